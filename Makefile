@@ -1,0 +1,38 @@
+# The menu. `make serve` and `make test` set up what they need by themselves.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: help serve test lint format bench clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+
+serve: $(VENV)/.installed ## run the server on port 9277 with an embedded store
+	exec $(BIN)/delay-queue
+
+test: $(VENV)/.installed-dev ## run all tests (starts real Redis and Valkey servers)
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.installed-dev ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.installed-dev ## let ruff lay out the code
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.installed-dev ## measure; see bench/README.md
+	$(BIN)/python -m bench
+
+clean: ## remove what the other targets made, but no data
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+$(VENV)/.installed: pyproject.toml scripts/setup
+	scripts/setup $(PYTHON) $(VENV) '.[embedded]'
+	touch $@
+
+$(VENV)/.installed-dev: pyproject.toml scripts/setup
+	scripts/setup $(PYTHON) $(VENV) '.[embedded,test,lint]' redis-server wrk
+	touch $@ $(VENV)/.installed
