@@ -1,0 +1,105 @@
+"""Reserves jobs of one bucket for the lines of polls that want some, with one call in flight."""
+
+import asyncio
+from collections.abc import Callable
+from typing import NamedTuple
+
+from delayqueue.engine.line import Line
+from delayqueue.errors import Unavailable
+from delayqueue.job import Reserved
+from delayqueue.store.store import Demand, Store
+
+JOBS_PER_DEMAND = 1000
+DEMANDS_PER_CALL = 200
+RETRY_S = 0.2  # until the next try when the store has failed
+
+
+class Request(NamedTuple):
+    """What one line asks of the bucket in one call."""
+
+    line: Line
+    wanted: int
+    spare: int  # jobs that the bucket may have beyond `wanted`
+    last_number: int  # the last poll that this asks for
+
+
+class Dispatcher:
+    """Asks its bucket on behalf of lines; `answered` takes the jobs, `failed` hears that there was no answer."""
+
+    def __init__(
+        self,
+        bucket: int,
+        store: Store,
+        answered: Callable[[Line, list[Reserved]], None],
+        failed: Callable[[Line], None],
+    ) -> None:
+        self._bucket = bucket
+        self._store = store
+        self._answered = answered
+        self._failed = failed
+        self._hinted: dict[Line, None] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    def hint(self, line: Line, count: int) -> None:
+        """The bucket may have `count` more jobs for this line."""
+        line.hints[self._bucket] += count
+        if line.hints[self._bucket] > 0 and line.wanted > line.asked:
+            self._hinted[line] = None
+            if self._task is None:
+                self._task = asyncio.create_task(self._run(), name=f"dispatcher {self._bucket}")
+
+    async def close(self) -> None:
+        """Wait for the call in flight."""
+        if self._task is not None:
+            await self._task
+
+    async def _run(self) -> None:
+        try:
+            while requests := self._next_requests():
+                await self._ask(requests)
+        finally:
+            self._task = None
+
+    def _next_requests(self) -> list[Request]:
+        hinted, self._hinted = self._hinted, {}
+        lines = [line for line in hinted if line.wanted > line.asked]
+        lines.sort(key=lambda line: line.first_number)
+        self._hinted.update(dict.fromkeys(lines[DEMANDS_PER_CALL:]))
+        return [self._request(line) for line in lines[:DEMANDS_PER_CALL]]
+
+    def _request(self, line: Line) -> Request:
+        hint = line.hints[self._bucket]
+        wanted = min(hint, line.wanted - line.asked, JOBS_PER_DEMAND)
+        line.hints[self._bucket] = 0
+        line.asked += wanted
+        return Request(line, wanted, hint - wanted, line.last_number)
+
+    async def _ask(self, requests: list[Request]) -> None:
+        demands = [Demand(request.line.topics, request.wanted) for request in requests]
+        try:
+            popped = await self._store.pop(self._bucket, demands)
+        except Unavailable:
+            for request in requests:
+                self._fail(request)
+            await asyncio.sleep(RETRY_S)
+            return
+        for request, jobs in zip(requests, popped.jobs, strict=True):
+            self._settle(request, jobs, cut=popped.cut)
+
+    def _settle(self, request: Request, jobs: list[Reserved], *, cut: bool) -> None:
+        line = request.line
+        line.asked -= request.wanted
+        if len(jobs) == request.wanted:
+            line.hints[self._bucket] += request.spare
+        elif cut:
+            line.hints[self._bucket] += request.wanted - len(jobs) + request.spare
+        else:
+            line.note_dry(self._bucket, len(line.hints), request.last_number)
+        self._answered(line, jobs)
+
+    def _fail(self, request: Request) -> None:
+        line = request.line
+        line.asked -= request.wanted
+        line.hints[self._bucket] += request.wanted + request.spare
+        line.note_failure(request.last_number)
+        self._failed(line)

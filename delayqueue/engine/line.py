@@ -1,0 +1,93 @@
+"""One waiting poll, and the line of those that wait for the same topics. No IO."""
+
+import asyncio
+from collections import OrderedDict
+
+from delayqueue.errors import Unavailable
+from delayqueue.job import Reserved
+
+
+class Poll:
+    """One client that waits for up to `wanted` jobs. Polls are numbered in the order in which they came."""
+
+    __slots__ = ("asked_buckets", "future", "number", "patient", "wanted")
+
+    def __init__(self, number: int, wanted: int, *, patient: bool) -> None:
+        self.number = number
+        self.wanted = wanted
+        self.patient = patient  # False: is answered as soon as every bucket was asked once
+        self.asked_buckets: set[int] = set()
+        self.future: asyncio.Future[list[Reserved]] = asyncio.get_running_loop().create_future()
+
+    def answer(self, jobs: list[Reserved]) -> None:
+        """Answer the poll, unless it is answered or gone."""
+        if not self.future.done():
+            self.future.set_result(jobs)
+
+    def taken(self) -> list[Reserved]:
+        """The jobs that it was answered with."""
+        future = self.future
+        if not future.done() or future.cancelled() or future.exception():
+            return []
+        return future.result()
+
+
+class Line:
+    """The polls that wait for the same topics, in the order of arrival."""
+
+    __slots__ = ("asked", "fresh", "hints", "polls", "topics", "wanted")
+
+    def __init__(self, topics: tuple[str, ...], buckets: int) -> None:
+        self.topics = topics
+        self.polls: OrderedDict[Poll, None] = OrderedDict()
+        self.fresh: dict[Poll, None] = {}  # those that not every bucket was asked for yet
+        self.wanted = 0  # jobs that the polls would take
+        self.asked = 0  # jobs that calls in flight may bring
+        self.hints = [0] * buckets  # jobs that each bucket may have for this line
+
+    @property
+    def last_number(self) -> int:
+        """The number of the poll that came last; the line is not empty."""
+        return next(reversed(self.polls)).number
+
+    @property
+    def first_number(self) -> int:
+        """The number of the poll that has waited longest; the line is not empty."""
+        return next(iter(self.polls)).number
+
+    def add(self, poll: Poll) -> None:
+        """A poll arrives."""
+        self.polls[poll] = self.fresh[poll] = None
+        self.wanted += poll.wanted
+
+    def drop(self, poll: Poll) -> None:
+        """A poll is answered or gone."""
+        if poll in self.polls:
+            del self.polls[poll]
+            self.fresh.pop(poll, None)
+            self.wanted -= poll.wanted
+
+    def hand_out(self, jobs: list[Reserved]) -> list[Reserved]:
+        """Give jobs to the polls that wait; returns what nobody is left to take."""
+        while jobs and self.polls:
+            poll = next(iter(self.polls))
+            self.drop(poll)
+            if not poll.future.done():
+                poll.answer(jobs[: poll.wanted])
+                jobs = jobs[poll.wanted :]
+        return jobs
+
+    def note_dry(self, bucket: int, buckets: int, last_number: int) -> None:
+        """The bucket had nothing more for the polls up to `last_number`."""
+        for poll in [poll for poll in self.fresh if poll.number <= last_number]:
+            poll.asked_buckets.add(bucket)
+            if len(poll.asked_buckets) == buckets:
+                del self.fresh[poll]
+                if not poll.patient:
+                    poll.answer([])
+
+    def note_failure(self, last_number: int) -> None:
+        """The store failed: polls up to `last_number` that it never answered hear of it."""
+        for poll in self.fresh:
+            if poll.number <= last_number and not poll.asked_buckets and not poll.future.done():
+                poll.future.set_exception(Unavailable())

@@ -1,0 +1,146 @@
+"""The polls that wait for jobs.
+
+A poll leaves a future in the line of those that wait for the same topics. Each bucket has one dispatcher
+(dispatcher.py), which reserves as many jobs as the lines want; they are handed out first come, first served. A line
+hears that a bucket may have something from a poll's own arrival, the timer, a push, or another process's message.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from itertools import count, islice
+
+from delayqueue.engine.dispatcher import Dispatcher
+from delayqueue.engine.line import Line, Poll
+from delayqueue.errors import Unavailable
+from delayqueue.job import Reserved
+from delayqueue.receipt import nonce_of
+from delayqueue.store.store import Store
+
+log = logging.getLogger(__name__)
+
+RESYNC_LINES = 500  # lines that one resync asks for
+
+
+class Waiters:
+    """All waiting polls of this process; its dispatchers run as tasks of the loop."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._lines: dict[tuple[str, ...], Line] = {}
+        self._by_topic: dict[str, dict[Line, None]] = {}
+        self._dispatchers = [
+            Dispatcher(bucket, store, self._answered, self._failed)
+            for bucket in range(store.bucket_count)
+        ]
+        self._numbers = count(1)
+        self._putbacks: set[asyncio.Task[None]] = set()
+        self._resync_at = 0
+        self._closing = False
+
+    @property
+    def waiting(self) -> int:
+        """How many polls wait."""
+        return sum(len(line.polls) for line in self._lines.values())
+
+    async def pop(self, topics: tuple[str, ...], wanted: int, wait_s: float) -> list[Reserved]:
+        """Reserve up to `wanted` jobs; where nothing is ready wait up to `wait_s` for the first. [] = nothing came.
+
+        Unavailable where the store fails before it has once said that nothing is ready; later failures are waited
+        out. A caller that is cancelled takes nothing: what was reserved for it goes back.
+        """
+        if self._closing:
+            return []
+        loop = asyncio.get_running_loop()
+        poll = Poll(next(self._numbers), wanted, patient=wait_s > 0)
+        line = self._join(topics, poll)
+        timer = loop.call_later(wait_s, poll.answer, []) if poll.patient else None
+        for dispatcher in self._dispatchers:
+            dispatcher.hint(line, wanted)
+        try:
+            return await poll.future
+        except asyncio.CancelledError:
+            self.put_back(poll.taken())
+            raise
+        finally:
+            if timer is not None:
+                timer.cancel()
+            line.drop(poll)
+            self._remove_if_empty(line)
+
+    def wake(self, bucket: int, topic: str, arrived: int) -> None:
+        """`bucket` has `arrived` more ready jobs of `topic`."""
+        for line in self._by_topic.get(topic, ()):
+            self._dispatchers[bucket].hint(line, arrived)
+
+    def resync(self) -> None:
+        """Ask for some of the lines, in turn, without a hint: heals a message that was lost."""
+        lines = list(islice(self._lines.values(), self._resync_at, self._resync_at + RESYNC_LINES))
+        self._resync_at = self._resync_at + RESYNC_LINES if len(lines) == RESYNC_LINES else 0
+        for line in lines:
+            for dispatcher in self._dispatchers:
+                dispatcher.hint(line, 1)
+
+    def put_back(self, jobs: Iterable[Reserved]) -> None:
+        """Undo reservations whose client is gone, in the background."""
+        by_bucket: dict[int, list[tuple[str, str]]] = {}
+        for job in jobs:
+            held = by_bucket.setdefault(self._store.bucket_of(job.id), [])
+            held.append((job.id, nonce_of(job.receipt, job.id)))
+        for bucket, held in by_bucket.items():
+            task = asyncio.create_task(self._put_back(bucket, held), name=f"putback {bucket}")
+            self._putbacks.add(task)
+            task.add_done_callback(self._putbacks.discard)
+
+    async def close(self) -> None:
+        """Answer every poll with nothing, now and from now on; wait for what is in flight and give it back."""
+        self._closing = True
+        for line in self._lines.values():
+            for poll in line.polls:
+                poll.answer([])
+        for dispatcher in self._dispatchers:
+            await dispatcher.close()
+        while self._putbacks:
+            await asyncio.wait(self._putbacks)
+
+    async def _put_back(self, bucket: int, held: list[tuple[str, str]]) -> None:
+        try:
+            arrivals = await self._store.putback(bucket, held)
+        except Unavailable:
+            log.warning("%d jobs of vanished clients come again after their TTR", len(held))
+            return
+        for topic, arrived in arrivals:
+            self.wake(bucket, topic, arrived)
+
+    def _join(self, topics: tuple[str, ...], poll: Poll) -> Line:
+        line = self._lines.get(topics)
+        if line is None:
+            line = self._lines[topics] = Line(topics, len(self._dispatchers))
+            for topic in topics:
+                self._by_topic.setdefault(topic, {})[line] = None
+        line.add(poll)
+        return line
+
+    def _remove_if_empty(self, line: Line) -> None:
+        if line.polls or self._lines.get(line.topics) is not line:
+            return
+        del self._lines[line.topics]
+        for topic in line.topics:
+            lines = self._by_topic[topic]
+            del lines[line]
+            if not lines:
+                del self._by_topic[topic]
+
+    def _answered(self, line: Line, jobs: list[Reserved]) -> None:
+        left = line.hand_out(jobs)
+        if left:
+            self.put_back(left)
+        self._free(line)
+
+    def _failed(self, line: Line) -> None:
+        self._free(line)
+
+    def _free(self, line: Line) -> None:
+        """A call for this line is over, so other buckets may be asked for it."""
+        for dispatcher in self._dispatchers:
+            dispatcher.hint(line, 0)

@@ -1,0 +1,156 @@
+"""Every error that a client can meet: its code, its HTTP status, its message in Chinese and English.
+
+The status is 200 whenever the request reached the queue; the code says what happened. Real statuses are for what
+never reached it.
+"""
+
+from enum import IntEnum
+from http import HTTPStatus
+from typing import ClassVar, NamedTuple
+
+
+class Code(IntEnum):
+    """What the envelope's `code` says; the scripts return the same numbers."""
+
+    OK = 0
+    INVALID = 1
+    NO_SUCH_JOB = 2
+    WRONG_STATE = 3
+    STALE_RECEIPT = 4
+    JOB_EXISTS = 5
+    UNAVAILABLE = 6
+    UNAUTHORIZED = 7
+    FORBIDDEN = 8
+    TOO_LARGE = 9
+    TOO_MANY = 10
+
+
+class Text(NamedTuple):
+    """One message in the two languages that the server speaks."""
+
+    zh: str
+    en: str
+
+
+ADDED = Text("添加成功", "added")
+DONE = Text("操作成功", "ok")
+
+
+class QueueError(Exception):
+    """An error with an answer of its own; `text` replaces the class's message where there is more to say."""
+
+    code: ClassVar[Code]
+    status: ClassVar[HTTPStatus] = HTTPStatus.OK
+    default: ClassVar[Text]
+
+    def __init__(self, text: Text | None = None) -> None:
+        self.text = text or self.default
+        super().__init__(self.text.en)
+
+
+class Invalid(QueueError):
+    """The request cannot be understood or asks for what is not allowed."""
+
+    code = Code.INVALID
+    default = Text("请求无效", "invalid request")
+
+
+class BadJson(Invalid):
+    """The body is not the JSON that the endpoint takes."""
+
+    default = Text("解析json失败", "the request is not valid JSON")
+
+
+class NoSuchPath(Invalid):
+    """No endpoint has this path."""
+
+    status = HTTPStatus.NOT_FOUND
+    default = Text("没有这个接口", "no such endpoint; see /openapi.json")
+
+
+class WrongMethod(Invalid):
+    """The endpoint exists but not for this method."""
+
+    status = HTTPStatus.METHOD_NOT_ALLOWED
+    default = Text("请求方法不对", "wrong method")
+
+
+class SlowRequest(Invalid):
+    """The request's body did not arrive in time."""
+
+    status = HTTPStatus.REQUEST_TIMEOUT
+    default = Text("请求超时", "the request did not arrive in time")
+
+
+class NoSuchJob(QueueError):
+    """The id is unknown where a receipt or a state was expected."""
+
+    code = Code.NO_SUCH_JOB
+    default = Text("job不存在", "no such job")
+
+
+class WrongState(QueueError):
+    """The job is not in a state that allows this."""
+
+    code = Code.WRONG_STATE
+    default = Text("job状态不允许此操作", "the job's state does not allow this")
+
+
+class StaleReceipt(QueueError):
+    """The receipt is not that of the job's present reservation."""
+
+    code = Code.STALE_RECEIPT
+    default = Text("receipt已失效", "stale receipt: the job was handed out again")
+
+
+class JobExists(QueueError):
+    """`if_exists` is `fail` and the id is there already."""
+
+    code = Code.JOB_EXISTS
+    default = Text("job已存在", "a job with this id exists")
+
+
+class Unavailable(QueueError):
+    """The store does not answer or refuses to write."""
+
+    code = Code.UNAVAILABLE
+    status = HTTPStatus.SERVICE_UNAVAILABLE
+    default = Text("存储暂不可用", "the store is unavailable; try again")
+
+
+class Unauthorized(QueueError):
+    """A token is needed and none that is known was sent."""
+
+    code = Code.UNAUTHORIZED
+    status = HTTPStatus.UNAUTHORIZED
+    default = Text("需要有效的token", "a valid token is needed")
+
+
+class Forbidden(QueueError):
+    """The client may not do this."""
+
+    code = Code.FORBIDDEN
+    status = HTTPStatus.FORBIDDEN
+    default = Text("没有权限", "not allowed")
+
+
+class TooLarge(QueueError):
+    """The request, or a body in it, is larger than the server takes."""
+
+    code = Code.TOO_LARGE
+    status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+    default = Text("请求过大", "the request is too large")
+
+
+class TooMany(QueueError):
+    """More requests or waiting polls than the server takes at once."""
+
+    code = Code.TOO_MANY
+    status = HTTPStatus.TOO_MANY_REQUESTS
+    default = Text("请求过多", "too many requests; try again later")
+
+
+# What a script's code per job means.
+OF_CODE: dict[Code, type[QueueError]] = {
+    error.code: error for error in (Invalid, NoSuchJob, WrongState, StaleReceipt, JobExists)
+}

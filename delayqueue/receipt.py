@@ -1,0 +1,34 @@
+"""Receipts: the proof of one reservation of one job.
+
+A receipt is `NONCE-CHECK`. The nonce is unique to the call that reserved the job and is what the store compares; the
+check is the CRC-32 of the id, so that another job's receipt is told apart from an old one of this job.
+"""
+
+import secrets
+from collections.abc import Iterator
+from itertools import count
+from zlib import crc32
+
+from delayqueue.errors import Invalid, Text
+
+
+def nonces() -> Iterator[str]:
+    """Endless nonces, unique among all processes: 48 random bits and a counter."""
+    origin = secrets.token_hex(6)
+    for number in count(1):
+        yield f"{origin}-{number:x}"
+
+
+def receipt_for(nonce: str, job_id: str) -> str:
+    """The receipt that a consumer gets for `job_id` from the call that used `nonce`."""
+    return f"{nonce}-{crc32(job_id.encode()):08x}"
+
+
+def nonce_of(receipt: str, job_id: str) -> str:
+    """The nonce in a receipt. Invalid where it is no receipt, or that of another job."""
+    nonce, _, check = receipt.rpartition("-")
+    if not nonce or check != f"{crc32(job_id.encode()):08x}":
+        raise Invalid(
+            Text("receipt 不是这个job的", "receipt: not one that was given out for this job")
+        )
+    return nonce

@@ -1,0 +1,48 @@
+"""Every key that the store uses. The scripts build the same names (scripts/_prelude.lua).
+
+All keys of a bucket begin with its tag `T`, which is one Redis Cluster hash tag: `{dq_bucket_1}`.
+
+| key                  | type | member or field -> score or value                                                     |
+| -------------------- | ---- | ------------------------------------------------------------------------------------- |
+| T:job                | hash | id -> record (record.py): the job as pushed, with its present due time                |
+| T:run                | hash | id -> attempt, receipt, notes; only of jobs that were handed out                      |
+| T:delay:TOPIC        | zset | id -> due ms                                                                          |
+| T:dq_queue_TOPIC     | list | ids that are ready; the name comes from `queue_name`. May hold ghosts: ids whose job  |
+|                      |      | was deleted, replaced or taken since                                                  |
+| T:ghosts             | hash | topic -> number of ghosts in its ready list                                           |
+| T:reserved:TOPIC     | zset | id -> deadline ms                                                                     |
+| T:buried:TOPIC       | zset | id -> ms when it was buried                                                           |
+| T:expire:TOPIC       | zset | id -> ms when an undelivered job expires; only of jobs with `expire`                  |
+| T:ended              | hash | id -> state, ms, message, run, record; only of jobs with `retain`                     |
+| T:done:TOPIC         | zset | id -> ms when the kept record is dropped                                              |
+| T:tag:TAG            | set  | ids, of kept records too                                                              |
+| T:timers             | zset | topic -> ms of the earliest score in its delay, reserved, expire and done             |
+| T:topics             | hash | topic -> settings (JSON, "" = none)                                                   |
+| T:broken             | zset | id -> ms when its unreadable record was set aside                                     |
+| T:layout             | hash | of bucket 1 only: version, bucket_size, bucket_name, queue_name, as the data was made |
+| T:ready              | pub/sub channel: "sender count topic" when jobs became ready                                 |
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class BucketKeys:
+    """The names that Python passes to the scripts or reads itself."""
+
+    tag: str
+    queue_name: str  # with %s for the topic
+
+    @classmethod
+    def of(cls, bucket: int, bucket_name: str, queue_name: str) -> "BucketKeys":
+        """Names of bucket number `bucket` (from 1, as the original counts). `bucket_name` holds %d, `queue_name` %s."""
+        tag = "{" + bucket_name.replace("%d", str(bucket)) + "}"
+        return cls(tag, f"{tag}:{queue_name}")
+
+    @property
+    def layout(self) -> str:
+        return f"{self.tag}:layout"
+
+    @property
+    def ready_channel(self) -> str:
+        return f"{self.tag}:ready"

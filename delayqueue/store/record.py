@@ -1,0 +1,133 @@
+"""The packed texts that stand in the hashes: how Python reads what the scripts write (scripts/_prelude.lua).
+
+Numbers stand in a header line, everything else follows untouched, by length, so any byte may stand in it.
+"""
+
+import json
+import re
+from dataclasses import dataclass
+
+from delayqueue.job import Attempt, Job, JobView, Reserved, State
+
+_RUN = re.compile(rb"(\d+) (\d+) (\S+) (\d+)\n")
+_NOTE = re.compile(rb"(\d+) (\d+) (\d+) (\d+) ")
+_ENDED = re.compile(rb"([a-z]+) (\d+) (\d+) (\d+)\n")
+
+
+def text(raw: bytes) -> str:
+    """Bytes of the store as text. What was pushed over HTTP is UTF-8; anything else is shown, not refused."""
+    return raw.decode("utf-8", "replace")
+
+
+@dataclass(slots=True)
+class Record:
+    """What stands in `T:job`. Bytes are as pushed."""
+
+    ttr_ms: int
+    due_ms: int
+    created_ms: int
+    topic: bytes
+    options: bytes
+    body: bytes
+
+
+def parse_record(raw: bytes) -> Record:
+    """Read a record. ValueError where it is none."""
+    header, _, rest = raw.partition(b"\n")
+    version, ttr, due, lead, _expire, _retain, topic_length, options_length = header.split(b" ")
+    if version != b"1":
+        raise ValueError(f"record version {version!r} is not known")
+    options_at = int(topic_length)
+    body_at = options_at + int(options_length)
+    due_ms = int(due)
+    return Record(
+        ttr_ms=int(ttr),
+        due_ms=due_ms,
+        created_ms=due_ms - int(lead),
+        topic=rest[:options_at],
+        options=rest[options_at:body_at],
+        body=rest[body_at:],
+    )
+
+
+def dump_options(job: Job) -> str:
+    """The optional fields that the scripts need, as JSON; "" for a plain job."""
+    options: dict[str, object] = {}
+    if job.tags:
+        options["tags"] = job.tags
+    if job.retry_ms is not None:
+        options["retry"] = job.retry_ms
+    return json.dumps(options, ensure_ascii=False, separators=(",", ":")) if options else ""
+
+
+@dataclass(slots=True)
+class Run:
+    """What stands in `T:run`."""
+
+    attempt: int
+    started_ms: int
+    notes: tuple[Attempt, ...]
+
+
+def parse_run(raw: bytes) -> Run:
+    """Read a run; of a job that was never handed out (b"") all zero."""
+    head = _RUN.match(raw)
+    if head is None:
+        return Run(0, 0, ())
+    return Run(int(head[1]), int(head[4]), tuple(_parse_notes(raw, head.end())))
+
+
+def _parse_notes(raw: bytes, at: int) -> list[Attempt]:
+    notes = []
+    while head := _NOTE.match(raw, at):
+        at = head.end() + int(head[4])
+        message = text(raw[head.end() : at])
+        notes.append(Attempt(int(head[1]), int(head[2]), int(head[3]), message))
+    return notes
+
+
+def reserved_job(raw_id: bytes, raw: bytes, attempt: int, receipt: str) -> Reserved:
+    """A job that `pop` reserved, from its record."""
+    record = parse_record(raw)
+    return Reserved(
+        topic=text(record.topic),
+        id=text(raw_id),
+        body=text(record.body),
+        attempt=attempt,
+        receipt=receipt,
+        due_ms=record.due_ms,
+    )
+
+
+def live_view(job_id: str, state: State, raw: bytes, raw_run: bytes) -> JobView:
+    """All that is known of a job that has not ended."""
+    record, run = parse_record(raw), parse_run(raw_run)
+    options = json.loads(record.options) if record.options else {}
+    return JobView(
+        topic=text(record.topic),
+        id=job_id,
+        body=text(record.body),
+        ttr_ms=record.ttr_ms,
+        due_ms=record.due_ms,
+        state=state,
+        attempt=run.attempt,
+        tags=tuple(options.get("tags", ())),
+        message=run.notes[-1].message if run.notes else "",
+        created_ms=record.created_ms,
+        started_ms=run.started_ms or None,
+        ended_ms=None,
+        attempts=run.notes,
+    )
+
+
+def ended_view(job_id: str, raw: bytes) -> JobView:
+    """All that is known of a job that ended and is kept for its `retain` time. ValueError where it is unreadable."""
+    head = _ENDED.match(raw)
+    if head is None:
+        raise ValueError("not the record of a job that ended")
+    run_at = head.end() + int(head[3])
+    record_at = run_at + int(head[4])
+    view = live_view(job_id, State(head[1].decode()), raw[record_at:], raw[run_at:record_at])
+    view.message = text(raw[head.end() : run_at]) or view.message
+    view.ended_ms = int(head[2])
+    return view

@@ -1,0 +1,24 @@
+-- The delay index of scheduler = zset: one sorted set a topic, id -> due ms. _wheel.lua has the same functions.
+
+local function delay_key(topic) return tag .. ':delay:' .. topic end
+
+-- entries = { due, id, due, id, ... }, due as a string
+local function delay_add(topic, entries) call('ZADD', delay_key(topic), unpack(entries)) end
+
+local function delay_remove(topic, id, _due) return call('ZREM', delay_key(topic), id) == 1 end
+
+-- For each id whether it is delayed; dues[i] is its record's due time.
+local function delay_has(topic, ids, _dues) return call('ZMSCORE', delay_key(topic), unpack(ids)) end
+
+-- The ids due by `now`, oldest first, at most `limit`.
+local function delay_due(topic, now, limit)
+  return call('ZRANGEBYSCORE', delay_key(topic), '-inf', int(now), 'LIMIT', 0, limit)
+end
+
+-- Removes the ids that delay_due returned in this very script: they are the first of the set.
+local function delay_drop_due(topic, ids) call('ZREMRANGEBYRANK', delay_key(topic), 0, #ids - 1) end
+
+-- The earliest due time, or nil.
+local function delay_next(topic)
+  return tonumber(call('ZRANGE', delay_key(topic), 0, 0, 'WITHSCORES')[2])
+end

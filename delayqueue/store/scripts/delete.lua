@@ -1,0 +1,19 @@
+-- Ends jobs that are not wanted any more.
+-- KEYS  tag, queue name
+-- ARGV  for each job: id, receipt ("" = whatever its state), message
+-- returns { code per job }
+-- keeps: with a receipt only the reservation that it names is ended.
+local now = now_ms()
+
+local function delete(id, receipt, message)
+  local record = call('HGET', JOBS, id)
+  local job = record and unpack_record(record)
+  if not job then return receipt == '' and OK or NOT_FOUND end
+  if receipt ~= '' and not holds(id, job, receipt) then return STALE_RECEIPT end
+  finish_job(id, job, 'cancelled', message, now)
+  return OK
+end
+
+local codes = {}
+for at = 1, #ARGV, 3 do codes[#codes + 1] = delete(ARGV[at], ARGV[at + 1], ARGV[at + 2]) end
+return codes

@@ -1,0 +1,19 @@
+-- Ends jobs: their work is done.
+-- KEYS  tag, queue name
+-- ARGV  for each job: id, receipt ("" = whatever its state), message
+-- returns { code per job }
+-- keeps: with a receipt only the reservation that it names is finished.
+local now = now_ms()
+
+local function finish(id, receipt, message)
+  local record = call('HGET', JOBS, id)
+  local job = record and unpack_record(record)
+  if not job then return receipt == '' and OK or NOT_FOUND end
+  if receipt ~= '' and not holds(id, job, receipt) then return STALE_RECEIPT end
+  finish_job(id, job, 'finished', message, now)
+  return OK
+end
+
+local codes = {}
+for at = 1, #ARGV, 3 do codes[#codes + 1] = finish(ARGV[at], ARGV[at + 1], ARGV[at + 2]) end
+return codes

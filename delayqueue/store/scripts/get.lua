@@ -1,0 +1,16 @@
+-- Reads jobs, those that ended and are still kept too. Changes nothing.
+-- KEYS  tag, queue name
+-- ARGV  ids
+-- returns for each id { state, record, run or "" } or { "ended", kept record } (see finish_job), or {} for an unknown id
+local function get(id)
+  local record = call('HGET', JOBS, id)
+  local job = record and unpack_record(record)
+  if job then return { state_of(id, job), record, call('HGET', RUNS, id) or '' } end
+  local ended = call('HGET', ENDED, id)
+  if ended then return { 'ended', ended } end
+  return {}
+end
+
+local answers = {}
+for i, id in ipairs(ARGV) do answers[i] = get(id) end
+return answers

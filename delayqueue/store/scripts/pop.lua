@@ -1,0 +1,87 @@
+-- Reserves ready jobs: takes ids off the ready lists, checks them, counts the attempt, sets the deadline.
+-- KEYS  tag, queue name
+-- ARGV  receipt (unique to this call), then for each request: count, number of topics, topics in the order to look at
+-- returns { 1 if the answer was cut off at its byte limit, else 0; for each request { id, record, attempt, ... } }
+-- keeps: an id is trusted only if its record exists, belongs to this topic, and stands in none of the sets.
+local receipt = ARGV[1]
+local now = now_ms()
+local CHUNK = 32                       -- bodies are read in chunks of so many jobs
+local LIMIT_BYTES = 4 * 1024 * 1024    -- and an answer ends with the chunk that passes this
+local answer_bytes = 0  -- of the whole answer
+
+local function is_paused(topic)
+  local settings = call('HGET', TOPICS, topic)
+  if not settings or settings == '' then return false end
+  local paused_until = cjson.decode(settings).paused_until
+  return paused_until ~= nil and (paused_until == 0 or paused_until > now)
+end
+
+local function count_ghosts(topic, count)
+  if call('HINCRBY', GHOSTS, topic, -count) <= 0 then call('HDEL', GHOSTS, topic) end
+end
+
+-- Reads what belongs to the ids and reserves those that are truly ready. Returns the ghosts met.
+local function reserve(topic, ids, found)
+  local records, runs = call('HMGET', JOBS, unpack(ids)), call('HMGET', RUNS, unpack(ids))
+  local reserved = call('ZMSCORE', reserved_key(topic), unpack(ids))
+  local buried = call('ZMSCORE', buried_key(topic), unpack(ids))
+  local jobs, dues = {}, {}
+  for i, record in ipairs(records) do
+    jobs[i] = record and unpack_record(record) or false
+    dues[i] = jobs[i] and jobs[i].due or 0
+  end
+  local delayed = delay_has(topic, ids, dues)
+  local ghosts, deadlines, new_runs, taken, first = 0, {}, {}, {}, nil
+  for i, id in ipairs(ids) do
+    local job = jobs[i]
+    if records[i] and not job then
+      call('ZADD', tag .. ':broken', int(now), id)
+    elseif not job or job.topic ~= topic or reserved[i] or delayed[i] or buried[i] or taken[id] then
+      ghosts = ghosts + 1
+    else
+      local run = unpack_run(runs[i])
+      run.attempt, run.receipt, run.started = run.attempt + 1, receipt, now
+      local deadline = now + job.ttr
+      taken[id], first = true, math.min(first or deadline, deadline)
+      deadlines[#deadlines + 1], deadlines[#deadlines + 2] = int(deadline), id
+      new_runs[#new_runs + 1], new_runs[#new_runs + 2] = id, pack_run(run)
+      found[#found + 1], found[#found + 2], found[#found + 3] = id, records[i], run.attempt
+      answer_bytes = answer_bytes + #records[i]
+    end
+  end
+  if first then
+    call('ZADD', reserved_key(topic), unpack(deadlines))
+    call('HSET', RUNS, unpack(new_runs))
+    wake_at(topic, first)
+  end
+  return ghosts
+end
+
+local function pop_topic(topic, count, found)
+  if is_paused(topic) then return end
+  local queue = queue_key(topic)
+  while #found / 3 < count and answer_bytes < LIMIT_BYTES do
+    local wanted = math.min(CHUNK, count - #found / 3)
+    local ids = call('LRANGE', queue, 0, wanted - 1)
+    if #ids == 0 then return end
+    local ghosts = reserve(topic, ids, found)
+    call('LTRIM', queue, #ids, -1)
+    if ghosts > 0 then count_ghosts(topic, ghosts) end
+    if #ids < wanted then
+      call('HDEL', GHOSTS, topic)
+      return
+    end
+  end
+end
+
+call('ZREM', TIMERS, '')  -- after a first write that takes no memory, Redis lets the others pass when memory is full
+local answer, at = {}, 2
+while at <= #ARGV do
+  local count, topics = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
+  local found = {}
+  -- pcall: a topic with a broken key does not keep the others from being served; the timer counts it
+  for i = at + 2, at + 1 + topics do pcall(pop_topic, ARGV[i], count, found) end
+  answer[#answer + 1] = found
+  at = at + 2 + topics
+end
+return { answer_bytes < LIMIT_BYTES and 0 or 1, answer }

@@ -1,0 +1,125 @@
+-- Adds jobs, or replaces those whose id is there already.
+-- KEYS  tag, queue name
+-- ARGV  sender, then for each job:
+--       id, topic, when ("+" delay in ms, or "=" due in ms), ttr ms, expire (ms after due, 0 = never),
+--       retain ms, if_exists (replace | keep | fail), options (JSON or ""), body
+-- returns { earliest due of the delayed ones - now (ms, -1 = none), { code per job }, { topic, jobs made ready, ... } }
+-- keeps: a replaced job is never delivered as it was: its old place is left in the same script.
+local STRIDE = 9
+local sender = ARGV[1]
+local now = now_ms()
+
+-- What a call adds is written together: one command a key instead of one a job.
+local records, delayed, ready, wake, tagged = {}, {}, {}, {}, {}
+local arrived, earliest = {}, nil
+
+local function append(lists, name, first, second)
+  local list = lists[name]
+  if not list then
+    list = {}
+    lists[name] = list
+  end
+  list[#list + 1] = first
+  list[#list + 1] = second
+end
+
+local function soonest(topic, time)
+  wake[topic] = math.min(wake[topic] or time, time)
+end
+
+-- Memory full: Redis refuses the first of these commands, with nothing changed.
+local function write()
+  if #records > 0 then call('HSET', JOBS, unpack(records)) end
+  for topic, entries in pairs(delayed) do delay_add(topic, entries) end
+  for topic, ids in pairs(ready) do
+    call('RPUSH', queue_key(topic), unpack(ids))
+    arrived[topic] = (arrived[topic] or 0) + #ids
+  end
+  for topic, time in pairs(wake) do wake_at(topic, time) end
+  for name, ids in pairs(tagged) do call('SADD', tag_key(name), unpack(ids)) end
+  records, delayed, ready, wake, tagged = {}, {}, {}, {}, {}
+end
+
+local overdue = {}
+
+-- Whether the topic has due jobs that no tick has moved yet: a job that is due now queues behind them.
+local function is_overdue(topic)
+  if overdue[topic] == nil then
+    call('HSETNX', TOPICS, topic, '')
+    local timer = tonumber(call('ZSCORE', TIMERS, topic))
+    overdue[topic] = timer ~= nil and timer <= now
+  end
+  return overdue[topic]
+end
+
+local function place(id, job)
+  if is_overdue(job.topic) or job.due > now then
+    append(delayed, job.topic, int(job.due), id)
+    soonest(job.topic, job.due)
+    earliest = math.min(earliest or job.due, job.due)
+  else
+    append(ready, job.topic, id)
+  end
+  if job.expire > 0 then
+    call('ZADD', expire_key(job.topic), int(job.expire), id)
+    soonest(job.topic, job.expire)
+  end
+  for _, name in ipairs(options_of(job).tags or {}) do append(tagged, name, id) end
+end
+
+local function replace(id, old, record)
+  call('HSET', JOBS, id, record)
+  leave(id, old)
+  untag(id, old)
+  call('HDEL', RUNS, id)
+  if old.expire > 0 then call('ZREM', expire_key(old.topic), id) end
+end
+
+local function push(id, job, if_exists, old_record, ended)
+  local old = old_record and unpack_record(old_record)
+  if old and if_exists == 'keep' then return OK end
+  if old and if_exists == 'fail' then return EXISTS end
+  local record = pack_record(job)
+  if old then replace(id, old, record) end
+  if ended then forget_ended(id, ended) end
+  records[#records + 1] = id
+  records[#records + 1] = record
+  place(id, job)
+  return OK
+end
+
+local function read_job(at)
+  local when = ARGV[at + 2]
+  local due = tonumber(string.sub(when, 2))
+  if string.sub(when, 1, 1) == '+' then due = now + due end
+  local expire = tonumber(ARGV[at + 4])
+  return {
+    topic = ARGV[at + 1], due = due, created = now, ttr = tonumber(ARGV[at + 3]), expire = expire > 0 and due + expire or 0,
+    retain = tonumber(ARGV[at + 5]), options = ARGV[at + 7], body = ARGV[at + 8],
+  }
+end
+
+local ids = {}
+for at = 2, #ARGV, STRIDE do ids[#ids + 1] = ARGV[at] end
+local old_records = call('HMGET', JOBS, unpack(ids))
+local ended = call('EXISTS', ENDED) == 1 and call('HMGET', ENDED, unpack(ids)) or {}
+
+local codes, seen = {}, {}
+for i, id in ipairs(ids) do
+  local at = 2 + (i - 1) * STRIDE
+  if seen[id] then  -- the id stands twice in this call: the second one replaces the first
+    write()
+    old_records[i], ended[i] = call('HGET', JOBS, id), call('HGET', ENDED, id)
+  end
+  seen[id] = true
+  codes[i] = push(id, read_job(at), ARGV[at + 6], old_records[i], ended[i])
+end
+write()
+
+local topics = {}
+for topic, count in pairs(arrived) do
+  announce(sender, topic, count)
+  topics[#topics + 1] = topic
+  topics[#topics + 1] = count
+end
+return { earliest and math.max(0, earliest - now) or -1, codes, topics }

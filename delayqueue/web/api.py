@@ -1,0 +1,66 @@
+"""What every handler uses: the queue, the limits, reading a request, answering it."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from aiohttp import web
+
+from delayqueue.engine.queue import DelayQueue, raise_for
+from delayqueue.errors import DONE, OF_CODE, Code, QueueError, SlowRequest, Text, TooLarge
+from delayqueue.web.envelope import Speaker
+from delayqueue.web.ids import IdMaker
+from delayqueue.web.requests import IdRequest, Model, parse
+
+READ_S = 30.0  # a request's body must have arrived after this; aiohttp itself waits for ever
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """The handlers' surroundings, one for a server process."""
+
+    queue: DelayQueue
+    speaker: Speaker
+    max_body_bytes: int
+    longest_wait_s: float
+    new_id: IdMaker = field(default_factory=IdMaker)
+
+    async def read(self, request: web.Request, model: type[Model]) -> Model:
+        """The request's body as `model`. Invalid, TooLarge or SlowRequest where it is not that."""
+        return parse(model, await self.read_raw(request))
+
+    async def read_raw(self, request: web.Request) -> bytes:
+        """The request's body, whatever its Content-Type says. TooLarge or SlowRequest where it does not come."""
+        try:
+            if request.content.is_eof():
+                return await request.read()
+            async with asyncio.timeout(READ_S):
+                return await request.read()
+        except web.HTTPRequestEntityTooLarge:
+            raise TooLarge from None
+        except TimeoutError:
+            raise SlowRequest from None
+
+    def ok(self, request: web.Request, data: object = None, message: Text = DONE) -> web.Response:
+        """The answer to a request that went well."""
+        return self.speaker.ok(request, data, message)
+
+    def ok_each(
+        self, request: web.Request, asked: IdRequest, ids: Sequence[str], codes: Sequence[int]
+    ) -> web.Response:
+        """One id: nothing, or the error that its code stands for. `ids`: id and code of each."""
+        if not asked.many:
+            raise_for(codes[0])
+            return self.ok(request)
+        results = zip(ids, codes, strict=True)
+        return self.ok(request, [{"id": job_id, "code": code} for job_id, code in results])
+
+    def outcome(
+        self, request: web.Request, job_id: object, result: int | QueueError, done: Text
+    ) -> dict[str, object]:
+        """What became of one job of a batch."""
+        if isinstance(result, QueueError):
+            code, message = result.code, result.text
+        else:
+            code, message = Code(result), OF_CODE[Code(result)].default if result else done
+        return {"id": job_id, "code": int(code), "message": self.speaker.say(request, message)}

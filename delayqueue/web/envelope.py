@@ -1,0 +1,51 @@
+"""The envelope around every answer, {"code", "message", "data"}, in the client's language."""
+
+from http import HTTPStatus
+
+from aiohttp import web
+from pydantic_core import to_json
+
+from delayqueue.errors import DONE, QueueError, Text
+
+CONTENT_TYPE = {"Content-Type": "application/json; charset=utf-8"}
+
+
+def envelope(code: int, message: str, data: object = None) -> dict[str, object]:
+    """The envelope as an object."""
+    return {"code": int(code), "message": message, "data": data}
+
+
+def answer(body: object, status: HTTPStatus = HTTPStatus.OK) -> web.Response:
+    """An answer with this object as JSON."""
+    return web.Response(body=to_json(body), status=status, headers=CONTENT_TYPE)
+
+
+class Speaker:
+    """Answers in the language that the request asks for, else in the configured one (zh or en)."""
+
+    def __init__(self, language: str) -> None:
+        self._english = language == "en"
+        self._without_data: dict[str, bytes] = {}
+
+    def say(self, request: web.Request, message: Text) -> str:
+        """The message in the request's language."""
+        accepted = request.headers.get("Accept-Language")
+        if accepted is None:
+            return message.en if self._english else message.zh
+        first = accepted.lstrip()[:2].lower()
+        english = first == "en" or (self._english and first != "zh")
+        return message.en if english else message.zh
+
+    def ok(self, request: web.Request, data: object = None, message: Text = DONE) -> web.Response:
+        """The answer to a request that went well."""
+        said = self.say(request, message)
+        if data is not None:
+            return answer(envelope(0, said, data))
+        body = self._without_data.get(said)
+        if body is None:
+            body = self._without_data[said] = to_json(envelope(0, said))
+        return web.Response(body=body, headers=CONTENT_TYPE)
+
+    def error(self, request: web.Request, error: QueueError) -> web.Response:
+        """The answer to a request that failed."""
+        return answer(envelope(error.code, self.say(request, error.text)), error.status)

@@ -1,0 +1,100 @@
+"""The verbs on jobs. A handler reads, calls one verb of the queue, answers."""
+
+from aiohttp import web
+
+from delayqueue.errors import ADDED, QueueError
+from delayqueue.job import Job
+from delayqueue.web import views
+from delayqueue.web.api import Api
+from delayqueue.web.requests import (
+    EndRequest,
+    IdRequest,
+    PopRequest,
+    PushRequest,
+    is_array,
+    parse,
+    parse_array,
+    parse_item,
+)
+
+
+async def push(api: Api, request: web.Request) -> web.Response:
+    """Add a job, or an array of jobs."""
+    raw = await api.read_raw(request)
+    if is_array(raw):
+        return await _push_many(api, request, raw)
+    asked = parse(PushRequest, raw)
+    job = asked.job(api.max_body_bytes, api.new_id)
+    await api.queue.push(job)
+    return api.ok(request, {"id": job.id} if asked.id_is_ours else None, ADDED)
+
+
+async def _push_many(api: Api, request: web.Request, raw: bytes) -> web.Response:
+    """A bad job spoils only itself."""
+    items = parse_array(raw)
+    jobs = [_job_or_error(api, item) for item in items]
+    codes = iter(await api.queue.push_many([job for job in jobs if isinstance(job, Job)]))
+    outcomes = [
+        api.outcome(request, job.id, next(codes), ADDED)
+        if isinstance(job, Job)
+        else api.outcome(request, _id_of(item), job, ADDED)
+        for item, job in zip(items, jobs, strict=True)
+    ]
+    return api.ok(request, outcomes, ADDED)
+
+
+def _job_or_error(api: Api, item: object) -> Job | QueueError:
+    try:
+        return parse_item(PushRequest, item).job(api.max_body_bytes, api.new_id)
+    except QueueError as error:
+        return error
+
+
+def _id_of(item: object) -> object:
+    """The id that a bad item came with, for the client to find it."""
+    return item.get("id") if isinstance(item, dict) else None
+
+
+async def pop(api: Api, request: web.Request) -> web.StreamResponse:
+    """Reserve ready jobs; wait for the first.
+
+    The answer is written here and not by aiohttp after the handler, so that a client that is gone is noticed and
+    its jobs go back at once.
+    """
+    asked = await api.read(request, PopRequest)
+    topics, wanted = asked.topics(), asked.wanted()
+    jobs = await api.queue.pop(topics, wanted, asked.wait_s(api.longest_wait_s))
+    data = [views.reserved(job) for job in jobs]
+    response = api.ok(request, data if asked.count is not None else data[0] if data else None)
+    if not jobs:
+        return response
+    try:
+        await response.prepare(request)
+        await response.write_eof()
+    except BaseException:
+        api.queue.put_back(jobs)
+        raise
+    return response
+
+
+async def finish(api: Api, request: web.Request) -> web.Response:
+    """End jobs whose work is done."""
+    asked = await api.read(request, EndRequest)
+    ids = asked.each()
+    codes = await api.queue.finish(ids, asked.receipt or "", asked.note())
+    return api.ok_each(request, asked, ids, codes)
+
+
+async def delete(api: Api, request: web.Request) -> web.Response:
+    """End jobs that are not wanted any more."""
+    asked = await api.read(request, EndRequest)
+    ids = asked.each()
+    codes = await api.queue.delete(ids, asked.receipt or "", asked.note())
+    return api.ok_each(request, asked, ids, codes)
+
+
+async def get(api: Api, request: web.Request) -> web.Response:
+    """All that is known of jobs."""
+    asked = await api.read(request, IdRequest)
+    found = [views.full(job) for job in await api.queue.get(asked.each())]
+    return api.ok(request, found if asked.many else found[0])
