@@ -1,0 +1,319 @@
+"""Every option once: name, default, unit, meaning, parser."""
+
+import difflib
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeVar
+from urllib.parse import urlsplit
+
+from delayqueue import ini
+
+PREFIX: Final = "DELAYQUEUE_"
+EMBEDDED: Final = "embedded"
+# what `redis.host` means in a config file that does not name it: the original's default
+FILE_REDIS_HOST: Final = "127.0.0.1:6379"
+REDIS_PORT: Final = 6379
+# Kubernetes and Docker describe a service called "delayqueue" to its neighbours in such variables
+SERVICE_LINK: Final = re.compile(
+    rf"{PREFIX}(SERVICE_(HOST|PORT\w*)=.*|PORT_\d+_(TCP|UDP)\w*=.*|PORT=\w+://.*)"
+)
+
+T = TypeVar("T")
+
+
+class StartupError(Exception):
+    """The server cannot start. The message is one line that names the thing and the way out."""
+
+
+class ConfigError(StartupError):
+    """An option that cannot be understood; the message names file and line, or variable, and key."""
+
+
+class Address(NamedTuple):
+    """Where to listen or to connect; the host "" is every interface."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+# Parsers: text -> value. They raise ValueError("must be ..."): what a good value looks like.
+
+
+def _whole(least: int, most: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if not (re.fullmatch(r"[0-9]{1,18}", text) and least <= int(text) <= most):
+            raise ValueError(f"must be a whole number from {least} to {most}")
+        return int(text)
+
+    return parse
+
+
+def _choice(*names: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text.lower() not in names:
+            raise ValueError(f"must be one of {', '.join(names)}")
+        return text.lower()
+
+    return parse
+
+
+def _template(placeholder: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text.count(placeholder) != 1 or "{" in text or "}" in text:
+            raise ValueError(f"must contain {placeholder} once and no braces")
+        return text
+
+    return parse
+
+
+def _yes_no(text: str) -> bool:
+    words = {"yes": True, "true": True, "on": True, "1": True}
+    words |= {"no": False, "false": False, "off": False, "0": False}
+    if text.lower() not in words:
+        raise ValueError("must be yes or no")
+    return words[text.lower()]
+
+
+def _address(text: str) -> Address:
+    parts = re.fullmatch(r"(?:\[([0-9a-fA-F:.%]+)\]|([^\s:/\[\]]*)):([0-9]{1,5})", text)
+    if not parts or int(parts[3]) > 65535:
+        raise ValueError("must be HOST:PORT or [IPV6]:PORT with a port from 0 to 65535")
+    return Address(parts[1] or parts[2] or "", int(parts[3]))
+
+
+def _redis_host(text: str) -> Address | None:
+    if text == EMBEDDED:
+        return None
+    try:
+        address = _address(text if re.search(r":[0-9]+$", text) else f"{text}:{REDIS_PORT}")
+    except ValueError:
+        raise ValueError(f"must be HOST:PORT or {EMBEDDED}") from None
+    return address._replace(host=address.host or "127.0.0.1")
+
+
+def _redis_url(text: str) -> str:
+    try:
+        parts = urlsplit(text)
+        # .port raises ValueError where it is no port
+        good = parts.scheme in {"redis", "rediss", "unix"} and parts.port != 0
+    except ValueError:
+        good = False
+    if not good and text:
+        raise ValueError(
+            "must be redis://[USER:PASSWORD@]HOST:PORT/DB, rediss://... (TLS) or unix://PATH?db=DB"
+        )
+    return text
+
+
+def _path(text: str) -> Path:
+    return Path(text).expanduser()
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A row of the table that `Config` is; `default` is text, `unit` is "" where there is none."""
+
+    key: str
+    default: str
+    unit: str
+    help: str
+    parse: Callable[[str], object]
+    secret: bool
+
+    @property
+    def variable(self) -> str:
+        """The environment variable of this option."""
+        return PREFIX + self.key.upper().replace(".", "_")
+
+
+def _option(
+    key: str,
+    default: str,
+    parse: Callable[[str], T],
+    help: str,  # noqa: A002  # the word that argparse uses, too
+    *,
+    unit: str = "",
+    secret: bool = False,
+) -> T:
+    row = Option(key, default, unit, help, parse, secret)
+    # a secret is kept out of repr() and so out of logs
+    made: T = field(default=parse(default), repr=not secret, metadata={"option": row})
+    return made
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """The settings that a server runs with. `Config()` is what it has without a config file."""
+
+    bind_address: Address = _option(
+        "bind_address", "0.0.0.0:9277", _address, "where to listen for HTTP"
+    )
+    protected_mode: bool = _option(
+        "protected_mode", "yes", _yes_no, "serve clients on this machine only"
+    )
+    bucket_size: int = _option(
+        "bucket_size", "1", _whole(1, 1024), "shards of the data; more than 1 is for Redis Cluster"
+    )
+    bucket_name: str = _option(
+        "bucket_name", "dq_bucket_%d", _template("%d"), "first part of every key in Redis"
+    )
+    queue_name: str = _option(
+        "queue_name", "dq_queue_%s", _template("%s"), "last part of the ready lists' keys"
+    )
+    queue_block_timeout_s: int = _option(
+        "queue_block_timeout",
+        "180",
+        _whole(1, 86400),
+        "how long /pop waits for a job, unless the request says less",
+        unit="s",
+    )
+    max_body_bytes: int = _option(
+        "max_body", str(2**20), _whole(1024, 2**30), "the longest request body", unit="bytes"
+    )
+    redis_host: Address | None = _option(
+        "redis.host",
+        EMBEDDED,
+        _redis_host,
+        f"HOST:PORT, or {EMBEDDED}; not named in a config file: {FILE_REDIS_HOST}",
+    )
+    redis_db: int = _option(
+        "redis.db", "1", _whole(0, 2**31 - 1), "number of the database at redis.host"
+    )
+    redis_password: str = _option(
+        "redis.password", "", str, "password of redis.host; empty = none", secret=True
+    )
+    redis_url: str = _option(
+        "redis.url",
+        "",
+        _redis_url,
+        "redis:// (rediss://, unix://) URL in place of redis.host, db and password",
+        secret=True,
+    )
+    redis_max_idle: int = _option(
+        "redis.max_idle", "10", _whole(0, 10_000), "connections to Redis where max_active is 0"
+    )
+    redis_max_active: int = _option(
+        "redis.max_active", "0", _whole(0, 10_000), "most connections to Redis; 0 = as max_idle"
+    )
+    redis_connect_timeout_ms: int = _option(
+        "redis.connect_timeout",
+        "5000",
+        _whole(1, 600_000),
+        "limit for connecting to Redis",
+        unit="ms",
+    )
+    redis_read_timeout_ms: int = _option(
+        "redis.read_timeout",
+        "5000",
+        _whole(0, 2**31 - 1),
+        "limit for an answer of Redis; more than 5000 counts as 5000",
+        unit="ms",
+    )
+    redis_write_timeout_ms: int = _option(
+        "redis.write_timeout",
+        "3000",
+        _whole(0, 2**31 - 1),
+        "limit for sending to Redis; more than 5000 counts as 5000",
+        unit="ms",
+    )
+    redis_binary: str = _option(
+        "redis.binary", "", str, "server program of the embedded store; empty = look for one"
+    )
+    data_dir: Path = _option("data_dir", "data", _path, "where the embedded store keeps its data")
+    language: str = _option("language", "zh", _choice("zh", "en"), "language of messages: zh or en")
+    log_level: str = _option(
+        "log_level",
+        "info",
+        _choice("debug", "info", "warning", "error"),
+        "least level that is logged: debug, info, warning, error",
+    )
+    log_format: str = _option(
+        "log_format", "text", _choice("text", "json"), "lines of text or json"
+    )
+
+    @property
+    def embedded(self) -> bool:
+        """True where the server starts a store of its own."""
+        return self.redis_host is None and not self.redis_url
+
+
+OPTIONS: Final[dict[str, Option]] = {
+    row.metadata["option"].key: row.metadata["option"] for row in fields(Config)
+}
+_FIELDS: Final = {row.metadata["option"].key: row.name for row in fields(Config)}
+_VARIABLES: Final = {option.variable: option for option in OPTIONS.values()}
+
+
+class _Setting(NamedTuple):
+    """A value as somebody wrote it; `where` is "FILE:LINE: KEY" or the variable's name."""
+
+    where: str
+    option: Option
+    text: str
+
+    def parsed(self) -> object:
+        try:
+            return self.option.parse(self.text)
+        except ValueError as error:
+            shown = "" if self.option.secret else f" = {ini.printable(self.text)}"
+            raise ConfigError(f"{self.where}{shown}: {error}") from None
+
+
+def load(path: Path | None, environ: Mapping[str, str]) -> Config:
+    """The defaults, over them the file at `path`, over it the DELAYQUEUE_* variables in `environ`.
+
+    An empty value counts as not given. Raises ConfigError for the first thing that is wrong.
+    """
+    values: dict[str, Any] = {}
+    settings: dict[str, _Setting] = {}
+    if path is not None:
+        values["redis_host"] = _redis_host(FILE_REDIS_HOST)
+        settings |= _from_file(path)
+    settings |= _from_environment(environ)
+    values |= {_FIELDS[key]: setting.parsed() for key, setting in settings.items()}
+    return Config(**values)
+
+
+def _from_file(path: Path) -> dict[str, _Setting]:
+    try:
+        top, *named = ini.read(path)
+    except ini.IniError as error:
+        raise ConfigError(str(error)) from None
+    for section in named:
+        raise ConfigError(f"{section.where}: [{section.name}]: unknown section; remove it")
+    return _from_top(top)
+
+
+def _from_top(top: ini.Section) -> dict[str, _Setting]:
+    settings: dict[str, _Setting] = {}
+    for where, key, text in top.lines:
+        if key not in OPTIONS:
+            raise ConfigError(f"{where}: {key}: unknown key; {_hint(key, OPTIONS)}")
+        if key in settings:
+            raise ConfigError(f"{settings[key].where}: set again at {where}; keep one of them")
+        settings[key] = _Setting(f"{where}: {key}", OPTIONS[key], text)
+    return {key: setting for key, setting in settings.items() if setting.text}
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, _Setting]:
+    settings = {}
+    for name, text in environ.items():
+        if not name.startswith(PREFIX) or SERVICE_LINK.fullmatch(f"{name}={text}"):
+            continue
+        if name not in _VARIABLES:
+            raise ConfigError(f"{name}: unknown variable; {_hint(name, _VARIABLES)}")
+        if text.strip():
+            option = _VARIABLES[name]
+            settings[option.key] = _Setting(name, option, text.strip())
+    return settings
+
+
+def _hint(name: str, known: Iterable[str]) -> str:
+    folded = {key.lower(): key for key in known}
+    close = difflib.get_close_matches(name.lower(), folded, n=1)
+    return f"did you mean {folded[close[0]]}?" if close else "see delay-queue --help"

@@ -1,0 +1,253 @@
+"""What config files and variables mean, and what is said of those that mean nothing."""
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from delayqueue.config import FILE_REDIS_HOST, OPTIONS, Address, Config, ConfigError, load
+
+SHIPPED: Final = Path(__file__).parents[2] / "delay-queue.conf"
+REDIS: Final = Address("127.0.0.1", 6379)
+
+# the original server's own file, its comments shortened and its lines uncommented
+ORIGINAL: Final = """\
+bind_address = 0.0.0.0:9278   ; http server监听地址
+bucket_size = 3               ; bucket数量
+bucket_name = dq_bucket_%d    ; bucket在redis中的键名, %d必须保留
+queue_name = dq_queue_%s      ; ready queue在redis中的键名, %s必须保留
+queue_block_timeout = 178     ; 单位秒, 必须小于redis.read_timeout
+redis.host = 127.0.0.1:6379   ; redis连接地址
+redis.db = 1                  ; 建议选择未被使用的数据库
+redis.password =              ; redis密码, 无需密码留空
+redis.max_idle = 10           ; redis连接池最大空闲连接数
+redis.max_active = 0          ; redis连接池最大激活连接数, 0为不限制
+redis.connect_timeout = 5000  ; redis连接超时时间, 单位毫秒
+redis.read_timeout = 180000   ; redis读取超时时间, 单位毫秒
+redis.write_timeout = 3000    ; redis写入超时时间, 单位毫秒
+"""
+
+
+@pytest.fixture
+def conf(tmp_path: Path) -> Path:
+    return tmp_path / "dq.conf"
+
+
+def parsed(conf: Path, text: str, **environ: str) -> Config:
+    conf.write_text(text, encoding="utf-8")
+    return load(conf, environ)
+
+
+def complaint(conf: Path | None, **environ: str) -> str:
+    """The message about a config, where "FILE" stands for the path."""
+    with pytest.raises(ConfigError) as caught:
+        load(conf, environ)
+    message = str(caught.value)
+    assert message.isprintable(), "a message is one line"
+    return message.replace(str(conf), "FILE")
+
+
+def test_the_shipped_file_equals_the_defaults_and_names_every_key(tmp_path: Path) -> None:
+    assert load(SHIPPED, {}) == Config(redis_host=REDIS)
+    lines = SHIPPED.read_text(encoding="utf-8").splitlines()
+    given = {line.split("=")[0].strip() for line in lines if line and not line.startswith(";")}
+    assert given == set(OPTIONS)
+
+
+def test_without_a_file_the_store_is_embedded() -> None:
+    config = load(None, {})
+    assert config == Config()
+    assert config.embedded
+
+
+def test_a_file_that_names_no_store_means_the_originals(conf: Path) -> None:
+    config = parsed(conf, "bucket_size = 3\n")
+    assert str(config.redis_host) == FILE_REDIS_HOST
+    assert config.redis_db == 1
+    assert not config.embedded
+
+
+def test_the_originals_file_works_as_it_is(conf: Path) -> None:
+    assert parsed(conf, ORIGINAL) == Config(
+        bind_address=Address("0.0.0.0", 9278),
+        bucket_size=3,
+        queue_block_timeout_s=178,
+        redis_host=REDIS,
+        redis_read_timeout_ms=180_000,
+    )
+
+
+def test_variables_win_over_the_file(conf: Path) -> None:
+    config = parsed(conf, "redis.db = 2\nlanguage = en\n", DELAYQUEUE_REDIS_DB="3")
+    assert (config.redis_db, config.language) == (3, "en")
+
+
+def test_every_option_has_a_variable_and_a_field_named_after_it() -> None:
+    names = [field.name for field in fields(Config)]
+    for option, name in zip(OPTIONS.values(), names, strict=True):
+        assert option.variable == f"DELAYQUEUE_{option.key.replace('.', '_').upper()}"
+        unit = f"_{option.unit}" if option.unit else ""
+        assert name == option.key.replace(".", "_") + unit
+
+
+@pytest.mark.parametrize(
+    ("line", "value"),
+    [
+        ("redis.password = a b", "a b"),
+        ("redis.password: a=b", "a=b"),
+        ("redis.password=a", "a"),
+        ("  redis.password =\ta\t ", "a"),
+        ("redis.password = a;b", "a"),  # as in the original
+        ("redis.password = a #b", "a"),
+        ('redis.password = "a;b" ; c', "a;b"),
+        ("redis.password = `a#'b`", "a#'b"),
+        ("redis.password = 'a\"b'", 'a"b'),
+        ("redis.password = 100%d", "100%d"),
+        ("redis.password = ;none", ""),
+        ("redis.password = \u2028x", "x"),  # one line, whatever Python calls a line
+        ("; redis.password = a\n# redis.password = b", ""),
+        ("\ufeffredis.password = a", "a"),  # a byte order mark
+        ("redis.password = a\r", "a"),
+    ],
+)
+def test_lines_are_read_as_the_original_reads_them(conf: Path, line: str, value: str) -> None:
+    assert parsed(conf, f"{line}\n").redis_password == value
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "value"),
+    [
+        ("bind_address", ":9277", Address("", 9277)),
+        ("bind_address", "[::1]:0", Address("::1", 0)),
+        ("bind_address", "queue.example:80", Address("queue.example", 80)),
+        ("redis.host", "embedded", None),
+        ("redis.host", "redis", Address("redis", 6379)),
+        ("redis.host", ":7000", Address("127.0.0.1", 7000)),
+        ("redis.host", "[::1]:7000", Address("::1", 7000)),
+        ("redis.url", "rediss://u:p@h:1/2", "rediss://u:p@h:1/2"),
+        ("redis.url", "unix:///run/redis.sock?db=2", "unix:///run/redis.sock?db=2"),
+        ("redis.read_timeout", "0", 0),
+        ("protected_mode", "No", False),
+        ("protected_mode", "on", True),
+        ("log_level", "WARNING", "warning"),
+        ("data_dir", "/srv/dq", Path("/srv/dq")),
+        ("data_dir", "~/dq", Path.home() / "dq"),
+        ("redis.db", "", 1),  # empty means the default
+        ("max_body", "2097152", 2**21),
+    ],
+)
+def test_values_are_understood(conf: Path, key: str, text: str, value: object) -> None:
+    name = next(f.name for f in fields(Config) if f.metadata["option"].key == key)
+    assert getattr(parsed(conf, f"{key} = {text}"), name) == value
+    assert getattr(load(None, {OPTIONS[key].variable: text}), name) == value
+
+
+def test_a_url_wins_over_the_embedded_store() -> None:
+    assert not load(None, {"DELAYQUEUE_REDIS_URL": "redis://h"}).embedded
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("\n\nredis.db = x", "FILE:3: redis.db = x: must be a whole number from 0 to 2147483647"),
+        ("redis.db = -1", "FILE:1: redis.db = -1: must be a whole number from 0 to 2147483647"),
+        ("redis.db = ٣", "FILE:1: redis.db = ٣: must be a whole number from 0 to 2147483647"),
+        ("bucket_size = 0", "FILE:1: bucket_size = 0: must be a whole number from 1 to 1024"),
+        (
+            "bind_address = 9277",
+            (
+                "FILE:1: bind_address = 9277: "
+                "must be HOST:PORT or [IPV6]:PORT with a port from 0 to 65535"
+            ),
+        ),
+        ("redis.host = a:b", "FILE:1: redis.host = a:b: must be HOST:PORT or embedded"),
+        ("bucket_name = dq", "FILE:1: bucket_name = dq: must contain %d once and no braces"),
+        (
+            "queue_name = {%s}",
+            "FILE:1: queue_name = {%s}: must contain %s once and no braces",
+        ),
+        ("protected_mode = maybe", "FILE:1: protected_mode = maybe: must be yes or no"),
+        ("language = fr", "FILE:1: language = fr: must be one of zh, en"),
+        ("redis.dbb = 1", "FILE:1: redis.dbb: unknown key; did you mean redis.db?"),
+        ("BUCKET_SIZE = 1", "FILE:1: BUCKET_SIZE: unknown key; did you mean bucket_size?"),
+        ("zzz = 1", "FILE:1: zzz: unknown key; see delay-queue --help"),
+        ("z\x1b[2J = 1", r"FILE:1: 'z\x1b[2J': unknown key; see delay-queue --help"),
+        ("language = \x1b", r"FILE:1: language = '\x1b': must be one of zh, en"),
+        ("redis.db", "FILE:1: redis.db: must be KEY = VALUE, or begin with ;"),
+        ("= 1", "FILE:1: = 1: must be KEY = VALUE, or begin with ;"),
+        (
+            "redis.db = 1\nredis.db = 2",
+            "FILE:1: redis.db: set again at FILE:2; keep one of them",
+        ),
+        (
+            'language = "en',
+            'FILE:1: language: the value must end with the quote it begins with: "',
+        ),
+        ("[extra]\nredis.db = 1", "FILE:1: [extra]: unknown section; remove it"),
+    ],
+)
+def test_a_bad_file_is_named_with_line_key_and_fix(conf: Path, text: str, message: str) -> None:
+    conf.write_text(text, encoding="utf-8")
+    assert complaint(conf) == message
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        (
+            "DELAYQUEUE_REDIS_DB",
+            "x\ny",
+            r"DELAYQUEUE_REDIS_DB = 'x\ny': must be a whole number from 0 to 2147483647",
+        ),
+        (
+            "DELAYQUEUE_REDISHOST",
+            "h",
+            "DELAYQUEUE_REDISHOST: unknown variable; did you mean DELAYQUEUE_REDIS_HOST?",
+        ),
+        (
+            "DELAYQUEUE_REDIS_URL",
+            "http://u:secret@h",
+            (
+                "DELAYQUEUE_REDIS_URL: must be redis://[USER:PASSWORD@]HOST:PORT/DB, "
+                "rediss://... (TLS) or unix://PATH?db=DB"
+            ),
+        ),
+    ],
+)
+def test_a_bad_variable_is_named(name: str, text: str, message: str) -> None:
+    assert complaint(None, **{name: text}) == message
+
+
+def test_a_file_that_is_not_there_is_named(conf: Path) -> None:
+    assert complaint(conf) == "FILE: No such file or directory: name a file that can be read"
+
+
+def test_a_file_in_another_encoding_is_named_with_its_line(conf: Path) -> None:
+    conf.write_bytes("redis.db = 1\n; 中文\n".encode("gb18030"))
+    assert complaint(conf) == "FILE:2: is not UTF-8: save the file as UTF-8"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("DELAYQUEUE_SERVICE_HOST", "10.0.0.1"),
+        ("DELAYQUEUE_SERVICE_PORT_HTTP", "9277"),
+        ("DELAYQUEUE_PORT", "tcp://10.0.0.1:9277"),
+        ("DELAYQUEUE_PORT_9277_TCP_ADDR", "10.0.0.1"),
+    ],
+)
+def test_a_neighbour_service_called_delayqueue_is_no_setting(name: str, text: str) -> None:
+    assert load(None, {name: text}) == Config()
+
+
+def test_a_wish_for_a_port_is_not_taken_for_a_neighbour_service() -> None:
+    assert complaint(None, DELAYQUEUE_PORT="9277").startswith("DELAYQUEUE_PORT: unknown variable")
+
+
+def test_secrets_do_not_show() -> None:
+    config = load(
+        None, {"DELAYQUEUE_REDIS_PASSWORD": "s3", "DELAYQUEUE_REDIS_URL": "redis://:s3@h"}
+    )
+    assert config.redis_password == "s3"
+    assert "s3" not in repr(config)
