@@ -1,0 +1,69 @@
+"""The server under test, on both stores, and a client of it."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import pytest
+
+from tests.api_client import Api, open_api
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from tests.processes import Processes, QueueServer
+
+
+class Setup(NamedTuple):
+    """A way to run the server."""
+
+    store: str  # the fixture that gives the store
+    bucket_size: int
+
+
+ONE_BUCKET: Final = Setup("redis_server", bucket_size=1)
+SETUPS: Final = [
+    pytest.param(ONE_BUCKET, id="redis"),
+    pytest.param(Setup("valkey_server", bucket_size=4), id="valkey-4-buckets"),
+]
+
+
+def started(request: pytest.FixtureRequest, processes: Processes, setup: Setup) -> QueueServer:
+    store = request.getfixturevalue(setup.store)
+    return processes.server(store, bucket_size=setup.bucket_size)
+
+
+@pytest.fixture(scope="session", params=SETUPS)
+def server(request: pytest.FixtureRequest, processes: Processes) -> QueueServer:
+    """A running server. Tests share it, so each uses topics and ids of its own."""
+    return started(request, processes, request.param)
+
+
+@pytest.fixture
+async def api(server: QueueServer) -> AsyncIterator[Api]:
+    async with open_api(server.url) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def ordered_server(request: pytest.FixtureRequest, processes: Processes) -> QueueServer:
+    """A running server with one bucket: only there is the order within a topic strict."""
+    return started(request, processes, ONE_BUCKET)
+
+
+@pytest.fixture
+async def ordered_api(ordered_server: QueueServer) -> AsyncIterator[Api]:
+    async with open_api(ordered_server.url) as client:
+        yield client
+
+
+@pytest.fixture
+def name() -> Callable[[str], str]:
+    """Makes names of topics and ids that no other test uses."""
+    return lambda word: f"{word}-{secrets.token_hex(4)}"
+
+
+@pytest.fixture
+def topic(name: Callable[[str], str]) -> str:
+    return name("topic")

@@ -1,0 +1,55 @@
+"""Protected mode: without a token, only clients on this machine's loopback are served."""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from tests.api_client import FORBIDDEN, open_api
+from tests.processes import LOOPBACK, free_port
+
+if TYPE_CHECKING:
+    from tests.processes import Processes, StoreServer
+
+# of a block that is kept for documentation; nothing is sent there
+ELSEWHERE: Final = ("198.51.100.1", 9)
+
+
+@pytest.fixture(scope="module")
+def own_address() -> str:
+    """An address of this machine that is no loopback: its clients look like strangers."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(ELSEWHERE)
+        except OSError:
+            pytest.skip("this machine has no address but its loopback")
+        address: str = probe.getsockname()[0]
+    return address
+
+
+@pytest.mark.parametrize(
+    "claim", [{}, {"X-Forwarded-For": LOOPBACK}, {"X-Real-IP": LOOPBACK}, {"Host": "localhost"}]
+)
+async def test_protected_mode_refuses_strangers_and_serves_this_machine(
+    processes: Processes, redis_server: StoreServer, own_address: str, claim: dict[str, str]
+) -> None:
+    server = processes.server(redis_server, bind_address=f"0.0.0.0:{(port := free_port())}")
+    async with open_api(f"http://{own_address}:{port}") as stranger:
+        for path in ("/push", "/pop", "/finish", "/delete", "/get", "/nope"):
+            answer = await stranger.call(path, {"topic": "t", "id": "a", "ttr": 1}, claim)
+            assert "protected_mode" in answer.refused(FORBIDDEN, status=403)
+    async with open_api(f"http://{LOOPBACK}:{port}") as local:
+        assert (await local.get("a")).ok() is None
+    server.close()
+
+
+async def test_without_protected_mode_strangers_are_served(
+    processes: Processes, redis_server: StoreServer, own_address: str
+) -> None:
+    port = free_port()
+    server = processes.server(redis_server, bind_address=f"0.0.0.0:{port}", protected_mode="no")
+    async with open_api(f"http://{own_address}:{port}") as stranger:
+        (await stranger.push(topic="t", id="a")).ok()
+    server.close()

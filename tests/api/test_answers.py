@@ -1,0 +1,117 @@
+"""What every answer has in common: the envelope, its language, and the real statuses around it."""
+
+from __future__ import annotations
+
+import http.client
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from tests.api_client import INVALID, open_api
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from tests.api_client import Api
+    from tests.processes import Processes, QueueServer, StoreServer
+
+ENDPOINTS: Final = ("/push", "/pop", "/finish", "/delete", "/get")
+
+
+@pytest.mark.parametrize("path", ENDPOINTS)
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "PATCH", "OPTIONS", "BREW"])
+async def test_a_wrong_method_is_405_in_the_envelope(api: Api, method: str, path: str) -> None:
+    answer = await api.request(method, path)
+    answer.refused(INVALID, status=405)
+    assert "POST" in answer.headers["Allow"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/", "/nope", "/push/", "/Push", "//push", "/push/x", "/%2e%2e/push", "/\u00e9", "/%ff"],
+)
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_an_unknown_path_is_404_in_the_envelope(api: Api, method: str, path: str) -> None:
+    (await api.request(method, path)).refused(INVALID, status=404)
+
+
+async def test_an_answer_says_that_it_is_json(api: Api) -> None:
+    for path in ("/get", "/nope"):
+        answer = await api.call(path, {"id": "x"})
+        assert answer.headers["Content-Type"].startswith("application/json")
+
+
+@pytest.mark.parametrize(
+    ("accepted", "message"),
+    [
+        (None, "添加成功"),
+        ("", "添加成功"),
+        ("*", "添加成功"),
+        ("zh-CN,zh;q=0.9,en;q=0.8", "添加成功"),
+        ("en", "added"),
+        ("en-US,en;q=0.9", "added"),
+        ("EN", "added"),
+    ],
+)
+async def test_messages_are_in_the_clients_language(
+    api: Api, topic: str, accepted: str | None, message: str
+) -> None:
+    headers = {} if accepted is None else {"Accept-Language": accepted}
+    answer = await api.call("/push", {"topic": topic, "id": topic, "ttr": 1}, headers)
+    assert answer.message == message
+
+
+@pytest.mark.parametrize(
+    ("path", "request_json", "thing"),
+    [
+        ("/push", {"id": "a", "ttr": 1}, "topic"),
+        ("/push", {"topic": "t", "ttr": 1}, "id"),
+        ("/push", {"topic": "t", "id": "a", "ttr": 0}, "ttr 0: must be 1 to 86400"),
+        ("/push", {"topic": "t", "id": "a", "ttr": 1, "delay": -1}, "delay -1: must be 0 to 2^31"),
+        ("/push", {"topic": "t", "id": "a", "ttr": 1, "delay": "1"}, "delay"),
+        ("/push", {"topic": "a,b", "id": "a", "ttr": 1}, "comma"),
+        ("/pop", {"topic": "t", "timeout": -1}, "timeout -1: must be 0 to 180"),
+        ("/pop", {"topic": "t", "count": 0}, "count 0: must be 1 to 1000"),
+        ("/get", {}, "id"),
+        ("/get", {"ids": []}, "ids"),
+    ],
+)
+async def test_an_english_message_names_the_thing_and_the_way_out(
+    api: Api, path: str, request_json: object, thing: str
+) -> None:
+    message = (await api.call(path, request_json, {"Accept-Language": "en"})).refused()
+    assert thing in message
+    assert message.isascii()
+
+
+@pytest.mark.parametrize(("method", "path"), [("POST", "/nope"), ("GET", "/push")])
+async def test_the_real_statuses_speak_english_too(api: Api, method: str, path: str) -> None:
+    answer = await api.request(method, path, headers={"Accept-Language": "en"})
+    assert answer.message.isascii()
+
+
+@pytest.fixture(scope="module")
+def english_server(processes: Processes, redis_server: StoreServer) -> QueueServer:
+    return processes.server(redis_server, language="en")
+
+
+@pytest.fixture
+async def english_api(english_server: QueueServer) -> AsyncIterator[Api]:
+    async with open_api(english_server.url) as client:
+        yield client
+
+
+@pytest.mark.parametrize(
+    ("accepted", "message"), [(None, "added"), ("fr", "added"), ("zh-CN,en", "添加成功")]
+)
+async def test_the_default_language_can_be_english(
+    english_api: Api, accepted: str | None, message: str
+) -> None:
+    headers = {} if accepted is None else {"Accept-Language": accepted}
+    answer = await english_api.call("/push", {"topic": "t", "id": "a", "ttr": 1}, headers)
+    assert answer.message == message
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+def test_a_healthy_server_says_so(server: QueueServer, path: str) -> None:
+    assert server.probe(path) == http.client.OK

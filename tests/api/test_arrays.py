@@ -1,0 +1,113 @@
+"""Many jobs or ids in one request, and ids that the server makes."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from tests.api.jobs import assert_nothing_comes, until_ready
+from tests.api_client import INVALID, OK
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.api_client import Api
+
+    Name = Callable[[str], str]
+
+BAD_MEMBERS: Final = {
+    "negative delay": {"delay": -1},
+    "delay is text": {"delay": "1"},
+    "ttr of zero": {"ttr": 0},
+    "no topic": {"topic": ""},
+    "topic with a comma": {"topic": "a,b"},
+    "id too long": {"id": "x" * 257},
+    "id is a number": {"id": 7},
+    "no id": {"id": None},
+    "body is a number": {"body": 7},
+}
+
+
+async def test_every_job_of_an_array_is_pushed_and_answered_in_its_place(
+    api: Api, topic: str
+) -> None:
+    ids = [f"{topic}/{n}" for n in range(1000)]
+    results = (await api.push_all([{"topic": topic, "id": i, "body": i} for i in ids])).ok()
+    assert [list(result) for result in results] == [["id", "code", "message"]] * 1000
+    assert [(result["id"], result["code"]) for result in results] == [(i, OK) for i in ids]
+    await until_ready(api, *ids)
+    jobs = (await api.pop(topic, count=1000)).ok()
+    assert sorted((job["id"], job["body"]) for job in jobs) == sorted((i, i) for i in ids)
+
+
+@pytest.mark.parametrize("bad", BAD_MEMBERS.values(), ids=BAD_MEMBERS.keys())
+async def test_a_bad_job_of_an_array_fails_alone(
+    api: Api, topic: str, bad: dict[str, object]
+) -> None:
+    jobs: list[dict[str, Any]] = [{"topic": topic, "id": f"{topic}/{n}"} for n in range(3)]
+    jobs[1] |= bad
+    alone = await api.push(**jobs[1])
+    results = (await api.push_all(jobs)).ok()
+    assert [result["code"] for result in results] == [OK, INVALID, OK]
+    assert results[1]["message"] == alone.refused()
+    good = {f"{topic}/0", f"{topic}/2"}
+    await until_ready(api, *good)
+    assert {job["id"] for job in (await api.pop(topic, count=10)).ok()} == good
+    await assert_nothing_comes(api, topic, within_s=0.1)
+
+
+@pytest.mark.parametrize("item", [1, "job", None, True, [], [{}]], ids=repr)
+async def test_an_item_that_is_no_job_fails_alone(api: Api, topic: str, item: object) -> None:
+    good = {"topic": topic, "id": f"{topic}/good", "ttr": 60}
+    results = (await api.call("/push", [item, good])).ok()
+    assert [result["code"] for result in results] == [INVALID, OK]
+    assert (await api.pop(topic)).ok()["id"] == good["id"]
+
+
+async def test_get_of_many_ids_answers_each_in_its_place(api: Api, topic: str, name: Name) -> None:
+    ids = [f"{topic}/{n}" for n in range(40)]
+    jobs = [{"topic": topic, "id": i, "body": i, "delay": 3600} for i in ids[::2]]
+    (await api.push_all(jobs)).ok()
+    answer = (await api.call("/get", {"ids": ids})).ok()
+    assert [job and (job["id"], job["body"]) for job in answer] == [
+        (job_id, job_id) if n % 2 == 0 else None for n, job_id in enumerate(ids)
+    ]
+
+
+@pytest.mark.parametrize("verb", ["/finish", "/delete"])
+async def test_many_ids_are_removed_at_once(api: Api, topic: str, verb: str) -> None:
+    ids = [f"{topic}/{n}" for n in range(1000)]
+    (await api.push_all([{"topic": topic, "id": i, "delay": 3600} for i in ids[::2]])).ok()
+    results = (await api.call(verb, {"ids": ids})).ok()
+    # as for one id, an unknown one is no error
+    assert results == [{"id": job_id, "code": OK} for job_id in ids]
+    assert (await api.call("/get", {"ids": ids})).ok() == [None] * 1000
+
+
+@pytest.mark.parametrize("verb", ["/finish", "/delete", "/get"])
+@pytest.mark.parametrize(
+    "ids", ["x", 1, {"a": "b"}, [1], [None], [""], ["ok", "x" * 257]], ids=repr
+)
+async def test_bad_ids_are_refused(api: Api, verb: str, ids: object) -> None:
+    (await api.call(verb, {"ids": ids})).refused()
+
+
+async def test_the_server_makes_unique_ids(api: Api, topic: str) -> None:
+    answers = await asyncio.gather(*(api.push(topic=topic, id="*", body="x") for _ in range(300)))
+    singles = [answer.ok()["id"] for answer in answers]
+    results = (await api.push_all([{"topic": topic, "id": "*"}] * 300)).ok()
+    made = [*singles, *(result["id"] for result in results)]
+    assert len(set(made)) == 600
+    await until_ready(api, *made)
+    delivered = [job["id"] for job in (await api.pop(topic, count=1000)).ok()]
+    assert sorted(delivered) == sorted(made)
+
+
+async def test_made_ids_are_ordered_by_time(api: Api, topic: str) -> None:
+    made = []
+    for _ in range(20):
+        made.append((await api.push(topic=topic, id="*", delay=3600)).ok()["id"])
+        await asyncio.sleep(0.002)  # ids of one millisecond may come in any order
+    assert made == sorted(made)

@@ -1,0 +1,173 @@
+"""kill -9 under load: what was acknowledged is there afterwards, and is delivered and finished."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from tests.api_client import Api, open_api
+from tests.history import History, Load
+from tests.processes import redis_binary, valkey_binary
+from tests.waiting import until
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from tests.processes import Processes, QueueServer, StoreServer
+
+BINARIES: Final = [
+    pytest.param(redis_binary, id="redis"),
+    pytest.param(valkey_binary, id="valkey"),
+]
+KILLS: Final = 4
+JOBS_BETWEEN: Final = 300
+
+
+@pytest.fixture(scope="module", params=BINARIES)
+def embedded_server(request: pytest.FixtureRequest, processes: Processes) -> Iterator[QueueServer]:
+    """A server that brings its own store, as `make serve` starts it."""
+    server = processes.server(redis__binary=request.param())
+    yield server
+    server.close()
+
+
+@pytest.fixture
+async def embedded_api(embedded_server: QueueServer) -> AsyncIterator[Api]:
+    async with open_api(embedded_server.url) as client:
+        yield client
+
+
+def store_pid(server: QueueServer) -> int:
+    """The process id of the server's embedded store, or 0 where it has none at the moment."""
+    for pid in server.children():
+        if is_running(pid):
+            return pid
+    return 0
+
+
+async def kill_store(server: QueueServer) -> None:
+    """Kill the embedded store and wait for its successor."""
+    killed = store_pid(server)
+    os.kill(killed, signal.SIGKILL)
+    await until(lambda: store_pid(server) not in {0, killed})
+
+
+def is_running(pid: int) -> bool:
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return status.rpartition(")")[2].split()[0] != "Z"
+
+
+def check(history: History, *, kills: int) -> None:
+    history.check()
+    assert len(history.acknowledged) >= kills * JOBS_BETWEEN
+    assert history.failures > 0, "no request met the fault"
+
+
+async def test_a_server_killed_under_load_loses_nothing(
+    processes: Processes, redis_server: StoreServer, topic: str
+) -> None:
+    server = processes.server(redis_server)
+    async with open_api(server.url) as api:
+        load = Load(topic, api)
+        for _ in range(KILLS):
+            await load.until_acknowledged(JOBS_BETWEEN)
+            server.kill()
+            server.start()
+        history = await load.finish()
+    server.close()
+    check(history, kills=KILLS)
+
+
+async def test_one_of_two_servers_killed_in_turn_loses_nothing(
+    processes: Processes, redis_server: StoreServer, topic: str
+) -> None:
+    database = redis_server.new_database()
+    servers = [processes.server(redis_server, redis__db=database) for _ in range(2)]
+    async with open_api(servers[0].url) as one, open_api(servers[1].url) as other:
+        load = Load(topic, one, other)
+        for number in range(KILLS):
+            await load.until_acknowledged(JOBS_BETWEEN)
+            servers[number % 2].kill()
+            await load.until_acknowledged(JOBS_BETWEEN)
+            servers[number % 2].start()
+        history = await load.finish()
+    for server in servers:
+        server.close()
+    check(history, kills=KILLS)
+
+
+async def test_a_server_and_its_embedded_store_killed_under_load_lose_nothing(
+    embedded_server: QueueServer, embedded_api: Api, topic: str
+) -> None:
+    load = Load(topic, embedded_api)
+    for _ in range(KILLS):
+        await load.until_acknowledged(JOBS_BETWEEN)
+        embedded_server.kill()
+        embedded_server.start()
+    check(await load.finish(), kills=KILLS)
+
+
+async def test_an_embedded_store_killed_under_load_is_restarted_and_loses_nothing(
+    embedded_server: QueueServer, embedded_api: Api, topic: str
+) -> None:
+    load = Load(topic, embedded_api)
+    for _ in range(KILLS):
+        await load.until_acknowledged(JOBS_BETWEEN)
+        await kill_store(embedded_server)
+    check(await load.finish(), kills=KILLS)
+
+
+async def test_an_embedded_store_keeps_its_jobs_over_a_restart(
+    embedded_server: QueueServer, embedded_api: Api, topic: str
+) -> None:
+    for state in ("delayed", "ready", "reserved"):
+        delay_s = 3600 if state == "delayed" else 0
+        job = {"topic": f"{topic}/{state}", "id": f"{topic}/{state}", "body": f" {state} "}
+        (await embedded_api.push(**job, delay=delay_s)).ok()
+    (await embedded_api.pop(f"{topic}/reserved")).ok()
+    ids = [f"{topic}/{state}" for state in ("delayed", "ready", "reserved")]
+    before = (await embedded_api.call("/get", {"ids": ids})).ok()
+    assert embedded_server.stop() == 0
+    embedded_server.start()
+    async with open_api(embedded_server.url) as api:
+        assert (await api.call("/get", {"ids": ids})).ok() == before
+        assert (await api.pop(f"{topic}/ready")).ok()["body"] == " ready "
+
+
+@pytest.mark.parametrize("end", ["stop", "kill"])
+async def test_an_embedded_store_ends_with_its_server(
+    embedded_server: QueueServer, end: str
+) -> None:
+    child = store_pid(embedded_server)
+    assert is_running(child)
+    getattr(embedded_server, end)()
+    await until(lambda: not is_running(child), within_s=1 if end == "kill" else 0.1)
+    embedded_server.start()
+
+
+async def test_jobs_that_became_due_while_the_server_was_away_come_at_its_start(
+    processes: Processes, redis_server: StoreServer, topic: str
+) -> None:
+    server = processes.server(redis_server)
+    async with open_api(server.url) as api:
+        due_s = time.time() + 0.3
+        ids = [f"{topic}/{n}" for n in range(100)]
+        (await api.push_all([{"topic": topic, "id": i, "due": due_s} for i in ids])).ok()
+        server.kill()
+        await until(lambda: time.time() > due_s)
+        server.start()
+        taken: list[str] = []
+        while len(taken) < len(ids):
+            jobs = (await api.pop(topic, count=1000, timeout=5)).ok()
+            assert jobs
+            taken += [job["id"] for job in jobs]
+    server.close()
+    assert sorted(taken) == sorted(ids)

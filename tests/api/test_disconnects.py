@@ -1,0 +1,123 @@
+"""A client that goes away while it waits takes no job with it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import socket
+import struct
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from tests.api.jobs import assert_nothing_comes, until_ready
+from tests.processes import LOOPBACK
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.api_client import Api
+    from tests.processes import QueueServer
+
+CLIENTS: Final = 60
+NO_LINGER: Final = struct.pack("ii", 1, 0)
+
+
+def close(connection: socket.socket) -> None:
+    connection.close()
+
+
+def reset(connection: socket.socket) -> None:
+    """Close with RST instead of FIN."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, NO_LINGER)
+    connection.close()
+
+
+def half_close(connection: socket.socket) -> None:
+    connection.shutdown(socket.SHUT_WR)
+
+
+WAYS_TO_GO: Final[list[Callable[[socket.socket], None]]] = [close, reset, half_close]
+ways_to_go = pytest.mark.parametrize("go", WAYS_TO_GO, ids=lambda way: way.__name__)
+OPTIONS: Final[list[dict[str, int]]] = [{}, {"count": 10}]
+options = pytest.mark.parametrize("option", OPTIONS, ids=["single", "with count"])
+
+
+async def poll_and_go(
+    server: QueueServer, request: dict[str, Any], go: Callable[[socket.socket], None]
+) -> None:
+    """Send a /pop and go away at a random moment: before it is read, while it is read, while it waits."""
+    content = json.dumps(request).encode()
+    head = f"POST /pop HTTP/1.1\r\nHost: test\r\nContent-Length: {len(content)}\r\n\r\n"
+    loop = asyncio.get_running_loop()
+    with socket.socket() as connection:
+        connection.setblocking(False)
+        await loop.sock_connect(connection, (LOOPBACK, server.port))
+        await loop.sock_sendall(connection, head.encode() + content)
+        await asyncio.sleep(random.uniform(0, 0.3))
+        go(connection)
+        if go is half_close:
+            # the server closes its side, so that nothing of the poll is left
+            while await loop.sock_recv(connection, 4096):
+                pass
+
+
+@ways_to_go
+@options
+async def test_polls_whose_clients_have_gone_take_nothing(
+    api: Api,
+    server: QueueServer,
+    topic: str,
+    go: Callable[[socket.socket], None],
+    option: dict[str, int],
+) -> None:
+    request = {"topic": topic, "timeout": 60} | option
+    await asyncio.gather(*(poll_and_go(server, request, go) for _ in range(CLIENTS)))
+    ids = [f"{topic}/{n}" for n in range(CLIENTS)]
+    (await api.push_all([{"topic": topic, "id": job_id, "ttr": 3600} for job_id in ids])).ok()
+    await until_ready(api, *ids)
+    jobs = (await api.pop(topic, count=1000)).ok()
+    assert sorted(job["id"] for job in jobs) == sorted(ids)
+    assert {job["attempt"] for job in jobs} == {1}
+
+
+@ways_to_go
+@options
+async def test_polls_whose_clients_go_while_jobs_come_lose_nothing(
+    api: Api,
+    server: QueueServer,
+    topic: str,
+    go: Callable[[socket.socket], None],
+    option: dict[str, int],
+) -> None:
+    """An answer that was on its way when its client went is delivered again after the TTR."""
+    request = {"topic": topic, "timeout": 60} | option
+    ids = [f"{topic}/{n}" for n in range(CLIENTS)]
+
+    async def push(job_id: str) -> None:
+        await asyncio.sleep(random.uniform(0, 0.3))
+        (await api.push(topic=topic, id=job_id, ttr=1)).ok()
+
+    async with asyncio.TaskGroup() as group:
+        for job_id in ids:
+            group.create_task(poll_and_go(server, request, go))
+            group.create_task(push(job_id))
+    missing = set(ids)
+    while missing:
+        jobs = (await api.pop(topic, count=1000, timeout=5)).ok()
+        assert jobs, f"{len(missing)} jobs are lost"
+        taken = [job["id"] for job in jobs]
+        (await api.call("/finish", {"ids": taken})).ok()
+        missing.difference_update(taken)
+    await assert_nothing_comes(api, topic, within_s=0.1)
+
+
+async def test_a_poll_beside_clients_that_go_gets_its_job(
+    api: Api, server: QueueServer, topic: str
+) -> None:
+    poll = asyncio.create_task(api.pop(topic, timeout=20))
+    request = {"topic": topic, "timeout": 60}
+    await asyncio.gather(*(poll_and_go(server, request, reset) for _ in range(CLIENTS)))
+    (await api.push(topic=topic, id=topic)).ok()
+    assert (await poll).ok()["id"] == topic

@@ -1,0 +1,242 @@
+"""The edges of every number and length: the last value that works, and the first that is refused."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from tests.api_client import INVALID, TOO_LARGE, open_api
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.api_client import Api
+    from tests.processes import Processes, StoreServer
+
+    Name = Callable[[str], str]
+
+MIB: Final = 1 << 20
+QUEUE_BLOCK_TIMEOUT_S: Final = 180  # the default
+
+LONGEST_NAMES: Final = {
+    "ASCII": "x" * 256,
+    "2-byte": "é" * 128,
+    "3-byte": "订" * 85 + "x",
+    "4-byte": "😀" * 64,
+    "outer white space is not counted": " " + "x" * 256 + "\t",
+}
+TOO_LONG_NAMES: Final = {
+    "ASCII": "x" * 257,
+    "2-byte": "é" * 128 + "x",
+    "3-byte": "订" * 86,
+    "4-byte": "😀" * 64 + "x",
+    "long": "x" * 100_000,
+}
+
+
+@pytest.mark.parametrize("long", LONGEST_NAMES.values(), ids=LONGEST_NAMES.keys())
+async def test_names_of_256_bytes_work(api: Api, long: str) -> None:
+    (await api.push(topic=long, id=long, body="x")).ok()
+    assert (await api.get(long)).ok()["id"] == long.strip()
+    assert (await api.pop(long)).ok()["topic"] == long.strip()
+    (await api.finish(long)).ok()
+    assert (await api.get(long)).ok() is None
+
+
+@pytest.mark.parametrize("long", TOO_LONG_NAMES.values(), ids=TOO_LONG_NAMES.keys())
+async def test_names_of_more_than_256_bytes_are_refused(api: Api, topic: str, long: str) -> None:
+    (await api.push(topic=topic, id=long)).refused()
+    (await api.push(topic=long, id=topic)).refused()
+    (await api.pop(long, timeout=0)).refused()
+    (await api.pop(f"{topic},{long}", timeout=0)).refused()
+    for verb in ("/get", "/finish", "/delete"):
+        (await api.call(verb, {"id": long})).refused()
+
+
+async def test_a_body_of_max_body_works(api: Api, topic: str, name: Name) -> None:
+    body = "é" * (MIB // 2)
+    (await api.push(topic=topic, id=name("id"), body=body)).ok()
+    assert (await api.pop(topic)).ok()["body"] == body
+
+
+@pytest.mark.parametrize(
+    "body", ["x" * (MIB + 1), "é" * (MIB // 2) + "x"], ids=["1-byte", "2-byte"]
+)
+async def test_a_body_over_max_body_is_too_large(
+    api: Api, topic: str, name: Name, body: str
+) -> None:
+    answer = await api.push(topic=topic, id=(job_id := name("id")), body=body)
+    answer.refused(TOO_LARGE, status=413)
+    assert (await api.get(job_id)).ok() is None
+
+
+async def test_a_body_over_max_body_fails_alone_in_an_array(
+    api: Api, topic: str, name: Name
+) -> None:
+    ids = [name("id") for _ in range(3)]
+    jobs: list[dict[str, Any]] = [{"topic": topic, "id": i, "delay": 3600} for i in ids]
+    jobs[1]["body"] = "x" * (MIB + 1)
+    assert [r["code"] for r in (await api.push_all(jobs)).ok()] == [0, TOO_LARGE, 0]
+    found = (await api.call("/get", {"ids": ids})).ok()
+    assert [job and job["id"] for job in found] == [ids[0], None, ids[2]]
+
+
+async def test_max_body_can_be_set(
+    processes: Processes, redis_server: StoreServer, topic: str
+) -> None:
+    server = processes.server(redis_server, max_body=2000)
+    async with open_api(server.url) as api:
+        (await api.push(topic=topic, id="fits", body="x" * 2000)).ok()
+        (await api.push(topic=topic, id="too long", body="x" * 2001)).refused(TOO_LARGE, status=413)
+    server.close()
+
+
+@pytest.mark.parametrize("path", ["/push", "/pop", "/get", "/nowhere"])
+async def test_a_huge_request_is_too_large_and_the_server_goes_on(api: Api, path: str) -> None:
+    answer = await api.request("POST", path, b" " * (128 * MIB))
+    assert (answer.status, answer.code) in {(413, TOO_LARGE), (404, INVALID)}
+    (await api.get("any")).ok()
+
+
+async def test_more_than_1000_jobs_are_refused_and_none_is_kept(
+    api: Api, topic: str, name: Name
+) -> None:
+    prefix = name("id")
+    jobs = [{"topic": topic, "id": f"{prefix}/{n}"} for n in range(1001)]
+    answer = await api.push_all(jobs)
+    assert answer.code in {INVALID, TOO_LARGE}
+    assert answer.data is None
+    found = (await api.call("/get", {"ids": [job["id"] for job in jobs[:1000]]})).ok()
+    assert found == [None] * 1000
+
+
+@pytest.mark.parametrize("verb", ["/get", "/finish", "/delete"])
+async def test_more_than_1000_ids_are_refused(api: Api, topic: str, name: Name, verb: str) -> None:
+    job_id = name("id")
+    (await api.push(topic=topic, id=job_id, delay=3600)).ok()
+    answer = await api.call(verb, {"ids": [job_id] * 1001})
+    assert answer.code in {INVALID, TOO_LARGE}
+    assert (await api.get(job_id)).ok() is not None
+
+
+async def test_a_pop_of_64_topics_works(api: Api, topic: str, name: Name) -> None:
+    (await api.push(topic=topic, id=(job_id := name("id")))).ok()
+    topics = [*(f"{topic}/{n}" for n in range(63)), topic]
+    assert (await api.pop(",".join(topics))).ok()["id"] == job_id
+
+
+async def test_a_pop_of_more_than_64_topics_is_refused(api: Api, topic: str) -> None:
+    (await api.pop(",".join(f"{topic}/{n}" for n in range(65)), timeout=0)).refused()
+
+
+@pytest.mark.parametrize("comma", ["a,b", ",", "a,", ",a"])
+async def test_a_topic_with_a_comma_cannot_be_pushed(api: Api, name: Name, comma: str) -> None:
+    (await api.push(topic=comma, id=(job_id := name("id")))).refused()
+    assert (await api.get(job_id)).ok() is None
+
+
+@pytest.mark.parametrize("count", [0, -1, 1001, 2**63, 1.5, "1", True, [], {}], ids=repr)
+async def test_a_bad_count_takes_nothing(api: Api, topic: str, name: Name, count: object) -> None:
+    (await api.push(topic=topic, id=(job_id := name("id")))).ok()
+    (await api.pop(topic, count=count)).refused()
+    assert (await api.pop(topic)).ok()["id"] == job_id
+
+
+@pytest.mark.parametrize(
+    "timeout",
+    [-1, -0.001, QUEUE_BLOCK_TIMEOUT_S + 1, 1e300, math.nan, math.inf, -math.inf, "1", True, []],
+    ids=repr,
+)
+async def test_a_bad_timeout_takes_nothing(api: Api, topic: str, name: Name, timeout: Any) -> None:
+    (await api.push(topic=topic, id=(job_id := name("id")))).ok()
+    (await api.pop(topic, timeout=timeout)).refused()
+    assert (await api.pop(topic)).ok()["id"] == job_id
+
+
+async def test_the_longest_timeout_works(api: Api, topic: str, name: Name) -> None:
+    (await api.push(topic=topic, id=(job_id := name("id")))).ok()
+    assert (await api.pop(topic, timeout=QUEUE_BLOCK_TIMEOUT_S)).ok()["id"] == job_id
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"delay": 0},
+        {"delay": 0.0},
+        {"delay": 2**31},
+        {"delay": 86_400.5},
+        {"delay": 1e3},
+        {"ttr": 1},
+        {"ttr": 86_400},
+        {"due": 0},
+        {"due": 1.5},
+        {"delay": None},
+        {"due": None},
+        {"body": None},
+        {"delay": None, "due": 1},
+    ],
+    ids=repr,
+)
+async def test_the_edges_of_a_job_work(
+    api: Api, topic: str, name: Name, fields: dict[str, object]
+) -> None:
+    job_id = name("id")
+    (await api.push(**{"topic": topic, "id": job_id} | fields)).ok()
+    job = (await api.get(job_id)).ok()
+    assert (job["ttr"], job["body"]) == (fields.get("ttr", 60), "")
+    if fields.get("delay"):
+        assert job["delay"] == pytest.approx(time.time() + float(str(fields["delay"])), abs=5)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"delay": -1},
+        {"delay": -0.001},
+        {"delay": 2**31 + 1},
+        {"delay": 2**63},
+        {"delay": math.nan},
+        {"delay": math.inf},
+        {"delay": "1"},
+        {"delay": True},
+        {"delay": False},
+        {"delay": [1]},
+        {"due": -1},
+        {"due": 1e300},
+        {"due": math.nan},
+        {"due": "1"},
+        {"due": True},
+        {"due": 1, "delay": 1},
+        {"ttr": 0},
+        {"ttr": -1},
+        {"ttr": 0.5},
+        {"ttr": 86_401},
+        {"ttr": "60"},
+        {"ttr": True},
+        {"ttr": None},
+        {"id": 1},
+        {"id": True},
+        {"id": None},
+        {"id": ["a"]},
+        {"id": " "},
+        {"topic": 1},
+        {"topic": None},
+        {"topic": ["a"]},
+        {"topic": "\u3000"},
+        {"body": 1},
+        {"body": {"a": 1}},
+        {"body": ["a"]},
+        {"body": False},
+    ],
+    ids=repr,
+)
+async def test_a_bad_field_is_refused_and_nothing_is_kept(
+    api: Api, topic: str, name: Name, fields: dict[str, object]
+) -> None:
+    job_id = name("id")
+    message = (await api.push(**{"topic": topic, "id": job_id, "delay": 0} | fields)).refused()
+    assert any(field in message for field in fields)
+    assert (await api.get(job_id)).ok() is None

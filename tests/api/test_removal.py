@@ -1,0 +1,153 @@
+"""Delivered again until finished; finished or deleted, never again."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from tests.api.jobs import STATES, assert_nothing_comes, push_into, until_ready
+from tests.api_client import push_due_in
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.api_client import Api
+
+    Name = Callable[[str], str]
+
+VERBS: Final = ("/finish", "/delete")
+
+
+async def test_a_job_that_is_not_finished_within_its_ttr_is_delivered_again(
+    api: Api, topic: str, name: Name
+) -> None:
+    job_id = name("id")
+    (await api.push(topic=topic, id=job_id, ttr=1, body="again")).ok()
+    receipts = set()
+    for attempt in (1, 2, 3):
+        asked_s = time.time()
+        job = (await api.pop(topic)).ok()
+        assert (job["id"], job["body"], job["attempt"]) == (job_id, "again", attempt)
+        receipts.add(job["receipt"])
+        if attempt > 1:
+            assert 0.9 <= time.time() - asked_s < 2.5
+    assert len(receipts) == 3
+
+
+async def test_a_job_that_is_finished_within_its_ttr_never_comes_back(
+    api: Api, topic: str, name: Name
+) -> None:
+    await push_into(api, "reserved", topic=topic, id=(job_id := name("id")), ttr=1)
+    (await api.finish(job_id)).ok()
+    await assert_nothing_comes(api, topic, within_s=1.3)
+
+
+async def test_a_job_is_not_delivered_again_before_its_ttr(
+    api: Api, topic: str, name: Name
+) -> None:
+    await push_into(api, "reserved", topic=topic, id=name("id"), ttr=2)
+    await assert_nothing_comes(api, topic, within_s=1.2)
+
+
+async def test_a_redelivered_job_can_be_finished(api: Api, topic: str, name: Name) -> None:
+    await push_into(api, "reserved", topic=topic, id=(job_id := name("id")), ttr=1)
+    assert (await api.pop(topic)).ok()["attempt"] == 2
+    (await api.finish(job_id)).ok()
+    assert (await api.get(job_id)).ok() is None
+    await assert_nothing_comes(api, topic, within_s=1.3)
+
+
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("verb", VERBS)
+async def test_a_removed_job_is_gone_and_never_delivered(
+    api: Api, topic: str, name: Name, verb: str, state: str
+) -> None:
+    job_id = name("id")
+    await push_into(api, state, topic=topic, id=job_id, ttr=1, **soon(state))
+    assert (await api.call(verb, {"id": job_id})).ok() is None
+    assert (await api.get(job_id)).ok() is None
+    await assert_nothing_comes(api, topic, within_s=1.3)
+
+
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("verb", VERBS)
+async def test_removing_a_job_leaves_its_neighbours(
+    api: Api, name: Name, verb: str, state: str
+) -> None:
+    topic, ids = name("topic"), [name("id") for _ in range(3)]
+    for job_id in ids:
+        await push_into(api, state, topic=topic, id=job_id)
+    (await api.call(verb, {"id": ids[1]})).ok()
+    jobs = (await api.call("/get", {"ids": ids})).ok()
+    assert [job and (job["id"], job["state"]) for job in jobs] == [
+        (ids[0], state),
+        None,
+        (ids[2], state),
+    ]
+
+
+@pytest.mark.parametrize("verb", VERBS)
+async def test_a_job_can_be_removed_twice(api: Api, topic: str, name: Name, verb: str) -> None:
+    await push_into(api, "ready", topic=topic, id=(job_id := name("id")))
+    for _ in range(2):
+        assert (await api.call(verb, {"id": job_id})).ok() is None
+
+
+@pytest.mark.parametrize("state", STATES)
+async def test_a_removed_id_can_be_pushed_again_and_comes_when_it_is_due(
+    api: Api, topic: str, name: Name, state: str
+) -> None:
+    job_id = name("id")
+    await push_into(api, state, topic=topic, id=job_id, ttr=1, body="old", **soon(state))
+    (await api.delete(job_id)).ok()
+    sent = await push_due_in(api, 1.3, topic=topic, id=job_id, body="new")
+    job = (await api.pop(topic)).ok()
+    assert (job["body"], job["attempt"]) == ("new", 1)
+    assert time.time() >= sent.due_s - 0.002
+    assert (await api.pop(topic, timeout=0)).ok() is None
+
+
+async def test_a_poll_beside_a_deleted_job_keeps_waiting(api: Api, topic: str, name: Name) -> None:
+    await push_into(api, "ready", topic=topic, id=(deleted := name("deleted")))
+    (await api.delete(deleted)).ok()
+    poll = asyncio.create_task(api.pop(topic))
+    sent = await push_due_in(api, 0.3, topic=topic, id=name("next"))
+    assert (await poll).ok()["id"] == sent.id
+
+
+async def test_a_poll_that_waits_for_a_job_that_gets_deleted_keeps_waiting(
+    api: Api, topic: str, name: Name
+) -> None:
+    poll = asyncio.create_task(api.pop(topic))
+    deleted = await push_due_in(api, 0.2, topic=topic, id=name("deleted"))
+    (await api.delete(deleted.id)).ok()
+    sent = await push_due_in(api, 0.5, topic=topic, id=name("next"))
+    assert (await poll).ok()["id"] == sent.id
+
+
+async def test_many_deleted_jobs_do_not_hide_the_one_behind_them(
+    ordered_api: Api, topic: str
+) -> None:
+    ids = [f"{topic}/{n}" for n in range(1000)]
+    (await ordered_api.push_all([{"topic": topic, "id": job_id} for job_id in ids])).ok()
+    await until_ready(ordered_api, *ids)
+    (await ordered_api.call("/delete", {"ids": ids[:-1]})).ok()
+    assert (await ordered_api.pop(topic, timeout=0)).ok()["id"] == ids[-1]
+
+
+async def test_a_finish_while_another_holds_the_job_removes_it(
+    api: Api, topic: str, name: Name
+) -> None:
+    """As the original: a finish without a receipt acts by id."""
+    await push_into(api, "reserved", topic=topic, id=(job_id := name("id")), ttr=1)
+    assert (await api.pop(topic)).ok()["attempt"] == 2
+    (await api.finish(job_id)).ok()
+    await assert_nothing_comes(api, topic, within_s=1.3)
+
+
+def soon(state: str) -> dict[str, float]:
+    """A delay that lets a delayed job become due during the test, so that it could come."""
+    return {"delay": 0.4} if state == "delayed" else {}

@@ -1,0 +1,100 @@
+"""SIGTERM: every client gets its answer, and the process ends within seconds."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from typing import TYPE_CHECKING, Final
+
+import aiohttp
+import pytest
+
+from tests.api_client import open_api
+from tests.history import Load
+from tests.waiting import until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.processes import Processes, QueueServer, StoreServer
+
+POLLS: Final = 100
+EXIT_S: Final = 8.0
+
+
+@pytest.fixture
+def ending_server(processes: Processes, redis_server: StoreServer) -> Iterator[QueueServer]:
+    server = processes.server(redis_server)
+    yield server
+    server.close()
+
+
+@pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])
+async def test_waiting_polls_get_an_empty_answer_and_the_server_ends(
+    ending_server: QueueServer, topic: str, signal_number: signal.Signals
+) -> None:
+    async with open_api(ending_server.url) as api, open_api(ending_server.url) as last:
+        polls = [asyncio.create_task(api.pop(topic, timeout=60)) for _ in range(POLLS)]
+        counting = [asyncio.create_task(api.pop(topic, timeout=60, count=5)) for _ in range(POLLS)]
+        probe = asyncio.create_task(last.pop(f"{topic}/probe", timeout=60))
+        (await api.push(topic=f"{topic}/probe", id=topic)).ok()
+        (await probe).ok()
+        ending_server.send(signal_number)
+        started_s = time.monotonic()
+        assert [(await poll).ok() for poll in polls] == [None] * POLLS
+        assert [(await poll).ok() for poll in counting] == [[]] * POLLS
+        answered_s = time.monotonic() - started_s
+        await until(lambda: ending_server.exit_status() is not None, within_s=EXIT_S)
+    assert answered_s < 3
+    assert ending_server.exit_status() == 0
+
+
+async def test_the_server_ends_though_idle_clients_keep_their_connections(
+    ending_server: QueueServer,
+) -> None:
+    async with open_api(ending_server.url) as api:
+        await asyncio.gather(*(api.get("any") for _ in range(20)))
+        ending_server.send(signal.SIGTERM)
+        await until(lambda: ending_server.exit_status() is not None, within_s=EXIT_S)
+    assert ending_server.exit_status() == 0
+
+
+async def test_the_server_ends_while_redis_is_frozen(processes: Processes, topic: str) -> None:
+    store = processes.redis()
+    server = processes.server(store)
+    async with open_api(server.url) as api:
+        (await api.push(topic=topic, id=topic)).ok()
+        poll = asyncio.create_task(api.pop(f"{topic}/other", timeout=60))
+        store.freeze()
+        server.send(signal.SIGTERM)
+        assert (await poll).data is None
+        await until(lambda: server.exit_status() is not None, within_s=12)
+    store.close()
+
+
+async def test_a_stop_under_load_loses_nothing(
+    processes: Processes, redis_server: StoreServer, ending_server: QueueServer, topic: str
+) -> None:
+    async with open_api(ending_server.url) as api:
+        load = Load(topic, api)
+        for _ in range(2):
+            await load.until_acknowledged(300)
+            ending_server.send(signal.SIGTERM)
+            await until(lambda: ending_server.exit_status() is not None, within_s=EXIT_S)
+            ending_server.start()
+        history = await load.finish()
+    history.check()
+
+
+async def test_a_stopping_server_takes_no_new_requests(
+    ending_server: QueueServer, topic: str
+) -> None:
+    async with open_api(ending_server.url) as api:
+        (await api.push(topic=topic, id=topic)).ok()
+        assert ending_server.stop() == 0
+        with pytest.raises(aiohttp.ClientConnectionError):
+            await api.get(topic)
+    ending_server.start()
+    async with open_api(ending_server.url) as api:
+        assert (await api.pop(topic)).ok()["id"] == topic

@@ -1,0 +1,237 @@
+"""A server that cannot start says why: one line with file, line, key and the way out, and an exit status."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from tests.api_client import open_api
+from tests.processes import LOOPBACK, environment, free_port
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.processes import Processes, QueueServer, StoreServer
+
+TIMEOUT_S: Final = 20.0
+PASSWORD: Final = "right:horse/battery@staple"
+
+
+class Program:
+    """The program with a config file of these lines."""
+
+    def __init__(self, folder: Path, *lines: str) -> None:
+        self.file = folder / "delay-queue.conf"
+        self._given = lines
+        # what a line does not say must not touch what else runs on this machine
+        safe = {"bind_address": f"{LOOPBACK}:{free_port()}", "redis.host": f"{LOOPBACK}:1"}
+        named = {line.partition("=")[0].strip() for line in lines}
+        added = [f"{key} = {value}" for key, value in safe.items() if key not in named]
+        self._lines = ["; a comment", *lines, *added]
+        self.file.write_text("\n".join(self._lines) + "\n", encoding="utf-8")
+
+    def run(self, *arguments: str, **variables: object) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "delayqueue", "-c", str(self.file), *arguments],
+            cwd=self.file.parent,
+            env=environment(variables),
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+
+    def refusal(self, *arguments: str, **variables: object) -> str:
+        """The one line that it ends with."""
+        ended = self.run(*arguments, **variables)
+        assert ended.returncode != 0, ended
+        lines = ended.stderr.splitlines()
+        assert len(lines) == 1, ended.stderr
+        assert "Traceback" not in ended.stderr
+        return lines[0]
+
+    def place_of(self, key: str) -> str:
+        """FILE:LINE of the key."""
+        keys = [line.partition("=")[0].strip() for line in self._lines]
+        return f"{self.file}:{keys.index(key) + 1}: {key}"
+
+
+BAD_LINES: Final = {
+    "unknown key": ("redis.hots = 127.0.0.1:1", "did you mean redis.host?"),
+    "unknown key, unlike any": ("colour = red", "--help"),
+    "no number": ("bucket_size = three", "must be a whole number from 1 to"),
+    "number with a unit": ("queue_block_timeout = 180s", "must be a whole number from 1 to"),
+    "number too small": ("bucket_size = 0", "must be a whole number from 1 to"),
+    "number too large": ("queue_block_timeout = 99999999", "must be a whole number from 1 to"),
+    "negative number": ("redis.db = -1", "must be a whole number from 0"),
+    "fraction": ("max_body = 1e6", "must be a whole number from"),
+    "address without a port": ("bind_address = 127.0.0.1", "must be HOST:PORT"),
+    "port that is none": ("bind_address = 127.0.0.1:99999", "must be HOST:PORT"),
+    "unknown language": ("language = fr", "must be one of zh, en"),
+    "neither yes nor no": ("protected_mode = maybe", "must be yes or no"),
+    "bucket name without its number": ("bucket_name = dq", "must contain %d"),
+    "queue name without its topic": ("queue_name = dq", "must contain %s"),
+    "URL of another kind": ("redis.url = http://127.0.0.1:1", "must be redis://"),
+}
+
+
+@pytest.mark.parametrize("verb", [[], ["check"]], ids=["serve", "check"])
+@pytest.mark.parametrize(("line", "fix"), BAD_LINES.values(), ids=BAD_LINES.keys())
+def test_a_bad_line_is_named_with_the_way_out(
+    tmp_path: Path, verb: list[str], line: str, fix: str
+) -> None:
+    program = Program(tmp_path, line)
+    refusal = program.refusal(*verb)
+    assert program.place_of(line.partition(" =")[0]) in refusal
+    assert fix in refusal
+
+
+def test_a_line_that_is_no_setting_is_named(tmp_path: Path) -> None:
+    program = Program(tmp_path, "this is no setting")
+    assert f"{program.file}:2: " in program.refusal()
+
+
+def test_a_config_file_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    program = Program(tmp_path)
+    program.file.unlink()
+    assert str(program.file) in program.refusal()
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("bucket_size", "many", ["DELAYQUEUE_BUCKET_SIZE", "must be a whole number"]),
+        ("colour", "red", ["DELAYQUEUE_COLOUR", "unknown", "--help"]),
+        ("redis.hots", "x", ["DELAYQUEUE_REDIS_HOTS", "did you mean DELAYQUEUE_REDIS_HOST?"]),
+    ],
+)
+def test_a_bad_variable_is_named_with_the_way_out(
+    tmp_path: Path, key: str, value: str, words: list[str]
+) -> None:
+    refusal = Program(tmp_path).refusal(**{key: value})
+    assert all(word in refusal for word in words)
+
+
+@pytest.mark.parametrize("verb", [[], ["check"]], ids=["serve", "check"])
+def test_an_unreachable_redis_is_named_and_nothing_takes_its_place(
+    tmp_path: Path, verb: list[str]
+) -> None:
+    address = f"{LOOPBACK}:{free_port()}"
+    program = Program(tmp_path, f"redis.host = {address}", f"data_dir = {tmp_path / 'data'}")
+    refusal = program.refusal(*verb)
+    assert "redis.host" in refusal
+    assert address in refusal
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize("given", ["", "wrong"], ids=["no password", "wrong password"])
+@pytest.mark.parametrize("verb", [[], ["check"]], ids=["serve", "check"])
+def test_a_wrong_password_is_named_and_not_shown(
+    tmp_path: Path, locked_store: StoreServer, verb: list[str], given: str
+) -> None:
+    lines = [f"redis.host = {locked_store.address}", f"redis.password = {given}"]
+    refusal = Program(tmp_path, *lines).refusal(*verb)
+    assert "redis.password" in refusal
+    assert "wrong" not in refusal.replace("wrong password", "")
+
+
+@pytest.fixture(scope="module")
+def locked_store(processes: Processes) -> StoreServer:
+    return processes.redis("--requirepass", PASSWORD)
+
+
+async def test_the_right_password_opens_the_store(
+    processes: Processes, locked_store: StoreServer
+) -> None:
+    server = processes.server(locked_store, redis__password=PASSWORD)
+    async with open_api(server.url) as api:
+        (await api.push(topic="t", id="a")).ok()
+    server.close()
+
+
+@pytest.mark.parametrize("sizes", [(1, 2), (4, 1)], ids=["more", "fewer"])
+async def test_another_bucket_size_on_existing_data_is_refused(
+    processes: Processes, redis_server: StoreServer, tmp_path: Path, sizes: tuple[int, int]
+) -> None:
+    was, now = sizes
+    database = redis_server.new_database()
+    server = processes.server(redis_server, redis__db=database, bucket_size=was)
+    async with open_api(server.url) as api:
+        (await api.push(topic="t", id="kept", delay=3600)).ok()
+    server.stop()
+    lines = [f"redis.host = {redis_server.address}", f"redis.db = {database}"]
+    refusal = Program(tmp_path, *lines, f"bucket_size = {now}").refusal()
+    assert f"bucket_size = {now}" in refusal
+    assert f"bucket_size = {was}" in refusal
+    server.start()
+    async with open_api(server.url) as api:
+        assert (await api.get("kept")).ok()["id"] == "kept"
+    server.close()
+
+
+@pytest.fixture(scope="module")
+def embedded_server(processes: Processes) -> QueueServer:
+    return processes.server()
+
+
+def test_a_data_dir_in_use_is_refused(tmp_path: Path, embedded_server: QueueServer) -> None:
+    data_dir = embedded_server.home / "data"
+    refusal = Program(tmp_path, "redis.host = embedded", f"data_dir = {data_dir}").refusal()
+    assert "data_dir" in refusal
+    assert str(data_dir) in refusal
+    assert embedded_server.is_ready()
+
+
+@pytest.mark.parametrize("data_dir", ["/proc/nope", "/dev/null/data"])
+def test_a_data_dir_that_cannot_be_made_is_refused(tmp_path: Path, data_dir: str) -> None:
+    refusal = Program(tmp_path, "redis.host = embedded", f"data_dir = {data_dir}").refusal()
+    assert "data_dir" in refusal
+    assert data_dir in refusal
+
+
+def test_a_store_program_that_is_not_there_is_named(tmp_path: Path) -> None:
+    lines = ["redis.host = embedded", "redis.binary = /no/such/redis-server"]
+    refusal = Program(tmp_path, *lines).refusal()
+    assert "redis.binary" in refusal
+    assert "/no/such/redis-server" in refusal
+
+
+def test_a_port_in_use_is_refused(
+    tmp_path: Path, processes: Processes, redis_server: StoreServer, embedded_server: QueueServer
+) -> None:
+    lines = [
+        f"bind_address = {embedded_server.address}",
+        f"redis.host = {redis_server.address}",
+        f"redis.db = {redis_server.new_database()}",
+    ]
+    refusal = Program(tmp_path, *lines).refusal()
+    assert f"bind_address = {embedded_server.address}" in refusal
+
+
+def test_check_of_a_good_config_and_store_ends_well(
+    tmp_path: Path, redis_server: StoreServer
+) -> None:
+    lines = [
+        f"redis.host = {redis_server.address}",
+        f"redis.db = {redis_server.new_database()}",
+        "protected_mode = no",
+    ]
+    ended = Program(tmp_path, *lines).run("check")
+    assert ended.returncode == 0, ended
+
+
+def test_help_names_the_arguments(tmp_path: Path) -> None:
+    ended = Program(tmp_path).run("--help")
+    assert ended.returncode == 0
+    assert all(word in ended.stdout for word in ("-c", "-v", "check"))
+
+
+@pytest.mark.parametrize("argument", ["--nope", "nope"])
+def test_an_unknown_argument_is_an_error(tmp_path: Path, argument: str) -> None:
+    ended = Program(tmp_path).run(argument)
+    assert ended.returncode != 0
+    assert argument in ended.stderr
+    assert "Traceback" not in ended.stderr

@@ -1,0 +1,118 @@
+"""Two server processes on one Redis are one queue."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from tests.api.jobs import assert_nothing_comes
+from tests.api_client import OK, Api, open_api
+
+from .conftest import SETUPS, Setup
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from tests.processes import Processes, QueueServer, StoreServer
+
+Pair = tuple[Api, Api]
+
+JOBS: Final = 20_000
+BATCH: Final = 500
+PRODUCERS: Final = 8
+CONSUMERS: Final = 16
+
+
+@pytest.fixture(scope="module", params=SETUPS)
+def two_servers(
+    request: pytest.FixtureRequest, processes: Processes
+) -> Iterator[tuple[QueueServer, QueueServer]]:
+    setup: Setup = request.param
+    store: StoreServer = request.getfixturevalue(setup.store)
+    database = store.new_database()
+    one, other = (
+        processes.server(store, redis__db=database, bucket_size=setup.bucket_size) for _ in range(2)
+    )
+    yield one, other
+    one.close()
+    other.close()
+
+
+@pytest.fixture
+async def pair(two_servers: tuple[QueueServer, QueueServer]) -> AsyncIterator[Pair]:
+    one, other = two_servers
+    async with open_api(one.url) as first, open_api(other.url) as second:
+        yield first, second
+
+
+async def produce(api: Api, topic: str, numbers: Iterator[int]) -> None:
+    """Push jobs with these numbers, which producers share, in batches."""
+    while batch := list(islice(numbers, BATCH)):
+        jobs = [
+            {"topic": topic, "id": f"{topic}/{n}", "delay": n % 7 * 0.1, "body": str(n)}
+            for n in batch
+        ]
+        assert {result["code"] for result in (await api.push_all(jobs)).ok()} == {OK}
+
+
+async def consume(api: Api, topic: str, deliveries: Counter[str]) -> None:
+    """Pop and finish until all consumers together have had all jobs."""
+    while deliveries.total() < JOBS:
+        jobs = (await api.pop(topic, count=BATCH, timeout=1)).ok()
+        assert all(job["id"] == f"{topic}/{job['body']}" for job in jobs)
+        deliveries.update(job["id"] for job in jobs)
+        if jobs:
+            (await api.call("/finish", {"ids": [job["id"] for job in jobs]})).ok()
+
+
+async def test_each_of_20000_jobs_is_delivered_exactly_once(pair: Pair, topic: str) -> None:
+    numbers = iter(range(JOBS))
+    deliveries: Counter[str] = Counter()
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+        for number in range(PRODUCERS):
+            group.create_task(produce(pair[number % 2], topic, numbers))
+        for number in range(CONSUMERS):
+            group.create_task(consume(pair[number % 2], topic, deliveries))
+    assert deliveries == {f"{topic}/{n}": 1 for n in range(JOBS)}
+    for api in pair:
+        assert (await api.pop(topic, timeout=0)).ok() is None
+
+
+async def test_single_polls_at_both_servers_get_a_job_each(pair: Pair, topic: str) -> None:
+    polls = [asyncio.create_task(pair[n % 2].pop(topic)) for n in range(100)]
+    pushes = [pair[n % 2].push(topic=topic, id=f"{topic}/{n}", delay=0.2) for n in range(100)]
+    for answer in await asyncio.gather(*pushes):
+        answer.ok()
+    delivered = [(await poll).ok()["id"] for poll in polls]
+    assert sorted(delivered) == sorted(f"{topic}/{n}" for n in range(100))
+
+
+@pytest.mark.parametrize("delay_s", [0, 0.3])
+async def test_a_push_at_one_server_wakes_a_poll_at_the_other(
+    pair: Pair, topic: str, delay_s: float
+) -> None:
+    one, other = pair
+    for pusher, poller in ((one, other), (other, one)):
+        poll = asyncio.create_task(poller.pop(topic))
+        due_s = time.time() + delay_s
+        (await pusher.push(topic=topic, id=topic, delay=delay_s)).ok()
+        assert (await poll).ok()["id"] == topic
+        # a lost message between the servers would cost up to a second; none is lost here
+        assert time.time() - due_s < 0.7
+        (await pusher.finish(topic)).ok()
+
+
+async def test_what_one_server_does_the_other_sees(pair: Pair, topic: str) -> None:
+    one, other = pair
+    (await one.push(topic=topic, id=topic, ttr=1, body="x")).ok()
+    assert (await other.pop(topic)).ok()["body"] == "x"
+    assert (await one.pop(topic)).ok()["attempt"] == 2
+    assert (await other.get(topic)).ok()["state"] == "reserved"
+    (await other.finish(topic)).ok()
+    assert (await one.get(topic)).ok() is None
+    await assert_nothing_comes(one, topic, within_s=1.2)

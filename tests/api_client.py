@@ -1,0 +1,118 @@
+"""A small client for tests: it sends what it is told, right or wrong, and shows the whole answer."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import aiohttp
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping, Sequence
+
+Json = dict[str, Any]
+
+HTTP_OK: Final = 200
+OK: Final = 0
+INVALID: Final = 1
+UNAVAILABLE: Final = 6
+FORBIDDEN: Final = 8
+TOO_LARGE: Final = 9
+
+TIMEOUT_S: Final = 30.0
+
+
+@dataclass(frozen=True)
+class Envelope:
+    """An answer: the HTTP status and headers, and the three members that every answer has."""
+
+    status: int
+    headers: Mapping[str, str]
+    code: int
+    message: str
+    data: Any
+
+    def ok(self) -> Any:
+        """The data of an answer that must be a success."""
+        assert (self.status, self.code) == (HTTP_OK, OK), self
+        return self.data
+
+    def refused(self, code: int = INVALID, status: int = HTTP_OK) -> str:
+        """The message of an answer that must be this error."""
+        assert (self.status, self.code, self.data) == (status, code, None), self
+        assert self.message, self
+        return self.message
+
+
+class Api:
+    """The server at `url`; one method for each endpoint."""
+
+    def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
+        self._session = session
+        self.url = url
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        content: bytes = b"",
+        headers: Mapping[str, str] | None = None,
+    ) -> Envelope:
+        """Send raw bytes. The answer must be an envelope, whatever its status."""
+        async with self._session.request(
+            method, self.url + path, data=content, headers=headers
+        ) as response:
+            answer = json.loads(await response.read())
+            assert list(answer) == ["code", "message", "data"], answer
+            return Envelope(response.status, response.headers, **answer)
+
+    async def call(
+        self, path: str, payload: object, headers: Mapping[str, str] | None = None
+    ) -> Envelope:
+        """POST any value as JSON."""
+        return await self.request("POST", path, json.dumps(payload).encode(), headers)
+
+    async def push(self, **job: object) -> Envelope:
+        return await self.call("/push", {"ttr": 60} | job)
+
+    async def push_all(self, jobs: Sequence[Json]) -> Envelope:
+        return await self.call("/push", [{"ttr": 60} | job for job in jobs])
+
+    async def pop(self, topic: str, *, timeout: float = 10, **options: object) -> Envelope:
+        return await self.call("/pop", {"topic": topic, "timeout": timeout} | options)
+
+    async def finish(self, job_id: str, **options: object) -> Envelope:
+        return await self.call("/finish", {"id": job_id} | options)
+
+    async def delete(self, job_id: str) -> Envelope:
+        return await self.call("/delete", {"id": job_id})
+
+    async def get(self, job_id: str) -> Envelope:
+        return await self.call("/get", {"id": job_id})
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A job that was pushed, and the earliest unix second at which it may be delivered."""
+
+    id: str
+    due_s: float
+
+
+async def push_due_in(api: Api, delay_s: float, **job: Any) -> Sent:
+    """Push a job that is due in `delay_s` seconds."""
+    before_s = time.time()
+    (await api.push(delay=delay_s, **job)).ok()
+    return Sent(job["id"], before_s + delay_s)
+
+
+@asynccontextmanager
+async def open_api(url: str) -> AsyncIterator[Api]:
+    """A client with as many connections as it needs."""
+    connector = aiohttp.TCPConnector(limit=0)
+    timeout = aiohttp.ClientTimeout(total=TIMEOUT_S)
+    async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
+        yield Api(session, url)

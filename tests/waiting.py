@@ -1,0 +1,29 @@
+"""Waiting for a condition instead of for a guess."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+POLL_S: Final = 0.01
+
+
+async def until(condition: Callable[[], bool], *, within_s: float = 10) -> None:
+    """Wait until `condition()` is true. Raises AssertionError after `within_s` seconds."""
+
+    async def holds() -> bool:
+        return condition()
+
+    await until_async(holds, within_s=within_s)
+
+
+async def until_async(condition: Callable[[], Awaitable[bool]], *, within_s: float = 10) -> None:
+    """Wait until `await condition()` is true. Raises AssertionError after `within_s` seconds."""
+    deadline = time.monotonic() + within_s
+    while not await condition():
+        assert time.monotonic() < deadline, f"not within {within_s} s"
+        await asyncio.sleep(POLL_S)
