@@ -1,0 +1,62 @@
+"""Logging to standard error: one line an event, as text or JSON, that no job can forge."""
+
+import json
+import logging
+import time
+from typing import Final
+
+LEVELS: Final = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+}
+
+
+class TextFormatter(logging.Formatter):
+    """`2026-01-31T12:00:00.123Z WARNING delayqueue.server: message`, with a traceback on the same line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        parts = [record.getMessage(), *_traceback(self, record)]
+        head = f"{_utc(record)} {record.levelname} {record.name}: "
+        return head + one_line(" ".join(parts))
+
+
+class JsonFormatter(logging.Formatter):
+    """One object a line: time, level, logger, message, and a traceback where there is one."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        event = {
+            "time": _utc(record),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        for traceback in _traceback(self, record):
+            event["traceback"] = traceback
+        return json.dumps(event)  # ASCII, so no character can end the line
+
+
+def set_up(level: str, style: str) -> None:
+    """Log what is at least `level` ("info") in `style` ("text" or "json"), in place of what was set before."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(JsonFormatter() if style == "json" else TextFormatter())
+    logging.basicConfig(level=LEVELS[level], handlers=[handler], force=True)
+
+
+def one_line(text: str) -> str:
+    r"""`text` with line ends and what else does not print escaped, as in a Python string: \n, \x1b."""
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
+    )
+
+
+def _traceback(formatter: logging.Formatter, record: logging.LogRecord) -> list[str]:
+    return [formatter.formatException(record.exc_info)] if record.exc_info else []
+
+
+def _utc(record: logging.LogRecord) -> str:
+    seconds = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+    return f"{seconds}.{int(record.msecs):03d}Z"
