@@ -9,6 +9,9 @@ MAX_DELAY_S = 2**31
 MAX_TTR_S = 86_400
 MAX_BATCH = 1000  # jobs in one push, ids in one finish, jobs in one pop
 MAX_POP_TOPICS = 64
+MAX_TAGS = 64
+MAX_TAG_BYTES = 256
+MAX_FORECAST_STEPS = 1000
 MAX_MESSAGE_CHARS = 1024  # the tail of a longer message is cut off
 
 

@@ -7,7 +7,8 @@ from typing import NamedTuple
 from delayqueue.engine.line import Line
 from delayqueue.errors import Unavailable
 from delayqueue.job import Reserved
-from delayqueue.store.store import Demand, Store
+from delayqueue.store.store import Store
+from delayqueue.store.types import Demand
 
 JOBS_PER_DEMAND = 1000
 DEMANDS_PER_CALL = 200

@@ -1,50 +1,55 @@
 """The delay queue inside one server process: the verbs that HTTP and push delivery call."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 
-from delayqueue.engine.batcher import Batcher
+from delayqueue.engine.spread import Spread
 from delayqueue.engine.timer import INTERVAL_S, Timer
+from delayqueue.engine.topics import Topics
 from delayqueue.engine.waiters import Waiters
 from delayqueue.engine.wakeups import Wakeups
 from delayqueue.errors import OF_CODE, Code
 from delayqueue.job import Job, JobView, Reserved
 from delayqueue.receipt import nonce_of
-from delayqueue.store.store import Ending, Store, Ticked
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
+from delayqueue.store.store import Store
+from delayqueue.store.types import Ending, Moved, Release, Reschedule, Stir, Touch
 
 READY_TICKS = 5  # a timer that has not ticked for so many intervals is not ready
 
 
 class DelayQueue:
-    """Every verb, for this process. Many-id verbs return one code an id; single ones raise what the code means.
+    """The verbs on jobs; those on topics, tags and ranges are in `topics`.
 
-    All raise Unavailable where the store does not answer.
+    Verbs for one job raise what its code means (NoSuchJob, WrongState, StaleReceipt, JobExists); those for many return
+    a code for each. All raise Unavailable where the store does not answer.
     """
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        buckets = range(store.bucket_count)
         self._waiters = Waiters(store)
-        self._timers = [Timer(bucket, store, self._ticked) for bucket in buckets]
+        self._timers = [
+            Timer(bucket, store, self._stir, self._waiters.resync)
+            for bucket in range(store.bucket_count)
+        ]
         self._wakeups = Wakeups(store, self._waiters.wake, self._waiters.resync)
-        self._pushes = [Batcher(self._pusher(bucket), f"push {bucket}") for bucket in buckets]
-        self._finishes = _batchers(store, store.finish, "finish")
-        self._deletes = _batchers(store, store.delete, "delete")
-        self._gets = _batchers(store, store.get, "get")
+        self._pushes = Spread(store, self._push, "push")
+        self._finishes = Spread(store, store.finish, "finish")
+        self._deletes = Spread(store, store.delete, "delete")
+        self._buries = Spread(store, store.bury, "bury")
+        self._releases = Spread(store, self._release, "release")
+        self._touches = Spread(store, store.touch, "touch")
+        self._reschedules = Spread(store, self._reschedule, "reschedule")
+        self._kicks = Spread(store, self._kick, "kick")
+        self._gets = Spread(store, store.get, "get")
+        self.topics = Topics(store, self._stir)
 
     async def push(self, job: Job) -> None:
         """Add a job, or replace the one of that id. JobExists where `if_exists` is `fail`."""
-        bucket = self._store.bucket_of(job.id)
-        codes = await self._pushes[bucket].submit((job,))
-        raise_for(codes[0])
+        raise_for(await self._pushes.one(job.id, job))
 
     async def push_many(self, jobs: Sequence[Job]) -> list[int]:
         """Add many jobs; a code for each."""
-        return await self._spread(self._pushes, jobs, [job.id for job in jobs])
+        return await self._pushes.many([job.id for job in jobs], jobs)
 
     async def pop(self, topics: tuple[str, ...], count: int, wait_s: float) -> list[Reserved]:
         """Reserve up to `count` ready jobs of the topics, in their order; wait up to `wait_s` for the first."""
@@ -56,15 +61,45 @@ class DelayQueue:
 
     async def finish(self, ids: Sequence[str], receipt: str = "", message: str = "") -> list[int]:
         """End jobs whose work is done; a code for each. With a receipt only that reservation."""
-        return await self._spread(self._finishes, _endings(ids, receipt, message), ids)
+        return await self._finishes.many(ids, _endings(ids, receipt, message))
 
     async def delete(self, ids: Sequence[str], receipt: str = "", message: str = "") -> list[int]:
-        """End jobs that are not wanted any more; a code for each."""
-        return await self._spread(self._deletes, _endings(ids, receipt, message), ids)
+        """End jobs that are not wanted any more; a code for each. With a receipt only that reservation."""
+        return await self._deletes.many(ids, _endings(ids, receipt, message))
 
     async def get(self, ids: Sequence[str]) -> list[JobView | None]:
         """All that is known of jobs; None for an unknown id."""
-        return await self._spread(self._gets, ids, ids)
+        return await self._gets.many(ids, ids)
+
+    async def release(
+        self, job_id: str, receipt: str, delay_ms: int | None, message: str
+    ) -> int | None:
+        """Give a reserved job back after a failed attempt.
+
+        It waits for `delay_ms`, or as its schedule says where that is None. Returns its due time, None where the
+        schedule was over, so that it is buried, or nobody needs it any more.
+        """
+        item = Release(job_id, _nonce(receipt, job_id), delay_ms, message)
+        return _time_of(await self._releases.one(job_id, item))
+
+    async def touch(self, job_id: str, receipt: str, ttr_ms: int | None) -> int | None:
+        """Extend a reservation by `ttr_ms` from now, or by the job's own TTR; returns the deadline."""
+        item = Touch(job_id, _nonce(receipt, job_id), ttr_ms)
+        return _time_of(await self._touches.one(job_id, item))
+
+    async def bury(self, job_id: str, receipt: str, message: str) -> None:
+        """Give a job up; it is kept for a person."""
+        item = Ending(job_id, _nonce(receipt, job_id), message)
+        raise_for(await self._buries.one(job_id, item))
+
+    async def reschedule(self, job_id: str, delay_ms: int, due_ms: int | None) -> int | None:
+        """Give a job that is not reserved a new due time: `due_ms`, or `delay_ms` from now; returns it."""
+        item = Reschedule(job_id, delay_ms, due_ms)
+        return _time_of(await self._reschedules.one(job_id, item))
+
+    async def kick(self, ids: Sequence[str]) -> list[int]:
+        """Make buried or delayed jobs ready now; a code for each."""
+        return await self._kicks.many(ids, ids)
 
     @property
     def waiting_polls(self) -> int:
@@ -91,41 +126,32 @@ class DelayQueue:
         """Answer every waiting poll with nothing; nothing that was reserved for one stays reserved."""
         await self._waiters.close()
 
-    def _pusher(self, bucket: int) -> Callable[[list[Job]], Awaitable[list[int]]]:
-        async def push(jobs: list[Job]) -> list[int]:
-            pushed = await self._store.push(bucket, jobs)
-            if pushed.next_due_ms is not None:
-                self._timers[bucket].arm(pushed.next_due_ms)
-            for topic, arrived in pushed.ready:
-                self._waiters.wake(bucket, topic, arrived)
-            return pushed.codes
-
-        return push
-
-    def _ticked(self, bucket: int, ticked: Ticked) -> None:
-        for topic, arrived in ticked.ready:
+    def _stir(self, bucket: int, stir: Stir) -> None:
+        """A change in the store: wake those who wait for it."""
+        if stir.next_due_ms is not None:
+            self._timers[bucket].arm(stir.next_due_ms)
+        for topic, arrived in stir.ready:
             self._waiters.wake(bucket, topic, arrived)
 
-    async def _spread(
-        self, batchers: list[Batcher[Item, Result]], items: Sequence[Item], ids: Sequence[str]
-    ) -> list[Result]:
-        """Send each item to the batcher of its id's bucket; the results in the order of the items."""
-        if not ids:
-            return []
-        if len(batchers) == 1:
-            return list(await batchers[0].submit(items))
-        places: dict[int, list[int]] = {}
-        for place, job_id in enumerate(ids):
-            places.setdefault(self._store.bucket_of(job_id), []).append(place)
-        answers = await asyncio.gather(
-            *(batchers[bucket].submit([items[i] for i in mine]) for bucket, mine in places.items())
-        )
-        results = {
-            place: result
-            for mine, answer in zip(places.values(), answers, strict=True)
-            for place, result in zip(mine, answer, strict=True)
-        }
-        return [results[place] for place in range(len(ids))]
+    async def _push(self, bucket: int, jobs: list[Job]) -> list[int]:
+        pushed = await self._store.push(bucket, jobs)
+        self._stir(bucket, pushed.stir)
+        return pushed.codes
+
+    async def _release(self, bucket: int, releases: list[Release]) -> list[Moved]:
+        moved, stir = await self._store.release(bucket, releases)
+        self._stir(bucket, stir)
+        return moved
+
+    async def _reschedule(self, bucket: int, reschedules: list[Reschedule]) -> list[Moved]:
+        moved, stir = await self._store.reschedule(bucket, reschedules)
+        self._stir(bucket, stir)
+        return moved
+
+    async def _kick(self, bucket: int, ids: list[str]) -> list[int]:
+        codes, stir = await self._store.kick(bucket, ids)
+        self._stir(bucket, stir)
+        return codes
 
 
 def raise_for(code: int) -> None:
@@ -134,14 +160,14 @@ def raise_for(code: int) -> None:
         raise OF_CODE[Code(code)]
 
 
+def _time_of(moved: Moved) -> int | None:
+    raise_for(moved.code)
+    return moved.time_ms
+
+
+def _nonce(receipt: str, job_id: str) -> str:
+    return nonce_of(receipt, job_id) if receipt else ""
+
+
 def _endings(ids: Sequence[str], receipt: str, message: str) -> list[Ending]:
-    return [Ending(i, nonce_of(receipt, i) if receipt else "", message) for i in ids]
-
-
-def _batchers(
-    store: Store, call: Callable[[int, list[Item]], Awaitable[Sequence[Result]]], name: str
-) -> list[Batcher[Item, Result]]:
-    def of(bucket: int) -> Callable[[list[Item]], Awaitable[Sequence[Result]]]:
-        return lambda items: call(bucket, items)
-
-    return [Batcher(of(bucket), f"{name} {bucket}") for bucket in range(store.bucket_count)]
+    return [Ending(job_id, _nonce(receipt, job_id), message) for job_id in ids]

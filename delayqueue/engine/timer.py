@@ -1,30 +1,41 @@
 """The timer of one bucket: ticks every second, and earlier when something is due earlier."""
 
 import asyncio
-import logging
 from collections.abc import Callable
 from contextlib import suppress
 
 from delayqueue.errors import Unavailable
-from delayqueue.store.store import Store, Ticked
-
-log = logging.getLogger(__name__)
+from delayqueue.store.store import Store
+from delayqueue.store.types import Stir
 
 INTERVAL_S = (
     1.0  # as the original; also the longest that a message lost between processes can delay a job
 )
 RETRY_S = 0.2  # until the next try when the store has failed
+SWEEP_TOPICS = 20  # topics that housekeeping looks at each second
 
 
 class Timer:
-    """Ticks one bucket for ever. `ticked` hears what each tick did."""
+    """Ticks one bucket for ever, and sweeps it once a second.
 
-    def __init__(self, bucket: int, store: Store, ticked: Callable[[int, Ticked], None]) -> None:
+    `stir` hears what each tick changed; `resync` is called once a second, for what a lost message left behind.
+    """
+
+    def __init__(
+        self,
+        bucket: int,
+        store: Store,
+        stir: Callable[[int, Stir], None],
+        resync: Callable[[int], None],
+    ) -> None:
         self._bucket = bucket
         self._store = store
-        self._ticked = ticked
+        self._stir = stir
+        self._resync = resync
         self._wake = asyncio.Event()
         self._next_at = 0.0  # loop time of the next tick
+        self._sweep_at = 0.0  # loop time of the next sweep
+        self._sweep_cursor = 0
         self.last_tick_at: float | None = None  # loop time of the last tick that succeeded
 
     def arm(self, in_ms: int) -> None:
@@ -39,19 +50,24 @@ class Timer:
         loop = asyncio.get_running_loop()
         while True:
             self._next_at = loop.time() + INTERVAL_S
-            await self._tick()
+            try:
+                await self._tick()
+                if loop.time() >= self._sweep_at:
+                    await self._sweep()
+            except Unavailable:
+                self.arm(round(RETRY_S * 1000))
             while (wait_s := self._next_at - loop.time()) > 0:
                 self._wake.clear()
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._wake.wait(), wait_s)
 
     async def _tick(self) -> None:
-        try:
-            ticked = await self._store.tick(self._bucket)
-        except Unavailable:
-            self.arm(round(RETRY_S * 1000))
-            return
+        ticked = await self._store.tick(self._bucket)
         self.last_tick_at = asyncio.get_running_loop().time()
-        if ticked.next_due_ms is not None:
-            self.arm(ticked.next_due_ms)
-        self._ticked(self._bucket, ticked)
+        self._stir(self._bucket, ticked.stir)
+
+    async def _sweep(self) -> None:
+        self._sweep_at = asyncio.get_running_loop().time() + INTERVAL_S
+        self._resync(self._bucket)
+        swept = await self._store.sweep(self._bucket, self._sweep_cursor, SWEEP_TOPICS)
+        self._sweep_cursor = swept.cursor

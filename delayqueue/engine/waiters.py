@@ -35,7 +35,7 @@ class Waiters:
         ]
         self._numbers = count(1)
         self._putbacks: set[asyncio.Task[None]] = set()
-        self._resync_at = 0
+        self._resync_at = [0] * store.bucket_count
         self._closing = False
 
     @property
@@ -73,13 +73,13 @@ class Waiters:
         for line in self._by_topic.get(topic, ()):
             self._dispatchers[bucket].hint(line, arrived)
 
-    def resync(self) -> None:
-        """Ask for some of the lines, in turn, without a hint: heals a message that was lost."""
-        lines = list(islice(self._lines.values(), self._resync_at, self._resync_at + RESYNC_LINES))
-        self._resync_at = self._resync_at + RESYNC_LINES if len(lines) == RESYNC_LINES else 0
+    def resync(self, bucket: int) -> None:
+        """Ask the bucket for some of the lines, in turn, without a hint: heals a message that was lost."""
+        at = self._resync_at[bucket]
+        lines = list(islice(self._lines.values(), at, at + RESYNC_LINES))
+        self._resync_at[bucket] = at + RESYNC_LINES if len(lines) == RESYNC_LINES else 0
         for line in lines:
-            for dispatcher in self._dispatchers:
-                dispatcher.hint(line, 1)
+            self._dispatchers[bucket].hint(line, 1)
 
     def put_back(self, jobs: Iterable[Reserved]) -> None:
         """Undo reservations whose client is gone, in the background."""
@@ -105,11 +105,11 @@ class Waiters:
 
     async def _put_back(self, bucket: int, held: list[tuple[str, str]]) -> None:
         try:
-            arrivals = await self._store.putback(bucket, held)
+            stir = await self._store.putback(bucket, held)
         except Unavailable:
             log.warning("%d jobs of vanished clients come again after their TTR", len(held))
             return
-        for topic, arrived in arrivals:
+        for topic, arrived in stir.ready:
             self.wake(bucket, topic, arrived)
 
     def _join(self, topics: tuple[str, ...], poll: Poll) -> Line:

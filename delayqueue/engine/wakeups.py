@@ -16,7 +16,7 @@ class Wakeups:
     """Passes other processes' messages to `wake`; `resync` is called where messages may have been missed."""
 
     def __init__(
-        self, store: Store, wake: Callable[[int, str, int], None], resync: Callable[[], None]
+        self, store: Store, wake: Callable[[int, str, int], None], resync: Callable[[int], None]
     ) -> None:
         self._store = store
         self._wake = wake

@@ -41,8 +41,15 @@ class BucketKeys:
 
     @property
     def layout(self) -> str:
+        """The hash that says how the data was laid out."""
         return f"{self.tag}:layout"
 
     @property
+    def topics(self) -> str:
+        """The hash of the topics that the bucket knows."""
+        return f"{self.tag}:topics"
+
+    @property
     def ready_channel(self) -> str:
+        """The pub/sub channel of jobs that became ready."""
         return f"{self.tag}:ready"

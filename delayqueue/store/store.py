@@ -4,72 +4,42 @@ import logging
 import secrets
 from collections.abc import AsyncIterator, Callable, Sequence
 from importlib import resources
-from typing import Any, NamedTuple
+from typing import Any
 from zlib import crc32
 
-import redis.exceptions
 from redis.asyncio import Redis
-from redis.asyncio.client import PubSub
 from redis.commands.core import AsyncScript
 from redis.exceptions import RedisError
 
 from delayqueue.errors import Unavailable
 from delayqueue.job import Job, JobView, Reserved, State
 from delayqueue.receipt import nonces, receipt_for
+from delayqueue.store import announcements
 from delayqueue.store.keys import BucketKeys
 from delayqueue.store.record import dump_options, ended_view, live_view, reserved_job, text
+from delayqueue.store.types import (
+    Arrivals,
+    Demand,
+    Ending,
+    Listing,
+    Moved,
+    Page,
+    Popped,
+    Pushed,
+    Range,
+    Release,
+    Reschedule,
+    Stir,
+    Swept,
+    Ticked,
+    TopicCounts,
+    Touch,
+)
 
 log = logging.getLogger(__name__)
 
 # One tick moves at most so many jobs: 10,000 blocked the store for 13 ms.
 TICK_LIMIT = 2000
-
-# After so long without a message the pub/sub connection is tried with a PING.
-SILENCE_S = 10.0
-
-# A topic and how many of its jobs became ready.
-Arrivals = list[tuple[str, int]]
-
-
-class Pushed(NamedTuple):
-    """What a push did: a code for each job, what became ready, ms to the earliest due time of the delayed ones."""
-
-    codes: list[int]
-    ready: Arrivals
-    next_due_ms: int | None
-
-
-class Ticked(NamedTuple):
-    """What a tick did: what became ready, ms to the next due time (0: more is due now), and its counts."""
-
-    ready: Arrivals
-    next_due_ms: int | None
-    redelivered: int
-    buried: int
-    expired: int
-    set_aside: int
-
-
-class Demand(NamedTuple):
-    """So many jobs are wanted of these topics, in this order of preference."""
-
-    topics: tuple[str, ...]
-    wanted: int
-
-
-class Popped(NamedTuple):
-    """Jobs for each demand; `cut` where the answer grew so large that ready jobs were left behind."""
-
-    jobs: list[list[Reserved]]
-    cut: bool
-
-
-class Ending(NamedTuple):
-    """A job to finish or delete. nonce "" = whatever its state."""
-
-    id: str
-    nonce: str
-    message: str
 
 
 class Store:
@@ -85,33 +55,13 @@ class Store:
         self._redis = redis
         self._buckets = buckets
         self._scheduler = scheduler
+        self._scripts: dict[str, AsyncScript] = {}
         self._nonces = nonces()
-        self.sender = secrets.token_hex(6)  # marks what this process announces, for itself to skip
-        self._push = self._script("push")
-        self._pop = self._script("pop")
-        self._putback = self._script("putback")
-        self._finish = self._script("finish")
-        self._delete = self._script("delete")
-        self._get = self._script("get")
-        self._tick = self._script("tick")
-
-    def _script(self, verb: str) -> AsyncScript:
-        folder = resources.files("delayqueue.store.scripts")
-        parts = ("_prelude", f"_{self._scheduler}", "_life", verb)
-        return self._redis.register_script(
-            "\n".join(folder.joinpath(f"{part}.lua").read_text("utf-8") for part in parts)
-        )
-
-    async def _call(self, script: AsyncScript, bucket: int, args: list[Any]) -> Any:
-        keys = self._buckets[bucket]
-        try:
-            return await script(keys=[keys.tag, keys.queue_name], args=args)
-        except RedisError as error:
-            log.warning("the store failed: %s", error)
-            raise Unavailable from error
+        self._sender = secrets.token_hex(6)  # marks what this process announces, for itself to skip
 
     @property
     def bucket_count(self) -> int:
+        """How many buckets there are."""
         return len(self._buckets)
 
     def bucket_of(self, job_id: str) -> int:
@@ -122,118 +72,207 @@ class Store:
 
     async def push(self, bucket: int, jobs: Sequence[Job]) -> Pushed:
         """Add or replace jobs that all belong to `bucket`."""
-        args: list[Any] = [self.sender]
+        args: list[Any] = [self._sender]
         for job in jobs:
-            when = f"+{job.delay_ms}" if job.due_ms is None else f"={job.due_ms}"
-            options = dump_options(job)
-            args += (job.id, job.topic, when, job.ttr_ms, job.expire_ms)
-            args += (job.retain_ms, job.if_exists.value, options, job.body)
-        next_due_ms, codes, ready = await self._call(self._push, bucket, args)
-        return Pushed(codes, _arrivals(ready), _or_none(next_due_ms))
+            args += (job.id, job.topic, _when(job.delay_ms, job.due_ms), job.ttr_ms, job.expire_ms)
+            args += (job.retain_ms, job.if_exists.value, dump_options(job), job.body)
+        next_due_ms, codes, ready = await self._call("push", bucket, args)
+        return Pushed(codes, _stir(ready, next_due_ms))
 
     async def pop(self, bucket: int, demands: Sequence[Demand]) -> Popped:
-        """Reserve ready jobs: for each demand at most its count, oldest first, [] where nothing is ready."""
+        """Reserve ready jobs: for each demand at most so many as are wanted, [] where nothing is ready."""
         nonce = next(self._nonces)
         args: list[Any] = [nonce]
         for demand in demands:
             args += (demand.wanted, len(demand.topics), *demand.topics)
-        cut, answers = await self._call(self._pop, bucket, args)
+        cut, answers = await self._call("pop", bucket, args)
         return Popped([_reserved(found, nonce) for found in answers], cut == 1)
 
-    async def putback(self, bucket: int, jobs: Sequence[tuple[str, str]]) -> Arrivals:
+    async def putback(self, bucket: int, jobs: Sequence[tuple[str, str]]) -> Stir:
         """Undo reservations, given as (id, nonce): to the head of the list, the attempt uncounted."""
-        args: list[Any] = [self.sender]
+        args: list[Any] = [self._sender]
         for job_id, nonce in jobs:
             args += (nonce, job_id)
-        return _arrivals(await self._call(self._putback, bucket, args))
+        return _stir(await self._call("putback", bucket, args))
 
     async def finish(self, bucket: int, endings: Sequence[Ending]) -> list[int]:
         """End jobs whose work is done; a code for each."""
-        return await self._end(self._finish, bucket, endings)
+        return await self._codes("finish", bucket, _flat(endings))
 
     async def delete(self, bucket: int, endings: Sequence[Ending]) -> list[int]:
         """End jobs that are not wanted any more; a code for each."""
-        return await self._end(self._delete, bucket, endings)
+        return await self._codes("delete", bucket, _flat(endings))
 
-    async def _end(self, script: AsyncScript, bucket: int, endings: Sequence[Ending]) -> list[int]:
-        args = [part for ending in endings for part in ending]
-        codes: list[int] = await self._call(script, bucket, args)
-        return codes
+    async def bury(self, bucket: int, endings: Sequence[Ending]) -> list[int]:
+        """Give jobs up, to be kept for a person; a code for each."""
+        return await self._codes("bury", bucket, _flat(endings))
+
+    async def release(self, bucket: int, releases: Sequence[Release]) -> tuple[list[Moved], Stir]:
+        """Give reserved jobs back; the new due time of each, None where it was buried or has expired."""
+        args = [self._sender, *_flat(releases)]
+        codes, dues, ready, next_due_ms = await self._call("release", bucket, args)
+        return _moved(codes, dues), _stir(ready, next_due_ms)
+
+    async def touch(self, bucket: int, touches: Sequence[Touch]) -> list[Moved]:
+        """Extend reservations; the new deadline of each."""
+        codes, deadlines = await self._call("touch", bucket, _flat(touches))
+        return _moved(codes, deadlines)
+
+    async def reschedule(
+        self, bucket: int, reschedules: Sequence[Reschedule]
+    ) -> tuple[list[Moved], Stir]:
+        """Give jobs that are not reserved a new due time."""
+        args = [part for one in reschedules for part in (one.id, _when(one.delay_ms, one.due_ms))]
+        codes, dues, next_due_ms = await self._call("reschedule", bucket, args)
+        return _moved(codes, dues), _stir([], next_due_ms)
+
+    async def kick(self, bucket: int, ids: Sequence[str]) -> tuple[list[int], Stir]:
+        """Make buried or delayed jobs ready now; a code for each."""
+        codes, ready = await self._call("kick", bucket, [self._sender, "", 0, *ids])
+        return codes, _stir(ready)
+
+    async def kick_topic(self, bucket: int, topic: str, most: int) -> tuple[int, Stir]:
+        """Make the topic's first buried jobs ready, or the first delayed ones where none is buried; how many."""
+        codes, ready = await self._call("kick", bucket, [self._sender, topic, most])
+        return len(codes), _stir(ready)
 
     async def get(self, bucket: int, ids: Sequence[str]) -> list[JobView | None]:
         """All that is known of jobs, None for each unknown id."""
-        answers = await self._call(self._get, bucket, list(ids))
-        return [_view(job_id, answer) for job_id, answer in zip(ids, answers, strict=True)]
+        answers = await self._call("get", bucket, ids)
+        return [
+            _view(job_id, *answer) if answer else None
+            for job_id, answer in zip(ids, answers, strict=True)
+        ]
 
     async def tick(self, bucket: int, limit: int = TICK_LIMIT) -> Ticked:
         """Move what is due."""
-        answer = await self._call(self._tick, bucket, [self.sender, limit])
-        next_due_ms, ready, *counts = answer
-        return Ticked(_arrivals(ready), _or_none(next_due_ms), *counts)
+        next_due_ms, ready, *counts = await self._call("tick", bucket, [self._sender, limit])
+        return Ticked(_stir(ready, next_due_ms), *counts)
 
-    async def announcements(
-        self, subscribed: Callable[[], None]
-    ) -> AsyncIterator[tuple[int, str, int]]:
-        """What other processes made ready: (bucket, topic, count), for ever.
+    async def sweep(self, bucket: int, cursor: int, topics: int) -> Swept:
+        """Housekeeping for about so many topics, from the cursor on (0 at first and at the end)."""
+        return Swept(*map(int, await self._call("sweep", bucket, [cursor, topics])))
 
-        `subscribed` is called whenever listening begins, also after a reconnection: what was said before is lost.
+    async def cancel(
+        self, bucket: int, tag: str, topic: str, cursor: int, limit: int
+    ) -> tuple[int, int]:
+        """End jobs of a tag, of one topic or of all (""): the next cursor (0 = done) and how many ended."""
+        after, count = await self._call("cancel", bucket, [tag, topic, cursor, limit])
+        return int(after), count
+
+    async def purge(self, bucket: int, topic: str, state: str, limit: int) -> tuple[int, bool]:
+        """Drop jobs of a topic in a state ("ended" for all that ended): how many, and whether there are more."""
+        dropped, more = await self._call("purge", bucket, [topic, state, limit])
+        return dropped, more == 1
+
+    async def pause(self, bucket: int, topic: str, hold_ms: int | None) -> Stir:
+        """Hold a topic's deliveries for so long, 0 = until resumed; None = resume them."""
+        hold = "" if hold_ms is None else hold_ms
+        return _stir(await self._call("pause", bucket, [self._sender, topic, hold]))
+
+    async def take(
+        self, bucket: int, topic: str, due: Range, most: int, place: int
+    ) -> tuple[list[Reserved], int]:
+        """Remove and return jobs of a range of due times.
+
+        `place` is where to look from in the ready list, 0 at first; it comes back, -1 once that is looked through.
         """
-        bucket_of = {
-            keys.ready_channel.encode(): bucket for bucket, keys in enumerate(self._buckets)
-        }
+        args = [topic, due.first_ms, due.last_ms, most, place]
+        after, found = await self._call("take", bucket, args)
+        jobs = [
+            reserved_job(found[i], found[i + 1], attempt=0, receipt="")
+            for i in range(0, len(found), 2)
+        ]
+        return jobs, after
+
+    async def list_jobs(self, bucket: int, what: Listing, limit: int, cursor: str) -> Page:
+        """A page of a listing."""
+        args = [what.topic, what.tag, what.state, *what.due, limit, cursor]
+        after, found = await self._call("list", bucket, args)
+        return Page([_view(text(job_id), *parts) for job_id, *parts in found], after.decode())
+
+    async def forecast(
+        self, bucket: int, topics: Sequence[str], start_ms: int, step_ms: int, steps: int
+    ) -> list[int]:
+        """How many delayed jobs of the topics fall due in each step."""
+        counts: list[int] = await self._call(
+            "forecast", bucket, [start_ms, step_ms, steps, *topics]
+        )
+        return counts
+
+    async def topic_names(self, bucket: int) -> list[str]:
+        """All topics that the bucket knows."""
         try:
-            async with self._redis.pubsub() as pubsub:
-                await pubsub.subscribe(*bucket_of)
-                async for kind, channel, data in _messages(pubsub):
-                    if kind == "subscribe":
-                        subscribed()
-                        continue
-                    sender, arrived, topic = data.split(b" ", 2)
-                    if sender.decode() != self.sender:
-                        yield bucket_of[channel], text(topic), int(arrived)
+            names: Any = await self._redis.hkeys(self._buckets[bucket].topics)
         except RedisError as error:
-            log.warning("no news from other servers: %s", error)
+            raise Unavailable from error
+        return [text(name) for name in names]
+
+    async def topics(self, bucket: int, topics: Sequence[str]) -> list[TopicCounts]:
+        """The exact counts of topics."""
+        answers = await self._call("topics", bucket, topics)
+        return [
+            TopicCounts(delayed, ready, reserved, buried, _or_none(oldest), _or_none(paused))
+            for delayed, ready, reserved, buried, oldest, paused in answers
+        ]
+
+    def announcements(
+        self, subscribed: Callable[[int], None]
+    ) -> AsyncIterator[tuple[int, str, int]]:
+        """What other processes made ready; see announcements.listen."""
+        return announcements.listen(self._redis, self._buckets, self._sender, subscribed)
+
+    async def _codes(self, verb: str, bucket: int, args: Sequence[Any]) -> list[int]:
+        codes: list[int] = await self._call(verb, bucket, args)
+        return codes
+
+    async def _call(self, verb: str, bucket: int, args: Sequence[Any]) -> Any:
+        """Run a script. The one place where what redis-py raises becomes Unavailable."""
+        script = self._scripts.get(verb) or self._load(verb)
+        keys = self._buckets[bucket]
+        try:
+            return await script(keys=[keys.tag, keys.queue_name], args=args)
+        except RedisError as error:
+            log.warning("%s failed in the store: %s", verb, error)
             raise Unavailable from error
 
+    def _load(self, verb: str) -> AsyncScript:
+        folder = resources.files("delayqueue.store.scripts")
+        parts = ("_prelude", f"_{self._scheduler}", "_life", verb)
+        source = "\n".join(folder.joinpath(f"{part}.lua").read_text("utf-8") for part in parts)
+        script = self._scripts[verb] = self._redis.register_script(source)
+        return script
 
-async def _messages(pubsub: PubSub) -> AsyncIterator[tuple[str, bytes, bytes]]:
-    """(kind, channel, data) of each message; notices a connection that is silently dead."""
-    pinged = False
-    while True:
-        message = await pubsub.get_message(timeout=SILENCE_S)
-        if message is not None:
-            pinged = False
-            if message["type"] in {"subscribe", "message"}:
-                yield message["type"], message["channel"], message["data"]
-        elif pinged:
-            raise redis.exceptions.TimeoutError("no answer to PING")
-        else:
-            await pubsub.ping()
-            pinged = True
+
+def _when(delay_ms: int, due_ms: int | None) -> str:
+    return f"+{delay_ms}" if due_ms is None else f"={due_ms}"
+
+
+def _flat(rows: Sequence[tuple[Any, ...]]) -> list[Any]:
+    return ["" if part is None else part for row in rows for part in row]
 
 
 def _or_none(number: int) -> int | None:
     return None if number < 0 else number
 
 
-def _arrivals(flat: list[Any]) -> Arrivals:
-    return [(text(flat[i]), flat[i + 1]) for i in range(0, len(flat), 2)]
+def _stir(ready: Sequence[Any], next_due_ms: int = -1) -> Stir:
+    arrivals: Arrivals = [(text(ready[i]), ready[i + 1]) for i in range(0, len(ready), 2)]
+    return Stir(arrivals, _or_none(next_due_ms))
 
 
-def _reserved(found: list[Any], nonce: str) -> list[Reserved]:
+def _moved(codes: list[int], times: list[int]) -> list[Moved]:
+    return [Moved(code, _or_none(time)) for code, time in zip(codes, times, strict=True)]
+
+
+def _reserved(found: Sequence[Any], nonce: str) -> list[Reserved]:
     return [
         reserved_job(found[i], found[i + 1], found[i + 2], receipt_for(nonce, text(found[i])))
         for i in range(0, len(found), 3)
     ]
 
 
-def _view(job_id: str, answer: list[Any]) -> JobView | None:
-    match answer:
-        case []:
-            return None
-        case [b"ended", kept]:
-            return ended_view(job_id, kept)
-        case [state, record, run]:
-            return live_view(job_id, State(state.decode()), record, run)
-        case _:
-            raise AssertionError(f"get.lua answered {answer!r}")
+def _view(job_id: str, state: bytes, record: bytes, run: bytes = b"") -> JobView:
+    if state == b"ended":
+        return ended_view(job_id, record)
+    return live_view(job_id, State(state.decode()), record, run)

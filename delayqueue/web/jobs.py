@@ -2,15 +2,22 @@
 
 from aiohttp import web
 
-from delayqueue.errors import ADDED, QueueError
+from delayqueue.engine.queue import raise_for
+from delayqueue.errors import ADDED, Code, QueueError
 from delayqueue.job import Job
 from delayqueue.web import views
 from delayqueue.web.api import Api
+from delayqueue.web.fields import check_count, check_id, check_topic
 from delayqueue.web.requests import (
+    BuryRequest,
     EndRequest,
     IdRequest,
+    KickRequest,
     PopRequest,
     PushRequest,
+    ReleaseRequest,
+    RescheduleRequest,
+    TouchRequest,
     is_array,
     parse,
     parse_array,
@@ -62,7 +69,7 @@ async def pop(api: Api, request: web.Request) -> web.StreamResponse:
     its jobs go back at once.
     """
     asked = await api.read(request, PopRequest)
-    topics, wanted = asked.topics(), asked.wanted()
+    topics, wanted = asked.topics(), check_count("count", asked.count, 1)
     jobs = await api.queue.pop(topics, wanted, asked.wait_s(api.longest_wait_s))
     data = [views.reserved(job) for job in jobs]
     response = api.ok(request, data if asked.count is not None else data[0] if data else None)
@@ -81,7 +88,7 @@ async def finish(api: Api, request: web.Request) -> web.Response:
     """End jobs whose work is done."""
     asked = await api.read(request, EndRequest)
     ids = asked.each()
-    codes = await api.queue.finish(ids, asked.receipt or "", asked.note())
+    codes = await api.queue.finish(ids, asked.proof(), asked.note())
     return api.ok_each(request, asked, ids, codes)
 
 
@@ -89,7 +96,7 @@ async def delete(api: Api, request: web.Request) -> web.Response:
     """End jobs that are not wanted any more."""
     asked = await api.read(request, EndRequest)
     ids = asked.each()
-    codes = await api.queue.delete(ids, asked.receipt or "", asked.note())
+    codes = await api.queue.delete(ids, asked.proof(), asked.note())
     return api.ok_each(request, asked, ids, codes)
 
 
@@ -98,3 +105,48 @@ async def get(api: Api, request: web.Request) -> web.Response:
     asked = await api.read(request, IdRequest)
     found = [views.full(job) for job in await api.queue.get(asked.each())]
     return api.ok(request, found if asked.many else found[0])
+
+
+async def release(api: Api, request: web.Request) -> web.Response:
+    """Give a reserved job back after a failed attempt."""
+    asked = await api.read(request, ReleaseRequest)
+    due_ms = await api.queue.release(
+        check_id(asked.id), asked.receipt or "", asked.delay_ms(), asked.note()
+    )
+    return api.ok(request, {"due": views.seconds(due_ms)})
+
+
+async def touch(api: Api, request: web.Request) -> web.Response:
+    """Extend a reservation."""
+    asked = await api.read(request, TouchRequest)
+    deadline_ms = await api.queue.touch(check_id(asked.id), asked.receipt or "", asked.ttr_ms())
+    return api.ok(request, {"deadline": views.seconds(deadline_ms)})
+
+
+async def bury(api: Api, request: web.Request) -> web.Response:
+    """Give a job up, to be kept for a person."""
+    asked = await api.read(request, BuryRequest)
+    await api.queue.bury(check_id(asked.id), asked.receipt or "", asked.note())
+    return api.ok(request)
+
+
+async def reschedule(api: Api, request: web.Request) -> web.Response:
+    """Give a job that is not reserved a new due time."""
+    asked = await api.read(request, RescheduleRequest)
+    due_ms = await api.queue.reschedule(check_id(asked.id), *asked.when())
+    return api.ok(request, {"due": views.seconds(due_ms)})
+
+
+async def kick(api: Api, request: web.Request) -> web.Response:
+    """Make buried or delayed jobs ready now."""
+    asked = await api.read(request, KickRequest)
+    if asked.by_topic():
+        most = check_count("count", asked.count, 1)
+        return api.ok(
+            request, {"count": await api.queue.topics.kick(check_topic(asked.topic), most)}
+        )
+    ids = asked.each()
+    codes = await api.queue.kick(ids)
+    if not asked.many:
+        raise_for(codes[0])
+    return api.ok(request, {"count": codes.count(Code.OK)})

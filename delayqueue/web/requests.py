@@ -1,35 +1,38 @@
-"""What each endpoint takes. Types are checked by pydantic, values here; seconds become milliseconds here.
+"""What each endpoint takes. Types are checked by pydantic, values by fields.py.
 
 As in the original, unknown fields are ignored, null is as good as absent, and ids and topics lose their outer white
 space. Types are strict: `true` or `"1"` is no number, a number is no id.
 """
 
 from collections.abc import Callable
+from random import random
 from typing import Annotated, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import from_json
 
-from delayqueue.errors import BadJson, Invalid, Text, TooLarge
+from delayqueue import retry
+from delayqueue.errors import BadJson, Invalid, Text
 from delayqueue.job import (
     MAX_BATCH,
-    MAX_DELAY_S,
-    MAX_ID_BYTES,
     MAX_MESSAGE_CHARS,
     MAX_POP_TOPICS,
-    MAX_TOPIC_BYTES,
-    MAX_TTR_S,
+    IfExists,
     Job,
 )
-
-# What the original's strings.TrimSpace takes off.
-WHITE_SPACE = (
-    "\t\n\v\f\r \x85\xa0\u1680"
-    "\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
-    "\u2028\u2029\u202f\u205f\u3000"
+from delayqueue.web.fields import (
+    WHITE_SPACE,
+    check_body,
+    check_delay,
+    check_id,
+    check_if_exists,
+    check_pushed_topic,
+    check_seconds,
+    check_tags,
+    check_topic,
+    check_ttr,
+    check_when,
 )
-
-MAX_DUE_S = 10_000_000_000  # the year 2286; a due time in milliseconds by mistake is far above
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
 
@@ -81,6 +84,46 @@ def _bad_json(error: ValidationError) -> BadJson:
     return BadJson(Text(f"解析json失败: {where}{first['msg']}", f"{where}{first['msg']}"))
 
 
+class RetryRequest(Request):
+    """A retry schedule: explicit delays, a preset's name, or a formula."""
+
+    delays: list[Number | str] | None = None
+    preset: str | None = None
+    max: int | None = None
+    base: Number | str = 1
+    factor: Number = 2
+    cap: Number | str = 86_400
+    jitter: Number = 0
+
+    def schedule(self) -> tuple[int, ...]:
+        """The delays in ms. Invalid says which field is wrong."""
+        if sum(part is not None for part in (self.delays, self.preset, self.max)) != 1:
+            raise Invalid(
+                Text(
+                    "retry 需要 delays, preset 或 max 之一",
+                    "retry: give one of delays, preset, max",
+                )
+            )
+        try:
+            return self._schedule()
+        except ValueError as error:
+            raise Invalid(Text(f"retry 无效: {error}", f"retry: {error}")) from None
+
+    def _schedule(self) -> tuple[int, ...]:
+        if self.delays is not None:
+            return retry.explicit(self.delays)
+        if self.preset is not None:
+            return retry.preset(self.preset)
+        return retry.exponential(
+            steps=self.max or 0,
+            base_ms=retry.duration_ms(self.base),
+            factor=self.factor,
+            cap_ms=retry.duration_ms(self.cap),
+            jitter=self.jitter,
+            random=random,
+        )
+
+
 class PushRequest(Request):
     """A job as a client pushes it."""
 
@@ -90,6 +133,11 @@ class PushRequest(Request):
     due: Number | None = None
     ttr: int | None = None
     body: str | None = None
+    tags: list[str] | None = None
+    retry: RetryRequest | None = None
+    if_exists: str | None = None
+    retain: Number | None = None
+    expire: Number | None = None
 
     @property
     def id_is_ours(self) -> bool:
@@ -99,28 +147,23 @@ class PushRequest(Request):
     def job(self, max_body_bytes: int, new_id: Callable[[], str]) -> Job:
         """The job; `new_id` makes the id for "*". Invalid or TooLarge names the field and what it may be."""
         job_id = check_id(self.id)
-        topic = check_topic(self.topic)
-        if "," in topic:
-            raise Invalid(
-                Text("topic 不能包含逗号", "topic: no comma, it separates the topics of a pop")
-            )
+        topic = check_pushed_topic(self.topic)
         body = self.body or ""
         check_body(body, max_body_bytes)
+        delay_ms, due_ms = check_when(self.delay, self.due)
         return Job(
             topic=topic,
             id=new_id() if self.id_is_ours else job_id,
             body=body,
             ttr_ms=check_ttr(self.ttr),
-            delay_ms=check_delay(self.delay or 0),
-            due_ms=self._due_ms(),
+            delay_ms=delay_ms,
+            due_ms=due_ms,
+            tags=check_tags(self.tags) if self.tags else (),
+            retry_ms=self.retry.schedule() if self.retry else None,
+            if_exists=check_if_exists(self.if_exists) if self.if_exists else IfExists.REPLACE,
+            retain_ms=check_seconds("retain", self.retain) if self.retain else 0,
+            expire_ms=check_seconds("expire", self.expire) if self.expire else 0,
         )
-
-    def _due_ms(self) -> int | None:
-        if self.due is None:
-            return None
-        if self.delay:
-            raise Invalid(Text("delay 和 due 只能有一个", "delay and due exclude each other"))
-        return check_due(self.due)
 
 
 class PopRequest(Request):
@@ -160,24 +203,16 @@ class PopRequest(Request):
             )
         return self.timeout
 
-    def wanted(self) -> int:
-        """How many jobs at most."""
-        if self.count is None:
-            return 1
-        if not 1 <= self.count <= MAX_BATCH:
-            raise Invalid(
-                Text(
-                    f"count 取值范围1 - {MAX_BATCH}",
-                    f"count {self.count}: must be 1 to {MAX_BATCH}",
-                )
-            )
-        return self.count
 
-
-class IdRequest(Request):
-    """One id or many."""
+class OneRequest(Request):
+    """One job."""
 
     id: str | None = None
+
+
+class IdRequest(OneRequest):
+    """One id or many."""
+
     ids: list[str] | None = None
 
     @property
@@ -202,7 +237,24 @@ class IdRequest(Request):
 
 
 class EndRequest(IdRequest):
-    """Jobs to finish or delete."""
+    """Jobs to finish or delete, or one to bury."""
+
+    receipt: str | None = None
+    message: str | None = None
+
+    def proof(self) -> str:
+        """The receipt, "" where none was given."""
+        if self.many and self.receipt:
+            raise Invalid(Text("receipt 只能和 id 一起用", "receipt: goes with id, not with ids"))
+        return self.receipt or ""
+
+    def note(self) -> str:
+        """The message; its tail is cut off where it is too long."""
+        return (self.message or "")[:MAX_MESSAGE_CHARS]
+
+
+class BuryRequest(OneRequest):
+    """A job to give up."""
 
     receipt: str | None = None
     message: str | None = None
@@ -212,70 +264,53 @@ class EndRequest(IdRequest):
         return (self.message or "")[:MAX_MESSAGE_CHARS]
 
 
-def check_id(job_id: str | None) -> str:
-    """The id without its outer white space."""
-    job_id = (job_id or "").strip(WHITE_SPACE)
-    if not job_id:
-        raise Invalid(Text("job id不能为空", "id: must not be empty"))
-    _check_size("id", job_id, MAX_ID_BYTES)
-    return job_id
+class ReleaseRequest(BuryRequest):
+    """A reserved job to give back."""
+
+    delay: Number | None = None
+
+    def delay_ms(self) -> int | None:
+        """How long it waits; None = as its schedule says."""
+        return None if self.delay is None else check_delay(self.delay)
 
 
-def check_topic(topic: str | None) -> str:
-    """The topic without its outer white space."""
-    topic = (topic or "").strip(WHITE_SPACE)
-    if not topic:
-        raise Invalid(Text("topic 不能为空", "topic: must not be empty"))
-    _check_size("topic", topic, MAX_TOPIC_BYTES)
-    return topic
+class TouchRequest(OneRequest):
+    """A reservation to extend."""
+
+    receipt: str | None = None
+    ttr: int | None = None
+
+    def ttr_ms(self) -> int | None:
+        """For how long from now; None = the job's own TTR."""
+        return None if self.ttr is None else check_ttr(self.ttr)
 
 
-def _check_size(field: str, value: str, limit_bytes: int) -> None:
-    if len(value) * 4 > limit_bytes and (size := len(value.encode())) > limit_bytes:
-        raise Invalid(
-            Text(f"{field} 最长{limit_bytes}字节", f"{field}: {size} bytes, at most {limit_bytes}")
-        )
+class RescheduleRequest(OneRequest):
+    """A new due time for a job."""
+
+    delay: Number | None = None
+    due: Number | None = None
+
+    def when(self) -> tuple[int, int | None]:
+        """Delay and due time in ms; the due time counts where it is not None."""
+        if self.delay is None and self.due is None:
+            raise Invalid(Text("需要 delay 或 due", "give one of delay, due"))
+        return check_when(self.delay, self.due)
 
 
-def check_body(body: str, limit_bytes: int) -> None:
-    """TooLarge where the body has more bytes than the server takes."""
-    if len(body) * 4 > limit_bytes and (size := len(body.encode())) > limit_bytes:
-        raise TooLarge(
-            Text(f"body 最长{limit_bytes}字节", f"body: {size} bytes, at most {limit_bytes}")
-        )
+class KickRequest(IdRequest):
+    """Jobs to make ready now: one, many, or the first `count` of a topic."""
 
+    topic: str | None = None
+    count: int | None = None
 
-def check_delay(delay_s: float) -> int:
-    """Seconds as milliseconds."""
-    if not 0 <= delay_s <= MAX_DELAY_S:
-        raise Invalid(
-            Text("delay 取值范围0 - (2^31 - 1)", f"delay {delay_s:g}: must be 0 to 2^31 seconds")
-        )
-    return round(delay_s * 1000)
-
-
-def check_due(due_s: float) -> int:
-    """A unix time in seconds as milliseconds."""
-    if not 0 <= due_s <= MAX_DUE_S:
-        raise Invalid(
-            Text(
-                f"due 是unix时间戳(秒), 取值范围0 - {MAX_DUE_S}",
-                f"due {due_s:g}: must be unix seconds (not milliseconds), 0 to {MAX_DUE_S}",
-            )
-        )
-    return round(due_s * 1000)
-
-
-def check_ttr(ttr_s: int | None) -> int:
-    """Seconds as milliseconds."""
-    if ttr_s is None or not 1 <= ttr_s <= MAX_TTR_S:
-        raise Invalid(
-            Text(
-                f"ttr 取值范围1 - {MAX_TTR_S}",
-                f"ttr {ttr_s or 0}: must be 1 to {MAX_TTR_S} seconds",
-            )
-        )
-    return ttr_s * 1000
+    def by_topic(self) -> bool:
+        """Whether a topic was given instead of ids."""
+        if self.topic is None:
+            return False
+        if self.id is not None or self.ids is not None:
+            raise Invalid(Text("topic 和 id 只能有一个", "topic and id exclude each other"))
+        return True
 
 
 def is_array(raw: bytes) -> bool:

@@ -1,5 +1,6 @@
 """Jobs as clients see them: the fields in the original's order, then ours; times in seconds."""
 
+from delayqueue.engine.topics import TopicView
 from delayqueue.job import JobView, Reserved
 
 
@@ -48,3 +49,25 @@ def full(job: JobView | None) -> dict[str, object] | None:
             for attempt in job.attempts
         ],
     }
+
+
+def taken(job: Reserved) -> dict[str, object]:
+    """A job as /take answers it: it is gone from the queue, so there is nothing to finish."""
+    return {"topic": job.topic, "id": job.id, "body": job.body, "due": job.due_ms / 1000}
+
+
+def topic(view: TopicView) -> dict[str, object]:
+    """A topic as /topics answers it. `paused` is false, true, or the unix time at which it ends."""
+    return {
+        "topic": view.topic,
+        "delayed": view.delayed,
+        "ready": view.ready,
+        "reserved": view.reserved,
+        "buried": view.buried,
+        "oldest_ready_age": seconds(view.oldest_age_ms),
+        "paused": _paused(view.paused_until_ms),
+    }
+
+
+def _paused(until_ms: int | None) -> bool | float:
+    return until_ms / 1000 if until_ms else until_ms is not None

@@ -1,5 +1,26 @@
 -- The steps of a job's life that several verbs share. Put after the prelude and the delay index.
 
+-- A topic's settings: paused_until (ms; 0 = until resumed).
+local function settings_of(topic)
+  local settings = call('HGET', TOPICS, topic)
+  if not settings or settings == '' then return {} end
+  return cjson.decode(settings)
+end
+
+local function save_settings(topic, settings)
+  call('HSET', TOPICS, topic, next(settings) and cjson.encode(settings) or '')
+end
+
+local function is_paused(topic, now)
+  local until_ms = settings_of(topic).paused_until
+  return until_ms ~= nil and (until_ms == 0 or until_ms > now)
+end
+
+local function read_job(id)
+  local record = call('HGET', JOBS, id)
+  return record and unpack_record(record)
+end
+
 -- Where a job with a record stands.
 local function state_of(id, job)
   if call('ZSCORE', reserved_key(job.topic), id) then return 'reserved' end
@@ -8,19 +29,55 @@ local function state_of(id, job)
   return 'ready'
 end
 
+local function count_ghosts(topic, change)
+  if call('HINCRBY', GHOSTS, topic, change) <= 0 then call('HDEL', GHOSTS, topic) end
+end
+
+-- Takes ghosts out of the window of `count` ids at `place` in a ready list: ids whose job is not ready any more, and
+-- a second entry of one that is. Returns how many.
+local function drop_ghosts(topic, place, count)
+  if count == 0 then return 0 end
+  local queue, seen, dropped = queue_key(topic), {}, 0
+  for i, id in ipairs(call('LRANGE', queue, place, place + count - 1)) do
+    local job = read_job(id)
+    if seen[id] or not (job and job.topic == topic and state_of(id, job) == 'ready') then
+      call('LSET', queue, place + i - 1, '')  -- no id is empty
+      dropped = dropped + 1
+    end
+    seen[id] = true
+  end
+  if dropped > 0 then
+    call('LREM', queue, dropped, '')
+    count_ghosts(topic, -dropped)
+  end
+  return dropped
+end
+
 -- Takes the id out of the place where it stands; its record stays. A ready id stays in its list as a ghost, which is
 -- counted, since taking it out would cost a walk through the list; pop and sweep skip it.
 local function leave(id, job)
   if call('ZREM', reserved_key(job.topic), id) == 1 then return 'reserved' end
   if delay_remove(job.topic, id, job.due) then return 'delayed' end
   if call('ZREM', buried_key(job.topic), id) == 1 then return 'buried' end
-  call('HINCRBY', GHOSTS, job.topic, 1)
+  count_ghosts(job.topic, 1)
   return 'ready'
 end
 
 -- Whether the receipt names the job's present reservation.
 local function holds(id, job, receipt)
   return unpack_run(call('HGET', RUNS, id)).receipt == receipt and call('ZSCORE', reserved_key(job.topic), id) ~= false
+end
+
+-- The job that a verb for reserved jobs acts on, or nil and the code that says why not. receipt "" = none was given.
+local function held_job(id, receipt)
+  local job = read_job(id)
+  if not job then return nil, NOT_FOUND end
+  if receipt ~= '' then
+    if not holds(id, job, receipt) then return nil, STALE_RECEIPT end
+  elseif not call('ZSCORE', reserved_key(job.topic), id) then
+    return nil, WRONG_STATE
+  end
+  return job
 end
 
 local function untag(id, job)
@@ -50,10 +107,15 @@ local function finish_job(id, job, state, message, now)
   forget(id, job)
 end
 
+-- The job in the kept record of a job that ended; nil where it cannot be read.
+local function job_of_ended(ended)
+  local message_length, run_length, at = string.match(ended, '^%a+ %d+ (%d+) (%d+)\n()')
+  return message_length and unpack_record(string.sub(ended, at + message_length + run_length))
+end
+
 -- Drops the kept record of a job that ended, at its time or because its id is pushed again.
 local function forget_ended(id, ended)
-  local message_length, run_length, at = string.match(ended, '^%a+ %d+ (%d+) (%d+)\n()')
-  local job = message_length and unpack_record(string.sub(ended, at + message_length + run_length))
+  local job = job_of_ended(ended)
   call('HDEL', ENDED, id)
   if not job then return end
   call('ZREM', done_key(job.topic), id)
@@ -69,6 +131,30 @@ local function delay_job(id, job, due)
 end
 
 local function bury_job(id, job, now) call('ZADD', buried_key(job.topic), int(now), id) end
+
+-- What became ready in this call, for announcements and for the answer.
+local arrivals = {}
+
+local function arrive(topic, count) arrivals[topic] = (arrivals[topic] or 0) + (count or 1) end
+
+-- Tells the other processes; returns { topic, count, ... } for this one.
+local function announce_arrivals(sender)
+  local flat = {}
+  for topic, count in pairs(arrivals) do
+    announce(sender, topic, count)
+    flat[#flat + 1], flat[#flat + 2] = topic, count
+  end
+  return flat
+end
+
+local function make_ready(id, job)
+  call('RPUSH', queue_key(job.topic), id)
+  arrive(job.topic)
+end
+
+-- After a first write that takes no memory Redis lets a script's other writes pass when its memory is full. For verbs
+-- that only move or end jobs.
+local function allow_when_full() call('ZREM', TIMERS, '') end
 
 -- The reservation of a job has failed: notes it, and puts the job where `delay` or its schedule says.
 -- Returns 'ready', 'delayed' or 'buried'; 'expired' where nobody needs it any more.
@@ -92,7 +178,7 @@ local function fail_job(id, job, message, now, delay)
     delay_job(id, job, now + delay)
     state = 'delayed'
   else
-    call('RPUSH', queue_key(job.topic), id)
+    make_ready(id, job)
     state = 'ready'
   end
   call('ZREM', reserved_key(job.topic), id)

@@ -13,7 +13,8 @@ local call = redis.call
 local OK, NOT_FOUND, WRONG_STATE, STALE_RECEIPT, EXISTS = 0, 2, 3, 4, 5
 
 local JOBS, RUNS, ENDED = tag .. ':job', tag .. ':run', tag .. ':ended'
-local TIMERS, TOPICS, GHOSTS = tag .. ':timers', tag .. ':topics', tag .. ':ghosts'
+local TIMERS, TOPICS = tag .. ':timers', tag .. ':topics'
+local GHOSTS, BROKEN = tag .. ':ghosts', tag .. ':broken'
 
 local queue_split = string.find(queue_name, '%s', 1, true)
 local queue_prefix, queue_suffix = string.sub(queue_name, 1, queue_split - 1), string.sub(queue_name, queue_split + 2)
@@ -31,6 +32,12 @@ local function int(number) return string.format('%.0f', number) end
 local function now_ms()
   local time = call('TIME')
   return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+
+-- "+1500" is 1.5 s from now, "=1700000000000" that very time.
+local function time_of(when, now)
+  local time = tonumber(string.sub(when, 2))
+  return string.sub(when, 1, 1) == '+' and now + time or time
 end
 
 local function wake_at(topic, time_ms) call('ZADD', TIMERS, 'LT', int(time_ms), topic) end

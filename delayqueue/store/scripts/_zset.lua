@@ -22,3 +22,20 @@ local function delay_drop_due(topic, ids) call('ZREMRANGEBYRANK', delay_key(topi
 local function delay_next(topic)
   return tonumber(call('ZRANGE', delay_key(topic), 0, 0, 'WITHSCORES')[2])
 end
+
+local function delay_count(topic) return call('ZCARD', delay_key(topic)) end
+
+-- from <= due < to
+local function delay_count_between(topic, from, to)
+  return call('ZCOUNT', delay_key(topic), int(from), '(' .. int(to))
+end
+
+-- The first `limit` ids with from <= due <= to, in the order of their due times.
+local function delay_range(topic, from, to, limit)
+  return call('ZRANGEBYSCORE', delay_key(topic), from, to, 'LIMIT', 0, limit)
+end
+
+-- A page of the ids with from <= due <= to, in the order of their due times.
+local function delay_page(topic, from, to, offset, limit)
+  return call('ZRANGEBYSCORE', delay_key(topic), int(from), int(to), 'LIMIT', offset, limit)
+end

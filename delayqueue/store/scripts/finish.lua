@@ -6,8 +6,7 @@
 local now = now_ms()
 
 local function finish(id, receipt, message)
-  local record = call('HGET', JOBS, id)
-  local job = record and unpack_record(record)
+  local job = read_job(id)
   if not job then return receipt == '' and OK or NOT_FOUND end
   if receipt ~= '' and not holds(id, job, receipt) then return STALE_RECEIPT end
   finish_job(id, job, 'finished', message, now)
@@ -15,5 +14,6 @@ local function finish(id, receipt, message)
 end
 
 local codes = {}
+allow_when_full()
 for at = 1, #ARGV, 3 do codes[#codes + 1] = finish(ARGV[at], ARGV[at + 1], ARGV[at + 2]) end
 return codes

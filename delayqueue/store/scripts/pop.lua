@@ -9,17 +9,6 @@ local CHUNK = 32                       -- bodies are read in chunks of so many j
 local LIMIT_BYTES = 4 * 1024 * 1024    -- and an answer ends with the chunk that passes this
 local answer_bytes = 0  -- of the whole answer
 
-local function is_paused(topic)
-  local settings = call('HGET', TOPICS, topic)
-  if not settings or settings == '' then return false end
-  local paused_until = cjson.decode(settings).paused_until
-  return paused_until ~= nil and (paused_until == 0 or paused_until > now)
-end
-
-local function count_ghosts(topic, count)
-  if call('HINCRBY', GHOSTS, topic, -count) <= 0 then call('HDEL', GHOSTS, topic) end
-end
-
 -- Reads what belongs to the ids and reserves those that are truly ready. Returns the ghosts met.
 local function reserve(topic, ids, found)
   local records, runs = call('HMGET', JOBS, unpack(ids)), call('HMGET', RUNS, unpack(ids))
@@ -35,7 +24,7 @@ local function reserve(topic, ids, found)
   for i, id in ipairs(ids) do
     local job = jobs[i]
     if records[i] and not job then
-      call('ZADD', tag .. ':broken', int(now), id)
+      call('ZADD', BROKEN, int(now), id)
     elseif not job or job.topic ~= topic or reserved[i] or delayed[i] or buried[i] or taken[id] then
       ghosts = ghosts + 1
     else
@@ -58,7 +47,7 @@ local function reserve(topic, ids, found)
 end
 
 local function pop_topic(topic, count, found)
-  if is_paused(topic) then return end
+  if is_paused(topic, now) then return end
   local queue = queue_key(topic)
   while #found / 3 < count and answer_bytes < LIMIT_BYTES do
     local wanted = math.min(CHUNK, count - #found / 3)
@@ -66,7 +55,7 @@ local function pop_topic(topic, count, found)
     if #ids == 0 then return end
     local ghosts = reserve(topic, ids, found)
     call('LTRIM', queue, #ids, -1)
-    if ghosts > 0 then count_ghosts(topic, ghosts) end
+    if ghosts > 0 then count_ghosts(topic, -ghosts) end
     if #ids < wanted then
       call('HDEL', GHOSTS, topic)
       return
@@ -74,7 +63,7 @@ local function pop_topic(topic, count, found)
   end
 end
 
-call('ZREM', TIMERS, '')  -- after a first write that takes no memory, Redis lets the others pass when memory is full
+allow_when_full()
 local answer, at = {}, 2
 while at <= #ARGV do
   local count, topics = tonumber(ARGV[at]), tonumber(ARGV[at + 1])

@@ -11,7 +11,7 @@ local now = now_ms()
 
 -- What a call adds is written together: one command a key instead of one a job.
 local records, delayed, ready, wake, tagged = {}, {}, {}, {}, {}
-local arrived, earliest = {}, nil
+local earliest
 
 local function append(lists, name, first, second)
   local list = lists[name]
@@ -33,7 +33,7 @@ local function write()
   for topic, entries in pairs(delayed) do delay_add(topic, entries) end
   for topic, ids in pairs(ready) do
     call('RPUSH', queue_key(topic), unpack(ids))
-    arrived[topic] = (arrived[topic] or 0) + #ids
+    arrive(topic, #ids)
   end
   for topic, time in pairs(wake) do wake_at(topic, time) end
   for name, ids in pairs(tagged) do call('SADD', tag_key(name), unpack(ids)) end
@@ -89,9 +89,7 @@ local function push(id, job, if_exists, old_record, ended)
 end
 
 local function read_job(at)
-  local when = ARGV[at + 2]
-  local due = tonumber(string.sub(when, 2))
-  if string.sub(when, 1, 1) == '+' then due = now + due end
+  local due = time_of(ARGV[at + 2], now)
   local expire = tonumber(ARGV[at + 4])
   return {
     topic = ARGV[at + 1], due = due, created = now, ttr = tonumber(ARGV[at + 3]), expire = expire > 0 and due + expire or 0,
@@ -116,10 +114,4 @@ for i, id in ipairs(ids) do
 end
 write()
 
-local topics = {}
-for topic, count in pairs(arrived) do
-  announce(sender, topic, count)
-  topics[#topics + 1] = topic
-  topics[#topics + 1] = count
-end
-return { earliest and math.max(0, earliest - now) or -1, codes, topics }
+return { earliest and math.max(0, earliest - now) or -1, codes, announce_arrivals(sender) }

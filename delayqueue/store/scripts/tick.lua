@@ -19,31 +19,28 @@ local function first_of(key)
   return tonumber(call('ZRANGE', key, 0, 0, 'WITHSCORES')[2])
 end
 
--- A record that cannot be read is kept for a person, out of the way.
-local function put_aside(key, id)
-  call('ZADD', tag .. ':broken', int(now), id)
+-- An entry without a job of this topic is dropped; a record that cannot be read is kept for a person, out of the way.
+local function put_aside(key, id, job)
+  if not job and call('HEXISTS', JOBS, id) == 1 then call('ZADD', BROKEN, int(now), id) end
   call('ZREM', key, id)
   set_aside = set_aside + 1
 end
 
--- Reservations that ran out. Returns how many jobs became ready and how many were looked at.
+-- Reservations that ran out. This and the three below return how many ids they looked at.
 local function move_expired_reservations(topic, share)
   local ids = due_of(reserved_key(topic), share)
-  local moved = 0
   for _, id in ipairs(ids) do
-    local record = call('HGET', JOBS, id)
-    local job = record and unpack_record(record)
+    local job = read_job(id)
     if job and job.topic == topic then
       local state = fail_job(id, job, 'ttr expired', now)
-      if state == 'ready' then moved = moved + 1 end
       if state == 'buried' then buried = buried + 1 end
       if state == 'expired' then expired = expired + 1 end
       redelivered = redelivered + 1
     else
-      put_aside(reserved_key(topic), id)
+      put_aside(reserved_key(topic), id, job)
     end
   end
-  return moved, #ids
+  return #ids
 end
 
 local function move_due(topic, share)
@@ -51,6 +48,7 @@ local function move_due(topic, share)
   if #ids > 0 then
     call('RPUSH', queue_key(topic), unpack(ids))
     delay_drop_due(topic, ids)
+    arrive(topic, #ids)
   end
   return #ids
 end
@@ -58,8 +56,7 @@ end
 local function end_expired(topic, share)
   local ids = due_of(expire_key(topic), share)
   for _, id in ipairs(ids) do
-    local record = call('HGET', JOBS, id)
-    local job = record and unpack_record(record)
+    local job = read_job(id)
     local state = job and state_of(id, job)
     if state == 'delayed' or state == 'ready' then
       finish_job(id, job, 'expired', '', now)
@@ -80,9 +77,22 @@ local function sweep_ended(topic, share)
   return #ids
 end
 
--- Sets the topic's next timer; returns whether more than its share was due.
-local function rearm(topic)
+-- The end of a pause is a due time too.
+local function end_pause(topic)
+  local settings = settings_of(topic)
+  local until_ms = settings.paused_until
+  if not until_ms or until_ms == 0 then return nil end
+  if until_ms > now then return until_ms end
+  settings.paused_until = nil
+  save_settings(topic, settings)
+  arrive(topic, math.max(1, call('LLEN', queue_key(topic))))
+  return nil
+end
+
+-- Sets the topic's next timer.
+local function rearm(topic, pause_end)
   local first = delay_next(topic)
+  if pause_end and (not first or pause_end < first) then first = pause_end end
   for _, key in ipairs({ reserved_key(topic), expire_key(topic), done_key(topic) }) do
     local time = first_of(key)
     if time and (not first or time < first) then first = time end
@@ -91,29 +101,23 @@ local function rearm(topic)
 end
 
 local function tick(topic, share)
-  local moved, taken = move_expired_reservations(topic, share)
-  taken = taken + end_expired(topic, share - taken)
-  taken = taken + sweep_ended(topic, share - taken)
-  moved = moved + move_due(topic, share - taken)
-  rearm(topic)
-  return moved
+  local left = share - move_expired_reservations(topic, share)
+  left = left - end_expired(topic, left)
+  left = left - sweep_ended(topic, left)
+  move_due(topic, left)
+  rearm(topic, end_pause(topic))
 end
 
-call('ZREM', TIMERS, '')  -- after a first write that takes no memory, Redis lets the others pass when memory is full
+allow_when_full()
 local topics = call('ZRANGEBYSCORE', TIMERS, '-inf', int(now), 'LIMIT', 0, TOPICS_PER_CALL)
 local share = math.max(1, math.floor(limit / math.max(1, #topics)))
-local ready = {}
 for _, topic in ipairs(topics) do
-  local done, moved = pcall(tick, topic, share)
-  if not done then
+  if not pcall(tick, topic, share) then
     call('ZADD', TIMERS, int(now + SET_ASIDE_MS), topic)
     set_aside = set_aside + 1
-  elseif moved > 0 then
-    announce(sender, topic, moved)
-    ready[#ready + 1] = topic
-    ready[#ready + 1] = moved
   end
 end
 
 local next_time = first_of(TIMERS)
-return { next_time and math.max(0, next_time - now) or -1, ready, redelivered, buried, expired, set_aside }
+local wait = next_time and math.max(0, next_time - now) or -1
+return { wait, announce_arrivals(sender), redelivered, buried, expired, set_aside }

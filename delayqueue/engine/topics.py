@@ -1,0 +1,154 @@
+"""The verbs on topics, tags and ranges of due times. They go through all buckets, a bounded piece at a time."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from delayqueue.engine.cursor import Cursor
+from delayqueue.job import JobView, Reserved, State
+from delayqueue.store.store import Store
+from delayqueue.store.types import Listing, Range, Stir
+
+PIECE = 500  # jobs that one script call ends or drops: about 3 ms of the store's time
+TOPICS_PER_CALL = 500
+ENDED = "ended"  # the states that only a kept record has, to the store
+PURGE_STATES = (State.DELAYED, State.READY, State.RESERVED, State.BURIED, ENDED)
+PAGES_PER_LIST = 20  # pieces that one listing reads at most to fill its page
+
+
+@dataclass(slots=True)
+class TopicView:
+    """One topic over all buckets. `paused_until_ms`: 0 = until resumed, None = not paused."""
+
+    topic: str
+    delayed: int = 0
+    ready: int = 0
+    reserved: int = 0
+    buried: int = 0
+    oldest_age_ms: int | None = None
+    paused_until_ms: int | None = None
+
+
+class Topics:
+    """Verbs that concern many jobs. `stir(bucket, stir)` hears what became ready or due."""
+
+    def __init__(self, store: Store, stir: Callable[[int, Stir], None]) -> None:
+        self._store = store
+        self._stir = stir
+        self._buckets = range(store.bucket_count)
+
+    async def kick(self, topic: str, most: int) -> int:
+        """Make the topic's first `most` buried jobs ready, delayed ones where none is buried; returns how many."""
+        kicked = 0
+        for bucket in self._buckets:
+            if kicked == most:
+                break
+            count, stir = await self._store.kick_topic(bucket, topic, most - kicked)
+            self._stir(bucket, stir)
+            kicked += count
+        return kicked
+
+    async def cancel(self, tag: str, topic: str) -> int:
+        """End all jobs of a tag, of one topic or of all (""), whatever their state; returns how many."""
+        ended = 0
+        for bucket in self._buckets:
+            cursor = -1
+            while cursor != 0:
+                cursor, count = await self._store.cancel(bucket, tag, topic, max(cursor, 0), PIECE)
+                ended += count
+        return ended
+
+    async def purge(self, topic: str, state: str) -> int:
+        """Drop the topic's jobs of one state, or of all (""), without a trace; returns how many."""
+        dropped = 0
+        for bucket in self._buckets:
+            for each in (state,) if state else PURGE_STATES:
+                more = True
+                while more:
+                    count, more = await self._store.purge(bucket, topic, each, PIECE)
+                    dropped += count
+        return dropped
+
+    async def pause(self, topic: str, hold_ms: int) -> None:
+        """Hold the topic's deliveries for so long; 0 = until it is resumed."""
+        for bucket in self._buckets:
+            stir = await self._store.pause(bucket, topic, hold_ms)
+            self._stir(bucket, stir._replace(next_due_ms=hold_ms or None))
+
+    async def resume(self, topic: str) -> None:
+        """Let the topic's deliveries go on."""
+        for bucket in self._buckets:
+            self._stir(bucket, await self._store.pause(bucket, topic, None))
+
+    async def take(self, topic: str, due: Range, most: int) -> list[Reserved]:
+        """Remove and return up to `most` jobs of a range of due times; each goes to one caller only."""
+        taken: list[Reserved] = []
+        for bucket in self._buckets:
+            place = 0
+            while len(taken) < most:
+                jobs, place = await self._store.take(bucket, topic, due, most - len(taken), place)
+                taken += jobs
+                if place == -1 and not jobs:
+                    break
+        taken.sort(key=lambda job: job.due_ms)
+        return taken
+
+    async def list_jobs(self, what: Listing, limit: int, cursor: str) -> tuple[list[JobView], str]:
+        """A page of at most `limit` jobs and the cursor of the next one, "" at the end. Changes nothing.
+
+        Invalid where the cursor is not one that this very listing gave.
+        """
+        states = (what.state,) if what.tag or what.state else tuple(State)
+        at = Cursor.read(cursor, what)
+        jobs: list[JobView] = []
+        for _ in range(PAGES_PER_LIST):
+            if at.bucket == len(self._buckets) or len(jobs) >= limit:
+                break
+            piece = what._replace(state=states[at.state])
+            page = await self._store.list_jobs(at.bucket, piece, limit - len(jobs), at.inner)
+            jobs += page.jobs
+            at = at.after(page.cursor, states=len(states))
+        return jobs, "" if at.bucket == len(self._buckets) else at.text()
+
+    async def forecast(
+        self, topics: Sequence[str], start_ms: int, step_ms: int, steps: int
+    ) -> list[int]:
+        """How many delayed jobs of the topics, or of all ([]), fall due in each step."""
+        totals = [0] * steps
+        for bucket in self._buckets:
+            names = topics or await self._store.topic_names(bucket)
+            for piece in _pieces(names, max(1, 50_000 // steps)):
+                counts = await self._store.forecast(bucket, piece, start_ms, step_ms, steps)
+                totals = [a + b for a, b in zip(totals, counts, strict=True)]
+        return totals
+
+    async def all(self) -> list[TopicView]:
+        """Every topic with its exact counts, by name."""
+        views: dict[str, TopicView] = {}
+        for bucket in self._buckets:
+            for piece in _pieces(await self._store.topic_names(bucket), TOPICS_PER_CALL):
+                for name, counts in zip(
+                    piece, await self._store.topics(bucket, piece), strict=True
+                ):
+                    view = views.setdefault(name, TopicView(name))
+                    view.delayed += counts.delayed
+                    view.ready += counts.ready
+                    view.reserved += counts.reserved
+                    view.buried += counts.buried
+                    view.oldest_age_ms = max(
+                        (
+                            age
+                            for age in (view.oldest_age_ms, counts.oldest_age_ms)
+                            if age is not None
+                        ),
+                        default=None,
+                    )
+                    view.paused_until_ms = _least(view.paused_until_ms, counts.paused_until_ms)
+        return [views[name] for name in sorted(views)]
+
+
+def _least(one: int | None, other: int | None) -> int | None:
+    return min((number for number in (one, other) if number is not None), default=None)
+
+
+def _pieces(names: Sequence[str], size: int) -> list[Sequence[str]]:
+    return [names[i : i + size] for i in range(0, len(names), size)]

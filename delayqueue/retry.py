@@ -1,0 +1,81 @@
+"""Retry schedules: what a client may ask for, and the plain list of delays that it comes to. Pure.
+
+A job's schedule is a list of delays: after the first failed attempt it waits the first one, and so on; a failure after
+the last one buries it. The store knows such lists only; presets and formulas are written out when the job is pushed,
+so each job has its own jitter.
+"""
+
+import math
+import re
+from collections.abc import Callable, Sequence
+
+MAX_STEPS = 64
+MAX_DELAY_MS = 2**31 * 1000
+
+_UNIT_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+
+# Alipay's and WeChat Pay's published intervals for repeating a payment notification.
+PRESETS = {
+    "alipay": ("0s", "0s", "2m", "10m", "10m", "1h", "2h", "6h", "15h"),
+    "wechat": (
+        *("15s", "15s", "30s", "3m", "10m", "20m", "30m", "30m"),
+        *("30m", "1h", "3h", "3h", "3h", "6h", "6h"),
+    ),
+}
+
+
+def duration_ms(value: float | str) -> int:
+    """A delay in milliseconds, from a number of seconds or a text such as "500ms", "15s", "2m", "1.5h", "1d".
+
+    ValueError says what a delay looks like.
+    """
+    if isinstance(value, str):
+        match = _DURATION.fullmatch(value.strip())
+        ms = float(match[1]) * _UNIT_MS[match[2]] if match else math.nan
+    else:
+        ms = value * 1000
+    if not 0 <= ms <= MAX_DELAY_MS:
+        raise ValueError(
+            f'{value!r}: must be seconds or a text like "15s", "2m", "1h", 0 to 2^31 s'
+        )
+    return round(ms)
+
+
+def explicit(delays: Sequence[float | str]) -> tuple[int, ...]:
+    """The schedule of a list of delays."""
+    if not 1 <= len(delays) <= MAX_STEPS:
+        raise ValueError(f"{len(delays)} steps: must be 1 to {MAX_STEPS}")
+    return tuple(duration_ms(delay) for delay in delays)
+
+
+def preset(name: str) -> tuple[int, ...]:
+    """The schedule of that name."""
+    if name not in PRESETS:
+        raise ValueError(f"{name!r}: must be one of {', '.join(PRESETS)}")
+    return explicit(PRESETS[name])
+
+
+def exponential(
+    *,
+    steps: int,
+    base_ms: int,
+    factor: float,
+    cap_ms: int,
+    jitter: float,
+    random: Callable[[], float],
+) -> tuple[int, ...]:
+    """`steps` delays: base, base*factor, base*factor^2, ..., none above the cap; each moved by up to ±jitter of itself.
+
+    `random` returns 0 <= x < 1.
+    """
+    if not 1 <= steps <= MAX_STEPS:
+        raise ValueError(f"max {steps}: must be 1 to {MAX_STEPS}")
+    if not 1 <= factor <= 100:
+        raise ValueError(f"factor {factor:g}: must be 1 to 100")
+    if not 0 <= jitter <= 1:
+        raise ValueError(f"jitter {jitter:g}: must be 0 to 1")
+    plain = (min(cap_ms, base_ms * factor**step) for step in range(steps))
+    return tuple(
+        min(round(delay * (1 + jitter * (2 * random() - 1))), MAX_DELAY_MS) for delay in plain
+    )

@@ -1,0 +1,26 @@
+-- Gives jobs up: they are kept for a person to look at, and to kick or delete.
+-- KEYS  tag, queue name
+-- ARGV  for each job: id, receipt ("" = whatever its state), message
+-- returns { code per job }
+-- keeps: with a receipt only the reservation that it names is buried.
+local now = now_ms()
+
+local function bury(id, receipt, message)
+  local job = read_job(id)
+  if not job then return NOT_FOUND end
+  if receipt ~= '' and not holds(id, job, receipt) then return STALE_RECEIPT end
+  local state = state_of(id, job)
+  if state == 'buried' then return WRONG_STATE end
+  local run = unpack_run(call('HGET', RUNS, id))
+  note(run, message, now)
+  run.receipt = '-'
+  call('HSET', RUNS, id, pack_run(run))
+  leave(id, job)
+  bury_job(id, job, now)
+  return OK
+end
+
+allow_when_full()
+local codes = {}
+for at = 1, #ARGV, 3 do codes[#codes + 1] = bury(ARGV[at], ARGV[at + 1], ARGV[at + 2]) end
+return codes

@@ -1,0 +1,39 @@
+-- Makes buried or delayed jobs ready now; their retry schedule begins anew.
+-- KEYS  tag, queue name
+-- ARGV  sender, topic, count, then ids. With a topic: its first `count` buried jobs, or delayed ones where none is
+--       buried. With topic "": the ids.
+-- returns { { code per id }, { topic, jobs made ready, ... } }
+local sender, topic, count = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local now = now_ms()
+
+local function kick(id)
+  local job = read_job(id)
+  if not job then return NOT_FOUND end
+  local state = state_of(id, job)
+  if state ~= 'buried' and state ~= 'delayed' then return WRONG_STATE end
+  leave(id, job)
+  job.due = now
+  call('HSET', JOBS, id, pack_record(job))
+  local run = call('HGET', RUNS, id)
+  if run then
+    run = unpack_run(run)
+    run.step = 0
+    call('HSET', RUNS, id, pack_run(run))
+  end
+  make_ready(id, job)
+  return OK
+end
+
+local function first_ids()
+  local ids = call('ZRANGE', buried_key(topic), 0, count - 1)
+  if #ids == 0 then ids = delay_range(topic, '-inf', '+inf', count) end
+  return ids
+end
+
+allow_when_full()
+local ids = {}
+for at = 4, #ARGV do ids[#ids + 1] = ARGV[at] end
+if topic ~= '' then ids = first_ids() end
+local codes = {}
+for i, id in ipairs(ids) do codes[i] = kick(id) end
+return { codes, announce_arrivals(sender) }

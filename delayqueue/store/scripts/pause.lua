@@ -1,0 +1,16 @@
+-- Holds the deliveries of a topic, or lets them go again. Pushes and timers go on meanwhile.
+-- KEYS  tag, queue name
+-- ARGV  sender, topic, ms to hold it ("0" = until it is resumed, "" = resume it)
+-- returns { topic, ready jobs that a resumed topic has }
+local sender, topic, hold = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local settings = settings_of(topic)
+if hold then
+  settings.paused_until = hold > 0 and now_ms() + hold or 0
+  if hold > 0 then wake_at(topic, settings.paused_until) end
+elseif settings.paused_until then
+  settings.paused_until = nil
+  local ready = call('LLEN', queue_key(topic))
+  if ready > 0 then arrive(topic, ready) end
+end
+save_settings(topic, settings)
+return announce_arrivals(sender)

@@ -1,0 +1,36 @@
+-- Drops jobs of a topic in one state, without a trace.
+-- KEYS  tag, queue name
+-- ARGV  topic, state (delayed | ready | reserved | buried | ended), jobs dropped at most
+-- returns { jobs dropped, 1 if there are more, else 0 }
+local topic, state, limit = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local now = now_ms()
+
+local function ids_of()
+  if state == 'delayed' then return delay_range(topic, '-inf', '+inf', limit) end
+  if state == 'ready' then return call('LRANGE', queue_key(topic), 0, limit - 1) end
+  local keys = { reserved = reserved_key(topic), buried = buried_key(topic), ended = done_key(topic) }
+  return call('ZRANGE', keys[state], 0, limit - 1)
+end
+
+local function drop(id)
+  if state == 'ended' then
+    local ended = call('HGET', ENDED, id)
+    if ended then forget_ended(id, ended) end
+    call('ZREM', done_key(topic), id)
+    return ended ~= false
+  end
+  local job = read_job(id)
+  if not job or job.topic ~= topic or state_of(id, job) ~= state then return false end
+  job.retain = 0
+  finish_job(id, job, 'cancelled', '', now)
+  return true
+end
+
+allow_when_full()
+local ids = ids_of()
+local dropped = 0
+for _, id in ipairs(ids) do
+  if drop(id) then dropped = dropped + 1 end
+end
+if state == 'ready' then drop_ghosts(topic, 0, #ids) end
+return { dropped, #ids == limit and 1 or 0 }

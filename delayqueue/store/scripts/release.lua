@@ -1,0 +1,26 @@
+-- Gives reserved jobs back: the attempt has failed. They wait for `delay`, else as their retry schedule says.
+-- KEYS  tag, queue name
+-- ARGV  sender, then for each job: id, receipt ("" = none), delay ms ("" = by the schedule), message
+-- returns { { code per job }, { due ms per job, -1 = buried or expired }, { topic, jobs made ready, ... },
+--           ms to the earliest of the due times, or -1 }
+-- keeps: only a reserved job is released; with a receipt only that reservation.
+local sender = ARGV[1]
+local now = now_ms()
+local codes, dues, earliest = {}, {}, nil
+
+local function release(id, receipt, delay, message)
+  local job, code = held_job(id, receipt)
+  if not job then return code, -1 end
+  local state = fail_job(id, job, message, now, tonumber(delay))
+  if state == 'ready' then return OK, now end
+  if state ~= 'delayed' then return OK, -1 end
+  earliest = math.min(earliest or job.due, job.due)
+  return OK, job.due
+end
+
+allow_when_full()
+for at = 2, #ARGV, 4 do
+  local code, due = release(ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3])
+  codes[#codes + 1], dues[#dues + 1] = code, due
+end
+return { codes, dues, announce_arrivals(sender), earliest and earliest - now or -1 }

@@ -1,0 +1,28 @@
+-- Gives delayed, ready or buried jobs a new due time.
+-- KEYS  tag, queue name
+-- ARGV  for each job: id, when ("+" delay in ms, or "=" due in ms)
+-- returns { { code per job }, { due ms per job, -1 = none }, ms to the earliest of them, or -1 }
+-- keeps: a reserved job is left to its holder. The time at which a job expires moves along with its due time.
+local now = now_ms()
+local codes, dues, earliest = {}, {}, nil
+
+local function reschedule(id, due)
+  local job = read_job(id)
+  if not job then return NOT_FOUND, -1 end
+  if state_of(id, job) == 'reserved' then return WRONG_STATE, -1 end
+  leave(id, job)
+  if job.expire > 0 then
+    job.expire = job.expire + due - job.due
+    call('ZADD', expire_key(job.topic), int(job.expire), id)
+    wake_at(job.topic, job.expire)
+  end
+  delay_job(id, job, due)
+  earliest = math.min(earliest or due, due)
+  return OK, due
+end
+
+allow_when_full()
+for at = 1, #ARGV, 2 do
+  codes[#codes + 1], dues[#dues + 1] = reschedule(ARGV[at], time_of(ARGV[at + 1], now))
+end
+return { codes, dues, earliest and math.max(0, earliest - now) or -1 }

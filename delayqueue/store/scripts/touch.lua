@@ -1,0 +1,23 @@
+-- Extends reservations: the deadline is `ttr` from now.
+-- KEYS  tag, queue name
+-- ARGV  for each job: id, receipt ("" = none), ttr ms ("" = the job's own)
+-- returns { { code per job }, { deadline ms per job, -1 = none } }
+-- keeps: only a reserved job is touched; with a receipt only that reservation.
+local now = now_ms()
+local codes, deadlines = {}, {}
+
+local function touch(id, receipt, ttr)
+  local job, code = held_job(id, receipt)
+  if not job then return code, -1 end
+  local deadline = now + (tonumber(ttr) or job.ttr)
+  call('ZADD', reserved_key(job.topic), int(deadline), id)
+  wake_at(job.topic, deadline)
+  return OK, deadline
+end
+
+allow_when_full()
+for at = 1, #ARGV, 3 do
+  local code, deadline = touch(ARGV[at], ARGV[at + 1], ARGV[at + 2])
+  codes[#codes + 1], deadlines[#deadlines + 1] = code, deadline
+end
+return { codes, deadlines }

@@ -1,0 +1,128 @@
+"""What the store takes and returns. Times in ms; a code per job is one of errors.Code."""
+
+from typing import NamedTuple
+
+from delayqueue.job import JobView, Reserved
+
+# Topics and how many of their jobs became ready.
+Arrivals = list[tuple[str, int]]
+
+
+class Stir(NamedTuple):
+    """What a change means for those who wait: what became ready, and ms until something is due that was not."""
+
+    ready: Arrivals
+    next_due_ms: int | None = None
+
+
+class Pushed(NamedTuple):
+    """What a push did to each job."""
+
+    codes: list[int]
+    stir: Stir
+
+
+class Ticked(NamedTuple):
+    """What a tick did; `stir.next_due_ms` is 0 where more is due now."""
+
+    stir: Stir
+    redelivered: int
+    buried: int
+    expired: int
+    set_aside: int
+
+
+class Demand(NamedTuple):
+    """So many jobs are wanted of these topics, in this order of preference."""
+
+    topics: tuple[str, ...]
+    wanted: int
+
+
+class Popped(NamedTuple):
+    """Jobs for each demand; `cut` where the answer grew so large that ready jobs were left behind."""
+
+    jobs: list[list[Reserved]]
+    cut: bool
+
+
+class Ending(NamedTuple):
+    """A job to finish, delete or bury. nonce "" = whatever its state."""
+
+    id: str
+    nonce: str
+    message: str
+
+
+class Release(NamedTuple):
+    """A reserved job to give back. nonce "" = whoever holds it; delay None = by its schedule."""
+
+    id: str
+    nonce: str
+    delay_ms: int | None
+    message: str
+
+
+class Touch(NamedTuple):
+    """A reservation to extend. nonce "" = whoever holds it; ttr None = the job's own."""
+
+    id: str
+    nonce: str
+    ttr_ms: int | None
+
+
+class Reschedule(NamedTuple):
+    """A new due time for a job: `due_ms`, or `delay_ms` from now where that is None."""
+
+    id: str
+    delay_ms: int
+    due_ms: int | None
+
+
+class Moved(NamedTuple):
+    """What became of one job: a code, and its new due time or deadline, None where it has none."""
+
+    code: int
+    time_ms: int | None
+
+
+class Range(NamedTuple):
+    """Due times from `first_ms` to `last_ms`, both in."""
+
+    first_ms: int
+    last_ms: int
+
+
+class Listing(NamedTuple):
+    """What to list: the jobs of a topic in a state, or of a tag. "" for a topic, tag or state = any."""
+
+    topic: str
+    tag: str
+    state: str
+    due: Range
+
+
+class Page(NamedTuple):
+    """A page of a listing; cursor "" = that was all."""
+
+    jobs: list[JobView]
+    cursor: str
+
+
+class TopicCounts(NamedTuple):
+    """Exact numbers of one topic in one bucket. `paused_until_ms`: 0 = until resumed, None = not paused."""
+
+    delayed: int
+    ready: int
+    reserved: int
+    buried: int
+    oldest_age_ms: int | None
+    paused_until_ms: int | None
+
+
+class Swept(NamedTuple):
+    """What housekeeping did."""
+
+    cursor: int
+    ghosts: int
+    forgotten: int

@@ -1,0 +1,81 @@
+"""The verbs on topics, tags and ranges of due times. A handler reads, calls one verb of the queue, answers."""
+
+from aiohttp import web
+
+from delayqueue.errors import Invalid, Text
+from delayqueue.web import views
+from delayqueue.web.api import Api
+from delayqueue.web.fields import check_count, check_tag, check_topic
+from delayqueue.web.topic_requests import (
+    CancelRequest,
+    ForecastRequest,
+    ListRequest,
+    PauseRequest,
+    PurgeRequest,
+    TakeRequest,
+    TopicRequest,
+)
+
+DEFAULT_PAGE = 100
+
+
+async def cancel(api: Api, request: web.Request) -> web.Response:
+    """End all jobs of a tag."""
+    asked = await api.read(request, CancelRequest)
+    topic = "" if asked.topic is None else check_topic(asked.topic)
+    count = await api.queue.topics.cancel(check_tag(asked.tag or ""), topic)
+    return api.ok(request, {"count": count})
+
+
+async def list_jobs(api: Api, request: web.Request) -> web.Response:
+    """A page of the jobs of a topic or a tag; takes nothing."""
+    asked = await api.read(request, ListRequest)
+    limit = check_count("limit", asked.limit, DEFAULT_PAGE)
+    jobs, cursor = await api.queue.topics.list_jobs(asked.what(), limit, asked.cursor or "")
+    return api.ok(request, {"jobs": [views.full(job) for job in jobs], "cursor": cursor})
+
+
+async def take(api: Api, request: web.Request) -> web.Response:
+    """Hand out the jobs of a range of due times and remove them."""
+    asked = await api.read(request, TakeRequest)
+    if asked.start is None and asked.end is None:
+        raise Invalid(Text("需要 start 或 end", "give start, end or both"))
+    most = check_count("count", asked.count, DEFAULT_PAGE)
+    jobs = await api.queue.topics.take(check_topic(asked.topic), asked.due(), most)
+    return api.ok(request, [views.taken(job) for job in jobs])
+
+
+async def forecast(api: Api, request: web.Request) -> web.Response:
+    """How many delayed jobs fall due in each step of a range."""
+    asked = await api.read(request, ForecastRequest)
+    start_ms, step_ms, steps = asked.steps()
+    topics = [] if asked.topic is None else [check_topic(asked.topic)]
+    counts = await api.queue.topics.forecast(topics, start_ms, step_ms, steps)
+    return api.ok(request, {"start": start_ms / 1000, "step": step_ms / 1000, "counts": counts})
+
+
+async def pause(api: Api, request: web.Request) -> web.Response:
+    """Hold a topic's deliveries."""
+    asked = await api.read(request, PauseRequest)
+    await api.queue.topics.pause(check_topic(asked.topic), asked.hold_ms())
+    return api.ok(request)
+
+
+async def resume(api: Api, request: web.Request) -> web.Response:
+    """Let a topic's deliveries go on."""
+    asked = await api.read(request, TopicRequest)
+    await api.queue.topics.resume(check_topic(asked.topic))
+    return api.ok(request)
+
+
+async def purge(api: Api, request: web.Request) -> web.Response:
+    """Drop a topic's jobs without a trace."""
+    asked = await api.read(request, PurgeRequest)
+    count = await api.queue.topics.purge(check_topic(asked.topic), asked.checked_state())
+    return api.ok(request, {"count": count})
+
+
+async def topics(api: Api, request: web.Request) -> web.Response:
+    """Every topic with its exact counts."""
+    found = await api.queue.topics.all()
+    return api.ok(request, [views.topic(view) for view in found])
