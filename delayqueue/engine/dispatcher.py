@@ -25,19 +25,19 @@ class Request(NamedTuple):
 
 
 class Dispatcher:
-    """Asks its bucket on behalf of lines; `answered` takes the jobs, `failed` hears that there was no answer."""
+    """Asks its bucket on behalf of lines; `hand_out` takes the jobs, `freed` hears that a line's call is over."""
 
     def __init__(
         self,
         bucket: int,
         store: Store,
-        answered: Callable[[Line, list[Reserved]], None],
-        failed: Callable[[Line], None],
+        hand_out: Callable[[Line, list[Reserved]], None],
+        freed: Callable[[Line], None],
     ) -> None:
         self._bucket = bucket
         self._store = store
-        self._answered = answered
-        self._failed = failed
+        self._hand_out = hand_out
+        self._freed = freed
         self._hinted: dict[Line, None] = {}
         self._task: asyncio.Task[None] | None = None
 
@@ -90,17 +90,18 @@ class Dispatcher:
     def _settle(self, request: Request, jobs: list[Reserved], *, cut: bool) -> None:
         line = request.line
         line.asked -= request.wanted
-        if len(jobs) == request.wanted:
-            line.hints[self._bucket] += request.spare
-        elif cut:
-            line.hints[self._bucket] += request.wanted - len(jobs) + request.spare
-        else:
+        self._hand_out(line, jobs)
+        if len(jobs) < request.wanted and not cut:
             line.note_dry(self._bucket, len(line.hints), request.last_number)
-        self._answered(line, jobs)
+        else:
+            line.hints[self._bucket] += request.wanted - len(jobs) + request.spare
+            if line.fresh:  # older polls took what these came for: there may be more
+                line.hints[self._bucket] = max(line.hints[self._bucket], 1)
+        self._freed(line)
 
     def _fail(self, request: Request) -> None:
         line = request.line
         line.asked -= request.wanted
         line.hints[self._bucket] += request.wanted + request.spare
-        line.note_failure(request.last_number)
-        self._failed(line)
+        line.note_failure()
+        self._freed(line)

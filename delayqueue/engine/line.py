@@ -24,6 +24,11 @@ class Poll:
         if not self.future.done():
             self.future.set_result(jobs)
 
+    def fail(self) -> None:
+        """Tell the poll that the store is unavailable, unless it is answered or gone."""
+        if not self.future.done():
+            self.future.set_exception(Unavailable())
+
     def taken(self) -> list[Reserved]:
         """The jobs that it was answered with."""
         future = self.future
@@ -78,16 +83,18 @@ class Line:
         return jobs
 
     def note_dry(self, bucket: int, buckets: int, last_number: int) -> None:
-        """The bucket had nothing more for the polls up to `last_number`."""
+        """The bucket has nothing more for the polls up to `last_number`."""
         for poll in [poll for poll in self.fresh if poll.number <= last_number]:
             poll.asked_buckets.add(bucket)
             if len(poll.asked_buckets) == buckets:
                 del self.fresh[poll]
                 if not poll.patient:
+                    self.drop(poll)
                     poll.answer([])
 
-    def note_failure(self, last_number: int) -> None:
-        """The store failed: polls up to `last_number` that it never answered hear of it."""
-        for poll in self.fresh:
-            if poll.number <= last_number and not poll.asked_buckets and not poll.future.done():
-                poll.future.set_exception(Unavailable())
+    def note_failure(self) -> None:
+        """The store failed: polls that it never answered hear of it, also those that came while it was silent."""
+        for poll in list(self.fresh):
+            if not poll.patient or not poll.asked_buckets:
+                self.drop(poll)
+                poll.fail()

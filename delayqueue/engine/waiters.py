@@ -30,7 +30,7 @@ class Waiters:
         self._lines: dict[tuple[str, ...], Line] = {}
         self._by_topic: dict[str, dict[Line, None]] = {}
         self._dispatchers = [
-            Dispatcher(bucket, store, self._answered, self._failed)
+            Dispatcher(bucket, store, self._hand_out, self._free)
             for bucket in range(store.bucket_count)
         ]
         self._numbers = count(1)
@@ -47,7 +47,7 @@ class Waiters:
         """Reserve up to `wanted` jobs; where nothing is ready wait up to `wait_s` for the first. [] = nothing came.
 
         Unavailable where the store fails before it has once said that nothing is ready; later failures are waited
-        out. A caller that is cancelled takes nothing: what was reserved for it goes back.
+        out, unless `wait_s` is 0. A caller that is cancelled takes nothing: what was reserved for it goes back.
         """
         if self._closing:
             return []
@@ -79,7 +79,7 @@ class Waiters:
         lines = list(islice(self._lines.values(), at, at + RESYNC_LINES))
         self._resync_at[bucket] = at + RESYNC_LINES if len(lines) == RESYNC_LINES else 0
         for line in lines:
-            self._dispatchers[bucket].hint(line, 1)
+            self._dispatchers[bucket].hint(line, line.wanted)
 
     def put_back(self, jobs: Iterable[Reserved]) -> None:
         """Undo reservations whose client is gone, in the background."""
@@ -131,14 +131,10 @@ class Waiters:
             if not lines:
                 del self._by_topic[topic]
 
-    def _answered(self, line: Line, jobs: list[Reserved]) -> None:
+    def _hand_out(self, line: Line, jobs: list[Reserved]) -> None:
         left = line.hand_out(jobs)
         if left:
             self.put_back(left)
-        self._free(line)
-
-    def _failed(self, line: Line) -> None:
-        self._free(line)
 
     def _free(self, line: Line) -> None:
         """A call for this line is over, so other buckets may be asked for it."""

@@ -1,0 +1,99 @@
+"""A store in memory for the tests of the engine: ready jobs on shelves, calls that can be held and that can fail."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict, deque
+from itertools import count
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+from delayqueue.errors import Unavailable
+from delayqueue.job import Reserved
+from delayqueue.receipt import nonce_of, receipt_for
+from delayqueue.store.store import Store
+from delayqueue.store.types import Popped, Stir, Swept, Ticked
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from delayqueue.store.types import Demand
+
+QUIET = Ticked(Stir([]), 0, 0, 0, 0)
+
+
+class Shelves(Store):
+    """Ready jobs by bucket and topic. It never answers at once, as a real store."""
+
+    def __init__(self, buckets: int = 1) -> None:
+        self.ready: list[defaultdict[str, deque[str]]] = [
+            defaultdict(deque) for _ in range(buckets)
+        ]
+        self.held: dict[str, str] = {}  # id -> topic
+        self.calls: list[tuple[str, int]] = []  # (verb, bucket)
+        self.demands: list[list[Demand]] = []  # of each pop
+        self.down: set[int] = set()  # buckets that do not answer
+        self.open = asyncio.Event()  # while it is clear, calls hang
+        self.open.set()
+        self.next_ticks: deque[Ticked] = deque()  # what the next ticks answer, QUIET after them
+        self.tick_times_s: list[float] = []  # loop times
+        self._numbers = count(1)
+
+    @property
+    def bucket_count(self) -> int:
+        return len(self.ready)
+
+    def bucket_of(self, job_id: str) -> int:
+        return crc32(job_id.encode()) % len(self.ready)
+
+    def put(self, topic: str, *ids: str) -> None:
+        """Make jobs ready; nobody is told."""
+        for job_id in ids:
+            self.ready[self.bucket_of(job_id)][topic].append(job_id)
+
+    def id_in(self, bucket: int, word: str = "job") -> str:
+        """An id that belongs to that bucket."""
+        return next(i for n in count() if self.bucket_of(i := f"{word}-{n}") == bucket)
+
+    async def pop(self, bucket: int, demands: Sequence[Demand]) -> Popped:
+        self.demands.append(list(demands))
+        await self._answer("pop", bucket)
+        nonce = f"nonce-{next(self._numbers)}"
+        return Popped([self._reserve(bucket, demand, nonce) for demand in demands], cut=False)
+
+    async def putback(self, bucket: int, jobs: Sequence[tuple[str, str]]) -> Stir:
+        await self._answer("putback", bucket)
+        arrivals: defaultdict[str, int] = defaultdict(int)
+        for job_id, _ in reversed(jobs):
+            topic = self.held.pop(job_id)
+            self.ready[bucket][topic].appendleft(job_id)
+            arrivals[topic] += 1
+        return Stir(list(arrivals.items()))
+
+    async def tick(self, bucket: int, _limit: int = 0) -> Ticked:
+        self.tick_times_s.append(asyncio.get_running_loop().time())
+        await self._answer("tick", bucket)
+        return self.next_ticks.popleft() if self.next_ticks else QUIET
+
+    async def sweep(self, bucket: int, _cursor: int, _topics: int) -> Swept:
+        await self._answer("sweep", bucket)
+        return Swept(0, 0, 0)
+
+    async def _answer(self, verb: str, bucket: int) -> None:
+        self.calls.append((verb, bucket))
+        await asyncio.sleep(0)
+        await self.open.wait()
+        if bucket in self.down:
+            raise Unavailable
+
+    def _reserve(self, bucket: int, demand: Demand, nonce: str) -> list[Reserved]:
+        found: list[Reserved] = []
+        for topic in demand.topics:
+            shelf = self.ready[bucket][topic]
+            while shelf and len(found) < demand.wanted:
+                job_id = shelf.popleft()
+                self.held[job_id] = topic
+                receipt = receipt_for(nonce, job_id)
+                assert nonce_of(receipt, job_id) == nonce
+                found.append(Reserved(topic, job_id, "", 1, receipt, 0))
+        return found

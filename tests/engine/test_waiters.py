@@ -1,0 +1,348 @@
+"""Waiting polls: no lost wake-up, first come first served, nothing reserved for nobody."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import pytest
+
+from delayqueue.engine.waiters import Waiters
+from delayqueue.errors import Unavailable
+from tests.engine.shelves import Shelves
+from tests.waiting import until
+
+if TYPE_CHECKING:
+    from delayqueue.job import Reserved
+
+LONG_S = 30.0
+
+
+@pytest.fixture(params=[1, 3], ids=["1-bucket", "3-buckets"])
+async def store(request: pytest.FixtureRequest) -> Shelves:
+    return Shelves(request.param)
+
+
+@pytest.fixture
+async def waiters(store: Shelves) -> Waiters:
+    return Waiters(store)
+
+
+def poll(
+    waiters: Waiters, *topics: str, wanted: int = 1, wait_s: float = LONG_S
+) -> asyncio.Task[list[Reserved]]:
+    return asyncio.create_task(waiters.pop(topics or ("t",), wanted, wait_s))
+
+
+def ids(jobs: list[Reserved]) -> list[str]:
+    return [job.id for job in jobs]
+
+
+def arrive(store: Shelves, waiters: Waiters, *job_ids: str, topic: str = "t") -> None:
+    """Jobs become ready, and this process hears of it."""
+    store.put(topic, *job_ids)
+    for job_id in job_ids:
+        waiters.wake(store.bucket_of(job_id), topic, 1)
+
+
+def resync(waiters: Waiters, store: Shelves) -> None:
+    for bucket in range(store.bucket_count):
+        waiters.resync(bucket)
+
+
+async def settled(waiters: Waiters, store: Shelves, waiting: int) -> None:
+    """Wait until so many polls wait and every bucket has said that it has nothing."""
+    await until(lambda: waiters.waiting == waiting)
+    calls = -1
+    while calls != len(store.calls):
+        calls = len(store.calls)
+        await asyncio.sleep(0.01)
+
+
+async def test_a_poll_takes_what_is_ready_at_once(store: Shelves, waiters: Waiters) -> None:
+    store.put("t", "a")
+    assert ids(await poll(waiters, wait_s=0)) == ["a"]
+
+
+async def test_an_immediate_poll_takes_the_few_that_are_ready(
+    store: Shelves, waiters: Waiters
+) -> None:
+    store.put("t", store.id_in(0, "a"), store.id_in(0, "b"), store.id_in(0, "c"))
+    assert len(await poll(waiters, wanted=10, wait_s=0)) == 3
+    assert ("putback", 0) not in store.calls
+
+
+async def test_immediate_polls_share_what_is_ready_and_the_rest_get_nothing(
+    store: Shelves, waiters: Waiters
+) -> None:
+    store.put("t", "a", "b")
+    answers = await asyncio.gather(*(poll(waiters, wait_s=0) for _ in range(4)))
+    assert sorted(ids([*chain(*answers)])) == ["a", "b"]
+    assert [len(answer) for answer in answers] == [1, 1, 0, 0]
+
+
+async def test_an_immediate_poll_gets_nothing_only_after_every_bucket_was_asked(
+    store: Shelves, waiters: Waiters
+) -> None:
+    assert await poll(waiters, wait_s=0) == []
+    assert {bucket for _, bucket in store.calls} == set(range(store.bucket_count))
+
+
+async def test_an_immediate_poll_finds_the_job_of_any_bucket(
+    store: Shelves, waiters: Waiters
+) -> None:
+    for bucket in range(store.bucket_count):
+        store.put("t", store.id_in(bucket))
+        assert ids(await poll(waiters, wait_s=0)) == [store.id_in(bucket)]
+
+
+async def test_an_answer_from_before_an_immediate_poll_came_does_not_count_for_it(
+    store: Shelves, waiters: Waiters
+) -> None:
+    store.open.clear()
+    early = poll(waiters, wait_s=0)
+    await until(lambda: len(store.calls) == 1)
+    late = poll(waiters, wait_s=0)
+    await asyncio.sleep(0)
+    asked = len(store.calls)
+    store.open.set()
+    assert await early == []
+    assert await late == []
+    assert len(store.calls) >= asked + store.bucket_count
+
+
+async def test_an_immediate_poll_is_answered_though_an_older_one_took_the_job(
+    store: Shelves, waiters: Waiters
+) -> None:
+    older = poll(waiters)
+    await settled(waiters, store, waiting=1)
+    store.put("t", "a")  # nobody is told
+    immediate = poll(waiters, wait_s=0)
+    assert ids(await older) == ["a"]
+    assert await asyncio.wait_for(immediate, 1) == []
+
+
+async def test_a_poll_that_meets_a_full_answer_for_an_older_one_is_served_too(
+    store: Shelves, waiters: Waiters
+) -> None:
+    older = poll(waiters)
+    await settled(waiters, store, waiting=1)
+    store.put("t", "a", "b")  # nobody is told
+    fresh = poll(waiters)
+    assert sorted(ids(await older) + ids(await asyncio.wait_for(fresh, 1))) == ["a", "b"]
+
+
+async def test_a_waiting_poll_is_woken_by_a_job(store: Shelves, waiters: Waiters) -> None:
+    waiting = poll(waiters)
+    await settled(waiters, store, waiting=1)
+    arrive(store, waiters, "a")
+    assert ids(await waiting) == ["a"]
+    assert waiters.waiting == 0
+
+
+async def test_polls_are_served_in_the_order_in_which_they_came(
+    store: Shelves, waiters: Waiters
+) -> None:
+    polls = [poll(waiters) for _ in range(5)]
+    await settled(waiters, store, waiting=5)
+    for number, first in enumerate(polls):
+        arrive(store, waiters, f"job-{number}")
+        assert ids(await first) == [f"job-{number}"]
+
+
+async def test_of_two_lines_the_poll_that_waited_longer_is_asked_for_first(
+    store: Shelves, waiters: Waiters
+) -> None:
+    first = poll(waiters, "a", "t")
+    second = poll(waiters, "b", "t")
+    await settled(waiters, store, waiting=2)
+    arrive(store, waiters, "one")
+    assert ids(await first) == ["one"]
+    arrive(store, waiters, "two")
+    assert ids(await second) == ["two"]
+
+
+async def test_a_poll_gets_as_many_as_it_wants_and_no_more(
+    store: Shelves, waiters: Waiters
+) -> None:
+    mine = [store.id_in(0, f"{n}") for n in range(5)]
+    store.put("t", *mine)
+    assert ids(await poll(waiters, wanted=3)) == mine[:3]
+    assert ids(await poll(waiters, wanted=3)) == mine[3:]
+
+
+async def test_a_poll_that_wants_many_is_answered_with_the_first(
+    store: Shelves, waiters: Waiters
+) -> None:
+    waiting = poll(waiters, wanted=100)
+    await settled(waiters, store, waiting=1)
+    arrive(store, waiters, "a")
+    assert ids(await waiting) == ["a"]
+
+
+async def test_a_wait_ends_with_nothing_at_its_time(store: Shelves, waiters: Waiters) -> None:
+    assert await poll(waiters, wait_s=0.02) == []
+    assert waiters.waiting == 0
+
+
+async def test_a_job_that_comes_while_the_answer_is_on_its_way_is_not_missed(
+    store: Shelves, waiters: Waiters
+) -> None:
+    for number in range(200):
+        store.open.clear()
+        waiting = poll(waiters)
+        await until(lambda: waiters.waiting == 1)
+        for _ in range(number % 7):
+            await asyncio.sleep(0)
+        store.open.set()
+        for _ in range(number % 5):
+            await asyncio.sleep(0)
+        arrive(store, waiters, f"job-{number}")
+        assert ids(await asyncio.wait_for(waiting, 1)) == [f"job-{number}"]
+
+
+@pytest.mark.parametrize("steps", range(12))
+async def test_a_cancelled_poll_gives_its_job_back(
+    store: Shelves, waiters: Waiters, steps: int
+) -> None:
+    gone = poll(waiters)
+    await settled(waiters, store, waiting=1)
+    arrive(store, waiters, "a")
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    gone.cancel()
+    took = await asyncio.gather(gone, return_exceptions=True)
+    if isinstance(took[0], asyncio.CancelledError):
+        assert ids(await asyncio.wait_for(poll(waiters), 1)) == ["a"]
+    else:
+        assert ids(took[0]) == ["a"]  # type: ignore[arg-type]
+    assert waiters.waiting == 0
+
+
+async def test_a_job_given_back_goes_to_the_next_poll_that_waits(
+    store: Shelves, waiters: Waiters
+) -> None:
+    store.open.clear()
+    gone, next_one = poll(waiters), poll(waiters)
+    await until(lambda: waiters.waiting == 2)
+    store.put("t", "a")
+    gone.cancel()
+    store.open.set()
+    assert ids(await asyncio.wait_for(next_one, 1)) == ["a"]
+
+
+async def test_fresh_polls_hear_that_the_store_is_down(store: Shelves, waiters: Waiters) -> None:
+    store.down.update(range(store.bucket_count))
+    for wait_s in (0, LONG_S):
+        with pytest.raises(Unavailable):
+            await poll(waiters, wait_s=wait_s)
+    assert waiters.waiting == 0
+
+
+async def test_an_immediate_poll_hears_that_one_bucket_is_down() -> None:
+    store = Shelves(3)
+    waiters = Waiters(store)
+    for bucket in range(3):
+        store.down = {bucket}
+        with pytest.raises(Unavailable):
+            await asyncio.wait_for(poll(waiters, wait_s=0), 1)
+
+
+async def test_waiting_polls_outlast_a_failure_and_are_served_after_it(
+    store: Shelves, waiters: Waiters
+) -> None:
+    waiting = poll(waiters)
+    await settled(waiters, store, waiting=1)
+    store.down.update(range(store.bucket_count))
+    arrive(store, waiters, "a")
+    with pytest.raises(Unavailable):
+        await poll(waiters)
+    assert not waiting.done()
+    store.down.clear()
+    assert ids(await asyncio.wait_for(waiting, 2)) == ["a"]
+
+
+async def test_polls_that_came_while_a_call_hung_hear_of_its_failure(
+    store: Shelves, waiters: Waiters
+) -> None:
+    store.open.clear()
+    polls = [poll(waiters)]
+    await until(lambda: len(store.calls) == store.bucket_count or len(store.calls) == 1)
+    polls.append(poll(waiters))
+    await until(lambda: waiters.waiting == 2)
+    store.down.update(range(store.bucket_count))
+    store.open.set()
+    await asyncio.sleep(0.05)  # less than the pause before the next try
+    assert [each.done() for each in polls] == [True, True]
+    for each in polls:
+        with pytest.raises(Unavailable):
+            await each
+
+
+async def test_resync_finds_all_that_nobody_was_told_of(store: Shelves, waiters: Waiters) -> None:
+    polls = [poll(waiters) for _ in range(50)]
+    await settled(waiters, store, waiting=50)
+    store.put("t", *(f"job-{n}" for n in range(50)))
+    resync(waiters, store)
+    await until(lambda: all(each.done() for each in polls), within_s=2)
+
+
+async def test_resync_reaches_every_line_in_turn(store: Shelves, waiters: Waiters) -> None:
+    polls = [poll(waiters, f"topic-{n}") for n in range(1200)]
+    await settled(waiters, store, waiting=1200)
+    for number in range(1200):
+        store.put(f"topic-{number}", f"job-{number}")
+    for _ in range(3):
+        resync(waiters, store)
+    await until(lambda: all(each.done() for each in polls))
+
+
+async def test_ten_thousand_waiting_polls_and_one_wake_cost_little() -> None:
+    store = Shelves()
+    waiters = Waiters(store)
+    polls = [poll(waiters) for _ in range(10_000)]
+    await settled(waiters, store, waiting=10_000)
+    calls, start = len(store.calls), time.process_time()
+    arrive(store, waiters, "a")
+    assert ids(await polls[0]) == ["a"]
+    assert time.process_time() - start < 0.05
+    assert len(store.calls) == calls + 1
+    await waiters.close()
+    await asyncio.gather(*polls)
+
+
+async def test_close_answers_every_poll_and_gives_back_what_was_on_its_way(
+    store: Shelves, waiters: Waiters
+) -> None:
+    store.put("t", "a")
+    store.open.clear()
+    polls = [poll(waiters, topic) for topic in ("t", "t", "u")]
+    await until(lambda: waiters.waiting == 3)
+    closing = asyncio.create_task(waiters.close())
+    assert await asyncio.gather(*polls) == [[], [], []]
+    store.open.set()
+    await closing
+    assert list(store.ready[store.bucket_of("a")]["t"]) == ["a"]
+    assert store.held == {}
+    assert await waiters.pop(("t",), 1, LONG_S) == []
+
+
+async def test_close_ends_while_the_store_is_down(store: Shelves, waiters: Waiters) -> None:
+    waiting = poll(waiters)
+    await settled(waiters, store, waiting=1)
+    store.down.update(range(store.bucket_count))
+    arrive(store, waiters, "a")
+    await asyncio.wait_for(waiters.close(), 2)
+    assert await waiting == []
+
+
+async def test_no_line_is_left_behind(store: Shelves, waiters: Waiters) -> None:
+    """A line that stays would be asked for again and again."""
+    for number in range(100):
+        await poll(waiters, f"topic-{number}", wait_s=0)
+    calls = len(store.calls)
+    resync(waiters, store)
+    await asyncio.sleep(0.01)
+    assert len(store.calls) == calls
