@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
 
 from tests.api_client import push_due_in
 from tests.waiting import until_async
 
 if TYPE_CHECKING:
-    from tests.api_client import Api
+    from tests.api_client import Api, Json
 
-STATES = ("delayed", "ready", "reserved")
+STATES: Final = ("delayed", "ready", "reserved")
+OLD_DELAY_S: Final = 0.2
+# after this time a job of `push_soon` would have come if it were still there: it is due, or its TTR is over
+OVER_S: Final = {"delayed": 0.4, "ready": 0.2, "reserved": 1.3}
 
 
 async def until_ready(api: Api, *ids: str) -> None:
@@ -34,9 +38,29 @@ async def push_into(api: Api, state: str, **job: Any) -> None:
         assert (await api.pop(job["topic"])).ok()["id"] == job["id"]
 
 
-async def assert_nothing_comes(api: Api, topic: str, *, within_s: float) -> None:
-    """Prove that `topic` delivers nothing within that time: a later job comes first, and nothing after it."""
-    sentinel = await push_due_in(api, within_s, topic=topic, id=f"{topic}/sentinel")
-    assert (await api.pop(topic, timeout=within_s + 10)).ok()["id"] == sentinel.id
-    assert (await api.pop(topic, timeout=0)).ok() is None
-    (await api.finish(sentinel.id)).ok()
+async def push_soon(api: Api, state: str, **job: Any) -> None:
+    """Push a job into `state` that will be delivered (again) within OVER_S unless something is done about it."""
+    delay = {"delay": OLD_DELAY_S} if state == "delayed" else {}
+    await push_into(api, state, **job, **delay, ttr=1)
+
+
+async def take(api: Api, topic: str, wanted: int) -> list[Json]:
+    """Pop until there were `wanted` jobs. With many buckets one pop may give less than is ready."""
+    jobs: list[Json] = []
+    while len(jobs) < wanted:
+        more = (await api.pop(topic, count=wanted - len(jobs), timeout=5)).ok()
+        assert more, f"{len(jobs)} of {wanted} jobs came"
+        jobs += more
+    return jobs
+
+
+async def assert_nothing_comes(api: Api, *topics: str, within_s: float) -> None:
+    """Prove that the topics deliver nothing within that time: a later job comes first, and nothing after it."""
+
+    async def check(topic: str) -> None:
+        sentinel = await push_due_in(api, within_s, topic=topic, id=f"{topic}/sentinel")
+        assert (await api.pop(topic, timeout=within_s + 10)).ok()["id"] == sentinel.id
+        assert (await api.pop(topic, timeout=0)).ok() is None
+        (await api.finish(sentinel.id)).ok()
+
+    await asyncio.gather(*map(check, set(topics)))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from tests.api.jobs import assert_nothing_comes, until_ready
+from tests.api.jobs import assert_nothing_comes, take
 from tests.api_client import INVALID, OK
 
 if TYPE_CHECKING:
@@ -37,8 +37,7 @@ async def test_every_job_of_an_array_is_pushed_and_answered_in_its_place(
     results = (await api.push_all([{"topic": topic, "id": i, "body": i} for i in ids])).ok()
     assert [list(result) for result in results] == [["id", "code", "message"]] * 1000
     assert [(result["id"], result["code"]) for result in results] == [(i, OK) for i in ids]
-    await until_ready(api, *ids)
-    jobs = (await api.pop(topic, count=1000)).ok()
+    jobs = await take(api, topic, 1000)
     assert sorted((job["id"], job["body"]) for job in jobs) == sorted((i, i) for i in ids)
 
 
@@ -53,8 +52,7 @@ async def test_a_bad_job_of_an_array_fails_alone(
     assert [result["code"] for result in results] == [OK, INVALID, OK]
     assert results[1]["message"] == alone.refused()
     good = {f"{topic}/0", f"{topic}/2"}
-    await until_ready(api, *good)
-    assert {job["id"] for job in (await api.pop(topic, count=10)).ok()} == good
+    assert {job["id"] for job in await take(api, topic, 2)} == good
     await assert_nothing_comes(api, topic, within_s=0.1)
 
 
@@ -100,8 +98,7 @@ async def test_the_server_makes_unique_ids(api: Api, topic: str) -> None:
     results = (await api.push_all([{"topic": topic, "id": "*"}] * 300)).ok()
     made = [*singles, *(result["id"] for result in results)]
     assert len(set(made)) == 600
-    await until_ready(api, *made)
-    delivered = [job["id"] for job in (await api.pop(topic, count=1000)).ok()]
+    delivered = [job["id"] for job in await take(api, topic, 600)]
     assert sorted(delivered) == sorted(made)
 
 

@@ -34,7 +34,7 @@ async def test_a_popped_job_is_the_pushed_one(api: Api, topic: str, name: Name) 
     assert job["due"] == pytest.approx(sent.due_s, abs=5)
 
 
-@pytest.mark.parametrize("delay_s", [0, 0.001, 0.05, 0.3, 1, 1.25])
+@pytest.mark.parametrize("delay_s", [0, 0.001, 0.3, 1.25])
 async def test_a_job_is_never_delivered_before_it_is_due(
     api: Api, topic: str, name: Name, delay_s: float
 ) -> None:
@@ -112,14 +112,16 @@ async def test_jobs_that_are_due_together_come_in_the_order_of_their_due_times(
 
 
 @pytest.mark.parametrize("separator", [",", ", ", " ,"])
-async def test_a_pop_of_two_topics_prefers_the_first(api: Api, name: Name, separator: str) -> None:
+async def test_a_pop_of_two_topics_prefers_the_first(
+    ordered_api: Api, name: Name, separator: str
+) -> None:
     first, second = name("first"), name("second")
     ids = [name("id") for _ in range(4)]
     for job_id, topic in zip(ids, [second, second, first, first], strict=True):
-        (await api.push(topic=topic, id=job_id)).ok()
-    await until_ready(api, *ids)
+        (await ordered_api.push(topic=topic, id=job_id)).ok()
+    await until_ready(ordered_api, *ids)
     both = f"{first}{separator}{second}"
-    delivered = [(await api.pop(both)).ok()["topic"] for _ in ids]
+    delivered = [(await ordered_api.pop(both)).ok()["topic"] for _ in ids]
     assert delivered == [first, first, second, second]
 
 
@@ -151,12 +153,12 @@ async def test_a_pop_with_count_gives_what_is_there(
     assert len(first) == 3
 
 
-async def test_a_pop_with_count_fills_up_from_the_next_topic(api: Api, name: Name) -> None:
+async def test_a_pop_with_count_fills_up_from_the_next_topic(ordered_api: Api, name: Name) -> None:
     first, second = name("first"), name("second")
     jobs = [{"topic": t, "id": name("id")} for t in (second, first) for _ in range(2)]
-    (await api.push_all(jobs)).ok()
-    await until_ready(api, *(str(job["id"]) for job in jobs))
-    taken = (await api.pop(f"{first},{second}", count=3)).ok()
+    (await ordered_api.push_all(jobs)).ok()
+    await until_ready(ordered_api, *(str(job["id"]) for job in jobs))
+    taken = (await ordered_api.pop(f"{first},{second}", count=3)).ok()
     assert [job["topic"] for job in taken] == [first, first, second]
 
 
@@ -171,7 +173,7 @@ async def test_a_pop_with_count_waits_for_the_first_job_only(
 @pytest.mark.parametrize(
     ("options", "empty"), [({}, None), ({"count": 1}, []), ({"count": 1000}, [])]
 )
-@pytest.mark.parametrize("timeout_s", [0, 0.25, 1])
+@pytest.mark.parametrize("timeout_s", [0, 0.3])
 async def test_a_poll_without_a_job_ends_empty_at_its_timeout(
     api: Api, topic: str, timeout_s: float, options: dict[str, int], empty: object
 ) -> None:

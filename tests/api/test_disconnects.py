@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from tests.api.jobs import assert_nothing_comes, until_ready
+from tests.api.jobs import assert_nothing_comes, take
 from tests.processes import LOOPBACK
 
 if TYPE_CHECKING:
@@ -38,10 +38,13 @@ def half_close(connection: socket.socket) -> None:
     connection.shutdown(socket.SHUT_WR)
 
 
-WAYS_TO_GO: Final[list[Callable[[socket.socket], None]]] = [close, reset, half_close]
-ways_to_go = pytest.mark.parametrize("go", WAYS_TO_GO, ids=lambda way: way.__name__)
-OPTIONS: Final[list[dict[str, int]]] = [{}, {"count": 10}]
-options = pytest.mark.parametrize("option", OPTIONS, ids=["single", "with count"])
+WAYS_TO_GO: Final = [
+    pytest.param(close, {}, id="close"),
+    pytest.param(reset, {}, id="reset"),
+    pytest.param(half_close, {}, id="half close"),
+    pytest.param(reset, {"count": 10}, id="reset, with count"),
+]
+ways_to_go = pytest.mark.parametrize(("go", "option"), WAYS_TO_GO)
 
 
 async def poll_and_go(
@@ -64,7 +67,6 @@ async def poll_and_go(
 
 
 @ways_to_go
-@options
 async def test_polls_whose_clients_have_gone_take_nothing(
     api: Api,
     server: QueueServer,
@@ -76,14 +78,12 @@ async def test_polls_whose_clients_have_gone_take_nothing(
     await asyncio.gather(*(poll_and_go(server, request, go) for _ in range(CLIENTS)))
     ids = [f"{topic}/{n}" for n in range(CLIENTS)]
     (await api.push_all([{"topic": topic, "id": job_id, "ttr": 3600} for job_id in ids])).ok()
-    await until_ready(api, *ids)
-    jobs = (await api.pop(topic, count=1000)).ok()
+    jobs = await take(api, topic, CLIENTS)
     assert sorted(job["id"] for job in jobs) == sorted(ids)
     assert {job["attempt"] for job in jobs} == {1}
 
 
 @ways_to_go
-@options
 async def test_polls_whose_clients_go_while_jobs_come_lose_nothing(
     api: Api,
     server: QueueServer,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from tests.api.jobs import until_ready
+from tests.api.jobs import take, until_ready
 from tests.api_client import open_api
 
 from .conftest import SETUPS, started
@@ -118,8 +118,7 @@ async def test_hostile_ids_side_by_side_are_different_jobs(hostile_api: Api) -> 
     names = [name.strip("\r\n") for name in NAMES.values()]
     jobs = [{"topic": "side by side", "id": name, "body": name} for name in names]
     (await hostile_api.push_all(jobs)).ok()
-    await until_ready(hostile_api, *names)
-    taken = (await hostile_api.pop("side by side", count=100)).ok()
+    taken = await take(hostile_api, "side by side", len(names))
     assert sorted((job["id"], job["body"]) for job in taken) == sorted(
         (name, name) for name in names
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from tests.api.jobs import STATES, assert_nothing_comes, push_into, until_ready
+from tests.api.jobs import OVER_S, STATES, assert_nothing_comes, push_into, push_soon, until_ready
 from tests.api_client import push_due_in
 
 if TYPE_CHECKING:
@@ -66,10 +66,10 @@ async def test_a_removed_job_is_gone_and_never_delivered(
     api: Api, topic: str, name: Name, verb: str, state: str
 ) -> None:
     job_id = name("id")
-    await push_into(api, state, topic=topic, id=job_id, ttr=1, **soon(state))
+    await push_soon(api, state, topic=topic, id=job_id)
     assert (await api.call(verb, {"id": job_id})).ok() is None
     assert (await api.get(job_id)).ok() is None
-    await assert_nothing_comes(api, topic, within_s=1.3)
+    await assert_nothing_comes(api, topic, within_s=OVER_S[state])
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -101,9 +101,9 @@ async def test_a_removed_id_can_be_pushed_again_and_comes_when_it_is_due(
     api: Api, topic: str, name: Name, state: str
 ) -> None:
     job_id = name("id")
-    await push_into(api, state, topic=topic, id=job_id, ttr=1, body="old", **soon(state))
+    await push_soon(api, state, topic=topic, id=job_id, body="old")
     (await api.delete(job_id)).ok()
-    sent = await push_due_in(api, 1.3, topic=topic, id=job_id, body="new")
+    sent = await push_due_in(api, OVER_S[state], topic=topic, id=job_id, body="new")
     job = (await api.pop(topic)).ok()
     assert (job["body"], job["attempt"]) == ("new", 1)
     assert time.time() >= sent.due_s - 0.002
@@ -136,18 +136,3 @@ async def test_many_deleted_jobs_do_not_hide_the_one_behind_them(
     await until_ready(ordered_api, *ids)
     (await ordered_api.call("/delete", {"ids": ids[:-1]})).ok()
     assert (await ordered_api.pop(topic, timeout=0)).ok()["id"] == ids[-1]
-
-
-async def test_a_finish_while_another_holds_the_job_removes_it(
-    api: Api, topic: str, name: Name
-) -> None:
-    """As the original: a finish without a receipt acts by id."""
-    await push_into(api, "reserved", topic=topic, id=(job_id := name("id")), ttr=1)
-    assert (await api.pop(topic)).ok()["attempt"] == 2
-    (await api.finish(job_id)).ok()
-    await assert_nothing_comes(api, topic, within_s=1.3)
-
-
-def soon(state: str) -> dict[str, float]:
-    """A delay that lets a delayed job become due during the test, so that it could come."""
-    return {"delay": 0.4} if state == "delayed" else {}

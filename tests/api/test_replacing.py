@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from tests.api.jobs import STATES, assert_nothing_comes, push_into
+from tests.api.jobs import OVER_S, STATES, assert_nothing_comes, push_into, push_soon
 from tests.api_client import push_due_in
 
 if TYPE_CHECKING:
@@ -28,16 +28,12 @@ async def test_a_replaced_job_comes_once_as_the_new_one_when_that_is_due(
 ) -> None:
     old_topic, job_id = name("old"), name("id")
     new_topic = name("new") if other_topic else old_topic
-    old_delay = {"delay": 0.4} if state == "delayed" else {}
-    await push_into(api, state, topic=old_topic, id=job_id, ttr=1, body="old", **old_delay)
-    # later than the due time and the TTR of the old one
-    sent = await push_due_in(api, 1.4, topic=new_topic, id=job_id, ttr=60, body="new")
-    poll = asyncio.create_task(api.pop(f"{old_topic},{new_topic}"))
-    job = (await poll).ok()
+    await push_soon(api, state, topic=old_topic, id=job_id, body="old")
+    sent = await push_due_in(api, OVER_S[state], topic=new_topic, id=job_id, body="new")
+    job = (await api.pop(f"{old_topic},{new_topic}")).ok()
     assert time.time() >= sent.due_s - CLOCK_STEP_S
     assert (job["topic"], job["body"], job["attempt"]) == (new_topic, "new", 1)
-    await assert_nothing_comes(api, old_topic, within_s=0.3)
-    await assert_nothing_comes(api, new_topic, within_s=0.3)
+    await assert_nothing_comes(api, old_topic, new_topic, within_s=0.1)
 
 
 @pytest.mark.parametrize("other_topic", [False, True], ids=["same topic", "other topic"])
@@ -47,13 +43,11 @@ async def test_a_job_replaced_by_one_due_now_comes_now_and_once(
 ) -> None:
     old_topic, job_id = name("old"), name("id")
     new_topic = name("new") if other_topic else old_topic
-    await push_into(api, state, topic=old_topic, id=job_id, ttr=1, body="old")
-    (await api.push(topic=new_topic, id=job_id, ttr=60, body="new")).ok()
+    await push_soon(api, state, topic=old_topic, id=job_id, body="old")
+    (await api.push(topic=new_topic, id=job_id, body="new")).ok()
     job = (await api.pop(f"{old_topic},{new_topic}")).ok()
     assert (job["topic"], job["body"], job["attempt"]) == (new_topic, "new", 1)
-    # past the TTR of the old one
-    await assert_nothing_comes(api, old_topic, within_s=1.3)
-    await assert_nothing_comes(api, new_topic, within_s=0.1)
+    await assert_nothing_comes(api, old_topic, new_topic, within_s=OVER_S[state])
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -70,10 +64,10 @@ async def test_get_shows_the_new_job_only(api: Api, name: Name, state: str) -> N
 @pytest.mark.parametrize("state", STATES)
 async def test_a_replacing_job_can_be_removed(api: Api, topic: str, name: Name, state: str) -> None:
     job_id = name("id")
-    await push_into(api, state, topic=topic, id=job_id, ttr=1)
-    (await api.push(topic=topic, id=job_id, delay=0.3)).ok()
+    await push_soon(api, state, topic=topic, id=job_id)
+    (await api.push(topic=topic, id=job_id, delay=0.1)).ok()
     (await api.delete(job_id)).ok()
-    await assert_nothing_comes(api, topic, within_s=1.3)
+    await assert_nothing_comes(api, topic, within_s=OVER_S[state])
 
 
 async def test_a_hundred_pushes_of_one_id_at_once_leave_one_job(
