@@ -152,5 +152,6 @@ class TooMany(QueueError):
 
 # What a script's code per job means.
 OF_CODE: dict[Code, type[QueueError]] = {
-    error.code: error for error in (Invalid, NoSuchJob, WrongState, StaleReceipt, JobExists)
+    error.code: error
+    for error in (Invalid, NoSuchJob, WrongState, StaleReceipt, JobExists, Unavailable)
 }

@@ -10,7 +10,7 @@ local tag, queue_name = KEYS[1], KEYS[2]
 local call = redis.call
 
 -- the API's codes (errors.py)
-local OK, NOT_FOUND, WRONG_STATE, STALE_RECEIPT, EXISTS = 0, 2, 3, 4, 5
+local OK, NOT_FOUND, WRONG_STATE, STALE_RECEIPT, EXISTS, UNAVAILABLE = 0, 2, 3, 4, 5, 6
 
 local JOBS, RUNS, ENDED = tag .. ':job', tag .. ':run', tag .. ':ended'
 local TIMERS, TOPICS = tag .. ':timers', tag .. ':topics'

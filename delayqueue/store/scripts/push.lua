@@ -40,6 +40,23 @@ local function write()
   records, delayed, ready, wake, tagged = {}, {}, {}, {}, {}
 end
 
+local sound = {}
+
+-- Whether the topic's keys are what they should be. A job of one that is not is refused before anything is written,
+-- since a command that fails half-way would leave the jobs of other topics in no place.
+local function is_sound(topic)
+  if sound[topic] == nil then
+    sound[topic] = pcall(function()
+      call('LLEN', queue_key(topic))
+      delay_count(topic)
+      for _, key in ipairs({ reserved_key(topic), buried_key(topic), expire_key(topic), done_key(topic) }) do
+        call('ZCARD', key)
+      end
+    end)
+  end
+  return sound[topic]
+end
+
 local overdue = {}
 
 -- Whether the topic has due jobs that no tick has moved yet: a job that is due now queues behind them.
@@ -79,12 +96,13 @@ local function push(id, job, if_exists, old_record, ended)
   local old = old_record and unpack_record(old_record)
   if old and if_exists == 'keep' then return OK end
   if old and if_exists == 'fail' then return EXISTS end
+  if not is_sound(job.topic) or old and not is_sound(old.topic) then return UNAVAILABLE end
   local record = pack_record(job)
   if old then replace(id, old, record) end
-  if ended then forget_ended(id, ended) end
   records[#records + 1] = id
   records[#records + 1] = record
   place(id, job)
+  if ended then forget_ended(id, ended) end  -- after the first write that takes memory
   return OK
 end
 

