@@ -1,0 +1,267 @@
+"""The way to a real store: what is said of one that cannot be reached or may lose jobs, and what a freeze costs."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from redis.asyncio import Redis
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+
+from delayqueue.config import Address, Config, StartupError
+from delayqueue.store.connect import connect, durability_warnings
+from tests.processes import LOOPBACK, Processes, StoreServer, free_port
+
+SECRET = "s3cret"
+SAFE = ("--appendonly", "yes", "--maxmemory-policy", "noeviction")
+
+
+@pytest.fixture(scope="module")
+def guarded(processes: Processes) -> Iterator[StoreServer]:
+    """A store that asks for a password; on TCP and on a unix socket."""
+    store = processes.redis("--requirepass", SECRET, "--unixsocket", "sock")
+    yield store
+    store.close()
+
+
+def at(store: StoreServer, **options: object) -> Config:
+    given: dict[str, object] = {"redis_host": Address(LOOPBACK, store.port), "redis_db": 1}
+    return Config(**given | options)  # type: ignore[arg-type]  # checked by the tests that use it
+
+
+async def refusal(config: Config) -> str:
+    """The one line about a store that cannot be used."""
+    with pytest.raises(StartupError) as refused:
+        async with connect(config, None):
+            pass
+    message = str(refused.value)
+    assert "\n" not in message
+    assert SECRET not in message
+    return message
+
+
+async def test_the_right_password_opens_the_right_database(guarded: StoreServer) -> None:
+    async with connect(at(guarded, redis_password=SECRET, redis_db=7), None) as redis:
+        await redis.set("key", "é")
+        assert await redis.get("key") == "é".encode()
+    url = f"redis://:{SECRET}@{guarded.address}/7"
+    async with connect(Config(redis_url=url), None) as redis:
+        assert await redis.get("key") == "é".encode()
+    url = f"unix://:{SECRET}@{guarded.home}/sock?db=7"
+    async with connect(Config(redis_url=url), None) as redis:
+        assert await redis.get("key") == "é".encode()
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({}, "Authentication required; correct redis.password"),
+        (
+            {"redis_password": "wrong"},
+            "invalid username-password pair or user is disabled; correct redis.password",
+        ),
+        (
+            {"redis_password": SECRET, "redis_db": 99_999},
+            (
+                "DB index is out of range; lower the number in redis.db, "
+                "or raise `databases` in the store's config"
+            ),
+        ),
+    ],
+    ids=["no password", "wrong password", "no such database"],
+)
+async def test_a_refusal_names_the_setting(
+    guarded: StoreServer, options: dict[str, object], says: str
+) -> None:
+    assert await refusal(at(guarded, **options)) == f"redis.host = {guarded.address}: {says}"
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("redis://:wrong@HERE/0", "redis.url = redis://HERE/0: invalid username-password pair"),
+        ("redis://u:s3cret@HERE/0", "redis.url = redis://HERE/0: invalid username-password pair"),
+        ("redis://:s3cret@HERE/99999", "redis.url = redis://HERE/99999: DB index is out of range"),
+        ("redis://:s3cret@HERE/0?db=x", "redis.url = redis://HERE/0: Invalid value for 'db'"),
+        ("redis://:s3cret@HERE/0?no=1", "redis.url = redis://HERE/0: unknown parameter"),
+        ("unix:///no/sock", "redis.url = unix:///no/sock: Error 2 connecting to /no/sock"),
+    ],
+    ids=["password", "user", "database", "value", "parameter", "socket"],
+)
+async def test_a_url_that_does_not_lead_in_is_shown_without_its_secrets(
+    guarded: StoreServer, url: str, says: str
+) -> None:
+    message = await refusal(Config(redis_url=url.replace("HERE", guarded.address)))
+    assert message.startswith(says.replace("HERE", guarded.address))
+
+
+async def test_a_port_that_nobody_listens_on_is_named() -> None:
+    address = Address(LOOPBACK, free_port())
+    message = await refusal(Config(redis_host=address))
+    assert message.startswith(f"redis.host = {address}: Error 111 connecting to {address}.")
+    assert message.endswith("; start Redis or Valkey there, or correct the address")
+
+
+async def test_a_host_that_does_not_exist_is_named() -> None:
+    message = await refusal(Config(redis_host=Address("no.invalid", 6379)))
+    assert message.startswith("redis.host = no.invalid:6379: Error ")
+
+
+async def test_a_server_of_another_kind_is_named() -> None:
+    async def greet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"SSH-2.0-OpenSSH_9.2\r\n")
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(greet, LOOPBACK, 0) as server:
+        address = Address(LOOPBACK, server.sockets[0].getsockname()[1])
+        message = await refusal(Config(redis_host=address))
+    assert message.startswith(f"redis.host = {address}: ")
+
+
+class TestFrozen:
+    """A store that takes connections and answers nothing."""
+
+    @pytest.fixture
+    def store(self, processes: Processes) -> Iterator[StoreServer]:
+        frozen = processes.redis()
+        yield frozen
+        frozen.close()
+
+    @pytest.mark.parametrize(
+        ("read_ms", "write_ms", "least_s", "most_s"),
+        [
+            (180_000, 3000, 4.9, 6.0),  # the original's default counts as 5 s
+            (300, 0, 4.9, 6.0),  # 0 counts as 5 s
+            (200, 300, 0.25, 1.5),  # the longer of the two
+        ],
+    )
+    async def test_it_costs_a_call_the_limit_and_not_more(
+        self, store: StoreServer, read_ms: int, write_ms: int, least_s: float, most_s: float
+    ) -> None:
+        config = at(store, redis_read_timeout_ms=read_ms, redis_write_timeout_ms=write_ms)
+        async with connect(config, None) as redis:
+            store.freeze()
+            began = time.monotonic()
+            with pytest.raises(RedisTimeoutError):
+                await redis.incr("calls")
+            assert least_s <= time.monotonic() - began <= most_s
+
+    async def test_a_call_is_never_sent_twice(self, store: StoreServer) -> None:
+        config = at(store, redis_read_timeout_ms=300, redis_write_timeout_ms=300)
+        async with connect(config, None) as redis:
+            count = redis.register_script("return redis.call('INCR', 'calls')")
+            await count()
+            store.freeze()
+            with pytest.raises(RedisTimeoutError):
+                await count()
+            store.thaw()
+            # what was sent to the frozen store ran when it thawed, once
+            assert await count() == 3
+
+    async def test_it_is_named_at_the_start(self, store: StoreServer) -> None:
+        store.freeze()
+        config = at(store, redis_read_timeout_ms=300, redis_write_timeout_ms=300)
+        assert (await refusal(config)).startswith(
+            f"redis.host = {store.address}: Timeout reading from {store.address};"
+        )
+
+
+async def test_calls_beyond_the_pool_wait_instead_of_failing(redis_server: StoreServer) -> None:
+    config = at(redis_server, redis_db=redis_server.new_database(), redis_max_active=2)
+    async with connect(config, None) as redis:
+        await asyncio.gather(*(redis.echo("x") for _ in range(100)))
+        mine = await connections_of(redis)
+    assert mine == 3, "two and one for messages"
+
+
+async def test_without_max_active_the_pool_is_as_large_as_max_idle(
+    redis_server: StoreServer,
+) -> None:
+    config = at(redis_server, redis_db=redis_server.new_database(), redis_max_idle=4)
+    async with connect(config, None) as redis:
+        await asyncio.gather(*(redis.echo("x") for _ in range(100)))
+        mine = await connections_of(redis)
+    assert mine == 5
+
+
+async def connections_of(redis: Redis) -> int:
+    """How many connections the client's store has to it in the client's database."""
+    db = await redis.client_info()
+    return sum(client["db"] == str(db["db"]) for client in await redis.client_list())
+
+
+@pytest.mark.parametrize("kind", ["redis", "valkey"])
+async def test_a_safe_store_is_not_warned_of(processes: Processes, kind: str) -> None:
+    store: StoreServer = getattr(processes, kind)(*SAFE)
+    async with connect(at(store), None) as redis:
+        assert await durability_warnings(redis) == []
+    store.close()
+
+
+async def test_each_way_to_lose_jobs_is_warned_of(processes: Processes) -> None:
+    store = processes.redis(*SAFE)
+    async with connect(at(store), None) as redis:
+        await redis.config_set("maxmemory-policy", "allkeys-lru")
+        assert await durability_warnings(redis) == [], "without a maxmemory it drops nothing"
+        await redis.config_set("maxmemory", "100mb")
+        assert await durability_warnings(redis) == [
+            (
+                "the store drops jobs when its memory is full, as maxmemory-policy is allkeys-lru: "
+                "set `maxmemory-policy noeviction` in its config"
+            )
+        ]
+        await redis.config_set("maxmemory-policy", "noeviction")
+        await redis.config_set("appendonly", "no")
+        assert await durability_warnings(redis) == [
+            "the store can lose jobs when it stops: set `appendonly yes` in its config"
+        ]
+    store.close()
+
+
+async def test_a_store_that_refuses_to_tell_is_warned_of(processes: Processes) -> None:
+    store = processes.redis()
+    async with connect(at(store), None) as redis:
+        await redis.acl_setuser("default", enabled=True, nopass=True, commands=["-info"])
+        (warning,) = await durability_warnings(redis)
+    assert warning.startswith("the store refuses INFO")
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("version", "warned"),
+    [("5.0.14", True), ("6.0.20", True), ("6.2.0", False), ("7.2.4", False), ("10.0.1", False)],
+)
+async def test_a_store_that_is_too_old_is_warned_of(version: str, warned: bool) -> None:
+    class Old(Redis):
+        async def info(self, *_: object, **__: object) -> dict[str, object]:
+            return {"redis_version": version, "aof_enabled": 1, "maxmemory": 0}
+
+    async with Old() as redis:
+        warnings = await durability_warnings(redis)
+    assert warnings == [
+        f"the store has version {version}: use Redis 6.2 or newer, or Valkey"
+    ] * int(warned)
+
+
+async def test_the_embedded_store_is_reached_by_its_socket(guarded: StoreServer) -> None:
+    # the settings of another store count for nothing beside the socket
+    config = at(guarded, redis_db=5)
+    with pytest.raises(StartupError) as refused:
+        async with connect(config, str(Path(guarded.home, "sock"))):
+            pass
+    assert str(refused.value).startswith("embedded store: Authentication required")
+
+
+async def test_a_store_that_goes_away_and_comes_back_is_found_again(processes: Processes) -> None:
+    store = processes.redis(*SAFE)
+    async with connect(at(store), None) as redis:
+        await redis.set("key", "1")
+        store.kill()
+        with pytest.raises(RedisConnectionError):
+            await redis.get("key")
+        store.start()
+        assert await redis.get("key") == b"1"
+    store.close()

@@ -1,0 +1,144 @@
+"""The program as a shell sees it: what it prints and how it ends."""
+
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from delayqueue import __version__
+from delayqueue.cli import VERBS
+from delayqueue.config import OPTIONS
+from tests.processes import Processes, StoreServer, environment, free_port
+
+Ended = subprocess.CompletedProcess[str]
+Run = Callable[..., Ended]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Runs the program to its end: arguments, and settings as `{"redis.host": ...}`."""
+
+    def run_it(*arguments: str, settings: dict[str, object] | None = None) -> Ended:
+        return subprocess.run(
+            [sys.executable, "-m", "delayqueue", *arguments],
+            cwd=tmp_path,
+            env=environment(settings or {}),
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+        )
+
+    return run_it
+
+
+def the_line(ended: Ended) -> str:
+    """What it said on standard error, which must be the one line without a log's head."""
+    (line,) = ended.stderr.splitlines()
+    assert line.startswith("delay-queue: ")
+    return line.removeprefix("delay-queue: ")
+
+
+@pytest.mark.parametrize("flag", ["-v", "--version"])
+def test_the_version_is_printed(run: Run, flag: str) -> None:
+    ended = run(flag)
+    assert (ended.returncode, ended.stdout) == (0, f"{__version__}\n")
+
+
+def test_the_help_names_every_verb_and_every_setting(run: Run) -> None:
+    ended = run("--help")
+    assert ended.returncode == 0
+    words = ended.stdout.split()
+    assert {*VERBS, *OPTIONS} <= set(words)
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"redis.db": "x"}, "DELAYQUEUE_REDIS_DB = x: must be a whole number"),
+        ({"redis.hots": "h"}, "DELAYQUEUE_REDIS_HOTS: unknown variable; did you mean"),
+        ({"redis.host": "127.0.0.1:1"}, "redis.host = 127.0.0.1:1: Error 111 connecting"),
+        ({"redis.binary": "/no/such"}, "redis.binary = /no/such: no such program; name a"),
+        ({"data_dir": "/proc/no"}, "data_dir = /proc/no: No such file or directory; name a"),
+    ],
+)
+def test_what_keeps_it_from_starting_is_one_line(
+    run: Run, settings: dict[str, object], says: str
+) -> None:
+    ended = run(settings=settings)
+    assert ended.returncode == 2
+    assert the_line(ended).startswith(says)
+
+
+def test_a_mistake_in_the_file_is_one_line_with_its_number(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "dq.conf").write_text("; mine\nbucket_size = many\n", encoding="utf-8")
+    ended = run("-c", "dq.conf")
+    assert ended.returncode == 2
+    assert the_line(ended) == "dq.conf:2: bucket_size = many: must be a whole number from 1 to 1024"
+
+
+def test_a_port_that_is_taken_is_one_line(run: Run, redis_server: StoreServer) -> None:
+    with socket.create_server(("127.0.0.1", port := free_port())):
+        ended = run(
+            settings={
+                "bind_address": f"127.0.0.1:{port}",
+                "redis.host": redis_server.address,
+                "redis.db": redis_server.new_database(),
+                "log_level": "error",
+            }
+        )
+    assert ended.returncode == 2
+    assert the_line(ended).startswith(f"bind_address = 127.0.0.1:{port}: ")
+
+
+def test_another_bucket_size_on_the_same_data_is_one_line(
+    run: Run, redis_server: StoreServer
+) -> None:
+    store = {"redis.host": redis_server.address, "redis.db": redis_server.new_database()}
+    assert run("check", settings=store).returncode == 0
+    ended = run(settings=store | {"bucket_size": 2})
+    assert ended.returncode == 2
+    assert "bucket_size = 2" in the_line(ended)
+    assert "set bucket_size = 1" in the_line(ended)
+
+
+def test_a_data_dir_in_use_is_one_line(run: Run, processes: Processes) -> None:
+    server = processes.server()
+    ended = run(settings={"data_dir": server.home / "data"})
+    server.stop()
+    assert ended.returncode == 2
+    assert the_line(ended).startswith(f"data_dir = {server.home / 'data'}: in use by process ")
+    assert str(server.pid) in ended.stderr
+
+
+def test_check_is_content_with_an_embedded_store(run: Run, tmp_path: Path) -> None:
+    ended = run("check", settings={"log_level": "error"})
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout == "ok: settings\nok: store\n"
+    assert (tmp_path / "data").is_dir()
+
+
+def test_check_warns_of_a_store_that_can_lose_jobs(run: Run, redis_server: StoreServer) -> None:
+    store = {"redis.host": redis_server.address, "redis.db": redis_server.new_database()}
+    ended = run("check", settings=store)
+    assert ended.returncode == 0
+    assert "warning: the store can lose jobs when it stops" in ended.stdout
+
+
+def test_check_fails_with_the_line_that_a_start_would_fail_with(run: Run) -> None:
+    settings: dict[str, object] = {"redis.host": "127.0.0.1:1"}
+    ended = run("check", settings=settings)
+    assert ended.returncode == 1
+    assert ended.stdout == "ok: settings\n"
+    assert the_line(ended) == the_line(run(settings=settings))
+
+
+@pytest.mark.parametrize("argument", ["--no-such-flag", "no-such-verb"])
+def test_a_wrong_argument_is_refused_with_the_usage(run: Run, argument: str) -> None:
+    ended = run(argument)
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("usage: delay-queue ")
+    assert "Traceback" not in ended.stderr

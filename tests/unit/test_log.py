@@ -1,0 +1,78 @@
+"""One line an event, whatever is in it."""
+
+import json
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from delayqueue import log
+
+
+@pytest.fixture(autouse=True)
+def root_logger_is_put_back() -> Iterator[None]:
+    root = logging.getLogger()
+    before = root.level, root.handlers[:]
+    yield
+    root.setLevel(before[0])
+    root.handlers[:] = before[1]
+
+
+FORGED = "finished\n2026-01-31T12:00:00.000Z INFO delayqueue: a lie\r\x1b[2J\u2028\udc80"
+ESCAPED = r"finished\n2026-01-31T12:00:00.000Z INFO delayqueue: a lie\r\x1b[2J\u2028\udc80"
+
+
+def test_text_is_one_line_that_cannot_be_forged(capsys: pytest.CaptureFixture[str]) -> None:
+    log.set_up("info", "text")
+    logging.getLogger("some.module").warning("job %s", FORGED)
+    line = capsys.readouterr().err
+    head, message = line.removesuffix("\n").split(" WARNING some.module: ")
+    assert message == f"job {ESCAPED}"
+    assert line.endswith("\n")
+    assert len(head) == len("2026-01-31T12:00:00.000Z")
+
+
+def test_json_is_one_object_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    log.set_up("info", "json")
+    logging.getLogger("some.module").warning("job %s", FORGED)
+    line = capsys.readouterr().err
+    assert line.count("\n") == 1
+    event = json.loads(line)
+    assert event.pop("time").endswith("Z")
+    assert event == {"level": "warning", "logger": "some.module", "message": f"job {FORGED}"}
+
+
+@pytest.mark.parametrize("style", ["text", "json"])
+def test_a_traceback_stays_on_its_line(capsys: pytest.CaptureFixture[str], style: str) -> None:
+    log.set_up("info", style)
+    try:
+        raise ValueError("broken\n")  # noqa: TRY301  # a traceback is what is wanted
+    except ValueError:
+        logging.getLogger().exception("it failed")
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert "it failed" in lines[0]
+    assert "ValueError: broken" in lines[0]
+
+
+def test_what_is_below_the_level_is_not_logged(capsys: pytest.CaptureFixture[str]) -> None:
+    log.set_up("warning", "text")
+    logging.getLogger().info("quiet")
+    logging.getLogger().warning("loud")
+    assert "quiet" not in (written := capsys.readouterr().err)
+    assert "loud" in written
+
+
+def test_setting_up_again_replaces_what_was_there(capsys: pytest.CaptureFixture[str]) -> None:
+    log.set_up("info", "text")
+    log.set_up("info", "json")
+    logging.getLogger().info("once")
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_the_log_goes_to_standard_error_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    log.set_up("info", "text")
+    logging.getLogger().info("here")
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "here" in captured.err
