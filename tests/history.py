@@ -117,9 +117,11 @@ class Load:
             await self._finish_jobs(api, [job["id"] for job in answer.data])
 
     async def _finish_jobs(self, api: Api, ids: list[str]) -> None:
-        answer = await self._ask(api.call("/finish", {"ids": ids}))
+        """Ask until it is acknowledged: a first finish without an answer may have removed the jobs."""
+        while not (answer := await self._ask(api.call("/finish", {"ids": ids}))):
+            pass
         finished_s = time.monotonic()
-        for result in answer.data if answer else ():
+        for result in answer.data:
             if result["code"] == OK:
                 self.history.finished_s.setdefault(result["id"], finished_s)
 

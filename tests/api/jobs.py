@@ -9,7 +9,7 @@ from tests.api_client import push_due_in
 from tests.waiting import until_async
 
 if TYPE_CHECKING:
-    from tests.api_client import Api, Json
+    from tests.api_client import Api, Envelope, Json
 
 STATES: Final = ("delayed", "ready", "reserved")
 OLD_DELAY_S: Final = 0.2
@@ -42,6 +42,17 @@ async def push_soon(api: Api, state: str, **job: Any) -> None:
     """Push a job into `state` that will be delivered (again) within OVER_S unless something is done about it."""
     delay = {"delay": OLD_DELAY_S} if state == "delayed" else {}
     await push_into(api, state, **job, **delay, ttr=1)
+
+
+async def waiting_poll(api: Api, topic: str, **options: Any) -> asyncio.Task[Envelope]:
+    """A poll that the server has read: it went ahead of a whole job's life on another connection."""
+    poll = asyncio.create_task(api.pop(topic, **options))
+    await asyncio.sleep(0)
+    forerunner = f"{topic}/forerunner"
+    (await api.push(topic=forerunner, id=forerunner)).ok()
+    (await api.pop(forerunner)).ok()
+    (await api.finish(forerunner)).ok()
+    return poll
 
 
 async def take(api: Api, topic: str, wanted: int) -> list[Json]:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from tests.api_client import OK, UNAVAILABLE, Api, open_api
+from tests.api.jobs import waiting_poll
+from tests.api_client import OK, UNAVAILABLE, Api, open_api, push_due_in
 from tests.history import Load
 from tests.waiting import until, until_async
 
@@ -49,17 +50,12 @@ def kill(store: StoreServer) -> Callable[[], None]:
     return store.start
 
 
-def stop(store: StoreServer) -> Callable[[], None]:
-    store.stop()
-    return store.start
-
-
 def freeze(store: StoreServer) -> Callable[[], None]:
     store.freeze()
     return store.thaw
 
 
-OUTAGES: Final[list[Callable[[StoreServer], Callable[[], None]]]] = [kill, stop, freeze]
+OUTAGES: Final[list[Callable[[StoreServer], Callable[[], None]]]] = [kill, freeze]
 outages = pytest.mark.parametrize("begin", OUTAGES, ids=lambda outage: outage.__name__)
 
 
@@ -99,46 +95,27 @@ async def test_while_redis_is_away_every_verb_is_503_and_then_works_again(
 
 
 @outages
-async def test_a_waiting_poll_survives_an_outage(
+async def test_waiting_polls_survive_an_outage(
     mortal_api: Api,
     mortal_server: QueueServer,
     mortal_store: StoreServer,
     topic: str,
     begin: Callable[[StoreServer], Callable[[], None]],
 ) -> None:
-    polls = [asyncio.create_task(mortal_api.pop(topic, timeout=25)) for _ in range(3)]
-    (await mortal_api.push(topic=topic, id=f"{topic}/0")).ok()
-    await asyncio.wait(polls, return_when=asyncio.FIRST_COMPLETED)
+    """One gets the job that became due in the meantime, the other one that is pushed afterwards."""
+    polls = [await waiting_poll(mortal_api, topic, timeout=25) for _ in range(2)]
+    during = await push_due_in(mortal_api, 0.5, topic=topic, id=f"{topic}/during")
     end = begin(mortal_store)
     try:
-        await until(lambda: mortal_server.probe("/readyz") == SERVICE_UNAVAILABLE)
-        assert sum(poll.done() for poll in polls) == 1
+        await until(lambda: time.time() > during.due_s)
+        assert (await mortal_api.get("any")).code == UNAVAILABLE
+        assert not any(poll.done() for poll in polls)
     finally:
         end()
     await until_async(lambda: works_again(mortal_api), within_s=5)
-    for number in (1, 2):
-        (await mortal_api.push(topic=topic, id=f"{topic}/{number}")).ok()
-    jobs = [(await poll).ok() for poll in polls]
-    assert sorted(job["id"] for job in jobs) == [f"{topic}/{n}" for n in range(3)]
-
-
-@outages
-async def test_a_job_that_became_due_in_an_outage_comes_after_it(
-    mortal_api: Api,
-    mortal_store: StoreServer,
-    topic: str,
-    begin: Callable[[StoreServer], Callable[[], None]],
-) -> None:
-    due_s = time.time() + 0.3
-    (await mortal_api.push(topic=topic, id=topic, due=due_s)).ok()
-    poll = asyncio.create_task(mortal_api.pop(topic, timeout=20))
-    end = begin(mortal_store)
-    try:
-        await until(lambda: time.time() > due_s)
-        assert not poll.done()
-    finally:
-        end()
-    assert (await poll).ok()["id"] == topic
+    (await mortal_api.push(topic=topic, id=f"{topic}/after")).ok()
+    delivered = [(await poll).ok()["id"] for poll in polls]
+    assert sorted(delivered) == [f"{topic}/after", during.id]
 
 
 async def test_redis_killed_under_load_loses_nothing(

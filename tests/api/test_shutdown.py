@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import aiohttp
 import pytest
 
+from tests.api.jobs import waiting_poll
 from tests.api_client import open_api
 from tests.history import Load
 from tests.waiting import until
@@ -34,15 +35,13 @@ def ending_server(processes: Processes, redis_server: StoreServer) -> Iterator[Q
 async def test_waiting_polls_get_an_empty_answer_and_the_server_ends(
     ending_server: QueueServer, topic: str, signal_number: signal.Signals
 ) -> None:
-    async with open_api(ending_server.url) as api, open_api(ending_server.url) as last:
+    async with open_api(ending_server.url) as api:
         polls = [asyncio.create_task(api.pop(topic, timeout=60)) for _ in range(POLLS)]
         counting = [asyncio.create_task(api.pop(topic, timeout=60, count=5)) for _ in range(POLLS)]
-        probe = asyncio.create_task(last.pop(f"{topic}/probe", timeout=60))
-        (await api.push(topic=f"{topic}/probe", id=topic)).ok()
-        (await probe).ok()
+        polls.append(await waiting_poll(api, topic, timeout=60))
         ending_server.send(signal_number)
         started_s = time.monotonic()
-        assert [(await poll).ok() for poll in polls] == [None] * POLLS
+        assert [(await poll).ok() for poll in polls] == [None] * (POLLS + 1)
         assert [(await poll).ok() for poll in counting] == [[]] * POLLS
         answered_s = time.monotonic() - started_s
         await until(lambda: ending_server.exit_status() is not None, within_s=EXIT_S)
@@ -64,13 +63,22 @@ async def test_the_server_ends_while_redis_is_frozen(processes: Processes, topic
     store = processes.redis()
     server = processes.server(store)
     async with open_api(server.url) as api:
-        (await api.push(topic=topic, id=topic)).ok()
-        poll = asyncio.create_task(api.pop(f"{topic}/other", timeout=60))
+        poll = await waiting_poll(api, topic, timeout=60)
         store.freeze()
         server.send(signal.SIGTERM)
         assert (await poll).data is None
         await until(lambda: server.exit_status() is not None, within_s=12)
     store.close()
+
+
+async def test_a_server_that_is_stopped_as_soon_as_it_listens_ends(
+    ending_server: QueueServer,
+) -> None:
+    for _ in range(8):
+        ending_server.stop()
+        ending_server.launch()
+        await until(lambda: ending_server.probe("/healthz") is not None)
+    assert ending_server.stop() == 0
 
 
 async def test_a_stop_under_load_loses_nothing(
