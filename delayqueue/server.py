@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from aiohttp import web
@@ -87,9 +87,16 @@ async def running(queue: DelayQueue, stop: asyncio.Event) -> AsyncIterator[None]
     try:
         yield
     finally:
-        for task in tasks:
+        await _cancel(tasks)
+
+
+async def _cancel(tasks: Iterable[asyncio.Task[None]]) -> None:
+    """Cancel until all have ended: a cancellation can get lost while redis-py connects (seen when the port is taken)."""
+    left = set(tasks)
+    while left:
+        for task in left:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        _, left = await asyncio.wait(left, timeout=0.2)
 
 
 @asynccontextmanager
