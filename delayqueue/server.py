@@ -91,7 +91,7 @@ async def running(queue: DelayQueue, stop: asyncio.Event) -> AsyncIterator[None]
 
 
 async def _cancel(tasks: Iterable[asyncio.Task[None]]) -> None:
-    """Cancel until all have ended: a cancellation can get lost while redis-py connects (seen when the port is taken)."""
+    """Cancel until all have ended: a cancellation can get lost while redis-py connects (seen when a port is taken)."""
     left = set(tasks)
     while left:
         for task in left:
