@@ -1,0 +1,30 @@
+# docker build -t delay-queue .
+# docker run -p 127.0.0.1:9277:9277 -v delay-queue:/data --read-only delay-queue
+#
+# Without further settings the container runs its own embedded store in /data. For a Redis or Valkey of
+# yours set DELAYQUEUE_REDIS_HOST=HOST:PORT (docker-compose.yml does). Every setting can be given as a
+# DELAYQUEUE_* variable; those below win over a file named with `-c FILE`.
+
+FROM python:3.11-slim-bookworm AS build
+WORKDIR /src
+COPY pyproject.toml README.md LICENSE ./
+COPY delayqueue delayqueue
+RUN ["python", "-m", "venv", "/opt/delay-queue"]
+RUN ["/opt/delay-queue/bin/pip", "install", "--no-cache-dir", "--disable-pip-version-check", ".[embedded]"]
+# not needed at run time
+RUN ["/opt/delay-queue/bin/pip", "uninstall", "--yes", "pip", "setuptools"]
+
+FROM python:3.11-slim-bookworm
+COPY --from=build /opt/delay-queue /opt/delay-queue
+# a number, so that an orchestrator sees that it is not root; a volume inherits the owner of /data
+RUN ["install", "--directory", "--owner=10001", "--group=10001", "--mode=700", "/data"]
+USER 10001:10001
+VOLUME /data
+WORKDIR /data
+# the container's network is the wall that protected mode stands for outside of one
+ENV DELAYQUEUE_PROTECTED_MODE=no \
+    DELAYQUEUE_DATA_DIR=/data
+EXPOSE 9277
+HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \
+    CMD ["/opt/delay-queue/bin/python", "-I", "-c", "import http.client as h, sys; c = h.HTTPConnection('127.0.0.1', 9277, timeout=4); c.request('GET', '/healthz'); sys.exit(c.getresponse().status != 200)"]
+ENTRYPOINT ["/opt/delay-queue/bin/delay-queue"]
