@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Final
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 BATCH: Final = 20
 TTR_S: Final = 1
 PAUSE_S: Final = 0.02
+MOST_IDS: Final = 1000
 CLOCK_STEP_S: Final = 0.002
 
 
@@ -39,6 +41,7 @@ class History:
     finished_s: dict[str, float] = field(default_factory=dict)
     broken_rules: list[str] = field(default_factory=list)
     failures: int = 0  # requests without a good answer: their outcome is unknown
+    left_in: Counter[str] = field(default_factory=Counter)  # states of the lost jobs at the end
 
     @property
     def lost(self) -> set[str]:
@@ -63,7 +66,11 @@ class History:
 
     def check(self) -> None:
         """Raises AssertionError where a promise was broken."""
-        assert not self.lost, f"{len(self.lost)} lost, e.g. {sorted(self.lost)[:5]}"
+        never_came = len(self.lost - self.delivered)
+        assert not self.lost, (
+            f"{len(self.lost)} of {len(self.acknowledged)} lost, {never_came} of them never came; "
+            f"the server says: {dict(self.left_in)}; e.g. {sorted(self.lost)[:5]}"
+        )
         assert not self.unexpected
         assert not self.broken_rules
 
@@ -74,6 +81,7 @@ class Load:
     def __init__(self, topic: str, *apis: Api, producers: int = 2, consumers: int = 4) -> None:
         self.history = History()
         self._topic = topic
+        self._apis = apis
         self._numbers = count()
         self._pushing = True
         self._consuming = True
@@ -94,9 +102,15 @@ class Load:
             await until(lambda: not self.history.lost, within_s=20)
         except AssertionError:
             self.history.broken_rules.append("the queue was not drained in time")
+            self.history.left_in = await self._states(sorted(self.history.lost)[:MOST_IDS])
         self._consuming = False
         await asyncio.gather(*self._tasks)
         return self.history
+
+    async def _states(self, ids: list[str]) -> Counter[str]:
+        """How many of these jobs the server has in which state: a job that is stuck is not gone."""
+        answer = await self._apis[0].call("/get", {"ids": ids})
+        return Counter(job["state"] if job else "gone" for job in answer.data or ())
 
     async def _produce(self, api: Api) -> None:
         while self._pushing:
