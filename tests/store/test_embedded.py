@@ -101,6 +101,26 @@ async def test_data_is_there_after_a_restart(tmp_path: Path, binary: str) -> Non
         assert await redis.get("written") == "1"
 
 
+async def test_data_is_opened_by_the_program_that_wrote_it(tmp_path: Path) -> None:
+    # Redis 7, which is on the PATH, cannot read what Valkey 9 wrote
+    async with a_store(tmp_path, valkey_binary()) as redis:
+        await redis.set("written", "1")
+    async with a_store(tmp_path) as redis:
+        assert await redis.get("written") == "1"
+        assert "valkey_version" in await redis.info("server")
+
+
+async def test_when_another_program_cannot_read_the_data_the_writer_is_named(
+    tmp_path: Path,
+) -> None:
+    async with a_store(tmp_path, valkey_binary()):
+        pass
+    with pytest.raises(StartupError) as refused:
+        async with a_store(tmp_path, redis_binary()):
+            pass
+    assert str(refused.value).endswith(f"; the data was written by {valkey_binary()}")
+
+
 async def test_it_keeps_all_that_it_is_told_and_is_reached_by_its_user_only(
     tmp_path: Path, binary: str
 ) -> None:
@@ -330,6 +350,13 @@ class TestFindBinary:
         assert find_binary("") == str(path / "redis-server")
         shutil.copy("/bin/true", path / "valkey-server")
         assert find_binary("") == str(path / "valkey-server")
+
+    def test_the_last_one_comes_before_those_on_path(self, path: Path, tmp_path: Path) -> None:
+        shutil.copy("/bin/true", path / "redis-server")
+        shutil.copy("/bin/true", tmp_path / "last")
+        assert find_binary("", str(tmp_path / "last")) == str(tmp_path / "last")
+        assert find_binary("", "/gone") == str(path / "redis-server")
+        assert find_binary("redis-server", str(tmp_path / "last")) == str(path / "redis-server")
 
     def test_a_link_is_called_by_its_own_name(self, path: Path) -> None:
         (path / "redis-server").symlink_to("/bin/true")
