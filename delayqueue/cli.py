@@ -56,7 +56,7 @@ def _check(config: Config) -> None:
 
 
 async def _try_store(config: Config) -> list[str]:
-    async with open_redis(config) as redis:
+    async with open_redis(config) as (redis, _):
         await check_layout(redis, config)
         return await durability_warnings(redis)
 

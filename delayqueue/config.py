@@ -1,6 +1,7 @@
 """Every option once: name, default, unit, meaning, parser."""
 
 import difflib
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
@@ -77,6 +78,15 @@ def _yes_no(text: str) -> bool:
     if text.lower() not in words:
         raise ValueError("must be yes or no")
     return words[text.lower()]
+
+
+def _workers(text: str) -> int:
+    if text == "auto":
+        return os.cpu_count() or 1
+    try:
+        return _whole(1, 256)(text)
+    except ValueError as error:
+        raise ValueError(f"{error} or auto") from None
 
 
 def _address(text: str) -> Address:
@@ -156,6 +166,9 @@ class Config:
     protected_mode: bool = _option(
         "protected_mode", "yes", _yes_no, "serve clients on this machine only"
     )
+    workers: int = _option(
+        "workers", "1", _workers, "server processes on the port: a number, or auto for one a core"
+    )
     bucket_size: int = _option(
         "bucket_size", "1", _whole(1, 1024), "shards of the data; more than 1 is for Redis Cluster"
     )
@@ -173,7 +186,7 @@ class Config:
         unit="s",
     )
     max_body_bytes: int = _option(
-        "max_body", str(2**20), _whole(1024, 2**30), "the longest request body", unit="bytes"
+        "max_body", str(2**20), _whole(1024, 2**30), "the longest body of a job", unit="bytes"
     )
     redis_host: Address | None = _option(
         "redis.host",

@@ -4,13 +4,16 @@ import asyncio
 import logging
 import signal
 from collections.abc import AsyncIterator, Iterable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from functools import partial
 
+import uvloop
 from aiohttp import web
 from redis.asyncio import Redis
 
-from delayqueue.config import Config, StartupError
+from delayqueue.config import Address, Config, StartupError
 from delayqueue.engine.queue import DelayQueue
+from delayqueue.log import set_up
 from delayqueue.store.connect import connect, durability_warnings
 from delayqueue.store.embedded import EmbeddedServer
 from delayqueue.store.keys import BucketKeys
@@ -19,41 +22,66 @@ from delayqueue.store.store import Store
 from delayqueue.web.api import Api
 from delayqueue.web.app import build_app
 from delayqueue.web.envelope import Speaker
+from delayqueue.workers import claim, supervise
 
 log = logging.getLogger(__name__)
 
 KEEPALIVE_S = 75.0  # of an idle connection; aiohttp's own default is over an hour
+BACKLOG = 4096  # connections that wait to be accepted: thousands of polls come back at once after a restart
 SHUTDOWN_S = 4.0  # for requests in flight; aiohttp waits for it twice
 
 
 async def serve(config: Config) -> None:
     """Serve until SIGTERM or SIGINT. StartupError where the server cannot start; every other error is a defect."""
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for signum in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(signum, stop.set)
-    async with AsyncExitStack() as stack:
-        redis = await stack.enter_async_context(open_redis(config))
+    stop = _stopped_by_signals()
+    async with open_redis(config) as (redis, socket_path):
         await check_layout(redis, config)
         for warning in await durability_warnings(redis):
             log.warning("%s", warning)
-        queue = DelayQueue(Store(redis, buckets(config)))
-        api = Api(
-            queue, Speaker(config.language), config.max_body_bytes, config.queue_block_timeout_s
-        )
-        await stack.enter_async_context(running(queue, stop))
-        await stack.enter_async_context(listening(build_app(api, config), config))
-        stack.push_async_callback(
-            queue.close
-        )  # first of all: polls are answered, so requests can end
+        if config.workers == 1:
+            await _serve_here(config, redis, stop, reuse_port=False)
+        else:
+            _claim(config)
+            await supervise(config.workers, partial(_worker, config, socket_path), stop)
+
+
+async def _serve_here(
+    config: Config, redis: Redis, stop: asyncio.Event, *, reuse_port: bool
+) -> None:
+    queue = DelayQueue(Store(redis, buckets(config)))
+    api = Api(queue, Speaker(config.language), config.max_body_bytes, config.queue_block_timeout_s)
+    async with (
+        running(queue, stop),
+        listening(build_app(api, config), config.bind_address, reuse_port=reuse_port),
+        aclosing(queue),  # first of all polls are answered, so that requests can end
+    ):
         log.info("serving on %s", config.bind_address)
         await stop.wait()
         log.info("stopping")
 
 
+def _worker(config: Config, socket_path: str | None) -> None:
+    """One of several processes on the port."""
+
+    async def work() -> None:
+        stop = _stopped_by_signals()
+        async with connect(config, socket_path) as redis:
+            await _serve_here(config, redis, stop, reuse_port=True)
+
+    set_up(config.log_level, config.log_format)
+    uvloop.run(work())
+
+
+def _stopped_by_signals() -> asyncio.Event:
+    stop = asyncio.Event()
+    for signum in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(signum, stop.set)
+    return stop
+
+
 @asynccontextmanager
-async def open_redis(config: Config) -> AsyncIterator[Redis]:
-    """The store's connection pool; with `redis.host = embedded` the store itself too."""
+async def open_redis(config: Config) -> AsyncIterator[tuple[Redis, str | None]]:
+    """The store's connection pool; with `redis.host = embedded` the store itself too, and its socket's path."""
     async with AsyncExitStack() as stack:
         socket_path = None
         if config.embedded:
@@ -61,7 +89,7 @@ async def open_redis(config: Config) -> AsyncIterator[Redis]:
                 EmbeddedServer(config.data_dir, config.redis_binary)
             )
             socket_path = server.socket_path
-        yield await stack.enter_async_context(connect(config, socket_path))
+        yield await stack.enter_async_context(connect(config, socket_path)), socket_path
 
 
 def buckets(config: Config) -> list[BucketKeys]:
@@ -100,8 +128,10 @@ async def _cancel(tasks: Iterable[asyncio.Task[None]]) -> None:
 
 
 @asynccontextmanager
-async def listening(app: web.Application, config: Config) -> AsyncIterator[None]:
-    """Listen on the configured address."""
+async def listening(
+    app: web.Application, address: Address, *, reuse_port: bool
+) -> AsyncIterator[None]:
+    """Listen on the address."""
     runner = web.AppRunner(
         app,
         access_log=None,
@@ -113,14 +143,26 @@ async def listening(app: web.Application, config: Config) -> AsyncIterator[None]
     await runner.setup()
     try:
         try:
-            await web.TCPSite(
-                runner, config.bind_address.host, config.bind_address.port, backlog=4096
-            ).start()
+            site = web.TCPSite(
+                runner, address.host, address.port, backlog=BACKLOG, reuse_port=reuse_port
+            )
+            await site.start()
         except OSError as error:
-            raise StartupError(
-                f"bind_address = {config.bind_address}: {error.strerror}; "
-                "stop what listens there or choose another port"
-            ) from error
+            raise _taken(address, error) from error
         yield
     finally:
         await runner.cleanup()
+
+
+def _claim(config: Config) -> None:
+    try:
+        claim(config.bind_address)
+    except OSError as error:
+        raise _taken(config.bind_address, error) from error
+
+
+def _taken(address: Address, error: OSError) -> StartupError:
+    return StartupError(
+        f"bind_address = {address}: {error.strerror}; "
+        "stop what listens there or choose another port"
+    )

@@ -122,7 +122,7 @@ class DelayQueue:
             loops[f"timer {bucket}"] = timer.run
         return loops
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         """Answer every waiting poll with nothing; nothing that was reserved for one stays reserved."""
         await self._waiters.close()
 

@@ -3,6 +3,7 @@
 import ipaddress
 import logging
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
 
 from aiohttp import web
 from aiohttp.typedefs import Middleware
@@ -70,6 +71,7 @@ def loopback_only() -> Middleware:
     return middleware
 
 
+@lru_cache(1024)
 def is_loopback(address: str | None) -> bool:
     """Whether a peer's address is one of this host's own loopback addresses; a unix socket has none and is."""
     if not address:

@@ -1,0 +1,86 @@
+"""workers = N: several processes on one port, watched over by one."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from tests.api_client import open_api
+from tests.waiting import until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.processes import Processes, QueueServer, StoreServer
+
+WORKERS: Final = 2
+RESTART_S: Final = 10.0
+
+
+@pytest.fixture
+def many(processes: Processes, redis_server: StoreServer) -> Iterator[QueueServer]:
+    server = processes.server(redis_server, workers=WORKERS)
+    yield server
+    server.close()
+
+
+def serving(server: QueueServer) -> list[int]:
+    """The pids of the workers: children that run the server, not multiprocessing's own helper."""
+    return [pid for pid in server.children() if b"resource_tracker" not in _command_line(pid)]
+
+
+def _command_line(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except FileNotFoundError:
+        return b"resource_tracker"
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return b"Z (zombie)" not in Path(f"/proc/{pid}/status").read_bytes()
+
+
+async def test_a_job_pushed_to_one_worker_wakes_a_poll_at_another(
+    many: QueueServer, topic: str
+) -> None:
+    """Twenty connections are spread over the workers by the kernel."""
+    async with open_api(many.url) as api:
+        polls = [asyncio.create_task(api.pop(topic, timeout=20)) for _ in range(20)]
+        for number in range(20):
+            await api.push(topic=topic, id=f"{topic}-{number}", ttr=60)
+        got = [(await poll).ok() for poll in polls]
+    assert sorted(job["id"] for job in got) == sorted(f"{topic}-{n}" for n in range(20))
+
+
+async def test_a_worker_that_dies_is_replaced_while_the_others_serve(
+    many: QueueServer, topic: str
+) -> None:
+    first, _ = serving(many)
+    os.kill(first, signal.SIGKILL)
+    await until(
+        lambda: first not in serving(many) and len(serving(many)) == WORKERS, within_s=RESTART_S
+    )
+    async with open_api(many.url) as api:
+        (await api.push(topic=topic, id=topic, ttr=60)).ok()
+        assert (await api.pop(topic, timeout=5)).ok()["id"] == topic
+
+
+async def test_one_signal_stops_all(many: QueueServer) -> None:
+    workers = serving(many)
+    assert many.stop() == 0
+    assert not [pid for pid in workers if alive(pid)]
+
+
+async def test_workers_end_with_a_supervisor_that_is_killed(many: QueueServer) -> None:
+    workers = serving(many)
+    many.kill()
+    await until(lambda: not [pid for pid in workers if alive(pid)], within_s=RESTART_S)
