@@ -1,0 +1,16 @@
+"""A server to try the documentation on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.processes import Processes, QueueServer, StoreServer
+
+
+@pytest.fixture(scope="module")
+def server(processes: Processes, redis_server: StoreServer) -> QueueServer:
+    """A server with no jobs, as one is after its installation."""
+    return processes.server(redis_server)

@@ -1,0 +1,128 @@
+"""The code blocks of the documentation, and running the console ones.
+
+A console block holds commands after "$ " and the answer of each below it, one JSON text on a line or on several.
+Words in angle brackets stand for what differs from run to run; in a command they are what an answer had there last.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import time
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from tests.processes import REPOSITORY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.processes import QueueServer
+
+ADDRESS: Final = "localhost:9277"  # where the documentation says that the server is
+NEAR_S: Final = 2 * 86_400  # times in examples are nearer to now than this
+COMMAND_S: Final = 30.0
+
+BLOCK: Final = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+EXAMPLE: Final = re.compile(r"^\$ (.+(?:\\\n.+)*)\n((?:(?!\$ ).+\n)+)", re.MULTILINE)
+
+
+def _is_time(value: object) -> bool:
+    return isinstance(value, int | float) and abs(value - time.time()) < NEAR_S
+
+
+def _is_age(value: object) -> bool:
+    return isinstance(value, int | float) and 0 <= value < COMMAND_S
+
+
+def _is_text(pattern: str) -> Callable[[object], bool]:
+    return lambda value: isinstance(value, str) and re.fullmatch(pattern, value) is not None
+
+
+PLACEHOLDERS: Final[dict[str, Callable[[object], bool]]] = {
+    "<time>": _is_time,
+    "<age>": _is_age,
+    "<receipt>": _is_text(r"[0-9a-f]{12}-[0-9a-f]+-[0-9a-f]{8}"),
+    "<id>": _is_text(r"[0-9a-f]{32}"),
+    "<cursor>": _is_text(r"[\w=-]+"),
+}
+UNQUOTED: Final = re.compile(r'(?<!")<\w+>(?!")')
+
+
+class Block(NamedTuple):
+    """One fenced block; `language` is the word after the fence."""
+
+    language: str
+    text: str
+
+
+class Example(NamedTuple):
+    """A command and the answer that is shown below it."""
+
+    command: str
+    answer: str
+
+
+def read(page: str) -> str:
+    """A page by its path in the repository."""
+    return (REPOSITORY / page).read_text(encoding="utf-8")
+
+
+def blocks(text: str, *languages: str) -> list[Block]:
+    """The fenced blocks, of some languages or of all."""
+    found = [Block(*groups) for groups in BLOCK.findall(text)]
+    return [block for block in found if not languages or block.language in languages]
+
+
+def examples(text: str) -> list[Example]:
+    """The commands of all console blocks, in order. Every line of such a block belongs to one."""
+    found = []
+    for block in blocks(text, "console"):
+        parts = EXAMPLE.findall(block.text)
+        assert "".join(f"$ {command}\n{answer}" for command, answer in parts) == block.text
+        found += [Example(*part) for part in parts]
+    return found
+
+
+def at(server: QueueServer, text: str) -> str:
+    """The text for this server."""
+    return text.replace(ADDRESS, server.address)
+
+
+def run(command: list[str], text: str | None = None) -> str:
+    """What a command prints; `text` is its input. It must succeed."""
+    done = subprocess.run(
+        command, input=text, capture_output=True, text=True, timeout=COMMAND_S, check=False
+    )
+    assert done.returncode == 0, done
+    assert not done.stderr, done
+    return done.stdout
+
+
+class Reader:
+    """Somebody who types in the examples of a page, one after the other."""
+
+    def __init__(self, server: QueueServer) -> None:
+        self._server = server
+        self._last: dict[str, Any] = {}
+
+    def follow(self, example: Example) -> None:
+        """Run the command; what it prints must be the answer that is shown."""
+        command = at(self._server, example.command)
+        for word, value in self._last.items():
+            command = command.replace(word, str(value))
+        printed = json.loads(run(["bash", "-c", command]))
+        shown = json.loads(UNQUOTED.sub(r'"\g<0>"', example.answer))
+        # as text, so that the order of the members counts, and 1 is not true
+        assert json.dumps(self._filled(shown, printed), indent=1) == json.dumps(printed, indent=1)
+
+    def _filled(self, shown: Any, printed: Any) -> Any:
+        """What is shown, with that for its placeholders which stands there in what was printed."""
+        if isinstance(shown, dict) and isinstance(printed, dict):
+            return {key: self._filled(value, printed.get(key)) for key, value in shown.items()}
+        if isinstance(shown, list) and isinstance(printed, list) and len(shown) == len(printed):
+            return [self._filled(*pair) for pair in zip(shown, printed, strict=True)]
+        if isinstance(shown, str) and shown in PLACEHOLDERS and PLACEHOLDERS[shown](printed):
+            self._last[shown] = printed
+            return printed
+        return shown

@@ -1,0 +1,59 @@
+"""Both READMEs, followed word for word."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from .markdown import Reader, at, blocks, examples, read, run
+
+if TYPE_CHECKING:
+    from tests.processes import QueueServer
+
+ENGLISH: Final = "README.md"
+CHINESE: Final = "README.zh-CN.md"
+PAGES: Final = (ENGLISH, CHINESE)
+PROGRAMS: Final = (("php", ["php"], "// "), ("python", ["python3"], "# "))
+
+
+def test_both_languages_have_the_same_code() -> None:
+    assert blocks(read(ENGLISH)) == blocks(read(CHINESE))
+
+
+def test_both_languages_have_the_same_sections_and_table_rows() -> None:
+    english, chinese = (
+        [re.sub(r"[^#|].*", "", line) for line in read(page).splitlines() if line[:1] in {"#", "|"}]
+        for page in PAGES
+    )
+    assert english == chinese
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_round_with_curl_answers_as_shown(server: QueueServer, page: str) -> None:
+    reader = Reader(server)
+    round_trip = examples(read(page))
+    assert len(round_trip) == 3
+    for example in round_trip:
+        reader.follow(example)
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(
+    ("language", "command", "comment"), PROGRAMS, ids=[row[0] for row in PROGRAMS]
+)
+def test_a_program_prints_what_its_comment_says(
+    server: QueueServer, page: str, language: str, command: list[str], comment: str
+) -> None:
+    (program,) = blocks(read(page), language)
+    (said,) = re.findall(rf"{comment}(mail-\d: .*)$", program.text, re.MULTILINE)
+    assert run(command, at(server, program.text)) == f"{said}\n"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_make_target_is_on_the_menu(page: str) -> None:
+    targets = re.findall(r"^([a-z-]+):.*##", read("Makefile"), re.MULTILINE)
+    named = re.findall(r"\bmake ([a-z-]+)$|`make ([a-z-]+)`", read(page), re.MULTILINE)
+    assert named
+    assert {block or inline for block, inline in named} <= set(targets)
