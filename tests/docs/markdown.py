@@ -106,15 +106,17 @@ class Reader:
         self._server = server
         self._last: dict[str, Any] = {}
 
-    def follow(self, example: Example) -> None:
-        """Run the command; what it prints must be the answer that is shown."""
+    def follow(self, example: Example) -> tuple[str, str]:
+        """Run the command. Returns the answer that is shown, and what was printed; they must be equal.
+
+        As text, so that the order of the members counts, and 1 is not true.
+        """
         command = at(self._server, example.command)
         for word, value in self._last.items():
             command = command.replace(word, str(value))
         printed = json.loads(run(["bash", "-c", command]))
         shown = json.loads(UNQUOTED.sub(r'"\g<0>"', example.answer))
-        # as text, so that the order of the members counts, and 1 is not true
-        assert json.dumps(self._filled(shown, printed), indent=1) == json.dumps(printed, indent=1)
+        return _text(self._filled(shown, printed)), _text(printed)
 
     def _filled(self, shown: Any, printed: Any) -> Any:
         """What is shown, with that for its placeholders which stands there in what was printed."""
@@ -126,3 +128,7 @@ class Reader:
             self._last[shown] = printed
             return printed
         return shown
+
+
+def _text(value: object) -> str:
+    return json.dumps(value, indent=1, ensure_ascii=False)

@@ -36,7 +36,8 @@ def test_the_round_with_curl_answers_as_shown(server: QueueServer, page: str) ->
     round_trip = examples(read(page))
     assert len(round_trip) == 3
     for example in round_trip:
-        reader.follow(example)
+        shown, printed = reader.follow(example)
+        assert shown == printed
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -1,0 +1,135 @@
+"""docs/api.md: complete, true to the tables in the code, and its examples answer as shown."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import TYPE_CHECKING, Any, Final, get_args
+
+import pytest
+
+from delayqueue import errors, job, retry
+from delayqueue.errors import QueueError
+from delayqueue.web.fields import MAX_DUE_S
+from delayqueue.web.requests import Request
+from delayqueue.web.routes import ROUTES
+
+from .markdown import Reader, examples, read
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from delayqueue.web.routes import Route
+    from tests.processes import Processes, QueueServer, StoreServer
+
+PAGE: Final = read("docs/api.md")
+ROUTE_IDS: Final = [f"{route.method} {route.path}" for route in ROUTES]
+LIMITS: Final = (
+    ("topic, id, tag", job.MAX_ID_BYTES),
+    ("topic, id, tag", job.MAX_TOPIC_BYTES),
+    ("topic, id, tag", job.MAX_TAG_BYTES),
+    ("`delay`, `retain`, `expire`, other lengths of time", job.MAX_DELAY_S),
+    ("`due`, `start`, `end`", MAX_DUE_S),
+    ("`ttr`", job.MAX_TTR_S),
+    ("jobs, ids in a call; `count`; `limit`", job.MAX_BATCH),
+    ("topics in a `/pop`", job.MAX_POP_TOPICS),
+    ("tags of a job", job.MAX_TAGS),
+    ("delays of a retry schedule", retry.MAX_STEPS),
+    ("steps of a forecast", job.MAX_FORECAST_STEPS),
+    ("message", job.MAX_MESSAGE_CHARS),
+)
+
+
+@pytest.fixture(scope="module")
+def english_server(processes: Processes, redis_server: StoreServer) -> QueueServer:
+    """A server with no jobs, as the page says that it is set."""
+    return processes.server(redis_server, language="en")
+
+
+def test_every_example_answers_as_shown(english_server: QueueServer) -> None:
+    reader = Reader(english_server)
+    for example in examples(PAGE):
+        shown, printed = reader.follow(example)
+        assert shown == printed
+
+
+def section(route: Route) -> str:
+    """What the page says of an endpoint."""
+    name = re.escape(f"{route.method} {route.path}")
+    found = re.findall(
+        rf"^### (?:[^\n]+, )?{name}(?:, [^\n]+)?\n(.*?)(?=^##|\Z)", PAGE, re.M | re.S
+    )
+    assert len(found) == 1, f"docs/api.md: one section is needed: ### {route.method} {route.path}"
+    return str(found[0])
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=ROUTE_IDS)
+def test_every_endpoint_has_a_section_with_an_example(route: Route) -> None:
+    commands = [example.command for example in examples(section(route))]
+    assert any(f"{route.path} " in f"{command} " for command in commands)
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=ROUTE_IDS)
+def test_every_field_of_a_request_has_its_row_and_no_row_is_of_another(route: Route) -> None:
+    table = re.search(r"^\| Field \|.*?\n\n", section(route), re.M | re.S)
+    rows = re.findall(r"^\| `([\w.]+)` \|", table[0], re.M) if table else []
+    assert sorted(rows) == sorted(fields_of(model_of(route)))
+
+
+def model_of(route: Route) -> type[Request] | None:
+    """The request model that the endpoint's handler reads, None where it reads none."""
+    used = inspect.getclosurevars(route.handler).globals.values()
+    models = [name for name in used if isinstance(name, type) and issubclass(name, Request)]
+    assert len(models) <= 1
+    return models[0] if models else None
+
+
+def fields_of(model: type[Request] | None) -> Iterator[str]:
+    """The fields, and after a dot those of the objects in them."""
+    for name, field in model.model_fields.items() if model else ():
+        yield name
+        for part in get_args(field.annotation):
+            if isinstance(part, type) and issubclass(part, Request):
+                yield from (f"{name}.{inner}" for inner in fields_of(part))
+
+
+def every_error(error: type[QueueError] = QueueError) -> Iterator[type[QueueError]]:
+    for kind in error.__subclasses__():
+        yield kind
+        yield from every_error(kind)
+
+
+@pytest.mark.parametrize("error", list(every_error()), ids=lambda error: error.__name__)
+def test_every_error_has_its_row(error: type[QueueError]) -> None:
+    said = error.default
+    assert f"| {error.code} | {error.status.value} | {said.en} | {said.zh} |" in PAGE
+
+
+@pytest.mark.parametrize("said", [errors.DONE, errors.ADDED], ids=["done", "added"])
+def test_every_success_has_its_row(said: errors.Text) -> None:
+    assert f"| 0 | 200 | {said.en} | {said.zh} |" in PAGE
+
+
+@pytest.mark.parametrize("state", job.State)
+def test_every_state_is_in_the_picture(state: str) -> None:
+    (picture,) = re.findall(r"^```text\n(.*?)^```", PAGE, re.M | re.S)
+    assert re.search(rf"\b{state}\b", picture)
+
+
+@pytest.mark.parametrize("name", retry.PRESETS)
+def test_a_preset_is_written_out(name: str) -> None:
+    assert f'| `{{"preset": "{name}"}}` | {", ".join(retry.PRESETS[name])} |' in PAGE
+
+
+@pytest.mark.parametrize(("what", "limit"), LIMITS)
+def test_a_limit_is_that_of_the_code(what: str, limit: int) -> None:
+    (table,) = re.findall(r"^## Limits\n(.*?)^##", PAGE, re.M | re.S)
+    (said,) = re.findall(rf"^\| {re.escape(what)} \| (.*) \|$", table, re.M)
+    assert str(limit) in re.findall(r"\d+", said)
+
+
+def test_the_formula_gives_the_delays_that_are_shown() -> None:
+    shown: dict[str, Any] = {"steps": 5, "base_ms": 2000, "factor": 3, "cap_ms": 60_000}
+    delays = retry.exponential(**shown, jitter=0.1, random=lambda: 0.5)
+    assert '`{"max": 5, "base": "2s", "factor": 3, "cap": "1m", "jitter": 0.1}`' in PAGE
+    assert delays == retry.explicit(["2s", "6s", "18s", "54s", "1m"])
