@@ -89,10 +89,18 @@ def at(server: QueueServer, text: str) -> str:
     return text.replace(ADDRESS, server.address)
 
 
-def run(command: list[str], text: str | None = None) -> str:
+def run(
+    command: list[str], text: str | None = None, environment: dict[str, str] | None = None
+) -> str:
     """What a command prints; `text` is its input. It must succeed."""
     done = subprocess.run(
-        command, input=text, capture_output=True, text=True, timeout=COMMAND_S, check=False
+        command,
+        input=text,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=COMMAND_S,
+        check=False,
     )
     assert done.returncode == 0, done
     assert not done.stderr, done

@@ -1,0 +1,29 @@
+<?php
+// A client in one function, with nothing but PHP's curl extension. Copy it.
+
+class QueueError extends RuntimeException
+{
+    // getCode() is the code of docs/api.md, or -1 where no server answered
+}
+
+/** Calls an endpoint: queue('finish', ['id' => '1001']). Returns the answer's `data`; every error is a QueueError. */
+function queue(string $verb, array $request): mixed
+{
+    static $curl = null; // kept between calls, and with it the connection
+    $curl ??= curl_init();
+    curl_setopt_array($curl, [
+        CURLOPT_URL => (getenv('DELAY_QUEUE') ?: 'http://localhost:9277') . "/$verb",
+        CURLOPT_POSTFIELDS => json_encode($request, JSON_THROW_ON_ERROR),
+        CURLOPT_RETURNTRANSFER => true,
+        CURLOPT_TIMEOUT => 200, // seconds: longer than /pop waits
+    ]);
+    $text = curl_exec($curl);
+    $answer = $text === false ? null : json_decode($text, true);
+    if (!isset($answer['code'])) {
+        throw new QueueError(curl_error($curl) ?: 'not an answer of the queue', -1);
+    }
+    if ($answer['code'] !== 0) {
+        throw new QueueError($answer['message'], $answer['code']);
+    }
+    return $answer['data'];
+}

@@ -1,0 +1,55 @@
+<?php
+// A queue that is read by time range. Replaces a sorted set: ZADD, ZRANGEBYSCORE, and the race between it and ZREM.
+//
+//   php time_range.php add ID WHEN TEXT   ZADD
+//   php time_range.php look FROM TO       ZRANGEBYSCORE: takes nothing
+//   php time_range.php take FROM TO       ZRANGEBYSCORE and ZREM in one: each job goes to one caller only
+//   php time_range.php drop ID            ZREM
+//
+// Times are seconds from now: -60 is a minute ago. The queue is at $DELAY_QUEUE.
+
+require __DIR__ . '/delay_queue.php';
+
+const TOPIC = 'reminder';
+
+function show(array $job): void
+{
+    echo "$job[id]: $job[body]\n";
+}
+
+function look(array $range): void
+{
+    $cursor = '';
+    do { // page by page
+        $page = queue('list', ['topic' => TOPIC, 'cursor' => $cursor] + $range);
+        array_map(show(...), $page['jobs']);
+        $cursor = $page['cursor'];
+    } while ($cursor !== '');
+}
+
+function take(array $range): void
+{
+    while ($jobs = queue('take', ['topic' => TOPIC, 'count' => 100] + $range)) {
+        array_map(show(...), $jobs);
+    }
+}
+
+function range_of(string $from, string $to): array
+{
+    return ['start' => time() + (float) $from, 'end' => time() + (float) $to];
+}
+
+[, $command, $first, $second, $text] = $argv + [null, null, null, null, null];
+match ($command) {
+    'add' => queue('push', [
+        'topic' => TOPIC,
+        'id' => $first,
+        'due' => time() + (float) $second,
+        'ttr' => 60,
+        'body' => $text,
+    ]),
+    'look' => look(range_of($first, $second)),
+    'take' => take(range_of($first, $second)),
+    'drop' => queue('delete', ['id' => $first]),
+    default => exit("the first lines of this file say how to use it\n"),
+};

@@ -1,0 +1,89 @@
+"""Refunds by WeChat Pay. Replaces a table with status, message, tries and next_time, and the cron job that reads it.
+
+python refunds.py ask ORDER CENTS   a customer wants money back
+python refunds.py work              a worker; run as many as you like, under a supervisor
+python refunds.py show ORDER        status, when it is due, messages; for a month
+python refunds.py now ORDER         do not wait for the next attempt
+python refunds.py cancel ORDER      everything that is planned for the order
+
+The queue is at $DELAY_QUEUE, the bank at $BANK: a URL that answers 200, 4xx = never, anything else = try again.
+"""
+
+import json
+import os
+import sys
+from datetime import UTC, datetime
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+from delay_queue import QueueError, queue
+
+BANK_S = 30  # how long the bank may take: less than the TTR
+
+
+def ask(order: str, cents: int) -> None:
+    queue(
+        "push",
+        topic="refund",
+        id=f"refund-{order}",
+        ttr=60,  # a worker that is silent for a minute is dead: another one gets the job
+        body=json.dumps({"refund": f"refund-{order}", "cents": cents}),
+        tags=[f"order:{order}"],  # the business key
+        retry={"preset": "wechat"},  # after 15s, 15s, 30s, 3m ... 6h; then a person must look
+        if_exists="keep",  # asked twice while it is under way is asked once
+        retain=30 * 86400,
+    )
+
+
+def work() -> None:
+    while True:
+        job = queue("pop", topic="refund")
+        if job is None:
+            continue  # nothing was due for three minutes
+        status, said = call_bank(job["body"])
+        if status == 200:
+            verb = "finish"
+        elif 400 <= status < 500:
+            verb = "bury"  # no use to try again
+        else:
+            verb = "release"  # the schedule says when it comes again
+        try:
+            queue(verb, id=job["id"], receipt=job["receipt"], message=said)
+            print(f"{job['id']}: {verb}: {said}", flush=True)
+        except QueueError as error:
+            # 2: cancelled meanwhile; 4: we were too slow, another worker has it
+            print(f"{job['id']}: {error}", flush=True)
+
+
+def call_bank(body: str) -> tuple[int, str]:
+    """Status and text; status 0 where there was no answer."""
+    try:
+        with urlopen(os.environ["BANK"], body.encode(), timeout=BANK_S) as response:
+            return response.status, response.read().decode()
+    except HTTPError as error:
+        return error.code, error.read().decode()
+    except OSError as error:
+        return 0, str(error)
+
+
+def show(order: str) -> None:
+    for job in queue("list", tag=f"order:{order}")["jobs"]:
+        due = datetime.fromtimestamp(job["delay"], UTC).isoformat()
+        print(f"{job['id']} {job['state']} {due} {job['message']}")
+        for attempt in job["attempts"]:
+            print(f"  attempt {attempt['attempt']}: {attempt['message']}")
+
+
+match sys.argv[1:]:
+    case ["ask", order, cents]:
+        ask(order, int(cents))
+    case ["work"]:
+        work()
+    case ["show", order]:
+        show(order)
+    case ["now", order]:
+        queue("kick", id=f"refund-{order}")
+    case ["cancel", order]:
+        queue("cancel", tag=f"order:{order}")
+    case _:
+        sys.exit(__doc__)

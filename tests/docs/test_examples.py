@@ -1,0 +1,186 @@
+"""Every program in examples/, run for real, in each language with the same result."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import pytest
+
+from tests.processes import REPOSITORY
+from tests.waiting import until
+
+from .markdown import blocks, read, run
+from .partner import Answer, Partner
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.processes import Processes, QueueServer, StoreServer
+
+NEAR_S: Final = 10
+WECHAT_FIRST_S: Final = 15
+ALIPAY_THIRD_S: Final = 120
+
+
+class Language(NamedTuple):
+    """A language that the examples are written in."""
+
+    name: str
+    suffix: str
+    interpreter: tuple[str, ...]
+
+
+LANGUAGES: Final = (
+    Language("php", "php", ("php",)),
+    Language("python", "py", (sys.executable, "-B")),
+)
+
+
+class Program:
+    """One program of the examples."""
+
+    def __init__(self, language: Language, name: str, variables: dict[str, str]) -> None:
+        path = REPOSITORY / "examples" / language.name / f"{name}.{language.suffix}"
+        self._command = [*language.interpreter, str(path)]
+        self._environment = os.environ | variables
+
+    def __call__(self, *arguments: str) -> str:
+        """What it prints. It must succeed."""
+        return run([*self._command, *arguments], environment=self._environment)
+
+    @contextmanager
+    def worker(self) -> Iterator[None]:
+        """A process of it that works meanwhile, and must not die."""
+        command = ["setpriv", "--pdeathsig", "KILL", *self._command, "work"]
+        with subprocess.Popen(command, env=self._environment, stdout=subprocess.DEVNULL) as worker:
+            try:
+                yield
+                assert worker.poll() is None
+            finally:
+                worker.kill()
+
+
+class Shop:
+    """A server, and the language of those who use it."""
+
+    def __init__(self, language: Language, server: QueueServer) -> None:
+        self._language = language
+        self._server = server
+
+    def program(self, name: str, bank: Partner | None = None) -> Program:
+        variables = {"DELAY_QUEUE": self._server.url, "BANK": bank.url if bank else ""}
+        return Program(self._language, name, variables)
+
+
+@pytest.fixture(scope="module", params=LANGUAGES, ids=[language.name for language in LANGUAGES])
+def shop(request: pytest.FixtureRequest, processes: Processes, redis_server: StoreServer) -> Shop:
+    return Shop(request.param, processes.server(redis_server, language="en"))
+
+
+def is_due_in(shown: str, seconds: float) -> bool:
+    """Whether the row of a job that was just shown has this due time."""
+    due = datetime.fromisoformat(shown.split()[2]).timestamp()
+    return abs(due - time.time() - seconds) < NEAR_S
+
+
+async def test_a_failed_refund_waits_as_wechat_says_or_until_a_person_kicks_it(shop: Shop) -> None:
+    with Partner(Answer(500, "SYSTEM ERROR"), Answer(200, "SUCCESS")) as bank:
+        refunds = shop.program("refunds", bank)
+        refunds("ask", "1001", "500")
+        refunds("ask", "1001", "500")  # once is enough
+        with refunds.worker():
+            await until(lambda: "refund-1001 delayed" in refunds("show", "1001"))
+            assert is_due_in(refunds("show", "1001"), WECHAT_FIRST_S)
+            refunds("now", "1001")
+            await until(lambda: "refund-1001 finished" in refunds("show", "1001"))
+    row, *attempts = refunds("show", "1001").splitlines()
+    assert row.endswith(" SUCCESS")
+    assert attempts == ["  attempt 1: SYSTEM ERROR"]
+    assert [json.loads(body) for body in bank.received] == [
+        {"refund": "refund-1001", "cents": 500}
+    ] * 2
+
+
+async def test_a_refund_that_the_bank_refuses_for_good_is_buried(shop: Shop) -> None:
+    with Partner(Answer(403, "NO SUCH ACCOUNT")) as bank:
+        refunds = shop.program("refunds", bank)
+        refunds("ask", "1002", "500")
+        with refunds.worker():
+            await until(lambda: "refund-1002 buried" in refunds("show", "1002"))
+    assert refunds("show", "1002").endswith("  attempt 1: NO SUCH ACCOUNT\n")
+    assert len(bank.received) == 1
+
+
+async def test_a_refund_waits_while_the_bank_cannot_be_reached(shop: Shop) -> None:
+    with Partner(Answer(200, "SUCCESS")) as gone:
+        refunds = shop.program("refunds", gone)
+    refunds("ask", "1003", "500")
+    with refunds.worker():
+        await until(lambda: "refund-1003 delayed" in refunds("show", "1003"))
+    assert gone.received == []
+
+
+def test_cancelling_an_order_ends_its_refund(shop: Shop) -> None:
+    refunds = shop.program("refunds")
+    refunds("ask", "1004", "500")
+    refunds("cancel", "1004")
+    assert refunds("show", "1004").startswith("refund-1004 cancelled ")
+
+
+def test_a_range_can_be_looked_at_often_and_taken_once(shop: Shop) -> None:
+    reminders = shop.program("time_range")
+    reminders("add", "early", "-60", "it is past")
+    reminders("add", "tea", "60", "make tea")
+    reminders("add", "call", "120", "call home")
+    reminders("add", "night", "7200", "go to bed")
+    soon = "tea: make tea\ncall: call home\n"
+    assert reminders("look", "0", "600") == soon
+    assert reminders("look", "0", "600") == soon
+    reminders("drop", "call")
+    assert reminders("take", "-600", "600") == "early: it is past\ntea: make tea\n"
+    assert reminders("take", "-600", "600") == ""
+    assert reminders("look", "-600", "9000") == "night: go to bed\n"
+
+
+async def test_a_merchant_is_notified_until_it_says_success(shop: Shop) -> None:
+    with Partner(Answer(200, "fail"), Answer(500, "oops"), Answer(200, "success")) as merchant:
+        notify = shop.program("notify")
+        notify("push", "T1", merchant.url, "100ms,200ms")
+        with notify.worker():
+            await until(lambda: "notify-T1 finished" in notify("show", "T1"))
+    assert notify("show", "T1").endswith(" after 3 attempts: success\n")
+    assert merchant.received == ["trade_no=T1&trade_status=TRADE_SUCCESS"] * 3
+
+
+async def test_a_merchant_that_fails_is_called_again_as_alipay_does(shop: Shop) -> None:
+    with Partner(Answer(200, "fail")) as merchant:
+        notify = shop.program("notify")
+        notify("push", "T2", merchant.url)
+        with notify.worker():
+            await until(lambda: "after 3 attempts: fail" in notify("show", "T2"))
+    shown = notify("show", "T2")
+    assert shown.startswith("notify-T2 delayed ")
+    assert is_due_in(shown, ALIPAY_THIRD_S)
+
+
+async def test_a_merchant_that_never_answers_well_is_given_up(shop: Shop) -> None:
+    with Partner(Answer(200, "fail")) as merchant:
+        notify = shop.program("notify")
+        notify("push", "T3", merchant.url, "10ms")
+        with notify.worker():
+            await until(lambda: "notify-T3 buried" in notify("show", "T3"))
+    assert len(merchant.received) == 2
+
+
+def test_the_commands_of_the_page_work(server: QueueServer) -> None:
+    (commands,) = blocks(read("examples/README.md"), "sh")
+    environment = os.environ | {"DELAY_QUEUE": server.url}
+    shown = run(["bash", "-ec", f"cd {REPOSITORY}\n{commands.text}"], environment=environment)
+    assert shown == "tea: make tea\n"

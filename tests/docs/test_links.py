@@ -1,0 +1,36 @@
+"""No page has a link that leads nowhere."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from tests.processes import REPOSITORY
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PAGES: Final = [
+    path.relative_to(REPOSITORY)
+    for pattern in ("*.md", "docs/**/*.md", "examples/**/*.md")
+    for path in sorted(REPOSITORY.glob(pattern))
+]
+LINK: Final = re.compile(r"\]\((?!https?://)([^)#]*)(?:#([^)]*))?\)")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    text = (REPOSITORY / page).read_text(encoding="utf-8")
+    for path, anchor in LINK.findall(text):
+        target = (REPOSITORY / page).parent / path if path else REPOSITORY / page
+        assert target.exists(), path
+        if anchor:
+            assert anchor in anchors(target), f"{path}#{anchor}"
+
+
+def anchors(page: Path) -> list[str]:
+    """What a Markdown renderer calls the headings of a page."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return [re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings]
