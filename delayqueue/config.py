@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
-from delayqueue import ini
+from delayqueue import failpoint, ini
 
 PREFIX: Final = "DELAYQUEUE_"
 EMBEDDED: Final = "embedded"
@@ -317,6 +317,8 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, _Setting]:
     settings = {}
     for name, text in environ.items():
         if not name.startswith(PREFIX) or SERVICE_LINK.fullmatch(f"{name}={text}"):
+            continue
+        if name == failpoint.VARIABLE:  # no setting: nobody should find it in --help
             continue
         if name not in _VARIABLES:
             raise ConfigError(f"{name}: unknown variable; {_hint(name, _VARIABLES)}")

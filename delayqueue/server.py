@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import signal
 from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
@@ -13,6 +14,7 @@ from redis.asyncio import Redis
 
 from delayqueue.config import Address, Config, StartupError
 from delayqueue.engine.queue import DelayQueue
+from delayqueue.failpoint import VARIABLE, Failpoint
 from delayqueue.log import set_up
 from delayqueue.store.connect import connect, durability_warnings
 from delayqueue.store.embedded import EmbeddedServer
@@ -48,7 +50,9 @@ async def serve(config: Config) -> None:
 async def _serve_here(
     config: Config, redis: Redis, stop: asyncio.Event, *, reuse_port: bool
 ) -> None:
-    queue = DelayQueue(Store(redis, buckets(config)))
+    place = os.environ.get(VARIABLE)
+    store = Store(redis, buckets(config), failpoint=Failpoint(place) if place else None)
+    queue = DelayQueue(store)
     api = Api(queue, Speaker(config.language), config.max_body_bytes, config.queue_block_timeout_s)
     async with (
         running(queue, stop),
@@ -135,6 +139,7 @@ async def listening(
     runner = web.AppRunner(
         app,
         access_log=None,
+        auto_decompress=False,  # web/api.py: COMPRESSED
         handle_signals=False,
         handler_cancellation=True,  # a client that leaves while it waits takes no job
         keepalive_timeout=KEEPALIVE_S,

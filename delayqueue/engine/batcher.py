@@ -2,14 +2,25 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
+
+from delayqueue.errors import Unavailable
 
 BATCH_LIMIT = (
     500  # a call takes no more requests once it holds so many items: about 3 ms of the store's time
 )
 
+# Who has waited for so long behind a call that fails hears of it too: behind the next one, he would wait twice as long.
+PATIENCE_S = 0.5
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+
+class _Request(NamedTuple, Generic[Item, Result]):
+    items: Sequence[Item]
+    future: asyncio.Future[Sequence[Result]]
+    since: float  # loop time
 
 
 class Batcher(Generic[Item, Result]):
@@ -23,13 +34,14 @@ class Batcher(Generic[Item, Result]):
     ) -> None:
         self._call = call
         self._name = name
-        self._waiting: list[tuple[Sequence[Item], asyncio.Future[Sequence[Result]]]] = []
+        self._waiting: list[_Request[Item, Result]] = []
         self._task: asyncio.Task[None] | None = None
 
     def submit(self, items: Sequence[Item]) -> asyncio.Future[Sequence[Result]]:
         """Send `items` with the next call. The future has their results; cancelling it does not stop the call."""
-        future: asyncio.Future[Sequence[Result]] = asyncio.get_running_loop().create_future()
-        self._waiting.append((items, future))
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Sequence[Result]] = loop.create_future()
+        self._waiting.append(_Request(items, future, loop.time()))
         if self._task is None:
             self._task = asyncio.create_task(self._run(), name=self._name)
         return future
@@ -41,30 +53,36 @@ class Batcher(Generic[Item, Result]):
         finally:
             self._task = None
 
-    def _take(self) -> list[tuple[Sequence[Item], asyncio.Future[Sequence[Result]]]]:
+    def _take(self) -> list[_Request[Item, Result]]:
         size = 0
-        for number, (items, _) in enumerate(self._waiting, 1):
-            size += len(items)
+        for number, request in enumerate(self._waiting, 1):
+            size += len(request.items)
             if size >= BATCH_LIMIT:
                 taken, self._waiting = self._waiting[:number], self._waiting[number:]
                 return taken
         taken, self._waiting = self._waiting, []
         return taken
 
-    async def _send(
-        self, requests: list[tuple[Sequence[Item], asyncio.Future[Sequence[Result]]]]
-    ) -> None:
+    async def _send(self, requests: list[_Request[Item, Result]]) -> None:
         try:
-            results = await self._call([item for items, _ in requests for item in items])
+            results = await self._call([item for request in requests for item in request.items])
         except BaseException as error:
-            for _, future in requests:
-                if not future.done():
-                    future.set_exception(error)
+            if isinstance(error, Unavailable):
+                requests += self._take_impatient()
+            for request in requests:
+                if not request.future.done():
+                    request.future.set_exception(error)
             if not isinstance(error, Exception):
                 raise
             return
         at = 0
-        for items, future in requests:
+        for items, future, _ in requests:
             if not future.done():
                 future.set_result(results[at : at + len(items)])
             at += len(items)
+
+    def _take_impatient(self) -> list[_Request[Item, Result]]:
+        last = asyncio.get_running_loop().time() - PATIENCE_S
+        taken = [request for request in self._waiting if request.since < last]
+        del self._waiting[: len(taken)]  # they are in the order of arrival
+        return taken

@@ -1,8 +1,9 @@
 """The store: one method a script, for one bucket at a time. All that the rest of the program sees of Redis."""
 
+import asyncio
 import logging
 import secrets
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from importlib import resources
 from typing import Any
 from zlib import crc32
@@ -12,6 +13,7 @@ from redis.commands.core import AsyncScript
 from redis.exceptions import RedisError
 
 from delayqueue.errors import Unavailable
+from delayqueue.failpoint import Failpoint
 from delayqueue.job import Job, JobView, Reserved, State
 from delayqueue.receipt import nonces, receipt_for
 from delayqueue.store import announcements
@@ -40,6 +42,8 @@ log = logging.getLogger(__name__)
 
 # One tick moves at most so many jobs: 10,000 blocked the store for 13 ms.
 TICK_LIMIT = 2000
+# A call that takes longer has failed, whatever it waited for: a connection of the pool, a connect, an answer.
+ANSWER_S = 5.0
 
 
 class Store:
@@ -50,9 +54,14 @@ class Store:
     """
 
     def __init__(
-        self, redis: Redis, buckets: Sequence[BucketKeys], scheduler: str = "zset"
+        self,
+        redis: Redis,
+        buckets: Sequence[BucketKeys],
+        scheduler: str = "zset",
+        failpoint: Failpoint | None = None,
     ) -> None:
         self._redis = redis
+        self._failpoint = failpoint
         self._buckets = buckets
         self._scheduler = scheduler
         self._scripts: dict[str, AsyncScript] = {}
@@ -202,10 +211,7 @@ class Store:
 
     async def topic_names(self, bucket: int) -> list[str]:
         """All topics that the bucket knows."""
-        try:
-            names: Any = await self._redis.hkeys(self._buckets[bucket].topics)
-        except RedisError as error:
-            raise Unavailable from error
+        names: Any = await _answer("topics", self._redis.hkeys(self._buckets[bucket].topics))
         return [text(name) for name in names]
 
     async def topics(self, bucket: int, topics: Sequence[str]) -> list[TopicCounts]:
@@ -227,14 +233,15 @@ class Store:
         return codes
 
     async def _call(self, verb: str, bucket: int, args: Sequence[Any]) -> Any:
-        """Run a script. The one place where what redis-py raises becomes Unavailable."""
+        """Run a script."""
         script = self._scripts.get(verb) or self._load(verb)
         keys = self._buckets[bucket]
-        try:
-            return await script(keys=[keys.tag, keys.queue_name], args=args)
-        except RedisError as error:
-            log.warning("%s failed in the store: %s", verb, error)
-            raise Unavailable from error
+        if self._failpoint:
+            self._failpoint.reach(f"{verb}.before")
+        answer = await _answer(verb, script(keys=[keys.tag, keys.queue_name], args=args))
+        if self._failpoint:
+            self._failpoint.reach(f"{verb}.after")
+        return answer
 
     def _load(self, verb: str) -> AsyncScript:
         folder = resources.files("delayqueue.store.scripts")
@@ -242,6 +249,16 @@ class Store:
         source = "\n".join(folder.joinpath(f"{part}.lua").read_text("utf-8") for part in parts)
         script = self._scripts[verb] = self._redis.register_script(source)
         return script
+
+
+async def _answer(verb: str, call: Awaitable[Any]) -> Any:
+    """What the store says. The one place where what redis-py raises becomes Unavailable."""
+    try:
+        async with asyncio.timeout(ANSWER_S):
+            return await call
+    except (RedisError, TimeoutError) as error:
+        log.warning("%s failed in the store: %s", verb, str(error) or "no answer")
+        raise Unavailable from error
 
 
 def _when(delay_ms: int, due_ms: int | None) -> str:
