@@ -12,6 +12,13 @@ from delayqueue.web.envelope import Speaker
 from delayqueue.web.ids import IdMaker
 from delayqueue.web.requests import IdRequest, Model, parse
 
+# Half a megabyte can unpack to half a gigabyte; aiohttp would unpack it all, even after it was refused.
+COMPRESSED = TooLarge(
+    Text(
+        "不接受压缩的请求体, 请发送未压缩的内容",
+        "a compressed request can be of any size; send it uncompressed",
+    )
+)
 READ_S = 30.0  # a request's body must have arrived after this; aiohttp itself waits for ever
 
 
@@ -31,6 +38,8 @@ class Api:
 
     async def read_raw(self, request: web.Request) -> bytes:
         """The request's body, whatever its Content-Type says. TooLarge or SlowRequest where it does not come."""
+        if request.headers.get("Content-Encoding", "identity") != "identity":
+            raise COMPRESSED
         try:
             if request.content.is_eof():
                 return await request.read()
