@@ -71,6 +71,10 @@ class Process:
     def pid(self) -> int:
         return self._running().pid
 
+    def wrap(self, *wrapper: str) -> None:
+        """Let another program start it, e.g. `env NAME=value`."""
+        self._command = [*wrapper, *self._command]
+
     def launch(self) -> None:
         """Start the process without waiting until it is ready."""
         with self.log.open("ab") as log:
@@ -250,13 +254,13 @@ class Processes:
         self._made: list[Process] = []
 
     def redis(self, *options: str) -> StoreServer:
-        return self._started(
-            StoreServer("redis", self._home("redis"), redis_binary(), *options),
+        return self.started(
+            StoreServer("redis", self.home("redis"), redis_binary(), *options),
         )
 
     def valkey(self, *options: str) -> StoreServer:
-        return self._started(
-            StoreServer("valkey", self._home("valkey"), valkey_binary(), *options),
+        return self.started(
+            StoreServer("valkey", self.home("valkey"), valkey_binary(), *options),
         )
 
     def server(self, store: StoreServer | None = None, **settings: object) -> QueueServer:
@@ -267,7 +271,7 @@ class Processes:
         named = {name.replace("__", "."): value for name, value in settings.items()}
         if store is not None:
             named = {"redis.host": store.address, "redis.db": store.new_database()} | named
-        return self._started(QueueServer("server", self._home("server"), named))
+        return self.started(QueueServer("server", self.home("server"), named))
 
     def close(self) -> None:
         for process in reversed(self._made):
@@ -281,12 +285,18 @@ class Processes:
             if process.log.exists() and process.log.stat().st_mtime >= time_s
         ]
 
-    def _home(self, name: str) -> Path:
+    def home(self, name: str) -> Path:
+        """A new directory for a process."""
         home = self._root / f"{name}-{len(self._made)}"
         home.mkdir()
         return home
 
-    def _started(self, process: P) -> P:
+    def started(self, process: P) -> P:
+        """Start a process that ends with the others."""
+        self.adopt(process).start()
+        return process
+
+    def adopt(self, process: P) -> P:
+        """See that a process ends with the others."""
         self._made.append(process)
-        process.start()
         return process

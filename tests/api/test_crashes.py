@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from tests.api_client import Api, open_api
-from tests.history import History, Load
+from tests.faults.load import Load, running
 from tests.processes import redis_binary, valkey_binary
 from tests.waiting import until
 
@@ -65,64 +65,65 @@ def is_running(pid: int) -> bool:
     return status.rpartition(")")[2].split()[0] != "Z"
 
 
-def check(history: History, *, kills: int) -> None:
-    history.check()
-    assert len(history.acknowledged) >= kills * JOBS_BETWEEN
-    assert history.failures > 0, "no request met the fault"
+async def check(load: Load, *, kills: int) -> None:
+    verdict = await load.finish()
+    verdict.check()
+    assert verdict.acknowledged >= kills * JOBS_BETWEEN
+    assert load.failures > 0, "no request met the fault"
 
 
 async def test_a_server_killed_under_load_loses_nothing(
-    processes: Processes, redis_server: StoreServer, topic: str
+    processes: Processes, redis_server: StoreServer, topic: str, tmp_path: Path
 ) -> None:
     server = processes.server(redis_server)
-    async with open_api(server.url) as api:
-        load = Load(topic, api)
+    async with open_api(server.url) as api, running(tmp_path / "history", topic, api) as load:
         for _ in range(KILLS):
             await load.until_acknowledged(JOBS_BETWEEN)
             server.kill()
             server.start()
-        history = await load.finish()
+        await check(load, kills=KILLS)
     server.close()
-    check(history, kills=KILLS)
 
 
 async def test_one_of_two_servers_killed_in_turn_loses_nothing(
-    processes: Processes, redis_server: StoreServer, topic: str
+    processes: Processes, redis_server: StoreServer, topic: str, tmp_path: Path
 ) -> None:
     database = redis_server.new_database()
     servers = [processes.server(redis_server, redis__db=database) for _ in range(2)]
-    async with open_api(servers[0].url) as one, open_api(servers[1].url) as other:
-        load = Load(topic, one, other)
+    async with (
+        open_api(servers[0].url) as one,
+        open_api(servers[1].url) as other,
+        running(tmp_path / "history", topic, one, other) as load,
+    ):
         for number in range(KILLS):
             await load.until_acknowledged(JOBS_BETWEEN)
             servers[number % 2].kill()
             await load.until_acknowledged(JOBS_BETWEEN)
             servers[number % 2].start()
-        history = await load.finish()
+        await check(load, kills=KILLS)
     for server in servers:
         server.close()
-    check(history, kills=KILLS)
 
 
 async def test_a_server_and_its_embedded_store_killed_under_load_lose_nothing(
-    embedded_server: QueueServer, embedded_api: Api, topic: str
+    embedded_server: QueueServer, embedded_api: Api, topic: str, tmp_path: Path
 ) -> None:
-    load = Load(topic, embedded_api)
-    for _ in range(KILLS):
-        await load.until_acknowledged(JOBS_BETWEEN)
-        embedded_server.kill()
-        embedded_server.start()
-    check(await load.finish(), kills=KILLS)
+    async with running(tmp_path / "history", topic, embedded_api) as load:
+        for _ in range(KILLS):
+            await load.until_acknowledged(JOBS_BETWEEN)
+            embedded_server.kill()
+            embedded_server.start()
+        await check(load, kills=KILLS)
 
 
 async def test_an_embedded_store_killed_under_load_is_restarted_and_loses_nothing(
-    embedded_server: QueueServer, embedded_api: Api, topic: str
+    embedded_server: QueueServer, embedded_api: Api, topic: str, tmp_path: Path
 ) -> None:
-    load = Load(topic, embedded_api)
-    for _ in range(KILLS):
-        await load.until_acknowledged(JOBS_BETWEEN)
-        await kill_store(embedded_server)
-    check(await load.finish(), kills=KILLS)
+    async with running(tmp_path / "history", topic, embedded_api) as load:
+        for _ in range(KILLS):
+            await load.until_acknowledged(JOBS_BETWEEN)
+            await kill_store(embedded_server)
+        await check(load, kills=KILLS)
 
 
 async def test_an_embedded_store_keeps_its_jobs_over_a_restart(

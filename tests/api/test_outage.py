@@ -11,11 +11,12 @@ import pytest
 
 from tests.api.jobs import waiting_poll
 from tests.api_client import OK, UNAVAILABLE, Api, open_api, push_due_in
-from tests.history import Load
+from tests.faults.load import running
 from tests.waiting import until, until_async
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
+    from pathlib import Path
 
     from tests.processes import Processes, QueueServer, StoreServer
 
@@ -119,13 +120,13 @@ async def test_waiting_polls_survive_an_outage(
 
 
 async def test_redis_killed_under_load_loses_nothing(
-    mortal_api: Api, mortal_store: StoreServer, topic: str
+    mortal_api: Api, mortal_store: StoreServer, topic: str, tmp_path: Path
 ) -> None:
-    load = Load(topic, mortal_api)
-    for _ in range(4):
-        await load.until_acknowledged(300)
-        mortal_store.kill()
-        mortal_store.start()
-    history = await load.finish()
-    history.check()
-    assert len(history.acknowledged) >= 1200
+    async with running(tmp_path / "history", topic, mortal_api) as load:
+        for _ in range(4):
+            await load.until_acknowledged(300)
+            mortal_store.kill()
+            mortal_store.start()
+        verdict = await load.finish()
+    verdict.check()
+    assert verdict.acknowledged >= 1200

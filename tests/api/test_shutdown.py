@@ -12,11 +12,12 @@ import pytest
 
 from tests.api.jobs import waiting_poll
 from tests.api_client import open_api
-from tests.history import Load
+from tests.faults.load import running
 from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from tests.processes import Processes, QueueServer, StoreServer
 
@@ -82,17 +83,19 @@ async def test_a_server_that_is_stopped_as_soon_as_it_listens_ends(
 
 
 async def test_a_stop_under_load_loses_nothing(
-    processes: Processes, redis_server: StoreServer, ending_server: QueueServer, topic: str
+    ending_server: QueueServer, topic: str, tmp_path: Path
 ) -> None:
-    async with open_api(ending_server.url) as api:
-        load = Load(topic, api)
+    async with (
+        open_api(ending_server.url) as api,
+        running(tmp_path / "history", topic, api) as load,
+    ):
         for _ in range(2):
             await load.until_acknowledged(300)
             ending_server.send(signal.SIGTERM)
             await until(lambda: ending_server.exit_status() is not None, within_s=EXIT_S)
             ending_server.start()
-        history = await load.finish()
-    history.check()
+        verdict = await load.finish()
+    verdict.check()
 
 
 async def test_a_stopping_server_takes_no_new_requests(

@@ -1,0 +1,52 @@
+"""Tries all rows in full and writes the matrix: `make faults`, or `python -m tests.faults --rows 2,13 --seed 7`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.faults.matrix import DOCUMENT, table, write
+from tests.faults.rows import ROWS, run
+
+
+def main() -> int:
+    """Exit status 1 where a row failed. Only a full run of all rows is written to the document."""
+    asked = _arguments()
+    wanted = {int(number) for number in asked.rows.split(",")} if asked.rows else set()
+    rows = [row for row in ROWS if not wanted or row.number in wanted]
+    home = Path(tempfile.mkdtemp(prefix="faults-"))
+    outcomes = []
+    for row in rows:
+        if row.run is None:
+            _say(f"row {row.number}: {row.not_run}")
+            continue
+        outcome = run(row, home, small=asked.small, seed=asked.seed)
+        outcomes.append(outcome)
+        result = outcome.failure or f"passed, {outcome.figures}"
+        _say(f"row {row.number}, {row.fault}: {result} (seed {outcome.seed}, {outcome.took_s} s)")
+        if outcome.failure:
+            _say(outcome.logs)
+    _say(table(rows, outcomes))
+    _say(f"histories: {home}")
+    if rows == list(ROWS) and not asked.small:
+        write(DOCUMENT, rows, outcomes)
+    return int(any(outcome.failure for outcome in outcomes))
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
+    parser.add_argument("--rows", default="", metavar="1,2", help="only these; default: all")
+    parser.add_argument("--small", action="store_true", help="in the sizes of `make test`")
+    parser.add_argument("--seed", type=int, help="default: a random one for each row")
+    return parser.parse_args()
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,213 @@
+"""Judges a history, as Jepsen's total-queue checker does, and by the promises of docs/reliability.md.
+
+With A = attempted pushes, E = acknowledged pushes, D = deliveries that were finished or deleted: lost = E - D and
+unexpected = delivered - A must be empty; recovered = (D and A) - E is only reported. Besides: nothing is delivered
+before it is due on the store's clock; no delivery begins after an acknowledged finish or delete; a second delivery
+needs a TTR that ran out since the first, or a release, a kick or another push of the job (also one of unknown outcome).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from tests.faults.history import FAIL, INFO, INVOKE, Event
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from tests.faults.history import Json
+
+CLOCK_STEP_S: Final = (
+    0.002  # two clocks are read one after the other, and the store's has milliseconds
+)
+DONE: Final = 0
+GONE: Final = 2  # "no such job"
+ENDS: Final = ("finish", "delete")
+PUTS_BACK: Final = ("release", "kick", "reschedule")
+MOST_SHOWN: Final = 5
+
+
+@dataclass
+class Verdict:
+    """What the history proves. The first five lists must be empty."""
+
+    lost: list[str] = field(default_factory=list)
+    unexpected: list[str] = field(default_factory=list)
+    early: list[str] = field(default_factory=list)
+    after_end: list[str] = field(default_factory=list)
+    unexplained: list[str] = field(default_factory=list)
+    attempted: int = 0
+    acknowledged: int = 0
+    delivered: int = 0
+    duplicates: int = 0
+    recovered: int = 0
+    unknown: int = (
+        0  # operations without an answer, or with 503: nobody knows whether they were done
+    )
+    lateness_ms: list[float] = field(
+        default_factory=list
+    )  # of first deliveries, on the store's clock
+
+    def check(self) -> None:
+        """Raises AssertionError where a promise was broken."""
+        rules = ("lost", "unexpected", "early", "after_end", "unexplained")
+        broken = {rule: getattr(self, rule) for rule in rules if getattr(self, rule)}
+        shown = {rule: (len(ids), sorted(ids)[:MOST_SHOWN]) for rule, ids in broken.items()}
+        assert not shown, f"{shown} of {self.acknowledged} acknowledged jobs"
+
+    def figures(self) -> Json:
+        """The counts, for the matrix."""
+        return {
+            "jobs": self.acknowledged,
+            "lost": len(self.lost),
+            "duplicates": self.duplicates,
+            "unexplained": len(self.unexplained),
+            "recovered": self.recovered,
+            "unanswered": self.unknown,
+        }
+
+    def late_ms(self, share: float) -> float:
+        """The lateness that this share of the first deliveries did not exceed, in ms."""
+        ordered = sorted(self.lateness_ms)
+        return round(ordered[min(len(ordered) - 1, int(share * len(ordered)))], 1)
+
+
+@dataclass
+class _Job:
+    """What is known of one id so far."""
+
+    pushes: int = 0
+    acknowledged: bool = False
+    due_s: float = float("inf")  # the earliest of its pushes, on the store's clock
+    ttr_s: float = 0.0  # the shortest
+    deliveries: int = 0
+    held_from_s: float = 0.0  # since when the last delivery can hold it, on the store's clock
+    excuses: int = 0  # deliveries that may come before a TTR has run out
+    ended_s: float | None = None  # an end was acknowledged
+    end_unknown: bool = False  # an end was asked for and nobody knows whether it was done
+
+
+def judge(events: Iterable[Event]) -> Verdict:
+    """The verdict on a history."""
+    judgement = _Judgement()
+    for event in events:
+        judgement.see(event)
+    return judgement.verdict()
+
+
+class _Judgement:
+    def __init__(self) -> None:
+        self._jobs: dict[str, _Job] = {}
+        self._open: dict[int, Event] = {}
+        self._clocks: list[tuple[float, float]] = []  # since when, offset
+        self._verdict = Verdict()
+        self._delivered: set[str] = set()
+
+    def see(self, event: Event) -> None:
+        if event.verb == "clock":
+            self._clocks.append((event.time_s, event.note["offset_s"]))
+        elif event.type == INVOKE:
+            self._open[event.number] = event
+            self._begin(event)
+        elif event.number:
+            self._end(self._open.pop(event.number), event)
+
+    def verdict(self) -> Verdict:
+        for event in self._open.values():  # they never ended
+            self._unknown(event)
+        verdict = self._verdict
+        for job_id, job in self._jobs.items():
+            verdict.attempted += job.pushes > 0
+            verdict.acknowledged += job.acknowledged
+            if job.acknowledged and job.ended_s is None:
+                verdict.lost.append(job_id)
+            verdict.recovered += job.ended_s is not None and job.pushes > 0 and not job.acknowledged
+        verdict.unexpected += sorted(
+            job_id for job_id in self._delivered if not self._job(job_id).pushes
+        )
+        verdict.delivered = len(self._delivered)
+        return verdict
+
+    def _job(self, job_id: str) -> _Job:
+        return self._jobs.setdefault(job_id, _Job())
+
+    def _begin(self, event: Event) -> None:
+        for named in event.jobs:
+            job = self._job(named["id"])
+            if event.verb == "push":
+                self._pushed(job, named, event.time_s)
+            elif event.verb in PUTS_BACK:
+                job.excuses += 1
+
+    def _pushed(self, job: _Job, named: Json, time_s: float) -> None:
+        job.excuses += job.pushes > 0  # a second push is a second job
+        job.pushes += 1
+        job.due_s = min(job.due_s, time_s + self._offset(time_s)[0] + named["delay_s"])
+        job.ttr_s = min(job.ttr_s or named["ttr_s"], named["ttr_s"])
+        job.ended_s = None
+
+    def _end(self, begun: Event, event: Event) -> None:
+        if event.type == INFO:
+            self._unknown(begun)
+        elif event.type == FAIL:
+            return
+        elif event.verb == "push":
+            for named in event.jobs:
+                self._job(named["id"]).acknowledged |= named["code"] == DONE
+        elif event.verb == "pop":
+            for named in event.jobs:
+                self._deliver(named, begun.time_s, event.time_s)
+        elif event.verb in ENDS:
+            self._ended(event.jobs, event.time_s)
+
+    def _unknown(self, begun: Event) -> None:
+        self._verdict.unknown += 1
+        if begun.verb in ENDS:
+            for named in begun.jobs:
+                self._job(named["id"]).end_unknown = True
+
+    def _ended(self, jobs: Sequence[Json], time_s: float) -> None:
+        """With a receipt, the repetition of an end that was done without an answer hears "no such job"."""
+        for named in jobs:
+            job = self._job(named["id"])
+            done = named["code"] == DONE or (named["code"] == GONE and job.end_unknown)
+            if done and job.ended_s is None:
+                job.ended_s = time_s
+
+    def _deliver(self, named: Json, asked_s: float, heard_s: float) -> None:
+        job_id = named["id"]
+        job = self._job(job_id)
+        self._delivered.add(job_id)
+        shown_s = heard_s + self._offset(asked_s, heard_s)[1]  # the store's clock at the latest
+        due_s = max(job.due_s, named.get("due", job.due_s)) if job.pushes else shown_s
+        if shown_s < due_s - CLOCK_STEP_S:
+            self._verdict.early.append(job_id)
+        if job.ended_s is not None and job.ended_s < asked_s:
+            self._verdict.after_end.append(job_id)
+        if job.deliveries:
+            self._repeat(job_id, job, shown_s)
+        else:
+            self._verdict.lateness_ms.append((shown_s - due_s) * 1000)
+        job.deliveries += 1
+        job.held_from_s = asked_s + self._offset(asked_s, heard_s)[0]
+
+    def _repeat(self, job_id: str, job: _Job, shown_s: float) -> None:
+        self._verdict.duplicates += 1
+        if shown_s + CLOCK_STEP_S >= job.held_from_s + job.ttr_s:
+            return
+        if job.excuses:
+            job.excuses -= 1
+        else:
+            self._verdict.unexplained.append(job_id)
+
+    def _offset(self, since_s: float, until_s: float = float("inf")) -> tuple[float, float]:
+        """The least and the largest offset of the store's clock in that time."""
+        offsets = [
+            offset
+            for (start_s, offset), (end_s, _) in zip(
+                self._clocks, [*self._clocks[1:], (float("inf"), 0.0)], strict=True
+            )
+            if start_s <= until_s and end_s >= since_s
+        ]
+        return min(offsets), max(offsets)

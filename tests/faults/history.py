@@ -1,0 +1,93 @@
+"""The record of all that clients asked and heard while things broke: a file of JSON lines.
+
+An operation is one line when it begins (`invoke`) and one when it ends: `ok`, `fail` (the server says that it did
+nothing) or `info` (nobody knows: no answer, or a 503). A line without a number of its own notes a fault or a clock.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+    from types import TracebackType
+
+Json = dict[str, Any]
+
+INVOKE: Final = "invoke"
+OK: Final = "ok"
+FAIL: Final = "fail"
+INFO: Final = "info"
+NOTE: Final = 0  # the number of lines that belong to no operation
+
+
+@dataclass(frozen=True)
+class Event:
+    """One line. `jobs` says what it is about: pushed, delivered or named jobs, with codes where it has ended."""
+
+    number: int  # the operation's, the same when it begins and ends
+    type: str
+    verb: str
+    time_s: float  # of the monotonic clock
+    jobs: Sequence[Json] = ()
+    note: Json = field(default_factory=dict)
+
+
+class History:
+    """Writes the record. `with History(path) as history: ...`"""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = path.open("w", encoding="utf-8")
+        self._number = NOTE
+        self.set_clock(time.time() - time.monotonic())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._file.close()
+
+    def flush(self) -> None:
+        """See that the file has all of it."""
+        self._file.flush()
+
+    def invoke(self, verb: str, jobs: Iterable[Json]) -> int:
+        """An operation begins. Returns its number."""
+        self._number += 1
+        self._write(self._number, INVOKE, verb, jobs)
+        return self._number
+
+    def end(self, number: int, outcome: str, verb: str, jobs: Iterable[Json] = ()) -> None:
+        """An operation ends with OK, FAIL or INFO."""
+        self._write(number, outcome, verb, jobs)
+
+    def fault(self, what: str) -> None:
+        """Something was broken or healed."""
+        self._write(NOTE, INFO, "fault", (), what=what)
+
+    def set_clock(self, offset_s: float) -> None:
+        """From now on the store's clock shows the monotonic clock's time plus `offset_s`."""
+        self._write(NOTE, INFO, "clock", (), offset_s=offset_s)
+
+    def _write(
+        self, number: int, kind: str, verb: str, jobs: Iterable[Json], **note: object
+    ) -> None:
+        event = Event(number, kind, verb, time.monotonic(), list(jobs), note)
+        self._file.write(json.dumps(asdict(event)) + "\n")
+
+
+def read_history(path: Path) -> Iterator[Event]:
+    """The events of a file, in their order."""
+    with path.open(encoding="utf-8") as lines:
+        for line in lines:
+            yield Event(**json.loads(line))

@@ -1,0 +1,248 @@
+"""Producers and consumers that go on while things break, and write down all that they ask and hear."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING, Final
+
+import aiohttp
+
+from tests.api_client import OK as CODE_OK
+from tests.api_client import UNAVAILABLE
+from tests.faults.checker import GONE, judge
+from tests.faults.history import INFO, OK, History, read_history
+from tests.waiting import until
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Sequence
+    from pathlib import Path
+
+    from tests.api_client import Api, Envelope, Json
+    from tests.faults.checker import Verdict
+
+PAUSE_S: Final = 0.02  # after a failure, as a client would
+POLL_S: Final = 0.5
+QUIET_S: Final = 0.5  # beyond the TTR: in which nothing may come any more
+MOST_IDS: Final = 1000
+STALE: Final = 4
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How much is asked for. `batch` = 1 uses the original's five endpoints as they were."""
+
+    producers: int = 4
+    consumers: int = 8
+    batch: int = 10
+    longest_delay_s: float = 1.0
+    ttr_s: int = 1
+    pause_s: float = 0.02  # of a producer, after each push
+    most: int | None = None  # jobs to push in all; None = until told to stop
+    whole_seconds: bool = False  # delays as the original takes them
+
+
+USUAL: Final = Shape()
+
+
+class Load:
+    """Clients of one or more servers. Half of the consumers prove themselves by receipt, half do not."""
+
+    def __init__(
+        self, history: History, topic: str, apis: Sequence[Api], shape: Shape, seed: int
+    ) -> None:
+        self.history = history
+        self.failures = 0  # requests without a good answer
+        self.acknowledged = 0
+        self.finished = 0
+        self._unfinished: set[str] = set()
+        self._ended: set[str] = set()
+        self._topic = topic
+        self._apis = apis
+        self._shape = shape
+        self._random = random.Random(seed)
+        self._numbers = count()
+        self._pushing = True
+        self._consuming = True
+        self._producers = self._start(self._produce, shape.producers)
+        self._consumers = self._start(self._consume, shape.consumers)
+
+    def _start(self, work: object, number: int) -> list[asyncio.Task[None]]:
+        return [
+            asyncio.create_task(work(self._apis[n % len(self._apis)], n))  # type: ignore[operator]
+            for n in range(number)
+        ]
+
+    async def until_acknowledged(self, jobs: int, *, within_s: float = 60) -> None:
+        """Wait until that many more jobs were pushed."""
+        target = self.acknowledged + jobs
+        await until(lambda: self.acknowledged >= target, within_s=within_s)
+
+    async def until_finished(self, jobs: int, *, within_s: float = 60) -> None:
+        """Wait until that many more jobs were finished."""
+        target = self.finished + jobs
+        await until(lambda: self.finished >= target, within_s=within_s)
+
+    async def until_all_pushed(self) -> None:
+        """Wait until `most` jobs were pushed."""
+        await asyncio.gather(*self._producers)
+
+    async def finish(self, *, drain_s: float = 30, watch_s: float | None = None) -> Verdict:
+        """Stop pushing, drain the queue, watch for what comes too much, and judge all that happened.
+
+        It watches for `watch_s`; where that is None, until the last TTR would have run out.
+        """
+        self._pushing = False
+        await self.until_all_pushed()
+        with suppress(AssertionError):  # the verdict tells what is lost
+            await until(lambda: not self._unfinished, within_s=drain_s)
+        if self._unfinished:
+            self.history.fault(f"not drained: {await self._states()}")
+        await asyncio.sleep(self._shape.ttr_s + QUIET_S if watch_s is None else watch_s)
+        self._consuming = False
+        await asyncio.gather(*self._consumers)
+        self.history.flush()
+        return judge(read_history(self.history.path))
+
+    async def _states(self) -> list[str]:
+        """What the server says of jobs that never came to an end: a job that is stuck is not gone."""
+        ids = sorted(self._unfinished)[:MOST_IDS]
+        answer = await self._ask(self._apis[0].call("/get", {"ids": ids}))
+        jobs = answer.data if answer and answer.data else []
+        return sorted({job["state"] if job else "gone" for job in jobs})
+
+    def cancel(self) -> None:
+        """End all clients at once."""
+        for task in (*self._producers, *self._consumers):
+            task.cancel()
+
+    async def _produce(self, api: Api, _number: int) -> None:
+        while self._pushing:
+            jobs = self._next_jobs()
+            if not jobs:
+                return
+            number = self.history.invoke("push", jobs)
+            answer = await self._ask(self._push(api, jobs))
+            results = _results(answer, [job["id"] for job in jobs])
+            self.history.end(number, _outcome(answer), "push", results)
+            done = {result["id"] for result in results if result["code"] == CODE_OK}
+            self.acknowledged += len(done)
+            self._unfinished |= done - self._ended
+            await asyncio.sleep(self._shape.pause_s)
+
+    def _next_jobs(self) -> list[Json]:
+        """What the history says of the next jobs to push."""
+        shape = self._shape
+        digits = None if shape.whole_seconds else 3
+        numbers = [next(self._numbers) for _ in range(shape.batch)]
+        return [
+            {
+                "id": f"{self._topic}/{n}",
+                "delay_s": round(self._random.uniform(0, shape.longest_delay_s), digits),
+                "ttr_s": shape.ttr_s,
+            }
+            for n in numbers
+            if shape.most is None or n < shape.most
+        ]
+
+    async def _push(self, api: Api, jobs: list[Json]) -> Envelope:
+        wire = [
+            {
+                "topic": self._topic,
+                "id": job["id"],
+                "delay": job["delay_s"],
+                "ttr": job["ttr_s"],
+                "body": f"body of {job['id']}",
+            }
+            for job in jobs
+        ]
+        return await (api.push_all(wire) if self._shape.batch > 1 else api.push(**wire[0]))
+
+    async def _consume(self, api: Api, number: int) -> None:
+        proves = number % 2 == 0
+        while self._consuming:
+            jobs = await self._pop(api)
+            if jobs:
+                await self._finish_jobs(api, jobs, proves=proves)
+
+    async def _pop(self, api: Api) -> list[Json]:
+        options = {"count": self._shape.batch} if self._shape.batch > 1 else {}
+        number = self.history.invoke("pop", ())
+        answer = await self._ask(api.pop(self._topic, timeout=POLL_S, **options))
+        data = answer.data if answer else None
+        jobs: list[Json] = data if isinstance(data, list) else [data] if data else []
+        for job in jobs:
+            assert job["body"] == f"body of {job['id']}", job
+        told: list[Json] = [
+            {key: job[key] for key in ("id", "attempt", "due") if key in job} for job in jobs
+        ]
+        self.history.end(number, _outcome(answer), "pop", told)
+        return jobs
+
+    async def _finish_jobs(self, api: Api, jobs: list[Json], *, proves: bool) -> None:
+        """By receipt one by one, else all at once."""
+        if proves or self._shape.batch == 1:
+            for job in jobs:
+                proof = {"receipt": job["receipt"]} if proves and "receipt" in job else {}
+                await self._end(api, [job["id"]], {"id": job["id"]} | proof)
+        else:
+            ids = [job["id"] for job in jobs]
+            await self._end(api, ids, {"ids": ids})
+
+    async def _end(self, api: Api, ids: list[str], request: Json) -> None:
+        """Ask until there is an answer: a first finish without one may have ended the jobs."""
+        answer = None
+        while answer is None:
+            number = self.history.invoke("finish", [{"id": job_id} for job_id in ids])
+            answer = await self._ask(api.call("/finish", request), (GONE, STALE))
+            results = _results(answer, ids)
+            self.history.end(number, _outcome(answer), "finish", results)
+        done = {result["id"] for result in results if result["code"] in (CODE_OK, GONE)}
+        self.finished += len(done)
+        self._ended |= done
+        self._unfinished -= done
+
+    async def _ask(
+        self, request: Awaitable[Envelope], refusals: Sequence[int] = ()
+    ) -> Envelope | None:
+        """The answer, where it is a success or one of these refusals; after a failure None and a moment's pause."""
+        try:
+            answer = await request
+        except (aiohttp.ClientError, TimeoutError, OSError):
+            answer = None
+        if answer is not None and answer.code in (CODE_OK, *refusals):
+            return answer
+        assert answer is None or answer.code == UNAVAILABLE, answer
+        self.failures += 1
+        await asyncio.sleep(PAUSE_S)
+        return None
+
+
+@asynccontextmanager
+async def running(
+    path: Path, topic: str, *apis: Api, shape: Shape = USUAL, seed: int = 0
+) -> AsyncIterator[Load]:
+    """A load on these servers, each client on one of them; its history goes to `path`."""
+    with History(path) as history:
+        load = Load(history, topic, apis, shape, seed)
+        try:
+            yield load
+        finally:
+            load.cancel()
+
+
+def _outcome(answer: Envelope | None) -> str:
+    """A 503 is no refusal: what was asked for may have been done, and its answer lost."""
+    return INFO if answer is None else OK
+
+
+def _results(answer: Envelope | None, ids: list[str]) -> list[Json]:
+    """Id and code of each job that was named."""
+    if answer is None:
+        return []
+    if isinstance(answer.data, list):
+        return [{"id": result["id"], "code": result["code"]} for result in answer.data]
+    return [{"id": ids[0], "code": answer.code}]

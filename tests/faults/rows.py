@@ -1,0 +1,269 @@
+"""THE table of the matrix: every row of the plan, what it runs, how large in full and in `make test`."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from tests.faults.bed import Bed
+from tests.faults.scenarios import clients, crashes, inputs, long_run, outages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+    from pathlib import Path
+
+Figures = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One kind of fault. `small` are the sizes of `make test`; None = only `make faults` runs it."""
+
+    number: int
+    fault: str
+    passes: str
+    run: Callable[..., Coroutine[Any, Any, Figures]] | None
+    full: Figures = field(default_factory=dict)
+    small: Figures | None = None
+    not_run: str = ""  # why there is no scenario, or what it leaves out
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a row. `failure` is "" where it passed."""
+
+    row: Row
+    seed: int
+    took_s: float
+    figures: Figures
+    failure: str = ""
+    logs: str = ""
+
+
+GLOBAL: Final = "nothing lost, early, unexplained or after its end"
+
+ROWS: Final = (
+    Row(
+        1,
+        "none",
+        "no duplicate; lateness reported",
+        crashes.nothing_breaks,
+        {"jobs": 20_000, "longest_delay_s": 5.0},
+        {"jobs": 2000, "longest_delay_s": 1.0},
+    ),
+    Row(
+        2,
+        "server killed under load",
+        f"{GLOBAL}; jobs flow within 5 s",
+        crashes.server_killed,
+        {"kills": 20, "pause_s": (2, 5)},
+    ),
+    Row(
+        3,
+        "server killed at each call to the store",
+        f"{GLOBAL}, for every failpoint",
+        crashes.server_killed_at_failpoints,
+        {"rounds": 5},
+        {"rounds": 1},
+    ),
+    Row(
+        4,
+        "Redis killed, appendfsync everysec",
+        f"{GLOBAL}; jobs flow within 5 s",
+        crashes.redis_killed,
+        {"kills": 20, "fsync": "everysec"},
+    ),
+    Row(
+        5,
+        "Redis killed, appendfsync always",
+        f"{GLOBAL}; jobs flow within 5 s",
+        crashes.redis_killed,
+        {"kills": 20, "fsync": "always"},
+    ),
+    Row(
+        6,
+        "1 to 100 bytes torn off the append-only file",
+        "starts, says so, loses at most the command that was torn",
+        crashes.torn_file,
+        {"cuts": 20, "jobs": 200},
+    ),
+    Row(
+        7,
+        "Redis frozen",
+        "503 within 6 s, /healthz 200, /readyz 503, polls go on waiting",
+        outages.redis_frozen,
+        {"freeze_s": 15},
+    ),
+    Row(
+        8,
+        "network to Redis cut, half open, answers dropped",
+        f"{GLOBAL}; back within 5 s (half open: once its silence is noticed)",
+        outages.network_broken,
+        {"rounds": 10},
+    ),
+    Row(
+        9,
+        "scripts flushed under load; Redis restarted while idle",
+        "no client sees an error",
+        outages.scripts_flushed,
+        {"flushes": 100, "restarts": 10},
+        {"flushes": 5, "restarts": 2},
+    ),
+    Row(
+        10,
+        "disk full",
+        "push is 503; nothing acknowledged is missing, also after a kill",
+        outages.disk_full,
+        {"rounds": 5},
+    ),
+    Row(
+        11,
+        "memory full",
+        "push is 503; pop, finish and delete work; nothing acknowledged is missing",
+        outages.memory_full,
+        {"jobs": 1000},
+    ),
+    Row(
+        12,
+        "clocks wrong by an hour",
+        "server's clock: no effect; store's clock: late at most by the jump",
+        outages.clocks_wrong,
+        {"jobs": 2000},
+    ),
+    Row(
+        13,
+        "clients vanish in a long poll",
+        "nothing lost; what reached nobody is there within 1 s; no waiter left",
+        clients.polls_vanish,
+        {"polls": 1000, "jobs": 1000},
+        {"polls": 200, "jobs": 200},
+    ),
+    Row(
+        14,
+        "consumer dies after pop",
+        "comes again at its TTR (1 s more or less), attempt + 1; then buried",
+        clients.consumer_dies,
+        {"jobs": 1000},
+        {"jobs": 100},
+    ),
+    Row(
+        15,
+        "late finish",
+        "a stale receipt is refused, the new holder undisturbed",
+        clients.late_finish,
+        {"jobs": 500},
+        {"jobs": 40},
+    ),
+    Row(
+        16,
+        "one id pushed 100 times at once",
+        "one job, of the last wave",
+        clients.one_id_at_once,
+        {"rounds": 50},
+        {"rounds": 3},
+    ),
+    Row(
+        17,
+        "poisoned store",
+        "other topics go on; broken records are set aside and counted; idle at rest",
+        inputs.store_poisoned,
+        {"jobs": 5000},
+        {"jobs": 300},
+    ),
+    Row(
+        18,
+        "bad JSON",
+        "an error in the envelope within 50 ms, never 500",
+        inputs.bad_json,
+        small={},
+    ),
+    Row(
+        19,
+        "huge bodies",
+        "413; memory grows by less than 64 MiB",
+        inputs.huge_bodies,
+        {"bomb_mib": 1024, "times": 10},
+        {"bomb_mib": 256, "times": 2},
+    ),
+    Row(
+        20,
+        "slow clients",
+        "closed within 90 s; the others' p99 less than doubled",
+        clients.slow_clients,
+        {"clients": 500},
+    ),
+    Row(
+        21,
+        "9,000 waiting polls",
+        "less than 300 MiB, at most 11 Redis connections, push to pop p99 < 100 ms",
+        clients.many_polls,
+        {"polls": 9000, "most_mib": 300},
+    ),
+    Row(
+        22,
+        "SIGTERM with 1,000 polls and load",
+        "ends within 12 s; every poll has an answer; nothing lost",
+        clients.stopped_with_polls,
+        {"polls": 1000},
+        {"polls": 200},
+    ),
+    Row(
+        23,
+        "two servers on one Redis, killed in turn",
+        GLOBAL,
+        crashes.two_servers_killed,
+        {"kills": 20},
+    ),
+    Row(
+        24,
+        "embedded store: a second server; its server killed",
+        "the second refuses; the store is gone within 1 s; nothing lost",
+        crashes.embedded_twice_and_orphaned,
+        {"kills": 20},
+        {"kills": 1},
+    ),
+    Row(
+        25,
+        "Sentinel failover; Cluster master killed",
+        "service resumes by itself; loss measured and published",
+        None,
+        not_run="not built yet: the server cannot follow a Sentinel or a Cluster",
+    ),
+    Row(
+        26,
+        "hostile names",
+        "no key touched; shown as they are",
+        inputs.hostile_input,
+        small={},
+        not_run="not built yet and so not tried: tokens, the page, cross-site requests to it, webhooks",
+    ),
+    Row(
+        27,
+        "long run of 1, 2, 7 and 13",
+        f"{GLOBAL}; memory and descriptors level",
+        long_run.long_run,
+        {"minutes": 30},
+    ),
+)
+
+
+def run(row: Row, home: Path, *, small: bool, seed: int | None = None) -> Outcome:
+    """Try a row. What fails is part of the outcome, not raised."""
+    assert row.run is not None, f"row {row.number} has nothing to run: {row.not_run}"
+    seed = random.randrange(10**6) if seed is None else seed
+    bed = Bed(home / f"row-{row.number}-{seed}", seed)
+    since_s = time.monotonic()
+    sizes = (row.small or {}) if small else row.full
+    figures: Figures = {}
+    failure = logs = ""
+    try:
+        figures = asyncio.run(row.run(bed, **sizes))
+    except Exception as error:
+        failure = f"{type(error).__name__}: {error}"
+        logs = bed.logs()
+    finally:
+        bed.close()
+    return Outcome(row, seed, round(time.monotonic() - since_s, 1), figures, failure, logs)

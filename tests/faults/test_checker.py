@@ -1,0 +1,176 @@
+"""The checker is sharp: it passes a good history and catches each planted fault, and no more than that."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from tests.faults.checker import GONE, judge
+from tests.faults.history import FAIL, INFO, INVOKE, NOTE, OK, Event, History, read_history
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.faults.checker import Verdict
+
+WALL_S: Final = 1_000_000.0  # the store's clock minus the monotonic one
+TTR_S: Final = 10
+STALE: Final = 4
+RULES: Final = ("lost", "unexpected", "early", "after_end", "unexplained")
+
+
+class Script:
+    """A history that is written by hand; each operation takes 10 ms."""
+
+    def __init__(self) -> None:
+        self.events = [Event(NOTE, INFO, "clock", 0.0, note={"offset_s": WALL_S})]
+        self._number = 0
+
+    def operation(
+        self,
+        verb: str,
+        at_s: float,
+        asked: list[dict[str, Any]],
+        told: list[dict[str, Any]] | None = None,
+        outcome: str = OK,
+        heard_s: float | None = None,
+    ) -> Script:
+        self._number += 1
+        heard_s = at_s + 0.01 if heard_s is None else heard_s
+        self.events.append(Event(self._number, INVOKE, verb, at_s, asked))
+        self.events.append(Event(self._number, outcome, verb, heard_s, told or ()))
+        return self
+
+    def push(
+        self, at_s: float, job_id: str = "a", *, delay_s: float = 0, outcome: str = OK
+    ) -> Script:
+        job = {"id": job_id, "delay_s": delay_s, "ttr_s": TTR_S}
+        told = [{"id": job_id, "code": 0}] if outcome == OK else []
+        return self.operation("push", at_s, [job], told, outcome)
+
+    def pop(self, at_s: float, job_id: str = "a", *, heard_s: float | None = None) -> Script:
+        return self.operation("pop", at_s, [], [{"id": job_id}], heard_s=heard_s)
+
+    def end(
+        self,
+        at_s: float,
+        job_id: str = "a",
+        *,
+        verb: str = "finish",
+        code: int = 0,
+        outcome: str = OK,
+    ) -> Script:
+        told = [{"id": job_id, "code": code}] if outcome == OK else []
+        return self.operation(verb, at_s, [{"id": job_id}], told, outcome)
+
+    def clock(self, at_s: float, offset_s: float) -> Script:
+        note = {"offset_s": WALL_S + offset_s}
+        self.events.append(Event(NOTE, INFO, "clock", at_s, note=note))
+        return self
+
+    def judged(self) -> Verdict:
+        return judge(sorted(self.events, key=lambda event: event.time_s))
+
+
+def good() -> Script:
+    return Script().push(1).pop(2).end(3)
+
+
+HARMLESS: Final[dict[str, Callable[[], Script]]] = {
+    "a job's life": good,
+    "delivered at its due time": lambda: Script().push(1, delay_s=1).pop(1.5, heard_s=2.0).end(3),
+    "a delete ends as well": lambda: Script().push(1).end(2, verb="delete"),
+    "again when its TTR ran out": lambda: Script().push(1).pop(2).pop(2 + TTR_S).end(20),
+    "again after a release": lambda: Script().push(1).pop(2).end(3, verb="release").pop(4).end(5),
+    "again after a second push": lambda: good().push(4).pop(5).end(6),
+    "again after a push without an answer": lambda: (
+        Script().push(1).pop(2).push(3, outcome=INFO).pop(4).end(5)
+    ),
+    "ended by a finish without an answer": lambda: (
+        Script().push(1).pop(2).end(3, outcome=INFO).end(4, code=GONE)
+    ),
+    "a poll that began before the finish": lambda: (
+        Script().push(1).pop(2).end(12.5).pop(12.4, heard_s=12.6)
+    ),
+    "a push that was refused": lambda: Script().push(1, outcome=FAIL),
+    "a push without an answer, never seen": lambda: Script().push(1, outcome=INFO),
+    "early by our clock, as the store's jumped ahead": lambda: (
+        Script().push(1, delay_s=100).clock(2, 3600).pop(3).end(4)
+    ),
+    "TTR ran out as the store's clock jumped ahead": lambda: (
+        Script().push(1).pop(2).clock(3, 3600).pop(4).end(5)
+    ),
+}
+
+PLANTED: Final[dict[str, tuple[str, Callable[[], Script]]]] = {
+    "never delivered": ("lost", lambda: Script().push(1)),
+    "delivered and never ended": ("lost", lambda: Script().push(1).pop(2)),
+    "its finish was refused": ("lost", lambda: Script().push(1).pop(2).end(3, code=STALE)),
+    "vanished before its finish": ("lost", lambda: Script().push(1).pop(2).end(3, code=GONE)),
+    "pushed again and gone": ("lost", lambda: good().push(4)),
+    "never pushed": ("unexpected", lambda: good().pop(4, "ghost")),
+    "before its due time": ("early", lambda: Script().push(1, delay_s=1).pop(1.5).end(2)),
+    "a moment before its due time": (
+        "early",
+        lambda: Script().push(1, delay_s=1).pop(1.5, heard_s=1.99).end(3),
+    ),
+    "after its finish": ("after_end", lambda: good().pop(3.5 + TTR_S)),
+    "after its delete": ("after_end", lambda: Script().push(1).end(2, verb="delete").pop(3)),
+    "before its TTR ran out": ("unexplained", lambda: Script().push(1).pop(2).pop(3).end(4)),
+    "twice after one release": (
+        "unexplained",
+        lambda: Script().push(1).pop(2).end(3, verb="release").pop(4).pop(5).end(6),
+    ),
+}
+
+
+@pytest.mark.parametrize("script", HARMLESS.values(), ids=HARMLESS.keys())
+def test_a_history_that_keeps_the_promises_passes(script: Callable[[], Script]) -> None:
+    script().judged().check()
+
+
+@pytest.mark.parametrize(("rule", "script"), PLANTED.values(), ids=PLANTED.keys())
+def test_a_planted_fault_is_caught_and_named(rule: str, script: Callable[[], Script]) -> None:
+    verdict = script().judged()
+    broken = {name for name in RULES if getattr(verdict, name)}
+    assert broken == {rule}
+    with pytest.raises(AssertionError, match=rule):
+        verdict.check()
+
+
+def test_a_push_without_an_answer_that_comes_is_recovered_and_not_lost() -> None:
+    verdict = Script().push(1, outcome=INFO).pop(2).end(3).judged()
+    assert (verdict.recovered, verdict.acknowledged, verdict.lost) == (1, 0, [])
+
+
+def test_an_operation_that_never_ended_is_of_unknown_outcome() -> None:
+    script = Script().push(1).pop(2)
+    script.events.append(Event(99, INVOKE, "finish", 3, [{"id": "a"}]))
+    assert script.judged().unknown == 1
+
+
+def test_lateness_is_that_of_the_first_delivery() -> None:
+    verdict = Script().push(1, delay_s=1).pop(1.5, heard_s=2.5).pop(20).end(21).judged()
+    assert verdict.lateness_ms == [pytest.approx(500)]
+
+
+def test_a_history_is_read_as_it_was_written(tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl"
+    with History(path) as history:
+        number = history.invoke("push", [{"id": "a", "delay_s": 0, "ttr_s": 1}])
+        history.fault("kill the server")
+        history.end(number, OK, "push", [{"id": "a", "code": 0}])
+    clock, invoke, fault, end = read_history(path)
+    assert clock.verb == "clock"
+    assert (invoke.number, invoke.type, end.type) == (end.number, INVOKE, OK)
+    assert fault.note == {"what": "kill the server"}
+    assert end.jobs == [{"id": "a", "code": 0}]
+    assert [json.loads(line)["verb"] for line in path.read_text().splitlines()] == [
+        "clock",
+        "push",
+        "fault",
+        "push",
+    ]

@@ -1,0 +1,146 @@
+"""The makers of faults do what their names say: a scenario over a fault that never happened proves nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.faults.bed import Bed
+from tests.faults.matrix import BEGIN, END, table, write
+from tests.faults.proxy import Proxy
+from tests.faults.rows import ROWS, Outcome
+from tests.faults.scenarios.inputs import MIB, bomb
+from tests.processes import LOOPBACK
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+    from pathlib import Path
+
+    Connect = Callable[[], Awaitable["Client"]]
+
+SILENCE_S = 0.2
+
+
+@pytest.fixture
+async def proxy() -> AsyncIterator[Proxy]:
+    """Before a server that says back what it hears."""
+
+    async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError):
+            while content := await reader.read(100):
+                writer.write(content)
+        writer.close()
+
+    server = await asyncio.start_server(echo, LOOPBACK, 0)
+    async with Proxy(server.sockets[0].getsockname()[1]) as it:
+        yield it
+    server.close()
+
+
+class Client:
+    """A connection through the proxy."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    async def ask(self) -> bytes:
+        """The answer; b"" where the connection ends. TimeoutError where nothing comes."""
+        self._writer.write(b"ask")
+        async with asyncio.timeout(SILENCE_S):
+            try:
+                return await self._reader.read(100)
+            except ConnectionResetError:
+                return b""
+
+    def close(self) -> None:
+        self._writer.transport.abort()
+
+
+@pytest.fixture
+async def connect(proxy: Proxy) -> AsyncIterator[Connect]:
+    """Opens connections."""
+    clients = []
+
+    async def open_one() -> Client:
+        clients.append(Client(*await asyncio.open_connection(LOOPBACK, proxy.port)))
+        return clients[-1]
+
+    yield open_one
+    for client in clients:
+        client.close()
+    await asyncio.sleep(SILENCE_S)  # until the proxy has noticed
+
+
+async def test_a_proxy_passes_on_what_it_gets(connect: Connect) -> None:
+    assert await (await connect()).ask() == b"ask"
+
+
+async def test_a_cut_ends_a_connection_and_new_ones_work(proxy: Proxy, connect: Connect) -> None:
+    client = await connect()
+    await client.ask()
+    proxy.cut()
+    assert await client.ask() == b""
+    assert await (await connect()).ask() == b"ask"
+
+
+async def test_a_half_open_connection_is_silent_and_new_ones_work(
+    proxy: Proxy, connect: Connect
+) -> None:
+    client = await connect()
+    await client.ask()
+    proxy.half_open()
+    with pytest.raises(TimeoutError):
+        await client.ask()
+    assert await (await connect()).ask() == b"ask"
+
+
+async def test_a_dropped_answer_ends_the_connection(proxy: Proxy, connect: Connect) -> None:
+    client = await connect()
+    await client.ask()
+    proxy.drop_next_answers()
+    assert await client.ask() == b""
+
+
+async def test_a_delayed_answer_comes_late(proxy: Proxy, connect: Connect) -> None:
+    client = await connect()
+    proxy.delay_s = 2 * SILENCE_S
+    with pytest.raises(TimeoutError):
+        await client.ask()
+
+
+def test_a_bomb_is_a_thousand_times_smaller_than_what_is_in_it() -> None:
+    assert len(bomb(64)) * 900 < 64 * MIB
+
+
+async def test_what_a_scenario_started_ends_with_it(tmp_path: Path) -> None:
+    bed = Bed(tmp_path / "bed", seed=1)
+    store = bed.store()
+    bed.close()
+    assert store.exit_status() is not None
+
+
+def test_the_matrix_has_a_line_for_every_row_and_says_why_one_was_not_run(tmp_path: Path) -> None:
+    passed = Outcome(ROWS[0], seed=7, took_s=1.0, figures={"jobs": 3})
+    failed = Outcome(ROWS[1], seed=8, took_s=1.0, figures={}, failure="AssertionError: a|b\nmore")
+    path = tmp_path / "reliability.md"
+    path.write_text(f"before\n{BEGIN}\nyesterday\n{END}\nafter\n", encoding="utf-8")
+    write(path, ROWS, [passed, failed])
+    text = path.read_text(encoding="utf-8")
+    assert text.startswith("before\n")
+    assert text.endswith("after\n")
+    assert "yesterday" not in text
+    lines = [line for line in text.splitlines() if line.startswith("| ")][2:]
+    assert [line.split(" | ")[0] for line in lines] == [f"| {row.number}" for row in ROWS]
+    assert "passed | jobs 3 | 7 |" in lines[0]
+    assert "**FAILED** | AssertionError: a\\|b | 8 |" in lines[1]
+    assert all("**not run**" in line for line in lines[2:])
+
+
+def test_a_row_is_run_or_says_why_not() -> None:
+    assert [row.number for row in ROWS] == list(range(1, 28))
+    assert all(row.run or row.not_run for row in ROWS)
+    assert "passed" not in table([row for row in ROWS if not row.run], [])

@@ -1,0 +1,22 @@
+"""The rows of the matrix that are quick enough for every test run, small. `make faults` runs all of them in full."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.faults.rows import ROWS, Row, run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+QUICK = [pytest.param(row, id=f"{row.number} {row.fault}") for row in ROWS if row.small is not None]
+
+
+@pytest.mark.parametrize("row", QUICK)
+def test_what_is_promised_holds_under_the_fault(row: Row, tmp_path: Path) -> None:
+    outcome = run(row, tmp_path, small=True)
+    sys.stdout.write(f"seed {outcome.seed}: {outcome.figures}\n{outcome.logs}\n")
+    assert not outcome.failure
