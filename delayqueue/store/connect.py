@@ -86,7 +86,9 @@ def _pool(config: Config, socket_path: str | None) -> BlockingConnectionPool:
     return BlockingConnectionPool(
         # one more, as listening for other processes' messages holds one for good
         max_connections=max(1, config.redis_max_active or config.redis_max_idle) + 1,
-        timeout=silence_s,
+        # not as long as a call may take: who got a connection in the last moment would be cancelled while he sends,
+        # and asyncio.wait_for, which redis-py sends with, can swallow that (Python 3.11)
+        timeout=silence_s / 2,
         **_target(config, socket_path) | options,
     )
 
