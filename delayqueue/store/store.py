@@ -4,6 +4,7 @@ import asyncio
 import logging
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import suppress
 from importlib import resources
 from typing import Any
 from zlib import crc32
@@ -11,6 +12,7 @@ from zlib import crc32
 from redis.asyncio import Redis
 from redis.commands.core import AsyncScript
 from redis.exceptions import RedisError
+from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from delayqueue.errors import Unavailable
 from delayqueue.failpoint import Failpoint
@@ -211,7 +213,7 @@ class Store:
 
     async def topic_names(self, bucket: int) -> list[str]:
         """All topics that the bucket knows."""
-        names: Any = await _answer("topics", self._redis.hkeys(self._buckets[bucket].topics))
+        names: Any = await self._answer("topics", self._redis.hkeys(self._buckets[bucket].topics))
         return [text(name) for name in names]
 
     async def topics(self, bucket: int, topics: Sequence[str]) -> list[TopicCounts]:
@@ -238,10 +240,23 @@ class Store:
         keys = self._buckets[bucket]
         if self._failpoint:
             self._failpoint.reach(f"{verb}.before")
-        answer = await _answer(verb, script(keys=[keys.tag, keys.queue_name], args=args))
+        answer = await self._answer(verb, script(keys=[keys.tag, keys.queue_name], args=args))
         if self._failpoint:
             self._failpoint.reach(f"{verb}.after")
         return answer
+
+    async def _answer(self, verb: str, call: Awaitable[Any]) -> Any:
+        """What Redis says. The one place where what redis-py raises becomes Unavailable."""
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                return await call
+        except (RedisError, TimeoutError) as error:
+            log.warning("%s failed in the store: %s", verb, str(error) or "no answer")
+            if isinstance(error, (RedisTimeoutError, TimeoutError)):
+                # where one connection is silently dead the others are: who took them next would wait as long
+                with suppress(RedisError):
+                    await self._redis.connection_pool.disconnect(inuse_connections=False)
+            raise Unavailable from error
 
     def _load(self, verb: str) -> AsyncScript:
         folder = resources.files("delayqueue.store.scripts")
@@ -249,16 +264,6 @@ class Store:
         source = "\n".join(folder.joinpath(f"{part}.lua").read_text("utf-8") for part in parts)
         script = self._scripts[verb] = self._redis.register_script(source)
         return script
-
-
-async def _answer(verb: str, call: Awaitable[Any]) -> Any:
-    """What the store says. The one place where what redis-py raises becomes Unavailable."""
-    try:
-        async with asyncio.timeout(ANSWER_S):
-            return await call
-    except (RedisError, TimeoutError) as error:
-        log.warning("%s failed in the store: %s", verb, str(error) or "no answer")
-        raise Unavailable from error
 
 
 def _when(delay_ms: int, due_ms: int | None) -> str:

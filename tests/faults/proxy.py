@@ -40,7 +40,9 @@ class Proxy:
     ) -> None:
         if self._server:
             self._server.close()
-        self.cut()
+        while self._links:
+            self.cut()
+            await asyncio.sleep(0)
 
     def cut(self) -> None:
         """Reset all connections."""
