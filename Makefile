@@ -34,5 +34,5 @@ $(VENV)/.installed: pyproject.toml scripts/setup
 	touch $@
 
 $(VENV)/.installed-dev: pyproject.toml scripts/setup
-	scripts/setup $(PYTHON) $(VENV) '.[embedded,test,lint]' redis-server wrk
+	scripts/setup $(PYTHON) $(VENV) '.[embedded,test,lint]' redis-server wrk curl php-cli php-curl
 	touch $@ $(VENV)/.installed

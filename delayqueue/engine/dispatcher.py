@@ -82,7 +82,9 @@ class Dispatcher:
         except Unavailable:
             for request in requests:
                 self._fail(request)
-            for line in self._hinted:  # they came during the call; behind another one they would wait twice as long
+            for line in (
+                self._hinted
+            ):  # they came during the call; behind another one they would wait twice as long
                 line.note_failure()
             await asyncio.sleep(RETRY_S)
             return

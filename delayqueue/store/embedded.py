@@ -241,7 +241,7 @@ def _options(data_dir: Path, socket: str) -> list[str]:
         "unixsocketperm": "700",
         "dir": str(data_dir),
         "appendonly": "yes",
-        "appendfsync": "everysec",
+        "appendfsync": "always",
         "aof-load-truncated": "yes",  # a torn tail, left by a power failure, is cut off and logged
         "save": "",
         "maxmemory-policy": "noeviction",

@@ -57,12 +57,12 @@ class Shelves(Store):
 
     async def pop(self, bucket: int, demands: Sequence[Demand]) -> Popped:
         self.demands.append(list(demands))
-        await self._answer("pop", bucket)
+        await self._serve("pop", bucket)
         nonce = f"nonce-{next(self._numbers)}"
         return Popped([self._reserve(bucket, demand, nonce) for demand in demands], cut=False)
 
     async def putback(self, bucket: int, jobs: Sequence[tuple[str, str]]) -> Stir:
-        await self._answer("putback", bucket)
+        await self._serve("putback", bucket)
         arrivals: defaultdict[str, int] = defaultdict(int)
         for job_id, _ in reversed(jobs):
             topic = self.held.pop(job_id)
@@ -72,14 +72,14 @@ class Shelves(Store):
 
     async def tick(self, bucket: int, _limit: int = 0) -> Ticked:
         self.tick_times_s.append(asyncio.get_running_loop().time())
-        await self._answer("tick", bucket)
+        await self._serve("tick", bucket)
         return self.next_ticks.popleft() if self.next_ticks else QUIET
 
     async def sweep(self, bucket: int, _cursor: int, _topics: int) -> Swept:
-        await self._answer("sweep", bucket)
+        await self._serve("sweep", bucket)
         return Swept(0, 0, 0)
 
-    async def _answer(self, verb: str, bucket: int) -> None:
+    async def _serve(self, verb: str, bucket: int) -> None:
         self.calls.append((verb, bucket))
         await asyncio.sleep(0)
         await self.open.wait()

@@ -126,7 +126,7 @@ async def test_it_keeps_all_that_it_is_told_and_is_reached_by_its_user_only(
 ) -> None:
     wanted = {
         "appendonly": "yes",
-        "appendfsync": "everysec",
+        "appendfsync": "always",
         "maxmemory-policy": "noeviction",
         "save": "",
         "port": "0",

@@ -3,13 +3,14 @@
 -- ARGV  topic ("" = every, with a tag), tag name ("" = any), state ("" = every, with a tag), first due ms, last due ms,
 --       entries looked at in about, cursor ("" at first)
 -- returns { next cursor ("" = that was all), { { id, state, record, run } or { id, "ended", kept record, "" } } }
--- A job that moves meanwhile can be on two pages or on none.
+-- A job that moves meanwhile can be on two pages or on none, one whose ghost is in the ready list on two.
 local topic, name, state, first, last = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 local limit, cursor = tonumber(ARGV[6]), ARGV[7]
 local LIMIT_BYTES = 4 * 1024 * 1024  -- an answer ends with the job that passes this
-local page, bytes = {}, 0
+local page, bytes, listed = {}, 0, {}
 
 local function add(id)
+  if listed[id] then return end
   local ended = nil
   local job = read_job(id)
   local found
@@ -24,6 +25,7 @@ local function add(id)
   local its_state = ended and string.match(ended, '^%a+') or found[2]
   if topic ~= '' and job.topic ~= topic or state ~= '' and its_state ~= state then return end
   if job.due < first or job.due > last then return end
+  listed[id] = true
   page[#page + 1] = found
   bytes = bytes + #found[3]
 end

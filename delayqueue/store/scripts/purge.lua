@@ -2,6 +2,7 @@
 -- KEYS  tag, queue name
 -- ARGV  topic, state (delayed | ready | reserved | buried | ended), jobs dropped at most
 -- returns { jobs dropped, 1 if there are more, else 0 }
+-- keeps: it comes to an end though entries without a job of this topic stay where they are.
 local topic, state, limit = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local now = now_ms()
 
@@ -33,4 +34,5 @@ for _, id in ipairs(ids) do
   if drop(id) then dropped = dropped + 1 end
 end
 if state == 'ready' then drop_ghosts(topic, 0, #ids) end
-return { dropped, #ids == limit and 1 or 0 }
+local goes_on = dropped > 0 or state == 'ready' or state == 'ended'
+return { dropped, #ids == limit and goes_on and 1 or 0 }

@@ -13,6 +13,10 @@ local function put_back(id, receipt)
   call('ZREM', reserved_key(job.topic), id)
   run.attempt, run.receipt = run.attempt - 1, '-'
   if run.attempt == 0 and run.notes == '' then call('HDEL', RUNS, id) else call('HSET', RUNS, id, pack_run(run)) end
+  if job.expire > 0 then  -- the timer may have passed it over while it was reserved
+    call('ZADD', expire_key(job.topic), int(job.expire), id)
+    wake_at(job.topic, job.expire)
+  end
   arrive(job.topic)
 end
 

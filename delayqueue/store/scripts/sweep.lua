@@ -3,7 +3,7 @@
 -- ARGV  cursor of the topics ("0" at first), topics looked at in about
 -- returns { next cursor, ghosts dropped, topics forgotten }
 local cursor, limit = ARGV[1], ARGV[2]
-local WINDOW = 1000  -- ids of a ready list looked at in one call
+local WINDOW = 1000  -- ids looked at in one call, shared among the ready lists that have ghosts
 local ghosts, forgotten = 0, 0
 
 local function is_empty(topic)
@@ -12,13 +12,14 @@ local function is_empty(topic)
 end
 
 -- Where in a long list to look: another place at each call, so that all of it is seen in time.
-local function window_start(length)
-  if length <= WINDOW then return 0 end
-  return math.floor(now_ms() * 7919 % (length - WINDOW + 1))
+local function window_start(length, window)
+  if length <= window then return 0 end
+  return math.floor(now_ms() * 7919 % (length - window + 1))
 end
 
 allow_when_full()
-local page = call('HSCAN', TOPICS, cursor, 'COUNT', limit)
+local page = call('HSCAN', TOPICS, cursor, 'COUNT', limit)  -- a small hash comes as a whole, whatever the limit
+local haunted = {}
 for i = 1, #page[2], 2 do
   local topic, settings = page[2][i], page[2][i + 1]
   if settings == '' and is_empty(topic) then
@@ -26,7 +27,11 @@ for i = 1, #page[2], 2 do
     call('HDEL', GHOSTS, topic)
     forgotten = forgotten + 1
   elseif call('HEXISTS', GHOSTS, topic) == 1 then
-    ghosts = ghosts + drop_ghosts(topic, window_start(call('LLEN', queue_key(topic))), WINDOW)
+    haunted[#haunted + 1] = topic
   end
+end
+local window = math.max(1, math.floor(WINDOW / math.max(1, #haunted)))
+for _, topic in ipairs(haunted) do
+  ghosts = ghosts + drop_ghosts(topic, window_start(call('LLEN', queue_key(topic)), window), window)
 end
 return { page[1], ghosts, forgotten }

@@ -1,0 +1,12 @@
+-- Pops ready jobs as fast as they come; only answers that hold a job count. COUNT ends it.
+local bench = dofile("bench.lua")
+
+function request()
+  bench.begin()
+  return bench.speech.pop(bench.topic)
+end
+
+function response(_, _, answer)
+  local popped = bench.speech.popped(answer) and 1 or 0
+  bench.count(popped, 1 - popped)
+end

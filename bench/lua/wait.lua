@@ -1,0 +1,6 @@
+-- Waits in long polls on a topic that stays empty.
+local bench = dofile("bench.lua")
+
+function request()
+  return bench.speech.pop(bench.topic)
+end

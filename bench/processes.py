@@ -1,0 +1,137 @@
+"""Programs of the measured servers as /proc shows them, and starting our own."""
+
+import contextlib
+import os
+import resource
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+START_S = 15.0
+STOP_S = 15.0
+LISTENING, ESTABLISHED = "0A", "01"  # states in /proc/net/tcp
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+
+class BenchError(Exception):
+    """The benchmark cannot go on; the message is one line that names the thing and the way out."""
+
+
+def raise_file_limit() -> int:
+    """Allow this process and its children as many open files as the system lets us; returns it."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return hard
+
+
+def free_port() -> int:
+    """A TCP port of the loopback interface that nobody listens on now."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def wait_until(
+    condition: Callable[[], bool], what: str, limit_s: float, look_s: float = 0.02
+) -> None:
+    """Return when `condition()` holds, looked at every `look_s` seconds.
+
+    Raises BenchError with `what` after `limit_s` seconds.
+    """
+    end = time.monotonic() + limit_s
+    while not condition():
+        if time.monotonic() > end:
+            raise BenchError(f"{what}: not within {limit_s:.0f} s")
+        time.sleep(look_s)
+
+
+@contextlib.contextmanager
+def program(
+    command: list[str], port: int, folder: Path, environ: Mapping[str, str] | None = None
+) -> Iterator[None]:
+    """Run `command` in `folder` from when it listens on `port` until the end of the block.
+
+    Raises BenchError with the end of its output if it does not come up.
+    """
+    log_path = folder / f"{Path(command[0]).name}.log"
+    with log_path.open("ab") as log:
+        child = subprocess.Popen(
+            command, cwd=folder, env=environ, stdout=log, stderr=subprocess.STDOUT
+        )
+    try:
+        wait_until(lambda: listens(port) or child.poll() is not None, command[0], START_S)
+        if child.poll() is not None:
+            raise BenchError(f"{command[0]} ended: {log_path.read_text()[-400:]}")
+        yield
+    finally:
+        child.terminate()
+        try:
+            child.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+
+
+def listens(port: int) -> bool:
+    """Whether somebody accepts connections on this port of the loopback interface."""
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+        return True
+    return False
+
+
+def listeners(port: int) -> list[int]:
+    """Ids of the processes that listen on `port`; several where they share it.
+
+    Raises BenchError if there is none to see.
+    """
+    sockets = {f"socket:[{row[9]}]" for row in _tcp_rows(port) if row[3] == LISTENING}
+    pids = [pid for pid in _all_pids() if sockets & _open_files(pid)]
+    if not pids:
+        raise BenchError(f"no process of ours listens on port {port}: is it on another machine?")
+    return pids
+
+
+def connections(port: int) -> int:
+    """Number of connections that clients have established to `port`."""
+    return sum(row[3] == ESTABLISHED for row in _tcp_rows(port))
+
+
+def resident_bytes(pids: list[int]) -> int:
+    """Memory of the processes together, bytes."""
+    pages = sum(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in pids)
+    return pages * resource.getpagesize()
+
+
+def cpu_seconds(pids: list[int]) -> float:
+    """Processor time that the processes together have used, user and system, seconds."""
+    ticks = 0
+    for pid in pids:
+        # the name, in parentheses, may hold spaces
+        after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        ticks += int(after_name[11]) + int(after_name[12])
+    return ticks / TICKS_PER_S
+
+
+def _tcp_rows(port: int) -> Iterator[list[str]]:
+    for table in (Path("/proc/net/tcp"), Path("/proc/net/tcp6")):
+        for line in table.read_text().splitlines()[1:]:
+            row = line.split()
+            if int(row[1].rpartition(":")[2], 16) == port:
+                yield row
+
+
+def _all_pids() -> list[int]:
+    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+
+
+def _open_files(pid: int) -> set[str]:
+    found = set()
+    # processes end while we look, and others' are closed to us
+    with contextlib.suppress(OSError):
+        for entry in Path(f"/proc/{pid}/fd").iterdir():
+            with contextlib.suppress(OSError):
+                found.add(str(entry.readlink()))
+    return found

@@ -1,0 +1,117 @@
+"""Medians, ratios, the table and the JSON."""
+
+import os
+import platform
+import shlex
+import statistics
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from bench.load import Curve
+from bench.measure import Figure, Outcome
+
+Row = tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Findings:
+    """All rounds of all measures: measure -> target -> outcomes, and why some are missing."""
+
+    targets: list[str]
+    outcomes: dict[str, dict[str, list[Outcome]]] = field(default_factory=dict)
+    failures: list[str] = field(default_factory=list)
+
+    def add(self, measure: str, target: str, outcome: Outcome) -> None:
+        """Note one round."""
+        self.outcomes.setdefault(measure, {}).setdefault(target, []).append(outcome)
+
+    def fail(self, measure: str, target: str, reason: str) -> None:
+        """Note that a measure could not be made."""
+        self.failures.append(f"{measure}: {target}: {reason}")
+
+    def curves(self, name: str) -> dict[str, Curve]:
+        """The curve of this name in the last round of each target."""
+        return {
+            target: rounds[-1].curves[name]
+            for by_target in self.outcomes.values()
+            for target, rounds in by_target.items()
+            if name in rounds[-1].curves
+        }
+
+
+def table(findings: Findings) -> str:
+    """Medians of all targets side by side; the ratio of each to the first."""
+    first, *others = findings.targets
+    head = ("measure", "figure", "unit", first)
+    rows = [head + tuple(cell for name in others for cell in (name, f"/ {first}"))]
+    for measure, by_target in findings.outcomes.items():
+        rows += _rows(measure, by_target, findings.targets)
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = [_line(row, widths) for row in rows]
+    rule = "-+-".join("-" * width for width in widths)
+    return "\n".join([lines[0], rule, *lines[1:], *findings.failures])
+
+
+def _rows(measure: str, by_target: dict[str, list[Outcome]], targets: list[str]) -> Iterator[Row]:
+    shown = next(iter(by_target.values()))[0].figures
+    for name, figure in shown.items():
+        base, *others = (_median(by_target.get(target, []), name) for target in targets)
+        cells = [_number(base)]
+        for value in others:
+            cells += [_number(value), _ratio(value, base)]
+        better = " ↑" if figure.more_is_better else ""
+        yield (measure, name, figure.unit + better, *cells)
+
+
+def _median(rounds: list[Outcome], name: str) -> float | None:
+    values = [outcome.figures[name].value for outcome in rounds if name in outcome.figures]
+    return statistics.median(values) if values else None
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:,.3g}"
+
+
+def _ratio(value: float | None, base: float | None) -> str:
+    return "-" if value is None or not base else f"{value / base:.3g}"
+
+
+def _line(row: Row, widths: list[int]) -> str:
+    texts = [text.ljust(width) for text, width in zip(row[:3], widths[:3], strict=True)]
+    numbers = [text.rjust(width) for text, width in zip(row[3:], widths[3:], strict=True)]
+    return " | ".join(texts + numbers)
+
+
+def as_json(findings: Findings) -> dict[str, Any]:
+    """Everything, with each round's value, as plain data."""
+    return {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command": shlex.join(["python", "-m", "bench", *sys.argv[1:]]),
+        "machine": f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}",
+        "targets": findings.targets,
+        "measures": {
+            measure: {target: _plain(rounds) for target, rounds in by_target.items()}
+            for measure, by_target in findings.outcomes.items()
+        },
+        "failures": findings.failures,
+    }
+
+
+def _plain(rounds: list[Outcome]) -> dict[str, Any]:
+    figures: dict[str, Figure] = rounds[0].figures
+    return {
+        "figures": {
+            name: {
+                "unit": figure.unit,
+                "median": _median(rounds, name),
+                "rounds": [outcome.figures[name].value for outcome in rounds],
+            }
+            for name, figure in figures.items()
+        },
+        "curves": rounds[-1].curves,
+    }

@@ -1,0 +1,154 @@
+"""What is measured: servers that run already, and our own on a store of its own."""
+
+import contextlib
+import http.client
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+from redis import Redis
+
+from bench.processes import BenchError, free_port, program
+
+OURS, ORIGINAL = "ours", "original"
+# the ready list of a topic, per way of speaking (speech.lua)
+READY_LISTS = {
+    OURS: "{{dq_bucket_1}}:dq_queue_{topic}",
+    ORIGINAL: "dq_queue_{topic}",
+    "lmstfy": "q/bench/{topic}",
+    "seqdelay": "seqdelay:{{{topic}}}:ready",
+}
+
+
+class StoreView:
+    """What the benchmark asks the Redis behind a server."""
+
+    def __init__(self, url: str) -> None:
+        self._redis = Redis.from_url(url, decode_responses=True)
+
+    def list_length(self, key: str) -> int:
+        """Length of a list; 0 where there is none."""
+        return self._redis.llen(key)
+
+    def info(self, field: str) -> Any:
+        """A field of INFO."""
+        return self._redis.info()[field]
+
+    def flush(self) -> None:
+        """Remove all data of this database."""
+        self._redis.flushdb()
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A running server. `speech` is a key of speech.lua; without `store` some measures are out."""
+
+    port: int
+    speech: str
+    store: StoreView | None
+
+    @property
+    def url(self) -> str:
+        """Where wrk sends the load."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def seen(self) -> StoreView:
+        """The store. Raises BenchError if its address was not given."""
+        if self.store is None:
+            raise BenchError("needs to look into its Redis: add --redis NAME=redis://HOST:PORT/DB")
+        return self.store
+
+    def ready(self, topic: str) -> int:
+        """Number of ids in the topic's ready list."""
+        return self.seen().list_length(READY_LISTS[self.speech].format(topic=topic))
+
+
+class Target(Protocol):
+    """A name, and a server for the time of one measure."""
+
+    @property
+    def name(self) -> str: ...
+
+    def running(self) -> contextlib.AbstractContextManager[Server]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """A server that somebody else started. `flush` allows to empty its database before a measure."""
+
+    name: str
+    url: str
+    redis_url: str | None
+    flush: bool
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[Server]:
+        """The server as it is. Raises BenchError if nobody answers at its address."""
+        speech, _, url = self.url.rpartition("+")
+        port = urlsplit(url).port
+        if port is None or urlsplit(url).hostname not in {"127.0.0.1", "localhost"}:
+            raise BenchError(f"{self.name}: {url}: must be http://127.0.0.1:PORT")
+        store = StoreView(self.redis_url) if self.redis_url else None
+        if self.flush and store:
+            store.flush()
+        yield Server(port, speech or _recognise(port), store)
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """Our server, started anew for each measure with `options` (config keys), on an empty Redis."""
+
+    name: str
+    options: dict[str, str]
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[Server]:
+        """Start Redis, append-only file on, and the server; stop both and remove the data."""
+        port, store_port = free_port(), free_port()
+        environ = os.environ | {
+            "DELAYQUEUE_BIND_ADDRESS": f"127.0.0.1:{port}",
+            "DELAYQUEUE_REDIS_HOST": f"127.0.0.1:{store_port}",
+            "DELAYQUEUE_LOG_LEVEL": "warning",
+        }
+        for key, value in self.options.items():
+            environ["DELAYQUEUE_" + key.upper().replace(".", "_")] = value
+        server = str(Path(sys.executable).with_name("delay-queue"))
+        with contextlib.ExitStack() as stack:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
+            stack.enter_context(program(_redis_command(store_port), store_port, folder))
+            stack.enter_context(program([server], port, folder, environ))
+            yield Server(port, OURS, StoreView(f"redis://127.0.0.1:{store_port}/1"))
+
+
+def parse_target(text: str, redis_urls: dict[str, str], *, flush: bool) -> Target:
+    """NAME=ADDRESS; ADDRESS is http://127.0.0.1:PORT, lmstfy+http://..., or self[:key=value,...]."""
+    name, equals, address = text.partition("=")
+    if not equals or "/" in name:
+        name, address = urlsplit(text).netloc or text, text
+    if address.partition(":")[0] == "self":
+        pairs = [pair.partition("=") for pair in address.partition(":")[2].split(",") if pair]
+        return Own(name, {key: value for key, _, value in pairs})
+    return Foreign(name, address, redis_urls.get(name), flush)
+
+
+def _redis_command(port: int) -> list[str]:
+    # an own append-only file is the point; snapshots would only add noise
+    options = {"port": port, "bind": "127.0.0.1", "appendonly": "yes", "save": ""}
+    return ["redis-server", *(word for key in options for word in (f"--{key}", str(options[key])))]
+
+
+def _recognise(port: int) -> str:
+    """Ours answers /healthz; the original has no such path."""
+    client = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        client.request("GET", "/healthz")
+        return OURS if client.getresponse().status == http.HTTPStatus.OK else ORIGINAL
+    except OSError as error:
+        raise BenchError(f"nobody answers at http://127.0.0.1:{port}: {error}") from None
+    finally:
+        client.close()

@@ -1,0 +1,132 @@
+"""finish and delete: a job that ended never comes back."""
+
+from __future__ import annotations
+
+import pytest
+
+from delayqueue.errors import Code
+from tests.store.bucket import HOUR_MS, STATES, Bucket, a_moment, job
+from tests.store.invariants import read
+
+ENDINGS = {"finish": "finished", "delete": "cancelled"}
+
+
+@pytest.fixture(params=[*ENDINGS])
+def verb(request: pytest.FixtureRequest) -> str:
+    """finish or delete: they differ in what the kept record says."""
+    return str(request.param)
+
+
+async def end(
+    bucket: Bucket, verb: str, *ids: str, receipt: str = "", message: str = ""
+) -> list[int]:
+    codes: list[int] = await getattr(bucket, verb)(*ids, receipt=receipt, message=message)
+    return codes
+
+
+@pytest.mark.parametrize("state", STATES)
+async def test_a_job_ends_in_any_state_and_never_comes_back(
+    bucket: Bucket, verb: str, state: str
+) -> None:
+    await bucket.put_in(state, ttr_ms=1, tags=("x",), expire_ms=HOUR_MS)
+    assert await end(bucket, verb, "a") == [Code.OK]
+    assert await bucket.get("a") is None
+    await a_moment()
+    await bucket.tick()
+    assert await bucket.pop() == []
+
+
+async def test_a_job_that_ended_costs_nothing(bucket: Bucket, verb: str) -> None:
+    await bucket.push(job("a", ttr_ms=1, tags=("x",), expire_ms=1))
+    await bucket.pop_one()
+    await end(bucket, verb, "a")
+    await a_moment()
+    await bucket.tick()
+    assert await bucket.redis.keys() == [bucket.key("topics").encode()]
+    assert (await bucket.store.sweep(0, 0, 10)).forgotten == 1
+    assert await bucket.redis.keys() == []
+
+
+async def test_an_unknown_id_is_well_unless_there_is_a_receipt(bucket: Bucket, verb: str) -> None:
+    assert await end(bucket, verb, "a") == [Code.OK]
+    await bucket.push(job("a"))
+    receipt = (await bucket.pop_one()).receipt
+    assert await end(bucket, verb, "a", receipt=receipt) == [Code.OK]
+    assert await end(bucket, verb, "a", receipt=receipt) == [Code.NO_SUCH_JOB]
+
+
+async def test_an_old_receipt_changes_nothing(bucket: Bucket, verb: str) -> None:
+    await bucket.push(job("a", ttr_ms=1))
+    late = await bucket.pop_one()
+    await a_moment()
+    assert (await bucket.view("a")).state == "reserved"
+    await bucket.tick()
+    assert await end(bucket, verb, "a", receipt=late.receipt) == [Code.STALE_RECEIPT]
+    present = await bucket.pop_one()
+    assert await end(bucket, verb, "a", receipt=late.receipt) == [Code.STALE_RECEIPT]
+    assert await bucket.state("a") == "reserved"
+    assert await end(bucket, verb, "a", receipt=present.receipt) == [Code.OK]
+
+
+async def test_the_receipt_of_a_replaced_job_is_old(bucket: Bucket, verb: str) -> None:
+    await bucket.push(job("a"))
+    receipt = (await bucket.pop_one()).receipt
+    await bucket.push(job("a", body="new"))
+    assert await end(bucket, verb, "a", receipt=receipt) == [Code.STALE_RECEIPT]
+    await bucket.pop_one()
+    assert await end(bucket, verb, "a", receipt=receipt) == [Code.STALE_RECEIPT]
+
+
+async def test_each_job_of_a_batch_has_its_own_code(bucket: Bucket, verb: str) -> None:
+    await bucket.push(*(job(f"job-{n}") for n in range(1499)))
+    assert await end(bucket, verb, *(f"job-{n}" for n in range(1499))) == [Code.OK] * 1499
+    await bucket.tick()
+    assert await bucket.pop() == []
+
+
+async def test_an_id_twice_in_one_batch_ends_once(bucket: Bucket, verb: str) -> None:
+    await bucket.push(job("a"), job("b"))
+    assert await end(bucket, verb, "a", "a") == [Code.OK, Code.OK]
+    assert (await bucket.counts()).ready == 1
+
+
+@pytest.mark.parametrize("state", STATES)
+async def test_a_record_is_kept_where_it_was_asked_for(
+    bucket: Bucket, verb: str, state: str
+) -> None:
+    await bucket.put_in(state, body="x", retain_ms=HOUR_MS, tags=("x",), expire_ms=HOUR_MS)
+    before_ms = await bucket.now_ms()
+    await end(bucket, verb, "a", message="well done")
+    view = await bucket.view("a")
+    assert (view.state, view.body, view.message) == (ENDINGS[verb], "x", "well done")
+    assert view.tags == ("x",)
+    assert view.ended_ms is not None
+    assert before_ms <= view.ended_ms <= await bucket.now_ms()
+    assert await bucket.pop() == []
+
+
+async def test_a_kept_record_has_the_story_of_all_attempts(bucket: Bucket, verb: str) -> None:
+    await bucket.push(job("a", ttr_ms=1, retain_ms=HOUR_MS))
+    await bucket.pop_one()
+    await a_moment()
+    await bucket.tick()
+    await bucket.pop_one()
+    await end(bucket, verb, "a")
+    view = await bucket.view("a")
+    assert (view.attempt, [note.message for note in view.attempts]) == (2, ["ttr expired"])
+
+
+async def test_ending_a_job_again_leaves_its_kept_record_as_it_is(
+    bucket: Bucket, verb: str
+) -> None:
+    await bucket.push(job("a", retain_ms=HOUR_MS))
+    await bucket.finish("a", message="first")
+    assert await end(bucket, verb, "a", message="second") == [Code.OK]
+    view = await bucket.view("a")
+    assert (view.state, view.message) == ("finished", "first")
+
+
+async def test_the_tags_of_a_job_without_record_go_with_it(bucket: Bucket, verb: str) -> None:
+    await bucket.push(job("a", tags=("x", "y")), job("b", tags=("y",)))
+    await end(bucket, verb, "a")
+    assert dict((await read(bucket.redis, bucket.keys)).tag) == {b"y": {b"b"}}

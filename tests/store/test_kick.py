@@ -1,0 +1,107 @@
+"""kick and reschedule: another time for a job that nobody holds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from delayqueue.errors import Code
+from delayqueue.store.types import Reschedule
+from tests.store.bucket import HOUR_MS, STATES, a_moment, job
+
+if TYPE_CHECKING:
+    from tests.store.bucket import Bucket
+
+
+@pytest.mark.parametrize("state", ["delayed", "buried"])
+async def test_a_kicked_job_is_ready_now(bucket: Bucket, state: str) -> None:
+    await bucket.put_in(state)
+    codes, stir = await bucket.store.kick(0, ["a"])
+    assert (codes, stir.ready) == ([Code.OK], [("t", 1)])
+    assert await bucket.now_ms() - (await bucket.view("a")).due_ms < 60_000
+    assert await bucket.pop_ids() == ["a"]
+
+
+@pytest.mark.parametrize("state", ["ready", "reserved"])
+async def test_a_job_that_is_ready_or_held_is_not_kicked(bucket: Bucket, state: str) -> None:
+    await bucket.put_in(state)
+    assert await bucket.kick("x", "a") == [Code.NO_SUCH_JOB, Code.WRONG_STATE]
+    assert await bucket.state("a") == state
+
+
+async def test_the_schedule_of_a_kicked_job_begins_anew(bucket: Bucket) -> None:
+    await bucket.push(job("a", retry_ms=(0,)))
+    for _ in range(2):
+        await bucket.pop_one()
+        await bucket.release("a")
+    assert await bucket.state("a") == "buried"
+    await bucket.kick("a")
+    assert (await bucket.pop_one()).attempt == 3
+    await bucket.release("a")
+    assert await bucket.state("a") == "ready"
+
+
+async def test_the_first_buried_jobs_of_a_topic_are_kicked_before_delayed_ones(
+    bucket: Bucket,
+) -> None:
+    await bucket.put_in("delayed", "delayed")
+    for number in range(3):
+        await bucket.push(job(f"buried-{number}"))
+        await bucket.bury(f"buried-{number}")
+        await a_moment()
+    assert (await bucket.store.kick_topic(0, "t", 2))[0] == 2
+    assert await bucket.pop_ids() == ["buried-0", "buried-1"]
+    assert (await bucket.store.kick_topic(0, "t", 9))[0] == 1
+    assert (await bucket.store.kick_topic(0, "t", 9))[0] == 1
+    assert await bucket.pop_ids() == ["buried-2", "delayed"]
+    assert (await bucket.store.kick_topic(0, "t", 9))[0] == 0
+
+
+@pytest.mark.parametrize("state", [state for state in STATES if state != "reserved"])
+async def test_a_rescheduled_job_waits_for_its_new_time(bucket: Bucket, state: str) -> None:
+    await bucket.put_in(state)
+    moved = await bucket.reschedule("a", delay_ms=2 * HOUR_MS)
+    assert moved.time_ms == (await bucket.view("a")).due_ms
+    assert await bucket.state("a") == "delayed"
+    await bucket.tick()
+    assert await bucket.pop() == []
+    assert await bucket.reschedule("a", due_ms=5) == (Code.OK, 5)
+    await bucket.tick()
+    assert [job.due_ms for job in await bucket.pop()] == [5]
+
+
+async def test_a_held_job_is_left_to_its_holder(bucket: Bucket) -> None:
+    await bucket.put_in("reserved")
+    assert await bucket.reschedule("a") == (Code.WRONG_STATE, None)
+    assert await bucket.reschedule("x") == (Code.NO_SUCH_JOB, None)
+
+
+async def test_the_timer_hears_of_the_earliest_new_time(bucket: Bucket) -> None:
+    await bucket.push(job("a"), job("b"))
+    moves = [Reschedule("a", 900, None), Reschedule("b", 500, None), Reschedule("x", 1, None)]
+    _, stir = await bucket.store.reschedule(0, moves)
+    assert stir.next_due_ms == 500
+    _, stir = await bucket.store.reschedule(0, [Reschedule("a", 0, 1)])
+    assert stir.next_due_ms == 0
+
+
+@pytest.mark.parametrize("state", [state for state in STATES if state != "reserved"])
+async def test_the_time_at_which_a_job_expires_moves_along(bucket: Bucket, state: str) -> None:
+    await bucket.put_in(state, expire_ms=HOUR_MS)
+    await bucket.reschedule("a", due_ms=await bucket.now_ms() - 2 * HOUR_MS)
+    await bucket.tick()
+    assert await bucket.state("a") is None
+
+
+async def test_a_buried_job_that_was_passed_over_expires_after_a_reschedule(
+    bucket: Bucket,
+) -> None:
+    await bucket.put_in("buried", expire_ms=1)
+    await a_moment()
+    await bucket.tick()
+    assert await bucket.state("a") == "buried"
+    await bucket.reschedule("a", delay_ms=1)
+    await a_moment()
+    await bucket.tick()
+    assert await bucket.state("a") is None

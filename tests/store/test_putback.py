@@ -1,0 +1,87 @@
+"""putback: a reservation whose client was gone is undone, as if it had never been."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.store.bucket import HOUR_MS, Bucket, a_moment, job
+
+
+async def test_a_job_goes_back_to_the_head_of_its_list_uncounted(bucket: Bucket) -> None:
+    await bucket.push(job("a"), job("b"))
+    await bucket.put_back(await bucket.pop_one())
+    view = await bucket.view("a")
+    assert (view.state, view.attempt, view.started_ms) == ("ready", 0, None)
+    first, second = await bucket.pop()
+    assert [(first.id, first.attempt), (second.id, second.attempt)] == [("a", 1), ("b", 1)]
+
+
+async def test_many_jobs_go_back_in_their_order(bucket: Bucket) -> None:
+    ids = [f"job-{n}" for n in range(100)]
+    await bucket.push(*map(job, ids))
+    await bucket.put_back(*await bucket.pop(wanted=60))
+    assert await bucket.pop_ids() == ids
+
+
+async def test_those_who_wait_hear_of_what_came_back(bucket: Bucket) -> None:
+    await bucket.push(job("a"), job("b"), job("c", topic="u"))
+    popped = await bucket.pop("t", "u")
+    stir = await bucket.store.putback(
+        0, [(job.id, job.receipt.rpartition("-")[0]) for job in popped]
+    )
+    assert sorted(stir.ready) == [("t", 2), ("u", 1)]
+
+
+async def test_earlier_attempts_still_count(bucket: Bucket) -> None:
+    await bucket.push(job("a", ttr_ms=1))
+    await bucket.pop_one()
+    await a_moment()
+    await bucket.tick()
+    await bucket.put_back(await bucket.pop_one())
+    view = await bucket.view("a")
+    assert (view.attempt, [note.message for note in view.attempts]) == (1, ["ttr expired"])
+    assert (await bucket.pop_one()).attempt == 2
+
+
+@pytest.mark.parametrize("since", ["redelivered", "finished", "deleted", "replaced", "buried"])
+async def test_only_the_reservation_of_the_receipt_is_undone(bucket: Bucket, since: str) -> None:
+    await bucket.push(job("a", ttr_ms=1))
+    popped = await bucket.pop_one()
+    if since == "redelivered":
+        await a_moment()
+        await bucket.tick()
+        await bucket.pop_one()
+    elif since == "finished":
+        await bucket.finish("a")
+    elif since == "deleted":
+        await bucket.delete("a")
+    elif since == "replaced":
+        await bucket.push(job("a"))
+        await bucket.tick()
+        await bucket.pop_one()
+    else:
+        await bucket.bury("a")
+    before = await bucket.get("a")
+    await bucket.put_back(popped)
+    assert await bucket.get("a") == before
+    assert await bucket.pop() == []
+
+
+async def test_a_job_given_back_twice_is_there_once(bucket: Bucket) -> None:
+    await bucket.push(job("a"))
+    popped = await bucket.pop_one()
+    await bucket.put_back(popped, popped)
+    await bucket.put_back(popped)
+    assert (await bucket.counts()).ready == 1
+    assert await bucket.pop_ids() == ["a"]
+
+
+async def test_a_job_that_expired_meanwhile_is_not_delivered(bucket: Bucket) -> None:
+    await bucket.push(job("a", expire_ms=1, retain_ms=HOUR_MS))
+    popped = await bucket.pop_one()
+    await a_moment()
+    await bucket.tick()
+    await bucket.put_back(popped)
+    await bucket.tick()
+    assert await bucket.pop() == []
+    assert await bucket.state("a") == "expired"

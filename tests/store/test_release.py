@@ -1,0 +1,158 @@
+"""release, touch and bury: what the holder of a job can do with it, and nobody else."""
+
+from __future__ import annotations
+
+import pytest
+
+from delayqueue.errors import Code
+from delayqueue.store.types import Moved, Release, Touch
+from tests.store.bucket import HOUR_MS, STATES, Bucket, a_moment, job
+
+HOLDERS = ("release", "touch", "bury")
+
+
+@pytest.fixture(params=HOLDERS)
+def verb(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+async def do(bucket: Bucket, verb: str, job_id: str, receipt: str = "") -> int:
+    """The code of the verb for one job."""
+    answer = await getattr(bucket, verb)(job_id, receipt=receipt)
+    return answer.code if isinstance(answer, Moved) else int(answer[0])
+
+
+async def test_an_unknown_job_is_no_such_job(bucket: Bucket, verb: str) -> None:
+    assert await do(bucket, verb, "a") == Code.NO_SUCH_JOB
+
+
+async def test_an_old_receipt_changes_nothing(bucket: Bucket, verb: str) -> None:
+    await bucket.push(job("a", ttr_ms=1))
+    late = await bucket.pop_one()
+    await a_moment()
+    await bucket.tick()
+    await bucket.pop_one()
+    before = await bucket.view("a")
+    assert await do(bucket, verb, "a", late.receipt) == Code.STALE_RECEIPT
+    assert await bucket.view("a") == before
+
+
+@pytest.mark.parametrize("state", [state for state in STATES if state != "reserved"])
+@pytest.mark.parametrize("verb", ["release", "touch"])
+async def test_a_job_that_nobody_holds_is_in_the_wrong_state(
+    bucket: Bucket, verb: str, state: str
+) -> None:
+    await bucket.put_in(state)
+    assert await do(bucket, verb, "a") == Code.WRONG_STATE
+    assert await bucket.state("a") == state
+
+
+async def test_the_present_receipt_or_none_will_do(bucket: Bucket, verb: str) -> None:
+    for with_receipt in (True, False):
+        await bucket.push(job("a"))
+        receipt = (await bucket.pop_one()).receipt
+        assert await do(bucket, verb, "a", receipt if with_receipt else "") == Code.OK
+
+
+async def test_a_released_job_without_schedule_is_ready_at_once(bucket: Bucket) -> None:
+    await bucket.push(job("a"))
+    popped = await bucket.pop_one()
+    release = Release("a", "", None, "not now")
+    [moved], stir = await bucket.store.release(0, [release])
+    assert (moved.code, stir.ready, stir.next_due_ms) == (Code.OK, [("t", 1)], None)
+    view = await bucket.view("a")
+    assert (view.state, view.attempt, view.message) == ("ready", 1, "not now")
+    assert await bucket.finish("a", receipt=popped.receipt) == [Code.STALE_RECEIPT]
+    assert (await bucket.pop_one()).attempt == 2
+
+
+async def test_a_released_job_waits_for_the_delay_it_was_given(bucket: Bucket) -> None:
+    await bucket.push(job("a", retry_ms=(1,)))
+    await bucket.pop_one()
+    [moved], stir = await bucket.store.release(0, [Release("a", "", HOUR_MS, "")])
+    assert stir == ([], HOUR_MS)
+    assert moved.time_ms == (await bucket.view("a")).due_ms
+    assert await bucket.state("a") == "delayed"
+
+
+async def test_a_released_job_goes_on_with_its_schedule(bucket: Bucket) -> None:
+    await bucket.push(job("a", retry_ms=(HOUR_MS, 0)))
+    await bucket.pop_one()
+    moved = await bucket.release("a")
+    assert moved.time_ms is not None
+    assert 0 < moved.time_ms - await bucket.now_ms() <= HOUR_MS
+    await bucket.reschedule("a")
+    await bucket.tick()
+    await bucket.pop_one()
+    assert (await bucket.release("a")).code == Code.OK
+    assert await bucket.state("a") == "ready"
+    await bucket.pop_one()
+    assert await bucket.release("a") == (Code.OK, None)
+    assert await bucket.state("a") == "buried"
+
+
+async def test_a_released_job_that_nobody_needs_any_more_expires(bucket: Bucket) -> None:
+    await bucket.push(job("a", expire_ms=1, retain_ms=HOUR_MS))
+    await bucket.pop_one()
+    await a_moment()
+    assert await bucket.release("a", delay_ms=HOUR_MS, message="x") == (Code.OK, None)
+    view = await bucket.view("a")
+    assert (view.state, view.message) == ("expired", "x")
+
+
+async def test_each_job_of_a_batch_of_releases_has_its_own_answer(bucket: Bucket) -> None:
+    await bucket.push(job("a"), job("b"), job("c"))
+    await bucket.pop(wanted=2)
+    releases = [Release(i, "", delay, "") for i, delay in (("a", 5), ("x", 5), ("b", 0), ("c", 5))]
+    moved, stir = await bucket.store.release(0, [*releases, Release("a", "", 5, "")])
+    codes = [each.code for each in moved]
+    assert codes == [Code.OK, Code.NO_SUCH_JOB, Code.OK, Code.WRONG_STATE, Code.WRONG_STATE]
+    assert [each.time_ms is None for each in moved] == [False, True, False, True, True]
+    assert stir == ([("t", 1)], 5)
+
+
+async def test_touch_moves_the_deadline(bucket: Bucket) -> None:
+    await bucket.push(job("a", ttr_ms=1))
+    await bucket.pop_one()
+    moved = await bucket.touch("a", ttr_ms=HOUR_MS)
+    assert moved.time_ms is not None
+    assert HOUR_MS - 60_000 < moved.time_ms - await bucket.now_ms() <= HOUR_MS
+    await a_moment()
+    await bucket.tick()
+    assert await bucket.state("a") == "reserved"
+    assert (await bucket.touch("a")).code == Code.OK  # by the job's own ttr, which is soon over
+    await a_moment()
+    await bucket.tick()
+    assert await bucket.state("a") == "ready"
+
+
+async def test_a_whole_batch_is_touched(bucket: Bucket) -> None:
+    ids = [f"job-{n}" for n in range(1499)]
+    await bucket.push(*map(job, ids))
+    await bucket.pop(wanted=1499)
+    moved = await bucket.store.touch(0, [Touch(i, "", 5) for i in ids])
+    assert {each.code for each in moved} == {Code.OK}
+
+
+@pytest.mark.parametrize("state", [state for state in STATES if state != "buried"])
+async def test_a_buried_job_stays_until_somebody_kicks_it(bucket: Bucket, state: str) -> None:
+    await bucket.put_in(state, ttr_ms=1)
+    assert await bucket.bury("a", message="hopeless") == [Code.OK]
+    await a_moment()
+    await bucket.tick()
+    assert await bucket.pop() == []
+    view = await bucket.view("a")
+    assert (view.state, view.message) == ("buried", "hopeless")
+    assert await bucket.bury("a") == [Code.WRONG_STATE]
+    assert await bucket.kick("a") == [Code.OK]
+    assert (await bucket.pop_one()).attempt == 1 + (state == "reserved")
+
+
+async def test_long_messages_push_out_the_oldest_only(bucket: Bucket) -> None:
+    await bucket.push(job("a"))
+    for number in range(12):
+        await bucket.pop_one()
+        await bucket.release("a", message=f"{number} " + "é" * 1000)
+    notes = (await bucket.view("a")).attempts
+    assert [note.attempt for note in notes] == [9, 10, 11, 12]
+    assert notes[-1].message == "11 " + "é" * 1000

@@ -1,0 +1,205 @@
+"""cancel, purge, pause, topics, sweep: verbs on tags and topics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from delayqueue.errors import Code
+from tests.store.bucket import HOUR_MS, STATES, a_moment, job
+
+if TYPE_CHECKING:
+    from tests.store.bucket import Bucket
+
+LIMIT = 50
+
+
+async def cancel(bucket: Bucket, tag: str, topic: str = "") -> int:
+    """Cancel all of a tag; how many ended."""
+    cursor, ended = await bucket.store.cancel(0, tag, topic, 0, LIMIT)
+    while cursor != 0:
+        cursor, more = await bucket.store.cancel(0, tag, topic, cursor, LIMIT)
+        ended += more
+    return ended
+
+
+async def purge(bucket: Bucket, topic: str, state: str) -> int:
+    """Purge a state of a topic; how many were dropped."""
+    dropped = 0
+    for _ in range(100):
+        count, more = await bucket.store.purge(0, topic, state, LIMIT)
+        dropped += count
+        if not more:
+            return dropped
+    raise AssertionError("purge does not end")
+
+
+async def fill(bucket: Bucket, **options: object) -> None:
+    """One job in each state, named after it."""
+    for state in ("reserved", "buried", "ready", "delayed"):
+        await bucket.put_in(state, state, **options)
+
+
+async def test_a_tag_is_cancelled_in_every_state_and_topic(bucket: Bucket) -> None:
+    await fill(bucket, tags=("order", "other"))
+    await bucket.push(job("u", topic="u", tags=("order",)), job("bystander", tags=("other",)))
+    assert await cancel(bucket, "order") == 5
+    assert await cancel(bucket, "order") == 0
+    assert [await bucket.get(i) for i in (*STATES, "u")] == [None] * 5
+    assert await bucket.pop_ids("t", "u") == ["bystander"]
+
+
+async def test_a_tag_is_cancelled_in_one_topic(bucket: Bucket) -> None:
+    await bucket.push(job("a", tags=("x",)), job("b", topic="u", tags=("x",)))
+    assert await cancel(bucket, "x", "u") == 1
+    assert await bucket.pop_ids("t", "u") == ["a"]
+
+
+async def test_the_holder_of_a_cancelled_job_hears_that_it_is_gone(bucket: Bucket) -> None:
+    await bucket.push(job("a", ttr_ms=1, tags=("x",)))
+    held = await bucket.pop_one()
+    await cancel(bucket, "x")
+    assert await bucket.finish("a", receipt=held.receipt) == [Code.NO_SUCH_JOB]
+    await a_moment()
+    await bucket.tick()
+    assert await bucket.pop() == []
+
+
+async def test_what_ended_before_keeps_its_story(bucket: Bucket) -> None:
+    await bucket.push(job("a", tags=("x",), retain_ms=HOUR_MS), job("b", tags=("x",)))
+    await bucket.finish("a")
+    assert await cancel(bucket, "x") == 1
+    assert await bucket.state("a") == "finished"
+
+
+async def test_a_tag_of_many_jobs_is_cancelled_piece_by_piece(bucket: Bucket) -> None:
+    for start in range(0, 3000, 1000):
+        await bucket.push(*(job(f"job-{start + n}", tags=("x",)) for n in range(1000)))
+    assert await cancel(bucket, "x") == 3000
+    assert await bucket.pop() == []
+
+
+@pytest.mark.parametrize("state", STATES)
+async def test_purge_drops_one_state_of_one_topic(bucket: Bucket, state: str) -> None:
+    await fill(bucket, tags=("x",), retain_ms=HOUR_MS)
+    await bucket.put_in("ready", "bystander", topic="u")
+    assert await purge(bucket, "t", state) == 1
+    left = [other for other in STATES if await bucket.get(other)]
+    assert left == [other for other in STATES if other != state]
+    assert await bucket.state("bystander") == "ready"
+
+
+async def test_purge_drops_what_ended(bucket: Bucket) -> None:
+    await bucket.push(*(job(i, retain_ms=HOUR_MS, tags=("x",)) for i in "abc"))
+    await bucket.finish("a", "b")
+    assert await purge(bucket, "t", "ended") == 2
+    assert [await bucket.state(i) for i in "abc"] == [None, None, "ready"]
+
+
+@pytest.mark.parametrize("state", ["delayed", "ready"])
+async def test_many_jobs_are_purged_piece_by_piece(bucket: Bucket, state: str) -> None:
+    delay_ms = HOUR_MS if state == "delayed" else 0
+    await bucket.push(*(job(f"job-{n}", delay_ms=delay_ms) for n in range(525)))
+    await bucket.delete(*(f"job-{n}" for n in range(0, 525, 2)))
+    assert await purge(bucket, "t", state) == 262
+    assert await bucket.counts() == (0, 0, 0, 0, None, None)
+
+
+@pytest.mark.usefixtures("poison")
+@pytest.mark.parametrize("state", STATES)
+async def test_purge_ends_though_what_it_meets_is_no_job(bucket: Bucket, state: str) -> None:
+    strays = {f"stray-{n}": n for n in range(LIMIT + 1)}
+    if state == "ready":
+        await bucket.redis.rpush(bucket.key("dq_queue_t"), *strays)
+    else:
+        await bucket.redis.zadd(bucket.key(f"{'delay' if state == 'delayed' else state}:t"), strays)
+    assert await purge(bucket, "t", state) == 0
+
+
+async def test_counts_are_exact_in_each_state(bucket: Bucket) -> None:
+    await fill(bucket)
+    await bucket.push(job("b"))
+    assert (await bucket.counts())[:4] == (1, 2, 1, 1)
+    await bucket.delete("ready", "delayed")
+    assert (await bucket.counts())[:4] == (0, 1, 1, 1)
+
+
+async def test_the_age_of_the_job_at_the_head_is_told(bucket: Bucket) -> None:
+    await bucket.put_in("buried", "nothing is ready")
+    assert (await bucket.counts()).oldest_age_ms is None
+    await bucket.push(job("ghost"), job("head", due_ms=await bucket.now_ms() - HOUR_MS), job("b"))
+    await bucket.delete("ghost")
+    age_ms = (await bucket.counts()).oldest_age_ms
+    assert age_ms is not None
+    assert HOUR_MS <= age_ms < HOUR_MS + 60_000
+
+
+async def test_a_pause_is_told_until_it_ends(bucket: Bucket) -> None:
+    assert (await bucket.counts()).paused_until_ms is None
+    await bucket.store.pause(0, "t", 0)
+    assert (await bucket.counts()).paused_until_ms == 0
+    await bucket.store.pause(0, "t", HOUR_MS)
+    until_ms = (await bucket.counts()).paused_until_ms
+    assert until_ms is not None
+    assert HOUR_MS - 60_000 < until_ms - await bucket.now_ms() <= HOUR_MS
+    await bucket.store.pause(0, "t", None)
+    assert (await bucket.counts()).paused_until_ms is None
+
+
+async def test_pushes_and_timers_go_on_while_a_topic_is_paused(bucket: Bucket) -> None:
+    await bucket.put_in("reserved", "held", ttr_ms=1)
+    await bucket.store.pause(0, "t", 0)
+    await bucket.push(job("a", delay_ms=1))
+    await a_moment()
+    await bucket.tick()
+    assert await bucket.pop() == []
+    assert (await bucket.counts()).ready == 2
+
+
+async def test_a_pause_outlives_its_jobs(bucket: Bucket) -> None:
+    await bucket.store.pause(0, "t", 0)
+    await bucket.store.sweep(0, 0, 10)
+    await bucket.push(job("a"))
+    assert await bucket.pop() == []
+
+
+async def test_sweep_takes_ghosts_out_of_ready_lists(bucket: Bucket) -> None:
+    await bucket.push(*(job(f"job-{n}") for n in range(100)))
+    await bucket.delete(*(f"job-{n}" for n in range(90)))
+    assert (await bucket.store.sweep(0, 0, 10)).ghosts == 90
+    assert await bucket.redis.llen(bucket.key("dq_queue_t")) == 10
+    assert (await bucket.counts()).ready == 10
+
+
+async def test_sweep_sees_all_of_a_long_list_in_time(bucket: Bucket) -> None:
+    for start in range(0, 4000, 1000):
+        await bucket.push(*(job(f"job-{start + n}") for n in range(1000)))
+    await bucket.delete(*(f"job-{n}" for n in range(3990)))
+    for _ in range(200):
+        await bucket.store.sweep(0, 0, 10)
+    assert await bucket.redis.llen(bucket.key("dq_queue_t")) < 4000
+    assert (await bucket.counts()).ready == 10
+
+
+async def test_a_topic_that_is_empty_for_good_is_forgotten(bucket: Bucket) -> None:
+    await bucket.push(job("a", topic="empty"), job("b", topic="kept", retain_ms=HOUR_MS))
+    await bucket.put_in("buried", "c", topic="full")
+    await bucket.store.pause(0, "paused", 0)
+    await bucket.pop("empty", "kept")
+    await bucket.finish("a", "b")
+    assert (await bucket.store.sweep(0, 0, 10)).forgotten == 1
+    assert sorted(await bucket.store.topic_names(0)) == ["full", "kept", "paused"]
+
+
+async def test_sweep_looks_at_a_bounded_number_of_ids_however_many_topics(
+    bucket: Bucket,
+) -> None:
+    """Redis gives a small hash as a whole, whatever the count that was asked for."""
+    for topic in range(10):
+        await bucket.push(*(job(f"{topic}/{n}", topic=f"topic-{topic}") for n in range(300)))
+        await bucket.delete(*(f"{topic}/{n}" for n in range(299)))
+    assert (await bucket.store.sweep(0, 0, 1)).ghosts <= 1000
+    while (await bucket.store.sweep(0, 0, 1)).ghosts:
+        pass
+    assert [(await bucket.counts(f"topic-{n}")).ready for n in range(10)] == [1] * 10
