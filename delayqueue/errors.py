@@ -65,7 +65,7 @@ class NoSuchPath(Invalid):
     """No endpoint has this path."""
 
     status = HTTPStatus.NOT_FOUND
-    default = Text("没有这个接口", "no such endpoint; see /openapi.json")
+    default = Text("没有这个接口", "no such endpoint")
 
 
 class WrongMethod(Invalid):
@@ -100,7 +100,7 @@ class StaleReceipt(QueueError):
     """The receipt is not that of the job's present reservation."""
 
     code = Code.STALE_RECEIPT
-    default = Text("receipt已失效", "stale receipt: the job was handed out again")
+    default = Text("receipt已失效", "stale receipt: not that of a present reservation")
 
 
 class JobExists(QueueError):

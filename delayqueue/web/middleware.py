@@ -23,12 +23,10 @@ log = logging.getLogger(__name__)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-PROTECTED = Forbidden(
-    Text(
-        "保护模式: 只接受本机连接; 设置 auth_tokens 或 protected_mode = no",
-        "protected mode: only clients of this host are served; "
-        "set auth_tokens, or protected_mode = no where the network is trusted",
-    )
+PROTECTED = Text(
+    "保护模式: 只接受本机连接; 网络可信时设置 protected_mode = no",
+    "protected mode: only clients of this host are served; "
+    "set protected_mode = no where the network is trusted",
 )
 
 
@@ -65,7 +63,7 @@ def loopback_only() -> Middleware:
     @web.middleware
     async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
         if not is_loopback(request.remote):
-            raise PROTECTED
+            raise Forbidden(PROTECTED)
         return await handler(request)
 
     return middleware

@@ -1,0 +1,58 @@
+"""Imports go down only: web and delivery -> engine -> store -> ground; Redis and HTTP stay in their layers."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PACKAGE: Final = Path(__file__).parent.parent / "delayqueue"
+LAYERS: Final = ("store", "engine", "web")  # from the lowest up
+COMPOSITION: Final = {"server.py", "cli.py", "__main__.py", "workers.py"}
+MODULES: Final = sorted(PACKAGE.rglob("*.py"))
+
+
+def imported(module: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(module.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module or ""
+
+
+def layer(dotted: str) -> str:
+    """The folder of a module of ours, "" for the ground."""
+    parts = dotted.split(".")
+    return parts[1] if len(parts) > 1 and parts[1] in LAYERS else ""
+
+
+def own_layer(module: Path) -> str:
+    folder = module.relative_to(PACKAGE).parts[0]
+    return folder if folder in LAYERS else ""
+
+
+def height(name: str) -> int:
+    return LAYERS.index(name) if name else -1
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_module_imports_its_own_layer_and_those_below(module: Path) -> None:
+    if module.name in COMPOSITION:
+        return
+    ours = [name for name in imported(module) if name.startswith("delayqueue")]
+    above = [name for name in ours if height(layer(name)) > height(own_layer(module))]
+    assert above == []
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_redis_is_known_to_the_store_and_http_to_the_web(module: Path) -> None:
+    names = set(imported(module))
+    if own_layer(module) != "store" and module.name not in COMPOSITION:
+        assert not [name for name in names if name.split(".")[0] == "redis"]
+    if own_layer(module) != "web" and module.name not in COMPOSITION:
+        assert not [name for name in names if name.split(".")[0] == "aiohttp"]
