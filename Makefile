@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help serve test lint format bench clean
+.PHONY: help serve test lint format faults bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -22,6 +22,9 @@ lint: $(VENV)/.installed-dev ## ruff and mypy
 format: $(VENV)/.installed-dev ## let ruff lay out the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+faults: $(VENV)/.installed-dev ## every fault of the reliability matrix, in full (long)
+	$(BIN)/python -m tests.faults
 
 bench: $(VENV)/.installed-dev ## measure; see bench/README.md
 	$(BIN)/python -m bench

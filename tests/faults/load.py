@@ -38,6 +38,7 @@ class Shape:
     producers: int = 4
     consumers: int = 8
     batch: int = 10
+    least_delay_s: float = 0.0
     longest_delay_s: float = 1.0
     ttr_s: int = 1
     pause_s: float = 0.02  # of a producer, after each push
@@ -110,8 +111,9 @@ class Load:
     async def _states(self) -> list[str]:
         """What the server says of jobs that never came to an end: a job that is stuck is not gone."""
         ids = sorted(self._unfinished)[:MOST_IDS]
-        answer = await self._ask(self._apis[0].call("/get", {"ids": ids}))
-        jobs = answer.data if answer and answer.data else []
+        answer = await self._apis[0].call("/get", {"ids": ids})
+        # the original does not know this request
+        jobs = answer.data or []
         return sorted({job["state"] if job else "gone" for job in jobs})
 
     def cancel(self) -> None:
@@ -141,7 +143,9 @@ class Load:
         return [
             {
                 "id": f"{self._topic}/{n}",
-                "delay_s": round(self._random.uniform(0, shape.longest_delay_s), digits),
+                "delay_s": round(
+                    self._random.uniform(shape.least_delay_s, shape.longest_delay_s), digits
+                ),
                 "ttr_s": shape.ttr_s,
             }
             for n in numbers
