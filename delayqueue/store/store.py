@@ -11,7 +11,7 @@ from zlib import crc32
 
 from redis.asyncio import Redis
 from redis.commands.core import AsyncScript
-from redis.exceptions import RedisError
+from redis.exceptions import NoScriptError, RedisError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from delayqueue.errors import Unavailable
@@ -46,6 +46,11 @@ log = logging.getLogger(__name__)
 TICK_LIMIT = 2000
 # A call that takes longer has failed, whatever it waited for: a connection of the pool, a connect, an answer.
 ANSWER_S = 5.0
+
+
+RELOADS = (
+    3  # further tries where scripts are flushed under load; a missing script has changed nothing
+)
 
 
 class Store:
@@ -240,7 +245,7 @@ class Store:
         keys = self._buckets[bucket]
         if self._failpoint:
             self._failpoint.reach(f"{verb}.before")
-        answer = await self._answer(verb, script(keys=[keys.tag, keys.queue_name], args=args))
+        answer = await self._answer(verb, _run(script, [keys.tag, keys.queue_name], args))
         if self._failpoint:
             self._failpoint.reach(f"{verb}.after")
         return answer
@@ -264,6 +269,14 @@ class Store:
         source = "\n".join(folder.joinpath(f"{part}.lua").read_text("utf-8") for part in parts)
         script = self._scripts[verb] = self._redis.register_script(source)
         return script
+
+
+async def _run(script: AsyncScript, keys: list[str], args: Sequence[Any]) -> Any:
+    """redis-py loads a script that is missing and sends the call again; a flush can come between the two."""
+    for _ in range(RELOADS):
+        with suppress(NoScriptError):
+            return await script(keys=keys, args=args)
+    return await script(keys=keys, args=args)
 
 
 def _when(delay_ms: int, due_ms: int | None) -> str:
