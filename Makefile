@@ -23,7 +23,7 @@ format: $(VENV)/.installed-dev ## let ruff lay out the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-faults: $(VENV)/.installed-dev ## every fault of the reliability matrix, in full (long)
+faults: $(VENV)/.installed-dev ## break everything for three quarters of an hour; writes docs/reliability.md
 	$(BIN)/python -m tests.faults
 
 bench: $(VENV)/.installed-dev ## measure; see bench/README.md

@@ -24,7 +24,7 @@ def main() -> int:
             continue
         outcome = run(row, home, small=asked.small, seed=asked.seed)
         outcomes.append(outcome)
-        result = outcome.failure or f"passed, {outcome.figures}"
+        result = outcome.failure or outcome.not_run or f"passed, {outcome.figures}"
         _say(f"row {row.number}, {row.fault}: {result} (seed {outcome.seed}, {outcome.took_s} s)")
         if outcome.failure:
             _say(outcome.logs)

@@ -33,6 +33,10 @@ BACK_S: Final = 5.0  # after a fault has healed, everything works again within t
 FILE_SYNC: Final = ("--appendonly", "yes", "--appendfsync")
 
 
+class CannotRun(Exception):
+    """This machine lacks what a scenario needs; the message says what."""
+
+
 class Bed:
     """Makes what a scenario needs; `close` ends all of it."""
 

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 CLOCK_STEP_S: Final = (
     0.002  # two clocks are read one after the other, and the store's has milliseconds
 )
+SETTLE_S: Final = (
+    0.1  # after a jump was ordered, the store's clock may show the old time for so long
+)
 DONE: Final = 0
 GONE: Final = 2  # "no such job"
 ENDS: Final = ("finish", "delete")
@@ -77,9 +80,8 @@ class Verdict:
 class _Job:
     """What is known of one id so far."""
 
-    pushes: int = 0
+    pushes: list[tuple[float, float]] = field(default_factory=list)  # when asked for, and its delay
     acknowledged: bool = False
-    due_s: float = float("inf")  # the earliest of its pushes, on the store's clock
     ttr_s: float = 0.0  # the shortest
     deliveries: int = 0
     held_from_s: float = 0.0  # since when the last delivery can hold it, on the store's clock
@@ -118,11 +120,13 @@ class _Judgement:
             self._unknown(event)
         verdict = self._verdict
         for job_id, job in self._jobs.items():
-            verdict.attempted += job.pushes > 0
+            verdict.attempted += bool(job.pushes)
             verdict.acknowledged += job.acknowledged
             if job.acknowledged and job.ended_s is None:
                 verdict.lost.append(job_id)
-            verdict.recovered += job.ended_s is not None and job.pushes > 0 and not job.acknowledged
+            verdict.recovered += (
+                job.ended_s is not None and bool(job.pushes) and not job.acknowledged
+            )
         verdict.unexpected += sorted(
             job_id for job_id in self._delivered if not self._job(job_id).pushes
         )
@@ -141,9 +145,8 @@ class _Judgement:
                 job.excuses += 1
 
     def _pushed(self, job: _Job, named: Json, time_s: float) -> None:
-        job.excuses += job.pushes > 0  # a second push is a second job
-        job.pushes += 1
-        job.due_s = min(job.due_s, time_s + self._offset(time_s)[0] + named["delay_s"])
+        job.excuses += bool(job.pushes)  # a second push is a second job
+        job.pushes.append((time_s, named["delay_s"]))
         job.ttr_s = min(job.ttr_s or named["ttr_s"], named["ttr_s"])
         job.ended_s = None
 
@@ -180,7 +183,7 @@ class _Judgement:
         job = self._job(job_id)
         self._delivered.add(job_id)
         shown_s = heard_s + self._offset(asked_s, heard_s)[1]  # the store's clock at the latest
-        due_s = max(job.due_s, named.get("due", job.due_s)) if job.pushes else shown_s
+        due_s = max(self._earliest_due_s(job, heard_s), named.get("due", 0.0))
         if shown_s < due_s - CLOCK_STEP_S:
             self._verdict.early.append(job_id)
         if job.ended_s is not None and job.ended_s < asked_s:
@@ -192,6 +195,13 @@ class _Judgement:
         job.deliveries += 1
         job.held_from_s = asked_s + self._offset(asked_s, heard_s)[0]
 
+    def _earliest_due_s(self, job: _Job, heard_s: float) -> float:
+        """Of all its pushes, on the store's clock; each of them may have been done at any time until now."""
+        dues_s = [
+            asked_s + self._offset(asked_s, heard_s)[0] + delay_s for asked_s, delay_s in job.pushes
+        ]
+        return min(dues_s, default=0.0)
+
     def _repeat(self, job_id: str, job: _Job, shown_s: float) -> None:
         self._verdict.duplicates += 1
         if shown_s + CLOCK_STEP_S >= job.held_from_s + job.ttr_s:
@@ -201,13 +211,13 @@ class _Judgement:
         else:
             self._verdict.unexplained.append(job_id)
 
-    def _offset(self, since_s: float, until_s: float = float("inf")) -> tuple[float, float]:
+    def _offset(self, since_s: float, until_s: float) -> tuple[float, float]:
         """The least and the largest offset of the store's clock in that time."""
         offsets = [
             offset
             for (start_s, offset), (end_s, _) in zip(
                 self._clocks, [*self._clocks[1:], (float("inf"), 0.0)], strict=True
             )
-            if start_s <= until_s and end_s >= since_s
+            if start_s <= until_s and end_s + SETTLE_S >= since_s
         ]
         return min(offsets), max(offsets)

@@ -36,8 +36,9 @@ def table(rows: Iterable[Row], outcomes: Sequence[Outcome]) -> str:
 
 
 def _cells(row: Row, outcome: Outcome | None) -> tuple[str, str, str]:
-    if outcome is None:
-        return "**not run**", row.not_run or "left out of this run", ""
+    if outcome is None or outcome.not_run:
+        reason = row.not_run or (outcome.not_run if outcome else "left out of this run")
+        return "**not run**", reason, ""
     figures = [f"{name} {value}" for name, value in outcome.figures.items()]
     if row.not_run:
         figures.append(row.not_run)

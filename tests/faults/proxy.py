@@ -85,9 +85,10 @@ class _Link:
             target, requests = await asyncio.open_connection(LOOPBACK, target_port)
             self._writers.append(requests)
             passing = (self._pass_requests(requests), self._pass_answers(target))
-            await asyncio.wait(
-                [asyncio.create_task(one) for one in passing], return_when=asyncio.FIRST_COMPLETED
-            )
+            tasks = [asyncio.create_task(one) for one in passing]
+            _, other = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in other:
+                task.cancel()
         self.cut()
 
     def cut(self) -> None:

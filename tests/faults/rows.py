@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from tests.faults.bed import Bed
+from tests.faults.bed import Bed, CannotRun
 from tests.faults.scenarios import clients, crashes, inputs, long_run, outages
 
 if TYPE_CHECKING:
@@ -33,13 +33,14 @@ class Row:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a row. `failure` is "" where it passed."""
+    """What became of a row. `failure` and `not_run` are "" where it passed."""
 
     row: Row
     seed: int
     took_s: float
     figures: Figures
     failure: str = ""
+    not_run: str = ""
     logs: str = ""
 
 
@@ -258,12 +259,15 @@ def run(row: Row, home: Path, *, small: bool, seed: int | None = None) -> Outcom
     since_s = time.monotonic()
     sizes = (row.small or {}) if small else row.full
     figures: Figures = {}
-    failure = logs = ""
+    failure = not_run = logs = ""
     try:
         figures = asyncio.run(row.run(bed, **sizes))
+    except CannotRun as reason:
+        not_run = str(reason)
     except Exception as error:
         failure = f"{type(error).__name__}: {error}"
         logs = bed.logs()
     finally:
         bed.close()
-    return Outcome(row, seed, round(time.monotonic() - since_s, 1), figures, failure, logs)
+    took_s = round(time.monotonic() - since_s, 1)
+    return Outcome(row, seed, took_s, figures, failure, not_run, logs)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.api_client import OK, UNAVAILABLE
-from tests.faults.bed import BACK_S, assert_back, assert_whole, redis_of, restart
+from tests.faults.bed import BACK_S, CannotRun, assert_back, assert_whole, redis_of, restart
 from tests.faults.load import MOST_IDS, Shape
 from tests.faults.proxy import Proxy
 from tests.processes import redis_binary, valkey_binary
@@ -29,7 +29,6 @@ ANSWER_S: Final = 6.0  # a store that is silent for longer than 5 s counts as aw
 SILENCE_S: Final = 5.0  # until then nobody knows that a connection is half open
 HOUR_S: Final = 3600
 UNLIMITED: Final = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
-FAKETIME: Final = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1")
 REFUSALS: Final = 50
 
 
@@ -240,15 +239,28 @@ async def _filled(api: Api, topic: str) -> list[str]:
     return accepted
 
 
+def _faketime() -> Path:
+    """The library that shows a program another time."""
+    for library in Path("/usr/lib").glob("*/faketime/libfaketime.so.1"):
+        return library
+    raise CannotRun("libfaketime is not installed: apt-get install faketime")
+
+
+def _set_clock(clock: Path, ahead_s: int) -> None:
+    """At once: libfaketime must not read half a file."""
+    new = clock.with_suffix(".new")
+    new.write_text(f"+{ahead_s}", encoding="ascii")
+    new.rename(clock)
+
+
 async def clocks_wrong(bed: Bed, *, jobs: int) -> Figures:
     """Servers an hour ahead and behind beside a right store: no effect. Then the store's clock jumps.
 
     The store is Valkey: Redis's allocator (jemalloc) cannot start under libfaketime.
     """
-    assert await asyncio.to_thread(FAKETIME.exists), "apt-get install faketime"
     clock = bed.home / "clock"
-    clock.write_text("+0", encoding="ascii")
-    fake = ["env", f"LD_PRELOAD={FAKETIME}", "FAKETIME_DONT_FAKE_MONOTONIC=1"]
+    _set_clock(clock, 0)
+    fake = ["env", f"LD_PRELOAD={_faketime()}", "FAKETIME_DONT_FAKE_MONOTONIC=1"]
     wrapper = [*fake, f"FAKETIME_TIMESTAMP_FILE={clock}", "FAKETIME_NO_CACHE=1"]
     store = bed.wrapped_store(wrapper, valkey_binary())
     servers = [bed.new_server(store) for _ in range(2)]
@@ -268,7 +280,7 @@ async def clocks_wrong(bed: Bed, *, jobs: int) -> Figures:
         for jump_s in (HOUR_S, 0, HOUR_S):
             await load.until_acknowledged(200)
             load.history.set_clock(real_s + jump_s)
-            clock.write_text(f"+{jump_s}", encoding="ascii")
+            _set_clock(clock, jump_s)
         verdict = await load.finish()
     verdict.check()
     await assert_whole(store)
