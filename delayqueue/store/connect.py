@@ -13,6 +13,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
 from delayqueue.config import Config, StartupError
+from delayqueue.store.packing import fast
 
 # A store that is silent for longer counts as away. The original waited 180 s, as its /pop blocked
 # in Redis; here no call blocks, and clients want to hear of it.
@@ -83,13 +84,15 @@ def _pool(config: Config, socket_path: str | None) -> BlockingConnectionPool:
         "socket_connect_timeout": config.redis_connect_timeout_ms / 1000,
         "health_check_interval": 0,
     }
+    options = _target(config, socket_path) | options
+    options["connection_class"] = fast(options["connection_class"])
     return BlockingConnectionPool(
         # one more, as listening for other processes' messages holds one for good
         max_connections=max(1, config.redis_max_active or config.redis_max_idle) + 1,
         # not as long as a call may take: who got a connection in the last moment would be cancelled while he sends,
         # and asyncio.wait_for, which redis-py sends with, can swallow that (Python 3.11)
         timeout=silence_s / 2,
-        **_target(config, socket_path) | options,
+        **options,
     )
 
 
