@@ -47,7 +47,7 @@ def envelope_errors(speaker: Speaker) -> Middleware:
             return response
         except web.HTTPRequestEntityTooLarge:
             return speaker.error(request, TooLarge())
-        except web.HTTPException:
+        except (web.HTTPException, ConnectionError):  # the client is gone: aiohttp closes quietly
             raise
         except Exception:
             # a defect of ours: the client learns that it may try again, the log learns the rest
