@@ -59,7 +59,9 @@ class Timer:
             while (wait_s := self._next_at - loop.time()) > 0:
                 self._wake.clear()
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._wake.wait(), wait_s)
+                    # not wait_for, which can swallow a cancellation (Python 3.11)
+                    async with asyncio.timeout(wait_s):
+                        await self._wake.wait()
 
     async def _tick(self) -> None:
         ticked = await self._store.tick(self._bucket)
