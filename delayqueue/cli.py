@@ -30,12 +30,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program. Returns its exit status; what keeps the server from starting is one line."""
     asked = _parser().parse_args(arguments)
     verb = VERBS[asked.verb]
+    config = None
     try:
         config = load(asked.config, os.environ)
         log.set_up(config.log_level, config.log_format)
         verb.run(config)
     except StartupError as error:
-        sys.stderr.write(f"delay-queue: {log.one_line(str(error))}\n")
+        place = config.places.get(error.key) if config else None
+        sys.stderr.write(
+            f"delay-queue: {log.one_line(f'{place}: {error}' if place else str(error))}\n"
+        )
         return verb.failed
     except KeyboardInterrupt:
         return INTERRUPTED

@@ -25,7 +25,14 @@ T = TypeVar("T")
 
 
 class StartupError(Exception):
-    """The server cannot start. The message is one line that names the thing and the way out."""
+    """The server cannot start. The message is one line that names the thing and the way out.
+
+    `key` is the option that it is about, "" for none: Config.place_of tells where somebody set it.
+    """
+
+    def __init__(self, message: str, *, key: str = "") -> None:
+        super().__init__(message)
+        self.key = key
 
 
 class ConfigError(StartupError):
@@ -249,22 +256,27 @@ class Config:
         "log_format", "text", _choice("text", "json"), "lines of text or json"
     )
 
+    # "FILE:LINE" or the variable's name, of each option that was set
+    places: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+
     @property
     def embedded(self) -> bool:
         """True where the server starts a store of its own."""
         return self.redis_host is None and not self.redis_url
 
 
+_ROWS: Final = [row for row in fields(Config) if "option" in row.metadata]
 OPTIONS: Final[dict[str, Option]] = {
-    row.metadata["option"].key: row.metadata["option"] for row in fields(Config)
+    row.metadata["option"].key: row.metadata["option"] for row in _ROWS
 }
-_FIELDS: Final = {row.metadata["option"].key: row.name for row in fields(Config)}
+_FIELDS: Final = {row.metadata["option"].key: row.name for row in _ROWS}
 _VARIABLES: Final = {option.variable: option for option in OPTIONS.values()}
 
 
 class _Setting(NamedTuple):
-    """A value as somebody wrote it; `where` is "FILE:LINE: KEY" or the variable's name."""
+    """A value as somebody wrote it; `place` is "FILE:LINE", `where` that and the key, or both the variable's name."""
 
+    place: str
     where: str
     option: Option
     text: str
@@ -289,7 +301,7 @@ def load(path: Path | None, environ: Mapping[str, str]) -> Config:
         settings |= _from_file(path)
     settings |= _from_environment(environ)
     values |= {_FIELDS[key]: setting.parsed() for key, setting in settings.items()}
-    return Config(**values)
+    return Config(**values, places={key: setting.place for key, setting in settings.items()})
 
 
 def _from_file(path: Path) -> dict[str, _Setting]:
@@ -309,7 +321,7 @@ def _from_top(top: ini.Section) -> dict[str, _Setting]:
             raise ConfigError(f"{where}: {key}: unknown key; {_hint(key, OPTIONS)}")
         if key in settings:
             raise ConfigError(f"{settings[key].where}: set again at {where}; keep one of them")
-        settings[key] = _Setting(f"{where}: {key}", OPTIONS[key], text)
+        settings[key] = _Setting(where, f"{where}: {key}", OPTIONS[key], text)
     return {key: setting for key, setting in settings.items() if setting.text}
 
 
@@ -324,7 +336,7 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, _Setting]:
             raise ConfigError(f"{name}: unknown variable; {_hint(name, _VARIABLES)}")
         if text.strip():
             option = _VARIABLES[name]
-            settings[option.key] = _Setting(name, option, text.strip())
+            settings[option.key] = _Setting(name, name, option, text.strip())
     return settings
 
 

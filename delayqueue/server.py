@@ -19,7 +19,7 @@ from delayqueue.log import set_up
 from delayqueue.store.connect import connect, durability_warnings
 from delayqueue.store.embedded import EmbeddedServer
 from delayqueue.store.keys import BucketKeys
-from delayqueue.store.layout import check_layout
+from delayqueue.store.layout import claim_layout
 from delayqueue.store.store import Store
 from delayqueue.web.api import Api
 from delayqueue.web.app import build_app
@@ -37,7 +37,7 @@ async def serve(config: Config) -> None:
     """Serve until SIGTERM or SIGINT. StartupError where the server cannot start; every other error is a defect."""
     stop = _stopped_by_signals()
     async with open_redis(config) as (redis, socket_path):
-        await check_layout(redis, config)
+        await claim_layout(redis, config)
         for warning in await durability_warnings(redis):
             log.warning("%s", warning)
         if config.workers == 1:
@@ -169,5 +169,6 @@ def _claim(config: Config) -> None:
 def _taken(address: Address, error: OSError) -> StartupError:
     return StartupError(
         f"bind_address = {address}: {error.strerror}; "
-        "stop what listens there or choose another port"
+        "stop what listens there or choose another port",
+        key="bind_address",
     )

@@ -32,7 +32,7 @@ async def connect(config: Config, socket_path: str | None) -> AsyncIterator[Redi
     try:
         redis = Redis.from_pool(_pool(config, socket_path))
     except ValueError as error:
-        raise StartupError(f"{where}: {error} Correct the URL") from None
+        raise StartupError(f"{where}: {error} Correct the URL", key="redis.url") from None
     async with redis:
         await _probe(redis, where, config)
         yield redis
@@ -131,10 +131,13 @@ async def _probe(redis: Redis, where: str, config: Config) -> None:
     try:
         await redis.ping()
     except TypeError:  # redis-py passes what it does not know on to a function
-        raise StartupError(f"{where}: unknown parameter in the query; correct the URL") from None
+        raise StartupError(
+            f"{where}: unknown parameter in the query; correct the URL", key="redis.url"
+        ) from None
     except RedisError as error:
         reason = " ".join(str(error).split()).rstrip(".")
-        raise StartupError(f"{where}: {reason}; {_way_out(reason, config)}") from None
+        key = "redis.url" if config.redis_url else "redis.host"
+        raise StartupError(f"{where}: {reason}; {_way_out(reason, config)}", key=key) from None
 
 
 def _way_out(reason: str, config: Config) -> str:

