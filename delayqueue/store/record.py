@@ -1,6 +1,6 @@
 """The packed texts that stand in the hashes: how Python reads what the scripts write (scripts/_prelude.lua).
 
-Numbers stand in a header line, everything else follows untouched, by length, so any byte may stand in it.
+Numbers stand in a header, everything else follows untouched, by length, so any byte may stand in it.
 """
 
 import json
@@ -8,6 +8,10 @@ import re
 from dataclasses import dataclass
 
 from delayqueue.job import Attempt, Job, JobView, Reserved, State
+
+# what a record begins with, and how long its header is
+PLAIN, FULL = b"0", b"1"
+PLAIN_BYTES, FULL_BYTES = 22, 41
 
 _RUN = re.compile(rb"(\d+) (\d+) (\S+) (\d+)\n")
 _NOTE = re.compile(rb"(\d+) (\d+) (\d+) (\d+) ")
@@ -21,33 +25,50 @@ def text(raw: bytes) -> str:
 
 @dataclass(slots=True)
 class Record:
-    """What stands in `T:job`. Bytes are as pushed."""
+    """What stands in `T:job`. Bytes are as pushed; the header is read only as far as somebody asks."""
 
-    ttr_ms: int
-    due_ms: int
-    created_ms: int
+    header: bytes
     topic: bytes
     options: bytes
     body: bytes
 
+    @property
+    def due_ms(self) -> int:
+        """When the job is due."""
+        return _number(self.header[1:8])
+
+    @property
+    def created_ms(self) -> int:
+        """When it was pushed."""
+        return _number(self.header[8:15])
+
+    @property
+    def ttr_ms(self) -> int:
+        """How long it may run."""
+        return _number(self.header[15:20])
+
 
 def parse_record(raw: bytes) -> Record:
     """Read a record. ValueError where it is none."""
-    header, _, rest = raw.partition(b"\n")
-    version, ttr, due, lead, _expire, _retain, topic_length, options_length = header.split(b" ")
-    if version != b"1":
-        raise ValueError(f"record version {version!r} is not known")
-    options_at = int(topic_length)
-    body_at = options_at + int(options_length)
-    due_ms = int(due)
-    return Record(
-        ttr_ms=int(ttr),
-        due_ms=due_ms,
-        created_ms=due_ms - int(lead),
-        topic=rest[:options_at],
-        options=rest[options_at:body_at],
-        body=rest[body_at:],
-    )
+    kind, length = raw[:1], len(raw)
+    if kind == PLAIN and length >= PLAIN_BYTES:
+        topic_at, options_length = PLAIN_BYTES, 0
+    elif kind == FULL and length >= FULL_BYTES:
+        topic_at, options_length = FULL_BYTES, _number(raw[36:FULL_BYTES])
+    else:
+        raise ValueError("not a record")
+    options_at = topic_at + _number(raw[20:22])
+    body_at = options_at + options_length
+    if not topic_at <= options_at <= body_at <= length:
+        raise ValueError("the lengths in a record are wrong")
+    return Record(raw[:topic_at], raw[topic_at:options_at], raw[options_at:body_at], raw[body_at:])
+
+
+def _number(digits: bytes) -> int:
+    number = 0
+    for digit in digits:
+        number = number * 90 + digit - 33
+    return number
 
 
 def dump_options(job: Job) -> str:

@@ -56,7 +56,7 @@ NAMES: Final = {
     "JSON's null": "null",
     "Lua's nil": "nil",
     "not a number": "nan",
-    "looks like a record": "1 60000 0 0 0 0 1 2\n",
+    "looks like a record": '0!!!!!#z!!!!!#z!!!#z!"t',
     "looks like a receipt": "-",
 }
 cases = pytest.mark.parametrize("hostile", NAMES.values(), ids=NAMES.keys())
@@ -148,7 +148,7 @@ BODIES: Final = {
     "all ASCII": "".join(map(chr, range(128))),
     "line separators": "\u2028\u2029\u0085",
     "not normalised": "e\u0301\ufeff\ufffe\uffff",
-    "looks like a record": "1 60000 1 0 0 0 5 2\ntopic{}",
+    "looks like a record": "1!!!!!#z!!!!!#z!!!#z!&!!!!!!!!!!!!!!!!!!#topic{}",
     "a long one": "".join(random.Random(1).choices("aé订😀\n\0 ", k=200_000)),
 }
 

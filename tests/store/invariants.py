@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
     from delayqueue.store.keys import BucketKeys
 
-RECORD: Final = re.compile(rb"1 (\d+) (\d+) (-?\d+) (\d+) (\d+) (\d+) (\d+)\n")
+TIME: Final = rb"([!-z]{7})"
+RECORD: Final = re.compile(  # (?(1)...): only after a 1
+    rb"(?:0|(1))" + TIME + TIME + rb"([!-z]{5})([!-z]{2})(?(1)" + TIME + TIME + rb"([!-z]{5}))"
+)
 RUN: Final = re.compile(rb"(\d+) (\d+) (\S+) (\d+)\n")
 NOTE: Final = re.compile(rb"\d+ \d+ \d+ (\d+) ")
 ENDED: Final = re.compile(rb"(finished|cancelled|expired) (\d+) (\d+) (\d+)\n")
@@ -123,13 +126,21 @@ def parse(raw: bytes) -> Record | None:
     head = RECORD.match(raw)
     if head is None:
         return None
-    options_at = head.end() + int(head[6])
-    body_at = options_at + int(head[7])
+    numbers = map(_digits, head.groups()[1:])
+    due_ms, _, _, topic_length, expire_ms, retain_ms, options_length = numbers
+    options_at = head.end() + topic_length
+    body_at = options_at + options_length
     if body_at > len(raw):
         return None
     options = json.loads(raw[options_at:body_at] or b"{}")
     tags = tuple(name.encode() for name in options.get("tags", ()))
-    return Record(int(head[2]), int(head[4]), int(head[5]), raw[head.end() : options_at], tags)
+    return Record(due_ms, expire_ms, retain_ms, raw[head.end() : options_at], tags)
+
+
+def _digits(text: bytes | None) -> int:
+    """A number of a record's header, base 90; 0 where the header is the short one."""
+    powers = range(len(text or b"") - 1, -1, -1)
+    return sum((digit - 33) * 90**power for digit, power in zip(text or b"", powers, strict=True))
 
 
 def _records(contents: Contents) -> tuple[dict[bytes, Record], list[str]]:

@@ -12,7 +12,7 @@ from tests.store.invariants import violations
 if TYPE_CHECKING:
     from tests.store.bucket import Bucket
 
-RECORD = "1 1000 2000 0 0 0 1 0\ntbody"
+RECORD = "0" + "!!!!!#z" * 2 + "!!!#z" + '!"' + "tbody"
 
 # Redis commands on a whole bucket, and words of the sentence that must come of them
 PLANTED = [

@@ -45,25 +45,64 @@ local function wake_at(topic, time_ms) call('ZADD', TIMERS, 'LT', int(time_ms), 
 -- Tells the other server processes that `topic` has `count` more ready jobs. `sender` lets a process skip its own.
 local function announce(sender, topic, count) call('PUBLISH', tag .. ':ready', sender .. ' ' .. count .. ' ' .. topic) end
 
--- The record: "1 ttr due lead expire retain topic_length options_length\n" topic options body (record.py, the twin).
--- Times in ms; lead = due - created; expire = absolute, 0 for never; retain = 0 for none.
-local RECORD = '^1 (%d+) (%d+) (%-?%d+) (%d+) (%d+) (%d+) (%d+)\n()'
+-- The record (record.py, the twin): a header of numbers, then topic, options and body untouched, by length.
+--   "0" due created ttr topic_length                                   22 bytes, where the three below are 0
+--   "1" due created ttr topic_length expire retain options_length      41 bytes
+-- Times in ms; expire = absolute, 0 for never; retain = 0 for none. Each number has its fixed width in digits of base 90,
+-- '!' (33) to 'z': bytes of memory a job count more than being read at a glance.
+local TIME, SHORT_TIME, LENGTH = 7, 5, 2
+local TIME_ZERO, SHORT_TIME_ZERO, LENGTH_ZERO = 33 * (90 ^ 7 - 1) / 89, 33 * (90 ^ 5 - 1) / 89, 33 * 91  -- "!!" read as digits
+local PLAIN, FULL = 48, 49  -- "0", "1"
+
+local packed = {}  -- the jobs of a call share most of their numbers
+
+local function pack_number(number, width)
+  local key = number * 8 + width
+  local text = packed[key]
+  if text then return text end
+  local digits = {}
+  for i = width, 1, -1 do
+    local digit = number % 90
+    digits[i] = digit + 33
+    number = (number - digit) / 90
+  end
+  text = string.char(unpack(digits))
+  packed[key] = text
+  return text
+end
+
+-- Without a loop: this runs for each job that is looked at.
+local function number_at(text, at, width)
+  local a, b, c, d, e, f, g = string.byte(text, at, at + width - 1)
+  if width == LENGTH then return a * 90 + b - LENGTH_ZERO end
+  if width == SHORT_TIME then return (((a * 90 + b) * 90 + c) * 90 + d) * 90 + e - SHORT_TIME_ZERO end
+  return (((((a * 90 + b) * 90 + c) * 90 + d) * 90 + e) * 90 + f) * 90 + g - TIME_ZERO
+end
 
 local function pack_record(job)
-  return '1 ' .. int(job.ttr) .. ' ' .. int(job.due) .. ' ' .. int(job.due - job.created) .. ' ' .. int(job.expire)
-    .. ' ' .. int(job.retain) .. ' ' .. #job.topic .. ' ' .. #job.options .. '\n' .. job.topic .. job.options .. job.body
+  local head = pack_number(job.due, TIME) .. pack_number(job.created, TIME) .. pack_number(job.ttr, SHORT_TIME)
+    .. pack_number(#job.topic, LENGTH)
+  if job.expire == 0 and job.retain == 0 and job.options == '' then return '0' .. head .. job.topic .. job.body end
+  return '1' .. head .. pack_number(job.expire, TIME) .. pack_number(job.retain, TIME)
+    .. pack_number(#job.options, SHORT_TIME) .. job.topic .. job.options .. job.body
 end
 
 -- Returns nil for what is no record.
 local function unpack_record(record)
-  local ttr, due, lead, expire, retain, topic_length, options_length, at = string.match(record, RECORD)
-  if not ttr then return nil end
-  local options_at = at + topic_length
+  local kind, expire, retain, options_length, topic_at = string.byte(record), 0, 0, 0, 23
+  if kind ~= PLAIN and kind ~= FULL or #record < 22 then return nil end
+  if kind == FULL then
+    if #record < 41 then return nil end
+    expire, retain, options_length = number_at(record, 23, TIME), number_at(record, 30, TIME), number_at(record, 37, SHORT_TIME)
+    topic_at = 42
+  end
+  local options_at = topic_at + number_at(record, 21, LENGTH)
   local body_at = options_at + options_length
-  if body_at > #record + 1 then return nil end
+  if options_at < topic_at or body_at < options_at or body_at > #record + 1 then return nil end
   return {
-    ttr = tonumber(ttr), due = tonumber(due), created = due - lead, expire = tonumber(expire), retain = tonumber(retain),
-    topic = string.sub(record, at, options_at - 1), options = string.sub(record, options_at, body_at - 1),
+    due = number_at(record, 2, TIME), created = number_at(record, 9, TIME), ttr = number_at(record, 16, SHORT_TIME),
+    expire = expire, retain = retain,
+    topic = string.sub(record, topic_at, options_at - 1), options = string.sub(record, options_at, body_at - 1),
     body = string.sub(record, body_at),
   }
 end
