@@ -14,6 +14,8 @@ from delayqueue.config import OPTIONS, PREFIX, Config, Option, StartupError, loa
 from delayqueue.server import open_redis, serve
 from delayqueue.store.connect import durability_warnings
 from delayqueue.store.layout import check_layout
+from delayqueue.web.auth import Guard
+from delayqueue.web.tls import Tls
 
 INTERRUPTED: Final = 130  # as a shell says it of a program that Ctrl-C ended
 
@@ -52,6 +54,8 @@ def _serve(config: Config) -> None:
 
 def _check(config: Config) -> None:
     """Go through a start, but for listening. A warning is no reason not to start."""
+    Guard.of(config)
+    Tls.of(config)
     sys.stdout.write("ok: settings\n")
     warnings = uvloop.run(_try_store(config))
     sys.stdout.write("ok: store\n")

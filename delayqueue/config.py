@@ -1,21 +1,19 @@
 """Every option once: name, default, unit, meaning, parser."""
 
 import difflib
-import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
-from urllib.parse import urlsplit
 
-from delayqueue import failpoint, ini
+from delayqueue import failpoint, ini, values
+from delayqueue.access import Grant
+from delayqueue.values import EMBEDDED, Address
 
 PREFIX: Final = "DELAYQUEUE_"
-EMBEDDED: Final = "embedded"
 # what `redis.host` means in a config file that does not name it: the original's default
 FILE_REDIS_HOST: Final = "127.0.0.1:6379"
-REDIS_PORT: Final = 6379
 # Kubernetes and Docker describe a service called "delayqueue" to its neighbours in such variables
 SERVICE_LINK: Final = re.compile(
     rf"{PREFIX}(SERVICE_(HOST|PORT\w*)=.*|PORT_\d+_(TCP|UDP)\w*=.*|PORT=\w+://.*)"
@@ -37,98 +35,6 @@ class StartupError(Exception):
 
 class ConfigError(StartupError):
     """An option that cannot be understood; the message names file and line, or variable, and key."""
-
-
-class Address(NamedTuple):
-    """Where to listen or to connect; the host "" is every interface."""
-
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
-
-
-# Parsers: text -> value. They raise ValueError("must be ..."): what a good value looks like.
-
-
-def _whole(least: int, most: int) -> Callable[[str], int]:
-    def parse(text: str) -> int:
-        if not (re.fullmatch(r"[0-9]{1,18}", text) and least <= int(text) <= most):
-            raise ValueError(f"must be a whole number from {least} to {most}")
-        return int(text)
-
-    return parse
-
-
-def _choice(*names: str) -> Callable[[str], str]:
-    def parse(text: str) -> str:
-        if text.lower() not in names:
-            raise ValueError(f"must be one of {', '.join(names)}")
-        return text.lower()
-
-    return parse
-
-
-def _template(placeholder: str) -> Callable[[str], str]:
-    def parse(text: str) -> str:
-        if text.count(placeholder) != 1 or "{" in text or "}" in text:
-            raise ValueError(f"must contain {placeholder} once and no braces")
-        return text
-
-    return parse
-
-
-def _yes_no(text: str) -> bool:
-    words = {"yes": True, "true": True, "on": True, "1": True}
-    words |= {"no": False, "false": False, "off": False, "0": False}
-    if text.lower() not in words:
-        raise ValueError("must be yes or no")
-    return words[text.lower()]
-
-
-def _workers(text: str) -> int:
-    if text == "auto":
-        return os.cpu_count() or 1
-    try:
-        return _whole(1, 256)(text)
-    except ValueError as error:
-        raise ValueError(f"{error} or auto") from None
-
-
-def _address(text: str) -> Address:
-    parts = re.fullmatch(r"(?:\[([0-9a-fA-F:.%]+)\]|([^\s:/\[\]]*)):([0-9]{1,5})", text)
-    if not parts or int(parts[3]) > 65535:
-        raise ValueError("must be HOST:PORT or [IPV6]:PORT with a port from 0 to 65535")
-    return Address(parts[1] or parts[2] or "", int(parts[3]))
-
-
-def _redis_host(text: str) -> Address | None:
-    if text == EMBEDDED:
-        return None
-    try:
-        address = _address(text if re.search(r":[0-9]+$", text) else f"{text}:{REDIS_PORT}")
-    except ValueError:
-        raise ValueError(f"must be HOST:PORT or {EMBEDDED}") from None
-    return address._replace(host=address.host or "127.0.0.1")
-
-
-def _redis_url(text: str) -> str:
-    try:
-        parts = urlsplit(text)
-        # .port raises ValueError where it is no port
-        good = parts.scheme in {"redis", "rediss", "unix"} and parts.port != 0
-    except ValueError:
-        good = False
-    if not good and text:
-        raise ValueError(
-            "must be redis://[USER:PASSWORD@]HOST:PORT/DB, rediss://... (TLS) or unix://PATH?db=DB"
-        )
-    return text
-
-
-def _path(text: str) -> Path:
-    return Path(text).expanduser()
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,41 +74,84 @@ class Config:
     """The settings that a server runs with. `Config()` is what it has without a config file."""
 
     bind_address: Address = _option(
-        "bind_address", "0.0.0.0:9277", _address, "where to listen for HTTP"
+        "bind_address", "0.0.0.0:9277", values.address, "where to listen for HTTP"
     )
     protected_mode: bool = _option(
-        "protected_mode", "yes", _yes_no, "serve clients on this machine only"
+        "protected_mode", "yes", values.yes_no, "serve clients on this machine only"
+    )
+    auth_tokens: tuple[Grant, ...] = _option(
+        "auth_tokens",
+        "",
+        values.grants,
+        "ROLE:TOKEN or ROLE:TOKEN:TOPICS, with commas between; empty = nobody needs a token",
+        secret=True,
+    )
+    auth_tokens_file: Path | None = _option(
+        "auth_tokens_file",
+        "",
+        values.file,
+        "file of more of them, one a line; read again when it changes",
+    )
+    token_rate: int = _option(
+        "token_rate",
+        "0",
+        values.whole(0, 1_000_000),
+        "most requests a second of a token; 0 = no limit",
+    )
+    tls_cert: Path | None = _option(
+        "tls_cert", "", values.file, "PEM file of the certificate and its chain; empty = plain HTTP"
+    )
+    tls_key: Path | None = _option(
+        "tls_key", "", values.file, "PEM file of the certificate's key; empty = it is in tls_cert"
+    )
+    tls_client_ca: Path | None = _option(
+        "tls_client_ca",
+        "",
+        values.file,
+        "PEM file of an authority; only clients it certifies are served",
     )
     workers: int = _option(
-        "workers", "1", _workers, "server processes on the port: a number, or auto for one a core"
+        "workers",
+        "1",
+        values.workers,
+        "server processes on the port: a number, or auto for one a core",
     )
     bucket_size: int = _option(
-        "bucket_size", "1", _whole(1, 1024), "shards of the data; more than 1 is for Redis Cluster"
+        "bucket_size",
+        "1",
+        values.whole(1, 1024),
+        "shards of the data; more than 1 is for Redis Cluster",
     )
     bucket_name: str = _option(
-        "bucket_name", "dq_bucket_%d", _template("%d"), "first part of every key in Redis"
+        "bucket_name", "dq_bucket_%d", values.template("%d"), "first part of every key in Redis"
     )
     queue_name: str = _option(
-        "queue_name", "dq_queue_%s", _template("%s"), "last part of the ready lists' keys"
+        "queue_name", "dq_queue_%s", values.template("%s"), "last part of the ready lists' keys"
     )
     queue_block_timeout_s: int = _option(
         "queue_block_timeout",
         "180",
-        _whole(1, 86400),
+        values.whole(1, 86400),
         "how long /pop waits for a job, unless the request says less",
         unit="s",
     )
+    max_polls: int = _option(
+        "max_polls",
+        "20000",
+        values.whole(0, 10_000_000),
+        "most waiting /pop in a process; 0 = no limit",
+    )
     max_body_bytes: int = _option(
-        "max_body", str(2**20), _whole(1024, 2**30), "the longest body of a job", unit="bytes"
+        "max_body", str(2**20), values.whole(1024, 2**30), "the longest body of a job", unit="bytes"
     )
     redis_host: Address | None = _option(
         "redis.host",
         EMBEDDED,
-        _redis_host,
+        values.redis_host,
         f"HOST:PORT, or {EMBEDDED}; not named in a config file: {FILE_REDIS_HOST}",
     )
     redis_db: int = _option(
-        "redis.db", "1", _whole(0, 2**31 - 1), "number of the database at redis.host"
+        "redis.db", "1", values.whole(0, 2**31 - 1), "number of the database at redis.host"
     )
     redis_password: str = _option(
         "redis.password", "", str, "password of redis.host; empty = none", secret=True
@@ -210,50 +159,60 @@ class Config:
     redis_url: str = _option(
         "redis.url",
         "",
-        _redis_url,
+        values.redis_url,
         "redis:// (rediss://, unix://) URL in place of redis.host, db and password",
         secret=True,
     )
     redis_max_idle: int = _option(
-        "redis.max_idle", "10", _whole(0, 10_000), "connections to Redis where max_active is 0"
+        "redis.max_idle",
+        "10",
+        values.whole(0, 10_000),
+        "connections to Redis where max_active is 0",
     )
     redis_max_active: int = _option(
-        "redis.max_active", "0", _whole(0, 10_000), "most connections to Redis; 0 = as max_idle"
+        "redis.max_active",
+        "0",
+        values.whole(0, 10_000),
+        "most connections to Redis; 0 = as max_idle",
     )
     redis_connect_timeout_ms: int = _option(
         "redis.connect_timeout",
         "5000",
-        _whole(1, 600_000),
+        values.whole(1, 600_000),
         "limit for connecting to Redis",
         unit="ms",
     )
     redis_read_timeout_ms: int = _option(
         "redis.read_timeout",
         "5000",
-        _whole(0, 2**31 - 1),
+        values.whole(0, 2**31 - 1),
         "limit for an answer of Redis; more than 5000 counts as 5000",
         unit="ms",
     )
     redis_write_timeout_ms: int = _option(
         "redis.write_timeout",
         "3000",
-        _whole(0, 2**31 - 1),
+        values.whole(0, 2**31 - 1),
         "limit for sending to Redis; more than 5000 counts as 5000",
         unit="ms",
     )
     redis_binary: str = _option(
         "redis.binary", "", str, "server program of the embedded store; empty = look for one"
     )
-    data_dir: Path = _option("data_dir", "data", _path, "where the embedded store keeps its data")
-    language: str = _option("language", "zh", _choice("zh", "en"), "language of messages: zh or en")
+    data_dir: Path = _option(
+        "data_dir", "data", values.path, "where the embedded store keeps its data"
+    )
+    language: str = _option(
+        "language", "zh", values.choice("zh", "en"), "language of messages: zh or en"
+    )
     log_level: str = _option(
         "log_level",
         "info",
-        _choice("debug", "info", "warning", "error"),
+        values.choice("debug", "info", "warning", "error"),
         "least level that is logged: debug, info, warning, error",
     )
     log_format: str = _option(
-        "log_format", "text", _choice("text", "json"), "lines of text or json"
+        "log_format", "text", values.choice("text", "json"), "lines of text or json"
     )
 
     # "FILE:LINE" or the variable's name, of each option that was set
@@ -294,14 +253,14 @@ def load(path: Path | None, environ: Mapping[str, str]) -> Config:
 
     An empty value counts as not given. Raises ConfigError for the first thing that is wrong.
     """
-    values: dict[str, Any] = {}
+    given: dict[str, Any] = {}
     settings: dict[str, _Setting] = {}
     if path is not None:
-        values["redis_host"] = _redis_host(FILE_REDIS_HOST)
+        given["redis_host"] = values.redis_host(FILE_REDIS_HOST)
         settings |= _from_file(path)
     settings |= _from_environment(environ)
-    values |= {_FIELDS[key]: setting.parsed() for key, setting in settings.items()}
-    return Config(**values, places={key: setting.place for key, setting in settings.items()})
+    given |= {_FIELDS[key]: setting.parsed() for key, setting in settings.items()}
+    return Config(**given, places={key: setting.place for key, setting in settings.items()})
 
 
 def _from_file(path: Path) -> dict[str, _Setting]:

@@ -4,8 +4,11 @@ The status is 200 whenever the request reached the queue; the code says what hap
 never reached it.
 """
 
+from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from http import HTTPStatus
+from math import ceil
+from types import MappingProxyType
 from typing import ClassVar, NamedTuple
 
 
@@ -42,6 +45,7 @@ class QueueError(Exception):
     code: ClassVar[Code]
     status: ClassVar[HTTPStatus] = HTTPStatus.OK
     default: ClassVar[Text]
+    headers: Mapping[str, str] = MappingProxyType({})  # of the answer
 
     def __init__(self, text: Text | None = None) -> None:
         self.text = text or self.default
@@ -73,6 +77,10 @@ class WrongMethod(Invalid):
 
     status = HTTPStatus.METHOD_NOT_ALLOWED
     default = Text("请求方法不对", "wrong method")
+
+    def __init__(self, allowed: Iterable[str]) -> None:
+        super().__init__()
+        self.headers = {"Allow": ", ".join(sorted(allowed))}
 
 
 class SlowRequest(Invalid):
@@ -124,6 +132,10 @@ class Unauthorized(QueueError):
     code = Code.UNAUTHORIZED
     status = HTTPStatus.UNAUTHORIZED
     default = Text("需要有效的token", "a valid token is needed")
+    # the second one makes browsers ask for the token
+    headers = MappingProxyType(
+        {"WWW-Authenticate": 'Bearer realm="delay-queue", Basic realm="delay-queue"'}
+    )
 
 
 class Forbidden(QueueError):
@@ -143,11 +155,15 @@ class TooLarge(QueueError):
 
 
 class TooMany(QueueError):
-    """More requests or waiting polls than the server takes at once."""
+    """More requests or waiting polls than the server takes; `retry_after_s` says when to try again."""
 
     code = Code.TOO_MANY
     status = HTTPStatus.TOO_MANY_REQUESTS
     default = Text("请求过多", "too many requests; try again later")
+
+    def __init__(self, retry_after_s: float, text: Text | None = None) -> None:
+        super().__init__(text)
+        self.headers = {"Retry-After": str(max(1, ceil(retry_after_s)))}
 
 
 # What a script's code per job means.

@@ -4,7 +4,8 @@ import asyncio
 import logging
 import os
 import signal
-from collections.abc import AsyncIterator, Iterable
+import ssl
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from functools import partial
 
@@ -12,21 +13,27 @@ import uvloop
 from aiohttp import web
 from redis.asyncio import Redis
 
-from delayqueue.config import Address, Config, StartupError
+from delayqueue.config import Config, StartupError
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.failpoint import VARIABLE, Failpoint
 from delayqueue.log import set_up
+from delayqueue.reload import Watched, watch
 from delayqueue.store.connect import connect, durability_warnings
 from delayqueue.store.embedded import EmbeddedServer
 from delayqueue.store.keys import BucketKeys
 from delayqueue.store.layout import claim_layout
 from delayqueue.store.store import Store
+from delayqueue.values import Address
 from delayqueue.web.api import Api
 from delayqueue.web.app import build_app
+from delayqueue.web.auth import Guard
 from delayqueue.web.envelope import Speaker
+from delayqueue.web.tls import Tls
 from delayqueue.workers import claim, supervise
 
 log = logging.getLogger(__name__)
+
+Loop = Callable[[], Coroutine[None, None, None]]
 
 KEEPALIVE_S = 75.0  # of an idle connection; aiohttp's own default is over an hour
 BACKLOG = 4096  # connections that wait to be accepted: thousands of polls come back at once after a restart
@@ -52,14 +59,17 @@ async def _serve_here(
 ) -> None:
     place = os.environ.get(VARIABLE)
     store = Store(redis, buckets(config), failpoint=Failpoint(place) if place else None)
-    queue = DelayQueue(store)
+    queue = DelayQueue(store, config.max_polls)
     api = Api(queue, Speaker(config.language), config.max_body_bytes, config.queue_block_timeout_s)
+    guard, tls = Guard.of(config), Tls.of(config)
+    app = build_app(api, config, guard)
+    loops = queue.background() | {"reload": partial(watch, watched(config, guard, tls))}
     async with (
-        running(queue, stop),
-        listening(build_app(api, config), config.bind_address, reuse_port=reuse_port),
+        running(loops, stop),
+        listening(app, config.bind_address, tls.context if tls else None, reuse_port=reuse_port),
         aclosing(queue),  # first of all polls are answered, so that requests can end
     ):
-        log.info("serving on %s", config.bind_address)
+        log.info("serving on %s%s", config.bind_address, " with TLS" if tls else "")
         await stop.wait()
         log.info("stopping")
 
@@ -104,16 +114,25 @@ def buckets(config: Config) -> list[BucketKeys]:
     ]
 
 
+def watched(config: Config, guard: Guard, tls: Tls | None) -> list[Watched]:
+    """The files that are read again when they change."""
+    tokens = config.auth_tokens_file
+    return [
+        *([Watched((tokens,), guard.reload)] if tokens else ()),
+        *([Watched(tls.files, tls.reload)] if tls else ()),
+    ]
+
+
 @asynccontextmanager
-async def running(queue: DelayQueue, stop: asyncio.Event) -> AsyncIterator[None]:
-    """Run the queue's loops; one that dies stops the server, loudly."""
+async def running(loops: Mapping[str, Loop], stop: asyncio.Event) -> AsyncIterator[None]:
+    """Run the loops; one that dies stops the server, loudly."""
 
     def ended(task: asyncio.Task[None]) -> None:
         if not task.cancelled():
             log.critical("%s died", task.get_name(), exc_info=task.exception())
             stop.set()
 
-    tasks = [asyncio.create_task(run(), name=name) for name, run in queue.background().items()]
+    tasks = [asyncio.create_task(run(), name=name) for name, run in loops.items()]
     for task in tasks:
         task.add_done_callback(ended)
     try:
@@ -133,7 +152,7 @@ async def _cancel(tasks: Iterable[asyncio.Task[None]]) -> None:
 
 @asynccontextmanager
 async def listening(
-    app: web.Application, address: Address, *, reuse_port: bool
+    app: web.Application, address: Address, tls: ssl.SSLContext | None, *, reuse_port: bool
 ) -> AsyncIterator[None]:
     """Listen on the address."""
     runner = web.AppRunner(
@@ -149,7 +168,12 @@ async def listening(
     try:
         try:
             site = web.TCPSite(
-                runner, address.host, address.port, backlog=BACKLOG, reuse_port=reuse_port
+                runner,
+                address.host,
+                address.port,
+                ssl_context=tls,
+                backlog=BACKLOG,
+                reuse_port=reuse_port,
             )
             await site.start()
         except OSError as error:

@@ -11,7 +11,8 @@ import sys
 from collections.abc import Callable
 from multiprocessing.context import SpawnProcess
 
-from delayqueue.config import Address, StartupError
+from delayqueue.config import StartupError
+from delayqueue.values import Address
 
 log = logging.getLogger(__name__)
 

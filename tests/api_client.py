@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import aiohttp
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import AsyncIterator, Mapping, Sequence
 
 Json = dict[str, Any]
@@ -20,8 +21,10 @@ HTTP_OK: Final = 200
 OK: Final = 0
 INVALID: Final = 1
 UNAVAILABLE: Final = 6
+UNAUTHORIZED: Final = 7
 FORBIDDEN: Final = 8
 TOO_LARGE: Final = 9
+TOO_MANY: Final = 10
 
 TIMEOUT_S: Final = 30.0
 LARGE_BYTES: Final = 1 << 20
@@ -53,7 +56,7 @@ class Api:
     """The server at `url`; one method for each endpoint."""
 
     def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
-        self._session = session
+        self.session = session
         self.url = url
 
     async def request(
@@ -66,7 +69,7 @@ class Api:
         """Send raw bytes. The answer must be an envelope, whatever its status."""
         # aiohttp warns of large bytes, which it would copy in one piece
         data = io.BytesIO(content) if len(content) > LARGE_BYTES else content
-        async with self._session.request(
+        async with self.session.request(
             method, self.url + path, data=data, headers=headers
         ) as response:
             answer = json.loads(await response.read())
@@ -114,9 +117,14 @@ async def push_due_in(api: Api, delay_s: float, **job: Any) -> Sent:
 
 
 @asynccontextmanager
-async def open_api(url: str) -> AsyncIterator[Api]:
-    """A client with as many connections as it needs."""
-    connector = aiohttp.TCPConnector(limit=0)
+async def open_api(
+    url: str, token: str = "", tls: ssl.SSLContext | None = None
+) -> AsyncIterator[Api]:
+    """A client with as many connections as it needs, and with its token, where it has one."""
+    connector = aiohttp.TCPConnector(limit=0, ssl=tls or True)
     timeout = aiohttp.ClientTimeout(total=TIMEOUT_S)
-    async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
+    headers = {"Authorization": f"Bearer {token}"} if token else None
+    async with aiohttp.ClientSession(
+        connector=connector, timeout=timeout, headers=headers
+    ) as session:
         yield Api(session, url)

@@ -17,7 +17,10 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
+
+if TYPE_CHECKING:
+    import ssl
 
 REPOSITORY: Final = Path(__file__).parent.parent
 LOOPBACK: Final = "127.0.0.1"
@@ -185,7 +188,13 @@ class StoreServer(Process):
 class QueueServer(Process):
     """This project's server. Settings are named as in the config file: `{"redis.host": ...}`."""
 
-    def __init__(self, name: str, home: Path, settings: dict[str, object]) -> None:
+    def __init__(
+        self,
+        name: str,
+        home: Path,
+        settings: dict[str, object],
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         defaults = {"bind_address": f"{LOOPBACK}:{free_port()}", "data_dir": home / "data"}
         settings = defaults | settings
         port = int(str(settings["bind_address"]).rpartition(":")[2])
@@ -196,14 +205,19 @@ class QueueServer(Process):
             port=port,
             environment=environment(settings),
         )
-        self.url = f"http://{self.address}"
+        self._tls = tls
+        self.url = f"{'https' if tls else 'http'}://{self.address}"
 
     def is_ready(self) -> bool:
         return self.probe("/readyz") == http.client.OK
 
     def probe(self, path: str) -> int | None:
         """The HTTP status of a GET, or None where no answer comes."""
-        connection = http.client.HTTPConnection(LOOPBACK, self.port, timeout=5)
+        connection = (
+            http.client.HTTPSConnection(LOOPBACK, self.port, timeout=5, context=self._tls)
+            if self._tls
+            else http.client.HTTPConnection(LOOPBACK, self.port, timeout=5)
+        )
         try:
             connection.request("GET", path)
             return connection.getresponse().status
@@ -263,15 +277,20 @@ class Processes:
             StoreServer("valkey", self.home("valkey"), valkey_binary(), *options),
         )
 
-    def server(self, store: StoreServer | None = None, **settings: object) -> QueueServer:
+    def server(
+        self,
+        store: StoreServer | None = None,
+        tls: ssl.SSLContext | None = None,
+        **settings: object,
+    ) -> QueueServer:
         """A server on a new database of `store`, or on an embedded store where none is given.
 
-        `redis__db=3` sets redis.db.
+        `redis__db=3` sets redis.db. `tls` is what a client of one with a certificate connects with.
         """
         named = {name.replace("__", "."): value for name, value in settings.items()}
         if store is not None:
             named = {"redis.host": store.address, "redis.db": store.new_database()} | named
-        return self.started(QueueServer("server", self.home("server"), named))
+        return self.started(QueueServer("server", self.home("server"), named, tls))
 
     def close(self) -> None:
         for process in reversed(self._made):

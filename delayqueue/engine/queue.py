@@ -2,7 +2,10 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from copy import copy
+from typing import Self
 
+from delayqueue.access import Scope
 from delayqueue.engine.spread import Spread
 from delayqueue.engine.timer import INTERVAL_S, Timer
 from delayqueue.engine.topics import Topics
@@ -24,14 +27,26 @@ class DelayQueue:
     a code for each. All raise Unavailable where the store does not answer.
     """
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._waiters = Waiters(store)
+    def __init__(self, store: Store, max_polls: int = 0) -> None:
+        self._waiters = Waiters(store, max_polls)
         self._timers = [
             Timer(bucket, store, self._stir, self._waiters.resync)
             for bucket in range(store.bucket_count)
         ]
         self._wakeups = Wakeups(store, self._waiters.wake, self._waiters.resync)
+        self._spread(store)
+
+    def confined(self, scope: Scope) -> Self:
+        """The same queue for a client that may reach some topics only.
+
+        Verbs by id find no other jobs; verbs that name a topic must have been checked before.
+        """
+        view = copy(self)
+        view._spread(self._store.confined(scope))
+        return view
+
+    def _spread(self, store: Store) -> None:
+        self._store = store
         self._pushes = Spread(store, self._push, "push")
         self._finishes = Spread(store, store.finish, "finish")
         self._deletes = Spread(store, store.delete, "delete")

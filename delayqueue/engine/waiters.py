@@ -12,7 +12,7 @@ from itertools import count, islice
 
 from delayqueue.engine.dispatcher import Dispatcher
 from delayqueue.engine.line import Line, Poll
-from delayqueue.errors import Unavailable
+from delayqueue.errors import Text, TooMany, Unavailable
 from delayqueue.job import Reserved
 from delayqueue.receipt import nonce_of
 from delayqueue.store.store import Store
@@ -20,13 +20,20 @@ from delayqueue.store.store import Store
 log = logging.getLogger(__name__)
 
 RESYNC_LINES = 500  # lines that one resync asks for
+RETRY_AFTER_S = 5.0  # for a poll that is one too many
+TOO_MANY_POLLS = Text(
+    "等待中的pop过多, 请稍后再试",
+    "too many polls wait already (max_polls); try again later",
+)
 
 
 class Waiters:
     """All waiting polls of this process; its dispatchers run as tasks of the loop."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, max_polls: int = 0) -> None:
         self._store = store
+        self._max_polls = max_polls
+        self.waiting = 0  # polls that wait
         self._lines: dict[tuple[str, ...], Line] = {}
         self._by_topic: dict[str, dict[Line, None]] = {}
         self._dispatchers = [
@@ -38,21 +45,20 @@ class Waiters:
         self._resync_at = [0] * store.bucket_count
         self._closing = False
 
-    @property
-    def waiting(self) -> int:
-        """How many polls wait."""
-        return sum(len(line.polls) for line in self._lines.values())
-
     async def pop(self, topics: tuple[str, ...], wanted: int, wait_s: float) -> list[Reserved]:
         """Reserve up to `wanted` jobs; where nothing is ready wait up to `wait_s` for the first. [] = nothing came.
 
         Unavailable where the store fails before it has once said that nothing is ready; later failures are waited
         out, unless `wait_s` is 0. A caller that is cancelled takes nothing: what was reserved for it goes back.
+        TooMany where as many wait already as may.
         """
         if self._closing:
             return []
+        if wait_s > 0 and 0 < self._max_polls <= self.waiting:
+            raise TooMany(RETRY_AFTER_S, TOO_MANY_POLLS)
         loop = asyncio.get_running_loop()
         poll = Poll(next(self._numbers), wanted, patient=wait_s > 0)
+        self.waiting += 1
         line = self._join(topics, poll)
         timer = loop.call_later(wait_s, poll.answer, []) if poll.patient else None
         for dispatcher in self._dispatchers:
@@ -63,6 +69,7 @@ class Waiters:
             self.put_back(poll.taken())
             raise
         finally:
+            self.waiting -= 1
             if timer is not None:
                 timer.cancel()
             line.drop(poll)

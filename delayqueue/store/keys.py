@@ -20,6 +20,7 @@ All keys of a bucket begin with its tag `T`, which is one Redis Cluster hash tag
 | T:topics             | hash | topic -> settings (JSON, "" = none)                                                   |
 | T:broken             | zset | id -> ms when its unreadable record was set aside                                     |
 | T:layout             | hash | of bucket 1 only: version, bucket_size, bucket_name, queue_name, as the data was made |
+| T["TOPIC*", ...]     | no key: how a script hears of the topics that the client is confined to (access.py)          |
 | T:ready              | pub/sub channel: "sender count topic" when jobs became ready                                 |
 """
 

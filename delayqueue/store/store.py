@@ -1,12 +1,14 @@
 """The store: one method a script, for one bucket at a time. All that the rest of the program sees of Redis."""
 
 import asyncio
+import json
 import logging
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
+from copy import copy
 from importlib import resources
-from typing import Any
+from typing import Any, Self
 from zlib import crc32
 
 from redis.asyncio import Redis
@@ -14,6 +16,7 @@ from redis.commands.core import AsyncScript
 from redis.exceptions import NoScriptError, RedisError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
+from delayqueue.access import Scope
 from delayqueue.errors import Unavailable
 from delayqueue.failpoint import Failpoint
 from delayqueue.job import Job, JobView, Reserved, State
@@ -74,6 +77,13 @@ class Store:
         self._scripts: dict[str, AsyncScript] = {}
         self._nonces = nonces()
         self._sender = secrets.token_hex(6)  # marks what this process announces, for itself to skip
+        self._scope: list[str] = []  # the topics that calls are confined to, [] = none
+
+    def confined(self, scope: Scope) -> Self:
+        """The same store for a client that may reach some topics only: to it, jobs of others are not there."""
+        view = copy(self)
+        view._scope = [json.dumps(scope.entries, ensure_ascii=False)]
+        return view
 
     @property
     def bucket_count(self) -> int:
@@ -245,7 +255,8 @@ class Store:
         keys = self._buckets[bucket]
         if self._failpoint:
             self._failpoint.reach(f"{verb}.before")
-        answer = await self._answer(verb, _run(script, [keys.tag, keys.queue_name], args))
+        names = [keys.tag, keys.queue_name, *(keys.tag + scope for scope in self._scope)]
+        answer = await self._answer(verb, _run(script, names, args))
         if self._failpoint:
             self._failpoint.reach(f"{verb}.after")
         return answer

@@ -2,15 +2,17 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Self
 
 from aiohttp import web
 
+from delayqueue.access import EVERYWHERE, Scope
 from delayqueue.engine.queue import DelayQueue, raise_for
 from delayqueue.errors import DONE, OF_CODE, Code, QueueError, SlowRequest, Text, TooLarge
 from delayqueue.web.envelope import Speaker
 from delayqueue.web.ids import IdMaker
-from delayqueue.web.requests import IdRequest, Model, parse
+from delayqueue.web.requests import IdRequest, Model, Request, parse
 
 # Half a megabyte can unpack to half a gigabyte; aiohttp would unpack it all, even after it was refused.
 COMPRESSED = TooLarge(
@@ -31,10 +33,24 @@ class Api:
     max_body_bytes: int
     longest_wait_s: float
     new_id: IdMaker = field(default_factory=IdMaker)
+    scope: Scope = EVERYWHERE  # the topics that the client may reach
+
+    def confined(self, scope: Scope) -> Self:
+        """The same for a client that may reach some topics only."""
+        return replace(self, queue=self.queue.confined(scope), scope=scope)
 
     async def read(self, request: web.Request, model: type[Model]) -> Model:
-        """The request's body as `model`. Invalid, TooLarge or SlowRequest where it is not that."""
-        return parse(model, await self.read_raw(request))
+        """The request's body as `model`. Invalid, TooLarge or SlowRequest where it is not that, Forbidden where the
+        client may not ask for it.
+        """
+        asked = parse(model, await self.read_raw(request))
+        self.check_reach(asked)
+        return asked
+
+    def check_reach(self, asked: Request) -> None:
+        """Forbidden where the client may not reach what is asked for."""
+        if self.scope is not EVERYWHERE:
+            self.scope.check(asked.reach())
 
     async def read_raw(self, request: web.Request) -> bytes:
         """The request's body, whatever its Content-Type says. TooLarge or SlowRequest where it does not come."""

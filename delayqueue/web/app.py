@@ -4,21 +4,22 @@ from aiohttp import web
 
 from delayqueue.config import Config
 from delayqueue.web.api import Api
-from delayqueue.web.middleware import envelope_errors, loopback_only
+from delayqueue.web.auth import Guard
+from delayqueue.web.middleware import envelope_errors, loopback_only, same_origin
 from delayqueue.web.routes import add_routes
 
 # A request holds at most so many times max_body: a batch of jobs, or one body written in JSON's escapes.
 BODIES_PER_REQUEST = 8
 
 
-def build_app(api: Api, config: Config) -> web.Application:
+def build_app(api: Api, config: Config, guard: Guard) -> web.Application:
     """The application that answers all that design and docs/api.md promise."""
-    middlewares = [envelope_errors(api.speaker)]
-    if config.protected_mode:
+    middlewares = [envelope_errors(api.speaker), same_origin()]
+    if config.protected_mode and not guard.asks:
         middlewares.append(loopback_only())
     app = web.Application(
         middlewares=middlewares,
         client_max_size=BODIES_PER_REQUEST * config.max_body_bytes,
     )
-    add_routes(app, api)
+    add_routes(app, api, guard)
     return app

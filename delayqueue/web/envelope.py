@@ -1,5 +1,6 @@
 """The envelope around every answer, {"code", "message", "data"}, in the client's language."""
 
+from collections.abc import Mapping
 from http import HTTPStatus
 
 from aiohttp import web
@@ -15,9 +16,11 @@ def envelope(code: int, message: str, data: object = None) -> dict[str, object]:
     return {"code": int(code), "message": message, "data": data}
 
 
-def answer(body: object, status: HTTPStatus = HTTPStatus.OK) -> web.Response:
+def answer(
+    body: object, status: HTTPStatus = HTTPStatus.OK, headers: Mapping[str, str] = CONTENT_TYPE
+) -> web.Response:
     """An answer with this object as JSON."""
-    return web.Response(body=to_json(body), status=status, headers=CONTENT_TYPE)
+    return web.Response(body=to_json(body), status=status, headers=headers)
 
 
 class Speaker:
@@ -48,4 +51,5 @@ class Speaker:
 
     def error(self, request: web.Request, error: QueueError) -> web.Response:
         """The answer to a request that failed."""
-        return answer(envelope(error.code, self.say(request, error.text)), error.status)
+        body = envelope(error.code, self.say(request, error.text))
+        return answer(body, error.status, {**CONTENT_TYPE, **error.headers})

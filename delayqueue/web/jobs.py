@@ -31,6 +31,7 @@ async def push(api: Api, request: web.Request) -> web.Response:
     if is_array(raw):
         return await _push_many(api, request, raw)
     asked = parse(PushRequest, raw)
+    api.check_reach(asked)
     job = asked.job(api.max_body_bytes, api.new_id)
     await api.queue.push(job)
     return api.ok(request, {"id": job.id} if asked.id_is_ours else None, ADDED)
@@ -52,7 +53,9 @@ async def _push_many(api: Api, request: web.Request, raw: bytes) -> web.Response
 
 def _job_or_error(api: Api, item: object) -> Job | QueueError:
     try:
-        return parse_item(PushRequest, item).job(api.max_body_bytes, api.new_id)
+        asked = parse_item(PushRequest, item)
+        api.check_reach(asked)
+        return asked.job(api.max_body_bytes, api.new_id)
     except QueueError as error:
         return error
 

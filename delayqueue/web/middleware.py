@@ -2,10 +2,10 @@
 
 import ipaddress
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache
 
-from aiohttp import web
+from aiohttp import hdrs, web
 from aiohttp.typedefs import Middleware
 
 from delayqueue.errors import (
@@ -28,6 +28,8 @@ PROTECTED = Text(
     "protected mode: only clients of this host are served; "
     "set protected_mode = no where the network is trusted",
 )
+CROSS_ORIGIN = Text("不接受其他网站页面的请求", "requests from pages of other sites are refused")
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 def envelope_errors(speaker: Speaker) -> Middleware:
@@ -42,9 +44,7 @@ def envelope_errors(speaker: Speaker) -> Middleware:
         except web.HTTPNotFound:
             return speaker.error(request, NoSuchPath())
         except web.HTTPMethodNotAllowed as error:
-            response = speaker.error(request, WrongMethod())
-            response.headers["Allow"] = ", ".join(sorted(error.allowed_methods))
-            return response
+            return speaker.error(request, WrongMethod(error.allowed_methods))
         except web.HTTPRequestEntityTooLarge:
             return speaker.error(request, TooLarge())
         except (web.HTTPException, ConnectionError):  # the client is gone: aiohttp closes quietly
@@ -55,6 +55,30 @@ def envelope_errors(speaker: Speaker) -> Middleware:
             return speaker.error(request, Unavailable())
 
     return middleware
+
+
+def same_origin() -> Middleware:
+    """The middleware that keeps other sites' pages from using a browser that can reach this server.
+
+    Only browsers send these headers; the rule is that of Go's net/http.CrossOriginProtection.
+    """
+
+    @web.middleware
+    async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.method not in SAFE_METHODS and is_cross_origin(request.headers):
+            raise Forbidden(CROSS_ORIGIN)
+        return await handler(request)
+
+    return middleware
+
+
+def is_cross_origin(headers: Mapping[str, str]) -> bool:
+    """Whether a browser sends this for a page of another site."""
+    site = headers.get("Sec-Fetch-Site")
+    if site is not None:
+        return site not in {"same-origin", "none"}
+    origin = headers.get(hdrs.ORIGIN)
+    return origin is not None and origin.partition("://")[2] != headers.get(hdrs.HOST)
 
 
 def loopback_only() -> Middleware:

@@ -4,7 +4,7 @@ As in the original, unknown fields are ignored, null is as good as absent, and i
 space. Types are strict: `true` or `"1"` is no number, a number is no id.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from random import random
 from typing import Annotated, TypeVar
 
@@ -41,6 +41,10 @@ class Request(BaseModel):
     """Base of all requests."""
 
     model_config = ConfigDict(strict=True, extra="ignore", frozen=False)
+
+    def reach(self) -> Iterable[str] | None:
+        """The topics that it concerns, None = all. A verb by id says (): the store sees to those."""
+        return None
 
 
 Model = TypeVar("Model", bound=Request)
@@ -139,6 +143,10 @@ class PushRequest(Request):
     retain: Number | None = None
     expire: Number | None = None
 
+    def reach(self) -> Iterable[str]:
+        """Its topic."""
+        return (check_topic(self.topic),)
+
     @property
     def id_is_ours(self) -> bool:
         """Whether the server makes the id."""
@@ -172,6 +180,10 @@ class PopRequest(Request):
     topic: str | None = None
     timeout: Number | None = None
     count: int | None = None
+
+    def reach(self) -> Iterable[str]:
+        """Its topics."""
+        return self.topics()
 
     def topics(self) -> tuple[str, ...]:
         """The topics in order of preference, each once."""
@@ -208,6 +220,10 @@ class OneRequest(Request):
     """One job."""
 
     id: str | None = None
+
+    def reach(self) -> Iterable[str]:
+        """Nothing but a job."""
+        return ()
 
 
 class IdRequest(OneRequest):
@@ -303,6 +319,10 @@ class KickRequest(IdRequest):
 
     topic: str | None = None
     count: int | None = None
+
+    def reach(self) -> Iterable[str]:
+        """Its topic, where it has one."""
+        return () if self.topic is None else (check_topic(self.topic),)
 
     def by_topic(self) -> bool:
         """Whether a topic was given instead of ids."""

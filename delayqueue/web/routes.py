@@ -5,54 +5,78 @@ from typing import NamedTuple
 
 from aiohttp import web
 
+from delayqueue.access import EVERYWHERE, Role, Scope
 from delayqueue.web import jobs, ops, topics
 from delayqueue.web.api import Api
+from delayqueue.web.auth import Guard, Roles
 
 Handler = Callable[[Api, web.Request], Awaitable[web.StreamResponse]]
 
+# The admin role may call everything.
+OPEN: Roles = None
+PRODUCERS: Roles = frozenset({Role.PRODUCE})
+CONSUMERS: Roles = frozenset({Role.CONSUME})
+BOTH: Roles = frozenset({Role.PRODUCE, Role.CONSUME})
+ADMINS: Roles = frozenset({Role.ADMIN})
+
 
 class Route(NamedTuple):
-    """One endpoint."""
+    """One endpoint; `roles` may call it, where tokens are set."""
 
     method: str
     path: str
     handler: Handler
+    roles: Roles
     summary: str
 
 
 ROUTES = (
-    Route("POST", "/push", jobs.push, "add a job, or an array of jobs"),
-    Route("POST", "/pop", jobs.pop, "reserve ready jobs, waiting for the first"),
-    Route("POST", "/finish", jobs.finish, "end jobs whose work is done"),
-    Route("POST", "/delete", jobs.delete, "end jobs that are not wanted any more"),
-    Route("POST", "/get", jobs.get, "all that is known of jobs"),
-    Route("POST", "/release", jobs.release, "give a reserved job back after a failed attempt"),
-    Route("POST", "/touch", jobs.touch, "extend a reservation"),
-    Route("POST", "/bury", jobs.bury, "give a job up, to be kept for a person"),
-    Route("POST", "/kick", jobs.kick, "make buried or delayed jobs ready now"),
-    Route("POST", "/reschedule", jobs.reschedule, "give a job a new due time"),
-    Route("POST", "/cancel", topics.cancel, "end all jobs of a tag"),
-    Route("POST", "/list", topics.list_jobs, "a page of the jobs of a topic or a tag"),
-    Route("POST", "/take", topics.take, "hand out the jobs of a range of due times"),
-    Route("POST", "/forecast", topics.forecast, "how many jobs fall due in each step"),
-    Route("POST", "/pause", topics.pause, "hold a topic's deliveries"),
-    Route("POST", "/resume", topics.resume, "let a topic's deliveries go on"),
-    Route("POST", "/purge", topics.purge, "drop a topic's jobs without a trace"),
-    Route("POST", "/topics", topics.topics, "every topic with its exact counts"),
-    Route("GET", "/topics", topics.topics, "every topic with its exact counts"),
-    Route("GET", "/healthz", ops.healthz, "the process lives"),
-    Route("GET", "/readyz", ops.readyz, "the store answers and the timers tick"),
+    Route("POST", "/push", jobs.push, PRODUCERS, "add a job, or an array of jobs"),
+    Route("POST", "/pop", jobs.pop, CONSUMERS, "reserve ready jobs, waiting for the first"),
+    Route("POST", "/finish", jobs.finish, CONSUMERS, "end jobs whose work is done"),
+    Route("POST", "/delete", jobs.delete, BOTH, "end jobs that are not wanted any more"),
+    Route("POST", "/get", jobs.get, BOTH, "all that is known of jobs"),
+    Route(
+        "POST",
+        "/release",
+        jobs.release,
+        CONSUMERS,
+        "give a reserved job back after a failed attempt",
+    ),
+    Route("POST", "/touch", jobs.touch, CONSUMERS, "extend a reservation"),
+    Route("POST", "/bury", jobs.bury, CONSUMERS, "give a job up, to be kept for a person"),
+    Route("POST", "/kick", jobs.kick, ADMINS, "make buried or delayed jobs ready now"),
+    Route("POST", "/reschedule", jobs.reschedule, PRODUCERS, "give a job a new due time"),
+    Route("POST", "/cancel", topics.cancel, PRODUCERS, "end all jobs of a tag"),
+    Route("POST", "/list", topics.list_jobs, ADMINS, "a page of the jobs of a topic or a tag"),
+    Route("POST", "/take", topics.take, CONSUMERS, "hand out the jobs of a range of due times"),
+    Route("POST", "/forecast", topics.forecast, ADMINS, "how many jobs fall due in each step"),
+    Route("POST", "/pause", topics.pause, ADMINS, "hold a topic's deliveries"),
+    Route("POST", "/resume", topics.resume, ADMINS, "let a topic's deliveries go on"),
+    Route("POST", "/purge", topics.purge, ADMINS, "drop a topic's jobs without a trace"),
+    Route("POST", "/topics", topics.topics, ADMINS, "every topic with its exact counts"),
+    Route("GET", "/topics", topics.topics, ADMINS, "every topic with its exact counts"),
+    Route("GET", "/healthz", ops.healthz, OPEN, "the process lives"),
+    Route("GET", "/readyz", ops.readyz, OPEN, "the store answers and the timers tick"),
 )
 
 
-def add_routes(app: web.Application, api: Api) -> None:
-    """Give the app every endpoint."""
+def add_routes(app: web.Application, api: Api, guard: Guard) -> None:
+    """Give the app every endpoint, each behind the guard."""
+    confined: dict[Scope, Api] = {}
+
+    def api_for(scope: Scope) -> Api:
+        if scope is EVERYWHERE:
+            return api
+        if scope not in confined:
+            confined[scope] = api.confined(scope)
+        return confined[scope]
+
+    def bind(route: Route) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+        async def handle(request: web.Request) -> web.StreamResponse:
+            return await route.handler(api_for(guard.admit(request, route.roles)), request)
+
+        return handle
+
     for route in ROUTES:
-        app.router.add_route(route.method, route.path, _bind(route.handler, api))
-
-
-def _bind(handler: Handler, api: Api) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
-    async def handle(request: web.Request) -> web.StreamResponse:
-        return await handler(api, request)
-
-    return handle
+        app.router.add_route(route.method, route.path, bind(route))

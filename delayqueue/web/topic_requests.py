@@ -1,5 +1,7 @@
 """What the endpoints on topics, tags and ranges of due times take."""
 
+from collections.abc import Iterable
+
 from delayqueue.errors import Invalid, Text
 from delayqueue.job import MAX_FORECAST_STEPS, State
 from delayqueue.store.types import Listing, Range
@@ -20,6 +22,10 @@ class TopicRequest(Request):
     """One topic."""
 
     topic: str | None = None
+
+    def reach(self) -> Iterable[str]:
+        """The topic."""
+        return (check_topic(self.topic),)
 
 
 class PauseRequest(TopicRequest):
@@ -48,6 +54,10 @@ class CancelRequest(Request):
     tag: str | None = None
     topic: str | None = None
 
+    def reach(self) -> Iterable[str] | None:
+        """Its topic, or all."""
+        return None if self.topic is None else (check_topic(self.topic),)
+
 
 class RangeRequest(Request):
     """A range of due times in unix seconds, both ends in; without an end it is open there."""
@@ -70,6 +80,10 @@ class TakeRequest(RangeRequest):
     topic: str | None = None
     count: int | None = None
 
+    def reach(self) -> Iterable[str]:
+        """Its topic."""
+        return (check_topic(self.topic),)
+
 
 class ListRequest(RangeRequest):
     """A page of the jobs of a topic or a tag."""
@@ -79,6 +93,10 @@ class ListRequest(RangeRequest):
     state: str | None = None
     limit: int | None = None
     cursor: str | None = None
+
+    def reach(self) -> Iterable[str] | None:
+        """Its topic, or all."""
+        return None if self.topic is None else (check_topic(self.topic),)
 
     def what(self) -> Listing:
         """What to list. Invalid names the field."""
@@ -99,6 +117,10 @@ class ForecastRequest(Request):
     start: Number | None = None
     end: Number | None = None
     step: Number | None = None
+
+    def reach(self) -> Iterable[str] | None:
+        """Its topic, or all."""
+        return None if self.topic is None else (check_topic(self.topic),)
 
     def steps(self) -> tuple[int, int, int]:
         """Start and step in ms, and the number of steps."""

@@ -10,8 +10,9 @@ from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from delayqueue.config import Address, Config, StartupError
+from delayqueue.config import Config, StartupError
 from delayqueue.store.connect import connect, durability_warnings
+from delayqueue.values import Address
 from tests.processes import LOOPBACK, Processes, StoreServer, free_port
 
 SECRET = "s3cret"

@@ -6,7 +6,8 @@ from typing import Final
 
 import pytest
 
-from delayqueue.config import FILE_REDIS_HOST, OPTIONS, Address, Config, ConfigError, load
+from delayqueue.config import FILE_REDIS_HOST, OPTIONS, Config, ConfigError, load
+from delayqueue.values import Address
 
 SHIPPED: Final = Path(__file__).parents[2] / "delay-queue.conf"
 REDIS: Final = Address("127.0.0.1", 6379)
@@ -206,6 +207,15 @@ def test_a_bad_file_is_named_with_line_key_and_fix(conf: Path, text: str, messag
             "DELAYQUEUE_REDISHOST: unknown variable; did you mean DELAYQUEUE_REDIS_HOST?",
         ),
         (
+            "DELAYQUEUE_AUTH_TOKENS",
+            "admin:secret",
+            (
+                "DELAYQUEUE_AUTH_TOKENS: must be ROLE:TOKEN or ROLE:TOKEN:TOPICS with the ROLE "
+                "produce, consume or admin, a TOKEN of at least 16 letters, digits and . _ ~ + / = -, "
+                "and a topic, or its beginning and *, as TOPICS"
+            ),
+        ),
+        (
             "DELAYQUEUE_REDIS_URL",
             "http://u:secret@h",
             (
@@ -247,7 +257,13 @@ def test_a_wish_for_a_port_is_not_taken_for_a_neighbour_service() -> None:
 
 def test_secrets_do_not_show() -> None:
     config = load(
-        None, {"DELAYQUEUE_REDIS_PASSWORD": "s3", "DELAYQUEUE_REDIS_URL": "redis://:s3@h"}
+        None,
+        {
+            "DELAYQUEUE_REDIS_PASSWORD": "s3",
+            "DELAYQUEUE_REDIS_URL": "redis://:s3@h",
+            "DELAYQUEUE_AUTH_TOKENS": "admin:s3s3s3s3s3s3s3s3, produce:s3s3s3s3s3s3s3s3:a*,",
+        },
     )
     assert config.redis_password == "s3"
+    assert [grant.topics for grant in config.auth_tokens] == ["*", "a*"]
     assert "s3" not in repr(config)

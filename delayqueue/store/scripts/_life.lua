@@ -18,7 +18,9 @@ end
 
 local function read_job(id)
   local record = call('HGET', JOBS, id)
-  return record and unpack_record(record)
+  local job = record and unpack_record(record)
+  if job and is_hidden(job.topic) then return nil end
+  return job
 end
 
 -- Where a job with a record stands.
@@ -111,6 +113,12 @@ end
 local function job_of_ended(ended)
   local message_length, run_length, at = string.match(ended, '^%a+ %d+ (%d+) (%d+)\n()')
   return message_length and unpack_record(string.sub(ended, at + message_length + run_length))
+end
+
+local function is_hidden_ended(ended)
+  if not scope then return false end
+  local job = job_of_ended(ended)
+  return not job or is_hidden(job.topic)
 end
 
 -- Drops the kept record of a job that ended, at its time or because its id is pushed again.

@@ -1,6 +1,7 @@
 -- Put before every script: the clock, the key names, the record codec and the steps that the verbs share.
 -- KEYS[1] is the bucket's tag, e.g. {dq_bucket_1}; KEYS[2] the ready list's name with %s for the topic. Every other
 -- key is derived from the tag (all are listed in keys.py), so a script touches one hash slot of a Redis Cluster.
+-- KEYS[3] is there for a client that is confined to some topics: the tag, and a JSON list of them (access.py).
 --
 -- keeps: a job is in exactly one place: a record in `job` (delayed, ready, reserved, buried) or in `ended`.
 --        A write that adds stands before the write that removes: a command that Redis refuses (memory full, a key of
@@ -105,6 +106,18 @@ local function unpack_record(record)
     topic = string.sub(record, topic_at, options_at - 1), options = string.sub(record, options_at, body_at - 1),
     body = string.sub(record, body_at),
   }
+end
+
+local scope = KEYS[3] and cjson.decode(string.sub(KEYS[3], #tag + 1))
+
+-- Whether the client may not reach jobs of this topic: to it they are not there.
+local function is_hidden(topic)
+  if not scope then return false end
+  for _, entry in ipairs(scope) do
+    local start = string.sub(entry, 1, -2)
+    if topic == entry or string.sub(entry, -1) == '*' and string.sub(topic, 1, #start) == start then return false end
+  end
+  return true
 end
 
 local function options_of(job)

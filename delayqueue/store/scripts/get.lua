@@ -5,9 +5,10 @@
 local function get(id)
   local record = call('HGET', JOBS, id)
   local job = record and unpack_record(record)
+  if job and is_hidden(job.topic) then return {} end
   if job then return { state_of(id, job), record, call('HGET', RUNS, id) or '' } end
   local ended = call('HGET', ENDED, id)
-  if ended then return { 'ended', ended } end
+  if ended and not is_hidden_ended(ended) then return { 'ended', ended } end
   return {}
 end
 

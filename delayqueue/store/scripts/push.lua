@@ -4,7 +4,8 @@
 --       id, topic, when ("+" delay in ms, or "=" due in ms), ttr ms, expire (ms after due, 0 = never),
 --       retain ms, if_exists (replace | keep | fail), options (JSON or ""), body
 -- returns { earliest due of the delayed ones - now (ms, -1 = none), { code per job }, { topic, jobs made ready, ... } }
--- keeps: a replaced job is never delivered as it was: its old place is left in the same script.
+-- keeps: a replaced job is never delivered as it was: its old place is left in the same script. A client that is
+--        confined to some topics replaces no job of another.
 local STRIDE = 9
 local sender = ARGV[1]
 local now = now_ms()
@@ -94,6 +95,7 @@ end
 
 local function push(id, job, if_exists, old_record, ended)
   local old = old_record and unpack_record(old_record)
+  if old and is_hidden(old.topic) or ended and is_hidden_ended(ended) then return EXISTS end
   if old and if_exists == 'keep' then return OK end
   if old and if_exists == 'fail' then return EXISTS end
   if not is_sound(job.topic) or old and not is_sound(old.topic) then return UNAVAILABLE end

@@ -1,0 +1,82 @@
+"""Who may do what: roles, the tokens that grant them, and the topics that a grant reaches. No IO, no HTTP."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from delayqueue.errors import Forbidden, Text
+
+MIN_TOKEN_CHARS: Final = 16
+GRANT: Final = re.compile(
+    rf"(produce|consume|admin):([A-Za-z0-9._~+/=-]{{{MIN_TOKEN_CHARS},}})(?::([^\s*][^*]*\*?|\*))?"
+)
+
+
+class Role(StrEnum):
+    """What a token is for. Each endpoint says which of them may call it (web/routes.py)."""
+
+    PRODUCE = "produce"
+    CONSUME = "consume"
+    ADMIN = "admin"  # may do everything
+
+
+class Grant(NamedTuple):
+    """One `role:token:topics`. `topics` is a topic, or a beginning of topics and "*"."""
+
+    role: Role
+    token: str
+    topics: str
+
+
+def parse_grant(text: str) -> Grant:
+    """Read `role:token` or `role:token:topics`. The ValueError does not show what it could not read."""
+    parts = GRANT.fullmatch(text.strip())
+    if not parts:
+        raise ValueError(
+            "must be ROLE:TOKEN or ROLE:TOKEN:TOPICS with the ROLE produce, consume or admin, "
+            f"a TOKEN of at least {MIN_TOKEN_CHARS} letters, digits and . _ ~ + / = -, "
+            "and a topic, or its beginning and *, as TOPICS"
+        )
+    return Grant(Role(parts[1]), parts[2], parts[3] or "*")
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The topics that a client may reach: each entry is a topic, or a beginning of topics and "*"."""
+
+    entries: tuple[str, ...]
+
+    @classmethod
+    def of(cls, entries: Iterable[str]) -> "Scope":
+        """The scope of several entries; EVERYWHERE where one of them is "*"."""
+        ordered = tuple(sorted(set(entries)))
+        return EVERYWHERE if "*" in ordered else cls(ordered)
+
+    def allows(self, topic: str) -> bool:
+        """Whether the topic can be reached. The scripts decide in the same way (_prelude.lua)."""
+        return any(
+            topic.startswith(entry[:-1]) if entry.endswith("*") else topic == entry
+            for entry in self.entries
+        )
+
+    def check(self, topics: Iterable[str] | None) -> None:
+        """Forbidden unless all these topics can be reached; None = all that there are."""
+        if self is EVERYWHERE:
+            return
+        if topics is None:
+            raise Forbidden(
+                Text(
+                    "此token只能访问部分topic",
+                    "this token is for some topics only; name one of them",
+                )
+            )
+        for topic in topics:
+            if not self.allows(topic):
+                raise Forbidden(
+                    Text(f"此token不能访问topic: {topic}", f"this token is not for topic {topic}")
+                )
+
+
+EVERYWHERE: Final = Scope(("*",))

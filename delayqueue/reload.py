@@ -1,0 +1,59 @@
+"""Notices files that have changed, so that tokens and certificates are replaced without a restart."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from delayqueue.config import StartupError
+
+log = logging.getLogger(__name__)
+
+LOOK_S: Final = 0.5  # between two looks at the files
+
+Stamp = tuple[int, int, int] | None
+
+
+class Watched(NamedTuple):
+    """Files that belong together, and what reads them again. It raises StartupError where they are not right."""
+
+    files: tuple[Path, ...]
+    reload: Callable[[], None]
+
+
+async def watch(watched: Sequence[Watched]) -> None:
+    """Reload what has changed, for ever. Where that fails, the log says so and what was in force stays."""
+    in_force = {each: _stamps(each.files) for each in watched}
+    seen = dict(in_force)
+    while True:
+        await asyncio.sleep(LOOK_S)
+        for each in watched:
+            stamps = _stamps(each.files)
+            # only once they are at rest: whoever writes them may be half-way
+            if stamps == seen[each] != in_force[each]:
+                in_force[each] = stamps
+                _reload(each)
+            seen[each] = stamps
+
+
+def _reload(watched: Watched) -> None:
+    names = ", ".join(map(str, watched.files))
+    try:
+        watched.reload()
+    except StartupError as error:
+        log.error("what was in force before stays: %s", error)  # noqa: TRY400  # it says all
+    else:
+        log.info("read again: %s", names)
+
+
+def _stamps(files: tuple[Path, ...]) -> tuple[Stamp, ...]:
+    return tuple(map(_stamp, files))
+
+
+def _stamp(file: Path) -> Stamp:
+    try:
+        status = file.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino

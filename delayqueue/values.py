@@ -1,0 +1,113 @@
+"""What the values of settings mean: text -> value.
+
+Parsers raise ValueError("must be ..."): what a good value looks like.
+"""
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, NamedTuple
+from urllib.parse import urlsplit
+
+from delayqueue.access import Grant, parse_grant
+
+EMBEDDED: Final = "embedded"
+REDIS_PORT: Final = 6379
+
+
+class Address(NamedTuple):
+    """Where to listen or to connect; the host "" is every interface."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def whole(least: int, most: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if not (re.fullmatch(r"[0-9]{1,18}", text) and least <= int(text) <= most):
+            raise ValueError(f"must be a whole number from {least} to {most}")
+        return int(text)
+
+    return parse
+
+
+def choice(*names: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text.lower() not in names:
+            raise ValueError(f"must be one of {', '.join(names)}")
+        return text.lower()
+
+    return parse
+
+
+def template(placeholder: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text.count(placeholder) != 1 or "{" in text or "}" in text:
+            raise ValueError(f"must contain {placeholder} once and no braces")
+        return text
+
+    return parse
+
+
+def yes_no(text: str) -> bool:
+    words = {"yes": True, "true": True, "on": True, "1": True}
+    words |= {"no": False, "false": False, "off": False, "0": False}
+    if text.lower() not in words:
+        raise ValueError("must be yes or no")
+    return words[text.lower()]
+
+
+def workers(text: str) -> int:
+    if text == "auto":
+        return os.cpu_count() or 1
+    try:
+        return whole(1, 256)(text)
+    except ValueError as error:
+        raise ValueError(f"{error} or auto") from None
+
+
+def address(text: str) -> Address:
+    parts = re.fullmatch(r"(?:\[([0-9a-fA-F:.%]+)\]|([^\s:/\[\]]*)):([0-9]{1,5})", text)
+    if not parts or int(parts[3]) > 65535:
+        raise ValueError("must be HOST:PORT or [IPV6]:PORT with a port from 0 to 65535")
+    return Address(parts[1] or parts[2] or "", int(parts[3]))
+
+
+def redis_host(text: str) -> Address | None:
+    if text == EMBEDDED:
+        return None
+    try:
+        found = address(text if re.search(r":[0-9]+$", text) else f"{text}:{REDIS_PORT}")
+    except ValueError:
+        raise ValueError(f"must be HOST:PORT or {EMBEDDED}") from None
+    return found._replace(host=found.host or "127.0.0.1")
+
+
+def redis_url(text: str) -> str:
+    try:
+        parts = urlsplit(text)
+        # .port raises ValueError where it is no port
+        good = parts.scheme in {"redis", "rediss", "unix"} and parts.port != 0
+    except ValueError:
+        good = False
+    if not good and text:
+        raise ValueError(
+            "must be redis://[USER:PASSWORD@]HOST:PORT/DB, rediss://... (TLS) or unix://PATH?db=DB"
+        )
+    return text
+
+
+def path(text: str) -> Path:
+    return Path(text).expanduser()
+
+
+def file(text: str) -> Path | None:
+    return path(text) if text else None
+
+
+def grants(text: str) -> tuple[Grant, ...]:
+    return tuple(parse_grant(part) for part in text.split(",") if part.strip())

@@ -1,0 +1,170 @@
+"""Who may come in: tokens, their roles, and how many requests each may make.
+
+A token stands in `Authorization: Bearer TOKEN`, or as the password of `Basic`, which is what browsers can send.
+"""
+
+import asyncio
+import binascii
+import hmac
+import logging
+import secrets
+from base64 import b64decode
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import Final
+
+from aiohttp import hdrs, web
+
+from delayqueue.access import EVERYWHERE, Grant, Role, Scope, parse_grant
+from delayqueue.config import Config, StartupError
+from delayqueue.errors import Forbidden, Text, TooMany, Unauthorized
+
+log = logging.getLogger(__name__)
+
+# Who may call an endpoint; None = nobody is asked. The admin role may call all.
+Roles = frozenset[Role] | None
+
+UNKNOWN: Final = Text("token无效", "this token is not known")
+WRONG_ROLE: Final = Text(
+    "此token的角色不能使用该接口", "this token's role may not call this endpoint"
+)
+TOO_FAST: Final = Text(
+    "此token请求过多, 请稍后再试", "this token's requests exceed token_rate; slow down"
+)
+BURST_S: Final = 1.0  # requests that were not made in so long may be made at once
+
+
+class Pace:
+    """Lets `rate` requests through each second; 0 = all."""
+
+    def __init__(self, rate: int) -> None:
+        self._interval_s = 1 / rate if rate else 0.0
+        self._free_at = 0.0  # loop time up to which requests are paid for
+
+    def check(self) -> None:
+        """Count one request. TooMany where it comes too early."""
+        if not self._interval_s:
+            return
+        now = asyncio.get_running_loop().time()
+        paid_until = max(self._free_at, now) + self._interval_s
+        early_s = paid_until - now - max(BURST_S, self._interval_s)
+        if early_s > 1e-6:  # the sum of many intervals is not exact
+            raise TooMany(early_s, TOO_FAST)
+        self._free_at = paid_until
+
+
+class Holder:
+    """A token in force: what it grants, and how fast its requests may come."""
+
+    def __init__(self, pace: Pace) -> None:
+        self.pace = pace
+        self._topics: dict[Role, list[str]] = {}
+        self._scopes: dict[Roles, Scope] = {}
+
+    def add(self, grant: Grant) -> None:
+        """The token grants this, too."""
+        self._topics.setdefault(grant.role, []).append(grant.topics)
+
+    def scope(self, roles: frozenset[Role]) -> Scope:
+        """The topics that an endpoint for these roles may be called for. Forbidden where it may not be called."""
+        scope = self._scopes.get(roles)
+        if scope is None:
+            granted = [self._topics.get(role, ()) for role in {Role.ADMIN, *roles}]
+            scope = Scope.of(topics for each in granted for topics in each)
+            self._scopes[roles] = scope
+        if not scope.entries:
+            raise Forbidden(WRONG_ROLE)
+        return scope
+
+
+class Guard:
+    """The tokens in force: those of the settings, and those of a file that can be read anew."""
+
+    def __init__(self, settings: Sequence[Grant], file: Path | None, rate: int) -> None:
+        self._settings = settings
+        self._file = file
+        self._rate = rate
+        self._key = secrets.token_bytes(32)
+        self._holders: dict[bytes, Holder] = {}
+        self.reload()
+
+    @classmethod
+    def of(cls, config: Config) -> "Guard":
+        """The guard that is configured. StartupError where the file cannot be read."""
+        return cls(config.auth_tokens, config.auth_tokens_file, config.token_rate)
+
+    @property
+    def asks(self) -> bool:
+        """Whether a token is needed at all."""
+        return bool(self._holders)
+
+    def reload(self) -> None:
+        """Read the file again. StartupError where it cannot be read; what was in force then stays so."""
+        grants = [*self._settings, *(read_tokens(self._file) if self._file else ())]
+        holders: dict[bytes, Holder] = {}
+        for grant in grants:
+            digest = self._digest(grant.token)
+            if digest not in holders:
+                known = self._holders.get(digest)
+                holders[digest] = Holder(known.pace if known else Pace(self._rate))
+            holders[digest].add(grant)
+        self._holders = holders
+
+    def admit(self, request: web.Request, roles: Roles) -> Scope:
+        """The topics that this client may reach. Unauthorized, Forbidden or TooMany where it may not come in."""
+        if roles is None or not self._holders:
+            return EVERYWHERE
+        holder = self._find(token_of(request.headers.get(hdrs.AUTHORIZATION, "")))
+        holder.pace.check()
+        return holder.scope(roles)
+
+    def _find(self, token: str) -> Holder:
+        """Looks at every token, so that the time tells nothing about them."""
+        digest, found = self._digest(token), None
+        for known, holder in self._holders.items():
+            if hmac.compare_digest(known, digest):
+                found = holder
+        if found is None:
+            raise Unauthorized(UNKNOWN if token else None)
+        return found
+
+    def _digest(self, token: str) -> bytes:
+        return blake2b(token.encode("utf-8", "surrogateescape"), key=self._key).digest()
+
+
+def token_of(header: str) -> str:
+    """The token in an Authorization header, "" where there is none."""
+    scheme, _, value = header.partition(" ")
+    if scheme.lower() == "bearer":
+        return value.strip()
+    if scheme.lower() != "basic":
+        return ""
+    try:
+        return b64decode(value, validate=True).decode().partition(":")[2]
+    except (binascii.Error, ValueError):
+        return ""
+
+
+def read_tokens(path: Path) -> Iterable[Grant]:
+    """The grants in a file: one a line; empty lines and those that begin with # or ; are skipped.
+
+    StartupError names file and line, and shows nothing of them.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except OSError as error:
+        raise StartupError(f"auth_tokens_file = {path}: {error.strerror}; correct it") from None
+    except UnicodeDecodeError:
+        raise StartupError(f"auth_tokens_file = {path}: is not UTF-8: save it as UTF-8") from None
+    grants = []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip() or line.lstrip()[0] in "#;":
+            continue
+        try:
+            grants.append(parse_grant(line))
+        except ValueError as error:
+            raise StartupError(f"{path}:{number}: {error}") from None
+    if not grants:
+        raise StartupError(f"auth_tokens_file = {path}: has no token; add one, or unset it")
+    return grants

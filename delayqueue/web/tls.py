@@ -1,0 +1,59 @@
+"""TLS of the server: its certificate, and the authority whose clients alone are served."""
+
+import ssl
+from pathlib import Path
+
+from delayqueue.config import Config, StartupError
+
+
+class Tls:
+    """The server's side of TLS. `context` is what connections are made with; `reload` renews its certificate."""
+
+    def __init__(self, cert: Path, key: Path, client_ca: Path | None) -> None:
+        self.files = (cert, key, *((client_ca,) if client_ca else ()))
+        self._cert, self._key, self._client_ca = cert, key, client_ca
+        self.context = self._read()
+
+    @classmethod
+    def of(cls, config: Config) -> "Tls | None":
+        """What is configured, None = no TLS. StartupError where a file is missing or not what it should be."""
+        if config.tls_cert is None:
+            if config.tls_key or config.tls_client_ca:
+                raise StartupError("tls_key and tls_client_ca need tls_cert; set it, or unset them")
+            return None
+        return cls(config.tls_cert, config.tls_key or config.tls_cert, config.tls_client_ca)
+
+    def reload(self) -> None:
+        """Use what the files hold now for new connections. StartupError where it is not right."""
+        self._read()  # a certificate that does not fit its key must not get into the context in use
+        self._load(self.context)
+
+    def _read(self) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)  # TLS 1.2 or newer
+        self._load(context)
+        return context
+
+    def _load(self, context: ssl.SSLContext) -> None:
+        try:
+            context.load_cert_chain(self._cert, self._key, password=_no_password)
+        except (OSError, ValueError) as error:
+            raise StartupError(
+                _complaint("tls_cert, tls_key", self._cert, self._key, error)
+            ) from None
+        if self._client_ca is None:
+            return
+        try:
+            context.load_verify_locations(self._client_ca)
+        except (OSError, ValueError) as error:
+            raise StartupError(_complaint("tls_client_ca", self._client_ca, error)) from None
+        context.verify_mode = ssl.CERT_REQUIRED
+
+
+def _no_password() -> str:
+    raise ValueError("the key has a password; use one without")
+
+
+def _complaint(option: str, *what: object) -> str:
+    *files, error = what
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+    return f"{option} = {', '.join(map(str, files))}: {reason}; name PEM files that belong together"

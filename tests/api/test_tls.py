@@ -1,0 +1,141 @@
+"""TLS: the server's certificate, its clients' certificates, and new ones without a restart."""
+
+from __future__ import annotations
+
+import ssl
+import subprocess
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import aiohttp
+import pytest
+
+from tests.api_client import open_api
+from tests.processes import LOOPBACK, ProcessError
+from tests.waiting import until_async
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.processes import Processes, QueueServer, StoreServer
+
+SUBJECT: Final = ("-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1")
+
+
+class Pair(NamedTuple):
+    """A certificate that signed itself, so that it is its own authority, and its key."""
+
+    cert: Path
+    key: Path
+
+    def context(self, client: Pair | None = None) -> ssl.SSLContext:
+        """For clients that trust it."""
+        context = ssl.create_default_context(cafile=self.cert)
+        if client:
+            context.load_cert_chain(client.cert, client.key)
+        return context
+
+
+def make(folder: Path, name: str) -> Pair:
+    pair = Pair(folder / f"{name}.pem", folder / f"{name}.key")
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
+    command += ["-nodes", "-days", "1", *SUBJECT, "-out", str(pair.cert), "-keyout", str(pair.key)]
+    subprocess.run(command, check=True, capture_output=True, timeout=30)
+    return pair
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Pair, Pair]:
+    """A server's and a client's."""
+    folder = tmp_path_factory.mktemp("tls")
+    return make(folder, "server"), make(folder, "client")
+
+
+async def test_jobs_pass_through_tls(
+    processes: Processes, redis_server: StoreServer, pairs: tuple[Pair, Pair]
+) -> None:
+    own, _ = pairs
+    context = own.context()
+    server = processes.server(redis_server, context, tls_cert=own.cert, tls_key=own.key)
+    async with open_api(server.url, tls=context) as api:
+        (await api.push(topic="t", id="a", body="x")).ok()
+        assert (await api.pop("t")).ok()["body"] == "x"
+    async with open_api(f"http://{server.address}") as plain:
+        with pytest.raises(aiohttp.ClientError):
+            await plain.get("a")
+    server.close()
+
+
+async def test_only_clients_with_a_certificate_are_served(
+    processes: Processes, redis_server: StoreServer, pairs: tuple[Pair, Pair]
+) -> None:
+    own, client = pairs
+    known = own.context(client)
+    server = processes.server(
+        redis_server, known, tls_cert=own.cert, tls_key=own.key, tls_client_ca=client.cert
+    )
+    async with open_api(server.url, tls=known) as api:
+        (await api.push(topic="t", id="a")).ok()
+    for stranger in (own.context(), own.context(own)):
+        async with open_api(server.url, tls=stranger) as api:
+            with pytest.raises(aiohttp.ClientError):
+                await api.get("a")
+    server.close()
+
+
+async def test_a_new_certificate_is_used_without_a_restart(
+    processes: Processes, redis_server: StoreServer, tmp_path: Path
+) -> None:
+    old, new = make(tmp_path, "old"), make(tmp_path, "new")
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    cert.write_bytes(old.cert.read_bytes())
+    key.write_bytes(old.key.read_bytes())
+    server = processes.server(redis_server, old.context(), tls_cert=cert, tls_key=key)
+    cert.write_bytes(new.cert.read_bytes())  # and not yet the key: the old pair stays
+    await until_async(lambda: logged(server, "what was in force before stays"))
+    assert await trusts(server, old)
+    key.write_bytes(new.key.read_bytes())
+    await until_async(lambda: trusts(server, new))
+    assert not await trusts(server, old)
+    server.close()
+
+
+async def logged(server: QueueServer, text: str) -> bool:
+    return text in server.log_tail()
+
+
+async def trusts(server: QueueServer, pair: Pair) -> bool:
+    """Whether a client that trusts this certificate reaches the server."""
+    async with open_api(server.url, tls=pair.context()) as api:
+        try:
+            (await api.get("x")).ok()
+        except aiohttp.ClientError:
+            return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"tls_cert": "server.pem"}, "tls_cert, tls_key = "),  # no key in it
+        ({"tls_cert": "nowhere.pem"}, "No such file or directory"),
+        ({"tls_cert": "server.pem", "tls_key": "client.key"}, "key values mismatch"),
+        ({"tls_key": "server.key"}, "tls_key and tls_client_ca need tls_cert"),
+        (
+            {"tls_cert": "server.pem", "tls_key": "server.key", "tls_client_ca": "server.key"},
+            "tls_client_ca = ",
+        ),
+    ],
+)
+def test_a_server_does_not_start_with_a_certificate_that_does_not_fit(
+    processes: Processes,
+    redis_server: StoreServer,
+    pairs: tuple[Pair, Pair],
+    settings: dict[str, str],
+    message: str,
+) -> None:
+    named: dict[str, object] = {
+        option: pairs[0].cert.parent / name for option, name in settings.items()
+    }
+    with pytest.raises(ProcessError) as caught:
+        processes.server(redis_server, None, bind_address=f"{LOOPBACK}:0", **named)
+    assert message in str(caught.value)

@@ -1,0 +1,327 @@
+"""Tokens: who may call what, for which topics, how often; and a file of them that changes."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import pytest
+
+from delayqueue.web.routes import ROUTES
+from tests.api_client import FORBIDDEN, OK, TOO_MANY, UNAUTHORIZED, Api, open_api
+from tests.processes import ProcessError
+from tests.waiting import until_async
+
+from .conftest import SETUPS, Setup
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+    from pathlib import Path
+
+    from delayqueue.web.routes import Route
+    from tests.processes import Processes, QueueServer, StoreServer
+
+PRODUCER: Final = "producer-0123456789"
+CONSUMER: Final = "consumer-0123456789"
+ADMIN: Final = "admin-0123456789abc"
+OURS: Final = "ours-0123456789abcd"  # all roles, for the topics that begin with ours
+STRANGER: Final = "stranger-0123456789"
+TOKENS: Final = (
+    f"produce:{PRODUCER}, consume:{CONSUMER}, admin:{ADMIN}, "
+    f"produce:{OURS}:ours*, consume:{OURS}:ours*, admin:{OURS}:ours*"
+)
+GUARDED: Final = [route for route in ROUTES if route.roles is not None]
+WEB_PAGE: Final = {"Origin": "https://elsewhere.example"}
+
+
+class Clients(NamedTuple):
+    """One client a token."""
+
+    url: str
+    producer: Api
+    consumer: Api
+    admin: Api
+    ours: Api
+    stranger: Api
+    nobody: Api
+
+
+@pytest.fixture(scope="module", params=SETUPS)
+def guarded(request: pytest.FixtureRequest, processes: Processes) -> Iterator[QueueServer]:
+    setup: Setup = request.param
+    store: StoreServer = request.getfixturevalue(setup.store)
+    server = processes.server(store, bucket_size=setup.bucket_size, auth_tokens=TOKENS)
+    yield server
+    server.close()
+
+
+@pytest.fixture
+async def clients(guarded: QueueServer) -> AsyncIterator[Clients]:
+    tokens = (PRODUCER, CONSUMER, ADMIN, OURS, STRANGER, "")
+    async with AsyncExitStack() as stack:
+        opened = [await stack.enter_async_context(open_api(guarded.url, t)) for t in tokens]
+        yield Clients(guarded.url, *opened)
+
+
+async def ask(api: Api, route: Route) -> int:
+    """The status of an answer to an empty request; it must have its envelope."""
+    async with api.session.request(route.method, api.url + route.path, data=b"{}") as response:
+        if response.status != 200:
+            assert {"code", "message", "data"} == set(await response.json())
+        return response.status
+
+
+def named(route: Route) -> str:
+    return f"{route.method} {route.path}"
+
+
+@pytest.mark.parametrize("route", GUARDED, ids=named)
+async def test_without_a_known_token_nothing_is_done(clients: Clients, route: Route) -> None:
+    assert await ask(clients.nobody, route) == 401
+    assert await ask(clients.stranger, route) == 401
+
+
+@pytest.mark.parametrize("route", GUARDED, ids=named)
+async def test_a_role_may_call_what_the_table_says(clients: Clients, route: Route) -> None:
+    roles = {"produce": clients.producer, "consume": clients.consumer, "admin": clients.admin}
+    refused = {role for role, api in roles.items() if await ask(api, route) == 403}
+    assert refused == set(roles) - {*(route.roles or ()), "admin"}
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+async def test_probes_need_no_token(clients: Clients, path: str) -> None:
+    (await clients.nobody.request("GET", path)).ok()
+    (await clients.stranger.request("GET", path)).ok()
+
+
+async def test_the_answer_says_how_to_come_in(clients: Clients) -> None:
+    answer = await clients.nobody.get("a")
+    answer.refused(UNAUTHORIZED, status=401)
+    assert answer.headers["WWW-Authenticate"].startswith('Bearer realm="delay-queue"')
+
+
+def basic(password: str) -> str:
+    return "Basic " + base64.b64encode(f"any:{password}".encode()).decode()
+
+
+@pytest.mark.parametrize(
+    ("header", "status"),
+    [
+        (f"Bearer {PRODUCER}", 200),
+        (f"bearer   {PRODUCER} ", 200),
+        (basic(PRODUCER), 200),
+        (PRODUCER, 401),
+        (f"Token {PRODUCER}", 401),
+        ("Bearer", 401),
+        ("Bearer ", 401),
+        (f"Bearer {PRODUCER}x", 401),
+        (f"Bearer {PRODUCER[:-1]}", 401),
+        (f"Bearer {PRODUCER.upper()}", 401),
+        (f"Bearer produce:{PRODUCER}", 401),
+        (f"Bearer {PRODUCER},{ADMIN}", 401),
+        ("Bearer токен", 401),
+        ("Bearer \udcff", 401),
+        ("Bearer " + "x" * 7000, 401),
+        ("Basic !!", 401),
+        ("Basic /////w==", 401),
+        (basic(""), 401),
+        (basic(STRANGER), 401),
+    ],
+)
+async def test_a_token_comes_in_an_authorization_header(
+    guarded: QueueServer, header: str, status: int
+) -> None:
+    """Raw, as a client library would not send all of these."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", guarded.port)
+    head = f"POST /get HTTP/1.1\r\nHost: x\r\nAuthorization: {header}\r\nContent-Length: 10\r\n\r\n"
+    writer.write(head.encode("utf-8", "surrogateescape") + b'{"id":"a"}')
+    answer = await asyncio.wait_for(reader.readuntil(b"\r\n"), 10)
+    writer.close()
+    assert int(answer.split()[1]) == status
+
+
+THEIRS: Final = {"topic": "theirs", "id": "a", "ttr": 60}
+TIMES: Final = {"start": 0, "end": 100, "step": 1}
+
+# what a client of `ours*` must not get done by naming a topic, or none
+OUT_OF_REACH: Final[list[tuple[str, dict[str, Any]]]] = [
+    ("/push", THEIRS),
+    ("/pop", {"topic": "theirs", "timeout": 0}),
+    ("/pop", {"topic": "ours,theirs", "timeout": 0}),
+    ("/kick", {"topic": "theirs"}),
+    ("/cancel", {"tag": "t", "topic": "theirs"}),
+    ("/cancel", {"tag": "t"}),
+    ("/list", {"topic": "theirs"}),
+    ("/list", {"tag": "t"}),
+    ("/take", {"topic": "theirs", "start": 0}),
+    ("/forecast", {"topic": "theirs"} | TIMES),
+    ("/forecast", TIMES),
+    ("/pause", {"topic": "theirs"}),
+    ("/resume", {"topic": "theirs"}),
+    ("/purge", {"topic": "theirs"}),
+]
+# these act on ids, and find no job of another topic
+BY_ID: Final = {
+    "/finish": OK,
+    "/delete": OK,
+    "/get": OK,
+    "/release": 2,
+    "/touch": 2,
+    "/bury": 2,
+    "/kick": 2,
+    "/reschedule": 2,
+}
+
+
+@pytest.mark.parametrize(("path", "payload"), OUT_OF_REACH)
+async def test_a_token_for_some_topics_reaches_no_other(
+    clients: Clients, path: str, payload: dict[str, Any]
+) -> None:
+    message = (await clients.ours.call(path, payload)).refused(FORBIDDEN, status=403)
+    assert "theirs" in message or "topic" in message
+
+
+@pytest.mark.parametrize(("path", "code"), BY_ID.items())
+async def test_a_token_for_some_topics_finds_no_job_of_another(
+    clients: Clients, path: str, code: int
+) -> None:
+    (await clients.admin.call("/push", THEIRS | {"delay": 3600})).ok()
+    before = (await clients.admin.get("a")).ok()
+    answer = await clients.ours.call(path, {"id": "a", "delay": 1})
+    assert (answer.code, answer.data) == (code, None)
+    assert (await clients.admin.get("a")).ok() == before
+
+
+def test_every_guarded_endpoint_is_in_these_tables() -> None:
+    tried = {path for path, _ in OUT_OF_REACH} | set(BY_ID) | {"/topics"}
+    assert tried == {route.path for route in GUARDED}
+
+
+async def test_a_token_for_some_topics_works_within_them(clients: Clients) -> None:
+    job = {"topic": "ours.x", "id": "ours-1", "ttr": 60}
+    answers = (await clients.ours.call("/push", [job, THEIRS | {"id": "b"}])).ok()
+    assert [answer["code"] for answer in answers] == [OK, FORBIDDEN]
+    assert (await clients.ours.pop("ours.x")).ok()["id"] == "ours-1"
+    assert (await clients.ours.get("ours-1")).ok()["state"] == "reserved"
+    (await clients.admin.push(topic="theirs", id="c")).ok()
+    listed = (await clients.ours.request("GET", "/topics")).ok()
+    assert [topic["topic"] for topic in listed] == ["ours.x"]
+    (await clients.ours.finish("ours-1")).ok()
+    assert (await clients.admin.get("ours-1")).ok() is None
+
+
+async def test_a_token_for_some_topics_takes_no_id_of_another(clients: Clients) -> None:
+    (await clients.admin.push(topic="theirs", id="taken", body="x", delay=3600)).ok()
+    (await clients.ours.push(topic="ours", id="taken")).refused(5)
+    assert (await clients.admin.get("taken")).ok()["topic"] == "theirs"
+
+
+async def test_pages_of_other_sites_are_refused(clients: Clients) -> None:
+    (await clients.admin.call("/push", THEIRS, WEB_PAGE)).refused(FORBIDDEN, status=403)
+    host = clients.url.removeprefix("http://")
+    for headers, code in (
+        ({"Origin": clients.url}, OK),
+        ({"Origin": f"http://{host}0"}, FORBIDDEN),
+        ({"Origin": "null"}, FORBIDDEN),
+        ({"Sec-Fetch-Site": "same-origin", "Origin": "https://proxy.example"}, OK),
+        ({"Sec-Fetch-Site": "none"}, OK),
+        ({"Sec-Fetch-Site": "cross-site"}, FORBIDDEN),
+        ({"Sec-Fetch-Site": "same-site"}, FORBIDDEN),
+    ):
+        assert (await clients.admin.call("/get", {"id": "x"}, headers)).code == code, headers
+
+
+async def test_a_file_of_tokens_is_read_again_when_it_changes(
+    processes: Processes, redis_server: StoreServer, tmp_path: Path
+) -> None:
+    file = tmp_path / "tokens"
+    file.write_text(f"# the shop\nproduce:{PRODUCER}\n\nadmin:{ADMIN}\n", encoding="utf-8")
+    server = processes.server(redis_server, auth_tokens_file=file, workers=2)
+    async with open_api(server.url, PRODUCER) as old, open_api(server.url, CONSUMER) as new:
+        (await old.push(topic="t", id="a")).ok()
+        (await new.pop("t")).refused(UNAUTHORIZED, status=401)
+        file.write_text(f"consume:{CONSUMER}\nadmin:{ADMIN}\n", encoding="utf-8")
+        await until_async(lambda: all_say(server, PRODUCER, UNAUTHORIZED))
+        await until_async(lambda: all_say(server, CONSUMER, OK))
+        file.write_text("nonsense\n", encoding="utf-8")
+        await until_async(lambda: logged(server, f"{file}:1: must be ROLE:TOKEN"))
+        assert await all_say(server, CONSUMER, OK)
+    server.close()
+
+
+async def all_say(server: QueueServer, token: str, code: int) -> bool:
+    """Whether many connections, so very likely all workers, answer so."""
+    codes = set()
+    for _ in range(16):
+        async with open_api(server.url, token) as api:
+            codes.add((await api.get("x")).code)
+    return codes == {code}
+
+
+async def logged(server: QueueServer, text: str) -> bool:
+    return text in server.log_tail()
+
+
+async def test_requests_beyond_the_rate_of_a_token_are_refused_for_a_while(
+    processes: Processes, redis_server: StoreServer
+) -> None:
+    server = processes.server(redis_server, auth_tokens=TOKENS, token_rate=10)
+    async with open_api(server.url, ADMIN) as api, open_api(server.url, PRODUCER) as other:
+        answers = [await api.get("x") for _ in range(40)]
+        refused = [answer for answer in answers if answer.code == TOO_MANY]
+        assert 10 <= len(answers) - len(refused) < 40
+        assert {answer.status for answer in refused} == {429}
+        assert {answer.headers["Retry-After"] for answer in refused} == {"1"}
+        (await other.get("x")).ok()  # each token has its own
+        await until_async(lambda: says_ok(api))
+    server.close()
+
+
+async def says_ok(api: Api) -> bool:
+    return (await api.get("x")).code == OK
+
+
+async def test_polls_beyond_the_limit_are_refused_and_others_are_not(
+    processes: Processes, redis_server: StoreServer
+) -> None:
+    server = processes.server(redis_server, max_polls=2)
+    async with open_api(server.url) as api:
+        polls = {asyncio.create_task(api.pop("t", timeout=20)) for _ in range(4)}
+        waiting = polls
+        while len(waiting) > 2:
+            refused, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            for task in refused:
+                task.result().refused(TOO_MANY, status=429)
+                assert int(task.result().headers["Retry-After"]) > 0
+        assert (await api.pop("t", timeout=0)).ok() is None
+        for number in range(2):
+            (await api.push(topic="t", id=f"{number}")).ok()
+        assert {(await poll).ok()["id"] for poll in waiting} == {"0", "1"}
+        assert (await api.pop("t", timeout=0.01)).ok() is None
+    server.close()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "No such file or directory"),
+        ("# nothing\n", "has no token"),
+        (f"admin:{ADMIN}\nadmin:short\n", ":2: must be ROLE:TOKEN"),
+    ],
+)
+def test_a_server_does_not_start_without_its_tokens(
+    processes: Processes,
+    redis_server: StoreServer,
+    tmp_path: Path,
+    content: str | None,
+    message: str,
+) -> None:
+    file = tmp_path / "tokens"
+    if content is not None:
+        file.write_text(content, encoding="utf-8")
+    with pytest.raises(ProcessError) as caught:
+        processes.server(redis_server, auth_tokens_file=file)
+    assert message in str(caught.value)
+    assert "short" not in str(caught.value)

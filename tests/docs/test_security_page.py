@@ -1,0 +1,33 @@
+"""docs/security.md says what the table of routes says."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from delayqueue.config import Config
+from delayqueue.web.routes import ROUTES
+
+from .markdown import read
+
+PAGE: Final = read("docs/security.md")
+
+
+def test_the_table_of_roles_is_that_of_the_routes() -> None:
+    (table,) = re.findall(r"^\| Endpoint \| Role \|\n.*?\n\n", PAGE, re.M | re.S)
+    said = {
+        (path, roles)
+        for paths, roles in re.findall(r"^\| (/.*?) \| (.*) \|$", table, re.M)
+        for path in paths.split()
+    }
+    assert said == {(route.path, words(route.roles)) for route in ROUTES}
+
+
+def words(roles: frozenset[str] | None) -> str:
+    if roles is None:
+        return "nobody is asked"
+    return ", ".join(sorted(roles, key=["produce", "consume", "admin"].index))
+
+
+def test_the_limits_are_those_of_the_settings() -> None:
+    assert f"| `max_polls`, {Config().max_polls:,};" in PAGE

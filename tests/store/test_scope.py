@@ -1,0 +1,89 @@
+"""A client that is confined to some topics: to it the jobs of others are not there, whatever the verb."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from delayqueue.access import Scope
+from delayqueue.errors import Code
+from delayqueue.store.types import Ending, Moved, Release, Reschedule, Touch
+from tests.scopes import SCOPES
+from tests.store.bucket import HOUR_MS, STATES, job
+
+if TYPE_CHECKING:
+    from delayqueue.store.store import Store
+    from tests.store.bucket import Bucket
+
+OURS: Final = Scope.of(["ours*"])
+
+
+@pytest.fixture
+def confined(bucket: Bucket) -> Store:
+    """The store, to a client that reaches topics that begin with `ours`."""
+    return bucket.store.confined(OURS)
+
+
+@pytest.mark.parametrize(("entries", "topic", "allowed"), SCOPES)
+async def test_the_scripts_decide_as_python_does(
+    bucket: Bucket, entries: tuple[str, ...], topic: str, *, allowed: bool
+) -> None:
+    await bucket.push(job("a", topic=topic))
+    (view,) = await bucket.store.confined(Scope.of(entries)).get(0, ["a"])
+    assert (view is not None) is allowed
+
+
+@pytest.mark.parametrize("state", STATES)
+async def test_a_hidden_job_is_unknown_and_unchanged(
+    bucket: Bucket, confined: Store, state: str
+) -> None:
+    await bucket.put_in(state, topic="theirs")
+    before = await bucket.view("a")
+    assert await confined.get(0, ["a"]) == [None]
+    assert await confined.finish(0, [Ending("a", "", "")]) == [Code.OK]
+    assert await confined.finish(0, [Ending("a", "x-1", "")]) == [Code.NO_SUCH_JOB]
+    assert await confined.delete(0, [Ending("a", "", "")]) == [Code.OK]
+    assert await confined.bury(0, [Ending("a", "", "")]) == [Code.NO_SUCH_JOB]
+    assert (await confined.release(0, [Release("a", "", 0, "")]))[0] == UNKNOWN
+    assert await confined.touch(0, [Touch("a", "", None)]) == UNKNOWN
+    assert (await confined.reschedule(0, [Reschedule("a", HOUR_MS, None)]))[0] == UNKNOWN
+    assert (await confined.kick(0, ["a"]))[0] == [Code.NO_SUCH_JOB]
+    assert await bucket.view("a") == before
+
+
+UNKNOWN: Final = [Moved(Code.NO_SUCH_JOB, None)]
+
+
+@pytest.mark.parametrize("if_exists", ["replace", "fail", "keep"])
+@pytest.mark.parametrize("state", STATES)
+async def test_a_push_does_not_replace_a_hidden_job(
+    bucket: Bucket, confined: Store, state: str, if_exists: str
+) -> None:
+    await bucket.put_in(state, topic="theirs")
+    before = await bucket.view("a")
+    pushed = await confined.push(0, [job("a", topic="ours", if_exists=if_exists)])
+    assert pushed.codes == [Code.JOB_EXISTS]
+    assert await bucket.view("a") == before
+
+
+async def test_the_kept_record_of_a_hidden_job_stays_hidden(
+    bucket: Bucket, confined: Store
+) -> None:
+    await bucket.push(job("a", topic="theirs", retain_ms=HOUR_MS))
+    await bucket.store.finish(0, [Ending("a", "", "")])
+    assert await confined.get(0, ["a"]) == [None]
+    assert (await confined.push(0, [job("a", topic="ours")])).codes == [Code.JOB_EXISTS]
+    assert (await bucket.view("a")).topic == "theirs"
+
+
+@pytest.mark.parametrize("state", STATES)
+async def test_a_job_within_reach_is_like_any_other(
+    bucket: Bucket, confined: Store, state: str
+) -> None:
+    await bucket.put_in(state, topic="ours.x")
+    assert await confined.get(0, ["a"]) == [await bucket.view("a")]
+    assert (await confined.push(0, [job("a", topic="ours.y")])).codes == [Code.OK]
+    assert (await bucket.view("a")).topic == "ours.y"
+    assert await confined.finish(0, [Ending("a", "", "")]) == [Code.OK]
+    assert await bucket.store.get(0, ["a"]) == [None]
