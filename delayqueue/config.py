@@ -18,6 +18,8 @@ FILE_REDIS_HOST: Final = "127.0.0.1:6379"
 SERVICE_LINK: Final = re.compile(
     rf"{PREFIX}(SERVICE_(HOST|PORT\w*)=.*|PORT_\d+_(TCP|UDP)\w*=.*|PORT=\w+://.*)"
 )
+# variables of the command line's verbs that ask a server, and one that nobody should find in --help
+NO_SETTINGS: Final = {f"{PREFIX}URL", f"{PREFIX}TOKEN", failpoint.VARIABLE}
 
 T = TypeVar("T")
 
@@ -289,7 +291,7 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, _Setting]:
     for name, text in environ.items():
         if not name.startswith(PREFIX) or SERVICE_LINK.fullmatch(f"{name}={text}"):
             continue
-        if name == failpoint.VARIABLE:  # no setting: nobody should find it in --help
+        if name in NO_SETTINGS:
             continue
         if name not in _VARIABLES:
             raise ConfigError(f"{name}: unknown variable; {_hint(name, _VARIABLES)}")

@@ -24,7 +24,7 @@ NEAR_S: Final = 2 * 86_400  # times in examples are nearer to now than this
 COMMAND_S: Final = 30.0
 
 BLOCK: Final = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-EXAMPLE: Final = re.compile(r"^\$ (.+(?:\\\n.+)*)\n((?:(?!\$ ).+\n)+)", re.MULTILINE)
+EXAMPLE: Final = re.compile(r"^\$ (.+(?:\\\n.+)*)\n((?:(?!\$ ).*\n)+)", re.MULTILINE)
 
 
 def _is_time(value: object) -> bool:

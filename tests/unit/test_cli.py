@@ -10,7 +10,7 @@ import pytest
 from redis import Redis
 
 from delayqueue import __version__
-from delayqueue.cli import VERBS
+from delayqueue.cli.program import VERBS
 from delayqueue.config import OPTIONS
 from tests.processes import LOOPBACK, Processes, StoreServer, environment, free_port
 

@@ -1,0 +1,5 @@
+"""The program `delay-queue`."""
+
+from delayqueue.cli.program import main
+
+__all__ = ["main"]

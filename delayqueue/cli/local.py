@@ -1,0 +1,56 @@
+"""The verbs that work with the settings and the store: they run where the server runs."""
+
+import os
+import sys
+from argparse import SUPPRESS, Namespace
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import Final
+
+from delayqueue import log
+from delayqueue.cli.verb import REFUSED, USAGE, Argument, Verb, argument
+from delayqueue.config import StartupError, load
+
+# after the verb as well as before it
+CONFIG_FILE: Final = argument(
+    "-c", dest="config", metavar="FILE", type=Path, default=SUPPRESS, help="config file"
+)
+
+
+def local(name: str, text: str, work: str, *arguments: Argument, failed: int) -> Verb:
+    """A row: `work` names a function of the settings and the arguments that returns the exit status.
+
+    A StartupError is one line and the status `failed`. The function is imported when it runs: that takes half a
+    second, which `delay-queue stats` does not have to wait.
+    """
+
+    def run(asked: Namespace) -> int:
+        config = None
+        try:
+            config = load(asked.config, os.environ)
+            log.set_up(config.log_level, config.log_format)
+            status: int = resolve_name(work)(config, asked)
+        except StartupError as error:
+            place = config.places.get(error.key) if config else None
+            message = f"{place}: {error}" if place else str(error)
+            sys.stderr.write(f"delay-queue: {log.one_line(message)}\n")
+            return failed
+        return status
+
+    return Verb(name, text, run, (*arguments, CONFIG_FILE))
+
+
+LOCAL: Final = (
+    local(
+        "serve",
+        "run the server; meant where no verb is given",
+        "delayqueue.cli.running:serve",
+        failed=USAGE,
+    ),
+    local(
+        "check",
+        "try the settings and the store, say what is wrong",
+        "delayqueue.cli.running:check",
+        failed=REFUSED,
+    ),
+)

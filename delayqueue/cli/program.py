@@ -1,0 +1,92 @@
+"""The program `delay-queue`: its verbs, its help, its exit status."""
+
+import os
+import sys
+from argparse import SUPPRESS, ArgumentParser, RawDescriptionHelpFormatter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from delayqueue import __version__
+from delayqueue.cli.local import LOCAL
+from delayqueue.cli.remote import REMOTE
+from delayqueue.cli.verb import Verb
+from delayqueue.config import OPTIONS, PREFIX, Option
+
+INTERRUPTED: Final = 130  # as a shell says it of a program that Ctrl-C ended
+CLOSED_PIPE: Final = 141  # as a shell says it of a program whose reader went away
+
+VERBS: Final = {verb.name: verb for verb in (*LOCAL, *REMOTE)}
+STATUSES: Final = """\
+exit status:
+  0   done
+  1   refused: the queue said no, or had nothing; for check: something is wrong
+  2   wrong usage: an argument or a setting; the server cannot start
+  3   no server is reached, or its store does not answer
+  130 ended by Ctrl-C"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the program. Returns its exit status."""
+    asked = _parser().parse_args(arguments)
+    try:
+        status: int = asked.run(asked)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:  # `delay-queue list | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at the end
+        return CLOSED_PIPE
+    return status
+
+
+def _parser() -> ArgumentParser:
+    parser = ArgumentParser(
+        prog="delay-queue",
+        usage="%(prog)s [-c FILE] [VERB ...]",
+        description="A delay queue server that speaks HTTP and keeps its jobs in Redis or Valkey.",
+        epilog=_epilog(),
+        formatter_class=RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("-c", dest="config", metavar="FILE", type=Path, help="config file")
+    parser.add_argument("-v", "--version", action="version", version=__version__)
+    parser.set_defaults(run=VERBS["serve"].run)
+    verbs = parser.add_subparsers(prog=parser.prog, metavar="VERB", help=SUPPRESS)
+    for verb in VERBS.values():
+        of_verb = verbs.add_parser(
+            verb.name,
+            description=f"{verb.help[0].upper()}{verb.help[1:]}.",
+            epilog=verb.details or None,
+            formatter_class=RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        for argument in verb.arguments:
+            argument.add_to(of_verb)
+        of_verb.set_defaults(run=verb.run)
+    return parser
+
+
+def _epilog() -> str:
+    return "\n".join(
+        [
+            "verbs, each with a --help of its own:",
+            *map(_listed, LOCAL),
+            "",
+            "verbs that ask a running server over HTTP (--url):",
+            *map(_listed, REMOTE),
+            "",
+            STATUSES,
+            "",
+            f"settings, in the file or as variables ({PREFIX}REDIS_HOST for redis.host) [default]:",
+            *map(_described, OPTIONS.values()),
+        ]
+    )
+
+
+def _listed(verb: Verb) -> str:
+    return f"  {verb.name:<24}{verb.help}"
+
+
+def _described(option: Option) -> str:
+    default = f" [{' '.join((option.default, option.unit)).strip()}]" if option.default else ""
+    return f"  {option.key:<24}{option.help}{default}"

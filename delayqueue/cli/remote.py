@@ -1,0 +1,243 @@
+"""The verbs that ask a running server over HTTP: one table, from which all else follows."""
+
+import json
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Callable
+from typing import Any, Final
+
+from delayqueue.cli import asking, tables
+from delayqueue.cli.asking import at, one_or_many
+from delayqueue.cli.call import CallError, Server
+from delayqueue.cli.verb import DONE, REFUSED, Argument, Verb, argument
+from delayqueue.cli.words import body, length, moment, schedule
+from delayqueue.job import IfExists, State
+from delayqueue.log import one_line
+
+DEFAULT_URL: Final = "http://127.0.0.1:9277"
+LENGTHS: Final = "A LENGTH is a number of seconds, or like 500ms, 15s, 30m, 2h, 1d."
+TIMES: Final = (
+    "A TIME is now, +2h, 2026-01-31, '2026-01-31 12:00' (local time) or unix seconds;\n"
+    "one that has passed is written with an equals sign: --start=-30m."
+)
+
+CONNECTION: Final = (
+    argument("--url", help=f"where the server is [DELAYQUEUE_URL, else {DEFAULT_URL}]"),
+    argument("--token", help="lets you in; others may see arguments: better [DELAYQUEUE_TOKEN]"),
+    argument("--json", action="store_true", help="print the answer's data as one line of JSON"),
+)
+NO_FIELDS: Final = {"run", "config", "url", "token", "json"}
+
+
+def remote(
+    name: str,
+    text: str,
+    ask: asking.Ask,
+    *arguments: Argument,
+    show: Callable[[Any], str] = tables.facts,
+    nothing: str = "",
+) -> Verb:
+    """A row: `ask` gets the arguments as the fields of a request, `show` makes the answer readable.
+
+    Where the answer is empty, `nothing` is said and the status is 1.
+    """
+
+    def run(asked: Namespace) -> int:
+        given = vars(asked).items()
+        fields = {key: value for key, value in given if value is not None and key not in NO_FIELDS}
+        try:
+            data = ask(_server(asked), fields)
+        except CallError as error:
+            return _complain(str(error), error.status)
+        if asked.json:
+            _print(json.dumps(data, ensure_ascii=False))
+        elif data or not nothing:
+            _print(_readable(data, show))
+        return _complain(nothing, REFUSED) if nothing and _is_empty(data) else _status(data)
+
+    types = [one.options.get("type") for one in arguments]
+    notes = [LENGTHS] * (length in types) + [TIMES] * (moment in types)
+    return Verb(name, text, run, (*arguments, *CONNECTION), "\n".join(notes))
+
+
+def _server(asked: Namespace) -> Server:
+    url = asked.url or os.environ.get("DELAYQUEUE_URL") or DEFAULT_URL
+    return Server.at(url, asked.token or os.environ.get("DELAYQUEUE_TOKEN") or "")
+
+
+def _readable(data: Any, show: Callable[[Any], str]) -> str:
+    """The answer for people."""
+    if data is None:
+        return "ok"
+    if isinstance(data, list) and any("code" in one for one in data if one):
+        return tables.outcomes(data)
+    return show(data)
+
+
+def _print(text: str) -> None:
+    """Write to standard output."""
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def _is_empty(data: Any) -> bool:
+    return data is None or data == [] or (isinstance(data, list) and None in data)
+
+
+def _status(data: Any) -> int:
+    """One of many refused is refused."""
+    codes = [one.get("code") for one in data] if isinstance(data, list) else []
+    return REFUSED if any(codes) else DONE
+
+
+def _complain(message: str, status: int) -> int:
+    sys.stderr.write(f"delay-queue: {one_line(message)}\n")
+    return status
+
+
+TOPIC: Final = argument("topic", metavar="TOPIC", help="the topic")
+ID: Final = argument("id", metavar="ID", help="the job")
+IDS: Final = argument("ids", metavar="ID", nargs="+", help="the jobs")
+COUNT: Final = argument("--count", metavar="N", type=int, help="so many jobs at most")
+DELAY: Final = argument("--delay", metavar="LENGTH", type=length, help="due so long from now")
+DUE: Final = argument("--due", metavar="TIME", type=moment, help="due then")
+START: Final = argument("--start", metavar="TIME", type=moment, help="due then or later")
+END: Final = argument("--end", metavar="TIME", type=moment, help="due then or earlier")
+MESSAGE: Final = argument("--message", metavar="TEXT", help="kept with the job, for `get`")
+RECEIPT: Final = argument("--receipt", help="only if this very reservation is not over; for one ID")
+
+PUSHED: Final = (
+    TOPIC,
+    argument("body", metavar="BODY", nargs="?", type=body, help="for the worker; - = read stdin"),
+    argument("--id", default="*", help="names the job; not given = the server makes one"),
+    DELAY,
+    DUE,
+    argument(
+        "--ttr", metavar="LENGTH", type=length, default=60, help="how long a worker may take [60s]"
+    ),
+    argument("--tag", dest="tags", action="append", help="for `cancel`; may stand several times"),
+    argument(
+        "--retry", type=schedule, help="delays after failures: 15s,2m,10m, or alipay, or wechat"
+    ),
+    argument(
+        "--if-exists",
+        choices=list(map(str, IfExists)),
+        help="what to do if a job with this id is there [replace]",
+    ),
+    argument("--retain", metavar="LENGTH", type=length, help="keep what became of it for so long"),
+    argument(
+        "--expire", metavar="LENGTH", type=length, help="nobody needs it so long after it was due"
+    ),
+)
+POPPED: Final = (
+    argument("topic", metavar="TOPIC[,TOPIC]", help="the topics, the most urgent first"),
+    argument(
+        "--timeout", metavar="LENGTH", type=length, default=0, help="how long to wait [not at all]"
+    ),
+    COUNT,
+)
+LISTED: Final = (
+    argument("topic", metavar="TOPIC", nargs="?", help="the topic; this or --tag"),
+    argument("--tag", help="jobs with this tag"),
+    argument("--state", choices=list(map(str, State)), help="jobs in this state"),
+    START,
+    END,
+    argument(
+        "--limit",
+        metavar="N",
+        type=int,
+        help=f"so many jobs at most [{asking.DEFAULT_COUNT}]",
+    ),
+)
+KICKED: Final = (
+    argument("ids", metavar="ID", nargs="*", help="the jobs; these or --topic"),
+    argument("--topic", help="the first buried jobs of this topic, else the first delayed ones"),
+    argument("--count", metavar="N", type=int, help="so many of the topic [1]"),
+)
+
+REMOTE: Final = (
+    remote("stats", "the sums over all topics", asking.stats, show=tables.stats),
+    remote("topics", "every topic with its counts", at("/topics"), show=tables.topics),
+    remote("push", "add a job", asking.push, *PUSHED),
+    remote(
+        "pop",
+        "reserve ready jobs, to be worked on and finished",
+        asking.pop,
+        *POPPED,
+        show=tables.found,
+        nothing="no job is ready",
+    ),
+    remote("finish", "end jobs whose work is done", one_or_many("/finish"), IDS, RECEIPT, MESSAGE),
+    remote("delete", "end jobs that are not wanted", one_or_many("/delete"), IDS, RECEIPT, MESSAGE),
+    remote(
+        "get",
+        "all that is known of jobs",
+        one_or_many("/get"),
+        IDS,
+        show=tables.found,
+        nothing="no such job",
+    ),
+    remote(
+        "peek", "the jobs of a topic that come next", asking.peek, TOPIC, COUNT, show=tables.jobs
+    ),
+    remote("list", "jobs of a topic or a tag", asking.listed, *LISTED, show=tables.jobs),
+    remote(
+        "take",
+        "remove and print jobs of a range of due times",
+        at("/take"),
+        *(TOPIC, START, END, COUNT),
+        show=tables.jobs,
+        nothing="no such job",
+    ),
+    remote(
+        "forecast",
+        "how many jobs fall due in each step",
+        asking.forecast,
+        argument("topic", metavar="TOPIC", nargs="?", help="the topic; not given = all"),
+        argument("--start", metavar="TIME", type=moment, help="from then on [now]"),
+        argument("--end", metavar="TIME", type=moment, help="until then [a day after the start]"),
+        argument("--step", metavar="LENGTH", type=length, default=3600, help="of a step [1h]"),
+        show=tables.forecast,
+    ),
+    remote(
+        "release",
+        "give a reserved job back: the attempt failed",
+        at("/release"),
+        *(ID, RECEIPT, DELAY, MESSAGE),
+    ),
+    remote(
+        "touch",
+        "extend a reservation",
+        at("/touch"),
+        *(ID, RECEIPT),
+        argument("--ttr", metavar="LENGTH", type=length, help="so long from now [the job's own]"),
+    ),
+    remote("bury", "give a job up, to be kept for a person", at("/bury"), ID, RECEIPT, MESSAGE),
+    remote("kick", "make buried or delayed jobs ready now", one_or_many("/kick"), *KICKED),
+    remote("reschedule", "give a job a new due time", at("/reschedule"), ID, DELAY, DUE),
+    remote(
+        "cancel",
+        "end all jobs of a tag",
+        at("/cancel"),
+        argument("tag", metavar="TAG", help="the tag"),
+        argument("--topic", help="only those of this topic"),
+    ),
+    remote(
+        "pause",
+        "hold a topic's deliveries",
+        at("/pause"),
+        TOPIC,
+        argument("--for", dest="seconds", metavar="LENGTH", type=length, help="[until `resume`]"),
+    ),
+    remote("resume", "let a topic's deliveries go on", at("/resume"), TOPIC),
+    remote(
+        "purge",
+        "drop a topic's jobs without a trace",
+        at("/purge"),
+        TOPIC,
+        argument(
+            "--state", help="only delayed, ready, reserved or buried ones, or kept results: ended"
+        ),
+    ),
+)

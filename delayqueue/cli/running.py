@@ -1,0 +1,39 @@
+"""The verbs `serve` and `check`."""
+
+import sys
+from argparse import Namespace
+
+import uvloop
+
+from delayqueue.cli.verb import DONE
+from delayqueue.config import Config
+from delayqueue.server import open_redis
+from delayqueue.server import serve as serving
+from delayqueue.store.connect import durability_warnings
+from delayqueue.store.layout import check_layout
+from delayqueue.web.auth import Guard
+from delayqueue.web.tls import Tls
+
+
+def serve(config: Config, _asked: Namespace) -> int:
+    """Run the server."""
+    uvloop.run(serving(config))
+    return DONE
+
+
+def check(config: Config, _asked: Namespace) -> int:
+    """Go through a start, but for listening. A warning is no reason not to start."""
+    Guard.of(config)
+    Tls.of(config)
+    sys.stdout.write("ok: settings\n")
+    warnings = uvloop.run(_try_store(config))
+    sys.stdout.write("ok: store\n")
+    for warning in warnings:
+        sys.stdout.write(f"warning: {warning}\n")
+    return DONE
+
+
+async def _try_store(config: Config) -> list[str]:
+    async with open_redis(config) as (redis, _):
+        await check_layout(redis, config)
+        return await durability_warnings(redis)

@@ -1,0 +1,155 @@
+"""Answers of the server as text for people: tables, lines, local time."""
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+from unicodedata import east_asian_width
+
+from delayqueue.log import one_line
+
+GAP: Final = "  "
+BODY_CHARS: Final = 40  # of a body in a table; `get` shows all of it
+BAR_CHARS: Final = 40
+TIMES: Final = {"due", "created", "started", "ended", "deadline"}
+HIDDEN: Final = {"delay", "attempts"}  # `due` says it better; the attempts follow as a table
+
+Row = Mapping[str, Any]
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Lines under a head. Numbers stand to the right."""
+    lines = [[column.upper() for column in columns], *rows]
+    widths = [max(map(_width, cells)) for cells in zip(*lines, strict=True)]
+    right = [bool(rows) and all(_is_number(row[i]) for row in rows) for i in range(len(columns))]
+    padded = (
+        GAP.join(map(_padded, line, widths, right)).rstrip()  # no blanks at the end of a line
+        for line in lines
+    )
+    return "\n".join(padded)
+
+
+def facts(data: Row) -> str:
+    """One thing: a line for each member, the names first."""
+    shown = {name: cell(name, value) for name, value in data.items() if name not in HIDDEN}
+    width = max(map(len, shown)) + 1
+    return "\n".join(f"{name + ':':<{width}} {value}".rstrip() for name, value in shown.items())
+
+
+def cell(name: str, value: Any) -> str:
+    """One value on one line, with nothing in it that moves a terminal's cursor."""
+    if value is None:
+        return "-"
+    if name in TIMES:
+        return local_time(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return one_line(", ".join(map(str, value))) or "-"
+    return one_line(str(value))
+
+
+def local_time(unix_s: float) -> str:
+    """2026-01-31 12:00:00, in the time zone of whoever asks."""
+    return datetime.fromtimestamp(unix_s, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def jobs(found: Sequence[Row]) -> str:
+    """Jobs, a line each, with what is known of them."""
+    if not found:
+        return "no jobs"
+    columns = ["id", "topic", "state", "due", "attempt", "receipt", "tags", "body"]
+    columns = [column for column in columns if column in found[0]]
+    return table(columns, [[_short(name, job[name]) for name in columns] for job in found])
+
+
+def job(found: Row) -> str:
+    """All that is known of one job."""
+    text = facts(found)
+    if not found.get("attempts"):
+        return text
+    columns = ["attempt", "started", "ended", "message"]
+    tried = [[cell(name, attempt[name]) for name in columns] for attempt in found["attempts"]]
+    return f"{text}\n\n{table(columns, tried)}"
+
+
+def found(data: Row | Sequence[Row | None]) -> str:
+    """A job, or several of which some may be unknown."""
+    return job(data) if isinstance(data, Mapping) else jobs([one for one in data if one])
+
+
+def stats(data: Row) -> str:
+    """The sums over all topics."""
+    return facts({**data, "oldest_ready_age": age(data["oldest_ready_age"])})
+
+
+def topics(found: Sequence[Row]) -> str:
+    """Topics with their counts."""
+    if not found:
+        return "no topics"
+    counts = ["delayed", "ready", "reserved", "buried"]
+    rows = [
+        [
+            cell("topic", topic["topic"]),
+            *(str(topic[name]) for name in counts),
+            age(topic["oldest_ready_age"]),
+            paused(topic["paused"]),
+        ]
+        for topic in found
+    ]
+    return table(["topic", *counts, "oldest", "paused"], rows)
+
+
+def age(seconds: float | None) -> str:
+    """How long a job has been ready."""
+    return "-" if seconds is None else f"{seconds:.1f}s"
+
+
+def paused(value: float | bool) -> str:
+    """Whether a topic is paused, and until when."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"until {local_time(value)}"
+
+
+def forecast(data: Row) -> str:
+    """How many jobs fall due in each step, with a bar each."""
+    most = max(data["counts"], default=0) or 1
+    rows = [
+        [
+            local_time(data["start"] + place * data["step"]),
+            str(count),
+            "#" * math.ceil(count * BAR_CHARS / most),
+        ]
+        for place, count in enumerate(data["counts"])
+    ]
+    return table(["from", "jobs", ""], rows)
+
+
+def outcomes(results: Sequence[Row]) -> str:
+    """What became of each id."""
+    rows = [
+        [cell("id", one["id"]), "ok" if one["code"] == 0 else str(one["code"])] for one in results
+    ]
+    return table(["id", "code"], rows)
+
+
+def _short(name: str, value: Any) -> str:
+    text = cell(name, value)
+    if name == "body" and len(text) > BODY_CHARS:
+        return text[: BODY_CHARS - 1] + "…"
+    return text
+
+
+def _is_number(text: str) -> bool:
+    return (text.isascii() and text.rstrip("s").replace(".", "", 1).isdigit()) or text == "-"
+
+
+def _width(text: str) -> int:
+    """Columns of a terminal: Chinese characters take two."""
+    return sum(2 if east_asian_width(char) in {"W", "F"} else 1 for char in text)
+
+
+def _padded(text: str, width: int, right: bool) -> str:
+    blanks = " " * (width - _width(text))
+    return blanks + text if right else text + blanks

@@ -1,0 +1,36 @@
+"""What a word of the command line is."""
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+DONE: Final = 0
+REFUSED: Final = 1  # the queue said no, or had nothing
+USAGE: Final = 2  # the command line or a setting is wrong; argparse's own status
+UNREACHABLE: Final = 3
+
+
+class Argument(NamedTuple):
+    """One argument, as argparse's add_argument takes it."""
+
+    flags: tuple[str, ...]
+    options: dict[str, Any]
+
+    def add_to(self, parser: ArgumentParser) -> None:
+        """Let the parser take it."""
+        parser.add_argument(*self.flags, **self.options)
+
+
+def argument(*flags: str, **options: Any) -> Argument:
+    """One argument, as argparse's add_argument takes it."""
+    return Argument(flags, options)
+
+
+class Verb(NamedTuple):
+    """A word of the command line: `run` returns the exit status."""
+
+    name: str
+    help: str
+    run: Callable[[Namespace], int]
+    arguments: tuple[Argument, ...] = ()
+    details: str = ""  # what `delay-queue NAME --help` says beyond the arguments

@@ -1,0 +1,61 @@
+"""What a person types, as the API takes it: lengths of time, points in time, schedules, bodies."""
+
+import re
+import sys
+import time
+from argparse import ArgumentTypeError
+from datetime import datetime
+from typing import Final
+
+from delayqueue import retry
+
+NUMBER: Final = re.compile(r"\d+(\.\d+)?")
+SOURCE: Final = "-"  # as a body: read it from standard input
+
+
+def length(text: str) -> float:
+    """Seconds, from "90", "1.5", "500ms", "30m", "2h", "1d"."""
+    try:
+        ms = retry.duration_ms(float(text) if NUMBER.fullmatch(text) else text)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r}: must be like 90, 500ms, 15s, 30m, 2h or 1d") from None
+    seconds = ms / 1000
+    return int(seconds) if seconds.is_integer() else seconds
+
+
+def moment(text: str) -> float:
+    """Unix seconds, from "now", "+2h", "-30m", "2026-01-31 12:00" in local time, or unix seconds."""
+    if NUMBER.fullmatch(text):
+        return float(text)
+    try:
+        if text == "now":
+            return time.time()
+        if text[:1] in {"+", "-"}:
+            distance_s = length(text[1:])
+            return time.time() + (distance_s if text[0] == "+" else -distance_s)
+        return datetime.fromisoformat(text).astimezone().timestamp()
+    except (ArgumentTypeError, ValueError):
+        raise ArgumentTypeError(
+            f"{text!r}: must be like now, +2h, -30m, 2026-01-31, '2026-01-31 12:00' or unix seconds"
+        ) from None
+
+
+def schedule(text: str) -> dict[str, object]:
+    """A retry schedule, from a preset's name or "15s,2m,10m"."""
+    if text in retry.PRESETS:
+        return {"preset": text}
+    try:
+        return {"delays": [length(delay.strip()) for delay in text.split(",")]}
+    except ArgumentTypeError as error:
+        presets = ", ".join(retry.PRESETS)
+        raise ArgumentTypeError(f"{error}; or one of {presets}") from None
+
+
+def body(text: str) -> str:
+    """The text itself; for "-" all of standard input, byte for byte."""
+    if text != SOURCE:
+        return text
+    try:
+        return sys.stdin.buffer.read().decode()
+    except UnicodeDecodeError:
+        raise ArgumentTypeError("standard input: must be UTF-8") from None

@@ -1,0 +1,65 @@
+"""The program in this process, against a real server."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+
+from delayqueue.cli import main
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.processes import Processes, QueueServer, StoreServer
+
+
+class Ended(NamedTuple):
+    """The exit status, and what was printed."""
+
+    status: int
+    out: str
+    err: str
+
+    def ok(self) -> str:
+        """What was printed by a call that must be a success."""
+        assert (self.status, self.err) == (0, ""), self
+        return self.out.removesuffix("\n")
+
+    def failed(self, status: int) -> str:
+        """The one line that a call must end with that fails so."""
+        assert self.status == status, self
+        (line,) = self.err.splitlines()
+        return line.removeprefix("delay-queue: ")
+
+
+@pytest.fixture(scope="module")
+def server(processes: Processes, redis_server: StoreServer) -> QueueServer:
+    return processes.server(redis_server)
+
+
+@pytest.fixture
+def run(
+    server: QueueServer, capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Ended]:
+    """Runs the program with these arguments, for somebody who reads English."""
+    monkeypatch.setenv("DELAYQUEUE_URL", server.url)
+    monkeypatch.delenv("DELAYQUEUE_TOKEN", raising=False)
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")
+
+    def run_it(*arguments: str) -> Ended:
+        try:
+            status = main(arguments)
+        except SystemExit as ended:
+            status = int(ended.code or 0)
+        out, err = capsysbinary.readouterr()
+        return Ended(status, out.decode(), err.decode())
+
+    return run_it
+
+
+@pytest.fixture
+def topic() -> str:
+    """A topic that no other test uses."""
+    return f"topic-{secrets.token_hex(4)}"

@@ -1,0 +1,233 @@
+"""The verbs over HTTP: what is sent, what is printed, how it ends."""
+
+from __future__ import annotations
+
+import io
+import json
+import socket
+import subprocess
+import sys
+import time
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.processes import environment, free_port
+
+from .stranger import Stranger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.processes import QueueServer
+
+    from .conftest import Ended
+
+    Run = Callable[..., Ended]
+
+
+def test_a_job_goes_through_its_life(run: Run, topic: str) -> None:
+    assert run("push", topic, "hello", "--id", topic).ok() == f"id: {topic}"
+    job = json.loads(run("pop", topic, "--json").ok())
+    assert (job["id"], job["body"], job["attempt"]) == (topic, "hello", 1)
+    assert run("finish", topic, "--receipt", job["receipt"]).ok() == "ok"
+    assert run("get", topic).failed(1) == "no such job"
+
+
+def test_every_option_of_a_push_reaches_the_server(run: Run, topic: str) -> None:
+    run(
+        *("push", topic, "--id", topic, "--delay", "2h", "--ttr", "5m", "--retry", "15s,2m"),
+        *("--tag", "a", "--tag", "b", "--retain", "1d", "--expire", "1.5h", "--if-exists", "fail"),
+    ).ok()
+    job = json.loads(run("get", topic, "--json").ok())
+    assert (job["state"], job["ttr"], job["tags"]) == ("delayed", 300, ["a", "b"])
+    assert job["due"] - job["created"] == 7200
+    assert run("push", topic, "--id", topic, "--if-exists", "fail").failed(1) == (
+        "a job with this id exists"
+    )
+
+
+@pytest.mark.parametrize("text", ["", "two\nlines\n", " blanks ", "排队 🐘"])
+def test_a_body_from_standard_input_arrives_byte_for_byte(
+    run: Run, topic: str, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    run("push", topic, "-", "--id", topic).ok()
+    assert json.loads(run("get", topic, "--json").ok())["body"] == text
+
+
+def test_a_body_that_is_no_text_is_refused(
+    run: Run, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xff")))
+    ended = run("push", topic, "-")
+    assert ended.status == 2
+    assert "standard input: must be UTF-8" in ended.err
+
+
+def test_pop_waits_as_long_as_it_is_told(run: Run, topic: str) -> None:
+    run("push", topic, "--delay", "300ms").ok()
+    assert run("pop", topic).failed(1) == "no job is ready"
+    assert run("pop", topic, "--timeout", "10s").status == 0
+
+
+def test_one_id_of_many_that_is_unknown_is_said_and_is_status_1(run: Run, topic: str) -> None:
+    run("push", topic, "--id", topic).ok()
+    ended = run("get", topic, "never-pushed")
+    assert ended.failed(1) == "no such job"
+    assert topic in ended.out
+    assert run("get", topic, "never-pushed", "--json").out.endswith(", null]\n")
+
+
+def test_a_bad_item_of_a_batch_is_status_1_and_the_others_are_done(run: Run, topic: str) -> None:
+    run("push", topic, "--id", topic).ok()
+    run("pop", topic, "--json").ok()
+    ended = run("reschedule", topic, "--delay", "1")
+    assert ended.failed(1) == "the job's state does not allow this"
+    assert json.loads(run("finish", topic, "x", "--json").ok())[0] == {"id": topic, "code": 0}
+
+
+def test_more_jobs_than_a_page_holds_are_listed(run: Run, topic: str, server: QueueServer) -> None:
+    run("push", topic, "--id", topic).ok()
+    for _ in range(3):
+        run("push", topic, "--delay", "1h").ok()
+    assert len(json.loads(run("list", topic, "--limit", "3", "--json").ok())) == 3
+    assert len(json.loads(run("list", topic, "--limit", "2000", "--json").ok())) == 4
+    assert len(run("peek", topic).ok().splitlines()) == 1 + 4
+
+
+def test_points_in_time_are_understood(run: Run, topic: str) -> None:
+    run("push", topic, "--id", topic, "--due", "+1h").ok()
+    local = (datetime.now().astimezone() + timedelta(hours=2)).strftime("%Y-%m-%d %H:%M")
+    for end, found in [(local, 1), ("+30m", 0), (str(time.time() + 5000), 1), ("now", 0)]:
+        jobs = json.loads(run("list", topic, "--end", end, "--json").ok())
+        assert len(jobs) == found, end
+    assert json.loads(run("list", topic, "--start=-30m", "--end", "+2h", "--json").ok())
+
+
+def test_a_forecast_has_a_bar_for_each_step(run: Run, topic: str) -> None:
+    run("push", topic, "--delay", "90m").ok()
+    head, *steps = run("forecast", topic).ok().splitlines()
+    assert head.split() == ["FROM", "JOBS"]
+    assert ["#" in step for step in steps] == [False, True] + [False] * 22
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["push", "t", "--delay", "soon"], "--delay: 'soon': must be like 90, 500ms"),
+        (["push", "t", "--retry", "15s,soon"], "or one of alipay, wechat"),
+        (["push", "t", "--due", "tomorrow"], "--due: 'tomorrow': must be like now, +2h"),
+        (["push"], "the following arguments are required: TOPIC"),
+        (["push", "t", "--if-exists", "maybe"], "invalid choice: 'maybe'"),
+        (["pop", "t", "--count", "x"], "invalid int value: 'x'"),
+        (["stats", "--url", "ftp://queue"], "--url ftp://queue: must be http://HOST:PORT"),
+        (["stats", "--url", "http://queue:port"], "--url http://queue:port: must be"),
+        (["stats", "--token", "a\nb"], "--token: must be printable ASCII"),
+    ],
+)
+def test_a_wrong_argument_is_status_2_and_named(run: Run, arguments: list[str], says: str) -> None:
+    ended = run(*arguments)
+    assert ended.status == 2
+    assert says in ended.err
+    assert ended.out == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["push", "t", "--ttr", "0"], "ttr 0: must be 1 to 86400 seconds"),
+        (["kick"], "id: must not be empty"),
+        (["take", "t"], "give start, end or both"),
+        (["touch", "never-pushed"], "no such job"),
+        (["finish", "a", "b", "--receipt", "r"], "receipt: goes with id, not with ids"),
+        (["purge", "t", "--state", "odd"], "state"),
+    ],
+)
+def test_what_the_server_refuses_is_status_1_in_its_words(
+    run: Run, arguments: list[str], says: str
+) -> None:
+    assert says in run(*arguments).failed(1)
+
+
+def test_a_server_that_is_not_there_is_status_3(run: Run) -> None:
+    url = f"http://127.0.0.1:{free_port()}"
+    assert run("stats", "--url", url).failed(3) == (
+        f"{url}: Connection refused; start the server, or correct --url"
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (502, b"<html>Bad Gateway</html>"),
+        (200, b'{"hello": 1}'),
+        (200, b"\xff"),
+        (503, b'{"code":6,"message":"the store is unavailable; try again","data":null}'),
+    ],
+)
+def test_an_answer_that_is_none_of_ours_or_says_unavailable_is_status_3(
+    run: Run, status: int, body: bytes
+) -> None:
+    with Stranger(status, body) as stranger:
+        assert run("stats", "--url", stranger.url).failed(3)
+
+
+def test_the_token_and_the_language_are_sent(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = b'{"code":7,"message":"who?","data":null}'
+    monkeypatch.setenv("DELAYQUEUE_TOKEN", "secret")
+    monkeypatch.setenv("LC_ALL", "zh_CN.UTF-8")
+    with Stranger(401, answer) as stranger:
+        assert run("stats", "--url", f"{stranger.url}/queue/").failed(1) == "who?"
+        run("stats", "--url", stranger.url, "--token", "other")
+    (path, first), (_, second) = stranger.received
+    assert path == "/queue/topics"
+    assert (first["Authorization"], first["Accept-Language"]) == ("Bearer secret", "zh")
+    assert second["Authorization"] == "Bearer other"
+
+
+def test_without_a_token_none_is_sent(run: Run) -> None:
+    with Stranger(200, b'{"code":0,"message":"ok","data":[]}') as stranger:
+        assert run("topics", "--url", stranger.url).ok() == "no topics"
+    assert "Authorization" not in stranger.received[0][1]
+
+
+def test_nothing_in_a_job_moves_the_terminals_cursor(run: Run, topic: str) -> None:
+    run("push", topic, "\x1b[2Jgone\nline", "--id", topic).ok()
+    for verb in ("peek", "get", "pop"):
+        text = run(verb, topic).ok()
+        assert r"\x1b[2Jgone\nline" in text
+
+
+def test_columns_stand_under_their_heads_with_chinese_in_them(run: Run, topic: str) -> None:
+    run("push", topic, "排队", "--id", f"{topic}-订单").ok()
+    run("push", topic, "queue", "--id", f"{topic}-order").ok()
+    head, *lines = run("peek", topic).ok().splitlines()
+    place = head.index("TOPIC")
+    assert [line.encode("gbk")[place:].decode("gbk").startswith(topic) for line in lines] == [
+        True
+    ] * 2
+
+
+def test_a_reader_that_goes_away_is_no_error(server: QueueServer, topic: str) -> None:
+    listing = subprocess.Popen(
+        [sys.executable, "-m", "delayqueue", "topics"],
+        env=environment({"url": server.url}),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert listing.stdout
+    assert listing.stderr
+    listing.stdout.close()
+    assert listing.wait(30) == 141
+    assert listing.stderr.read() == b""
+    listing.stderr.close()
+
+
+def test_ctrl_c_ends_a_wait_without_a_traceback(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(socket, "create_connection", interrupted)
+    assert run("pop", "t", "--timeout", "1h") == (130, "", "")

@@ -1,0 +1,96 @@
+"""docs/cli.md: its commands print what is shown, and it names every verb."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from delayqueue.cli.remote import REMOTE
+from tests.processes import environment
+
+from .markdown import COMMAND_S, examples, read
+
+if TYPE_CHECKING:
+    from delayqueue.cli.verb import Verb
+    from tests.processes import QueueServer
+
+PAGE: Final = read("docs/cli.md")
+PLACEHOLDERS: Final = {
+    "<time>": r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d",
+    "<age>": r"\d+\.\ds",
+    "<id>": r"[0-9a-f]{32}",
+    "<receipt>": r"[0-9a-f]{12}-[0-9a-f]+-[0-9a-f]{8}",
+    "<unix>": r"\d{10}\.\d+",
+}
+
+
+def test_every_command_prints_what_is_shown(server: QueueServer) -> None:
+    last: dict[str, str] = {}
+    for command, answer in examples(PAGE):
+        printed = run(filled(command, last), server)
+        match = re.fullmatch(pattern(answer), printed)
+        assert match, f"{command}\nshown:\n{answer}\nprinted:\n{printed}"
+        for word in PLACEHOLDERS:
+            group = match.groupdict().get(word.strip("<>"))
+            last |= {word: group} if group else {}
+
+
+def filled(command: str, last: dict[str, str]) -> str:
+    for word, value in last.items():
+        command = command.replace(word, value)
+    return command
+
+
+def run(command: str, server: QueueServer) -> str:
+    """What a command prints on both outputs."""
+    programs = Path(sys.executable).parent
+    asked = environment({"url": server.url}) | {
+        "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+        "LC_ALL": "C.UTF-8",
+    }
+    return subprocess.run(
+        ["bash", "-c", command],
+        env=asked,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=COMMAND_S,
+        check=False,
+    ).stdout
+
+
+def pattern(answer: str) -> str:
+    """As a regular expression; the first of each placeholder is a group. Widths of columns do not count."""
+    seen: set[str] = set()
+
+    def of_word(word: str) -> str:
+        if word not in PLACEHOLDERS:
+            return r"\s+" if word.isspace() else re.escape(word)
+        first = word not in seen
+        seen.add(word)
+        return f"(?P<{word.strip('<>')}>{PLACEHOLDERS[word]})" if first else PLACEHOLDERS[word]
+
+    return "".join(of_word(word) for word in re.split(r"(<\w+>|\s+)", answer) if word)
+
+
+@pytest.mark.parametrize("verb", REMOTE, ids=lambda verb: verb.name)
+def test_every_verb_has_its_row_and_an_example(verb: Verb) -> None:
+    usage = verb.name + "".join(positional(verb))
+    assert f"| `{usage}` | {verb.help} |" in PAGE
+    assert re.search(rf"^\$ (?:.*\| )?delay-queue {verb.name}\b", PAGE, re.MULTILINE)
+
+
+def positional(verb: Verb) -> list[str]:
+    """Its arguments that are no options, as a usage line shows them."""
+    forms = {None: " {}", "?": " [{}]", "+": " {}...", "*": " [{}...]"}
+    return [
+        forms[one.options.get("nargs")].format(one.options["metavar"])
+        for one in verb.arguments
+        if not one.flags[0].startswith("-")
+    ]
