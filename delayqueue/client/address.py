@@ -1,0 +1,47 @@
+"""Where the server is, and who we are to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import SplitResult, urlsplit
+
+from delayqueue.client.calls import SERVER_LANGUAGE, Call
+
+DEFAULT_URL: Final = "http://127.0.0.1:9277"
+DEFAULT_TIMEOUT_S: Final = 10.0  # for an answer, beyond what the server may wait
+DEFAULT_RETRIES: Final = 2
+# A poll without a limit of its own is not broken off here; TCP's probes find out within a minute
+# whether the server is still there.
+KEEPALIVE: Final = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """The server's URL, taken apart, and the headers of every request."""
+
+    parts: SplitResult
+    headers: dict[str, str] = field(repr=False)
+
+    @classmethod
+    def of(cls, url: str, token: str | None) -> Address:
+        """ValueError where the URL is none."""
+        parts = urlsplit(url)
+        if parts.scheme not in {"http", "https"} or not parts.hostname or parts.port == 0:
+            raise ValueError(f"{url}: must be http://HOST:PORT or https://HOST:PORT")
+        headers = {"Content-Type": "application/json", "Accept-Language": SERVER_LANGUAGE}
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
+        return cls(parts, headers)
+
+    def path(self, call: Call[Any]) -> str:
+        """The path of a call, below that of the URL."""
+        return self.parts.path.rstrip("/") + call.path
+
+    def __str__(self) -> str:
+        return f"{self.parts.scheme}://{self.parts.netloc.rpartition('@')[2]}"
+
+
+def limit_s(call: Call[Any], timeout_s: float) -> float | None:
+    """How long to wait for the answer; None = for ever."""
+    return None if call.wait_s is None else call.wait_s + timeout_s

@@ -1,0 +1,178 @@
+"""Jobs as a Python program sees them. Times are unix seconds, lengths of time are seconds, both with fractions."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from delayqueue.job import IfExists, State
+
+Seconds: TypeAlias = float | timedelta
+Moment: TypeAlias = float | datetime
+# a preset's name, the delays after each failure, or {"max": 5, "base": "2s", "factor": 3, "cap": "1m", "jitter": 0.1}
+Retry: TypeAlias = str | Sequence[float | str | timedelta] | Mapping[str, Any]
+
+DEFAULT_TTR_S = 60
+
+
+def seconds(length: Seconds) -> float:
+    """A length of time as a number."""
+    return length.total_seconds() if isinstance(length, timedelta) else length
+
+
+def unix(moment: Moment) -> float:
+    """A time as unix seconds; a datetime without a zone is local time."""
+    return moment.timestamp() if isinstance(moment, datetime) else moment
+
+
+def new_id() -> str:
+    """An id that no other job has."""
+    return uuid.uuid4().hex
+
+
+@dataclass(slots=True, kw_only=True)
+class Job:
+    """A job to push; see docs/api.md for the fields. Due at once without `delay` and `due`."""
+
+    topic: str
+    body: str = ""
+    id: str = field(default_factory=new_id)
+    delay: Seconds = 0
+    due: Moment | None = None
+    ttr: Seconds = DEFAULT_TTR_S
+    tags: Sequence[str] = ()
+    retry: Retry | None = None
+    if_exists: IfExists | None = None
+    retain: Seconds | None = None
+    expire: Seconds | None = None
+
+    def request(self) -> dict[str, Any]:
+        """The job as /push takes it."""
+        request: dict[str, Any] = {"topic": self.topic, "id": self.id, "body": self.body}
+        request["ttr"] = _whole(seconds(self.ttr))
+        if self.due is None:
+            request["delay"] = seconds(self.delay)
+        else:
+            request["due"] = unix(self.due)
+        options = {
+            "tags": list(self.tags) or None,
+            "retry": None if self.retry is None else _retry(self.retry),
+            "if_exists": self.if_exists and str(self.if_exists),
+            "retain": None if self.retain is None else seconds(self.retain),
+            "expire": None if self.expire is None else seconds(self.expire),
+        }
+        return request | {name: value for name, value in options.items() if value is not None}
+
+
+def _whole(number: float) -> float:
+    """The server takes no 60.0 where it wants a whole number; what is not whole it shall refuse itself."""
+    return int(number) if number == int(number) else number
+
+
+def _retry(retry: Retry) -> dict[str, Any]:
+    if isinstance(retry, str):
+        return {"preset": retry}
+    if isinstance(retry, Mapping):
+        return dict(retry)
+    return {
+        "delays": [
+            delay.total_seconds() if isinstance(delay, timedelta) else delay for delay in retry
+        ]
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class ReservedJob:
+    """A job that was handed to this program: finish it within its TTR, or it comes again.
+
+    `attempt` counts from 1; `receipt` proves this very reservation.
+    """
+
+    topic: str
+    id: str
+    body: str
+    attempt: int
+    receipt: str
+    due: float
+
+
+@dataclass(frozen=True, slots=True)
+class TakenJob:
+    """A job that was handed to this program and is gone from the queue."""
+
+    topic: str
+    id: str
+    body: str
+    due: float
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A reservation that failed."""
+
+    attempt: int
+    started: float
+    ended: float
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobDetails:
+    """All that is known of a job; a time is None where it was not reached."""
+
+    topic: str
+    id: str
+    body: str
+    ttr: float
+    state: State
+    attempt: int
+    tags: tuple[str, ...]
+    message: str
+    created: float
+    due: float
+    started: float | None
+    ended: float | None
+    attempts: tuple[Attempt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one job of a batch: `code` 0 is done."""
+
+    id: str
+    code: int
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some jobs of a listing, and the cursor of the next page, "" where this was the last."""
+
+    jobs: list[JobDetails]
+    cursor: str
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """How many delayed jobs fall due in each step of so many seconds, from `start` on."""
+
+    start: float
+    step: float
+    counts: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicCounts:
+    """A topic. `oldest_ready_age` is None where nothing is ready; `paused` may be the time at which the pause ends."""
+
+    topic: str
+    delayed: int
+    ready: int
+    reserved: int
+    buried: int
+    oldest_ready_age: float | None
+    paused: bool | float

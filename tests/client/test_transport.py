@@ -1,0 +1,150 @@
+"""What the clients do when connections break: repeat what may be repeated, and say the rest."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from delayqueue.client import AsyncClient, Client, TransportError, Unauthorized, Unavailable
+from tests.client.conftest import Caller
+from tests.faults.proxy import Proxy
+from tests.processes import LOOPBACK, free_port
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from tests.processes import Processes, QueueServer, StoreServer
+
+Kind = type[Client | AsyncClient]
+TOKEN: Final = "swordfish-swordfish"
+
+
+@pytest.fixture
+async def proxy(server: QueueServer) -> AsyncIterator[Proxy]:
+    async with Proxy(server.port) as running:
+        yield running
+
+
+@pytest.fixture
+async def client(kind: Kind, proxy: Proxy) -> AsyncIterator[Caller]:
+    """Through the proxy, with a connection that is open already."""
+    caller = Caller(kind(f"http://{proxy.address}", timeout=3))
+    await caller.topics()
+    yield caller
+    await caller.close()
+
+
+async def test_a_push_whose_answer_was_lost_is_repeated(
+    client: Caller, proxy: Proxy, topic: str
+) -> None:
+    proxy.drop_next_answers()
+    job_id = await client.push(topic)
+    assert (await client.pop(topic, wait=5)).id == job_id
+    assert await client.pop(topic, wait=0) is None
+
+
+async def test_a_finish_whose_answer_was_lost_is_done(
+    client: Caller, proxy: Proxy, topic: str
+) -> None:
+    await client.push(topic)
+    job = await client.pop(topic, wait=5)
+    proxy.drop_next_answers()
+    await client.finish(job)  # the repetition finds that the job is gone
+    assert await client.get(job.id) is None
+
+
+async def test_a_pop_whose_answer_was_lost_is_not_repeated(
+    client: Caller, proxy: Proxy, topic: str
+) -> None:
+    for _ in range(2):
+        await client.push(topic)
+    proxy.drop_next_answers()
+    with pytest.raises(TransportError):
+        await client.pop(topic, wait=5)
+    (counts,) = [one for one in await client.topics() if one.topic == topic]
+    assert (counts.ready, counts.reserved) == (1, 1)
+
+
+async def test_an_idle_connection_that_was_closed_is_not_used(
+    client: Caller, proxy: Proxy, topic: str
+) -> None:
+    proxy.cut()
+    await asyncio.sleep(0.05)  # for the reset to arrive
+    assert await client.pop(topic, wait=0) is None
+
+
+async def test_a_server_that_is_not_there_is_named(kind: Kind) -> None:
+    url = f"http://{LOOPBACK}:{free_port()}"
+    client = Caller(kind(url, retries=1))
+    with pytest.raises(TransportError, match=url):
+        await client.push("mail")
+    await client.close()
+
+
+async def test_a_server_that_is_silent_is_given_up(client: Caller, proxy: Proxy) -> None:
+    proxy.half_open()
+    began = time.monotonic()
+    with pytest.raises(TransportError):
+        await client.kick_topic("none")
+    assert time.monotonic() - began < 8
+
+
+async def test_another_kind_of_server_is_recognised(kind: Kind) -> None:
+    async def web(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 13\r\n\r\n<html></html>")
+        await writer.drain()
+        writer.close()
+
+    listening = await asyncio.start_server(web, LOOPBACK, free_port())
+    host, port = listening.sockets[0].getsockname()
+    client = Caller(kind(f"http://{host}:{port}", retries=0))
+    with pytest.raises(TransportError, match="not a delay-queue server"):
+        await client.topics()
+    await client.close()
+    listening.close()
+
+
+async def test_a_store_that_is_away_for_a_moment_is_waited_for(
+    kind: Kind, processes: Processes
+) -> None:
+    store = processes.redis("--appendonly", "yes")
+    server = processes.server(store)
+    client = Caller(kind(server.url, retries=0))
+    patient = Caller(kind(server.url, retries=4))
+    await client.push("t")
+    store.kill()
+    with pytest.raises(Unavailable):
+        await client.push("t")
+    waiting = asyncio.create_task(patient.push("t"))
+    await asyncio.sleep(0.3)
+    store.start()
+    assert await waiting
+    for one in (client, patient):
+        await one.close()
+    server.close()
+    store.close()
+
+
+async def test_a_token_opens_the_door(
+    kind: Kind, processes: Processes, redis_server: StoreServer
+) -> None:
+    server = processes.server(redis_server, auth_tokens=f"produce:{TOKEN}")
+    for token in (None, "guessed"):
+        stranger = Caller(kind(server.url, token=token))
+        with pytest.raises(Unauthorized):
+            await stranger.push("t")
+        await stranger.close()
+    known = Caller(kind(server.url, token=TOKEN))
+    assert await known.push("t")
+    await known.close()
+    server.close()
+
+
+@pytest.mark.parametrize("url", ["localhost:9277", "ftp://host", "http://", "http://host:x"])
+def test_a_url_that_is_none_is_refused(kind: Callable[[str], object], url: str) -> None:
+    with pytest.raises(ValueError, match=r"http://HOST:PORT|Port"):
+        kind(url)

@@ -1,0 +1,194 @@
+"""Every verb of both clients, against a real server."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import time
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from delayqueue.client import (
+    Client,
+    Invalid,
+    Job,
+    JobExists,
+    NoSuchJob,
+    StaleReceipt,
+    WrongState,
+)
+from delayqueue.client.verbs import Verbs
+from delayqueue.web import jobs, topics
+from delayqueue.web.routes import ROUTES
+from tests.waiting import until_async
+
+if TYPE_CHECKING:
+    from tests.client.conftest import Caller
+
+HOUR = timedelta(hours=1)
+
+
+async def test_a_job_goes_through_its_life(client: Caller, topic: str) -> None:
+    job_id = await client.push(topic, "Hello", ttr=30, delay=0.05)
+    job = await client.pop(topic, wait=5)
+    assert (job.topic, job.id, job.body, job.attempt) == (topic, job_id, "Hello", 1)
+    assert job.due <= time.time()
+    await client.finish(job)
+    assert await client.get(job_id) is None
+
+
+async def test_a_pop_of_nothing_is_none(client: Caller, topic: str) -> None:
+    assert await client.pop(topic, wait=0) is None
+    assert await client.pop_many(topic, count=5, wait=0) == []
+
+
+async def test_the_first_topic_comes_first(client: Caller, topic: str) -> None:
+    await client.push(f"{topic}-b", "b")
+    await client.push(f"{topic}-a", "a")
+    job = await client.pop(f"{topic}-a", f"{topic}-b", wait=5)
+    assert job.body == "a"
+
+
+async def test_a_pop_waits_as_long_as_it_was_told(client: Caller, topic: str) -> None:
+    began = time.monotonic()
+    assert await client.pop(topic, wait=timedelta(milliseconds=300)) is None
+    assert time.monotonic() - began >= 0.3
+
+
+async def test_all_options_of_a_job_arrive(client: Caller, topic: str) -> None:
+    due = datetime.now(UTC) + HOUR
+    job_id = await client.push(
+        topic,
+        "x",
+        due=due,
+        ttr=timedelta(minutes=2),
+        tags=["order:1"],
+        retry=["15s", 60, timedelta(minutes=2)],
+        if_exists="keep",
+        retain=HOUR,
+        expire=60,
+    )
+    job = await client.get(job_id)
+    assert (job.state, job.ttr, job.tags) == ("delayed", 120, ("order:1",))
+    assert abs(job.due - due.timestamp()) < 0.01
+    await client.delete(job_id)
+    ended = await client.get(job_id)
+    assert ended.state == "cancelled"  # kept, as `retain` says
+
+
+@pytest.mark.parametrize("retry", ["wechat", {"max": 1, "base": "1h"}, ["1h"]])
+async def test_a_retry_schedule_is_kept(client: Caller, topic: str, retry: Any) -> None:
+    await client.push(topic, retry=retry)
+    job = await client.pop(topic, wait=5)
+    assert await client.release(job, message="no luck") > time.time() + 1
+    details = await client.get(job.id)
+    assert (details.state, details.message) == ("delayed", "no luck")
+    assert [attempt.message for attempt in details.attempts] == ["no luck"]
+
+
+async def test_an_id_can_be_refused_when_it_exists(client: Caller, topic: str) -> None:
+    job_id = await client.push(topic, delay=60)
+    with pytest.raises(JobExists):
+        await client.push(topic, id=job_id, if_exists="fail")
+
+
+async def test_a_batch_says_what_became_of_each(client: Caller, topic: str) -> None:
+    outcomes = await client.push_many([Job(topic=topic, id="a", ttr=0), Job(topic=topic, body="b")])
+    assert [outcome.code for outcome in outcomes] == [1, 0]
+    assert "ttr" in outcomes[0].message
+    (job,) = await client.pop_many(topic, count=10, wait=5)
+    assert [one.code for one in await client.finish_many([job.id])] == [0]
+    assert await client.get_many([job.id]) == [None]
+
+
+async def test_a_late_worker_changes_nothing(client: Caller, topic: str) -> None:
+    await client.push(topic)
+    late = await client.pop(topic, wait=5)
+    await client.release(late, delay=0)
+    present = await client.pop(topic, wait=5)
+    for verb in (client.finish, client.touch, client.release, client.bury):
+        with pytest.raises(StaleReceipt):
+            await verb(late)
+    assert await client.touch(present, ttr=50) > time.time() + 40
+    await client.finish(present)
+    with pytest.raises(NoSuchJob):
+        await client.finish(present)
+
+
+async def test_a_job_is_buried_and_kicked(client: Caller, topic: str) -> None:
+    await client.push(topic)
+    job = await client.pop(topic, wait=5)
+    await client.bury(job, message="broken")
+    page = await client.list_jobs(topic, state="buried")
+    assert [(one.id, one.message) for one in page.jobs] == [(job.id, "broken")]
+    await client.kick(job.id)
+    assert (await client.pop(topic, wait=5)).attempt == 2
+    with pytest.raises(WrongState):
+        await client.kick(job.id)
+
+
+async def test_a_delayed_job_is_rescheduled(client: Caller, topic: str) -> None:
+    job_id = await client.push(topic, delay=HOUR)
+    assert await client.reschedule(job_id, due=datetime.now(UTC) + 2 * HOUR) > time.time() + 7000
+    await client.reschedule(job_id, delay=0)
+    assert (await client.pop(topic, wait=5)).id == job_id
+
+
+async def test_jobs_are_listed_foretold_and_taken_by_range(client: Caller, topic: str) -> None:
+    now = time.time()
+    await client.push_many(
+        [Job(topic=topic, id=f"{topic}-{n}", due=now + 100 + n) for n in range(3)]
+    )
+    page = await client.list_jobs(topic, limit=2)
+    rest = await client.list_jobs(topic, limit=2, cursor=page.cursor)
+    assert [job.id[-1] for job in page.jobs + rest.jobs] == ["0", "1", "2"]
+    forecast = await client.forecast(topic, start=now, end=now + 200, step=100)
+    assert sum(forecast.counts) == 3
+    taken = await client.take(topic, start=now, end=now + 101.5)
+    assert [job.id[-1] for job in taken] == ["0", "1"]
+
+
+async def test_a_topic_is_paused_counted_and_purged(client: Caller, topic: str) -> None:
+    await client.pause(topic, length=60)
+    await client.push(topic, tags=[topic])
+    assert await client.pop(topic, wait=0) is None
+    (counts,) = [one for one in await client.topics() if one.topic == topic]
+    assert (counts.ready, bool(counts.paused)) == (1, True)
+    await client.resume(topic)
+    assert await client.cancel(topic) == 1
+    await client.push(topic, delay=60)
+    assert await client.kick_topic(topic) == 1
+    assert await client.purge(topic) == 1
+
+
+async def test_what_the_server_refuses_is_said_in_its_words(client: Caller) -> None:
+    with pytest.raises(Invalid, match="topic: must not be empty"):
+        await client.push("")
+
+
+async def test_a_job_that_is_due_wakes_a_waiting_pop(client: Caller, topic: str) -> None:
+    await client.push(topic, delay=0.2)
+    assert await client.pop(topic) is not None
+
+
+async def test_threads_may_share_a_client(client: Caller, topic: str) -> None:
+    await asyncio.gather(*(client.push(topic, str(number)) for number in range(40)))
+
+    async def all_there() -> bool:
+        (counts,) = [one for one in await client.topics() if one.topic == topic]
+        return bool(counts.ready == 40)
+
+    await until_async(all_there)
+
+
+def test_every_endpoint_for_jobs_has_its_method() -> None:
+    families = {jobs.__name__, topics.__name__}
+    verbs = {route.handler.__name__ for route in ROUTES if route.handler.__module__ in families}
+    assert verbs <= set(dir(Verbs))
+
+
+def test_help_shows_a_verb_as_it_was_written() -> None:
+    assert "Reserve a job" in (inspect.getdoc(Client.pop) or "")
+    assert "wait" in inspect.signature(Client().pop).parameters
