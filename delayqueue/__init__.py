@@ -1,18 +1,19 @@
-"""A delay queue server that speaks HTTP and keeps its jobs in Redis or Valkey, and its clients for Python."""
+"""A delay queue server that speaks HTTP and keeps its jobs in Redis or Valkey, and its client and worker for Python."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from delayqueue.client import AsyncClient, Client
+    from delayqueue.worker import Bury, Retry, Worker
 
-__all__ = ["AsyncClient", "Client"]
+__all__ = ["AsyncClient", "Bury", "Client", "Retry", "Worker"]
 __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> object:
-    """Load the clients when somebody asks for them: the server does without."""
+    """Load the clients and the worker when somebody asks for them: the server does without."""
     if name in __all__:
-        from delayqueue import client  # noqa: PLC0415
-
-        return getattr(client, name)
+        folder = "client" if name.endswith("Client") else "worker"
+        return getattr(import_module(f"delayqueue.{folder}"), name)
     raise AttributeError(f"module {__name__} has no attribute {name}")

@@ -11,12 +11,14 @@ from delayqueue import __version__
 from delayqueue.cli.local import LOCAL
 from delayqueue.cli.remote import REMOTE
 from delayqueue.cli.verb import Verb
+from delayqueue.cli.working import WORKER
 from delayqueue.config import OPTIONS, PREFIX, Option
 
 INTERRUPTED: Final = 130  # as a shell says it of a program that Ctrl-C ended
 CLOSED_PIPE: Final = 141  # as a shell says it of a program whose reader went away
 
-VERBS: Final = {verb.name: verb for verb in (*LOCAL, *REMOTE)}
+HERE: Final = (*LOCAL, WORKER)
+VERBS: Final = {verb.name: verb for verb in (*HERE, *REMOTE)}
 STATUSES: Final = """\
 exit status:
   0   done
@@ -70,7 +72,7 @@ def _epilog() -> str:
     return "\n".join(
         [
             "verbs, each with a --help of its own:",
-            *map(_listed, LOCAL),
+            *map(_listed, HERE),
             "",
             "verbs that ask a running server over HTTP (--url):",
             *map(_listed, REMOTE),

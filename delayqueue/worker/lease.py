@@ -1,0 +1,40 @@
+"""Keeps a reservation alive while its handlers run."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
+
+from delayqueue.client.calls import TransportError
+from delayqueue.errors import NoSuchJob, QueueError, StaleReceipt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from delayqueue.client.aio import AsyncClient
+    from delayqueue.client.jobs import ReservedJob
+
+log = logging.getLogger(__name__)
+
+FIRST_S: Final = 0.4  # most jobs are done by then and cost nothing; the shortest TTR is 1 s
+SHARE: Final = 3  # a lease is extended after this part of the TTR
+
+
+async def keep(client: AsyncClient, job: ReservedJob, lost: Callable[[], object]) -> None:
+    """Extend the reservation until cancelled; calls `lost` where somebody else may have the job by now."""
+    await asyncio.sleep(FIRST_S)
+    ttr_s = None
+    while True:
+        try:
+            if ttr_s is None:
+                details = await client.get(job.id)
+                ttr_s = details.ttr if details else None
+            await client.touch(job)
+        except (StaleReceipt, NoSuchJob):
+            log.warning("job %s is not this worker's any more", job.id)
+            lost()
+            return
+        except (QueueError, TransportError) as error:
+            log.warning("job %s could not be extended: %s", job.id, error)
+        await asyncio.sleep(FIRST_S if ttr_s is None else ttr_s / SHARE)

@@ -1,0 +1,237 @@
+"""Workers as programs of their own, against a real server."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from delayqueue.client import AsyncClient, Job, JobDetails
+from tests.processes import REPOSITORY
+from tests.waiting import until, until_async
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+    from pathlib import Path
+
+    from tests.processes import QueueServer
+
+STOP_S: Final = 15.0
+TASKS: Final = "tests.client.tasks:worker"
+
+
+class Trace:
+    """What the handlers did."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def lines(self) -> list[str]:
+        return self.path.read_text("utf-8").splitlines() if self.path.exists() else []
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Trace:
+    return Trace(tmp_path / "trace")
+
+
+@pytest.fixture
+async def queue(server: QueueServer) -> AsyncIterator[AsyncClient]:
+    async with AsyncClient(server.url) as client:
+        yield client
+
+
+@contextmanager
+def working(
+    server: QueueServer, trace: Trace, concurrency: int = 10
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A worker program."""
+    command = [sys.executable, "-m", "delayqueue", "worker", TASKS, "--log-level", "error"]
+    variables = {"DELAYQUEUE_URL": server.url, "TRACE": str(trace.path)}
+    environ = os.environ | variables | {"CONCURRENCY": str(concurrency)}
+    with program(command, cwd=REPOSITORY, env=environ) as process:
+        yield process
+
+
+@contextmanager
+def program(
+    command: list[str], *, cwd: Path, env: dict[str, str]
+) -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen(command, cwd=cwd, env=env, stderr=subprocess.DEVNULL) as process:
+        try:
+            yield process
+        finally:
+            process.terminate()
+            process.wait(STOP_S)
+
+
+async def state(queue: AsyncClient, job_id: str) -> str:
+    details = await queue.get(job_id)
+    return details.state if details else "gone"
+
+
+async def until_gone(queue: AsyncClient, job_id: str) -> None:
+    async def gone() -> bool:
+        return await queue.get(job_id) is None
+
+    await until_async(gone)
+
+
+async def test_the_handlers_of_a_topic_run_in_their_order(
+    server: QueueServer, queue: AsyncClient, trace: Trace
+) -> None:
+    job_id = await queue.push("invoice")
+    with working(server, trace):
+        await until_gone(queue, job_id)
+    assert trace.lines() == [f"book {job_id}", f"mail {job_id}"]
+
+
+@pytest.mark.parametrize("topic", ["slow", "slow-thread"])
+async def test_a_job_that_takes_longer_than_its_ttr_is_not_given_to_another(
+    server: QueueServer, queue: AsyncClient, trace: Trace, topic: str
+) -> None:
+    job_id = await queue.push(topic, "2.2", ttr=1)
+    with working(server, trace):
+        await until_gone(queue, job_id)
+    assert trace.lines() == [f"slow {job_id} 1", f"slept {job_id} 1"]
+
+
+@pytest.mark.parametrize(
+    ("body", "messages"),
+    [("fail", ["KeyError: 'oops'"]), ("retry", ["later"])],
+    ids=["an exception", "Retry"],
+)
+async def test_a_job_that_fails_comes_again(
+    server: QueueServer, queue: AsyncClient, trace: Trace, body: str, messages: list[str]
+) -> None:
+    job_id = await queue.push("steered", body, retain=60)
+    with working(server, trace):
+        await until(lambda: trace.lines() == [f"steered {job_id} 2"])
+
+        async def finished() -> bool:
+            return await state(queue, job_id) == "finished"
+
+        await until_async(finished)
+    details = await queue.get(job_id)
+    assert isinstance(details, JobDetails)
+    assert [attempt.message for attempt in details.attempts] == messages
+
+
+async def test_a_job_can_be_buried(server: QueueServer, queue: AsyncClient, trace: Trace) -> None:
+    job_id = await queue.push("steered", "bury")
+
+    async def buried() -> bool:
+        return await state(queue, job_id) == "buried"
+
+    with working(server, trace):
+        await until_async(buried)
+    details = await queue.get(job_id)
+    assert details is not None
+    assert details.message == "no use"
+
+
+async def test_a_worker_killed_in_mid_job_loses_nothing(
+    server: QueueServer, queue: AsyncClient, trace: Trace
+) -> None:
+    job_id = await queue.push("slow", "1.0", ttr=1)
+    with working(server, trace) as first:
+        await until(lambda: bool(trace.lines()))
+        os.kill(first.pid, signal.SIGKILL)
+        first.wait()
+    with working(server, trace):
+        await until_gone(queue, job_id)
+    assert trace.lines() == [f"slow {job_id} 1", f"slow {job_id} 2", f"slept {job_id} 2"]
+
+
+async def test_a_worker_that_is_told_to_stop_ends_what_it_has_begun(
+    server: QueueServer, queue: AsyncClient, trace: Trace
+) -> None:
+    job_id = await queue.push("slow", "0.7")
+    with working(server, trace) as process:
+        await until(lambda: bool(trace.lines()))
+        process.terminate()
+        assert await asyncio.to_thread(process.wait, STOP_S) == 0
+    assert trace.lines()[-1] == f"slept {job_id} 1"
+    assert await queue.get(job_id) is None
+
+
+async def test_every_job_ends_whatever_fails(
+    server: QueueServer, queue: AsyncClient, trace: Trace
+) -> None:
+    jobs = [Job(topic="random", retry=[0] * 30) for _ in range(1000)]
+    await queue.push_many(jobs)
+
+    async def done() -> bool:
+        return all(job is None for job in await queue.get_many([job.id for job in jobs]))
+
+    with working(server, trace), working(server, trace):
+        await until_async(done, within_s=30)
+    runs = Counter(trace.lines())
+    assert set(runs) == {f"random {job.id}" for job in jobs}
+    assert set(runs.values()) == {1}
+
+
+async def test_no_more_jobs_run_at_once_than_were_asked_for(
+    server: QueueServer, queue: AsyncClient, trace: Trace
+) -> None:
+    await queue.push_many([Job(topic="slow", body="0.2") for _ in range(6)])
+    with working(server, trace, concurrency=2):
+        await until(lambda: len(trace.lines()) == 12, within_s=15)
+    running = most = 0
+    for line in trace.lines():
+        running += 1 if line.startswith("slow ") else -1
+        most = max(most, running)
+    assert most == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("no.such.module:worker", "No module named"),
+        ("tests.client.tasks:nobody", "nobody"),
+        ("tests.client.tasks:note", "is a function"),
+    ],
+)
+def test_what_is_no_worker_is_refused(name: str, says: str) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "delayqueue", "worker", name],
+        cwd=REPOSITORY,
+        env=os.environ | {"DELAYQUEUE_URL": "http://127.0.0.1:1"},
+        capture_output=True,
+        text=True,
+        timeout=STOP_S,
+        check=False,
+    )
+    assert ended.returncode == 2
+    (line,) = ended.stderr.splitlines()
+    assert says in line
+
+
+async def test_a_change_of_the_code_is_taken_up(
+    server: QueueServer, queue: AsyncClient, tmp_path: Path
+) -> None:
+    module, said = tmp_path / "mine.py", tmp_path / "said"
+    source = (
+        "from pathlib import Path\nfrom delayqueue import Worker\n"
+        f"worker = Worker({server.url!r})\n"
+        "@worker.on('reload')\n"
+        f"def say(job): Path({str(said)!r}).write_text('VERSION ' + job.body)\n"
+    )
+    module.write_text(source.replace("VERSION", "old"))
+    command = [sys.executable, "-m", "delayqueue", "worker", "mine:worker", "--reload"]
+    environ = os.environ | {"PYTHONPATH": str(REPOSITORY)}
+    with program(command, cwd=tmp_path, env=environ) as process:
+        await queue.push("reload", "1")
+        await until(lambda: said.exists() and said.read_text() == "old 1")
+        module.write_text(source.replace("VERSION", "new!"))
+        await queue.push("reload", "2", delay=2)
+        await until(lambda: said.read_text() == "new! 2")
+        process.terminate()
+        assert await asyncio.to_thread(process.wait, STOP_S) == 0
