@@ -207,6 +207,12 @@ class Config:
     language: str = _option(
         "language", "zh", values.choice("zh", "en"), "language of messages: zh or en"
     )
+    metrics_topics: int = _option(
+        "metrics_topics",
+        "200",
+        values.whole(0, 100_000),
+        "topics that /metrics names; those after them count as other",
+    )
     log_level: str = _option(
         "log_level",
         "info",

@@ -8,6 +8,8 @@ import ssl
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import uvloop
 from aiohttp import web
@@ -17,6 +19,7 @@ from delayqueue.config import Config, StartupError
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.failpoint import VARIABLE, Failpoint
 from delayqueue.log import set_up
+from delayqueue.peers import Peers
 from delayqueue.reload import Watched, watch
 from delayqueue.store.connect import connect, durability_warnings
 from delayqueue.store.embedded import EmbeddedServer
@@ -48,25 +51,38 @@ async def serve(config: Config) -> None:
         for warning in await durability_warnings(redis):
             log.warning("%s", warning)
         if config.workers == 1:
-            await _serve_here(config, redis, stop, reuse_port=False)
+            await _serve_here(config, redis, stop)
         else:
             _claim(config)
-            await supervise(config.workers, partial(_worker, config, socket_path), stop)
+            with TemporaryDirectory(prefix="delayqueue-") as peers:
+                work = partial(_worker, config, socket_path, Path(peers))
+                await supervise(config.workers, work, stop)
 
 
 async def _serve_here(
-    config: Config, redis: Redis, stop: asyncio.Event, *, reuse_port: bool
+    config: Config, redis: Redis, stop: asyncio.Event, number: int = 1, folder: Path | None = None
 ) -> None:
+    """Serve as worker `number` of those that share `folder`; None = alone."""
     place = os.environ.get(VARIABLE)
     store = Store(redis, buckets(config), failpoint=Failpoint(place) if place else None)
     queue = DelayQueue(store, config.max_polls)
-    api = Api(queue, Speaker(config.language), config.max_body_bytes, config.queue_block_timeout_s)
+    peers = Peers(folder, number, queue.metrics.snapshot)
+    api = Api(
+        queue,
+        Speaker(config.language),
+        config.max_body_bytes,
+        config.queue_block_timeout_s,
+        peers,
+        config.metrics_topics,
+    )
     guard, tls = Guard.of(config), Tls.of(config)
     app = build_app(api, config, guard)
     loops = queue.background() | {"reload": partial(watch, watched(config, guard, tls))}
+    context, shared = tls.context if tls else None, folder is not None
     async with (
+        peers.answering(),
         running(loops, stop),
-        listening(app, config.bind_address, tls.context if tls else None, reuse_port=reuse_port),
+        listening(app, config.bind_address, context, reuse_port=shared),
         aclosing(queue),  # first of all polls are answered, so that requests can end
     ):
         log.info("serving on %s%s", config.bind_address, " with TLS" if tls else "")
@@ -74,13 +90,13 @@ async def _serve_here(
         log.info("stopping")
 
 
-def _worker(config: Config, socket_path: str | None) -> None:
+def _worker(config: Config, socket_path: str | None, folder: Path, number: int) -> None:
     """One of several processes on the port."""
 
     async def work() -> None:
         stop = _stopped_by_signals()
         async with connect(config, socket_path) as redis:
-            await _serve_here(config, redis, stop, reuse_port=True)
+            await _serve_here(config, redis, stop, number, folder)
 
     set_up(config.log_level, config.log_format)
     uvloop.run(work())

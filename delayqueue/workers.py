@@ -9,6 +9,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
+from functools import partial
 from multiprocessing.context import SpawnProcess
 
 from delayqueue.config import StartupError
@@ -26,9 +27,10 @@ PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _SPAWN = multiprocessing.get_context("spawn")  # a fork of a running loop is not safe
 
 
-async def supervise(count: int, work: Callable[[], None], stop: asyncio.Event) -> None:
-    """Keep `count` processes running `work` (picklable, returns on SIGTERM) until `stop` is set, then end them.
+async def supervise(count: int, work: Callable[[int], None], stop: asyncio.Event) -> None:
+    """Keep `count` processes running `work` until `stop` is set, then end them.
 
+    `work` is picklable, gets the process's number from 1 on, and returns on SIGTERM.
     StartupError where a worker cannot start; it has said why itself.
     """
     keepers = [
@@ -55,7 +57,7 @@ def claim(address: Address) -> None:
         probe.bind(place)
 
 
-async def _keep(work: Callable[[], None], number: int, stop: asyncio.Event) -> None:
+async def _keep(work: Callable[[int], None], number: int, stop: asyncio.Event) -> None:
     pause_s = FIRST_PAUSE_S
     loop = asyncio.get_running_loop()
     try:
@@ -75,9 +77,11 @@ async def _keep(work: Callable[[], None], number: int, stop: asyncio.Event) -> N
         stop.set()
 
 
-async def _run(work: Callable[[], None], number: int, stop: asyncio.Event) -> int | None:
+async def _run(work: Callable[[int], None], number: int, stop: asyncio.Event) -> int | None:
     """Run a worker to its end, or until `stop` is set; returns its exit status."""
-    process = _SPAWN.Process(target=_work, args=(work, os.getpid()), name=f"worker {number}")
+    process = _SPAWN.Process(
+        target=_work, args=(partial(work, number), os.getpid()), name=f"worker {number}"
+    )
     process.start()
     await _ended_or_stopped(process, stop)
     process.join()

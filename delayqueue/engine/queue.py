@@ -13,9 +13,10 @@ from delayqueue.engine.waiters import Waiters
 from delayqueue.engine.wakeups import Wakeups
 from delayqueue.errors import OF_CODE, Code
 from delayqueue.job import Job, JobView, Reserved
+from delayqueue.metrics import TICK_AGE, WAITING_POLLS
 from delayqueue.receipt import nonce_of
 from delayqueue.store.store import Store
-from delayqueue.store.types import Ending, Moved, Release, Reschedule, Stir, Touch
+from delayqueue.store.types import Ending, Health, Moved, Release, Reschedule, Stir, Touch
 
 READY_TICKS = 5  # a timer that has not ticked for so many intervals is not ready
 
@@ -28,6 +29,9 @@ class DelayQueue:
     """
 
     def __init__(self, store: Store, max_polls: int = 0) -> None:
+        self.metrics = store.metrics
+        self.metrics.show(WAITING_POLLS, lambda: self._waiters.waiting)
+        self.metrics.show(TICK_AGE, self._tick_age_s)
         self._waiters = Waiters(store, max_polls)
         self._timers = [
             Timer(bucket, store, self._stir, self._waiters.resync)
@@ -120,6 +124,18 @@ class DelayQueue:
     def waiting_polls(self) -> int:
         """How many polls wait in this process."""
         return self._waiters.waiting
+
+    async def health(self) -> Health:
+        """What the store says of itself."""
+        return await self._store.health()
+
+    def _tick_age_s(self) -> float | None:
+        """Since the oldest of the buckets' last ticks; None where one has not ticked yet."""
+        ticks = [timer.last_tick_at for timer in self._timers]
+        ticked = [tick for tick in ticks if tick is not None]
+        if len(ticked) < len(ticks):
+            return None
+        return asyncio.get_running_loop().time() - min(ticked)
 
     def stale_buckets(self) -> list[int]:
         """Buckets whose timer has not ticked of late: their store does not answer."""

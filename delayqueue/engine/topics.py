@@ -9,7 +9,7 @@ from delayqueue.store.store import Store
 from delayqueue.store.types import Listing, Range, Stir
 
 PIECE = 500  # jobs that one script call ends or drops: about 3 ms of the store's time
-TOPICS_PER_CALL = 500
+TOPICS_PER_CALL = 100  # about 3 ms of the store's time
 ENDED = "ended"  # the states that only a kept record has, to the store
 PURGE_STATES = (State.DELAYED, State.READY, State.RESERVED, State.BURIED, ENDED)
 PAGES_PER_LIST = 20  # pieces that one listing reads at most to fill its page

@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from copy import copy
 from importlib import resources
-from typing import Any, Self
+from time import perf_counter
+from typing import Any, Self, cast
 from zlib import crc32
 
 from redis.asyncio import Redis
@@ -20,14 +21,17 @@ from delayqueue.access import Scope
 from delayqueue.errors import Unavailable
 from delayqueue.failpoint import Failpoint
 from delayqueue.job import Job, JobView, Reserved, State
+from delayqueue.metrics import SCRIPT_ERRORS, SCRIPT_SECONDS, Metrics
 from delayqueue.receipt import nonces, receipt_for
 from delayqueue.store import announcements
 from delayqueue.store.keys import BucketKeys
+from delayqueue.store.measure import count_answer
 from delayqueue.store.record import dump_options, ended_view, live_view, reserved_job, text
 from delayqueue.store.types import (
     Arrivals,
     Demand,
     Ending,
+    Health,
     Listing,
     Moved,
     Page,
@@ -69,9 +73,11 @@ class Store:
         buckets: Sequence[BucketKeys],
         scheduler: str = "zset",
         failpoint: Failpoint | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
         self._redis = redis
         self._failpoint = failpoint
+        self.metrics = metrics or Metrics()
         self._buckets = buckets
         self._scheduler = scheduler
         self._scripts: dict[str, AsyncScript] = {}
@@ -111,7 +117,7 @@ class Store:
         args: list[Any] = [nonce]
         for demand in demands:
             args += (demand.wanted, len(demand.topics), *demand.topics)
-        cut, answers = await self._call("pop", bucket, args)
+        cut, answers, _ = await self._call("pop", bucket, args)
         return Popped([_reserved(found, nonce) for found in answers], cut == 1)
 
     async def putback(self, bucket: int, jobs: Sequence[tuple[str, str]]) -> Stir:
@@ -123,15 +129,17 @@ class Store:
 
     async def finish(self, bucket: int, endings: Sequence[Ending]) -> list[int]:
         """End jobs whose work is done; a code for each."""
-        return await self._codes("finish", bucket, _flat(endings))
+        codes, _ = await self._call("finish", bucket, _flat(endings))
+        return cast("list[int]", codes)
 
     async def delete(self, bucket: int, endings: Sequence[Ending]) -> list[int]:
         """End jobs that are not wanted any more; a code for each."""
-        return await self._codes("delete", bucket, _flat(endings))
+        codes, _ = await self._call("delete", bucket, _flat(endings))
+        return cast("list[int]", codes)
 
     async def bury(self, bucket: int, endings: Sequence[Ending]) -> list[int]:
         """Give jobs up, to be kept for a person; a code for each."""
-        return await self._codes("bury", bucket, _flat(endings))
+        return cast("list[int]", await self._call("bury", bucket, _flat(endings)))
 
     async def release(self, bucket: int, releases: Sequence[Release]) -> tuple[list[Moved], Stir]:
         """Give reserved jobs back; the new due time of each, None where it was buried or has expired."""
@@ -172,7 +180,7 @@ class Store:
 
     async def tick(self, bucket: int, limit: int = TICK_LIMIT) -> Ticked:
         """Move what is due."""
-        next_due_ms, ready, *counts = await self._call("tick", bucket, [self._sender, limit])
+        next_due_ms, ready, *counts, _ = await self._call("tick", bucket, [self._sender, limit])
         return Ticked(_stir(ready, next_due_ms), *counts)
 
     async def sweep(self, bucket: int, cursor: int, topics: int) -> Swept:
@@ -221,10 +229,8 @@ class Store:
         self, bucket: int, topics: Sequence[str], start_ms: int, step_ms: int, steps: int
     ) -> list[int]:
         """How many delayed jobs of the topics fall due in each step."""
-        counts: list[int] = await self._call(
-            "forecast", bucket, [start_ms, step_ms, steps, *topics]
-        )
-        return counts
+        args = [start_ms, step_ms, steps, *topics]
+        return cast("list[int]", await self._call("forecast", bucket, args))
 
     async def topic_names(self, bucket: int) -> list[str]:
         """All topics that the bucket knows."""
@@ -239,15 +245,17 @@ class Store:
             for delayed, ready, reserved, buried, oldest, paused in answers
         ]
 
+    async def health(self) -> Health:
+        """What the store says of itself; 0 where it does not say."""
+        info: dict[str, Any] = await self._answer("info", self._redis.info())
+        durable = info.get("aof_enabled") == 1 and info.get("aof_last_write_status") == "ok"
+        return Health(info.get("used_memory", 0), info.get("maxmemory", 0), durable)
+
     def announcements(
         self, subscribed: Callable[[int], None]
     ) -> AsyncIterator[tuple[int, str, int]]:
         """What other processes made ready; see announcements.listen."""
         return announcements.listen(self._redis, self._buckets, self._sender, subscribed)
-
-    async def _codes(self, verb: str, bucket: int, args: Sequence[Any]) -> list[int]:
-        codes: list[int] = await self._call(verb, bucket, args)
-        return codes
 
     async def _call(self, verb: str, bucket: int, args: Sequence[Any]) -> Any:
         """Run a script."""
@@ -256,7 +264,10 @@ class Store:
         if self._failpoint:
             self._failpoint.reach(f"{verb}.before")
         names = [keys.tag, keys.queue_name, *(keys.tag + scope for scope in self._scope)]
+        began = perf_counter()
         answer = await self._answer(verb, _run(script, names, args))
+        self.metrics.observe(SCRIPT_SECONDS, perf_counter() - began, verb)
+        count_answer(self.metrics, verb, answer)
         if self._failpoint:
             self._failpoint.reach(f"{verb}.after")
         return answer
@@ -268,6 +279,7 @@ class Store:
                 return await call
         except (RedisError, TimeoutError) as error:
             log.warning("%s failed in the store: %s", verb, str(error) or "no answer")
+            self.metrics.count(SCRIPT_ERRORS, verb)
             if isinstance(error, (RedisTimeoutError, TimeoutError)):
                 # where one connection is silently dead the others are: who took them next would wait as long
                 with suppress(RedisError):

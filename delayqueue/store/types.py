@@ -120,6 +120,14 @@ class TopicCounts(NamedTuple):
     paused_until_ms: int | None
 
 
+class Health(NamedTuple):
+    """What the store says of itself. `memory_limit_bytes`: 0 = none."""
+
+    memory_bytes: int
+    memory_limit_bytes: int
+    durable: bool  # it writes an append-only file, and its last write went well
+
+
 class Swept(NamedTuple):
     """What housekeeping did."""
 

@@ -10,6 +10,7 @@ from aiohttp import web
 from delayqueue.access import EVERYWHERE, Scope
 from delayqueue.engine.queue import DelayQueue, raise_for
 from delayqueue.errors import DONE, OF_CODE, Code, QueueError, SlowRequest, Text, TooLarge
+from delayqueue.peers import Peers
 from delayqueue.web.envelope import Speaker
 from delayqueue.web.ids import IdMaker
 from delayqueue.web.requests import IdRequest, Model, Request, parse
@@ -32,6 +33,8 @@ class Api:
     speaker: Speaker
     max_body_bytes: int
     longest_wait_s: float
+    peers: Peers
+    metrics_topics: int
     new_id: IdMaker = field(default_factory=IdMaker)
     scope: Scope = EVERYWHERE  # the topics that the client may reach
 

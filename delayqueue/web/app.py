@@ -14,7 +14,7 @@ BODIES_PER_REQUEST = 8
 
 def build_app(api: Api, config: Config, guard: Guard) -> web.Application:
     """The application that answers all that design and docs/api.md promise."""
-    middlewares = [envelope_errors(api.speaker), same_origin()]
+    middlewares = [envelope_errors(api.speaker, api.queue.metrics), same_origin()]
     if config.protected_mode and not guard.asks:
         middlewares.append(loopback_only())
     app = web.Application(

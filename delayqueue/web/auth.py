@@ -154,9 +154,9 @@ def read_tokens(path: Path) -> Iterable[Grant]:
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except OSError as error:
-        raise StartupError(f"auth_tokens_file = {path}: {error.strerror}; correct it") from None
+        raise _unusable(path, f"{error.strerror}; correct it") from None
     except UnicodeDecodeError:
-        raise StartupError(f"auth_tokens_file = {path}: is not UTF-8: save it as UTF-8") from None
+        raise _unusable(path, "is not UTF-8: save it as UTF-8") from None
     grants = []
     for number, line in enumerate(lines, start=1):
         if not line.strip() or line.lstrip()[0] in "#;":
@@ -166,5 +166,9 @@ def read_tokens(path: Path) -> Iterable[Grant]:
         except ValueError as error:
             raise StartupError(f"{path}:{number}: {error}") from None
     if not grants:
-        raise StartupError(f"auth_tokens_file = {path}: has no token; add one, or unset it")
+        raise _unusable(path, "has no token; add one, or unset it")
     return grants
+
+
+def _unusable(path: Path, why: str) -> StartupError:
+    return StartupError(f"auth_tokens_file = {path}: {why}", key="auth_tokens_file")

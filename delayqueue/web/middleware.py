@@ -9,6 +9,7 @@ from aiohttp import hdrs, web
 from aiohttp.typedefs import Middleware
 
 from delayqueue.errors import (
+    Code,
     Forbidden,
     NoSuchPath,
     QueueError,
@@ -17,6 +18,7 @@ from delayqueue.errors import (
     Unavailable,
     WrongMethod,
 )
+from delayqueue.metrics import REQUESTS, Metrics
 from delayqueue.web.envelope import Speaker
 
 log = logging.getLogger(__name__)
@@ -29,32 +31,50 @@ PROTECTED = Text(
     "set protected_mode = no where the network is trusted",
 )
 CROSS_ORIGIN = Text("不接受其他网站页面的请求", "requests from pages of other sites are refused")
+OTHER_PATHS = "other"
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
-def envelope_errors(speaker: Speaker) -> Middleware:
-    """The middleware that answers what handlers raise."""
+def envelope_errors(speaker: Speaker, metrics: Metrics) -> Middleware:
+    """The middleware that answers what handlers raise, and counts every answer."""
 
     @web.middleware
     async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
-            return await handler(request)
-        except QueueError as error:
-            return speaker.error(request, error)
-        except web.HTTPNotFound:
-            return speaker.error(request, NoSuchPath())
-        except web.HTTPMethodNotAllowed as error:
-            return speaker.error(request, WrongMethod(error.allowed_methods))
-        except web.HTTPRequestEntityTooLarge:
-            return speaker.error(request, TooLarge())
-        except (web.HTTPException, ConnectionError):  # the client is gone: aiohttp closes quietly
-            raise
-        except Exception:
-            # a defect of ours: the client learns that it may try again, the log learns the rest
-            log.exception("%s %s failed", request.method, request.path)
-            return speaker.error(request, Unavailable())
+            response = await handler(request)
+        except Exception as error:
+            if isinstance(error, ConnectionError):  # the client is gone: aiohttp closes quietly
+                raise
+            refusal = _refusal(request, error)
+            metrics.count(REQUESTS, _path(request), refusal.code.value)
+            return speaker.error(request, refusal)
+        metrics.count(REQUESTS, _path(request), Code.OK.value)
+        return response
 
     return middleware
+
+
+def _refusal(request: web.Request, error: Exception) -> QueueError:
+    """What to answer where this was raised."""
+    match error:
+        case QueueError():
+            return error
+        case web.HTTPNotFound():
+            return NoSuchPath()
+        case web.HTTPMethodNotAllowed():
+            return WrongMethod(error.allowed_methods)
+        case web.HTTPRequestEntityTooLarge():
+            return TooLarge()
+        case _:
+            # a defect of ours: the client learns that it may try again, the log learns the rest
+            log.error("%s %s failed", request.method, request.path, exc_info=error)
+            return Unavailable()
+
+
+def _path(request: web.Request) -> str:
+    """The endpoint's path; what no endpoint has is not named, so that nobody can fill the metrics."""
+    resource = request.match_info.route.resource
+    return resource.canonical if resource else OTHER_PATHS
 
 
 def same_origin() -> Middleware:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from aiohttp import web
 
 from delayqueue.access import EVERYWHERE, Role, Scope
-from delayqueue.web import jobs, ops, topics
+from delayqueue.web import jobs, metrics, ops, topics
 from delayqueue.web.api import Api
 from delayqueue.web.auth import Guard, Roles
 
@@ -58,6 +58,7 @@ ROUTES = (
     Route("GET", "/topics", topics.topics, ADMINS, "every topic with its exact counts"),
     Route("GET", "/healthz", ops.healthz, OPEN, "the process lives"),
     Route("GET", "/readyz", ops.readyz, OPEN, "the store answers and the timers tick"),
+    Route("GET", "/metrics", metrics.metrics, ADMINS, "what happens here, for Prometheus"),
 )
 
 

@@ -19,7 +19,9 @@ class Tls:
         """What is configured, None = no TLS. StartupError where a file is missing or not what it should be."""
         if config.tls_cert is None:
             if config.tls_key or config.tls_client_ca:
-                raise StartupError("tls_key and tls_client_ca need tls_cert; set it, or unset them")
+                raise StartupError(
+                    "tls_key and tls_client_ca need tls_cert; set it, or unset them", key="tls_cert"
+                )
             return None
         return cls(config.tls_cert, config.tls_key or config.tls_cert, config.tls_client_ca)
 
@@ -37,15 +39,13 @@ class Tls:
         try:
             context.load_cert_chain(self._cert, self._key, password=_no_password)
         except (OSError, ValueError) as error:
-            raise StartupError(
-                _complaint("tls_cert, tls_key", self._cert, self._key, error)
-            ) from None
+            raise _unusable(error, self._cert, self._key, key="tls_cert") from None
         if self._client_ca is None:
             return
         try:
             context.load_verify_locations(self._client_ca)
         except (OSError, ValueError) as error:
-            raise StartupError(_complaint("tls_client_ca", self._client_ca, error)) from None
+            raise _unusable(error, self._client_ca, key="tls_client_ca") from None
         context.verify_mode = ssl.CERT_REQUIRED
 
 
@@ -53,7 +53,7 @@ def _no_password() -> str:
     raise ValueError("the key has a password; use one without")
 
 
-def _complaint(option: str, *what: object) -> str:
-    *files, error = what
+def _unusable(error: Exception, *files: Path, key: str) -> StartupError:
     reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-    return f"{option} = {', '.join(map(str, files))}: {reason}; name PEM files that belong together"
+    names = ", ".join(map(str, files))
+    return StartupError(f"{key} = {names}: {reason}; name PEM files that belong together", key=key)

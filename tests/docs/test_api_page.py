@@ -14,7 +14,7 @@ from delayqueue.web.fields import MAX_DUE_S
 from delayqueue.web.requests import Request
 from delayqueue.web.routes import ROUTES
 
-from .markdown import Reader, examples, read
+from .markdown import Reader, blocks, examples, read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,6 +66,7 @@ def section(route: Route) -> str:
 @pytest.mark.parametrize("route", ROUTES, ids=ROUTE_IDS)
 def test_every_endpoint_has_a_section_with_an_example(route: Route) -> None:
     commands = [example.command for example in examples(section(route))]
+    commands += [block.text.strip() for block in blocks(section(route), "sh")]  # answers no JSON
     assert any(f"{route.path} " in f"{command} " for command in commands)
 
 

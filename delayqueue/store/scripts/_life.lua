@@ -70,6 +70,12 @@ local function holds(id, job, receipt)
   return unpack_run(call('HGET', RUNS, id)).receipt == receipt and call('ZSCORE', reserved_key(job.topic), id) ~= false
 end
 
+-- For how many ms the job's present reservation has lasted, -1 where it has none.
+local function held_for(id, now)
+  local run = unpack_run(call('HGET', RUNS, id))
+  return run.receipt ~= '-' and now - run.started or -1
+end
+
 -- The job that a verb for reserved jobs acts on, or nil and the code that says why not. receipt "" = none was given.
 local function held_job(id, receipt)
   local job = read_job(id)

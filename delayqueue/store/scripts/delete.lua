@@ -1,19 +1,20 @@
 -- Ends jobs that are not wanted any more.
 -- KEYS  tag, queue name
 -- ARGV  for each job: id, receipt ("" = whatever its state), message
--- returns { code per job }
+-- returns { { code per job }, { for each that ended the ms since it was handed out, -1 = it was not } }
 -- keeps: with a receipt only the reservation that it names is ended.
 local now = now_ms()
+local codes, held = {}, {}
 
 local function delete(id, receipt, message)
   local job = read_job(id)
   if not job then return receipt == '' and OK or NOT_FOUND end
   if receipt ~= '' and not holds(id, job, receipt) then return STALE_RECEIPT end
+  held[#held + 1] = held_for(id, now)
   finish_job(id, job, 'cancelled', message, now)
   return OK
 end
 
-local codes = {}
 allow_when_full()
 for at = 1, #ARGV, 3 do codes[#codes + 1] = delete(ARGV[at], ARGV[at + 1], ARGV[at + 2]) end
-return codes
+return { codes, held }

@@ -1,19 +1,20 @@
 -- Ends jobs: their work is done.
 -- KEYS  tag, queue name
 -- ARGV  for each job: id, receipt ("" = whatever its state), message
--- returns { code per job }
+-- returns { { code per job }, { for each that ended the ms since it was handed out, -1 = it was not } }
 -- keeps: with a receipt only the reservation that it names is finished.
 local now = now_ms()
+local codes, held = {}, {}
 
 local function finish(id, receipt, message)
   local job = read_job(id)
   if not job then return receipt == '' and OK or NOT_FOUND end
   if receipt ~= '' and not holds(id, job, receipt) then return STALE_RECEIPT end
+  held[#held + 1] = held_for(id, now)
   finish_job(id, job, 'finished', message, now)
   return OK
 end
 
-local codes = {}
 allow_when_full()
 for at = 1, #ARGV, 3 do codes[#codes + 1] = finish(ARGV[at], ARGV[at + 1], ARGV[at + 2]) end
-return codes
+return { codes, held }

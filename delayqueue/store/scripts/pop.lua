@@ -1,13 +1,15 @@
 -- Reserves ready jobs: takes ids off the ready lists, checks them, counts the attempt, sets the deadline.
 -- KEYS  tag, queue name
 -- ARGV  receipt (unique to this call), then for each request: count, number of topics, topics in the order to look at
--- returns { 1 if the answer was cut off at its byte limit, else 0; for each request { id, record, attempt, ... } }
+-- returns { 1 if the answer was cut off at its byte limit, else 0; for each request { id, record, attempt, ... };
+--           { ms from due to now of each first attempt } }
 -- keeps: an id is trusted only if its record exists, belongs to this topic, and stands in none of the sets.
 local receipt = ARGV[1]
 local now = now_ms()
 local CHUNK = 32                       -- bodies are read in chunks of so many jobs
 local LIMIT_BYTES = 4 * 1024 * 1024    -- and an answer ends with the chunk that passes this
 local answer_bytes = 0  -- of the whole answer
+local late = {}
 
 -- Reads what belongs to the ids and reserves those that are truly ready. Returns the ghosts met.
 local function reserve(topic, ids, found)
@@ -36,6 +38,7 @@ local function reserve(topic, ids, found)
       new_runs[#new_runs + 1], new_runs[#new_runs + 2] = id, pack_run(run)
       found[#found + 1], found[#found + 2], found[#found + 3] = id, records[i], run.attempt
       answer_bytes = answer_bytes + #records[i]
+      if run.attempt == 1 then late[#late + 1] = now - job.due end
     end
   end
   if first then
@@ -73,4 +76,4 @@ while at <= #ARGV do
   answer[#answer + 1] = found
   at = at + 2 + topics
 end
-return { answer_bytes < LIMIT_BYTES and 0 or 1, answer }
+return { answer_bytes < LIMIT_BYTES and 0 or 1, answer, late }

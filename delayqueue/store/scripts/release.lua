@@ -1,7 +1,7 @@
 -- Gives reserved jobs back: the attempt has failed. They wait for `delay`, else as their retry schedule says.
 -- KEYS  tag, queue name
 -- ARGV  sender, then for each job: id, receipt ("" = none), delay ms ("" = by the schedule), message
--- returns { { code per job }, { due ms per job, -1 = buried or expired }, { topic, jobs made ready, ... },
+-- returns { { code per job }, { due ms per job, -1 = buried, -2 = expired }, { topic, jobs made ready, ... },
 --           ms to the earliest of the due times, or -1 }
 -- keeps: only a reserved job is released; with a receipt only that reservation.
 local sender = ARGV[1]
@@ -13,7 +13,8 @@ local function release(id, receipt, delay, message)
   if not job then return code, -1 end
   local state = fail_job(id, job, message, now, tonumber(delay))
   if state == 'ready' then return OK, now end
-  if state ~= 'delayed' then return OK, -1 end
+  if state == 'buried' then return OK, -1 end
+  if state == 'expired' then return OK, -2 end
   earliest = math.min(earliest or job.due, job.due)
   return OK, job.due
 end

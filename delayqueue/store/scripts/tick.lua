@@ -3,13 +3,13 @@
 -- KEYS  tag, queue name
 -- ARGV  sender, limit (jobs moved at most in this call, shared among the due topics)
 -- returns { ms until the next due time (0 = more is due now, -1 = nothing waits), { topic, jobs made ready, ... },
---           redelivered, buried, expired, set aside }
+--           redelivered, buried, expired, set aside, { ms from due to now of each topic's oldest moved job } }
 -- keeps: the work is proportional to what is due; a topic that fails does not hold up the others.
 local sender, limit = ARGV[1], tonumber(ARGV[2])
 local TOPICS_PER_CALL = 500
 local SET_ASIDE_MS = 60000  -- a topic with a broken key is tried again after this
 local now = now_ms()
-local redelivered, buried, expired, set_aside = 0, 0, 0, 0
+local redelivered, buried, expired, set_aside, late = 0, 0, 0, 0, {}
 
 local function due_of(key, share)
   return call('ZRANGEBYSCORE', key, '-inf', int(now), 'LIMIT', 0, share)
@@ -47,6 +47,7 @@ local function move_due(topic, share)
   local ids = delay_due(topic, now, share)
   if #ids > 0 then
     call('RPUSH', queue_key(topic), unpack(ids))
+    late[#late + 1] = now - delay_next(topic)
     delay_drop_due(topic, ids)
     arrive(topic, #ids)
   end
@@ -120,4 +121,4 @@ end
 
 local next_time = first_of(TIMERS)
 local wait = next_time and math.max(0, next_time - now) or -1
-return { wait, announce_arrivals(sender), redelivered, buried, expired, set_aside }
+return { wait, announce_arrivals(sender), redelivered, buried, expired, set_aside, late }

@@ -1,0 +1,170 @@
+"""What a process counts and times, in plain numbers: cheap to write, and easy to send to another process. No IO.
+
+The names of what one process knows stand here; web/metrics.py shows them to Prometheus.
+"""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+# Upper ends of the buckets, in seconds.
+SCRIPT_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
+LATENESS_S: Final = (
+    0.001,
+    0.0025,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1,
+    5,
+    15,
+    60,
+    300,
+    3600,
+)
+HANDLING_S: Final = (0.005, 0.025, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 86_400)
+
+EVENTS: Final = (
+    "pushed",
+    "delivered",
+    "returned",  # its client was gone before it had it
+    "finished",
+    "deleted",
+    "released",
+    "timed_out",
+    "buried",
+    "kicked",
+    "expired",
+    "cancelled",
+    "taken",
+    "purged",
+)
+REPAIRED: Final = (
+    "set_aside",  # an entry that cannot be
+    "ghosts",  # entries left over in a ready list
+)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Metric:
+    """One name. With `bounds` it is a histogram of seconds, else a counter or a gauge."""
+
+    name: str
+    help: str
+    labels: tuple[str, ...] = ()
+    bounds: tuple[float, ...] = ()
+    known: tuple[str, ...] = ()  # shown as 0 from the start, so that the first one is an increase
+
+
+REQUESTS: Final = Metric(
+    "delayqueue_requests", "Answered requests, by the code in their envelope.", ("path", "code")
+)
+JOB_EVENTS: Final = Metric(
+    "delayqueue_job_events",
+    "What became of jobs.",
+    ("event",),
+    known=EVENTS,
+)
+REPAIRS: Final = Metric(
+    "delayqueue_repairs",
+    "Damage that was found and mended.",
+    ("repair",),
+    known=REPAIRED,
+)
+SCRIPT_SECONDS: Final = Metric(
+    "delayqueue_script_seconds",
+    "Time of a call of the store, as the server sees it.",
+    ("script",),
+    SCRIPT_S,
+)
+SCRIPT_ERRORS: Final = Metric(
+    "delayqueue_script_errors", "Calls that the store did not answer, or refused.", ("script",)
+)
+READY_LATENESS: Final = Metric(
+    "delayqueue_ready_lateness_seconds",
+    "From due to ready: of each tick and topic the oldest job that it moved.",
+    bounds=LATENESS_S,
+)
+DELIVERY_LATENESS: Final = Metric(
+    "delayqueue_delivery_lateness_seconds",
+    "From due to delivered, of first deliveries.",
+    bounds=LATENESS_S,
+)
+HANDLING: Final = Metric(
+    "delayqueue_handling_seconds", "From delivered to finished or deleted.", bounds=HANDLING_S
+)
+WAITING_POLLS: Final = Metric("delayqueue_waiting_polls", "Polls that wait for a job.")
+TICK_AGE: Final = Metric(
+    "delayqueue_tick_age_seconds", "Time since the last tick, of the bucket whose one is oldest."
+)
+COUNTERS: Final = (REQUESTS, JOB_EVENTS, REPAIRS, SCRIPT_ERRORS)
+HISTOGRAMS: Final = (SCRIPT_SECONDS, READY_LATENESS, DELIVERY_LATENESS, HANDLING)
+GAUGES: Final = (WAITING_POLLS, TICK_AGE)
+
+# By name: rows of [labels, number], for histograms [labels, counts of the buckets, sum of seconds]. Goes through JSON.
+Snapshot = dict[str, list[list[Any]]]
+
+
+class Histogram:
+    """How many of the observed seconds fell into each bucket; the last one has no upper end."""
+
+    __slots__ = ("_bounds", "counts", "sum_s")
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self._bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.sum_s = 0.0
+
+    def observe(self, seconds: float) -> None:
+        """Count one."""
+        self.counts[bisect_left(self._bounds, seconds)] += 1
+        self.sum_s += seconds
+
+
+class Metrics:
+    """The figures of one process since its start."""
+
+    def __init__(self) -> None:
+        self._counters: dict[Metric, Counter[tuple[object, ...]]] = {
+            metric: Counter({(label,): 0 for label in metric.known}) for metric in COUNTERS
+        }
+        self._histograms: dict[Metric, dict[tuple[str, ...], Histogram]] = {
+            metric: {} if metric.labels else {(): Histogram(metric.bounds)} for metric in HISTOGRAMS
+        }
+        self._gauges: dict[Metric, Callable[[], float | None]] = {}
+
+    def count(self, metric: Metric, *labels: object, by: int = 1) -> None:
+        """Something happened, `by` times."""
+        self._counters[metric][labels] += by
+
+    def observe(self, metric: Metric, seconds: float, *labels: str) -> None:
+        """Something took so long."""
+        histograms = self._histograms[metric]
+        histogram = histograms.get(labels)
+        if histogram is None:
+            histogram = histograms[labels] = Histogram(metric.bounds)
+        histogram.observe(seconds)
+
+    def show(self, gauge: Metric, read: Callable[[], float | None]) -> None:
+        """Call `read` for this gauge whenever somebody looks; None = nothing to show."""
+        self._gauges[gauge] = read
+
+    def snapshot(self) -> Snapshot:
+        """All figures as they are now."""
+        figures: Snapshot = {}
+        for metric, counter in self._counters.items():
+            figures[metric.name] = [[list(labels), n] for labels, n in counter.items()]
+        for metric, histograms in self._histograms.items():
+            figures[metric.name] = [
+                [list(labels), list(each.counts), each.sum_s] for labels, each in histograms.items()
+            ]
+        for metric, read in self._gauges.items():
+            value = read()
+            figures[metric.name] = [] if value is None else [[[], value]]
+        return figures

@@ -1,0 +1,167 @@
+"""GET /metrics: the figures of all workers, and what the store holds, for Prometheus."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
+from typing import Final, NamedTuple
+
+from aiohttp import hdrs, web
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+)
+from prometheus_client.core import (
+    Metric as Family,
+)
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
+
+from delayqueue import __version__
+from delayqueue.engine.topics import TopicView
+from delayqueue.errors import Unavailable
+from delayqueue.metrics import COUNTERS, GAUGES, HISTOGRAMS, Metric, Snapshot
+from delayqueue.store.types import Health
+from delayqueue.web.api import Api
+
+OTHER: Final = "other"
+STATES: Final = ("delayed", "ready", "reserved", "buried")
+
+
+class StoreFigures(NamedTuple):
+    """What the store holds; the same whichever server is asked."""
+
+    topics: Sequence[TopicView]
+    health: Health
+
+
+class Figures(Collector):
+    """All that is shown. `store` is None where the store does not answer."""
+
+    def __init__(
+        self, workers: dict[str, Snapshot], store: StoreFigures | None, max_topics: int
+    ) -> None:
+        self._workers = workers
+        self._store = store
+        self._max_topics = max_topics
+
+    def collect(self) -> Iterator[Family]:
+        """One family a name."""
+        yield _gauge(
+            "delayqueue_build_info", "Version of the server.", ["version"], {(__version__,): 1}
+        )
+        for metric in COUNTERS:
+            yield self._simple(
+                CounterMetricFamily(metric.name, metric.help, labels=_labels(metric)), metric
+            )
+        for metric in GAUGES:
+            yield self._simple(
+                GaugeMetricFamily(metric.name, metric.help, labels=_labels(metric)), metric
+            )
+        for metric in HISTOGRAMS:
+            yield self._histogram(metric)
+        yield _gauge(
+            "delayqueue_store_up",
+            "Whether the store answers.",
+            [],
+            {(): int(self._store is not None)},
+        )
+        if self._store is not None:
+            yield from _of_health(self._store.health)
+            yield from _of_topics(self._store.topics, self._max_topics)
+
+    def _simple(
+        self, family: CounterMetricFamily | GaugeMetricFamily, metric: Metric
+    ) -> CounterMetricFamily | GaugeMetricFamily:
+        for worker, figures in self._workers.items():
+            for labels, value in figures.get(metric.name, ()):
+                family.add_metric([worker, *map(str, labels)], value)
+        return family
+
+    def _histogram(self, metric: Metric) -> HistogramMetricFamily:
+        family = HistogramMetricFamily(metric.name, metric.help, labels=_labels(metric))
+        ends = [*map(str, map(float, metric.bounds)), "+Inf"]
+        for worker, figures in self._workers.items():
+            for labels, counts, sum_s in figures.get(metric.name, ()):
+                buckets = list(zip(ends, accumulate(counts), strict=True))
+                family.add_metric([worker, *labels], buckets, sum_s)
+        return family
+
+
+def _labels(metric: Metric) -> list[str]:
+    return ["worker", *metric.labels]
+
+
+def _gauge(
+    name: str, help_text: str, labels: Sequence[str], values: dict[tuple[str, ...], float]
+) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(name, help_text, labels=labels)
+    for each, value in values.items():
+        family.add_metric(each, value)
+    return family
+
+
+def _of_health(health: Health) -> Iterator[Family]:
+    yield _gauge(
+        "delayqueue_store_memory_bytes",
+        "Memory that the store uses.",
+        [],
+        {(): health.memory_bytes},
+    )
+    yield _gauge(
+        "delayqueue_store_memory_limit_bytes",
+        "The store's maxmemory, 0 = none.",
+        [],
+        {(): health.memory_limit_bytes},
+    )
+    yield _gauge(
+        "delayqueue_store_durable",
+        "Whether the store writes an append-only file, and its last write went well.",
+        [],
+        {(): int(health.durable)},
+    )
+
+
+def _of_topics(topics: Sequence[TopicView], most: int) -> Iterator[Family]:
+    """The first topics by name; all others together, so that there are never more than so many."""
+    jobs: dict[tuple[str, ...], float] = {}
+    ages: dict[tuple[str, ...], float] = {}
+    for place, view in enumerate(topics):
+        name = view.topic if place < most else OTHER
+        for state, count in zip(STATES, _counts(view), strict=True):
+            jobs[name, state] = jobs.get((name, state), 0) + count
+        if view.oldest_age_ms is not None:
+            ages[name,] = max(ages.get((name,), 0), view.oldest_age_ms / 1000)
+    yield _gauge("delayqueue_topics", "Topics that there are.", [], {(): len(topics)})
+    yield _gauge("delayqueue_topic_jobs", "Jobs of a topic in a state.", ["topic", "state"], jobs)
+    yield _gauge(
+        "delayqueue_topic_oldest_ready_seconds",
+        "For how long the oldest ready job of a topic has been due.",
+        ["topic"],
+        ages,
+    )
+
+
+def _counts(view: TopicView) -> Iterable[int]:
+    return view.delayed, view.ready, view.reserved, view.buried
+
+
+async def metrics(api: Api, request: web.Request) -> web.Response:
+    """What happens here, for Prometheus."""
+    api.scope.check(None)
+    store = await _of_store(api)  # before the workers' figures, which tell how that went
+    figures = Figures(await api.peers.snapshots(), store, api.metrics_topics)
+    text, content_type = exposition(figures, request.headers.get(hdrs.ACCEPT, ""))
+    return web.Response(body=text, headers={hdrs.CONTENT_TYPE: content_type})
+
+
+def exposition(figures: Figures, accepted: str) -> tuple[bytes, str]:
+    """The text that Prometheus reads, and its Content-Type; `accepted` is the request's Accept header."""
+    encode, content_type = choose_encoder(accepted)
+    return encode(figures), content_type
+
+
+async def _of_store(api: Api) -> StoreFigures | None:
+    try:
+        return StoreFigures(await api.queue.topics.all(), await api.queue.health())
+    except Unavailable:
+        return None

@@ -1,0 +1,208 @@
+"""/metrics: equal to what was done, whichever of several servers and workers did it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.api_client import FORBIDDEN, UNAUTHORIZED, open_api
+from tests.figures import Samples, scrape
+from tests.waiting import until_async
+
+from .conftest import SETUPS, Setup
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from tests.api_client import Api
+    from tests.processes import Processes, QueueServer, StoreServer
+
+ADMIN = "admin-0123456789abc"
+OURS = "ours-0123456789abcd"
+SERVERS = 2
+WORKERS = 2
+
+
+@pytest.fixture(params=SETUPS)
+def servers(request: pytest.FixtureRequest, processes: Processes) -> Iterator[list[QueueServer]]:
+    """Two servers of two workers each, on one database that nobody used before."""
+    setup: Setup = request.param
+    store: StoreServer = request.getfixturevalue(setup.store)
+    database = store.new_database()
+    made = [
+        processes.server(store, redis__db=database, bucket_size=setup.bucket_size, workers=WORKERS)
+        for _ in range(SERVERS)
+    ]
+    yield made
+    for server in made:
+        server.close()
+
+
+class Shop:
+    """Calls that go to all servers, each over a connection of its own, so that every worker gets some."""
+
+    def __init__(self, servers: list[QueueServer]) -> None:
+        self._urls = [server.url for server in servers]
+        self._turn = 0
+
+    async def __call__(self, path: str, **payload: object) -> object:
+        self._turn += 1
+        async with open_api(self._urls[self._turn % len(self._urls)]) as api:
+            answer = await api.call(path, payload)
+        return answer.data
+
+    async def scrapes(self) -> list[Samples]:
+        found = []
+        for url in self._urls:
+            async with open_api(url) as api:
+                found.append(await scrape(api))
+        return found
+
+    async def total(self, name: str, **labels: str) -> float:
+        """What a counter says over all servers and workers."""
+        return sum(samples.sum(name, **labels) for samples in await self.scrapes())
+
+
+async def test_the_figures_of_a_scripted_run_are_what_the_script_did(
+    servers: list[QueueServer],
+) -> None:
+    shop = Shop(servers)
+    for number in range(12):
+        await shop("/push", topic="t", id=f"{number}", ttr=60)
+    await shop("/push", topic="later", id="later", ttr=60, delay=3600)
+    await shop("/push", topic="t", ttr=60)  # refused: no id
+    popped = [await shop("/pop", topic="t", timeout=5) for _ in range(10)]
+    ids = [job["id"] for job in popped if isinstance(job, dict)]
+    assert len(set(ids)) == 10
+    for job_id in ids[:6]:
+        await shop("/finish", id=job_id)
+    await shop("/delete", id=ids[6])
+    await shop("/release", id=ids[7], delay=3600)
+    await shop("/bury", id=ids[8])
+    await shop("/finish", id="unknown")
+    await shop("/get", ids=[])  # refused
+
+    events = {
+        "pushed": 13,
+        "delivered": 10,
+        "finished": 6,
+        "deleted": 1,
+        "released": 1,
+        "buried": 1,
+    }
+    for event, count in events.items():
+        assert await shop.total("delayqueue_job_events_total", event=event) == count, event
+    requests = {
+        ("/push", "0"): 13,
+        ("/push", "1"): 1,
+        ("/pop", "0"): 10,
+        ("/finish", "0"): 7,
+        ("/get", "1"): 1,
+    }
+    for (path, code), count in requests.items():
+        assert await shop.total("delayqueue_requests_total", path=path, code=code) == count, path
+    assert await shop.total("delayqueue_delivery_lateness_seconds_count") == 10
+    assert await shop.total("delayqueue_handling_seconds_count") == 7
+
+    for samples in await shop.scrapes():  # what the store holds is the same at each of them
+        assert nonzero(samples, "delayqueue_topic_jobs") == {
+            ("delayed", "later"): 1,
+            ("delayed", "t"): 1,
+            ("ready", "t"): 2,
+            ("reserved", "t"): 1,
+            ("buried", "t"): 1,
+        }
+        assert set(samples.rows("delayqueue_tick_age_seconds")) == {("1",), ("2",)}
+        assert samples.one("delayqueue_store_up") == 1
+
+
+def nonzero(samples: Samples, name: str) -> dict[tuple[str, ...], float]:
+    return {labels: value for labels, value in samples.rows(name).items() if value}
+
+
+@pytest.fixture
+async def fresh(processes: Processes, redis_server: StoreServer) -> AsyncIterator[Api]:
+    """A server that did nothing yet."""
+    server = processes.server(redis_server)
+    async with open_api(server.url) as api:
+        yield api
+    server.close()
+
+
+async def test_waiting_polls_are_shown_while_they_wait(fresh: Api) -> None:
+    poll = asyncio.create_task(fresh.pop("t", timeout=20))
+    await until_async(lambda: shows(fresh, "delayqueue_waiting_polls", 1))
+    (await fresh.push(topic="t", id="a")).ok()
+    (await poll).ok()
+    assert await shows(fresh, "delayqueue_waiting_polls", 0)
+
+
+async def shows(api: Api, name: str, value: float, **labels: str) -> bool:
+    return (await scrape(api)).sum(name, **labels) == value
+
+
+async def test_lateness_is_from_due_to_ready_and_to_delivered(fresh: Api) -> None:
+    (await fresh.push(topic="t", id="a", delay=0.2)).ok()
+    await until_async(lambda: shows(fresh, "delayqueue_ready_lateness_seconds_count", 1))
+    await asyncio.sleep(0.3)
+    (await fresh.pop("t")).ok()
+    samples = await scrape(fresh)
+    assert samples.one("delayqueue_ready_lateness_seconds_sum") < 0.2
+    assert 0.29 < samples.one("delayqueue_delivery_lateness_seconds_sum") < 5
+    assert samples.one("delayqueue_script_seconds_count", script="pop") >= 1
+
+
+async def test_only_first_deliveries_count_for_lateness(fresh: Api) -> None:
+    (await fresh.push(topic="t", id="a", ttr=1)).ok()
+    for attempt in (1, 2):
+        assert (await fresh.pop("t")).ok()["attempt"] == attempt
+    samples = await scrape(fresh)
+    assert samples.one("delayqueue_delivery_lateness_seconds_count") == 1
+    assert samples.one("delayqueue_job_events_total", event="timed_out") == 1
+
+
+async def test_paths_that_do_not_exist_have_one_name(fresh: Api) -> None:
+    for path in ("/nope", "/push/../x", '/"\n'):
+        await fresh.request("POST", path)
+    await fresh.request("GET", "/push")
+    assert await shows(fresh, "delayqueue_requests_total", 4, path="other", code="1")
+
+
+async def test_ten_thousand_topics_are_few_series(fresh: Api) -> None:
+    for start in range(0, 10_000, 1000):
+        jobs = [{"topic": f"t{n:05}", "id": f"{n}"} for n in range(start, start + 1000)]
+        (await fresh.push_all(jobs)).ok()
+    samples = await scrape(fresh)
+    assert samples.one("delayqueue_topics") == 10_000
+    assert len(samples.rows("delayqueue_topic_jobs")) == 201 * 4
+    assert samples.one("delayqueue_topic_jobs", topic="other", state="ready") == 9800
+    assert samples.one("delayqueue_topic_jobs", topic="t00000", state="ready") == 1
+    assert len(samples.samples) < 2000
+
+
+async def test_a_frozen_store_is_shown_as_down(processes: Processes) -> None:
+    store = processes.redis()
+    server = processes.server(store)
+    async with open_api(server.url) as api:
+        store.freeze()
+        samples = await scrape(api)
+        store.thaw()
+        assert samples.one("delayqueue_store_up") == 0
+        assert samples.sum("delayqueue_script_errors_total") >= 1
+        assert samples.one("delayqueue_tick_age_seconds") > 1
+    server.close()
+    store.close()
+
+
+async def test_the_figures_are_for_the_admin(
+    processes: Processes, redis_server: StoreServer
+) -> None:
+    server = processes.server(redis_server, auth_tokens=f"admin:{ADMIN},admin:{OURS}:ours*")
+    async with open_api(server.url, ADMIN) as admin:
+        await scrape(admin)
+    async with open_api(server.url, OURS) as ours, open_api(server.url) as nobody:
+        (await ours.request("GET", "/metrics")).refused(FORBIDDEN, status=403)
+        (await nobody.request("GET", "/metrics")).refused(UNAUTHORIZED, status=401)
+    server.close()

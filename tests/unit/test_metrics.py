@@ -1,0 +1,161 @@
+"""Counters and histograms: what they count, and that they survive the way to another process."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from delayqueue.engine.topics import TopicView
+from delayqueue.metrics import (
+    HANDLING,
+    JOB_EVENTS,
+    REQUESTS,
+    SCRIPT_SECONDS,
+    WAITING_POLLS,
+    Histogram,
+    Metrics,
+)
+from delayqueue.peers import Peers
+from delayqueue.store.types import Health
+from delayqueue.web.metrics import Figures, StoreFigures, exposition
+from tests.figures import Samples, samples_of
+
+NOBODY = StoreFigures([], Health(0, 0, durable=True))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "place"),
+    [
+        (0, 0),
+        (0.5, 0),
+        (1, 0),  # an upper end belongs to its bucket
+        (1.001, 1),
+        (10, 1),
+        (10.1, 2),
+        (float("inf"), 2),
+    ],
+)
+def test_a_value_falls_into_one_bucket(seconds: float, place: int) -> None:
+    histogram = Histogram((1.0, 10.0))
+    histogram.observe(seconds)
+    assert histogram.counts == [int(place == n) for n in range(3)]
+
+
+def shown(
+    workers: dict[str, Metrics], store: StoreFigures | None = NOBODY, most: int = 9
+) -> Samples:
+    """What Prometheus reads, after the figures went through JSON as between workers."""
+    figures = {name: json.loads(json.dumps(each.snapshot())) for name, each in workers.items()}
+    return samples_of(exposition(Figures(figures, store, most), "")[0].decode())
+
+
+def test_what_was_counted_is_shown_for_each_worker() -> None:
+    one, two = Metrics(), Metrics()
+    one.count(JOB_EVENTS, "pushed", by=2)
+    two.count(JOB_EVENTS, "pushed")
+    two.count(REQUESTS, "/push", 0)
+    one.show(WAITING_POLLS, lambda: 7)
+    samples = shown({"1": one, "2": two})
+    assert samples.one("delayqueue_job_events_total", event="pushed", worker="1") == 2
+    assert samples.one("delayqueue_job_events_total", event="pushed", worker="2") == 1
+    assert samples.sum("delayqueue_job_events_total", event="finished") == 0
+    assert samples.rows("delayqueue_requests_total") == {("0", "/push", "2"): 1}
+    assert samples.rows("delayqueue_waiting_polls") == {("1",): 7}
+
+
+def test_a_histogram_is_shown_with_its_buckets_added_up() -> None:
+    metrics = Metrics()
+    for seconds in (0.001, 0.02, 0.02, 100_000):
+        metrics.observe(HANDLING, seconds)
+    samples = shown({"1": metrics})
+    assert samples.one("delayqueue_handling_seconds_count") == 4
+    assert samples.one("delayqueue_handling_seconds_sum") == pytest.approx(100_000.041)
+    assert samples.one("delayqueue_handling_seconds_bucket", le="0.005") == 1
+    assert samples.one("delayqueue_handling_seconds_bucket", le="0.025") == 3
+    assert samples.one("delayqueue_handling_seconds_bucket", le="86400.0") == 3
+    assert samples.one("delayqueue_handling_seconds_bucket", le="+Inf") == 4
+    assert samples.rows("delayqueue_script_seconds_count") == {}
+    metrics.observe(SCRIPT_SECONDS, 0.1, "pop")
+    assert shown({"1": metrics}).one("delayqueue_script_seconds_count", script="pop") == 1
+
+
+def test_topics_beyond_the_limit_count_as_other() -> None:
+    topics = [
+        TopicView(name, delayed=1, ready=2, oldest_age_ms=age_ms)
+        for name, age_ms in (("a", 100), ("b", None), ("c", 5000), ("d", 4000), ("other", 1))
+    ]
+    samples = shown({}, StoreFigures(topics, Health(5, 9, durable=False)), most=2)
+    delayed = {
+        topic: n
+        for (state, topic), n in samples.rows("delayqueue_topic_jobs").items()
+        if state == "delayed"
+    }
+    assert delayed == {"a": 1, "b": 1, "other": 3}
+    assert samples.rows("delayqueue_topic_oldest_ready_seconds") == {("a",): 0.1, ("other",): 5}
+    assert samples.one("delayqueue_topics") == 5
+    assert samples.one("delayqueue_store_durable") == 0
+
+
+@pytest.mark.parametrize("topic", ['a"b', "a\\b", "a\nb", "订单", "{}"])
+def test_any_topic_can_be_shown(topic: str) -> None:
+    store = StoreFigures([TopicView(topic, ready=3)], Health(0, 0, durable=True))
+    shown({}, store).rows("delayqueue_topic_jobs")
+
+
+def test_a_store_that_does_not_answer_is_shown_as_down() -> None:
+    samples = shown({}, store=None)
+    assert samples.one("delayqueue_store_up") == 0
+    assert samples.rows("delayqueue_topic_jobs") == {}
+
+
+async def test_workers_tell_each_other_their_figures(tmp_path: Path) -> None:
+    metrics = Metrics()
+    metrics.count(JOB_EVENTS, "pushed", by=5)
+    one = Peers(tmp_path, 1, Metrics().snapshot)
+    two = Peers(tmp_path, 2, metrics.snapshot)
+    async with one.answering(), two.answering():
+        found = await one.snapshots()
+        assert found["2"] == json.loads(json.dumps(metrics.snapshot()))
+        assert set(found) == {"1", "2"}
+
+
+async def test_a_worker_that_is_gone_is_left_out_until_its_successor_comes(tmp_path: Path) -> None:
+    one, two = (Peers(tmp_path, number, Metrics().snapshot) for number in (1, 2))
+    async with one.answering():
+        async with two.answering():
+            pass
+        (tmp_path / "2").touch()  # as a killed worker leaves it
+        assert set(await one.snapshots()) == {"1"}
+        async with two.answering():
+            assert set(await one.snapshots()) == {"1", "2"}
+
+
+async def test_a_worker_that_is_stuck_holds_up_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("delayqueue.peers.ANSWER_S", 0.05)
+    held: list[asyncio.StreamWriter] = []
+    silent = await asyncio.start_unix_server(lambda _, writer: held.append(writer), tmp_path / "2")
+    async with silent:
+        assert set(await Peers(tmp_path, 1, Metrics().snapshot).snapshots()) == {"1"}
+    for writer in held:
+        writer.close()
+
+
+async def test_a_server_of_one_process_has_only_its_own_figures() -> None:
+    alone = Peers(None, 1, Metrics().snapshot)
+    async with alone.answering():
+        assert set(await alone.snapshots()) == {"1"}
+
+
+def test_the_text_is_what_prometheus_reads() -> None:
+    text, content_type = exposition(Figures({}, NOBODY, 1), "")
+    assert list(text_string_to_metric_families(text.decode()))
+    assert content_type.startswith("text/plain; version=0.0.4")
+    openmetrics, its_type = exposition(
+        Figures({}, NOBODY, 1), "application/openmetrics-text; version=1.0.0"
+    )
+    assert openmetrics.endswith(b"# EOF\n")
+    assert its_type.startswith("application/openmetrics-text")
