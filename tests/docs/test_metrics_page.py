@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 
 from delayqueue.engine.topics import TopicView
-from delayqueue.metrics import EVENTS, HISTOGRAMS, REPAIRED, Metrics
+from delayqueue.metrics import COUNTERS, EVENTS, GAUGES, HISTOGRAMS, REPAIRED, Metrics
 from delayqueue.store.types import Health
 from delayqueue.web.metrics import Figures, StoreFigures
 from tests.processes import REPOSITORY
@@ -28,8 +28,12 @@ ALERT: Final = re.compile(r"^ +- alert: (\w+)$", re.MULTILINE)
 def shown() -> dict[str, set[str]]:
     """The names that a server shows, and the labels of each, as scraped."""
     metrics = Metrics()
+    for counter in COUNTERS:
+        metrics.count(counter, *counter.labels)
     for histogram in HISTOGRAMS:
         metrics.observe(histogram, 1, *histogram.labels)
+    for gauge in GAUGES:
+        metrics.show(gauge, lambda: 1)
     store = StoreFigures([TopicView("t", oldest_age_ms=1)], Health(1, 1, durable=True))
     families = Figures({"1": metrics.snapshot()}, store, 1).collect()
     suffixes = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_sum", "_count")}
