@@ -118,6 +118,18 @@ class Config:
         values.workers,
         "server processes on the port: a number, or auto for one a core",
     )
+    scheduler: str = _option(
+        "scheduler",
+        "zset",
+        values.choice("zset", "wheel"),
+        "index of the delayed jobs: zset, or wheel, which takes less memory for large topics",
+    )
+    wheel_slots: int = _option(
+        "wheel_slots",
+        "3600",
+        values.wheel_slots,
+        "slots that the wheel divides an hour into; 3600 is one a second",
+    )
     bucket_size: int = _option(
         "bucket_size",
         "1",

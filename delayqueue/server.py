@@ -25,6 +25,7 @@ from delayqueue.store.connect import connect, durability_warnings
 from delayqueue.store.embedded import EmbeddedServer
 from delayqueue.store.keys import BucketKeys
 from delayqueue.store.layout import claim_layout
+from delayqueue.store.scheduler import Scheduler
 from delayqueue.store.store import Store
 from delayqueue.values import Address
 from delayqueue.web.api import Api
@@ -64,7 +65,9 @@ async def _serve_here(
 ) -> None:
     """Serve as worker `number` of those that share `folder`; None = alone."""
     place = os.environ.get(VARIABLE)
-    store = Store(redis, buckets(config), failpoint=Failpoint(place) if place else None)
+    scheduler = Scheduler(config.scheduler, config.wheel_slots)
+    failpoint = Failpoint(place) if place else None
+    store = Store(redis, buckets(config), scheduler, failpoint)
     queue = DelayQueue(store, config.max_polls)
     peers = Peers(folder, number, queue.metrics.snapshot)
     api = Api(

@@ -70,6 +70,14 @@ def workers(text: str) -> int:
         raise ValueError(f"{error} or auto") from None
 
 
+def wheel_slots(text: str) -> int:
+    """Slots of the timing wheel: so many that each is a whole number of milliseconds."""
+    slots = whole(60, 36_000)(text)
+    if 3_600_000 % slots:
+        raise ValueError("must divide an hour into whole milliseconds, as 3600, 7200 and 14400 do")
+    return slots
+
+
 def address(text: str) -> Address:
     parts = re.fullmatch(r"(?:\[([0-9a-fA-F:.%]+)\]|([^\s:/\[\]]*)):([0-9]{1,5})", text)
     if not parts or int(parts[3]) > 65535:

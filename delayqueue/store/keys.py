@@ -7,6 +7,10 @@ All keys of a bucket begin with its tag `T`, which is one Redis Cluster hash tag
 | T:job                | hash | id -> record (record.py): the job as pushed, with its present due time                |
 | T:run                | hash | id -> attempt, receipt, notes; only of jobs that were handed out                      |
 | T:delay:TOPIC        | zset | id -> due ms                                                                          |
+| T:slot:N:TOPIC       | zset | with the wheel in place of T:delay: id -> ms that slot N was under the hand since     |
+|                      |      | 1970: due // 1 h * slot ms + due % slot ms                                            |
+| T:wheel:TOPIC        | zset | slot -> due ms of its first job                                                       |
+| T:rounds:TOPIC       | hash | due // 1 h -> delayed jobs; "all" -> of all rounds                                    |
 | T:dq_queue_TOPIC     | list | ids that are ready; the name comes from `queue_name`. May hold ghosts: ids whose job  |
 |                      |      | was deleted, replaced or taken since                                                  |
 | T:ghosts             | hash | topic -> number of ghosts in its ready list                                           |
@@ -16,10 +20,10 @@ All keys of a bucket begin with its tag `T`, which is one Redis Cluster hash tag
 | T:ended              | hash | id -> state, ms, message, run, record; only of jobs with `retain`                     |
 | T:done:TOPIC         | zset | id -> ms when the kept record is dropped                                              |
 | T:tag:TAG            | set  | ids, of kept records too                                                              |
-| T:timers             | zset | topic -> ms of the earliest score in its delay, reserved, expire and done             |
+| T:timers             | zset | topic -> ms of the earliest score among its delayed, reserved, expire, done           |
 | T:topics             | hash | topic -> settings (JSON, "" = none)                                                   |
 | T:broken             | zset | id -> ms when its unreadable record was set aside                                     |
-| T:layout             | hash | of bucket 1 only: version, bucket_size, bucket_name, queue_name, as the data was made |
+| T:layout             | hash | of bucket 1 only: version, bucket_size, queue_name, scheduler, wheel_slots            |
 | T["TOPIC*", ...]     | no key: how a script hears of the topics that the client is confined to (access.py)          |
 | T:ready              | pub/sub channel: "sender count topic" when jobs became ready                                 |
 """

@@ -43,11 +43,15 @@ def _key(config: Config) -> str:
 
 
 def _wanted(config: Config) -> dict[str, str]:
-    return {
+    wanted = {
         "version": str(VERSION),
         "bucket_size": str(config.bucket_size),
         "queue_name": config.queue_name,
+        "scheduler": config.scheduler,
     }
+    if config.scheduler == "wheel":
+        wanted["wheel_slots"] = str(config.wheel_slots)
+    return wanted
 
 
 @contextmanager

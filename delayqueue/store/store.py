@@ -7,7 +7,6 @@ import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from copy import copy
-from importlib import resources
 from time import perf_counter
 from typing import Any, Self, cast
 from zlib import crc32
@@ -27,6 +26,7 @@ from delayqueue.store import announcements
 from delayqueue.store.keys import BucketKeys
 from delayqueue.store.measure import count_answer
 from delayqueue.store.record import dump_options, ended_view, live_view, reserved_job, text
+from delayqueue.store.scheduler import ZSET, Scheduler
 from delayqueue.store.types import (
     Arrivals,
     Demand,
@@ -71,7 +71,7 @@ class Store:
         self,
         redis: Redis,
         buckets: Sequence[BucketKeys],
-        scheduler: str = "zset",
+        scheduler: Scheduler = ZSET,
         failpoint: Failpoint | None = None,
         metrics: Metrics | None = None,
     ) -> None:
@@ -229,8 +229,12 @@ class Store:
         self, bucket: int, topics: Sequence[str], start_ms: int, step_ms: int, steps: int
     ) -> list[int]:
         """How many delayed jobs of the topics fall due in each step."""
-        args = [start_ms, step_ms, steps, *topics]
-        return cast("list[int]", await self._call("forecast", bucket, args))
+        totals, place = [0] * steps, 0
+        while place >= 0:
+            args = [start_ms, step_ms, steps, place, *topics]
+            place, counts = await self._call("forecast", bucket, args)
+            totals = [total + count for total, count in zip(totals, counts, strict=True)]
+        return totals
 
     async def topic_names(self, bucket: int) -> list[str]:
         """All topics that the bucket knows."""
@@ -287,10 +291,8 @@ class Store:
             raise Unavailable from error
 
     def _load(self, verb: str) -> AsyncScript:
-        folder = resources.files("delayqueue.store.scripts")
-        parts = ("_prelude", f"_{self._scheduler}", "_life", verb)
-        source = "\n".join(folder.joinpath(f"{part}.lua").read_text("utf-8") for part in parts)
-        script = self._scripts[verb] = self._redis.register_script(source)
+        script = self._redis.register_script(self._scheduler.script(verb))
+        self._scripts[verb] = script
         return script
 
 

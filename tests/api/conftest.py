@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pytest
 
@@ -20,18 +20,25 @@ class Setup(NamedTuple):
 
     store: str  # the fixture that gives the store
     bucket_size: int
+    scheduler: str = "zset"
+
+    def settings(self) -> dict[str, Any]:
+        """What the server is told."""
+        return {"bucket_size": self.bucket_size, "scheduler": self.scheduler}
 
 
 ONE_BUCKET: Final = Setup("redis_server", bucket_size=1)
 SETUPS: Final = [
     pytest.param(ONE_BUCKET, id="redis"),
-    pytest.param(Setup("valkey_server", bucket_size=4), id="valkey-4-buckets"),
+    pytest.param(
+        Setup("valkey_server", bucket_size=4, scheduler="wheel"), id="valkey-4-buckets-wheel"
+    ),
 ]
 
 
 def started(request: pytest.FixtureRequest, processes: Processes, setup: Setup) -> QueueServer:
     store = request.getfixturevalue(setup.store)
-    return processes.server(store, bucket_size=setup.bucket_size)
+    return processes.server(store, **setup.settings())
 
 
 @pytest.fixture(scope="session", params=SETUPS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
@@ -154,21 +154,32 @@ async def test_the_right_password_opens_the_store(
     server.close()
 
 
-@pytest.mark.parametrize("sizes", [(1, 2), (4, 1)], ids=["more", "fewer"])
-async def test_another_bucket_size_on_existing_data_is_refused(
-    processes: Processes, redis_server: StoreServer, tmp_path: Path, sizes: tuple[int, int]
+OTHER_LAYOUTS: Final = {
+    "more buckets": ("bucket_size", 1, 2),
+    "fewer buckets": ("bucket_size", 4, 1),
+    "a wheel over sorted sets": ("scheduler", "zset", "wheel"),
+    "sorted sets over a wheel": ("scheduler", "wheel", "zset"),
+}
+
+
+@pytest.mark.parametrize("change", OTHER_LAYOUTS.values(), ids=OTHER_LAYOUTS.keys())
+async def test_another_layout_on_existing_data_is_refused(
+    processes: Processes,
+    redis_server: StoreServer,
+    tmp_path: Path,
+    change: tuple[str, Any, Any],
 ) -> None:
-    was, now = sizes
+    key, was, now = change
     database = redis_server.new_database()
-    server = processes.server(redis_server, redis__db=database, bucket_size=was)
+    server = processes.server(redis_server, redis__db=database, **{key: was})
     async with open_api(server.url) as api:
         (await api.push(topic="t", id="kept", delay=3600)).ok()
     server.stop()
     lines = [f"redis.host = {redis_server.address}", f"redis.db = {database}"]
-    program = Program(tmp_path, *lines, f"bucket_size = {now}")
+    program = Program(tmp_path, *lines, f"{key} = {now}")
     refusal = program.refusal()
-    assert f"{program.place_of('bucket_size')} = {now}" in refusal
-    assert f"bucket_size = {was}" in refusal
+    assert f"{program.place_of(key)} = {now}" in refusal
+    assert f"set {key} = {was}" in refusal
     server.start()
     async with open_api(server.url) as api:
         assert (await api.get("kept")).ok()["id"] == "kept"

@@ -52,7 +52,7 @@ class Clients(NamedTuple):
 def guarded(request: pytest.FixtureRequest, processes: Processes) -> Iterator[QueueServer]:
     setup: Setup = request.param
     store: StoreServer = request.getfixturevalue(setup.store)
-    server = processes.server(store, bucket_size=setup.bucket_size, auth_tokens=TOKENS)
+    server = processes.server(store, **setup.settings(), auth_tokens=TOKENS)
     yield server
     server.close()
 

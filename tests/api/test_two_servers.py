@@ -35,9 +35,7 @@ def two_servers(
     setup: Setup = request.param
     store: StoreServer = request.getfixturevalue(setup.store)
     database = store.new_database()
-    one, other = (
-        processes.server(store, redis__db=database, bucket_size=setup.bucket_size) for _ in range(2)
-    )
+    one, other = (processes.server(store, redis__db=database, **setup.settings()) for _ in range(2))
     yield one, other
     one.close()
     other.close()

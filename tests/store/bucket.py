@@ -11,8 +11,10 @@ import pytest
 from delayqueue.job import IfExists, Job
 from delayqueue.receipt import nonce_of
 from delayqueue.store.keys import BucketKeys
+from delayqueue.store.scheduler import ZSET, Scheduler
 from delayqueue.store.store import Store
 from delayqueue.store.types import Demand, Ending, Moved, Release, Reschedule, Touch
+from tests.store.invariants import violations
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -26,6 +28,9 @@ MOMENT_S: Final = 0.003
 ALL_WANTED: Final = 1000
 
 REAL: Final = ("redis", "valkey")
+WHEEL_SLOTS: Final = 3600
+SCHEDULERS: Final = ("zset", "wheel")
+on_zset: Final = pytest.mark.parametrize("scheduler", ["zset"])
 on_real_servers: Final = pytest.mark.parametrize("redis", REAL, indirect=True)
 
 STATES: Final = ("delayed", "ready", "reserved", "buried")
@@ -76,11 +81,20 @@ class Bucket:
     redis: Redis
     keys: BucketKeys
     store: Store
+    wheel_slots: int = 0
 
     @classmethod
-    def over(cls, redis: Redis, bucket_name: str = "dq_bucket_%d") -> Bucket:
+    def over(
+        cls, redis: Redis, *, bucket_name: str = "dq_bucket_%d", wheel_slots: int = 0
+    ) -> Bucket:
+        """With slots the scheduler is the wheel."""
         keys = BucketKeys.of(1, bucket_name, "dq_queue_%s")
-        return cls(redis, keys, Store(redis, [keys]))
+        scheduler = Scheduler("wheel", wheel_slots) if wheel_slots else ZSET
+        return cls(redis, keys, Store(redis, [keys], scheduler), wheel_slots)
+
+    async def violations(self) -> list[str]:
+        """What is not whole in it."""
+        return await violations(self.redis, self.keys, self.wheel_slots)
 
     def key(self, name: str) -> str:
         """The full name of a key, e.g. `delay:t`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import fakeredis
@@ -11,8 +12,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from tests.processes import LOOPBACK
-from tests.store.bucket import REAL, Bucket
-from tests.store.invariants import violations
+from tests.store.bucket import REAL, SCHEDULERS, WHEEL_SLOTS, Bucket
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -43,13 +43,31 @@ async def redis(request: pytest.FixtureRequest) -> AsyncIterator[Redis]:
         yield it
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Run the wheel on the real servers; on fakeredis, which is slow at scripts, only in test_wheel.py."""
+
+    def is_slow(item: pytest.Item) -> bool:
+        return {"fakeredis", "wheel"} <= set(re.split(r"[\[\]-]", item.name))
+
+    config.hook.pytest_deselected(items=[item for item in items if is_slow(item)])
+    items[:] = [item for item in items if not is_slow(item)]
+
+
+@pytest.fixture(params=SCHEDULERS)
+def scheduler(request: pytest.FixtureRequest) -> str:
+    """What the delayed jobs are kept in. `@on_zset` leaves the wheel out."""
+    return str(request.param)
+
+
 @pytest.fixture
-async def bucket(redis: Redis, request: pytest.FixtureRequest) -> AsyncIterator[Bucket]:
+async def bucket(
+    redis: Redis, scheduler: str, request: pytest.FixtureRequest
+) -> AsyncIterator[Bucket]:
     """A bucket, in which every job must be in exactly one place when the test is over."""
-    bucket = Bucket.over(redis)
+    bucket = Bucket.over(redis, wheel_slots=WHEEL_SLOTS if scheduler == "wheel" else 0)
     yield bucket
     if "poison" not in request.fixturenames:
-        assert await violations(redis, bucket.keys) == []
+        assert await bucket.violations() == []
 
 
 @pytest.fixture

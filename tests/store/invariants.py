@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,8 +26,21 @@ RUN: Final = re.compile(rb"(\d+) (\d+) (\S+) (\d+)\n")
 NOTE: Final = re.compile(rb"\d+ \d+ \d+ (\d+) ")
 ENDED: Final = re.compile(rb"(finished|cancelled|expired) (\d+) (\d+) (\d+)\n")
 
-FAMILIES: Final = ("delay", "reserved", "buried", "expire", "done", "tag", "queue")
+FAMILIES: Final = (
+    "delay",
+    "slot",
+    "wheel",
+    "rounds",
+    "reserved",
+    "buried",
+    "expire",
+    "done",
+    "tag",
+    "queue",
+)
 SINGLE: Final = ("job", "run", "ended", "timers", "topics", "ghosts", "broken", "layout")
+
+HOUR_MS: Final = 3_600_000
 
 Scores = dict[bytes, float]
 
@@ -57,6 +70,9 @@ class Contents:
     broken: Scores = field(default_factory=dict)
     layout: dict[bytes, bytes] = field(default_factory=dict)
     delay: defaultdict[bytes, Scores] = field(default_factory=lambda: defaultdict(dict))
+    slot: defaultdict[bytes, Scores] = field(default_factory=lambda: defaultdict(dict))
+    wheel: defaultdict[bytes, Scores] = field(default_factory=lambda: defaultdict(dict))
+    rounds: dict[bytes, dict[bytes, bytes]] = field(default_factory=dict)
     reserved: defaultdict[bytes, Scores] = field(default_factory=lambda: defaultdict(dict))
     buried: defaultdict[bytes, Scores] = field(default_factory=lambda: defaultdict(dict))
     expire: defaultdict[bytes, Scores] = field(default_factory=lambda: defaultdict(dict))
@@ -73,10 +89,14 @@ class Contents:
                     yield family, topic, job_id, score
 
 
-async def violations(redis: Redis, keys: BucketKeys) -> list[str]:
-    """A sentence for each rule that is broken."""
+async def violations(redis: Redis, keys: BucketKeys, wheel_slots: int = 0) -> list[str]:
+    """A sentence for each rule that is broken. Without slots the scheduler is zset."""
     contents = await read(redis, keys)
     live, found = _records(contents)
+    if wheel_slots:
+        found += _wheel(contents, HOUR_MS // wheel_slots)
+    else:
+        found += [f"{name!r} is for another scheduler" for name in contents.slot | contents.wheel]
     kept = _kept(contents, found)
     for check in (_places, _due_times, _ghosts, _runs, _expiries, _known_topics):
         found += check(contents, live)
@@ -160,6 +180,32 @@ def _kept(contents: Contents, found: list[str]) -> dict[bytes, Record]:
         else:
             kept[job_id] = record
     return kept
+
+
+def _wheel(contents: Contents, slot_ms: int) -> list[str]:
+    """Put the wheel's jobs into `delay`, as if it were sorted sets; its index and its counts are exact."""
+    found = [f"{topic!r} is for another scheduler" for topic in contents.delay]
+    wheel: defaultdict[bytes, Scores] = defaultdict(dict)
+    rounds: defaultdict[bytes, Counter[bytes]] = defaultdict(Counter)
+    for name, scores in contents.slot.items():
+        slot, _, topic = name.partition(b":")
+        for job_id, score in scores.items():
+            hour, rest_ms = divmod(int(score), slot_ms)
+            due_ms = hour * HOUR_MS + int(slot) * slot_ms + rest_ms
+            if job_id in contents.delay[topic]:
+                found.append(f"{job_id!r} of {topic!r} is in two slots")
+            contents.delay[topic][job_id] = due_ms
+            wheel[topic][slot] = min(wheel[topic].get(slot, due_ms), due_ms)
+            rounds[topic] += Counter([b"all", b"%d" % hour])
+    counted = {
+        topic: {name: int(count) for name, count in counts.items()}
+        for topic, counts in contents.rounds.items()
+    }
+    if contents.wheel != wheel:
+        found.append(f"the wheels are {dict(contents.wheel)}, not {dict(wheel)}")
+    if counted != rounds:
+        found.append(f"the rounds are {counted}, not {dict(rounds)}")
+    return found
 
 
 def _places(contents: Contents, live: Mapping[bytes, Record]) -> Iterator[str]:

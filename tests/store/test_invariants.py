@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.store.bucket import HOUR_MS, job
-from tests.store.invariants import violations
+from tests.store.bucket import HOUR_MS, WHEEL_SLOTS, job, on_zset
 
 if TYPE_CHECKING:
     from tests.store.bucket import Bucket
@@ -49,6 +48,20 @@ PLANTED = [
 ]
 
 
+# the same on a wheel, where {slot} is the slot of the delayed job
+PLANTED_ON_A_WHEEL = [
+    (["ZREM", "slot:{slot}:t", "delayed"], "no place", "a job in no slot"),
+    (["ZADD", "slot:{slot}:t", "7", "delayed"], "is due at", "another round than the record's"),
+    (["ZADD", "slot:7:t", "7", "delayed"], "in two slots", "a job in two slots"),
+    (["ZADD", "delay:t", "7", "delayed"], "for another scheduler", "a sorted set beside it"),
+    (["ZADD", "wheel:t", "7", "{slot}"], "the wheels are", "a slot that rings too early"),
+    (["ZREM", "wheel:t", "{slot}"], "the wheels are", "a slot that never rings"),
+    (["ZADD", "wheel:t", "7", "7"], "the wheels are", "a slot without jobs"),
+    (["HINCRBY", "rounds:t", "all", "1"], "the rounds are", "a job too many counted"),
+    (["HSET", "rounds:u", "1", "1"], "the rounds are", "jobs counted where there are none"),
+]
+
+
 async def fill(bucket: Bucket) -> None:
     """One job in each place, and two ghosts."""
     await bucket.push(job("reserved"))
@@ -62,9 +75,10 @@ async def fill(bucket: Bucket) -> None:
 
 async def test_a_bucket_with_a_job_in_each_place_is_whole(bucket: Bucket) -> None:
     await fill(bucket)
-    assert await violations(bucket.redis, bucket.keys) == []
+    assert await bucket.violations() == []
 
 
+@on_zset
 @pytest.mark.usefixtures("poison")
 @pytest.mark.parametrize("redis", ["redis"], indirect=True)
 @pytest.mark.parametrize(
@@ -76,4 +90,22 @@ async def test_a_planted_violation_is_found(
     await fill(bucket)
     verb, name, *rest = command
     await bucket.redis.execute_command(verb, bucket.key(name), *rest)  # type: ignore[no-untyped-call]
-    assert sentence in " / ".join(await violations(bucket.redis, bucket.keys))
+    assert sentence in " / ".join(await bucket.violations())
+
+
+@pytest.mark.usefixtures("poison")
+@pytest.mark.parametrize("redis", ["redis"], indirect=True)
+@pytest.mark.parametrize("scheduler", ["wheel"])
+@pytest.mark.parametrize(
+    ("command", "sentence"),
+    [row[:2] for row in PLANTED_ON_A_WHEEL],
+    ids=[row[2] for row in PLANTED_ON_A_WHEEL],
+)
+async def test_a_planted_violation_of_a_wheel_is_found(
+    bucket: Bucket, command: list[str], sentence: str
+) -> None:
+    await fill(bucket)
+    due_ms = (await bucket.view("delayed")).due_ms
+    verb, name, *rest = [word.format(slot=due_ms // 1000 % WHEEL_SLOTS) for word in command]
+    await bucket.redis.execute_command(verb, bucket.key(name), *rest)  # type: ignore[no-untyped-call]
+    assert sentence in " / ".join(await bucket.violations())

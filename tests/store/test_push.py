@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING
 
 import pytest
 
 from delayqueue.errors import Code
-from tests.store.bucket import HOSTILE, HOUR_MS, STATES, a_moment, job
+from tests.store.bucket import HOSTILE, HOUR_MS, SCHEDULERS, STATES, a_moment, job
 from tests.store.invariants import read
 
 if TYPE_CHECKING:
@@ -208,7 +209,15 @@ async def test_the_scripts_come_back_by_themselves_after_a_flush(bucket: Bucket)
 
 @pytest.mark.usefixtures("poison")
 @pytest.mark.parametrize(
-    "key", ["delay:bad", "dq_queue_bad", "reserved:bad", "buried:bad", "expire:bad", "done:bad"]
+    ("scheduler", "key"),
+    [
+        ("zset", "delay:bad"),
+        ("wheel", "wheel:bad"),
+        ("wheel", "rounds:bad"),
+        *product(
+            SCHEDULERS, ["dq_queue_bad", "reserved:bad", "buried:bad", "expire:bad", "done:bad"]
+        ),
+    ],
 )
 async def test_a_topic_with_a_broken_key_spoils_no_other_job_of_the_batch(
     bucket: Bucket, key: str

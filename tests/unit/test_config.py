@@ -168,6 +168,18 @@ def test_a_url_wins_over_the_embedded_store() -> None:
             "queue_name = {%s}",
             "FILE:1: queue_name = {%s}: must contain %s once and no braces",
         ),
+        ("scheduler = list", "FILE:1: scheduler = list: must be one of zset, wheel"),
+        (
+            "wheel_slots = 59",
+            "FILE:1: wheel_slots = 59: must be a whole number from 60 to 36000",
+        ),
+        (
+            "wheel_slots = 7000",
+            (
+                "FILE:1: wheel_slots = 7000: must divide an hour into whole milliseconds, "
+                "as 3600, 7200 and 14400 do"
+            ),
+        ),
         ("protected_mode = maybe", "FILE:1: protected_mode = maybe: must be yes or no"),
         ("language = fr", "FILE:1: language = fr: must be one of zh, en"),
         ("redis.dbb = 1", "FILE:1: redis.dbb: unknown key; did you mean redis.db?"),

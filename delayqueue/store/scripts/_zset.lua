@@ -1,6 +1,7 @@
 -- The delay index of scheduler = zset: one sorted set a topic, id -> due ms. _wheel.lua has the same functions.
 
-local function delay_key(topic) return tag .. ':delay:' .. topic end
+-- The sorted set in which a job stands.
+local function delay_key(topic, _due) return tag .. ':delay:' .. topic end
 
 -- entries = { due, id, due, id, ... }, due as a string
 local function delay_add(topic, entries) call('ZADD', delay_key(topic), unpack(entries)) end
@@ -25,17 +26,18 @@ end
 
 local function delay_count(topic) return call('ZCARD', delay_key(topic)) end
 
--- from <= due < to
-local function delay_count_between(topic, from, to)
-  return call('ZCOUNT', delay_key(topic), int(from), '(' .. int(to))
-end
+-- Raises where a key is of another type that a topic's delayed jobs need beside their delay_key.
+local function delay_check(_topic) end
 
--- The first `limit` ids with from <= due <= to, in the order of their due times.
-local function delay_range(topic, from, to, limit)
-  return call('ZRANGEBYSCORE', delay_key(topic), from, to, 'LIMIT', 0, limit)
+-- How many jobs have from <= due < to, and how many sets had to be looked at for that.
+local function delay_count_between(topic, from, to)
+  return call('ZCOUNT', delay_key(topic), int(from), '(' .. int(to)), 1
 end
 
 -- A page of the ids with from <= due <= to, in the order of their due times.
 local function delay_page(topic, from, to, offset, limit)
   return call('ZRANGEBYSCORE', delay_key(topic), int(from), int(to), 'LIMIT', offset, limit)
 end
+
+-- The first `limit` ids, in the order of their due times.
+local function delay_first(topic, limit) return call('ZRANGE', delay_key(topic), 0, limit - 1) end

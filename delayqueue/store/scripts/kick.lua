@@ -26,7 +26,7 @@ end
 
 local function first_ids()
   local ids = call('ZRANGE', buried_key(topic), 0, count - 1)
-  if #ids == 0 then ids = delay_range(topic, '-inf', '+inf', count) end
+  if #ids == 0 then ids = delay_first(topic, count) end
   return ids
 end
 

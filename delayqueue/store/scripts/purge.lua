@@ -7,7 +7,7 @@ local topic, state, limit = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local now = now_ms()
 
 local function ids_of()
-  if state == 'delayed' then return delay_range(topic, '-inf', '+inf', limit) end
+  if state == 'delayed' then return delay_first(topic, limit) end
   if state == 'ready' then return call('LRANGE', queue_key(topic), 0, limit - 1) end
   local keys = { reserved = reserved_key(topic), buried = buried_key(topic), ended = done_key(topic) }
   return call('ZRANGE', keys[state], 0, limit - 1)

@@ -41,21 +41,23 @@ local function write()
   records, delayed, ready, wake, tagged = {}, {}, {}, {}, {}
 end
 
-local sound = {}
+local sound_topics, sound_sets = {}, {}
 
--- Whether the topic's keys are what they should be. A job of one that is not is refused before anything is written,
--- since a command that fails half-way would leave the jobs of other topics in no place.
-local function is_sound(topic)
-  if sound[topic] == nil then
-    sound[topic] = pcall(function()
+-- Whether the job's keys are what they should be. A job whose keys are not is refused before anything is written, since
+-- a command that fails half-way would leave the jobs of other topics in no place.
+local function is_sound(job)
+  local topic, delayed_in = job.topic, delay_key(job.topic, job.due)
+  if sound_topics[topic] == nil then
+    sound_topics[topic] = pcall(function()
       call('LLEN', queue_key(topic))
-      delay_count(topic)
+      delay_check(topic)
       for _, key in ipairs({ reserved_key(topic), buried_key(topic), expire_key(topic), done_key(topic) }) do
         call('ZCARD', key)
       end
     end)
   end
-  return sound[topic]
+  if sound_sets[delayed_in] == nil then sound_sets[delayed_in] = pcall(call, 'ZCARD', delayed_in) end
+  return sound_topics[topic] and sound_sets[delayed_in]
 end
 
 local overdue = {}
@@ -98,7 +100,7 @@ local function push(id, job, if_exists, old_record, ended)
   if old and is_hidden(old.topic) or ended and is_hidden_ended(ended) then return EXISTS end
   if old and if_exists == 'keep' then return OK end
   if old and if_exists == 'fail' then return EXISTS end
-  if not is_sound(job.topic) or old and not is_sound(old.topic) then return UNAVAILABLE end
+  if not is_sound(job) or old and not is_sound(old) then return UNAVAILABLE end
   local record = pack_record(job)
   if old then replace(id, old, record) end
   records[#records + 1] = id

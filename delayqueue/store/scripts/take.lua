@@ -36,7 +36,7 @@ local function take_ready()
 end
 
 local function take_delayed()
-  for _, id in ipairs(delay_range(topic, int(first), int(last), limit - #taken / 2)) do
+  for _, id in ipairs(delay_page(topic, first, last, 0, limit - #taken / 2)) do
     if is_full() then return end
     local job = read_job(id)
     if job then take(id, job) end

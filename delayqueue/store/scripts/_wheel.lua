@@ -1,0 +1,249 @@
+-- The delay index of scheduler = wheel: a timing wheel. It has the same functions as _zset.lua.
+--
+-- A turn of the wheel is an hour, divided into WHEEL_SLOTS slots (put before this by store.py; 3600: a second each). A
+-- job stands in the slot of its due time whatever the hour, and the rounds that the wheel has to turn until then are part
+-- of its score. A slot is a small sorted set: Redis stores up to 128 entries as one packed string, which is what saves
+-- the memory, and it keeps milliseconds and order, which a list would not.
+-- The hand of the wheel is not a number that has to be moved on: `wheel` has the slots with jobs by the earliest due time
+-- in each, so its first entry is where the wheel stands, after any downtime and whatever the clock does.
+
+local TURN_MS = 3600000
+local SLOT_MS = TURN_MS / WHEEL_SLOTS
+local TOTAL = 'all'                  -- the field of `rounds` that counts every round
+local LAST_DUE = 90 ^ 7 - 1          -- the last one that a record can hold
+
+local function wheel_key(topic) return tag .. ':wheel:' .. topic end
+local function rounds_key(topic) return tag .. ':rounds:' .. topic end
+local function slot_key(topic, slot) return tag .. ':slot:' .. slot .. ':' .. topic end
+
+-- Slot, score in it, and round of a due time. A score counts the ms that its slot has been under the hand since 1970,
+-- which takes half the room of a due time.
+local function place_of(due)
+  local into_turn = due % TURN_MS
+  local into_slot = into_turn % SLOT_MS
+  local round = (due - into_turn) / TURN_MS
+  return (into_turn - into_slot) / SLOT_MS, round * SLOT_MS + into_slot, round
+end
+
+local function due_of_score(slot, score)
+  local into_slot = score % SLOT_MS
+  return (score - into_slot) / SLOT_MS * TURN_MS + slot * SLOT_MS + into_slot
+end
+
+-- The least score in a slot of jobs that are due at `time` or later.
+local function score_from(slot, time)
+  local since = time - slot * SLOT_MS
+  local into_turn = since % TURN_MS
+  return (since - into_turn) / TURN_MS * SLOT_MS + math.min(into_turn, SLOT_MS)
+end
+
+-- The sorted set in which a job with this due time stands.
+local function delay_key(topic, due) return slot_key(topic, (place_of(due))) end
+
+local function count_round(topic, round, change)
+  call('HINCRBY', rounds_key(topic), TOTAL, change)
+  if call('HINCRBY', rounds_key(topic), round, change) > 0 then return end
+  call('HDEL', rounds_key(topic), round)
+  if call('HLEN', rounds_key(topic)) == 1 then call('DEL', rounds_key(topic)) end
+end
+
+-- Enters the earliest due time of a slot in `wheel`, after jobs have left it.
+local function reset_slot(topic, slot)
+  local score = tonumber(call('ZRANGE', slot_key(topic, slot), 0, 0, 'WITHSCORES')[2])
+  if score then
+    call('ZADD', wheel_key(topic), int(due_of_score(slot, score)), slot)
+  else
+    call('ZREM', wheel_key(topic), slot)
+  end
+end
+
+-- entries = { due, id, due, id, ... }, due as a string
+local function delay_add(topic, entries)
+  local slots, firsts, rounds = {}, {}, {}
+  for i = 1, #entries, 2 do
+    local due = tonumber(entries[i])
+    local slot, score, round = place_of(due)
+    local members = slots[slot] or {}
+    members[#members + 1], members[#members + 2] = int(score), entries[i + 1]
+    slots[slot] = members
+    firsts[slot] = math.min(firsts[slot] or due, due)
+    rounds[round] = (rounds[round] or 0) + 1
+  end
+  local wheel = {}
+  for slot, members in pairs(slots) do
+    call('ZADD', slot_key(topic, slot), unpack(members))
+    wheel[#wheel + 1], wheel[#wheel + 2] = int(firsts[slot]), slot
+  end
+  call('ZADD', wheel_key(topic), 'LT', unpack(wheel))
+  for round, jobs in pairs(rounds) do count_round(topic, round, jobs) end
+end
+
+local function delay_remove(topic, id, due)
+  local slot, _, round = place_of(due)
+  if call('ZREM', slot_key(topic, slot), id) == 0 then return false end
+  local first = tonumber(call('ZSCORE', wheel_key(topic), slot))
+  if not first or first >= due then reset_slot(topic, slot) end
+  count_round(topic, round, -1)
+  return true
+end
+
+-- For each id whether it is delayed; dues[i] is its record's due time.
+local function delay_has(topic, ids, dues)
+  local found = {}
+  for i, id in ipairs(ids) do found[i] = call('ZSCORE', delay_key(topic, dues[i]), id) end
+  return found
+end
+
+local fallen = {}  -- what delay_due found: slot, round, ids
+
+-- The ids due by `now`, oldest first, at most `limit`. A call goes through less than a turn, so that a slot gives jobs of
+-- one round only and the order of the slots is that of the due times; after a longer downtime it takes some calls more.
+local function delay_due(topic, now, limit)
+  fallen = {}
+  if limit < 1 then return {} end
+  local slots = call('ZRANGEBYSCORE', wheel_key(topic), '-inf', int(now), 'WITHSCORES', 'LIMIT', 0, limit)
+  local ids, turn_end = {}, nil
+  for i = 1, #slots, 2 do
+    local slot, first = tonumber(slots[i]), tonumber(slots[i + 1])
+    turn_end = turn_end or first - first % SLOT_MS + TURN_MS
+    if first >= turn_end or #ids >= limit then break end
+    local before = int(score_from(slot, math.min(now + 1, turn_end)))
+    local part = call('ZRANGEBYSCORE', slot_key(topic, slot), '-inf', '(' .. before, 'LIMIT', 0, limit - #ids)
+    for _, id in ipairs(part) do ids[#ids + 1] = id end
+    fallen[#fallen + 1] = { slot = slot, round = math.floor(first / TURN_MS), jobs = #part }
+    if #part == 0 then reset_slot(topic, slot) end
+  end
+  return ids
+end
+
+-- Removes the ids that delay_due returned in this very script: they are the first of their slots.
+local function delay_drop_due(topic, _ids)
+  for _, part in ipairs(fallen) do
+    call('ZREMRANGEBYRANK', slot_key(topic, part.slot), 0, part.jobs - 1)
+    reset_slot(topic, part.slot)
+    count_round(topic, part.round, -part.jobs)
+  end
+end
+
+-- The earliest due time, or nil.
+local function delay_next(topic)
+  return tonumber(call('ZRANGE', wheel_key(topic), 0, 0, 'WITHSCORES')[2])
+end
+
+local function delay_count(topic) return tonumber(call('HGET', rounds_key(topic), TOTAL)) or 0 end
+
+-- Raises where a key is of another type that a topic's delayed jobs need beside their delay_key.
+local function delay_check(topic)
+  call('ZCARD', wheel_key(topic))
+  call('HLEN', rounds_key(topic))
+end
+
+-- The rounds with jobs that from <= due <= to reaches into, in order; `whole` are those that lie in it with all jobs.
+local function rounds_between(topic, from, to)
+  local rounds, flat = {}, call('HGETALL', rounds_key(topic))
+  for i = 1, #flat, 2 do
+    local start = (tonumber(flat[i]) or -1) * TURN_MS
+    if start >= 0 and start + TURN_MS > from and start <= to then
+      rounds[#rounds + 1] = {
+        start = start, jobs = tonumber(flat[i + 1]), whole = from <= start and start + TURN_MS - 1 <= to,
+        from = math.max(from, start), to = math.min(to, start + TURN_MS - 1),
+      }
+    end
+  end
+  table.sort(rounds, function(one, other) return one.start < other.start end)
+  return rounds
+end
+
+-- The slots that the hand passes from round.from to round.to, each with the scores in it: slot, least, most.
+local function slots_of(round)
+  local slot, last = (place_of(round.from)), (place_of(round.to))
+  return function()
+    if slot > last then return nil end
+    slot = slot + 1
+    return slot - 1, int(score_from(slot - 1, round.from)), int(score_from(slot - 1, round.to + 1) - 1)
+  end
+end
+
+-- How many jobs have from <= due < to, and how many slots had to be looked at for that.
+local function delay_count_between(topic, from, to)
+  local count, looked = 0, 1
+  for _, round in ipairs(rounds_between(topic, from, to - 1)) do
+    if round.whole then
+      count = count + round.jobs
+    else
+      for slot, least, most in slots_of(round) do
+        count = count + call('ZCOUNT', slot_key(topic, slot), least, most)
+        looked = looked + 1
+      end
+    end
+  end
+  return count, looked
+end
+
+-- Appends the ids of one round after the first `offset` of them, until there are `limit` ids; returns what is left of the
+-- offset.
+local function read_round(topic, round, offset, limit, ids)
+  for slot, least, most in slots_of(round) do
+    local key = slot_key(topic, slot)
+    local here = offset > 0 and call('ZCOUNT', key, least, most) or 0
+    if offset >= here and here > 0 then
+      offset = offset - here
+    else
+      local part = call('ZRANGEBYSCORE', key, least, most, 'LIMIT', offset, limit - #ids)
+      for _, id in ipairs(part) do ids[#ids + 1] = id end
+      if here > 0 then offset = 0 end
+    end
+    if #ids >= limit then break end
+  end
+  return offset
+end
+
+-- Appends all ids of several rounds, in one walk round the wheel instead of one for each.
+local function read_rounds(topic, rounds, ids)
+  local first, last = rounds[1], rounds[#rounds]
+  local found = {}
+  for slot = 0, WHEEL_SLOTS - 1 do
+    local least, most = score_from(slot, first.from), score_from(slot, last.to + 1) - 1
+    local part = call('ZRANGEBYSCORE', slot_key(topic, slot), int(least), int(most), 'WITHSCORES')
+    for i = 1, #part, 2 do found[#found + 1] = { id = part[i], due = due_of_score(slot, tonumber(part[i + 1])) } end
+  end
+  table.sort(found, function(one, other)
+    if one.due == other.due then return one.id < other.id end
+    return one.due < other.due
+  end)
+  for _, job in ipairs(found) do ids[#ids + 1] = job.id end
+end
+
+-- The rounds from rounds[at] on that have `room` jobs at most together.
+local function rounds_within(rounds, at, room)
+  local together, jobs = {}, 0
+  while rounds[at] and jobs + rounds[at].jobs <= room do
+    together[#together + 1] = rounds[at]
+    jobs = jobs + rounds[at].jobs
+    at = at + 1
+  end
+  return together
+end
+
+-- A page of the ids with from <= due <= to, in the order of their due times.
+local function delay_page(topic, from, to, offset, limit)
+  local rounds = rounds_between(topic, math.max(from, 0), math.min(to, LAST_DUE))
+  local ids, at = {}, 1
+  while rounds[at] and #ids < limit do
+    local round = rounds[at]
+    local together = offset == 0 and rounds_within(rounds, at, limit - #ids) or {}
+    if #together > 1 then
+      read_rounds(topic, together, ids)
+      at = at + #together - 1
+    elseif round.whole and round.jobs <= offset then
+      offset = offset - round.jobs
+    else
+      offset = read_round(topic, round, offset, limit, ids)
+    end
+    at = at + 1
+  end
+  return ids
+end
+
+-- The first `limit` ids, in the order of their due times.
+local function delay_first(topic, limit) return delay_page(topic, 0, LAST_DUE, 0, limit) end

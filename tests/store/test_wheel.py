@@ -1,0 +1,360 @@
+"""The timing wheel by itself. That it does all that the sorted sets do, the other tests show, which run over both."""
+
+from __future__ import annotations
+
+import random
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+from fakeredis.commands_mixins import server_mixin
+
+from delayqueue.errors import Code
+from delayqueue.store.types import Listing, Range
+from tests.store.bucket import HOUR_MS, Bucket, job
+from tests.store.conftest import fake
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+DAY_MS: Final = 24 * HOUR_MS
+START_MS: Final = 1_800_000_000_000  # on the hour
+SLOTS: Final = (60, 3600, 36_000)
+
+
+class Clock:
+    """The time of fakeredis, which stands still but for this."""
+
+    now_ms = START_MS
+
+    def time(self) -> float:
+        return self.now_ms / 1000
+
+    def pass_ms(self, ms: int) -> None:
+        self.now_ms += ms
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(server_mixin, "time", SimpleNamespace(time=clock.time))
+    return clock
+
+
+@pytest.fixture(params=SLOTS)
+async def wheel(clock: Clock, request: pytest.FixtureRequest) -> AsyncIterator[Bucket]:
+    """A bucket whose clock the test turns."""
+    async with fake() as redis:
+        wheel = Bucket.over(redis, wheel_slots=request.param)
+        yield wheel
+        assert await wheel.violations() == []
+
+
+coarse = pytest.mark.parametrize("wheel", [60], indirect=True)  # fakeredis is slow with more
+fine = pytest.mark.parametrize("wheel", [3600], indirect=True)
+
+
+async def next_due_ms(wheel: Bucket) -> int | None:
+    """How long the timer may sleep; nothing is due."""
+    ticked = await wheel.store.tick(0)
+    assert ticked.stir.ready == []
+    return ticked.stir.next_due_ms
+
+
+async def delivered(wheel: Bucket) -> list[str]:
+    """The ids of all that is due, in the order in which it is handed out; none of them comes again."""
+    await wheel.tick()
+    ids = await wheel.pop_ids()
+    await wheel.finish(*ids)
+    return ids
+
+
+async def due_listed(wheel: Bucket, due: Range, page: int) -> list[int]:
+    """The due times of a listing, read page by page."""
+    dues: list[int] = []
+    cursor = ""
+    while True:
+        found = await wheel.store.list_jobs(0, Listing("t", "", "delayed", due), page, cursor)
+        dues += [view.due_ms for view in found.jobs]
+        cursor = found.cursor
+        if not cursor:
+            return dues
+
+
+async def test_a_job_three_hours_ahead_lets_the_hand_pass_twice(
+    wheel: Bucket, clock: Clock
+) -> None:
+    await wheel.push(job("a", delay_ms=3 * HOUR_MS))
+    for hours_left in (3, 2, 1):
+        assert await next_due_ms(wheel) == hours_left * HOUR_MS
+        clock.pass_ms(HOUR_MS)
+    await wheel.tick()
+    assert await wheel.pop_ids() == ["a"]
+
+
+async def test_jobs_of_one_slot_and_other_rounds_are_due_in_their_own(
+    wheel: Bucket, clock: Clock
+) -> None:
+    await wheel.push(*(job(f"in {n} h", delay_ms=n * HOUR_MS) for n in (24 * 400, 2, 7, 1)))
+    for hours, expected in ((1, "in 1 h"), (1, "in 2 h"), (5, "in 7 h"), (9593, "in 9600 h")):
+        clock.pass_ms(hours * HOUR_MS - 1)
+        assert await next_due_ms(wheel) == 1
+        clock.pass_ms(1)
+        assert await delivered(wheel) == [expected]
+
+
+EDGES: Final = [
+    (0, "the first ms of a turn"),
+    (-1, "the last ms of a turn"),
+    (1, "one later"),
+    (999, "the last ms of a slot of a second"),
+    (1000, "the first ms of the next"),
+    (59_999, "the last ms of a slot of a minute"),
+    (60_000, "the first ms of the next"),
+    (HOUR_MS - 1, "the last ms of the last slot"),
+]
+
+
+@pytest.mark.parametrize("edge_ms", [row[0] for row in EDGES], ids=[row[1] for row in EDGES])
+async def test_a_job_is_due_to_the_millisecond_at_every_edge(
+    wheel: Bucket, clock: Clock, edge_ms: int
+) -> None:
+    due_ms = START_MS + HOUR_MS + edge_ms
+    await wheel.push(job("a", due_ms=due_ms))
+    assert (await wheel.view("a")).due_ms == due_ms
+    clock.now_ms = due_ms - 1
+    assert await next_due_ms(wheel) == 1
+    clock.now_ms = due_ms
+    await wheel.tick()
+    assert await wheel.pop_ids() == ["a"]
+
+
+DOWNTIMES: Final = [
+    (5_000, "seconds"),
+    (HOUR_MS - 1, "all but a turn"),
+    (HOUR_MS, "a turn"),
+    (HOUR_MS + 1, "more than a turn"),
+    (7 * HOUR_MS, "hours"),
+    (30 * DAY_MS, "a month"),
+]
+
+
+@pytest.mark.parametrize(
+    "down_ms", [row[0] for row in DOWNTIMES], ids=[row[1] for row in DOWNTIMES]
+)
+async def test_after_a_downtime_all_that_fell_due_is_caught_up_in_its_order(
+    wheel: Bucket, clock: Clock, down_ms: int
+) -> None:
+    dice = random.Random(down_ms)
+    delays = [0, down_ms, *(dice.randint(1, down_ms) for _ in range(200)), down_ms + 1]
+    await wheel.push(*(job(f"{n}", delay_ms=delay + 1) for n, delay in enumerate(delays)))
+    clock.pass_ms(down_ms + 1)
+    await wheel.tick()
+    due = [delays[int(job_id)] for job_id in await wheel.pop_ids()]
+    assert due == sorted(delays[:-1])
+    assert await next_due_ms(wheel) == 1
+
+
+@fine
+async def test_a_tick_after_a_downtime_moves_no_more_than_its_limit(
+    wheel: Bucket, clock: Clock
+) -> None:
+    await wheel.push(*(job(f"{n}", delay_ms=1 + n * 7_919) for n in range(500)))
+    clock.pass_ms(DAY_MS)
+    moved: list[int] = []
+    while sum(moved) < 500:
+        (ready, next_due), *_ = await wheel.store.tick(0, limit=150)
+        moved.append(dict(ready)["t"])
+        assert (next_due == 0) == (sum(moved) < 500)
+    assert max(moved) == 150
+
+
+async def test_a_clock_that_steps_back_makes_nothing_early_and_loses_nothing(
+    wheel: Bucket, clock: Clock
+) -> None:
+    await wheel.push(job("later", delay_ms=1000), job("ready", delay_ms=1))
+    clock.pass_ms(10)
+    await wheel.tick()
+    clock.pass_ms(-2 * HOUR_MS)
+    assert await next_due_ms(wheel) == 2 * HOUR_MS + 990
+    await wheel.push(job("behind the hand", delay_ms=500))
+    clock.pass_ms(500)
+    assert await delivered(wheel) == ["ready", "behind the hand"]
+    clock.pass_ms(2 * HOUR_MS + 490)
+    assert await delivered(wheel) == ["later"]
+
+
+@coarse
+async def test_pages_of_many_rounds_come_in_the_order_of_their_due_times(
+    wheel: Bucket, clock: Clock
+) -> None:
+    dice = random.Random(1)
+    spans = [(1, 90 * DAY_MS)] * 150 + [(1, HOUR_MS)] * 150 + [(HOUR_MS, 2 * HOUR_MS)] * 50
+    dues = [START_MS + dice.randint(*span) for span in spans]
+    await wheel.push(*(job(f"{n}", due_ms=due_ms) for n, due_ms in enumerate(dues)))
+    everything = (0, START_MS + DAY_MS * 365)
+    ranges = [everything, *(sorted(dice.choices(dues, k=2)) for _ in range(5))]
+    for first_ms, last_ms in ranges:
+        expected = sorted(due_ms for due_ms in dues if first_ms <= due_ms <= last_ms)
+        for page in (3, 40, 1000):
+            assert await due_listed(wheel, Range(first_ms, last_ms), page) == expected
+
+
+@coarse
+async def test_a_forecast_counts_every_job_in_its_step(wheel: Bucket, clock: Clock) -> None:
+    dice = random.Random(2)
+    spans = [(1, 10 * DAY_MS)] * 300 + [(1, HOUR_MS)] * 200
+    dues = [START_MS + dice.randint(*span) for span in spans]
+    await wheel.push(*(job(f"{n}", due_ms=due_ms) for n, due_ms in enumerate(dues)))
+    for start_ms, step_ms, steps in (
+        (START_MS, HOUR_MS, 240),
+        (START_MS - 1, HOUR_MS, 20),
+        (START_MS + 7, 61_001, 100),
+        (START_MS + 1234, 5 * HOUR_MS + 77, 30),
+        (START_MS, 365 * DAY_MS, 1),
+        (dues[0], 1, 3),
+    ):
+        counts = await wheel.store.forecast(0, ["t", "none"], start_ms, step_ms, steps)
+        expected = [0] * steps
+        for due_ms in dues:
+            step = (due_ms - start_ms) // step_ms
+            if 0 <= step < steps:
+                expected[step] += 1
+        assert counts == expected
+
+
+@pytest.mark.parametrize("scheduler", ["wheel"])
+@pytest.mark.parametrize("redis", ["redis"], indirect=True)
+async def test_a_long_forecast_is_made_of_short_calls(bucket: Bucket) -> None:
+    on_the_hour_ms = await bucket.now_ms() // HOUR_MS * HOUR_MS
+    await bucket.push(*(job(f"{n}", delay_ms=n * HOUR_MS) for n in range(1, 49)))
+    start_ms = on_the_hour_ms + HOUR_MS // 2
+    counts = await bucket.store.forecast(0, ["t"], start_ms, HOUR_MS, 60)
+    assert sum(counts) == 48
+    statistics: Any = await bucket.redis.info("commandstats")
+    zcounts = statistics["cmdstat_zcount"]["calls"]
+    forecasts = statistics["cmdstat_evalsha"]["calls"] - 1
+    assert zcounts > 48 * 3600 / 2
+    assert zcounts / forecasts < 30_000
+
+
+@pytest.mark.parametrize("scheduler", ["wheel"])
+@pytest.mark.parametrize("redis", ["redis"], indirect=True)
+async def test_a_slot_may_hold_a_hundred_thousand_jobs(bucket: Bucket) -> None:
+    second_ms = (await bucket.now_ms() + 2 * DAY_MS) // 1000 * 1000
+    for first in range(0, 100_000, 1000):
+        batch = range(first, first + 1000)
+        await bucket.push(*(job(f"{n}", body="", due_ms=second_ms + n % 1000) for n in batch))
+    assert (await bucket.counts()).delayed == 100_000
+    assert await bucket.delete("0", "5500", "99999") == [Code.OK] * 3
+    assert (await bucket.reschedule("7")).code == Code.OK
+    assert await bucket.state("8") == "delayed"
+    await bucket.tick()
+    assert await bucket.pop_ids() == ["7"]
+    taken, _ = await bucket.store.take(0, "t", Range(second_ms, second_ms), 1000, -1)
+    assert {int(job.id) % 1000 for job in taken} == {0}
+    dropped, more = await bucket.store.purge(0, "t", "delayed", 1000)
+    assert (dropped, more) == (1000, True)
+    assert (await bucket.counts()).delayed == 100_000 - 4 - len(taken) - 1000
+
+
+@fine
+async def test_a_slot_that_rings_without_jobs_does_not_keep_the_timer_busy(wheel: Bucket) -> None:
+    await wheel.push(job("a", delay_ms=HOUR_MS))
+    client: Any = wheel.redis
+    await client.zadd(wheel.key("wheel:t"), {"7": 7})
+    await client.zadd(wheel.key("timers"), {"t": 7})
+    assert await next_due_ms(wheel) == HOUR_MS
+
+
+@fine
+@pytest.mark.parametrize("key", ["slot:{slot}:bad", "wheel:bad", "rounds:bad"])
+async def test_a_broken_key_of_a_wheel_holds_up_no_other_topic(
+    clock: Clock, key: str, wheel: Bucket
+) -> None:
+    for topic in ("bad", "good"):
+        await wheel.push(job(topic, topic=topic, delay_ms=1000))
+    name = wheel.key(key.format(slot=(START_MS + 1000) // 1000 % 3600))
+    await wheel.redis.delete(name)
+    await wheel.redis.set(name, "of another type")
+    refused = job("refused", topic="bad", delay_ms=1000)
+    assert await wheel.push(refused, job("also", topic="good", delay_ms=1000)) == [
+        Code.UNAVAILABLE,
+        Code.OK,
+    ]
+    clock.pass_ms(1000)
+    ticked = await wheel.store.tick(0)
+    assert ticked.stir.ready == [("good", 2)]
+    assert ticked.set_aside == 1
+    assert (await wheel.store.tick(0)).stir.next_due_ms != 0
+    await wheel.redis.flushdb()  # the broken key is not to be judged
+
+
+VERBS: Final = (
+    *("push", "push", "push", "delete", "bury", "kick", "kick topic", "reschedule", "pop"),
+    *("take", "list", "second page", "forecast", "purge", "counts", "get"),
+)
+
+
+async def step(bucket: Bucket, now_ms: int, dice: random.Random) -> object:  # noqa: C901, PLR0911, PLR0912  # a table
+    """Do something to a bucket; returns what it answered."""
+    some = dice.sample([f"{n}" for n in range(40)], dice.randint(1, 12))
+    far_ms = dice.choice((1, 999, 60_000, HOUR_MS, 30 * HOUR_MS, 300 * DAY_MS))
+    due = Range(*sorted(now_ms + dice.randint(-1, 60) * HOUR_MS for _ in range(2)))
+    listing = Listing("t", "", "delayed", due)
+    match dice.choice(VERBS):
+        case "push":
+            topics, delays = dice.choices("tu", k=12), [dice.randint(0, far_ms) for _ in some]
+            jobs = zip(some, topics, delays, strict=False)
+            return await bucket.push(*(job(i, topic=t, delay_ms=ms) for i, t, ms in jobs))
+        case "delete":
+            return await bucket.delete(*some)
+        case "bury":
+            return await bucket.bury(*some)
+        case "kick":
+            return await bucket.kick(*some)
+        case "kick topic":
+            return await bucket.store.kick_topic(0, "t", 3)
+        case "reschedule":
+            due_ms = now_ms + dice.randint(-far_ms, far_ms)
+            return await bucket.reschedule(some[0], due_ms=due_ms)
+        case "pop":
+            return await bucket.pop_ids("t", "u", wanted=3)
+        case "take":
+            return await bucket.store.take(0, "t", due, 4, 0)
+        case "list":
+            return await bucket.store.list_jobs(0, listing, 5, "")
+        case "second page":
+            everything = listing._replace(due=Range(0, now_ms + 400 * DAY_MS))
+            return await bucket.store.list_jobs(0, everything, 5, "5")
+        case "forecast":
+            step_ms = dice.choice((1000, HOUR_MS, DAY_MS))
+            return await bucket.store.forecast(0, ["t", "u"], now_ms, step_ms, 9)
+        case "purge":
+            return await bucket.store.purge(0, "u", "delayed", 3)
+        case "counts":
+            return await bucket.counts()
+    return await bucket.store.get(0, some)
+
+
+async def walk(bucket: Bucket, clock: Clock, seed: int) -> list[object]:
+    """Do this and that to a bucket while time passes; returns all that it answered."""
+    dice = random.Random(seed)
+    clock.now_ms = START_MS
+    answers = []
+    for _ in range(150):
+        clock.pass_ms(dice.choice((0, 1, 700, 61_000, HOUR_MS, 5 * HOUR_MS)))
+        if dice.random() < 0.2:
+            await bucket.tick()
+        answers.append(await step(bucket, clock.now_ms, dice))
+    return answers
+
+
+@coarse
+@pytest.mark.parametrize("seed", range(6))
+async def test_whatever_is_done_the_wheel_answers_as_the_sorted_sets_do(
+    wheel: Bucket, clock: Clock, seed: int
+) -> None:
+    async with fake() as redis:
+        sets = Bucket.over(redis)
+        assert await walk(wheel, clock, seed) == await walk(sets, clock, seed)
