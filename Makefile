@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help serve test lint format faults bench clean
+.PHONY: help serve test lint format fuzz faults bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -22,6 +22,9 @@ lint: $(VENV)/.installed-dev ## ruff and mypy
 format: $(VENV)/.installed-dev ## let ruff lay out the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+fuzz: $(VENV)/.installed-dev ## send every endpoint thousands of made-up requests: some minutes
+	$(BIN)/python -m tests.fuzz
 
 faults: $(VENV)/.installed-dev ## break everything for three quarters of an hour; writes docs/reliability.md
 	$(BIN)/python -m tests.faults

@@ -1,6 +1,7 @@
 """The table of all endpoints."""
 
 from collections.abc import Awaitable, Callable
+from functools import cache
 from typing import NamedTuple
 
 from aiohttp import web
@@ -9,6 +10,8 @@ from delayqueue.access import EVERYWHERE, Role, Scope
 from delayqueue.web import jobs, metrics, ops, topics
 from delayqueue.web.api import Api
 from delayqueue.web.auth import Guard, Roles
+from delayqueue.web.openapi import Json, document
+from delayqueue.web.pages import answer_json, answer_page
 
 Handler = Callable[[Api, web.Request], Awaitable[web.StreamResponse]]
 
@@ -28,6 +31,22 @@ class Route(NamedTuple):
     handler: Handler
     roles: Roles
     summary: str
+
+
+@cache
+def description() -> Json:
+    """What /openapi.json says, made once."""
+    return document((each.method, each.path, each.roles, each.summary) for each in ROUTES)
+
+
+async def openapi(_api: Api, _request: web.Request) -> web.Response:
+    """The description of all endpoints."""
+    return answer_json(description())
+
+
+async def docs(_api: Api, _request: web.Request) -> web.Response:
+    """The description of all endpoints as a page."""
+    return answer_page(description())
 
 
 ROUTES = (
@@ -59,6 +78,8 @@ ROUTES = (
     Route("GET", "/healthz", ops.healthz, OPEN, "the process lives"),
     Route("GET", "/readyz", ops.readyz, OPEN, "the store answers and the timers tick"),
     Route("GET", "/metrics", metrics.metrics, ADMINS, "what happens here, for Prometheus"),
+    Route("GET", "/openapi.json", openapi, ADMINS, "this description, for programs"),
+    Route("GET", "/docs", docs, ADMINS, "this description, for people"),
 )
 
 

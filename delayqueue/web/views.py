@@ -2,6 +2,7 @@
 
 from delayqueue.engine.topics import TopicView
 from delayqueue.job import JobView, Reserved
+from delayqueue.web.answers import FullJob, ReservedJob, TakenJob, TopicState
 
 
 def seconds(ms: int | None) -> float | None:
@@ -9,7 +10,7 @@ def seconds(ms: int | None) -> float | None:
     return None if ms is None else ms / 1000
 
 
-def reserved(job: Reserved) -> dict[str, object]:
+def reserved(job: Reserved) -> ReservedJob:
     """A job as /pop answers it."""
     return {
         "topic": job.topic,
@@ -21,7 +22,7 @@ def reserved(job: Reserved) -> dict[str, object]:
     }
 
 
-def full(job: JobView | None) -> dict[str, object] | None:
+def full(job: JobView | None) -> FullJob | None:
     """A job as /get answers it; `delay` is the due time in whole unix seconds, as in the original."""
     if job is None:
         return None
@@ -51,12 +52,12 @@ def full(job: JobView | None) -> dict[str, object] | None:
     }
 
 
-def taken(job: Reserved) -> dict[str, object]:
+def taken(job: Reserved) -> TakenJob:
     """A job as /take answers it: it is gone from the queue, so there is nothing to finish."""
     return {"topic": job.topic, "id": job.id, "body": job.body, "due": job.due_ms / 1000}
 
 
-def topic(view: TopicView) -> dict[str, object]:
+def topic(view: TopicView) -> TopicState:
     """A topic as /topics answers it. `paused` is false, true, or the unix time at which it ends."""
     return {
         "topic": view.topic,

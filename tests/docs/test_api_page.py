@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from typing import TYPE_CHECKING, Any, Final, get_args
 
@@ -11,6 +10,7 @@ import pytest
 from delayqueue import errors, job, retry
 from delayqueue.errors import QueueError
 from delayqueue.web.fields import MAX_DUE_S
+from delayqueue.web.operations import OPERATIONS
 from delayqueue.web.requests import Request
 from delayqueue.web.routes import ROUTES
 
@@ -78,11 +78,9 @@ def test_every_field_of_a_request_has_its_row_and_no_row_is_of_another(route: Ro
 
 
 def model_of(route: Route) -> type[Request] | None:
-    """The request model that the endpoint's handler reads, None where it reads none."""
-    used = inspect.getclosurevars(route.handler).globals.values()
-    models = [name for name in used if isinstance(name, type) and issubclass(name, Request)]
-    assert len(models) <= 1
-    return models[0] if models else None
+    """The request model of the endpoint, None where it takes no body."""
+    operation = OPERATIONS.get(route.path)
+    return operation.takes if operation else None
 
 
 def fields_of(model: type[Request] | None) -> Iterator[str]:

@@ -1,0 +1,117 @@
+"""What each endpoint gives: the `data` of its answer. Times are unix seconds, lengths of time seconds."""
+
+from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
+
+
+class ReservedJob(TypedDict):
+    """A job that was handed out by /pop; `due` is when it was to be delivered."""
+
+    topic: str
+    id: str
+    body: str
+    attempt: int
+    receipt: str
+    due: float
+
+
+class TakenJob(TypedDict):
+    """A job that /take handed out. It is gone from the queue, so there is nothing to finish."""
+
+    topic: str
+    id: str
+    body: str
+    due: float
+
+
+class FailedAttempt(TypedDict):
+    """One delivery that was released, buried or not finished in time."""
+
+    attempt: int
+    started: float | None
+    ended: float | None
+    message: str
+
+
+class FullJob(TypedDict):
+    """All that is known of a job; `delay` is its due time in whole unix seconds, as in the original."""
+
+    topic: str
+    id: str
+    delay: int
+    ttr: int
+    body: str
+    state: str
+    attempt: int
+    tags: tuple[str, ...]
+    message: str
+    created: float | None
+    due: float | None
+    started: float | None
+    ended: float | None
+    attempts: list[FailedAttempt]
+
+
+class TopicState(TypedDict):
+    """A topic and its exact counts. `paused`: false, true = until resumed, or the unix time at which it ends."""
+
+    topic: str
+    delayed: int
+    ready: int
+    reserved: int
+    buried: int
+    oldest_ready_age: float | None
+    paused: bool | float
+
+
+class NewId(TypedDict):
+    """The id that the server made."""
+
+    id: str
+
+
+class Outcome(TypedDict):
+    """What became of one job of an array."""
+
+    id: object
+    code: int
+    message: str
+
+
+class Result(TypedDict):
+    """What became of one of many ids."""
+
+    id: str
+    code: int
+
+
+class Due(TypedDict):
+    """When the job is due again; null where it is buried or has expired."""
+
+    due: float | None
+
+
+class Deadline(TypedDict):
+    """When the reservation ends."""
+
+    deadline: float | None
+
+
+class Count(TypedDict):
+    """How many jobs it concerned."""
+
+    count: int
+
+
+class Page(TypedDict):
+    """Some of the jobs; `cursor` asks for the next ones, "" = that was all."""
+
+    jobs: list[FullJob]
+    cursor: str
+
+
+class Forecast(TypedDict):
+    """How many jobs fall due in each step from `start` on."""
+
+    start: float
+    step: float
+    counts: list[int]

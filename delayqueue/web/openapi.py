@@ -1,0 +1,182 @@
+"""/openapi.json: the table of routes and the models of its endpoints, as OpenAPI 3.1."""
+
+from collections.abc import Iterable, Sequence
+from http import HTTPStatus
+from typing import Any, Final
+
+from pydantic import TypeAdapter
+
+from delayqueue import __version__
+from delayqueue.access import Role
+from delayqueue.errors import (
+    DONE,
+    Forbidden,
+    QueueError,
+    SlowRequest,
+    TooLarge,
+    TooMany,
+    Unauthorized,
+)
+from delayqueue.web.auth import Roles
+from delayqueue.web.operations import FIELDS, OPERATIONS, Operation
+from delayqueue.web.requests import Request
+
+Json = dict[str, Any]
+
+REF: Final = "#/components/schemas/{model}"
+ENVELOPE: Final = {"$ref": REF.format(model="Envelope")}
+GUARDED: Final = (Unauthorized, Forbidden, TooMany)  # what any request can meet that needs a token
+WITH_BODY: Final = (SlowRequest, TooLarge)
+HEADERS: Final[dict[HTTPStatus, str]] = {
+    HTTPStatus.UNAUTHORIZED: "WWW-Authenticate",
+    HTTPStatus.TOO_MANY_REQUESTS: "Retry-After",
+}
+
+
+def document(routes: Iterable[tuple[str, str, Roles, str]]) -> Json:
+    """The description of these endpoints, given as method, path, roles, summary."""
+    schemas: Json = {"Envelope": _envelope_of({"type": "null"})}
+    paths: dict[str, Json] = {}
+    for method, path, roles, summary in routes:
+        described = _operation(path, OPERATIONS.get(path), roles, schemas)
+        # of two methods on a path the ids must differ
+        name = path.strip("/") + ("" if method == "POST" else f"_{method.lower()}")
+        paths.setdefault(path, {})[method.lower()] = {
+            "operationId": name,
+            "summary": summary,
+            **described,
+        }
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "delay-queue",
+            "version": __version__,
+            "description": (
+                "Jobs that are handed out when they are due. The status is 200 whenever a request reached the "
+                "queue; `code` says what happened. A body may have any Content-Type; unknown fields are ignored, "
+                "null is as good as leaving a field out."
+            ),
+            "license": {"name": "MIT", "identifier": "MIT"},
+        },
+        "paths": paths,
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": {
+                "bearer": {"type": "http", "scheme": "bearer"},
+                "basic": {
+                    "type": "http",
+                    "scheme": "basic",
+                    "description": "The token as password.",
+                },
+            },
+        },
+    }
+
+
+def _operation(path: str, operation: Operation | None, roles: Roles, schemas: Json) -> Json:
+    described: Json = {"security": [] if roles is None else [{}, {"bearer": []}, {"basic": []}]}
+    if roles is not None:
+        described["description"] = f"Role: {_names(roles)}."
+    if operation is None:  # it answers no JSON: a page, or text for a program
+        described["responses"] = {"200": {"description": "not in the envelope"}}
+        described["responses"] |= _refusals(GUARDED if roles else ())
+        return described
+    errors = [*operation.errors, *(GUARDED if roles is not None else (Forbidden,))]
+    if operation.takes is not None:
+        described["requestBody"] = _body(path, operation, operation.takes, schemas)
+        errors += WITH_BODY
+    here = [error for error in errors if error.status == HTTPStatus.OK]
+    described["responses"] = {"200": _success(operation, here, schemas)} | _refusals(
+        [error for error in errors if error.status != HTTPStatus.OK]
+    )
+    return described
+
+
+def _names(roles: frozenset[Role]) -> str:
+    return " or ".join(role.value for role in Role if role in roles | {Role.ADMIN})
+
+
+def _body(path: str, operation: Operation, model: type[Request], schemas: Json) -> Json:
+    schema = model.model_json_schema(ref_template=REF, mode="validation")
+    for name, inner in schema.pop("$defs", {}).items():
+        schemas[name] = _with_fields(inner, ())
+    schemas[model.__name__] = _with_fields(schema, operation.needs)
+    one: Json = {"$ref": REF.format(model=model.__name__)}
+    many = {"type": "array", "items": one, "minItems": 1, "maxItems": 1000}
+    return {
+        "required": True,
+        "content": {
+            "application/json": {
+                "schema": {"anyOf": [one, many]} if path == "/push" else one,
+                "example": operation.asks,
+            }
+        },
+    }
+
+
+def _with_fields(schema: Json, needs: Sequence[str]) -> Json:
+    """The schema with what FIELDS says, which pydantic does not know: values are checked in fields.py."""
+    for name, shape in schema["properties"].items():
+        about = dict(FIELDS.get(name, {}))
+        if description := about.pop("description", ""):
+            shape["description"] = description
+        for choice in shape.get("anyOf", [shape]):
+            if choice.get("type") != "null" and "$ref" not in choice:
+                choice.update(about)
+    if needs:
+        schema["required"] = list(needs)
+    return schema
+
+
+def _success(operation: Operation, errors: Sequence[type[QueueError]], schemas: Json) -> Json:
+    gives = TypeAdapter(operation.gives).json_schema(ref_template=REF, mode="serialization")
+    schemas |= gives.pop("$defs", {})
+    done = _envelope_of(gives, {0})
+    examples = {"done": _example(0, DONE.en, operation.answers)}
+    examples |= {error.__name__: _example(error.code, error.default.en) for error in errors}
+    return {
+        "description": "done; or not, as `code` says",
+        "content": {
+            "application/json": {
+                "schema": {"anyOf": [done, _failed(errors)]} if errors else done,
+                "examples": {name: {"value": value} for name, value in examples.items()},
+            }
+        },
+    }
+
+
+def _failed(errors: Iterable[type[QueueError]]) -> Json:
+    return _envelope_of({"type": "null"}, {int(error.code) for error in errors})
+
+
+def _refusals(errors: Iterable[type[QueueError]]) -> Json:
+    """The answers with a status of their own."""
+    answers: Json = {}
+    for error in errors:
+        answer: Json = {
+            "description": error.default.en,
+            "content": {
+                "application/json": {
+                    "schema": ENVELOPE,
+                    "example": _example(error.code, error.default.en),
+                }
+            },
+        }
+        if header := HEADERS.get(error.status):
+            answer["headers"] = {header: {"required": True, "schema": {"type": "string"}}}
+        answers[str(error.status.value)] = answer
+    return answers
+
+
+def _envelope_of(data: Json, codes: Iterable[int] = ()) -> Json:
+    code = {"type": "integer", "enum": sorted(codes)} if codes else {"type": "integer"}
+    return {
+        "type": "object",
+        "required": ["code", "message", "data"],
+        "properties": {"code": code, "message": {"type": "string"}, "data": data},
+        "additionalProperties": False,
+    }
+
+
+def _example(code: int, message: str, data: object = None) -> Json:
+    return {"code": int(code), "message": message, "data": data}

@@ -1,0 +1,283 @@
+"""What each endpoint takes, gives and refuses, with an example: what /openapi.json is made of."""
+
+from typing import Any, Final, NamedTuple
+
+from delayqueue.errors import (
+    BadJson,
+    Invalid,
+    JobExists,
+    NoSuchJob,
+    QueueError,
+    StaleReceipt,
+    Unavailable,
+    WrongState,
+)
+from delayqueue.web import requests, topic_requests
+from delayqueue.web.answers import (
+    Count,
+    Deadline,
+    Due,
+    Forecast,
+    FullJob,
+    NewId,
+    Outcome,
+    Page,
+    ReservedJob,
+    Result,
+    TakenJob,
+    TopicState,
+)
+from delayqueue.web.requests import Request
+
+Errors = tuple[type[QueueError], ...]
+
+
+class Operation(NamedTuple):
+    """One endpoint. `takes` None = no body; `gives` is the type of `data`; `needs` are the fields that must be there.
+
+    `errors` are its own, besides those that any request can meet. `asks` and `answers` are an example.
+    """
+
+    takes: type[Request] | None
+    needs: tuple[str, ...]
+    gives: Any
+    errors: Errors
+    asks: dict[str, Any] | None
+    answers: Any
+
+
+BAD: Final[Errors] = (Invalid, BadJson, Unavailable)
+BY_RECEIPT: Final[Errors] = (*BAD, NoSuchJob, StaleReceipt)
+OF_RESERVED: Final[Errors] = (*BAD, NoSuchJob, WrongState, StaleReceipt)
+RECEIPT: Final = "3f9c1e7a2b60-1f-7d31c6aa"
+RESERVED: Final = ReservedJob(
+    topic="order", id="1001", body="unpaid?", attempt=1, receipt=RECEIPT, due=1795217037.354
+)
+FULL: Final = FullJob(
+    topic="order",
+    id="1001",
+    delay=1795217037,
+    ttr=60,
+    body="unpaid?",
+    state="delayed",
+    attempt=1,
+    tags=("user:7",),
+    message="no answer",
+    created=1795215237.354,
+    due=1795217037.354,
+    started=1795216000.0,
+    ended=None,
+    attempts=[
+        {"attempt": 1, "started": 1795216000.0, "ended": 1795216012.5, "message": "no answer"}
+    ],
+)
+TOPIC: Final = TopicState(
+    topic="order",
+    delayed=3,
+    ready=1,
+    reserved=0,
+    buried=0,
+    oldest_ready_age=0.25,
+    paused=False,
+)
+OF_TOPICS: Final = Operation(None, (), list[TopicState], (Unavailable,), None, [TOPIC])
+
+OPERATIONS: Final[dict[str, Operation]] = {
+    "/push": Operation(
+        requests.PushRequest,
+        ("topic", "id", "ttr"),
+        NewId | list[Outcome] | None,
+        (*BAD, JobExists),
+        {
+            "topic": "order",
+            "id": "1001",
+            "delay": 1800,
+            "ttr": 60,
+            "body": "unpaid?",
+            "tags": ["user:7"],
+        },
+        None,
+    ),
+    "/pop": Operation(
+        requests.PopRequest,
+        ("topic",),
+        ReservedJob | list[ReservedJob] | None,
+        BAD,
+        {"topic": "urgent,order", "timeout": 10},
+        RESERVED,
+    ),
+    "/finish": Operation(
+        requests.EndRequest,
+        (),
+        list[Result] | None,
+        BY_RECEIPT,
+        {"id": "1001", "receipt": RECEIPT},
+        None,
+    ),
+    "/delete": Operation(
+        requests.EndRequest,
+        (),
+        list[Result] | None,
+        BY_RECEIPT,
+        {"ids": ["1001", "1002"]},
+        [{"id": "1001", "code": 0}, {"id": "1002", "code": 0}],
+    ),
+    "/get": Operation(
+        requests.IdRequest, (), FullJob | list[FullJob | None] | None, BAD, {"id": "1001"}, FULL
+    ),
+    "/touch": Operation(
+        requests.TouchRequest,
+        ("id",),
+        Deadline,
+        OF_RESERVED,
+        {"id": "1001", "receipt": RECEIPT, "ttr": 300},
+        {"deadline": 1795217337.354},
+    ),
+    "/release": Operation(
+        requests.ReleaseRequest,
+        ("id",),
+        Due,
+        OF_RESERVED,
+        {"id": "1001", "receipt": RECEIPT, "delay": 60, "message": "no answer"},
+        {"due": 1795217097.354},
+    ),
+    "/kick": Operation(
+        requests.KickRequest,
+        (),
+        Count,
+        (*BAD, NoSuchJob, WrongState),
+        {"topic": "order", "count": 100},
+        {"count": 2},
+    ),
+    "/bury": Operation(
+        requests.BuryRequest,
+        ("id",),
+        None,
+        OF_RESERVED,
+        {"id": "1001", "receipt": RECEIPT, "message": "no such account"},
+        None,
+    ),
+    "/reschedule": Operation(
+        requests.RescheduleRequest,
+        ("id",),
+        Due,
+        (*BAD, NoSuchJob, WrongState),
+        {"id": "1001", "delay": 60},
+        {"due": 1795217097.354},
+    ),
+    "/cancel": Operation(
+        topic_requests.CancelRequest, ("tag",), Count, BAD, {"tag": "user:7"}, {"count": 2}
+    ),
+    "/list": Operation(
+        topic_requests.ListRequest,
+        (),
+        Page,
+        BAD,
+        {"topic": "order", "state": "delayed", "limit": 10},
+        {"jobs": [FULL], "cursor": ""},
+    ),
+    "/take": Operation(
+        topic_requests.TakeRequest,
+        ("topic",),
+        list[TakenJob],
+        BAD,
+        {"topic": "order", "end": 1795217040, "count": 100},
+        [{"topic": "order", "id": "1001", "body": "unpaid?", "due": 1795217037.354}],
+    ),
+    "/forecast": Operation(
+        topic_requests.ForecastRequest,
+        ("start", "end", "step"),
+        Forecast,
+        BAD,
+        {"topic": "order", "start": 1795214400, "end": 1795221600, "step": 3600},
+        {"start": 1795214400.0, "step": 3600.0, "counts": [3, 0]},
+    ),
+    "/pause": Operation(
+        topic_requests.PauseRequest, ("topic",), None, BAD, {"topic": "order", "seconds": 600}, None
+    ),
+    "/resume": Operation(
+        topic_requests.TopicRequest, ("topic",), None, BAD, {"topic": "order"}, None
+    ),
+    "/purge": Operation(
+        topic_requests.PurgeRequest,
+        ("topic",),
+        Count,
+        BAD,
+        {"topic": "order", "state": "buried"},
+        {"count": 7},
+    ),
+    "/topics": OF_TOPICS,
+    "/healthz": Operation(None, (), None, (), None, None),
+    "/readyz": Operation(None, (), None, (Unavailable,), None, None),
+}
+
+# By name, since a field means the same wherever it stands: what it is, and what it may be.
+FIELDS: Final[dict[str, dict[str, Any]]] = {
+    "topic": {
+        "description": "What kind of job it is, 1 to 256 bytes. In /pop one, or several with commas between."
+    },
+    "id": {"description": 'Names the job, 1 to 256 bytes. In /push "*" lets the server make one.'},
+    "ids": {"description": "Many at once, in place of `id`.", "minItems": 1, "maxItems": 1000},
+    "ttr": {
+        "description": "Time to run, seconds: how long a worker may take.",
+        "minimum": 1,
+        "maximum": 86_400,
+    },
+    "delay": {"description": "Seconds from now until it is due.", "minimum": 0, "maximum": 2**31},
+    "due": {
+        "description": "Unix seconds at which it is due, in place of `delay`.",
+        "minimum": 0,
+        "maximum": 10**10,
+    },
+    "body": {"description": "For the worker; kept byte for byte."},
+    "tags": {"description": "To cancel or list by, at most 64.", "maxItems": 64},
+    "retry": {"description": "When a failed job comes again: one of `delays`, `preset`, `max`."},
+    "if_exists": {
+        "description": "What to do where the id is there already; `replace` where it is not said.",
+        "enum": ["replace", "keep", "fail"],
+    },
+    "retain": {
+        "description": "Seconds for which its record is kept after its end.",
+        "minimum": 0,
+        "maximum": 2**31,
+    },
+    "expire": {
+        "description": "Seconds after it was due when nobody needs it any more.",
+        "minimum": 0,
+        "maximum": 2**31,
+    },
+    "delays": {"description": 'Seconds, or texts such as "15s", "2m".', "maxItems": 64},
+    "preset": {"description": "The schedule of a payment service.", "enum": ["alipay", "wechat"]},
+    "max": {"description": "So many delays by a formula.", "minimum": 1, "maximum": 64},
+    "base": {"description": "The first delay of the formula."},
+    "factor": {
+        "description": "Each delay is so many times the one before.",
+        "minimum": 1,
+        "maximum": 100,
+    },
+    "cap": {"description": "No delay of the formula is longer."},
+    "jitter": {
+        "description": "Each delay is moved by up to this part of itself.",
+        "minimum": 0,
+        "maximum": 1,
+    },
+    "timeout": {
+        "description": "Seconds to wait for the first job, at most `queue_block_timeout`; 0 = not at all.",
+        "minimum": 0,
+    },
+    "count": {
+        "description": "How many jobs; in /pop, answer an array.",
+        "minimum": 1,
+        "maximum": 1000,
+    },
+    "limit": {"description": "How many jobs a page has at most.", "minimum": 1, "maximum": 1000},
+    "cursor": {"description": "What the page before said."},
+    "receipt": {"description": "That of the reservation, from /pop."},
+    "message": {"description": "Kept with the attempt, 1024 characters at most."},
+    "tag": {"description": "A tag, 1 to 256 bytes."},
+    "state": {"description": "Only jobs in this state."},
+    "start": {"description": "Unix seconds: the first due time.", "minimum": 0, "maximum": 10**10},
+    "end": {"description": "Unix seconds: the last due time.", "minimum": 0, "maximum": 10**10},
+    "step": {"description": "Seconds that a step has.", "exclusiveMinimum": 0, "maximum": 2**31},
+    "seconds": {"description": "For how long.", "minimum": 0, "maximum": 2**31},
+}

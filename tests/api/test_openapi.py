@@ -1,0 +1,178 @@
+"""/openapi.json says what the server does; /docs shows it, and only itself; no answer shows the server's inside."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import inspect
+import json
+import re
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+from pydantic import TypeAdapter
+
+from delayqueue.errors import Code
+from delayqueue.web.operations import FIELDS, OPERATIONS
+from delayqueue.web.requests import Request, parse_item
+from delayqueue.web.routes import ROUTES, description
+from tests.api_client import open_api
+from tests.fuzz import fuzz, served
+from tests.processes import LOOPBACK
+
+if TYPE_CHECKING:
+    from delayqueue.web.operations import Operation
+    from delayqueue.web.routes import Route
+    from tests.api_client import Api
+    from tests.processes import Processes, QueueServer, StoreServer
+
+DOCUMENT: Final = description()
+NO_JSON: Final = {"/metrics", "/openapi.json", "/docs"}  # and so nothing to describe
+IN_ENVELOPE: Final = [route for route in ROUTES if route.path not in NO_JSON]
+
+
+def named(route: Route) -> str:
+    return f"{route.method} {route.path}"
+
+
+@pytest.mark.parametrize("route", IN_ENVELOPE, ids=named)
+def test_what_is_said_of_an_endpoint_is_what_its_handler_reads(route: Route) -> None:
+    used = inspect.getclosurevars(route.handler).globals.values()
+    models = {name for name in used if isinstance(name, type) and issubclass(name, Request)}
+    assert models == {OPERATIONS[route.path].takes} - {None}
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=named)
+def test_every_endpoint_is_in_the_document(route: Route) -> None:
+    assert DOCUMENT["paths"][route.path][route.method.lower()]["summary"] == route.summary
+
+
+WITH_BODY: Final = {path: each for path, each in OPERATIONS.items() if each.takes}
+
+
+@pytest.mark.parametrize(("path", "operation"), WITH_BODY.items(), ids=WITH_BODY)
+def test_every_field_is_explained(path: str, operation: Operation) -> None:
+    assert operation.takes
+    assert set(operation.takes.model_fields) <= set(FIELDS)
+    assert set(operation.needs) <= set(operation.takes.model_fields)
+
+
+@pytest.mark.parametrize(("path", "operation"), OPERATIONS.items(), ids=OPERATIONS)
+def test_an_example_is_what_it_is_an_example_of(path: str, operation: Operation) -> None:
+    if operation.takes:
+        asked = parse_item(operation.takes, operation.asks)
+        assert asked.model_dump(exclude_unset=True) == operation.asks
+        asked.reach()
+        assert operation.asks
+        assert set(operation.needs) <= set(operation.asks)
+    TypeAdapter(operation.gives).validate_python(operation.answers)
+
+
+@pytest.mark.parametrize("code", list(Code))
+def test_every_code_is_in_an_example(code: Code) -> None:
+    assert f"'code': {code.value}, " in str(DOCUMENT["paths"])
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("schemathesis") is None, reason="schemathesis is not installed"
+)
+def test_made_up_requests_are_answered_as_the_document_says(
+    processes: Processes, redis_server: StoreServer
+) -> None:
+    server = served(processes, redis_server)
+    done = fuzz(server.url, examples=3, phases="examples,coverage,fuzzing", seed=1)
+    server.close()
+    assert done.returncode == 0, done.stdout
+    assert f"Tested: {len(ROUTES) - 1}" in done.stdout  # all but the document that it reads
+
+
+class Page(HTMLParser):
+    """What a browser would load, run, or send elsewhere."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: dict[str, set[str]] = {}
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        for name, value in attrs:
+            self.attributes.setdefault(name, set()).add(value or "")
+
+
+async def read_docs(api: Api) -> tuple[str, str]:
+    async with api.session.get(f"{api.url}/docs") as response:
+        assert response.status == 200
+        assert response.headers["X-Content-Type-Options"] == "nosniff"
+        return await response.text(), response.headers["Content-Security-Policy"]
+
+
+async def test_the_page_loads_nothing_and_runs_nothing(api: Api) -> None:
+    text, policy = await read_docs(api)
+    page = Page(text)
+    assert not page.tags & {"script", "link", "img", "iframe", "object", "form", "base", "svg"}
+    assert set(page.attributes) <= {"lang", "charset", "name", "content", "href", "id"}
+    assert all(target.startswith("#") for target in page.attributes["href"])
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+
+
+async def test_the_page_shows_every_endpoint_and_field(api: Api) -> None:
+    text, _ = await read_docs(api)
+    for route in ROUTES:
+        assert f"<b>{route.method}</b> {route.path}</h2>" in text
+    for field in WITH_BODY["/push"].takes.model_fields if WITH_BODY["/push"].takes else ():
+        assert f"<code>{field}</code>" in text
+
+
+async def test_the_document_is_json(api: Api) -> None:
+    async with api.session.get(f"{api.url}/openapi.json") as response:
+        assert await response.json() == json.loads(json.dumps(DOCUMENT))
+
+
+HOSTILE: Final = {
+    "no HTTP": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
+    "HTTP/9": b"GET / HTTP/9.9\r\n\r\n",
+    "no host": b"GET /healthz HTTP/1.1\r\n\r\n",
+    "a bad header": b"GET /healthz HTTP/1.1\r\nHost: x\r\na b: c\r\n\r\n",
+    "two lengths": b"POST /push HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n{}",
+    "length and chunks": b"POST /push HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n"
+    b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "a bad chunk": b"POST /push HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n",
+    "a bad length": b"POST /push HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
+    "NUL in the path": b"GET /\0 HTTP/1.1\r\nHost: x\r\n\r\n",
+    "a bad escape": b"GET /%zz HTTP/1.1\r\nHost: x\r\n\r\n",
+    "another host's URL": b"GET http://other/ HTTP/1.1\r\nHost: x\r\n\r\n",
+    "a long path": b"GET /" + b"a" * 9000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
+    "a long header": b"GET /healthz HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 9000 + b"\r\n\r\n",
+    "an unknown method": b"BREW /push HTTP/1.1\r\nHost: x\r\n\r\n",
+    "an expectation": b"POST /push HTTP/1.1\r\nHost: x\r\nExpect: tea\r\nContent-Length: 2\r\n\r\n{}",
+    "an upgrade": b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+    "script in the path": b"GET /<script>alert(1)</script> HTTP/1.1\r\nHost: x\r\n\r\n",
+}
+INSIDE: Final = re.compile(
+    rb"Traceback|File \"|\.py\b|line \d+|<script|aiohttp|Python", re.IGNORECASE
+)
+
+
+@pytest.mark.parametrize("request_bytes", HOSTILE.values(), ids=HOSTILE.keys())
+async def test_no_answer_shows_the_inside_of_the_server(
+    server: QueueServer, request_bytes: bytes
+) -> None:
+    reader, writer = await asyncio.open_connection(LOOPBACK, server.port)
+    writer.write(request_bytes)
+    writer.write_eof()
+    answer = await asyncio.wait_for(reader.read(), 10)
+    writer.close()
+    assert not INSIDE.search(re.sub(rb"\r\nServer: .*?\r\n", b"\r\n", answer)), answer
+    assert b" 500 " not in answer
+    async with open_api(server.url) as api:
+        (await api.request("GET", "/healthz")).ok()
+
+
+def test_the_limits_of_the_document_are_those_of_the_code() -> None:
+    properties: dict[str, Any] = DOCUMENT["components"]["schemas"]["PushRequest"]["properties"]
+    (ttr,) = [each for each in properties["ttr"]["anyOf"] if each["type"] == "integer"]
+    assert (ttr["minimum"], ttr["maximum"]) == (1, 86_400)
