@@ -234,6 +234,9 @@ class Config:
     log_format: str = _option(
         "log_format", "text", values.choice("text", "json"), "lines of text or json"
     )
+    access_log: bool = _option(
+        "access_log", "no", values.yes_no, "log a line of each request; a third more work"
+    )
 
     # "FILE:LINE" or the variable's name, of each option that was set
     places: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)

@@ -23,7 +23,7 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One object a line: time, level, logger, message, and a traceback where there is one."""
+    """One object a line: time, level, logger, message, its `fields`, and a traceback where there is one."""
 
     def format(self, record: logging.LogRecord) -> str:
         event = {
@@ -31,6 +31,7 @@ class JsonFormatter(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
+            **getattr(record, "fields", {}),
         }
         for traceback in _traceback(self, record):
             event["traceback"] = traceback

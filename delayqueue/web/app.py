@@ -1,10 +1,13 @@
 """The aiohttp application: middlewares and routes."""
 
+import logging
+
 from aiohttp import web
 
 from delayqueue.config import Config
 from delayqueue.web.api import Api
 from delayqueue.web.auth import Guard
+from delayqueue.web.journal import Journal, NoHttp
 from delayqueue.web.middleware import envelope_errors, loopback_only, same_origin
 from delayqueue.web.routes import add_routes
 
@@ -14,7 +17,9 @@ BODIES_PER_REQUEST = 8
 
 def build_app(api: Api, config: Config, guard: Guard) -> web.Application:
     """The application that answers all that design and docs/api.md promise."""
-    middlewares = [envelope_errors(api.speaker, api.queue.metrics), same_origin()]
+    logging.getLogger("aiohttp.server").addFilter(NoHttp())
+    journal = Journal(api.queue.metrics, lines=config.access_log)
+    middlewares = [envelope_errors(api.speaker, journal), same_origin()]
     if config.protected_mode and not guard.asks:
         middlewares.append(loopback_only())
     app = web.Application(

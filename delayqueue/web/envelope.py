@@ -7,6 +7,7 @@ from aiohttp import web
 from pydantic_core import to_json
 
 from delayqueue.errors import DONE, QueueError, Text
+from delayqueue.web.journal import REQUEST_ID, request_id
 
 CONTENT_TYPE = {"Content-Type": "application/json; charset=utf-8"}
 
@@ -42,14 +43,25 @@ class Speaker:
     def ok(self, request: web.Request, data: object = None, message: Text = DONE) -> web.Response:
         """The answer to a request that went well."""
         said = self.say(request, message)
+        headers = _headers(request)
         if data is not None:
-            return answer(envelope(0, said, data))
+            return answer(envelope(0, said, data), headers=headers)
         body = self._without_data.get(said)
         if body is None:
             body = self._without_data[said] = to_json(envelope(0, said))
-        return web.Response(body=body, headers=CONTENT_TYPE)
+        return web.Response(body=body, headers=headers)
 
-    def error(self, request: web.Request, error: QueueError) -> web.Response:
-        """The answer to a request that failed."""
+    def error(self, request: web.Request, error: QueueError, given_id: str = "") -> web.Response:
+        """The answer to a request that failed; `given_id` names it where its client did not."""
         body = envelope(error.code, self.say(request, error.text))
-        return answer(body, error.status, {**CONTENT_TYPE, **error.headers})
+        headers = {**_headers(request), **error.headers}
+        if given_id:
+            headers[REQUEST_ID] = given_id
+        return answer(body, error.status, headers)
+
+
+def _headers(request: web.Request) -> Mapping[str, str]:
+    """The Content-Type, and the request's id where its client gave it one."""
+    if REQUEST_ID not in request.headers or not (given := request_id(request)):
+        return CONTENT_TYPE
+    return {**CONTENT_TYPE, REQUEST_ID: given}

@@ -4,6 +4,7 @@ import ipaddress
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache
+from time import perf_counter
 
 from aiohttp import hdrs, web
 from aiohttp.typedefs import Middleware
@@ -18,8 +19,8 @@ from delayqueue.errors import (
     Unavailable,
     WrongMethod,
 )
-from delayqueue.metrics import REQUESTS, Metrics
 from delayqueue.web.envelope import Speaker
+from delayqueue.web.journal import Journal, new_request_id, request_id
 
 log = logging.getLogger(__name__)
 
@@ -31,50 +32,46 @@ PROTECTED = Text(
     "set protected_mode = no where the network is trusted",
 )
 CROSS_ORIGIN = Text("不接受其他网站页面的请求", "requests from pages of other sites are refused")
-OTHER_PATHS = "other"
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
-def envelope_errors(speaker: Speaker, metrics: Metrics) -> Middleware:
-    """The middleware that answers what handlers raise, and counts every answer."""
+def envelope_errors(speaker: Speaker, journal: Journal) -> Middleware:
+    """The middleware that answers what handlers raise, and notes every answer."""
 
     @web.middleware
     async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
+        began_s = perf_counter()
+        code = Code.OK
         try:
             response = await handler(request)
+        except ConnectionError:  # the client is gone: aiohttp closes quietly
+            raise
         except Exception as error:
-            if isinstance(error, ConnectionError):  # the client is gone: aiohttp closes quietly
-                raise
-            refusal = _refusal(request, error)
-            metrics.count(REQUESTS, _path(request), refusal.code.value)
-            return speaker.error(request, refusal)
-        metrics.count(REQUESTS, _path(request), Code.OK.value)
+            refusal, given_id = _refusal(request, error)
+            code, response = refusal.code, speaker.error(request, refusal, given_id)
+        journal.note(request, response.status, code.value, began_s)
         return response
 
     return middleware
 
 
-def _refusal(request: web.Request, error: Exception) -> QueueError:
-    """What to answer where this was raised."""
+def _refusal(request: web.Request, error: Exception) -> tuple[QueueError, str]:
+    """What to answer where this was raised, and an id for the request where somebody will want to find it."""
     match error:
         case QueueError():
-            return error
+            return error, ""
         case web.HTTPNotFound():
-            return NoSuchPath()
+            return NoSuchPath(), ""
         case web.HTTPMethodNotAllowed():
-            return WrongMethod(error.allowed_methods)
+            return WrongMethod(error.allowed_methods), ""
         case web.HTTPRequestEntityTooLarge():
-            return TooLarge()
+            return TooLarge(), ""
         case _:
             # a defect of ours: the client learns that it may try again, the log learns the rest
-            log.error("%s %s failed", request.method, request.path, exc_info=error)
-            return Unavailable()
-
-
-def _path(request: web.Request) -> str:
-    """The endpoint's path; what no endpoint has is not named, so that nobody can fill the metrics."""
-    resource = request.match_info.route.resource
-    return resource.canonical if resource else OTHER_PATHS
+            name = request_id(request) or new_request_id()
+            text = "%s %s failed, request %s"
+            log.error(text, request.method, request.path, name, exc_info=error)
+            return Unavailable(), name
 
 
 def same_origin() -> Middleware:

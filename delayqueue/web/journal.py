@@ -1,0 +1,75 @@
+"""What is kept of each request: a count, and where `access_log = yes` a line. No bodies, no tokens, no queries."""
+
+import logging
+import re
+import secrets
+from time import perf_counter
+from typing import Final
+
+from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
+
+from delayqueue.metrics import REQUESTS, Metrics
+
+log = logging.getLogger(__name__)
+
+REQUEST_ID: Final = "X-Request-Id"
+SANE_ID: Final = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
+OTHER_PATHS: Final = "other"
+
+
+def request_id(request: web.Request) -> str:
+    """The id that the client gave the request, "" where it gave none, or one that nobody wants in a log."""
+    given: str | None = request.headers.get(REQUEST_ID)
+    return given if given is not None and SANE_ID.fullmatch(given) else ""
+
+
+def new_request_id() -> str:
+    """An id for a request that has none and that somebody may have to look for."""
+    return secrets.token_hex(8)
+
+
+def path_of(request: web.Request) -> str:
+    """The endpoint's path; what no endpoint has is not named, so that nobody can fill the metrics."""
+    resource = request.match_info.route.resource
+    return resource.canonical if resource else OTHER_PATHS
+
+
+class Journal:
+    """Notes every answer."""
+
+    def __init__(self, metrics: Metrics, *, lines: bool) -> None:
+        self._metrics = metrics
+        self._lines = lines
+
+    def note(self, request: web.Request, status: int, code: int, began_s: float) -> None:
+        """The request that came at `began_s` (perf_counter) was answered so."""
+        self._metrics.count(REQUESTS, path_of(request), code)
+        if not self._lines:
+            return
+        fields = {
+            "method": request.method,
+            "path": request.path,
+            "status": status,
+            "code": code,
+            "ms": round((perf_counter() - began_s) * 1000, 2),
+            "client": request.remote,
+            "request": request_id(request) or "-",
+        }
+        log.info(
+            "%(method)s %(path)s: %(status)d, code %(code)d, %(ms)s ms, from %(client)s, request %(request)s",
+            fields,
+            extra={"fields": fields},
+        )
+
+
+class NoHttp(logging.Filter):
+    """Takes what is no HTTP out of aiohttp's log: as errors with tracebacks, any client could fill the disk."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether the record stays; else it becomes a line at the level debug."""
+        error = record.exc_info[1] if record.exc_info else None
+        if not isinstance(error, HttpProcessingError):
+            return True
+        log.debug("%s: %s", record.getMessage(), error)
+        return False

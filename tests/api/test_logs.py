@@ -1,0 +1,157 @@
+"""What the server logs of requests: a line an event, nothing secret, nothing that a client can forge or flood."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from tests.api_client import UNAUTHORIZED, open_api
+from tests.processes import LOOPBACK
+from tests.waiting import until
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator
+
+    from tests.api_client import Api
+    from tests.processes import Processes, QueueServer, StoreServer
+
+TOKEN: Final = "secret-token-0123456789"
+STOLEN: Final = "guessed-token-0123456789"
+BODY: Final = "a secret body"
+FORGED: Final = "x%0A2026-01-31T12:00:00.000Z%20INFO%20delayqueue:%20a%20lie%1b[2J"
+
+
+@pytest.fixture
+def logging_server(processes: Processes, redis_server: StoreServer) -> Iterator[QueueServer]:
+    """A server that logs all it can."""
+    server = processes.server(
+        redis_server,
+        access_log="yes",
+        log_level="debug",
+        log_format="json",
+        auth_tokens=f"admin:{TOKEN}",
+    )
+    yield server
+    server.close()
+
+
+@pytest.fixture
+async def logged_api(logging_server: QueueServer) -> AsyncIterator[Api]:
+    async with open_api(logging_server.url, TOKEN) as api:
+        yield api
+
+
+def events(server: QueueServer) -> list[dict[str, object]]:
+    return [json.loads(line) for line in server.log.read_text("utf-8").splitlines()]
+
+
+def requests(server: QueueServer) -> list[dict[str, object]]:
+    return [event for event in events(server) if "method" in event]
+
+
+async def test_each_request_is_one_line(logging_server: QueueServer, logged_api: Api) -> None:
+    before = len(requests(logging_server))
+    (await logged_api.push(topic="t", id="a")).ok()
+    (await logged_api.push(topic="t")).refused()
+    (await logged_api.request("POST", f"/{FORGED}?token={STOLEN}")).refused(status=404)
+    async with logged_api.session.get(f"{logged_api.url}/docs") as page:
+        assert page.status == 200
+    new = requests(logging_server)[before:]
+    assert [(each["method"], each["status"], each["code"]) for each in new] == [
+        ("POST", 200, 0),
+        ("POST", 200, 1),
+        ("POST", 404, 1),
+        ("GET", 200, 0),
+    ]
+    assert new[0]["path"] == "/push"
+    assert new[0]["client"] == LOOPBACK
+    assert isinstance(new[0]["ms"], float)
+
+
+async def test_no_body_and_no_token_is_logged(logging_server: QueueServer, logged_api: Api) -> None:
+    (await logged_api.push(topic="secret-topic", id="secret-id", body=BODY)).ok()
+    (await logged_api.pop("secret-topic")).ok()
+    (await logged_api.request("POST", "/push", BODY.encode())).refused()
+    async with open_api(logging_server.url, STOLEN) as stranger:
+        (await stranger.get(f"/get?token={STOLEN}")).refused(UNAUTHORIZED, status=401)
+    assert len(requests(logging_server)) >= 4
+    log = logging_server.log.read_text("utf-8")
+    for secret in (TOKEN, STOLEN, BODY, "secret-topic", "secret-id"):
+        assert secret not in log
+
+
+@pytest.mark.parametrize(
+    ("sent", "echoed"),
+    [
+        ("abc-123", "abc-123"),
+        ("550e8400-e29b-41d4-a716-446655440000", "550e8400-e29b-41d4-a716-446655440000"),
+        ("a" * 128, "a" * 128),
+        ("a" * 129, None),
+        ("", None),
+        ("a b", None),
+        ('a"b', None),
+        ("a\\n", None),
+        ("编号", None),
+        ("\x1b[2J", None),
+    ],
+)
+async def test_a_sane_request_id_comes_back_and_is_logged(
+    logging_server: QueueServer, sent: str, echoed: str | None
+) -> None:
+    reader, writer = await asyncio.open_connection(LOOPBACK, logging_server.port)
+    head = f"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Request-Id: {sent}\r\nConnection: close\r\n\r\n"
+    writer.write(head.encode())
+    answer = (await asyncio.wait_for(reader.read(), 10)).decode()
+    writer.close()
+    back = [line[14:] for line in answer.split("\r\n") if line.startswith("X-Request-Id: ")]
+    assert back == ([] if echoed is None else [echoed])
+    if "200 OK" in answer:  # aiohttp refuses some by itself
+        assert requests(logging_server)[-1]["request"] == (echoed or "-")
+
+
+async def test_errors_have_the_request_id_too(logged_api: Api) -> None:
+    answer = await logged_api.request("POST", "/nope", headers={"X-Request-Id": "abc"})
+    assert answer.headers["X-Request-Id"] == "abc"
+    assert "X-Request-Id" not in (await logged_api.request("POST", "/nope")).headers
+
+
+async def test_no_line_can_be_forged(processes: Processes, redis_server: StoreServer) -> None:
+    server = processes.server(redis_server, access_log="yes")
+    async with open_api(server.url) as api:
+        (await api.request("POST", f"/{FORGED}")).refused(status=404)
+    (line,) = [line for line in server.log_tail().splitlines() if "a lie" in line]
+    assert "INFO delayqueue.web.journal: POST /x\\n2026" in line
+    assert "\x1b" not in line
+    server.close()
+
+
+async def test_what_is_no_http_does_not_fill_the_log(
+    processes: Processes, redis_server: StoreServer
+) -> None:
+    server = processes.server(redis_server)
+    before = server.log_tail()
+    for garbage in (
+        b"\x16\x03\x01\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"GET /\0 HTTP/1.1\r\n\r\n",
+    ):
+        reader, writer = await asyncio.open_connection(LOOPBACK, server.port)
+        writer.write(garbage)
+        assert b" 400 " in await asyncio.wait_for(reader.readline(), 10)
+        writer.close()
+    assert server.log_tail() == before
+    server.close()
+
+
+async def test_requests_are_not_logged_unless_wanted(
+    processes: Processes, redis_server: StoreServer, name: Callable[[str], str]
+) -> None:
+    server = processes.server(redis_server, log_level="debug")
+    async with open_api(server.url) as api:
+        (await api.push(topic="t", id=name("a"))).ok()
+    await until(lambda: "serving on" in server.log_tail())
+    assert "/push" not in server.log_tail()
+    server.close()
