@@ -22,7 +22,7 @@ from delayqueue.log import set_up
 from delayqueue.peers import Peers
 from delayqueue.reload import Watched, watch
 from delayqueue.store.connect import connect, durability_warnings
-from delayqueue.store.embedded import EmbeddedServer
+from delayqueue.store.embedded import EmbeddedServer, running_in
 from delayqueue.store.keys import BucketKeys
 from delayqueue.store.layout import claim_layout
 from delayqueue.store.scheduler import Scheduler
@@ -64,11 +64,7 @@ async def _serve_here(
     config: Config, redis: Redis, stop: asyncio.Event, number: int = 1, folder: Path | None = None
 ) -> None:
     """Serve as worker `number` of those that share `folder`; None = alone."""
-    place = os.environ.get(VARIABLE)
-    scheduler = Scheduler(config.scheduler, config.wheel_slots)
-    failpoint = Failpoint(place) if place else None
-    store = Store(redis, buckets(config), scheduler, failpoint)
-    queue = DelayQueue(store, config.max_polls)
+    queue = DelayQueue(store_of(redis, config), config.max_polls)
     peers = Peers(folder, number, queue.metrics.snapshot)
     api = Api(
         queue,
@@ -123,6 +119,27 @@ async def open_redis(config: Config) -> AsyncIterator[tuple[Redis, str | None]]:
             )
             socket_path = server.socket_path
         yield await stack.enter_async_context(connect(config, socket_path)), socket_path
+
+
+@asynccontextmanager
+async def join_redis(config: Config) -> AsyncIterator[Redis]:
+    """The store's connection pool, also beside a running server: its embedded store is used along with it."""
+    socket_path = await running_in(config.data_dir.absolute()) if config.embedded else None
+    async with connect(config, socket_path) if socket_path else _alone(config) as redis:
+        yield redis
+
+
+@asynccontextmanager
+async def _alone(config: Config) -> AsyncIterator[Redis]:
+    async with open_redis(config) as (redis, _):
+        yield redis
+
+
+def store_of(redis: Redis, config: Config) -> Store:
+    """The store of these settings."""
+    place = os.environ.get(VARIABLE)
+    scheduler = Scheduler(config.scheduler, config.wheel_slots)
+    return Store(redis, buckets(config), scheduler, Failpoint(place) if place else None)
 
 
 def buckets(config: Config) -> list[BucketKeys]:

@@ -40,6 +40,21 @@ def local(name: str, text: str, work: str, *arguments: Argument, failed: int) ->
     return Verb(name, text, run, (*arguments, CONFIG_FILE))
 
 
+IMPORTED: Final = (
+    argument(
+        "source",
+        metavar="URL",
+        help="the old Redis with its database: redis://[:PASSWORD@]HOST:PORT/1",
+    ),
+    argument(
+        "--key-prefix",
+        metavar="TEXT",
+        help='before the ids of jobs: "" (ouqiang) or dq_key_ (php-cpm) [what is found]',
+    ),
+    argument("--bucket-name", metavar="NAME", help="of the old buckets, with %%d [bucket_name]"),
+    argument("--queue-name", metavar="NAME", help="of the old ready lists, with %%s [queue_name]"),
+)
+
 LOCAL: Final = (
     local(
         "serve",
@@ -52,5 +67,12 @@ LOCAL: Final = (
         "try the settings and the store, say what is wrong",
         "delayqueue.cli.running:check",
         failed=REFUSED,
+    ),
+    local(
+        "import",
+        "take over the jobs of ouqiang/delay-queue or php-cpm/delay-queue",
+        "delayqueue.cli.importing:take_over",
+        *IMPORTED,
+        failed=USAGE,
     ),
 )

@@ -164,6 +164,12 @@ def find_binary(configured: str, last: str = "") -> str:
     )
 
 
+async def running_in(directory: Path) -> str | None:
+    """The socket of the embedded store that another process runs on this directory, None where none answers."""
+    with socket_path(directory) as path:
+        return path if await _answers(path) else None
+
+
 @asynccontextmanager
 async def locked(directory: Path) -> AsyncIterator[int]:
     """Hold the directory for this process; yields the descriptor that holds it. Raises StartupError.

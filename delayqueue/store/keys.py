@@ -23,7 +23,8 @@ All keys of a bucket begin with its tag `T`, which is one Redis Cluster hash tag
 | T:timers             | zset | topic -> ms of the earliest score among its delayed, reserved, expire, done           |
 | T:topics             | hash | topic -> settings (JSON, "" = none)                                                   |
 | T:broken             | zset | id -> ms when its unreadable record was set aside                                     |
-| T:layout             | hash | of bucket 1 only: version, bucket_size, queue_name, scheduler, wheel_slots            |
+| T:layout             | hash | of bucket 1 only: version, bucket_size, queue_name, scheduler, wheel_slots; id: a     |
+|                      |      | name of this data that no other has, once an import asked for it                      |
 | T["TOPIC*", ...]     | no key: how a script hears of the topics that the client is confined to (access.py)          |
 | T:ready              | pub/sub channel: "sender count topic" when jobs became ready                                 |
 """

@@ -1,5 +1,6 @@
 """How the data is laid out, written beside it: a server that would not find the jobs refuses to start."""
 
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -36,6 +37,14 @@ async def check_layout(redis: Redis, config: Config) -> None:
                 f"set {field} = {stored[field]}, or choose another store, redis.db or bucket_name",
                 key=field,
             )
+
+
+async def data_id(redis: Redis, config: Config) -> str:
+    """A name of this data that no other data has; made when it is asked for the first time."""
+    with _one_line():
+        await redis.hsetnx(_key(config), "id", secrets.token_hex(8))
+        name: Any = await redis.hget(_key(config), "id")
+    return str(name.decode())
 
 
 def _key(config: Config) -> str:

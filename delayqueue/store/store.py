@@ -51,6 +51,8 @@ log = logging.getLogger(__name__)
 
 # One tick moves at most so many jobs: 10,000 blocked the store for 13 ms.
 TICK_LIMIT = 2000
+# The due time of jobs that an import has not settled yet: one that no client can ask for.
+STAGED_DUE_MS = 10_000_000_000_001
 # A call that takes longer has failed, whatever it waited for: a connection of the pool, a connect, an answer.
 ANSWER_S = 5.0
 
@@ -182,6 +184,11 @@ class Store:
         """Move what is due."""
         next_due_ms, ready, *counts, _ = await self._call("tick", bucket, [self._sender, limit])
         return Ticked(_stir(ready, next_due_ms), *counts)
+
+    async def settle(self, bucket: int, jobs: Sequence[tuple[str, int | None]]) -> list[int]:
+        """Give staged jobs, by their ids, a due time in ms; None = drop it. A code for each."""
+        codes = await self._call("settle", bucket, [STAGED_DUE_MS, *_flat(jobs)])
+        return cast("list[int]", codes)
 
     async def sweep(self, bucket: int, cursor: int, topics: int) -> Swept:
         """Housekeeping for about so many topics, from the cursor on (0 at first and at the end)."""

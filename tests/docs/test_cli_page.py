@@ -30,10 +30,10 @@ PLACEHOLDERS: Final = {
 }
 
 
-def test_every_command_prints_what_is_shown(server: QueueServer) -> None:
+def test_every_command_prints_what_is_shown(server: QueueServer, tmp_path: Path) -> None:
     last: dict[str, str] = {}
     for command, answer in examples(PAGE):
-        printed = run(filled(command, last), server)
+        printed = run_in(tmp_path, filled(command, last), url=server.url)
         match = re.fullmatch(pattern(answer), printed)
         assert match, f"{command}\nshown:\n{answer}\nprinted:\n{printed}"
         for word in PLACEHOLDERS:
@@ -47,15 +47,16 @@ def filled(command: str, last: dict[str, str]) -> str:
     return command
 
 
-def run(command: str, server: QueueServer) -> str:
+def run_in(directory: Path, command: str, **settings: object) -> str:
     """What a command prints on both outputs."""
     programs = Path(sys.executable).parent
-    asked = environment({"url": server.url}) | {
+    asked = environment(settings) | {
         "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
         "LC_ALL": "C.UTF-8",
     }
     return subprocess.run(
         ["bash", "-c", command],
+        cwd=directory,
         env=asked,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -1,0 +1,133 @@
+"""The verb `import`."""
+
+import asyncio
+import sys
+import time
+from argparse import Namespace
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import replace
+from typing import Final
+from urllib.parse import urlsplit
+
+import uvloop
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+from delayqueue import values
+from delayqueue.cli.verb import DONE, REFUSED, UNREACHABLE
+from delayqueue.config import Config, StartupError
+from delayqueue.engine.takeover import Takeover
+from delayqueue.errors import Unavailable
+from delayqueue.log import one_line
+from delayqueue.server import join_redis, store_of
+from delayqueue.store.connect import connect, durability_warnings
+from delayqueue.store.layout import claim_layout, data_id
+from delayqueue.store.original.detect import key_prefix
+from delayqueue.store.original.names import ASIDE, Names
+from delayqueue.store.original.place import Place
+from delayqueue.store.original.source import Original
+
+REPORT_S: Final = 2.0
+SAFE: Final = "what was taken over is safe; run the import again to go on"
+
+
+def take_over(config: Config, asked: Namespace) -> int:
+    """Take over all jobs of an old installation, until it holds none any more."""
+    try:
+        return uvloop.run(_take_over(config, asked))
+    except (Unavailable, RedisError) as error:
+        sys.stderr.write(f"delay-queue: {one_line(str(error))}; {SAFE}\n")
+        return UNREACHABLE
+
+
+async def _take_over(config: Config, asked: Namespace) -> int:
+    names = Names("", *_patterns(config, asked))
+    async with _old_redis(config, asked.source) as old, join_redis(config) as new:
+        await claim_layout(new, config)
+        for warning in await durability_warnings(new):
+            _say(f"warning: {warning}")
+        prefix = await key_prefix(old, names, asked.key_prefix)
+        original = Original(old, names._replace(key_prefix=prefix))
+        takeover = Takeover(original, store_of(new, config), await data_id(new, config))
+        started_at = time.monotonic()
+        async with _reporting(takeover):
+            await takeover.run()
+    return _end(takeover, time.monotonic() - started_at)
+
+
+def _patterns(config: Config, asked: Namespace) -> tuple[str, str]:
+    """The names of the old buckets and lists. StartupError where they are none."""
+    try:
+        return (
+            values.template("%d")(asked.bucket_name or config.bucket_name),
+            values.template("%s")(asked.queue_name or config.queue_name),
+        )
+    except ValueError as error:
+        raise StartupError(f"--bucket-name, --queue-name: {error}") from None
+
+
+@asynccontextmanager
+async def _old_redis(config: Config, url: str) -> AsyncIterator[Redis]:
+    """Connections to the old Redis, as careful as to our own. StartupError where it is not there."""
+    try:
+        values.redis_url(url)
+    except ValueError as error:
+        raise StartupError(f"the old store: {error}") from None
+    parts = urlsplit(url)
+    if parts.scheme != "unix" and not parts.path.strip("/") and "db=" not in parts.query:
+        raise StartupError(
+            "the old store: say which database, as in redis://HOST:PORT/1; its config file has it as redis.db"
+        )
+    async with AsyncExitStack() as stack:
+        try:
+            redis = await stack.enter_async_context(connect(replace(config, redis_url=url), None))
+        except StartupError as error:
+            raise StartupError(f"the old store: {error}") from None
+        yield redis
+
+
+@asynccontextmanager
+async def _reporting(takeover: Takeover) -> AsyncIterator[None]:
+    """Say now and then how far it is."""
+    task = asyncio.create_task(_report(takeover), name="report")
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def _report(takeover: Takeover) -> None:
+    imported = 0
+    while True:
+        await asyncio.sleep(REPORT_S)
+        total = takeover.imported.total()
+        line = f"{total} jobs, {(total - imported) / REPORT_S:.0f}/s: {_listed(takeover.imported)}"
+        if takeover.waiting:
+            who = "the old server works" if takeover.server_runs else "somebody works"
+            line += f"; {who} on {takeover.waiting.total()}: {_listed(takeover.waiting)}"
+        _say(line)
+        imported = total
+
+
+def _listed(counts: Counter[Place]) -> str:
+    return ", ".join(f"{counts[place]} {place}" for place in Place if counts[place]) or "none yet"
+
+
+def _end(takeover: Takeover, elapsed_s: float) -> int:
+    imported = takeover.imported
+    _say(f"imported {imported.total()} jobs in {elapsed_s:.1f} s: {_listed(imported)}")
+    if takeover.dropped_entries:
+        _say(f"dropped {takeover.dropped_entries} entries of jobs that had ended")
+    if takeover.set_aside:
+        _say(f"set aside {takeover.set_aside} jobs: see the hash {ASIDE} in the old store")
+    _say("the old store holds no more jobs")
+    return REFUSED if takeover.set_aside else DONE
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()

@@ -1,0 +1,227 @@
+"""Takes the jobs of an installation of the original over into a store. Nothing is lost, nothing repeated.
+
+The two stores have no transaction in common, so each job goes over in three steps, a batch at a time:
+1. it is *staged* in the destination: a delayed job of a time that never comes, which every verb can reach all the same;
+2. it is taken out of the original, if it is still as it was: not finished, deleted, popped or moved since;
+3. staged jobs that were taken get their due time; the others are dropped again.
+What is being moved is noted in the original's Redis before the first step and by the second, so an import that was
+killed in between is completed by the next one.
+"""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
+from typing import Final, NamedTuple
+
+from delayqueue.config import StartupError
+from delayqueue.errors import Code, Unavailable
+from delayqueue.job import IfExists, Job
+from delayqueue.store.original.packed import Packed, unpack
+from delayqueue.store.original.place import CLOCKS_S, Place, Standing, standing
+from delayqueue.store.original.source import PAGE, AnotherImport, Look, Original, Take
+from delayqueue.store.record import text
+from delayqueue.store.store import STAGED_DUE_MS, Store
+
+log = logging.getLogger(__name__)
+
+PAUSE_S: Final = (
+    1.0  # between two looks at what the old server still works on; its timer's own beat
+)
+EXISTS: Final = "the destination has another job of this id"
+
+Page = Callable[[int], Awaitable[list[bytes]]]
+
+
+class _Plan(NamedTuple):
+    """A job that can be taken now."""
+
+    look: Look
+    job: Packed
+    standing: Standing
+
+
+class Takeover:
+    """One import. Raises Unavailable where the destination fails, RedisError where the original's Redis does."""
+
+    def __init__(self, original: Original, store: Store, destination: str) -> None:
+        """`destination` is a name of the store's data that no other store has."""
+        self._original = original
+        self._store = store
+        self._destination = destination
+        self._queues: set[bytes] = set()
+        self._strays: set[bytes] = set()
+        self._lost_since_s: dict[bytes, int] = {}
+        self._scanned = False
+        self.imported: Counter[Place] = Counter()
+        self.set_aside = 0
+        self.dropped_entries = 0  # of jobs that had ended
+        self.waiting: Counter[Place] = Counter()  # what the old server works on
+        self.server_runs = True  # as far as is known
+
+    async def run(self) -> None:
+        """Take everything over; while an old server runs, until it holds nothing any more."""
+        async with self._original.locked():
+            await self._complete()
+            self._queues = await self._original.queues()
+            more = True
+            while more:
+                more = await self._round()
+                await asyncio.sleep(PAUSE_S if self.waiting else 0)
+            await self._original.claim()
+
+    async def _complete(self) -> None:
+        """Do what an import that was killed did not come to. StartupError where it had another destination."""
+        moving = await self._original.moving()
+        if not moving.staged and not moving.taken:
+            return
+        if moving.destination != self._destination:
+            raise StartupError(
+                "an import of these jobs into another store was interrupted: run that one again first"
+            )
+        await self._settle({**dict.fromkeys(moving.staged), **moving.taken})
+
+    async def _round(self) -> bool:
+        """Go through everything once. Returns whether there is, or may be, something left."""
+        before = self._progress()
+        await self._original.claim()
+        self.server_runs = await self._original.server_runs()
+        self.waiting.clear()
+        buckets = await self._original.buckets()
+        for queue in sorted(self._queues):
+            await self._drain(partial(self._original.in_queue, queue), queue)
+        for bucket in buckets:
+            await self._drain(partial(self._original.in_bucket, bucket))
+        await self._take_strays()
+        if self._progress() != before:
+            self._scanned = False
+            return True
+        if self._scanned:
+            return bool(self.waiting)
+        self._strays = await self._original.strays()
+        self._scanned = True
+        return bool(self.waiting or self._strays)
+
+    def _progress(self) -> int:
+        return self.imported.total() + self.set_aside + self.dropped_entries
+
+    async def _drain(self, page: Page, queue: bytes = b"") -> None:
+        """Take what can be taken of a bucket or of a ready list; the rest stays at its front."""
+        left = 0
+        while ids := await page(left):
+            left += len(ids) - await self._take(ids, queue)
+
+    async def _take_strays(self) -> None:
+        """Take records that stand in no place. One that is back in a place is found there."""
+        await self._take(sorted(self._strays))
+        self._strays &= self._lost_since_s.keys()
+
+    async def _take(self, ids: Iterable[bytes], queue: bytes = b"") -> int:
+        """Take what can be taken of these ids; returns how many entries are gone."""
+        todo = [job_id for job_id in dict.fromkeys(ids) if job_id != self._original.probe]
+        gone = 0
+        while todo:
+            now_s, looks = await self._original.look(todo[:PAGE])
+            gone += await self._move(looks, now_s, queue)
+            del todo[: len(looks)]
+        return gone
+
+    async def _move(self, looks: list[Look], now_s: int, queue: bytes) -> int:
+        """Move what can be moved of one batch; returns how many entries are gone."""
+        plans: list[_Plan] = []
+        takes: list[Take] = []
+        for look in looks:
+            plan = self._plan(look, now_s, listed=bool(queue))
+            if isinstance(plan, _Plan):
+                plans.append(plan)
+            elif plan:
+                takes.append(plan)
+        if plans:
+            takes += await self._stage(plans)
+        if not takes:
+            return 0
+        dues = {take.look.id: take.due_ms for take in takes if take.due_ms is not None}
+        try:
+            taken = await self._original.take(takes, queue)
+        except AnotherImport:
+            await self._settle(dict.fromkeys(dues))
+            raise
+        results = list(zip(takes, taken, strict=True))
+        left = {take.look.id: None for take, done in results if take.look.id in dues and not done}
+        await self._settle({**dues, **left})
+        places = {plan.look.id: plan.standing.place for plan in plans}
+        for take, done in results:
+            self._count(take, places.get(take.look.id), done=done)
+        return sum(taken)
+
+    def _plan(self, look: Look, now_s: int, *, listed: bool) -> _Plan | Take | None:
+        """What to do with an id; None = it is the old server's for now."""
+        since_s = self._lost_since_s.pop(look.id, now_s)
+        if look.record is None:
+            return Take(look)
+        try:
+            job = unpack(look.record, look.id)
+        except ValueError as error:
+            return Take(look, reason=str(error))
+        self._queues.add(self._original.queue_of(job.topic))
+        found = standing(job, look.times_s, now_s, listed=listed)
+        if found.free or not self.server_runs:
+            return _Plan(look, job, found)
+        if found.place is Place.LOST:
+            self._lost_since_s[look.id] = since_s
+            if now_s > since_s + job.ttr_s + CLOCKS_S:  # nobody can still be working on it
+                return _Plan(look, job, found._replace(due_s=job.due_s))
+        self.waiting[found.place] += 1
+        return None
+
+    async def _stage(self, plans: list[_Plan]) -> list[Take]:
+        """Put jobs into the destination, out of everybody's way; returns how to take them from the original."""
+        await self._original.claim([plan.look.id for plan in plans], self._destination)
+        codes: dict[bytes, int] = {}
+        for bucket, ids in self._by_bucket(plan.look.id for plan in plans).items():
+            jobs = [_staged(plan.job) for plan in plans if plan.look.id in ids]
+            pushed = await self._store.push(bucket, jobs)
+            codes |= {job.id.encode(): code for job, code in zip(jobs, pushed.codes, strict=True)}
+        if set(codes.values()) - {Code.OK, Code.JOB_EXISTS}:
+            raise Unavailable
+        return [
+            Take(plan.look, reason=EXISTS)
+            if codes[plan.look.id]
+            else Take(plan.look, due_ms=plan.standing.due_s * 1000)
+            for plan in plans
+        ]
+
+    async def _settle(self, dues_ms: Mapping[bytes, int | None]) -> None:
+        """Give staged jobs their due times, and drop those that have none: they were not taken."""
+        for bucket, ids in self._by_bucket(dues_ms).items():
+            await self._store.settle(bucket, [(text(one), dues_ms[one]) for one in ids])
+
+    def _by_bucket(self, ids: Iterable[bytes]) -> dict[int, set[bytes]]:
+        buckets: dict[int, set[bytes]] = {}
+        for job_id in ids:
+            buckets.setdefault(self._store.bucket_of(text(job_id)), set()).add(job_id)
+        return buckets
+
+    def _count(self, take: Take, place: Place | None, *, done: bool) -> None:
+        if not done:  # it has changed since it was looked at
+            self.waiting[place or Place.DUE] += 1
+        elif take.reason:
+            self.set_aside += 1
+            log.warning("set aside %s: %s", text(take.look.id), take.reason)
+        elif place:
+            self._lost_since_s.pop(take.look.id, None)
+            self.imported[place] += 1
+        else:
+            self.dropped_entries += 1
+
+
+def _staged(job: Packed) -> Job:
+    return Job(
+        topic=job.topic,
+        id=job.id,
+        body=job.body,
+        ttr_ms=job.ttr_s * 1000,
+        due_ms=STAGED_DUE_MS,
+        if_exists=IfExists.FAIL,
+    )

@@ -1,0 +1,242 @@
+"""An installation of the original in its Redis: what it holds, and the steps of taking jobs out of it.
+
+One import at a time works on it: it holds a lock, and each script that changes something checks that it still does.
+"""
+
+import asyncio
+import hashlib
+import secrets
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from importlib import resources
+from typing import Any, Final, NamedTuple
+
+from redis.asyncio import Redis
+from redis.commands.core import AsyncScript
+from redis.exceptions import RedisError, ResponseError
+
+from delayqueue.config import StartupError
+from delayqueue.store.original.names import ASIDE, DESTINATION, LOCK, MOVING, PREFIXES, Names
+from delayqueue.store.original.packed import SIGNATURE, unpack
+from delayqueue.store.original.pulse import Pulse
+
+LOCK_MS: Final = 15_000
+LOCK_WAIT_S: Final = 20.0  # one that was killed holds it until it expires
+POLL_S: Final = 0.2
+PAGE: Final = 500  # ids looked at in one call
+ANSWER_BYTES: Final = 8 * 2**20
+SCAN_COUNT: Final = 1000
+
+
+class AnotherImport(StartupError):
+    """The lock is somebody else's."""
+
+    def __init__(self) -> None:
+        super().__init__("another import works on this store; let it end, or stop it")
+
+
+class Look(NamedTuple):
+    """What was seen of one id: its record, None where it has none, and its time in each bucket or None."""
+
+    id: bytes
+    record: bytes | None
+    times: tuple[bytes | None, ...]
+
+    @property
+    def times_s(self) -> list[float]:
+        """The times that it has, in unix seconds."""
+        return [float(time) for time in self.times if time is not None]
+
+
+class Take(NamedTuple):
+    """What to do with an id, if it is still as it was looked at.
+
+    With `due_ms`, take the job; without, set it aside for a reason, or drop the mere entry of a job that has ended.
+    """
+
+    look: Look
+    due_ms: int | None = None
+    reason: str = ""
+
+
+class Moving(NamedTuple):
+    """What an import was at when it ended: ids that it may have staged, and those that it took, with their due ms."""
+
+    destination: str
+    staged: list[bytes]
+    taken: dict[bytes, int]
+
+
+class Original:
+    """The installation. Raises RedisError where its Redis fails, AnotherImport where the lock was lost."""
+
+    def __init__(self, redis: Redis, names: Names) -> None:
+        self._redis = redis
+        self._names = names
+        self._token = secrets.token_hex(8)
+        self._pulse = Pulse(redis, names)
+        self._buckets: list[str] = []
+        self._scripts: dict[str, AsyncScript] = {}
+
+    @asynccontextmanager
+    async def locked(self) -> AsyncIterator[None]:
+        """Be the only import while the block runs. AnotherImport where another one does not end."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + LOCK_WAIT_S
+        while not await self._redis.set(LOCK, self._token, nx=True, px=LOCK_MS):
+            if loop.time() > deadline:
+                raise AnotherImport
+            await asyncio.sleep(POLL_S)
+        try:
+            yield
+        finally:
+            with suppress(RedisError):
+                await self._pulse.end()
+                if await self._redis.get(LOCK) == self._token.encode():
+                    await self._redis.delete(LOCK)
+
+    @property
+    def probe(self) -> bytes:
+        """The entry by which this finds out: no job."""
+        return self._pulse.probe
+
+    async def server_runs(self) -> bool:
+        """Whether an old server may be working here."""
+        return await self._pulse.feel()
+
+    async def moving(self) -> Moving:
+        """What an import was doing when it ended."""
+        destination: Any = await self._redis.get(DESTINATION) or b""
+        dues: dict[Any, Any] = await self._redis.hgetall(MOVING)
+        return Moving(
+            destination.decode(),
+            [job_id for job_id, due in dues.items() if not due],
+            {job_id: int(due) for job_id, due in dues.items() if due},
+        )
+
+    async def buckets(self) -> list[str]:
+        """The buckets that there are now. The old server makes them as it needs them."""
+        names = self._names.buckets()
+        kinds = await self._each("type", names)
+        self._buckets = [name for name, kind in zip(names, kinds, strict=True) if kind == b"zset"]
+        return self._buckets
+
+    async def queues(self) -> set[bytes]:
+        """The ready lists that there are now."""
+        found: set[bytes] = set()
+        async for keys in self._scan(self._names.queue_pattern()):
+            kinds = await self._each("type", keys)
+            found |= {key for key, kind in zip(keys, kinds, strict=True) if kind == b"list"}
+        return found
+
+    def queue_of(self, topic: str) -> bytes:
+        """A topic's ready list."""
+        return self._names.queue(topic)
+
+    async def strays(self) -> set[bytes]:
+        """The ids of all records that are in no bucket. Reads the name of every key.
+
+        A record of the other fork is none of ours, though its key may begin as ours do.
+        """
+        prefix = self._names.key_prefix.encode()
+        found: set[bytes] = set()
+        async for keys in self._scan(self._names.record_pattern()):
+            # of another type: an error, which is no signature
+            heads = await self._each("getrange", keys, 0, len(SIGNATURE) - 1)
+            pairs = zip(keys, heads, strict=True)
+            ids = [key.removeprefix(prefix) for key, head in pairs if head == SIGNATURE]
+            while ids:
+                _, looks = await self.look(ids[:PAGE])
+                found |= {look.id for look in looks if _is_stray(look)}
+                del ids[: len(looks)]
+        return found
+
+    async def in_bucket(self, bucket: str, offset: int) -> list[bytes]:
+        """A page of a bucket's ids, the earliest first."""
+        ids: Any = await self._redis.zrange(bucket, offset, offset + PAGE - 1)
+        return list(ids)
+
+    async def in_queue(self, queue: bytes, offset: int) -> list[bytes]:
+        """A page of a ready list's ids; none where another thing lies in its place."""
+        try:
+            ids: Any = await self._redis.lrange(queue, offset, offset + PAGE - 1)
+        except ResponseError as error:
+            if str(error).startswith("WRONGTYPE"):
+                return []
+            raise
+        return list(ids)
+
+    async def look(self, ids: Sequence[bytes]) -> tuple[int, list[Look]]:
+        """The store's time in unix seconds, and what is known of the ids; of the first ones only where that is much."""
+        args = [self._names.key_prefix, ANSWER_BYTES, *ids]
+        now_s, rows = await self._run("look", self._buckets, args)
+        looks = [
+            Look(job_id, record, tuple(times))
+            for job_id, (record, *times) in zip(ids, rows, strict=False)
+        ]
+        return now_s, looks
+
+    async def claim(self, ids: Sequence[bytes] = (), destination: str = "") -> None:
+        """Note which jobs are about to be staged in the destination; those before them are settled. Keeps the lock."""
+        args = [self._token, LOCK_MS, destination, *ids]
+        await self._run("claim", [LOCK, MOVING, DESTINATION], args)
+
+    async def take(self, takes: Sequence[Take], queue: bytes = b"") -> list[bool]:
+        """Take jobs, each only if it is as it was looked at, and still in the ready `queue` that it was found in."""
+        args: list[Any] = [self._token, self._names.key_prefix, queue]
+        for look, due_ms, reason in takes:
+            digest = hashlib.sha1(look.record).hexdigest() if look.record is not None else ""  # noqa: S324  # what Lua has
+            times = b" ".join(time or b"-" for time in look.times)
+            args += (look.id, digest, times, "" if due_ms is None else due_ms, reason)
+        taken = await self._run("take", [LOCK, MOVING, ASIDE, *self._buckets], args)
+        return [one == 1 for one in taken]
+
+    async def _scan(self, pattern: str) -> AsyncIterator[list[bytes]]:
+        """All keys like that, a page at a time; keeps the lock meanwhile."""
+        cursor = -1
+        while cursor:
+            await self.claim()
+            page: Any = await self._redis.scan(max(cursor, 0), pattern, SCAN_COUNT)
+            cursor, keys = page
+            yield keys
+
+    async def _each(self, command: str, keys: Sequence[Any], *args: Any) -> list[Any]:
+        """A command for each key; an error stands in the place of its answer."""
+        if not keys:
+            return []
+        async with self._redis.pipeline(transaction=False) as pipe:
+            for key in keys:
+                getattr(pipe, command)(key, *args)
+            return await pipe.execute(raise_on_error=False)
+
+    async def _run(self, name: str, keys: Sequence[Any], args: Sequence[Any]) -> Any:
+        script = self._scripts.get(name) or self._load(name)
+        try:
+            return await script(keys=keys, args=args)
+        except ResponseError as error:
+            if "LOCK is held" in str(error):
+                raise AnotherImport from None
+            raise
+
+    def _load(self, name: str) -> AsyncScript:
+        source = resources.files(__package__).joinpath(f"{name}.lua").read_text("utf-8")
+        script = self._scripts[name] = self._redis.register_script(source)
+        return script
+
+
+def _is_stray(look: Look) -> bool:
+    if look.record is None or look.times_s:
+        return False
+    others = [prefix.encode() for prefix in PREFIXES if prefix]
+    return not any(
+        look.id.startswith(prefix) and _is_job(look.record, look.id.removeprefix(prefix))
+        for prefix in others
+    )
+
+
+def _is_job(record: bytes, job_id: bytes) -> bool:
+    try:
+        unpack(record, job_id)
+    except ValueError:
+        return False
+    return True

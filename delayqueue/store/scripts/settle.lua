@@ -1,0 +1,19 @@
+-- Ends the staging of jobs that an import put here (engine/takeover.py): each gets its due time, or is dropped.
+-- KEYS  tag, queue name
+-- ARGV  the due time that marks a staged job (ms), then for each job: id, due ms ("" = drop it)
+-- returns { code per job }: NOT_FOUND where it is not staged any more
+-- keeps: a job that somebody finished, cancelled, kicked or pushed anew since then is left as it is.
+local staged_due = tonumber(ARGV[1])
+
+local function settle(id, due)
+  local job = read_job(id)
+  if not job or job.due ~= staged_due or state_of(id, job) ~= 'delayed' then return NOT_FOUND end
+  leave(id, job)
+  if due == '' then forget(id, job) else delay_job(id, job, tonumber(due)) end
+  return OK
+end
+
+allow_when_full()
+local codes = {}
+for at = 2, #ARGV, 2 do codes[#codes + 1] = settle(ARGV[at], ARGV[at + 1]) end
+return codes

@@ -1,0 +1,112 @@
+"""An old installation and a new store, each in a database of its own, and an import between them."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import pytest
+
+from delayqueue.engine import takeover
+from delayqueue.engine.takeover import Takeover
+from delayqueue.store.original import pulse
+from delayqueue.store.original.names import Names
+from delayqueue.store.original.source import Original
+from tests.store.bucket import WHEEL_SLOTS, Bucket
+from tests.store.conftest import connect
+
+from .old import OldServer
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from delayqueue.job import JobView
+
+BEAT_S: Final = 0.02  # a tenth and less of what it is in life, as everything here that waits
+DEAD_S: Final = 0.2
+
+
+@dataclass
+class Move:
+    """From the old server to the bucket."""
+
+    old: OldServer
+    new: Bucket
+
+    def original(self) -> Original:
+        names = Names(self.old.key_prefix, self.old.bucket_name, self.old.queue_name)
+        return Original(self.old.redis, names)
+
+    def takeover(self, destination: str = "here") -> Takeover:
+        return Takeover(self.original(), self.new.store, destination)
+
+    async def run(self) -> Takeover:
+        """An import, to its end."""
+        it = self.takeover()
+        await it.run()
+        return it
+
+    async def arrived(self, *ids: str) -> dict[str, tuple[str, int]]:
+        """State and due second of the jobs that the new store has."""
+        views = [await self.new.get(job_id) for job_id in ids]
+        return {view.id: (view.state.value, view.due_ms // 1000) for view in views if view}
+
+    async def view(self, job_id: str) -> JobView:
+        return await self.new.view(job_id)
+
+    async def left(self) -> set[bytes]:
+        """What the old database still holds, but for what was set aside and for our own keys."""
+        keys: list[Any] = [key async for key in self.old.redis.scan_iter()]
+        return {key for key in keys if not key.startswith(b"{") and key != b"dq_import:aside"}
+
+    async def set_aside(self) -> dict[str, str]:
+        """Why jobs were not taken over."""
+        kept: dict[Any, Any] = await self.old.redis.hgetall("dq_import:aside")
+        return {job_id.decode(): value.split(b"\n")[0].decode() for job_id, value in kept.items()}
+
+
+@pytest.fixture(autouse=True)
+def no_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waits that last seconds in life."""
+    monkeypatch.setattr(takeover, "PAUSE_S", BEAT_S)
+    monkeypatch.setattr(pulse, "DEAD_S", DEAD_S)
+
+
+class Setup(NamedTuple):
+    """Where the jobs come from and go to."""
+
+    key_prefix: str
+    store: str
+    one_database: bool = False
+    wheel: bool = False
+
+
+SETUPS: Final = {
+    "ouqiang-to-valkey": Setup("", "valkey"),
+    "php-cpm-to-redis": Setup("dq_key_", "redis"),
+    "ouqiang-to-wheel": Setup("", "redis", wheel=True),
+    "within-one-database": Setup("", "redis", one_database=True),
+}
+in_every_setup: Final = pytest.mark.parametrize(
+    "move", SETUPS.values(), ids=SETUPS.keys(), indirect=True
+)
+
+
+@pytest.fixture
+async def move(request: pytest.FixtureRequest) -> AsyncIterator[Move]:
+    """The first of the setups, unless the test is run `@in_every_setup`."""
+    setup: Setup = getattr(request, "param", SETUPS["ouqiang-to-valkey"])
+    store = request.getfixturevalue(f"{setup.store}_server")
+    async with (
+        connect(request.getfixturevalue("redis_server")) as old_redis,
+        connect(store) as redis,
+    ):
+        old = OldServer(redis if setup.one_database else old_redis, _now_s, setup.key_prefix)
+        bucket = Bucket.over(redis, wheel_slots=WHEEL_SLOTS if setup.wheel else 0)
+        yield Move(old, bucket)
+        assert await bucket.violations() == []
+
+
+def _now_s() -> int:
+    return int(time.time())

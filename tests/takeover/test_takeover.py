@@ -1,0 +1,342 @@
+"""An import takes each job over once, whatever state it is in and whoever else works on it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from delayqueue.config import StartupError
+from delayqueue.store.original import source
+from delayqueue.store.original.place import Place
+from delayqueue.store.original.source import AnotherImport, Original
+from delayqueue.store.store import Store
+from tests.store.bucket import job
+from tests.waiting import until_async
+
+from .conftest import BEAT_S, in_every_setup
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from typing import Any
+
+    from .conftest import Move
+
+HOUR_S = 3600
+
+
+@contextlib.asynccontextmanager
+async def running(move: Move) -> AsyncIterator[None]:
+    """The old server's timers tick."""
+    timers = asyncio.create_task(move.old.run(lambda _: "t", beat_s=BEAT_S))
+    try:
+        yield
+    finally:
+        timers.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await timers
+
+
+@in_every_setup
+async def test_every_job_of_a_stopped_server_arrives_once(move: Move) -> None:
+    now = int(time.time())
+    await move.old.push("t", "delayed", HOUR_S, body="排队 🐘")
+    await move.old.make_ready("t", "ready", ttr_s=7)
+    await move.old.hand_out("t", "handed out", ttr_s=600)
+    await move.old.push("t", "due", -5)
+    await move.old.push("t", "finished", HOUR_S)
+    await move.old.finish("finished")
+    it = await move.run()
+    assert it.imported == {Place.DELAYED: 1, Place.READY: 1, Place.RESERVED: 1, Place.DUE: 1}
+    assert (it.dropped_entries, it.set_aside) == (1, 0)
+    assert await move.left() == set()
+    await move.new.tick()
+    arrived = await move.arrived("delayed", "ready", "handed out", "due", "finished")
+    assert {job_id: state for job_id, (state, _) in arrived.items()} == {
+        "delayed": "delayed",
+        "ready": "ready",
+        "handed out": "delayed",
+        "due": "ready",
+    }
+    assert arrived["delayed"][1] == pytest.approx(now + HOUR_S, abs=2)
+    assert arrived["handed out"][1] == pytest.approx(now + 600, abs=2)
+    view = await move.view("delayed")
+    assert (view.topic, view.body, view.ttr_ms) == ("t", "排队 🐘", 60_000)
+    assert (await move.view("ready")).ttr_ms == 7000
+
+
+async def test_thousands_of_jobs_in_many_topics_arrive(move: Move) -> None:
+    ids = [f"job-{n}" for n in range(2100)]
+    for n, job_id in enumerate(ids):
+        if n % 3:
+            await move.old.push(f"topic-{n % 7}", job_id, HOUR_S + n)
+        else:
+            await move.old.make_ready(f"topic-{n % 7}", job_id)
+    it = await move.run()
+    assert it.imported == {Place.DELAYED: 1400, Place.READY: 700}
+    assert len(await move.arrived(*ids)) == 2100
+    assert await move.left() == set()
+
+
+async def test_large_bodies_go_over_a_few_at_a_time(
+    move: Move, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source, "ANSWER_BYTES", 3000)
+    ids = [f"job-{n}" for n in range(9)]
+    for n, job_id in enumerate(ids):
+        await move.old.push("t", job_id, HOUR_S, body="b" * 1000 * n)
+    await move.run()
+    for n, job_id in enumerate(ids):
+        assert (await move.view(job_id)).body == "b" * 1000 * n
+
+
+async def test_jobs_that_lost_their_place_in_a_crash_are_found(move: Move) -> None:
+    now = int(time.time())
+    await move.old.store("t", "pushed", now + HOUR_S)
+    await move.old.store("t", "popped", now - 5, ttr_s=600)
+    it = await move.run()
+    assert it.imported == {Place.DELAYED: 1, Place.LOST: 1}
+    arrived = await move.arrived("pushed", "popped")
+    assert arrived["pushed"] == ("delayed", now + HOUR_S)
+    assert arrived["popped"][1] == pytest.approx(now + 600, abs=2)
+
+
+async def test_what_is_no_job_is_left_alone(move: Move) -> None:
+    await move.old.redis.set("session", "of somebody else")
+    await move.old.redis.hset("profile", "name", "Ann")
+    await move.old.redis.sadd("dq_queue_", "odd")
+    await move.old.push("t", "a", HOUR_S)
+    await move.run()
+    assert await move.left() == {b"session", b"profile", b"dq_queue_"}
+
+
+@pytest.mark.parametrize("name", ["dq_bucket_1", "dq_queue_t", "{dq_bucket_1}:job", "*", " \n"])
+async def test_an_id_that_is_the_name_of_a_key_arrives(move: Move, name: str) -> None:
+    await move.old.store("t", name, int(time.time()) + HOUR_S)
+    await move.old.redis.zadd("dq_bucket_2", {name: time.time() + HOUR_S})
+    await move.old.push("t", "bystander", HOUR_S)
+    await move.run()
+    assert len(await move.arrived(name, "bystander")) == 2
+
+
+async def test_what_cannot_be_taken_over_is_set_aside_with_its_record(move: Move) -> None:
+    await move.old.push("a,b", "comma", HOUR_S)
+    await move.old.redis.set("broken", b"\x85\xa11nonsense")
+    await move.old.redis.zadd("dq_bucket_1", {"broken": 1})
+    await move.old.redis.rpush("dq_queue_t", "broken")
+    await move.old.push("t", "good", HOUR_S)
+    it = await move.run()
+    assert (it.set_aside, it.imported.total()) == (2, 1)
+    assert await move.set_aside() == {
+        "comma": "topic: has a comma, so nobody could ever pop it",
+        "broken": "not a packed job",
+    }
+    kept: Any = await move.old.redis.hget("dq_import:aside", "broken")
+    assert kept.endswith(b"\n\x85\xa11nonsense")
+    assert await move.left() == set()
+
+
+async def test_a_job_that_was_pushed_to_the_new_server_since_is_not_overwritten(move: Move) -> None:
+    await move.old.push("t", "a", HOUR_S, body="old")
+    await move.new.push(job("a", body="new"))
+    it = await move.run()
+    assert (await move.view("a")).body == "new"
+    assert it.set_aside == 1
+    assert await move.set_aside() == {"a": "the destination has another job of this id"}
+
+
+async def test_entries_that_earlier_pushes_left_do_not_repeat_a_job(move: Move) -> None:
+    await move.old.push("t", "a", HOUR_S)
+    await move.old.push("t", "a", 2 * HOUR_S)
+    await move.old.redis.rpush("dq_queue_t", "a", "a")
+    it = await move.run()
+    assert it.imported == {Place.DELAYED: 1}
+    assert (await move.arrived("a"))["a"][1] == pytest.approx(time.time() + 2 * HOUR_S, abs=2)
+    assert await move.left() == set()
+
+
+async def test_a_job_that_a_consumer_holds_is_his_until_he_finishes_it(move: Move) -> None:
+    await move.old.push("t", "delayed", HOUR_S)
+    await move.old.hand_out("t", "held")
+    async with running(move):
+        importing = asyncio.create_task(move.run())
+        await until_async(lambda: has_arrived(move, "delayed"))
+        await asyncio.sleep(10 * BEAT_S)
+        assert not importing.done()
+        await move.old.finish("held")
+        it = await importing
+    assert it.imported == {Place.DELAYED: 1}
+    assert await move.arrived("held") == {}
+
+
+async def test_a_job_whose_consumer_never_finishes_comes_over_after_its_ttr(move: Move) -> None:
+    await move.old.hand_out("t", "held", ttr_s=1)
+    async with running(move):
+        it = await move.run()
+    assert it.imported == {Place.READY: 1}
+
+
+async def has_arrived(move: Move, job_id: str) -> bool:
+    return job_id in await move.arrived(job_id)
+
+
+@in_every_setup
+async def test_a_job_is_delivered_once_while_the_old_server_works_on(move: Move) -> None:
+    """Its timer moves jobs, its consumers pop and finish them, at the same time as the import takes them."""
+    ids = [f"job-{n}" for n in range(300)]
+    for n, job_id in enumerate(ids):
+        await move.old.push("t", job_id, [0, 1, HOUR_S][n % 3], ttr_s=HOUR_S)
+    async with running(move):
+        consumers = [asyncio.create_task(consume(move)) for _ in range(3)]
+        it = await move.run()
+        for consumer in consumers:
+            consumer.cancel()
+        await asyncio.gather(*consumers, return_exceptions=True)
+    assert sorted([*move.old.popped, *await move.arrived(*ids)]) == sorted(ids)
+    assert it.imported[Place.READY] > 0
+    assert move.old.popped
+
+
+async def consume(move: Move) -> None:
+    while True:
+        job_id = await move.old.pop("t", ttr_s=HOUR_S)
+        if job_id:
+            await move.old.finish(job_id)
+        await asyncio.sleep(BEAT_S)
+
+
+async def test_a_job_deleted_at_the_old_server_and_then_at_the_new_one_is_gone(
+    move: Move, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At whichever step of an import the two deletes come."""
+    for verb in ("look", "claim", "take"):
+        await move.old.push("t", "a", HOUR_S)
+        with monkeypatch.context() as patch:
+            patch.setattr(Original, verb, after_deleting(move, "a", getattr(Original, verb)))
+            await move.run()
+        assert await move.arrived("a") == {}, verb
+
+
+def after_deleting(move: Move, job_id: str, step: Any) -> Callable[..., Any]:
+    """The step, before which the job is deleted everywhere."""
+
+    async def delete_first(*args: Any) -> Any:
+        await move.old.finish(job_id)
+        await move.new.delete(job_id)
+        return await step(*args)
+
+    return delete_first
+
+
+class Killed(Exception):
+    """What stands in for kill -9."""
+
+
+STEPS = [
+    (owner, name, when, times)
+    for owner, name in ((Original, "claim"), (Store, "push"), (Original, "take"), (Store, "settle"))
+    for when in ("before", "after")
+    for times in (1, 2)
+]
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "when", "times"), STEPS, ids=lambda part: getattr(part, "__name__", str(part))
+)
+async def test_an_import_that_is_killed_at_any_step_is_completed_by_the_next(
+    move: Move, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, when: str, times: int
+) -> None:
+    monkeypatch.setattr("delayqueue.engine.takeover.PAGE", 2)
+    monkeypatch.setattr(source, "PAGE", 2)
+    ids = [f"job-{n}" for n in range(5)]
+    for job_id in ids:
+        await move.old.push("t", job_id, HOUR_S)
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, name, dying(getattr(owner, name), when, times))
+        with pytest.raises(Killed):
+            await move.run()
+    popped = await bring_to_an_end(move, ids)
+    await move.run()
+    assert sorted({*popped, *await move.arrived(*ids)}) == ids
+    assert not {*popped} & (await move.arrived(*ids)).keys()
+    assert await move.set_aside() == {}
+    assert await move.left() == set()
+
+
+def dying(step: Any, when: str, times: int) -> Callable[..., Any]:
+    """The step, which kills the import the so-manieth time that it has something to do."""
+    calls = 0
+
+    async def die(self: Any, *args: Any, **options: Any) -> Any:
+        nonlocal calls
+        calls += bool(args)
+        if calls == times and when == "before":
+            raise Killed
+        result = await step(self, *args, **options)
+        if calls == times:
+            raise Killed
+        return result
+
+    return die
+
+
+async def bring_to_an_end(move: Move, ids: list[str]) -> list[str]:
+    """Deliver and finish what the killed import has brought over: the next one must not bring it again."""
+    done = []
+    for job_id, (_, due_s) in (await move.arrived(*ids)).items():
+        if due_s < time.time() + 2 * HOUR_S:  # not one that is staged
+            await move.new.finish(job_id)
+            done.append(job_id)
+    return done
+
+
+async def test_only_one_import_works_at_a_time(move: Move, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "LOCK_WAIT_S", 0.3)
+    await move.old.hand_out("t", "held")
+    async with running(move):
+        first = asyncio.create_task(move.run())
+        await until_async(lambda: locked(move))
+        with pytest.raises(AnotherImport):
+            await move.run()
+        await move.old.finish("held")
+        await first
+
+
+async def locked(move: Move) -> bool:
+    return bool(await move.old.redis.exists("dq_import:lock"))
+
+
+async def test_an_import_that_slept_through_its_lock_takes_nothing_more(
+    move: Move, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await move.old.push("t", "a", HOUR_S)
+    take = Original.take
+
+    async def take_late(*args: Any) -> Any:
+        await move.old.redis.set("dq_import:lock", "another")
+        return await take(*args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Original, "take", take_late)
+        with pytest.raises(AnotherImport):
+            await move.run()
+    assert await move.arrived("a") == {}
+    await move.old.redis.delete("dq_import:lock")
+    assert (await move.run()).imported.total() == 1
+
+
+async def test_an_import_into_another_store_does_not_complete_one_that_was_killed(
+    move: Move, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await move.old.push("t", "a", HOUR_S)
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "settle", dying(Store.settle, "before", 1))
+        with pytest.raises(Killed):
+            await move.run()
+    with pytest.raises(StartupError, match="run that one again first"):
+        await move.takeover("elsewhere").run()
+    assert (await move.run()).imported.total() == 0
+    assert (await move.arrived("a"))["a"][0] == "delayed"
