@@ -50,6 +50,7 @@ class Job:
     if_exists: IfExists = IfExists.REPLACE
     retain_ms: int = 0
     expire_ms: int = 0
+    traceparent: str = ""  # W3C trace context: the trace that pushed it
 
 
 @dataclass(slots=True)
@@ -62,6 +63,7 @@ class Reserved:
     attempt: int
     receipt: str
     due_ms: int
+    traceparent: str = ""
 
 
 @dataclass(slots=True)

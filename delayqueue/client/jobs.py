@@ -49,6 +49,7 @@ class Job:
     if_exists: IfExists | None = None
     retain: Seconds | None = None
     expire: Seconds | None = None
+    traceparent: str | None = None
 
     def request(self) -> dict[str, Any]:
         """The job as /push takes it."""
@@ -64,6 +65,7 @@ class Job:
             "if_exists": self.if_exists and str(self.if_exists),
             "retain": None if self.retain is None else seconds(self.retain),
             "expire": None if self.expire is None else seconds(self.expire),
+            "traceparent": self.traceparent,
         }
         return request | {name: value for name, value in options.items() if value is not None}
 
@@ -89,7 +91,7 @@ def _retry(retry: Retry) -> dict[str, Any]:
 class ReservedJob:
     """A job that was handed to this program: finish it within its TTR, or it comes again.
 
-    `attempt` counts from 1; `receipt` proves this very reservation.
+    `attempt` counts from 1; `receipt` proves this very reservation; `traceparent` is the trace that pushed it.
     """
 
     topic: str
@@ -98,6 +100,7 @@ class ReservedJob:
     attempt: int
     receipt: str
     due: float
+    traceparent: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,12 +72,14 @@ def _number(digits: bytes) -> int:
 
 
 def dump_options(job: Job) -> str:
-    """The optional fields that the scripts need, as JSON; "" for a plain job."""
+    """The optional fields that the scripts or the consumer need, as JSON; "" for a plain job."""
     options: dict[str, object] = {}
     if job.tags:
         options["tags"] = job.tags
     if job.retry_ms is not None:
         options["retry"] = job.retry_ms
+    if job.traceparent:
+        options["traceparent"] = job.traceparent
     return json.dumps(options, ensure_ascii=False, separators=(",", ":")) if options else ""
 
 
@@ -110,6 +112,7 @@ def _parse_notes(raw: bytes, at: int) -> list[Attempt]:
 def reserved_job(raw_id: bytes, raw: bytes, attempt: int, receipt: str) -> Reserved:
     """A job that `pop` reserved, from its record."""
     record = parse_record(raw)
+    traced = b'"traceparent"' in record.options
     return Reserved(
         topic=text(record.topic),
         id=text(raw_id),
@@ -117,6 +120,7 @@ def reserved_job(raw_id: bytes, raw: bytes, attempt: int, receipt: str) -> Reser
         attempt=attempt,
         receipt=receipt,
         due_ms=record.due_ms,
+        traceparent=json.loads(record.options).get("traceparent", "") if traced else "",
     )
 
 

@@ -1,6 +1,8 @@
 """What each endpoint gives: the `data` of its answer. Times are unix seconds, lengths of time seconds."""
 
-from typing_extensions import TypedDict  # pydantic needs this one before Python 3.12
+from typing import NotRequired  # pydantic needs this one before Python 3.12
+
+from typing_extensions import TypedDict
 
 
 class ReservedJob(TypedDict):
@@ -12,6 +14,7 @@ class ReservedJob(TypedDict):
     attempt: int
     receipt: str
     due: float
+    traceparent: NotRequired[str]  # where it was pushed with one
 
 
 class TakenJob(TypedDict):

@@ -1,5 +1,7 @@
 """The rules of single fields: what a value may be, and the error that names it. Seconds become milliseconds here."""
 
+import re
+
 from delayqueue.errors import Invalid, Text, TooLarge
 from delayqueue.job import (
     MAX_BATCH,
@@ -19,6 +21,9 @@ WHITE_SPACE = (
     "\u2028\u2029\u202f\u205f\u3000"
 )
 
+TRACEPARENT = re.compile(
+    "(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}"
+)
 MAX_DUE_S = 10_000_000_000  # the year 2286; a due time in milliseconds by mistake is far above
 
 
@@ -107,6 +112,23 @@ def check_state(word: str, states: tuple[str, ...]) -> str:
         words = ", ".join(states)
         raise Invalid(Text(f"state 只能是 {words}", f"state {word!r}: must be one of {words}"))
     return word
+
+
+def check_traceparent(value: str) -> str:
+    """A W3C trace context."""
+    if not is_traceparent(value):
+        raise Invalid(
+            Text(
+                "traceparent 无效",
+                "traceparent: must be 00-<32 hex>-<16 hex>-<2 hex>, in lower case",
+            )
+        )
+    return value
+
+
+def is_traceparent(value: str) -> bool:
+    """Whether it is the header that W3C Trace Context describes: version, trace, span, flags."""
+    return TRACEPARENT.fullmatch(value) is not None
 
 
 def check_seconds(field: str, value_s: float) -> int:

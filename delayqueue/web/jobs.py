@@ -7,7 +7,7 @@ from delayqueue.errors import ADDED, Code, QueueError
 from delayqueue.job import Job
 from delayqueue.web import views
 from delayqueue.web.api import Api
-from delayqueue.web.fields import check_count, check_id, check_topic
+from delayqueue.web.fields import check_count, check_id, check_topic, is_traceparent
 from delayqueue.web.requests import (
     BuryRequest,
     EndRequest,
@@ -32,15 +32,15 @@ async def push(api: Api, request: web.Request) -> web.Response:
         return await _push_many(api, request, raw)
     asked = parse(PushRequest, raw)
     api.check_reach(asked)
-    job = asked.job(api.max_body_bytes, api.new_id)
+    job = asked.job(api.max_body_bytes, api.new_id, _trace(request))
     await api.queue.push(job)
     return api.ok(request, {"id": job.id} if asked.id_is_ours else None, ADDED)
 
 
 async def _push_many(api: Api, request: web.Request, raw: bytes) -> web.Response:
     """A bad job spoils only itself."""
-    items = parse_array(raw)
-    jobs = [_job_or_error(api, item) for item in items]
+    items, trace = parse_array(raw), _trace(request)
+    jobs = [_job_or_error(api, item, trace) for item in items]
     codes = iter(await api.queue.push_many([job for job in jobs if isinstance(job, Job)]))
     outcomes = [
         api.outcome(request, job.id, next(codes), ADDED)
@@ -51,11 +51,17 @@ async def _push_many(api: Api, request: web.Request, raw: bytes) -> web.Response
     return api.ok(request, outcomes, ADDED)
 
 
-def _job_or_error(api: Api, item: object) -> Job | QueueError:
+def _trace(request: web.Request) -> str:
+    """The request's trace, for its jobs; "" where it has none, or not a right one, as W3C wants that ignored."""
+    header: str | None = request.headers.get("traceparent")
+    return header if header is not None and is_traceparent(header) else ""
+
+
+def _job_or_error(api: Api, item: object, trace: str) -> Job | QueueError:
     try:
         asked = parse_item(PushRequest, item)
         api.check_reach(asked)
-        return asked.job(api.max_body_bytes, api.new_id)
+        return asked.job(api.max_body_bytes, api.new_id, trace)
     except QueueError as error:
         return error
 

@@ -246,6 +246,9 @@ FIELDS: Final[dict[str, dict[str, Any]]] = {
         "minimum": 0,
         "maximum": 2**31,
     },
+    "traceparent": {
+        "description": "W3C trace context, in place of the request's header; /pop gives it back."
+    },
     "delays": {"description": 'Seconds, or texts such as "15s", "2m".', "maxItems": 64},
     "preset": {"description": "The schedule of a payment service.", "enum": ["alipay", "wechat"]},
     "max": {"description": "So many delays by a formula.", "minimum": 1, "maximum": 64},

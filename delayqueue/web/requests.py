@@ -30,6 +30,7 @@ from delayqueue.web.fields import (
     check_seconds,
     check_tags,
     check_topic,
+    check_traceparent,
     check_ttr,
     check_when,
 )
@@ -142,6 +143,7 @@ class PushRequest(Request):
     if_exists: str | None = None
     retain: Number | None = None
     expire: Number | None = None
+    traceparent: str | None = None
 
     def reach(self) -> Iterable[str]:
         """Its topic."""
@@ -152,8 +154,11 @@ class PushRequest(Request):
         """Whether the server makes the id."""
         return self.id is not None and self.id.strip(WHITE_SPACE) == "*"
 
-    def job(self, max_body_bytes: int, new_id: Callable[[], str]) -> Job:
-        """The job; `new_id` makes the id for "*". Invalid or TooLarge names the field and what it may be."""
+    def job(self, max_body_bytes: int, new_id: Callable[[], str], trace: str = "") -> Job:
+        """The job; `new_id` makes the id for "*", `trace` is the request's traceparent.
+
+        Invalid or TooLarge names the field and what it may be.
+        """
         job_id = check_id(self.id)
         topic = check_pushed_topic(self.topic)
         body = self.body or ""
@@ -171,6 +176,7 @@ class PushRequest(Request):
             if_exists=check_if_exists(self.if_exists) if self.if_exists else IfExists.REPLACE,
             retain_ms=check_seconds("retain", self.retain) if self.retain else 0,
             expire_ms=check_seconds("expire", self.expire) if self.expire else 0,
+            traceparent=check_traceparent(self.traceparent) if self.traceparent else trace,
         )
 
 

@@ -12,7 +12,7 @@ def seconds(ms: int | None) -> float | None:
 
 def reserved(job: Reserved) -> ReservedJob:
     """A job as /pop answers it."""
-    return {
+    answer: ReservedJob = {
         "topic": job.topic,
         "id": job.id,
         "body": job.body,
@@ -20,6 +20,9 @@ def reserved(job: Reserved) -> ReservedJob:
         "receipt": job.receipt,
         "due": job.due_ms / 1000,
     }
+    if job.traceparent:
+        answer["traceparent"] = job.traceparent
+    return answer
 
 
 def full(job: JobView | None) -> FullJob | None:
