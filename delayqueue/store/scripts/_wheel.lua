@@ -64,7 +64,7 @@ local function delay_add(topic, entries)
     local due = tonumber(entries[i])
     local slot, score, round = place_of(due)
     local members = slots[slot] or {}
-    members[#members + 1], members[#members + 2] = int(score), entries[i + 1]
+    members[#members + 1], members[#members + 2] = score, entries[i + 1]
     slots[slot] = members
     firsts[slot] = math.min(firsts[slot] or due, due)
     rounds[round] = (rounds[round] or 0) + 1
@@ -138,15 +138,17 @@ local function delay_check(topic)
   call('HLEN', rounds_key(topic))
 end
 
--- The rounds with jobs that from <= due <= to reaches into, in order; `whole` are those that lie in it with all jobs.
+-- The rounds with jobs that from <= due <= to reaches into, in order; of `whole` ones it takes in all jobs. Nothing is
+-- due before round.from and after round.to.
 local function rounds_between(topic, from, to)
-  local rounds, flat = {}, call('HGETALL', rounds_key(topic))
+  local rounds, flat, next_due = {}, call('HGETALL', rounds_key(topic)), delay_next(topic) or 0
   for i = 1, #flat, 2 do
     local start = (tonumber(flat[i]) or -1) * TURN_MS
-    if start >= 0 and start + TURN_MS > from and start <= to then
+    local last = start + TURN_MS - 1
+    if start >= 0 and last >= from and start <= to then
       rounds[#rounds + 1] = {
-        start = start, jobs = tonumber(flat[i + 1]), whole = from <= start and start + TURN_MS - 1 <= to,
-        from = math.max(from, start), to = math.min(to, start + TURN_MS - 1),
+        start = start, jobs = tonumber(flat[i + 1]), whole = from <= start and last <= to,
+        from = math.max(from, start, next_due), to = math.min(to, last),
       }
     end
   end
@@ -154,27 +156,39 @@ local function rounds_between(topic, from, to)
   return rounds
 end
 
--- The slots that the hand passes from round.from to round.to, each with the scores in it: slot, least, most.
-local function slots_of(round)
-  local slot, last = (place_of(round.from)), (place_of(round.to))
-  return function()
-    if slot > last then return nil end
-    slot = slot + 1
-    return slot - 1, int(score_from(slot - 1, round.from)), int(score_from(slot - 1, round.to + 1) - 1)
+-- The slots from `first` to `last`, without those that have no jobs where that is found out in one call.
+local function slots_between(topic, first, last)
+  local slots = {}
+  if call('ZCARD', wheel_key(topic)) > last - first then
+    for slot = first, last do slots[#slots + 1] = slot end
+    return slots
   end
+  for _, member in ipairs(call('ZRANGE', wheel_key(topic), 0, last - first)) do
+    local slot = tonumber(member)
+    if slot >= first and slot <= last then slots[#slots + 1] = slot end
+  end
+  table.sort(slots)
+  return slots
 end
 
--- How many jobs have from <= due < to, and how many slots had to be looked at for that.
+local function slots_of(topic, round)
+  return slots_between(topic, (place_of(round.from)), (place_of(round.to)))
+end
+
+-- How many jobs have from <= due < to, and about how many sets had to be looked at for that.
 local function delay_count_between(topic, from, to)
-  local count, looked = 0, 1
-  for _, round in ipairs(rounds_between(topic, from, to - 1)) do
+  local rounds = rounds_between(topic, from, to - 1)
+  local count, looked = 0, 1 + #rounds / 10
+  for _, round in ipairs(rounds) do
     if round.whole then
       count = count + round.jobs
     else
-      for slot, least, most in slots_of(round) do
+      local slots = slots_of(topic, round)
+      for _, slot in ipairs(slots) do
+        local least, most = score_from(slot, round.from), score_from(slot, round.to + 1) - 1
         count = count + call('ZCOUNT', slot_key(topic, slot), least, most)
-        looked = looked + 1
       end
+      looked = looked + #slots
     end
   end
   return count, looked
@@ -183,15 +197,12 @@ end
 -- Appends the ids of one round after the first `offset` of them, until there are `limit` ids; returns what is left of the
 -- offset.
 local function read_round(topic, round, offset, limit, ids)
-  for slot, least, most in slots_of(round) do
-    local key = slot_key(topic, slot)
-    local here = offset > 0 and call('ZCOUNT', key, least, most) or 0
-    if offset >= here and here > 0 then
-      offset = offset - here
-    else
-      local part = call('ZRANGEBYSCORE', key, least, most, 'LIMIT', offset, limit - #ids)
-      for _, id in ipairs(part) do ids[#ids + 1] = id end
-      if here > 0 then offset = 0 end
+  for _, slot in ipairs(slots_of(topic, round)) do
+    local key, least, most = slot_key(topic, slot), score_from(slot, round.from), score_from(slot, round.to + 1) - 1
+    local skipped = offset > 0 and math.min(offset, call('ZCOUNT', key, least, most)) or 0
+    offset = offset - skipped
+    if offset == 0 then
+      for _, id in ipairs(call('ZRANGEBYSCORE', key, least, most, 'LIMIT', skipped, limit - #ids)) do ids[#ids + 1] = id end
     end
     if #ids >= limit then break end
   end
@@ -200,11 +211,10 @@ end
 
 -- Appends all ids of several rounds, in one walk round the wheel instead of one for each.
 local function read_rounds(topic, rounds, ids)
-  local first, last = rounds[1], rounds[#rounds]
-  local found = {}
-  for slot = 0, WHEEL_SLOTS - 1 do
-    local least, most = score_from(slot, first.from), score_from(slot, last.to + 1) - 1
-    local part = call('ZRANGEBYSCORE', slot_key(topic, slot), int(least), int(most), 'WITHSCORES')
+  local from, to, found = rounds[1].from, rounds[#rounds].to, {}
+  for _, slot in ipairs(slots_between(topic, 0, WHEEL_SLOTS - 1)) do
+    local least, most = score_from(slot, from), score_from(slot, to + 1) - 1
+    local part = call('ZRANGEBYSCORE', slot_key(topic, slot), least, most, 'WITHSCORES')
     for i = 1, #part, 2 do found[#found + 1] = { id = part[i], due = due_of_score(slot, tonumber(part[i + 1])) } end
   end
   table.sort(found, function(one, other)

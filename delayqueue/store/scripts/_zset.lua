@@ -29,7 +29,7 @@ local function delay_count(topic) return call('ZCARD', delay_key(topic)) end
 -- Raises where a key is of another type that a topic's delayed jobs need beside their delay_key.
 local function delay_check(_topic) end
 
--- How many jobs have from <= due < to, and how many sets had to be looked at for that.
+-- How many jobs have from <= due < to, and about how many sets had to be looked at for that.
 local function delay_count_between(topic, from, to)
   return call('ZCOUNT', delay_key(topic), int(from), '(' .. int(to)), 1
 end

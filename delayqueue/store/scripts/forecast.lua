@@ -5,7 +5,7 @@
 -- keeps: only ranges are counted, so the work does not grow with the number of jobs.
 local start, step, steps, place = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local FIRST_TOPIC = 5
-local SETS_PER_CALL = 20000  -- looked at; then the call ends with the step and topic that it is at
+local SETS_PER_CALL = 2000  -- looked at; then the call ends with the step and topic that it is at
 local topics = #ARGV - FIRST_TOPIC + 1
 local counts, sets = {}, 0
 
