@@ -46,8 +46,8 @@ end
 local function move_due(topic, share)
   local ids = delay_due(topic, now, share)
   if #ids > 0 then
-    call('RPUSH', queue_key(topic), unpack(ids))
     late[#late + 1] = now - delay_next(topic)
+    call('RPUSH', queue_key(topic), unpack(ids))
     delay_drop_due(topic, ids)
     arrive(topic, #ids)
   end
