@@ -1,14 +1,13 @@
-"""The verbs that work with the settings and the store: they run where the server runs."""
+"""The verbs that do something here: run the server or a worker, work with the settings and the store."""
 
 import os
 import sys
 from argparse import SUPPRESS, Namespace
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import Final
 
 from delayqueue import log
-from delayqueue.cli.verb import REFUSED, USAGE, Argument, Verb, argument
+from delayqueue.cli.verb import REFUSED, USAGE, Argument, Verb, argument, late
 from delayqueue.config import StartupError, load
 
 # after the verb as well as before it
@@ -18,10 +17,9 @@ CONFIG_FILE: Final = argument(
 
 
 def local(name: str, text: str, work: str, *arguments: Argument, failed: int) -> Verb:
-    """A row: `work` names a function of the settings and the arguments that returns the exit status.
+    """A row of a verb with settings: `work` names a function of them and the arguments that returns the exit status.
 
-    A StartupError is one line and the status `failed`. The function is imported when it runs: that takes half a
-    second, which `delay-queue stats` does not have to wait.
+    A StartupError is one line and the status `failed`.
     """
 
     def run(asked: Namespace) -> int:
@@ -29,13 +27,12 @@ def local(name: str, text: str, work: str, *arguments: Argument, failed: int) ->
         try:
             config = load(asked.config, os.environ)
             log.set_up(config.log_level, config.log_format)
-            status: int = resolve_name(work)(config, asked)
+            return late(work)(config, asked)
         except StartupError as error:
             place = config.places.get(error.key) if config else None
             message = f"{place}: {error}" if place else str(error)
             sys.stderr.write(f"delay-queue: {log.one_line(message)}\n")
             return failed
-        return status
 
     return Verb(name, text, run, (*arguments, CONFIG_FILE))
 
@@ -53,6 +50,11 @@ IMPORTED: Final = (
     ),
     argument("--bucket-name", metavar="NAME", help="of the old buckets, with %%d [bucket_name]"),
     argument("--queue-name", metavar="NAME", help="of the old ready lists, with %%s [queue_name]"),
+)
+WORKER: Final = (
+    argument("name", metavar="MODULE:NAME", help="such as tasks:worker, found from here"),
+    argument("--reload", action="store_true", help="start again when a .py file here changes"),
+    argument("--log-level", default="info", choices=("debug", "info", "warning", "error")),
 )
 
 LOCAL: Final = (
@@ -75,4 +77,5 @@ LOCAL: Final = (
         *IMPORTED,
         failed=USAGE,
     ),
+    Verb("worker", "run a Worker of yours", late("delayqueue.cli.working:work"), WORKER),
 )

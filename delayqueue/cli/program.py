@@ -11,18 +11,16 @@ from delayqueue import __version__
 from delayqueue.cli.local import LOCAL
 from delayqueue.cli.remote import REMOTE
 from delayqueue.cli.verb import Verb
-from delayqueue.cli.working import WORKER
 from delayqueue.config import OPTIONS, PREFIX, Option
 
 INTERRUPTED: Final = 130  # as a shell says it of a program that Ctrl-C ended
 CLOSED_PIPE: Final = 141  # as a shell says it of a program whose reader went away
 
-HERE: Final = (*LOCAL, WORKER)
-VERBS: Final = {verb.name: verb for verb in (*HERE, *REMOTE)}
+VERBS: Final = {verb.name: verb for verb in (*LOCAL, *REMOTE)}
 STATUSES: Final = """\
 exit status:
   0   done
-  1   refused: the queue said no, or had nothing; for check: something is wrong
+  1   refused: the queue said no, or had nothing; check: something is wrong; import: jobs were set aside
   2   wrong usage: an argument or a setting; the server cannot start
   3   no server is reached, or its store does not answer
   130 ended by Ctrl-C"""
@@ -72,7 +70,7 @@ def _epilog() -> str:
     return "\n".join(
         [
             "verbs, each with a --help of its own:",
-            *map(_listed, HERE),
+            *map(_listed, LOCAL),
             "",
             "verbs that ask a running server over HTTP (--url):",
             *map(_listed, REMOTE),

@@ -47,7 +47,8 @@ def remote(
         given = vars(asked).items()
         fields = {key: value for key, value in given if value is not None and key not in NO_FIELDS}
         try:
-            data = ask(_server(asked), fields)
+            with _server(asked) as server:
+                data = ask(server, fields)
         except CallError as error:
             return _complain(str(error), error.status)
         if asked.json:
@@ -63,7 +64,7 @@ def remote(
 
 def _server(asked: Namespace) -> Server:
     url = asked.url or os.environ.get("DELAYQUEUE_URL") or DEFAULT_URL
-    return Server.at(url, asked.token or os.environ.get("DELAYQUEUE_TOKEN") or "")
+    return Server(url, asked.token or os.environ.get("DELAYQUEUE_TOKEN") or "")
 
 
 def _readable(data: Any, show: Callable[[Any], str]) -> str:

@@ -2,6 +2,7 @@
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
+from pkgutil import resolve_name
 from typing import Any, Final, NamedTuple
 
 DONE: Final = 0
@@ -24,6 +25,19 @@ class Argument(NamedTuple):
 def argument(*flags: str, **options: Any) -> Argument:
     """One argument, as argparse's add_argument takes it."""
     return Argument(flags, options)
+
+
+def late(function: str) -> Callable[..., int]:
+    """A function by its name, MODULE:NAME, imported when it is called.
+
+    What serves or works takes half a second to import, which `delay-queue stats` does not have to wait.
+    """
+
+    def call(*arguments: Any) -> int:
+        status: int = resolve_name(function)(*arguments)
+        return status
+
+    return call
 
 
 class Verb(NamedTuple):

@@ -11,7 +11,7 @@ from pkgutil import resolve_name
 from typing import Final
 
 from delayqueue import log
-from delayqueue.cli.verb import DONE, USAGE, Verb, argument
+from delayqueue.cli.verb import DONE, USAGE
 from delayqueue.worker import Worker
 
 LOOK_S: Final = 0.5  # between two looks at the files
@@ -71,15 +71,3 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
         process.wait(STOP_S)
     except subprocess.TimeoutExpired:
         process.kill()
-
-
-WORKER: Final = Verb(
-    "worker",
-    "run a Worker of yours",
-    work,
-    (
-        argument("name", metavar="MODULE:NAME", help="such as tasks:worker, found from here"),
-        argument("--reload", action="store_true", help="start again when a .py file here changes"),
-        argument("--log-level", default="info", choices=("debug", "info", "warning", "error")),
-    ),
-)

@@ -1,6 +1,8 @@
 """What a Python program talks to the server with: Client, and AsyncClient for asyncio."""
 
-from delayqueue.client.aio import AsyncClient
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from delayqueue.client.blocking import Client
 from delayqueue.client.calls import TransportError
 from delayqueue.client.jobs import (
@@ -28,6 +30,9 @@ from delayqueue.errors import (
     WrongState,
 )
 
+if TYPE_CHECKING:
+    from delayqueue.client.aio import AsyncClient
+
 __all__ = [
     "AsyncClient",
     "Attempt",
@@ -53,3 +58,10 @@ __all__ = [
     "Unavailable",
     "WrongState",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Load AsyncClient when somebody asks for it: who does without need not wait for aiohttp."""
+    if name == "AsyncClient":
+        return import_module("delayqueue.client.aio").AsyncClient
+    raise AttributeError(f"module {__name__} has no attribute {name}")

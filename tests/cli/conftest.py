@@ -43,10 +43,9 @@ def server(processes: Processes, redis_server: StoreServer) -> QueueServer:
 def run(
     server: QueueServer, capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., Ended]:
-    """Runs the program with these arguments, for somebody who reads English."""
+    """Runs the program with these arguments."""
     monkeypatch.setenv("DELAYQUEUE_URL", server.url)
     monkeypatch.delenv("DELAYQUEUE_TOKEN", raising=False)
-    monkeypatch.setenv("LC_ALL", "C.UTF-8")
 
     def run_it(*arguments: str) -> Ended:
         try:
