@@ -40,5 +40,5 @@ $(VENV)/.installed: pyproject.toml scripts/setup
 	touch $@
 
 $(VENV)/.installed-dev: pyproject.toml scripts/setup
-	scripts/setup $(PYTHON) $(VENV) '.[embedded,test,lint]' redis-server wrk curl php-cli php-curl
+	scripts/setup $(PYTHON) $(VENV) '.[embedded,test,lint]' redis-server wrk curl php-cli php-curl chromium
 	touch $@ $(VENV)/.installed

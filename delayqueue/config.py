@@ -241,6 +241,11 @@ class Config:
     # "FILE:LINE" or the variable's name, of each option that was set
     places: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
+    def shown(self) -> dict[str, str]:
+        """The settings by key, as text, for people; of a secret only whether it is set."""
+        values = {option.key: getattr(self, _FIELDS[option.key]) for option in OPTIONS.values()}
+        return {key: _shown(OPTIONS[key], value) for key, value in values.items()}
+
     @property
     def embedded(self) -> bool:
         """True where the server starts a store of its own."""
@@ -253,6 +258,14 @@ OPTIONS: Final[dict[str, Option]] = {
 }
 _FIELDS: Final = {row.metadata["option"].key: row.name for row in _ROWS}
 _VARIABLES: Final = {option.variable: option for option in OPTIONS.values()}
+
+
+def _shown(option: Option, value: object) -> str:
+    if option.secret:
+        return "***" if value else ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "" if value is None else str(value)
 
 
 class _Setting(NamedTuple):

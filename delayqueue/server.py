@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 import signal
+import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
@@ -64,7 +65,7 @@ async def _serve_here(
     config: Config, redis: Redis, stop: asyncio.Event, number: int = 1, folder: Path | None = None
 ) -> None:
     """Serve as worker `number` of those that share `folder`; None = alone."""
-    queue = DelayQueue(store_of(redis, config), config.max_polls)
+    queue = DelayQueue(store_of(redis, config), config.max_polls, _name(config, number))
     peers = Peers(folder, number, queue.metrics.snapshot)
     api = Api(
         queue,
@@ -73,6 +74,7 @@ async def _serve_here(
         config.queue_block_timeout_s,
         peers,
         config.metrics_topics,
+        config.shown(),
     )
     guard, tls = Guard.of(config), Tls.of(config)
     app = build_app(api, config, guard)
@@ -99,6 +101,11 @@ def _worker(config: Config, socket_path: str | None, folder: Path, number: int) 
 
     set_up(config.log_level, config.log_format)
     uvloop.run(work())
+
+
+def _name(config: Config, number: int) -> str:
+    """What the other processes know this one by."""
+    return f"{socket.gethostname()}:{config.bind_address.port} #{number}"
 
 
 def _stopped_by_signals() -> asyncio.Event:

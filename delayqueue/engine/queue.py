@@ -6,6 +6,7 @@ from copy import copy
 from typing import Self
 
 from delayqueue.access import Scope
+from delayqueue.engine.rollcall import RollCall, ServerView
 from delayqueue.engine.spread import Spread
 from delayqueue.engine.timer import INTERVAL_S, Timer
 from delayqueue.engine.topics import Topics
@@ -28,7 +29,7 @@ class DelayQueue:
     a code for each. All raise Unavailable where the store does not answer.
     """
 
-    def __init__(self, store: Store, max_polls: int = 0) -> None:
+    def __init__(self, store: Store, max_polls: int = 0, name: str = "") -> None:
         self.metrics = store.metrics
         self.metrics.show(WAITING_POLLS, lambda: self._waiters.waiting)
         self.metrics.show(TICK_AGE, self._tick_age_s)
@@ -38,6 +39,7 @@ class DelayQueue:
             for bucket in range(store.bucket_count)
         ]
         self._wakeups = Wakeups(store, self._waiters.wake, self._waiters.resync)
+        self._roll_call = RollCall(store, self.metrics, name)
         self._spread(store)
 
     def confined(self, scope: Scope) -> Self:
@@ -125,6 +127,10 @@ class DelayQueue:
         """How many polls wait in this process."""
         return self._waiters.waiting
 
+    async def servers(self) -> list[ServerView]:
+        """All server processes on this store."""
+        return await self._roll_call.servers()
+
     async def health(self) -> Health:
         """What the store says of itself."""
         return await self._store.health()
@@ -148,7 +154,10 @@ class DelayQueue:
 
     def background(self) -> dict[str, Callable[[], Coroutine[None, None, None]]]:
         """The loops that must run for the queue to live, by name; the server owns the tasks."""
-        loops: dict[str, Callable[[], Coroutine[None, None, None]]] = {"wakeups": self._wakeups.run}
+        loops: dict[str, Callable[[], Coroutine[None, None, None]]] = {
+            "wakeups": self._wakeups.run,
+            "roll call": self._roll_call.run,
+        }
         for bucket, timer in enumerate(self._timers):
             loops[f"timer {bucket}"] = timer.run
         return loops

@@ -2,11 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from delayqueue.engine.cursor import Cursor
 from delayqueue.job import JobView, Reserved, State
 from delayqueue.store.store import Store
-from delayqueue.store.types import Listing, Range, Stir
+from delayqueue.store.types import Listing, Range, Stir, TopicCounts
+
+Item = TypeVar("Item")
 
 PIECE = 500  # jobs that one script call ends or drops: about 3 ms of the store's time
 TOPICS_PER_CALL = 100  # about 3 ms of the store's time
@@ -26,6 +29,15 @@ class TopicView:
     buried: int = 0
     oldest_age_ms: int | None = None
     paused_until_ms: int | None = None
+
+    def add(self, counts: TopicCounts) -> None:
+        """Add what one bucket has of it."""
+        self.delayed += counts.delayed
+        self.ready += counts.ready
+        self.reserved += counts.reserved
+        self.buried += counts.buried
+        self.oldest_age_ms = _of_known(max, self.oldest_age_ms, counts.oldest_age_ms)
+        self.paused_until_ms = _of_known(min, self.paused_until_ms, counts.paused_until_ms)
 
 
 class Topics:
@@ -121,34 +133,23 @@ class Topics:
                 totals = [a + b for a, b in zip(totals, counts, strict=True)]
         return totals
 
-    async def all(self) -> list[TopicView]:
-        """Every topic with its exact counts, by name."""
-        views: dict[str, TopicView] = {}
+    async def all(
+        self, wanted: Callable[[str], bool] = lambda _: True, limit: int | None = None
+    ) -> list[TopicView]:
+        """Topics with their exact counts, by name: the first `limit` of those whose name is wanted."""
+        known = {name for bucket in self._buckets for name in await self._store.topic_names(bucket)}
+        views = [TopicView(name) for name in sorted(filter(wanted, known))[:limit]]
         for bucket in self._buckets:
-            for piece in _pieces(await self._store.topic_names(bucket), TOPICS_PER_CALL):
-                for name, counts in zip(
-                    piece, await self._store.topics(bucket, piece), strict=True
-                ):
-                    view = views.setdefault(name, TopicView(name))
-                    view.delayed += counts.delayed
-                    view.ready += counts.ready
-                    view.reserved += counts.reserved
-                    view.buried += counts.buried
-                    view.oldest_age_ms = max(
-                        (
-                            age
-                            for age in (view.oldest_age_ms, counts.oldest_age_ms)
-                            if age is not None
-                        ),
-                        default=None,
-                    )
-                    view.paused_until_ms = _least(view.paused_until_ms, counts.paused_until_ms)
-        return [views[name] for name in sorted(views)]
+            for piece in _pieces(views, TOPICS_PER_CALL):
+                found = await self._store.topics(bucket, [view.topic for view in piece])
+                for view, counts in zip(piece, found, strict=True):
+                    view.add(counts)
+        return views
 
 
-def _least(one: int | None, other: int | None) -> int | None:
-    return min((number for number in (one, other) if number is not None), default=None)
+def _of_known(choose: Callable[..., int], one: int | None, other: int | None) -> int | None:
+    return choose((number for number in (one, other) if number is not None), default=None)
 
 
-def _pieces(names: Sequence[str], size: int) -> list[Sequence[str]]:
-    return [names[i : i + size] for i in range(0, len(names), size)]
+def _pieces(items: Sequence[Item], size: int) -> list[Sequence[Item]]:
+    return [items[i : i + size] for i in range(0, len(items), size)]

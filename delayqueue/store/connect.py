@@ -1,7 +1,7 @@
 """The way to the store: a pool of connections, and what can be wrong with the store at the start."""
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -52,6 +52,11 @@ async def durability_warnings(redis: Redis) -> list[str]:
                 "see that it is Redis 6.2 or newer with appendonly yes and maxmemory-policy noeviction"
             )
         ]
+    return weaknesses(info)
+
+
+def weaknesses(info: Mapping[str, Any]) -> list[str]:
+    """A line for each reason, in the store's answer to INFO, why it may lose jobs or fail us."""
     version = str(info.get("redis_version"))
     policy = info.get("maxmemory_policy")
     warnings = {

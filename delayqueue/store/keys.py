@@ -25,6 +25,7 @@ All keys of a bucket begin with its tag `T`, which is one Redis Cluster hash tag
 | T:broken             | zset | id -> ms when its unreadable record was set aside                                     |
 | T:layout             | hash | of bucket 1 only: version, bucket_size, queue_name, scheduler, wheel_slots; id: a     |
 |                      |      | name of this data that no other has, once an import asked for it                      |
+| T:servers            | hash | of bucket 1 only: server process -> ms when it was heard last, figures (JSON)         |
 | T["TOPIC*", ...]     | no key: how a script hears of the topics that the client is confined to (access.py)          |
 | T:ready              | pub/sub channel: "sender count topic" when jobs became ready                                 |
 """

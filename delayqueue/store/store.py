@@ -23,6 +23,7 @@ from delayqueue.job import Job, JobView, Reserved, State
 from delayqueue.metrics import SCRIPT_ERRORS, SCRIPT_SECONDS, Metrics
 from delayqueue.receipt import nonces, receipt_for
 from delayqueue.store import announcements
+from delayqueue.store.connect import weaknesses
 from delayqueue.store.keys import BucketKeys
 from delayqueue.store.measure import count_answer
 from delayqueue.store.record import dump_options, ended_view, live_view, reserved_job, text
@@ -260,7 +261,23 @@ class Store:
         """What the store says of itself; 0 where it does not say."""
         info: dict[str, Any] = await self._answer("info", self._redis.info())
         durable = info.get("aof_enabled") == 1 and info.get("aof_last_write_status") == "ok"
-        return Health(info.get("used_memory", 0), info.get("maxmemory", 0), durable)
+        name, version = (
+            ("Valkey", "valkey_version") if "valkey_version" in info else ("Redis", "redis_version")
+        )
+        return Health(
+            info.get("used_memory", 0),
+            info.get("maxmemory", 0),
+            durable,
+            f"{name} {info.get(version, '')}".strip(),
+            weaknesses(info),
+        )
+
+    async def roll_call(
+        self, name: str, figures: str, silence_ms: int
+    ) -> list[tuple[str, int, str]]:
+        """Note that the process `name` lives ("" = only look); name, ms when it was heard last and figures of all."""
+        _, found = await self._call("rollcall", 0, [name, figures, silence_ms])
+        return [(text(found[i]), found[i + 1], text(found[i + 2])) for i in range(0, len(found), 3)]
 
     def announcements(
         self, subscribed: Callable[[int], None]

@@ -1,5 +1,6 @@
 """What the store takes and returns. Times in ms; a code per job is one of errors.Code."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from delayqueue.job import JobView, Reserved
@@ -126,6 +127,8 @@ class Health(NamedTuple):
     memory_bytes: int
     memory_limit_bytes: int
     durable: bool  # it writes an append-only file, and its last write went well
+    version: str = ""
+    warnings: Sequence[str] = ()
 
 
 class Swept(NamedTuple):

@@ -118,3 +118,50 @@ class Forecast(TypedDict):
     start: float
     step: float
     counts: list[int]
+
+
+class ServerState(TypedDict):
+    """A server process: jobs since its start, lateness of the last minute in seconds."""
+
+    name: str
+    version: str
+    started: float
+    seen: float
+    pushed: int
+    delivered: int
+    finished: int
+    waiting: int
+    lateness_p50: float | None
+    lateness_p99: float | None
+
+
+class StoreState(TypedDict):
+    """The store; memory in bytes, `memory_limit` 0 = none."""
+
+    version: str
+    memory: int
+    memory_limit: int
+    durable: bool
+    warnings: list[str]
+
+
+class Stats(TypedDict):
+    """All in short."""
+
+    topics: int
+    delayed: int
+    ready: int
+    reserved: int
+    buried: int
+    oldest_ready_age: float | None
+    busiest: list[TopicState]
+    servers: list[ServerState]
+    store: StoreState
+    settings: dict[str, str]
+
+
+class Access(TypedDict):
+    """What a token is good for."""
+
+    roles: list[str]
+    topics: list[str]

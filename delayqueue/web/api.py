@@ -1,7 +1,7 @@
 """What every handler uses: the queue, the limits, reading a request, answering it."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
@@ -35,6 +35,7 @@ class Api:
     longest_wait_s: float
     peers: Peers
     metrics_topics: int
+    settings: Mapping[str, str]  # to look at
     new_id: IdMaker = field(default_factory=IdMaker)
     scope: Scope = EVERYWHERE  # the topics that the client may reach
 

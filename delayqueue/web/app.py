@@ -5,8 +5,9 @@ import logging
 from aiohttp import web
 
 from delayqueue.config import Config
+from delayqueue.web.admin import add_admin
 from delayqueue.web.api import Api
-from delayqueue.web.auth import Guard
+from delayqueue.web.auth import GUARD, Guard
 from delayqueue.web.journal import Journal, NoHttp
 from delayqueue.web.middleware import envelope_errors, loopback_only, same_origin
 from delayqueue.web.routes import add_routes
@@ -26,5 +27,7 @@ def build_app(api: Api, config: Config, guard: Guard) -> web.Application:
         middlewares=middlewares,
         client_max_size=BODIES_PER_REQUEST * config.max_body_bytes,
     )
+    app[GUARD] = guard
     add_routes(app, api, guard)
+    add_admin(app)
     return app

@@ -62,6 +62,11 @@ class Holder:
         self._topics: dict[Role, list[str]] = {}
         self._scopes: dict[Roles, Scope] = {}
 
+    @property
+    def roles(self) -> frozenset[Role]:
+        """Its roles."""
+        return frozenset(self._topics)
+
     def add(self, grant: Grant) -> None:
         """The token grants this, too."""
         self._topics.setdefault(grant.role, []).append(grant.topics)
@@ -119,6 +124,12 @@ class Guard:
         holder.pace.check()
         return holder.scope(roles)
 
+    def roles(self, request: web.Request) -> frozenset[Role]:
+        """The roles of this client: all where no tokens are set. Unauthorized where it has none."""
+        if not self._holders:
+            return frozenset(Role)
+        return self._find(token_of(request.headers.get(hdrs.AUTHORIZATION, ""))).roles
+
     def _find(self, token: str) -> Holder:
         """Looks at every token, so that the time tells nothing about them."""
         digest, found = self._digest(token), None
@@ -131,6 +142,9 @@ class Guard:
 
     def _digest(self, token: str) -> bytes:
         return blake2b(token.encode("utf-8", "surrogateescape"), key=self._key).digest()
+
+
+GUARD: Final = web.AppKey("guard", Guard)
 
 
 def token_of(header: str) -> str:

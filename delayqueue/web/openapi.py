@@ -38,7 +38,10 @@ def document(routes: Iterable[tuple[str, str, Roles, str]]) -> Json:
     schemas: Json = {"Envelope": _envelope_of({"type": "null"})}
     paths: dict[str, Json] = {}
     for method, path, roles, summary in routes:
-        described = _operation(path, OPERATIONS.get(path), roles, schemas)
+        operation = OPERATIONS.get(path)
+        if operation and method == "GET":
+            operation = operation._replace(takes=None)  # what it takes is a POST's
+        described = _operation(path, operation, roles, schemas)
         # of two methods on a path the ids must differ
         name = path.strip("/") + ("" if method == "POST" else f"_{method.lower()}")
         paths.setdefault(path, {})[method.lower()] = {

@@ -14,6 +14,7 @@ from delayqueue.errors import (
 )
 from delayqueue.web import requests, topic_requests
 from delayqueue.web.answers import (
+    Access,
     Count,
     Deadline,
     Due,
@@ -24,6 +25,9 @@ from delayqueue.web.answers import (
     Page,
     ReservedJob,
     Result,
+    ServerState,
+    Stats,
+    StoreState,
     TakenJob,
     TopicState,
 )
@@ -80,7 +84,36 @@ TOPIC: Final = TopicState(
     oldest_ready_age=0.25,
     paused=False,
 )
-OF_TOPICS: Final = Operation(None, (), list[TopicState], (Unavailable,), None, [TOPIC])
+OF_TOPICS: Final = Operation(
+    topic_requests.TopicsRequest, (), list[TopicState], BAD, {"match": "order"}, [TOPIC]
+)
+STATS: Final = Stats(
+    topics=1,
+    delayed=3,
+    ready=1,
+    reserved=0,
+    buried=0,
+    oldest_ready_age=0.25,
+    busiest=[TOPIC],
+    servers=[
+        ServerState(
+            name="web1:9277 #1",
+            version="1.0.0",
+            started=1795215237.0,
+            seen=1795217037.354,
+            pushed=4,
+            delivered=0,
+            finished=0,
+            waiting=2,
+            lateness_p50=None,
+            lateness_p99=None,
+        )
+    ],
+    store=StoreState(
+        version="Redis 7.0.15", memory=1048576, memory_limit=0, durable=True, warnings=[]
+    ),
+    settings={"bind_address": "0.0.0.0:9277"},
+)
 
 OPERATIONS: Final[dict[str, Operation]] = {
     "/push": Operation(
@@ -207,6 +240,10 @@ OPERATIONS: Final[dict[str, Operation]] = {
         {"count": 7},
     ),
     "/topics": OF_TOPICS,
+    "/stats": Operation(None, (), Stats, (Unavailable,), None, STATS),
+    "/whoami": Operation(
+        None, (), Access, (), None, {"roles": ["consume"], "topics": ["orders.*"]}
+    ),
     "/healthz": Operation(None, (), None, (), None, None),
     "/readyz": Operation(None, (), None, (Unavailable,), None, None),
 }
@@ -273,10 +310,11 @@ FIELDS: Final[dict[str, dict[str, Any]]] = {
         "minimum": 1,
         "maximum": 1000,
     },
-    "limit": {"description": "How many jobs a page has at most.", "minimum": 1, "maximum": 1000},
+    "limit": {"description": "How many at most.", "minimum": 1, "maximum": 1000},
     "cursor": {"description": "What the page before said."},
     "receipt": {"description": "That of the reservation, from /pop."},
     "message": {"description": "Kept with the attempt, 1024 characters at most."},
+    "match": {"description": "Only topics with this in their name."},
     "tag": {"description": "A tag, 1 to 256 bytes."},
     "state": {"description": "Only jobs in this state."},
     "start": {"description": "Unix seconds: the first due time.", "minimum": 0, "maximum": 10**10},

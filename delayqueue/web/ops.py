@@ -4,11 +4,18 @@ from aiohttp import web
 
 from delayqueue.errors import Text, Unavailable
 from delayqueue.web.api import Api
+from delayqueue.web.auth import GUARD
 
 
 async def healthz(api: Api, request: web.Request) -> web.Response:
     """The process lives and its loop turns."""
     return api.ok(request)
+
+
+async def whoami(api: Api, request: web.Request) -> web.Response:
+    """What the client's token is good for: its roles, all where no tokens are set."""
+    roles = sorted(request.app[GUARD].roles(request))
+    return api.ok(request, {"roles": roles, "topics": list(api.scope.entries)})
 
 
 async def readyz(api: Api, request: web.Request) -> web.Response:

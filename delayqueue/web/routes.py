@@ -7,7 +7,7 @@ from typing import NamedTuple
 from aiohttp import web
 
 from delayqueue.access import EVERYWHERE, Role, Scope
-from delayqueue.web import jobs, metrics, ops, topics
+from delayqueue.web import jobs, metrics, ops, stats, topics
 from delayqueue.web.api import Api
 from delayqueue.web.auth import Guard, Roles
 from delayqueue.web.openapi import Json, document
@@ -21,6 +21,7 @@ PRODUCERS: Roles = frozenset({Role.PRODUCE})
 CONSUMERS: Roles = frozenset({Role.CONSUME})
 BOTH: Roles = frozenset({Role.PRODUCE, Role.CONSUME})
 ADMINS: Roles = frozenset({Role.ADMIN})
+ALL: Roles = frozenset(Role)
 
 
 class Route(NamedTuple):
@@ -75,6 +76,9 @@ ROUTES = (
     Route("POST", "/purge", topics.purge, ADMINS, "drop a topic's jobs without a trace"),
     Route("POST", "/topics", topics.topics, ADMINS, "every topic with its exact counts"),
     Route("GET", "/topics", topics.topics, ADMINS, "every topic with its exact counts"),
+    Route("POST", "/stats", stats.stats, ADMINS, "sums over all topics, servers, store, settings"),
+    Route("GET", "/stats", stats.stats, ADMINS, "sums over all topics, servers, store, settings"),
+    Route("POST", "/whoami", ops.whoami, ALL, "the roles of the token that was sent"),
     Route("GET", "/healthz", ops.healthz, OPEN, "the process lives"),
     Route("GET", "/readyz", ops.readyz, OPEN, "the store answers and the timers tick"),
     Route("GET", "/metrics", metrics.metrics, ADMINS, "what happens here, for Prometheus"),

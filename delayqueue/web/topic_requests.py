@@ -1,6 +1,6 @@
 """What the endpoints on topics, tags and ranges of due times take."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from delayqueue.errors import Invalid, Text
 from delayqueue.job import MAX_FORECAST_STEPS, State
@@ -26,6 +26,20 @@ class TopicRequest(Request):
     def reach(self) -> Iterable[str]:
         """The topic."""
         return (check_topic(self.topic),)
+
+
+class TopicsRequest(Request):
+    """Which topics: these, or those with `match` in their name, the first `limit` of them."""
+
+    topics: list[str] | None = None
+    match: str | None = None
+    limit: int | None = None
+
+    def wanted(self) -> Callable[[str], bool]:
+        """Whether a topic of this name is asked for."""
+        names = None if self.topics is None else {check_topic(topic) for topic in self.topics}
+        part = self.match or ""
+        return lambda topic: (names is None or topic in names) and part in topic
 
 
 class PauseRequest(TopicRequest):

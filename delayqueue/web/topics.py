@@ -6,6 +6,7 @@ from delayqueue.errors import Invalid, Text
 from delayqueue.web import views
 from delayqueue.web.api import Api
 from delayqueue.web.fields import check_count, check_tag, check_topic
+from delayqueue.web.requests import parse
 from delayqueue.web.topic_requests import (
     CancelRequest,
     ForecastRequest,
@@ -14,6 +15,7 @@ from delayqueue.web.topic_requests import (
     PurgeRequest,
     TakeRequest,
     TopicRequest,
+    TopicsRequest,
 )
 
 DEFAULT_PAGE = 100
@@ -76,6 +78,12 @@ async def purge(api: Api, request: web.Request) -> web.Response:
 
 
 async def topics(api: Api, request: web.Request) -> web.Response:
-    """Every topic with its exact counts; to a client that may reach some topics only, those."""
-    found = await api.queue.topics.all()
-    return api.ok(request, [views.topic(view) for view in found if api.scope.allows(view.topic)])
+    """Topics with their exact counts, by name; to a client that may reach some topics only, those."""
+    raw = await api.read_raw(request)
+    asked = parse(TopicsRequest, raw) if raw.strip() else TopicsRequest()
+    wanted = asked.wanted()
+    limit = None if asked.limit is None else check_count("limit", asked.limit, DEFAULT_PAGE)
+    found = await api.queue.topics.all(
+        lambda topic: wanted(topic) and api.scope.allows(topic), limit
+    )
+    return api.ok(request, [views.topic(view) for view in found])

@@ -161,6 +161,7 @@ OUT_OF_REACH: Final[list[tuple[str, dict[str, Any]]]] = [
     ("/pause", {"topic": "theirs"}),
     ("/resume", {"topic": "theirs"}),
     ("/purge", {"topic": "theirs"}),
+    ("/stats", {}),
 ]
 # these act on ids, and find no job of another topic
 BY_ID: Final = {
@@ -195,9 +196,19 @@ async def test_a_token_for_some_topics_finds_no_job_of_another(
 
 
 def test_every_guarded_endpoint_is_in_these_tables() -> None:
-    elsewhere = {"/topics", "/metrics", "/openapi.json", "/docs"}
+    elsewhere = {"/topics", "/metrics", "/openapi.json", "/docs", "/whoami"}
     tried = {path for path, _ in OUT_OF_REACH} | set(BY_ID) | elsewhere
     assert tried == {route.path for route in GUARDED}
+
+
+async def test_a_token_learns_what_it_is_good_for(clients: Clients) -> None:
+    asked = {"producer": clients.producer, "admin": clients.admin, "ours": clients.ours}
+    found = {name: (await api.call("/whoami", {})).ok() for name, api in asked.items()}
+    assert found == {
+        "producer": {"roles": ["produce"], "topics": ["*"]},
+        "admin": {"roles": ["admin"], "topics": ["*"]},
+        "ours": {"roles": ["admin", "consume", "produce"], "topics": ["ours*"]},
+    }
 
 
 async def test_a_token_for_some_topics_works_within_them(clients: Clients) -> None:

@@ -1,0 +1,107 @@
+"""Tells the other server processes that this one lives, with its figures, and knows of theirs."""
+
+import asyncio
+import json
+import logging
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from itertools import accumulate
+from time import time
+from typing import Final
+
+from delayqueue import __version__
+from delayqueue.errors import Unavailable
+from delayqueue.metrics import DELIVERY_LATENESS, JOB_EVENTS, LATENESS_S, WAITING_POLLS, Metrics
+from delayqueue.store.store import Store
+
+log = logging.getLogger(__name__)
+
+INTERVAL_S: Final = 2.0
+SILENCE_MS: Final = 15_000  # a process that is silent for so long is gone
+WINDOW_S: Final = 60.0  # lateness is that of the last minute
+
+
+@dataclass(frozen=True, slots=True)
+class ServerView:
+    """A server process. Counters since its start; lateness in seconds, None where nothing was delivered of late."""
+
+    name: str
+    version: str
+    started: float  # unix seconds, its own clock
+    seen: float  # unix seconds, the store's clock
+    pushed: int
+    delivered: int
+    finished: int
+    waiting: int
+    lateness_p50: float | None
+    lateness_p99: float | None
+
+
+class RollCall:
+    """This process's entry, written every two seconds, and those of all."""
+
+    def __init__(self, store: Store, metrics: Metrics, name: str) -> None:
+        self._store = store
+        self._metrics = metrics
+        self._name = name
+        self._started = time()
+        self._window: deque[Sequence[int]] = deque(maxlen=round(WINDOW_S / INTERVAL_S) + 1)
+
+    async def run(self) -> None:
+        """Write the entry until cancelled."""
+        while True:
+            self._window.append(self._late())
+            try:
+                await self._store.roll_call(self._name, json.dumps(self._figures()), SILENCE_MS)
+            except Unavailable:
+                log.debug("the roll call failed")
+            await asyncio.sleep(INTERVAL_S)
+
+    async def servers(self) -> list[ServerView]:
+        """All processes that were heard of late, by name. Unavailable where the store does not answer."""
+        entries = await self._store.roll_call("", "", SILENCE_MS)
+        return sorted(
+            (
+                ServerView(name=name, seen=seen_ms / 1000, **json.loads(figures))
+                for name, seen_ms, figures in entries
+            ),
+            key=lambda server: server.name,
+        )
+
+    def _figures(self) -> dict[str, object]:
+        figures = self._metrics.snapshot()
+        events = {labels[0]: count for labels, count in figures[JOB_EVENTS.name]}
+        late = [now - then for now, then in zip(self._window[-1], self._window[0], strict=True)]
+        view = ServerView(
+            name="",
+            version=__version__,
+            started=self._started,
+            seen=0,
+            pushed=events.get("pushed", 0),
+            delivered=events.get("delivered", 0),
+            finished=events.get("finished", 0),
+            waiting=sum(count for _, count in figures[WAITING_POLLS.name]),
+            lateness_p50=quantile(late, 0.5),
+            lateness_p99=quantile(late, 0.99),
+        )
+        return {field: value for field, value in asdict(view).items() if field not in _ELSEWHERE}
+
+    def _late(self) -> Sequence[int]:
+        (row,) = self._metrics.snapshot()[DELIVERY_LATENESS.name]
+        counts: Sequence[int] = row[1]
+        return counts
+
+
+_ELSEWHERE: Final = {"name", "seen"}
+
+
+def quantile(counts: Sequence[int], share: float) -> float | None:
+    """The upper end, in seconds, of the bucket of LATENESS_S that this share of the jobs falls into; None = no jobs."""
+    total = sum(counts)
+    if not total:
+        return None
+    for place, so_far in enumerate(accumulate(counts)):
+        if so_far >= share * total:
+            return LATENESS_S[min(place, len(LATENESS_S) - 1)]
+    return None

@@ -1,0 +1,57 @@
+"""GET /admin: the page to look at. It shows what the endpoints answer, so its own files hold nothing secret."""
+
+import mimetypes
+from functools import partial
+from importlib import resources
+from typing import Final
+
+from aiohttp import hdrs, web
+
+PATH: Final = "/admin"
+# Only our own files, no inline code, in nobody's frame.
+POLICY: Final = "; ".join(
+    [
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' data:",
+        "connect-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+    ]
+)
+HEADERS: Final = {
+    "Content-Security-Policy": POLICY,
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    hdrs.CACHE_CONTROL: "no-cache",  # a new server has a new page
+}
+
+
+def add_admin(app: web.Application) -> None:
+    """Serve the page and its files. They are read once."""
+    folder = resources.files("delayqueue.web").joinpath("static", "admin")
+    for name, content in _files(folder):
+        path = PATH if name == "index.html" else f"{PATH}/{name}"
+        kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
+        app.router.add_get(path, partial(_answer, content, kind))
+    app.router.add_get(f"{PATH}/", _to_page)
+
+
+def _files(folder: resources.abc.Traversable, prefix: str = "") -> list[tuple[str, bytes]]:
+    found: list[tuple[str, bytes]] = []
+    for entry in folder.iterdir():
+        name = prefix + entry.name
+        found += _files(entry, f"{name}/") if entry.is_dir() else [(name, entry.read_bytes())]
+    return found
+
+
+async def _answer(content: bytes, kind: str, _: web.Request) -> web.Response:
+    return web.Response(body=content, headers=HEADERS | {hdrs.CONTENT_TYPE: kind})
+
+
+async def _to_page(_: web.Request) -> web.Response:
+    """The page's links are relative, so that it works behind a proxy that adds a path."""
+    return web.Response(status=308, headers={hdrs.LOCATION: "../admin"})

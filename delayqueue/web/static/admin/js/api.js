@@ -1,0 +1,49 @@
+// The server's HTTP API. The token is kept for this tab only.
+
+import { current } from "./i18n.js";
+
+const KEY = "token";
+
+/** An answer that is not code 0, or none at all (code null). */
+export class ApiError extends Error {
+  constructor(code, message) {
+    super(message);
+    this.code = code;
+  }
+}
+export const UNAUTHORIZED = 7;
+export const FORBIDDEN = 8;
+
+export const hasToken = () => sessionStorage.getItem(KEY) !== null;
+export const setToken = (token) => sessionStorage.setItem(KEY, token);
+export const dropToken = () => sessionStorage.removeItem(KEY);
+
+// Which role a verb needs, as the server's table of routes says; the admin role may do everything.
+const NEEDS = {
+  push: ["produce"], reschedule: ["produce"], cancel: ["produce"], get: ["produce", "consume"], delete: ["produce", "consume"],
+  touch: ["consume"], release: ["consume"], bury: ["consume"],
+};
+let roles = ["admin"];
+
+/** Learn what the token is good for. */
+export async function learnRoles() {
+  ({ roles } = await call("whoami"));
+}
+
+/** Whether the verb may be called. What one may not do is not offered. */
+export const may = (verb) => roles.includes("admin") || (NEEDS[verb] || []).some((role) => roles.includes(role));
+
+/** Call an endpoint; returns the answer's data. Throws ApiError. */
+export async function call(verb, request = {}) {
+  const headers = { "Content-Type": "application/json", "Accept-Language": current() };
+  if (hasToken()) headers.Authorization = `Bearer ${sessionStorage.getItem(KEY)}`;
+  let answer;
+  try {
+    const response = await fetch(verb, { method: "POST", headers, body: JSON.stringify(request), credentials: "omit" });
+    answer = await response.json();
+  } catch (error) {
+    throw new ApiError(null, String(error.message || error));
+  }
+  if (answer.code !== 0) throw new ApiError(answer.code, answer.message);
+  return answer.data;
+}

@@ -1,0 +1,34 @@
+// The topics whose jobs fall due in a range of time.
+
+import { call } from "../api.js";
+import { fill, h, table } from "../dom.js";
+import { number, time } from "../format.js";
+import { t } from "../i18n.js";
+import { topicLink } from "./topics.js";
+
+const MOST_TOPICS = 200;
+const AT_ONCE = 8;
+
+export async function due(content, range, live) {
+  const [start, end] = range.split("-").map(Number);
+  const list = h("div", { class: "card" });
+  fill(content, h("h1", {}, t("dueIn", time(start), time(end))), list);
+  await live(async () => {
+    const topics = (await call("topics")).filter((topic) => topic.delayed).sort((one, other) => other.delayed - one.delayed).slice(0, MOST_TOPICS);
+    const rows = [];
+    for (let at = 0; at < topics.length; at += AT_ONCE) {
+      rows.push(...await Promise.all(topics.slice(at, at + AT_ONCE).map((topic) => count(topic.topic, start, end))));
+    }
+    const found = rows.filter((row) => row.count).sort((one, other) => other.count - one.count);
+    fill(list, table([
+      { name: t("topic"), class: "wide", cell: (row) => topicLink(row.topic, "delayed", range) },
+      { name: t("delayed"), class: "number", cell: (row) => number(row.count) },
+    ], found, t("noneDue")));
+  }, 30000);
+}
+
+async function count(topic, start, end) {
+  const step = Math.max(end - start, 0.001);
+  const { counts } = await call("forecast", { topic, start, end: end + 0.001, step: step + 0.001 });
+  return { topic, count: counts.reduce((all, one) => all + one, 0) };
+}

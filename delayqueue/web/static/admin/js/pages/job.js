@@ -1,0 +1,64 @@
+// A job: what it is, what happened to it, and what can be done with it.
+
+import { call } from "../api.js";
+import { fill, h } from "../dom.js";
+import { length, relative, time } from "../format.js";
+import { t } from "../i18n.js";
+import { jobActions, stateMark, tagLink } from "./jobs.js";
+import { topicLink } from "./topics.js";
+
+export async function job(content, id, live) {
+  let shown = "";
+  async function refresh() {
+    const found = await call("get", { id });
+    const picture = JSON.stringify([found, Math.floor(Date.now() / 10000)]); // relative times move, too
+    if (picture === shown) return;
+    shown = picture;
+    fill(content, found ? view(found, refresh) : h("p", { class: "empty" }, t("noSuchJob", id)));
+  }
+  await live(refresh);
+}
+
+function view(found, refresh) {
+  const facts = [
+    [t("state"), stateMark(found.state)],
+    [t("topic"), topicLink(found.topic)],
+    [t("dueAt"), `${time(found.due)} (${relative(found.due)})`],
+    [t("ttr"), length(found.ttr)],
+    [t("attempts"), String(found.attempt)],
+    found.tags.length && [t("tags"), found.tags.map(tagLink)],
+    found.message && [t("message"), found.message],
+  ].filter(Boolean);
+  return [
+    h("div", { class: "bar" }, h("h1", { class: "mono" }, found.id), h("span", { class: "grow" }), jobActions(found, refresh)),
+    h("div", { class: "columns" },
+      h("section", { class: "card" }, h("dl", {}, facts.map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]))),
+      h("section", { class: "card" }, h("h2", {}, t("history")), h("ul", { class: "timeline" }, events(found)))),
+    h("section", { class: "card" }, h("h2", {}, t("body")), found.body ? h("pre", {}, pretty(found.body)) : h("p", { class: "soft" }, t("noBody"))),
+  ];
+}
+
+/** What happened, in its order. */
+function events(found) {
+  const event = (at, text, kind = "", message = "") => h("li", { class: kind },
+    h("div", {}, h("b", {}, text), " ", h("span", { class: "soft small" }, time(at))), message && h("div", { class: "message" }, message));
+  const past = found.due <= Date.now() / 1000;
+  const list = [[found.created, event(found.created, t("created_event"))]];
+  for (const attempt of found.attempts) {
+    const text = t("attempt_failed", attempt.attempt, length(attempt.ended - attempt.started));
+    list.push([attempt.ended, event(attempt.ended, text, "bad", attempt.message)]);
+  }
+  if (found.state === "delayed" || past) list.push([found.due, event(found.due, past ? t("due_event") : t("will_be_due"))]);
+  if (found.state === "reserved") list.push([found.started, event(found.started, t("attempt_runs", found.attempt))]);
+  if (found.ended) list.push([found.ended, event(found.ended, t(found.state), found.state === "finished" ? "good" : "bad", found.message)]);
+  return list.sort(([one], [other]) => one - other).map(([, element]) => element);
+}
+
+/** JSON with indents, all else as it is. */
+function pretty(body) {
+  try {
+    return JSON.stringify(JSON.parse(body), null, 2);
+  } catch {
+    return body;
+  }
+}

@@ -1,0 +1,54 @@
+// A table of jobs, and the buttons of one.
+
+import { call, may } from "../api.js";
+import { action, ask } from "../ask.js";
+import { h, table } from "../dom.js";
+import { relative, seconds, time } from "../format.js";
+import { t } from "../i18n.js";
+import { topicLink } from "./topics.js";
+
+export const jobLink = (id) => h("a", { class: "mono", href: `#/job/${encodeURIComponent(id)}` }, id);
+export const stateMark = (state) => h("span", { class: `state ${state}` }, t(state));
+export const tagLink = (name) => h("a", { class: "tag", href: `#/tag/${encodeURIComponent(name)}` }, name);
+
+/** Jobs, each with a link to its page. */
+export function jobTable(rows, { topic = true } = {}) {
+  return table([
+    { name: t("id"), class: "wide", cell: (job) => jobLink(job.id) },
+    ...(topic ? [{ name: t("topic"), class: "wide", cell: (job) => topicLink(job.topic) }] : []),
+    { name: t("state"), cell: (job) => stateMark(job.state) },
+    { name: t("dueAt"), cell: (job) => h("span", { title: relative(job.due) }, time(job.due)) },
+    { name: t("attempt"), class: "number", cell: (job) => String(job.attempt) },
+    { name: t("message"), class: "cut hide-small", cell: (job) => job.message },
+  ], rows, t("noJobs"));
+}
+
+/** What can be done with a job in its state; `changed` is called afterwards. */
+export function jobActions(job, changed) {
+  const verb = (name, run, kind) => action(t(name), async () => { if (await run() !== null) await changed(); }, kind);
+  const one = (path, request = {}) => call(path, { id: job.id, ...request });
+  const buttons = {
+    kick: verb("kick", () => one("kick")),
+    reschedule: verb("reschedule", async () => {
+      const answer = await ask(t("reschedule"), { input: t("rescheduleAsk"), value: "10m" });
+      return answer === null ? null : one("reschedule", { delay: seconds(answer) });
+    }),
+    touch: verb("touch", () => one("touch")),
+    release: verb("release", async () => (await ask(t("release"), { text: t("releaseAsk") }) === null ? null : one("release", { delay: 0 }))),
+    bury: verb("bury", async () => {
+      const why = await ask(t("bury"), { input: t("buryAsk") });
+      return why === null ? null : one("bury", { message: why });
+    }),
+    delete: verb("delete", async () => {
+      const options = { text: t("deleteAsk", job.id), danger: true, ok: t("delete") };
+      return await ask(t("delete"), options) === null ? null : one("delete");
+    }, "danger"),
+  };
+  const possible = {
+    delayed: ["kick", "reschedule", "delete"],
+    ready: ["reschedule", "delete"],
+    reserved: ["touch", "release", "bury", "delete"],
+    buried: ["kick", "reschedule", "delete"],
+  };
+  return (possible[job.state] || []).filter(may).map((name) => buttons[name]);
+}

@@ -1,0 +1,69 @@
+// All topics with their counts.
+
+import { call } from "../api.js";
+import { action, ask, say } from "../ask.js";
+import { fill, h, table } from "../dom.js";
+import { length, number, seconds, time } from "../format.js";
+import { t } from "../i18n.js";
+
+const PAGE = 100;
+
+export async function topics(content, _, live) {
+  const list = h("div");
+  const filter = h("input", { type: "search", placeholder: t("filter"), "aria-label": t("filter"), maxlength: "256" });
+  let refresh = async () => {};
+  filter.addEventListener("input", () => refresh().catch(() => {}));
+  fill(content, h("div", { class: "bar" }, h("h1", {}, t("topics")), h("span", { class: "grow" }), filter), h("div", { class: "card" }, list));
+  refresh = async () => {
+    const match = filter.value.trim();
+    const found = await call("topics", { match: match || null, limit: PAGE + 1 });
+    if (match !== filter.value.trim()) return; // typed on meanwhile
+    fill(list, topicTable(found.slice(0, PAGE), match ? t("noTopicsFound") : t("noTopics")),
+      found.length > PAGE && h("p", { class: "soft" }, t("moreTopics", PAGE)));
+  };
+  await live(refresh);
+}
+
+/** Topics with their counts. */
+export function topicTable(rows, empty = t("noTopics")) {
+  const count = (state) => ({
+    name: t(state), class: "number", cell: (row) => (row[state]
+      ? topicLink(row.topic, state, "", h("span", { class: `state ${state}` }, number(row[state]))) : h("span", { class: "soft" }, "0")),
+  });
+  return table([
+    { name: t("topic"), class: "wide", cell: (row) => [topicLink(row.topic), " ", pausedTag(row)] },
+    count("delayed"), count("ready"), count("reserved"), count("buried"),
+    { name: t("oldest"), class: "number hide-small", cell: (row) => (row.oldest_ready_age === null ? "" : length(row.oldest_ready_age)) },
+  ], rows, empty);
+}
+
+/** A link to a topic's page, with the state and range of due times that it begins with. */
+export function topicLink(topic, state = "", range = "", text = topic) {
+  return h("a", { href: `#/topic/${encodeURIComponent(JSON.stringify([topic, state, range]))}` }, text);
+}
+
+/** "paused" for a topic that is. */
+export function pausedTag(topic) {
+  if (!topic.paused) return "";
+  return h("span", { class: "tag" }, topic.paused === true ? t("paused") : t("pausedUntil", time(topic.paused)));
+}
+
+/** The buttons of a topic. */
+export function topicActions(topic, changed) {
+  const name = topic.topic;
+  const pause = action(t("pause"), async () => {
+    const answer = await ask(t("pause"), { input: t("pauseFor") });
+    if (answer === null) return;
+    await call("pause", { topic: name, seconds: answer.trim() ? seconds(answer) : null });
+    await changed();
+  });
+  const resume = action(t("resume"), async () => { await call("resume", { topic: name }); await changed(); });
+  const purge = action(t("purge"), async () => {
+    const options = { text: t("purgeAsk", name), input: t("purgeType"), must: name, danger: true, ok: t("purge") };
+    if (await ask(t("purge"), options) === null) return;
+    const { count } = await call("purge", { topic: name });
+    say(t("didCount", number(count)));
+    await changed();
+  }, "danger");
+  return [topic.paused ? resume : pause, purge];
+}

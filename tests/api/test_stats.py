@@ -1,0 +1,105 @@
+"""/stats and the filters of /topics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.api_client import INVALID, open_api
+from tests.waiting import until_async
+
+if TYPE_CHECKING:
+    from tests.processes import Processes, StoreServer
+
+
+async def test_the_sums_and_counters_are_those_of_all_servers(
+    processes: Processes, redis_server: StoreServer
+) -> None:
+    database = redis_server.new_database()
+    servers = [processes.server(redis_server, redis__db=database) for _ in range(2)]
+    async with open_api(servers[0].url) as one, open_api(servers[1].url) as other:
+        for n in range(3):
+            (await one.push(topic="a", id=f"a{n}", delay=60)).ok()
+        (await other.push(topic="b", id="b", body="x")).ok()
+        job = (await other.pop("b")).ok()
+        (await other.finish(job["id"])).ok()
+        (await one.push(topic="b", id="c")).ok()
+
+        async def heard() -> bool:
+            found = (await one.call("/stats", {})).ok()["servers"]
+            return bool(sum(server["pushed"] for server in found) == 5)
+
+        await until_async(heard)
+        stats = (await one.call("/stats", {})).ok()
+    assert (stats["topics"], stats["delayed"], stats["ready"]) == (2, 3, 1)
+    assert [topic["topic"] for topic in stats["busiest"]] == ["b", "a"]
+    assert sorted(server["pushed"] for server in stats["servers"]) == [1, 4]
+    assert sum(server["delivered"] for server in stats["servers"]) == 1
+    assert sum(server["finished"] for server in stats["servers"]) == 1
+    late = [server["lateness_p99"] for server in stats["servers"]]
+    assert late.count(None) == 1
+    assert stats["store"]["version"].startswith("Redis ")
+    assert stats["settings"]["redis.db"] == str(database)
+    for server in servers:
+        server.close()
+
+
+async def test_a_server_that_was_stopped_is_forgotten(
+    processes: Processes, redis_server: StoreServer
+) -> None:
+    database = redis_server.new_database()
+    staying, leaving = (processes.server(redis_server, redis__db=database) for _ in range(2))
+    leaving.kill()
+    async with open_api(staying.url) as api:
+
+        async def alone() -> bool:
+            return len((await api.call("/stats", {})).ok()["servers"]) == 1
+
+        await until_async(alone, within_s=25)
+    staying.close()
+
+
+async def test_secrets_are_not_shown(processes: Processes) -> None:
+    store = processes.redis("--requirepass", "a-secret-of-the-store")
+    server = processes.server(store, redis__password="a-secret-of-the-store")
+    async with open_api(server.url) as api:
+        settings = (await api.call("/stats", {})).ok()["settings"]
+    assert settings["redis.password"] == "***"
+    assert "a-secret-of-the-store" not in str(settings)
+    server.close()
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("request_", "names"),
+    [
+        ({}, ["mail", "order-close", "order-pay"]),
+        ({"match": "order"}, ["order-close", "order-pay"]),
+        ({"match": "order", "limit": 1}, ["order-close"]),
+        ({"topics": ["mail", "unknown"]}, ["mail"]),
+        ({"match": "no such"}, []),
+    ],
+)
+async def test_topics_can_be_chosen(
+    processes: Processes, valkey_server: StoreServer, request_: dict[str, object], names: list[str]
+) -> None:
+    server = processes.server(valkey_server, bucket_size=4)
+    async with open_api(server.url) as api:
+        for topic in ("order-pay", "mail", "order-close"):
+            (await api.push(topic=topic, id=topic, delay=60)).ok()
+        found = (await api.call("/topics", request_)).ok()
+    assert [topic["topic"] for topic in found] == names
+    assert all(topic["delayed"] == 1 for topic in found)
+    server.close()
+
+
+@pytest.mark.parametrize("bad", [{"limit": 0}, {"limit": 1001}, {"topics": [""]}, {"match": 5}])
+async def test_a_choice_that_cannot_be_is_refused(
+    processes: Processes, redis_server: StoreServer, bad: dict[str, object]
+) -> None:
+    server = processes.server(redis_server)
+    async with open_api(server.url) as api:
+        message = (await api.call("/topics", bad)).refused(INVALID)
+    assert next(iter(bad)).rstrip("s") in message
+    server.close()

@@ -1,0 +1,42 @@
+"""The files of the page at /admin."""
+
+import hashlib
+import re
+from pathlib import Path
+
+import delayqueue.web
+
+STATIC = Path(delayqueue.web.__file__).parent / "static" / "admin"
+SCRIPTS = {path: path.read_text("utf-8") for path in (STATIC / "js").rglob("*.js")}
+TEXTS = re.findall(
+    r'^  (\w+): \[("(?:[^"\\]|\\.)*"), ("(?:[^"\\]|\\.)*")\],$',
+    SCRIPTS[STATIC / "js" / "i18n.js"],
+    re.MULTILINE,
+)
+
+
+def test_what_others_wrote_is_as_they_published_it() -> None:
+    for sums in STATIC.glob("vendor/*/SHA256SUMS"):
+        for line in sums.read_text().splitlines():
+            digest, name = line.split()
+            assert hashlib.sha256((sums.parent / name).read_bytes()).hexdigest() == digest, name
+        assert (sums.parent / "LICENSE").exists()
+
+
+def test_every_text_that_is_used_exists_in_both_languages_and_every_text_is_used() -> None:
+    names = {name for name, _, _ in TEXTS}
+    used = {name for text in SCRIPTS.values() for name in re.findall(r'\bt\("(\w+)"', text)}
+    assert used <= names
+    source = "".join(SCRIPTS.values())
+    assert {name for name in names if f'"{name}"' not in source} <= STATES_OF_JOBS
+    for _, english, chinese in TEXTS:
+        assert set(re.findall(r"\{\d\}", english)) == set(re.findall(r"\{\d\}", chinese))
+
+
+# texts that are named after what the server says
+STATES_OF_JOBS = {"cancelled", "expired"}
+
+
+def test_no_script_writes_markup() -> None:
+    for path, text in SCRIPTS.items():
+        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write", text), path
