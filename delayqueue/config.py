@@ -4,11 +4,13 @@ import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
+from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
 from delayqueue import failpoint, ini, values
 from delayqueue.access import Grant
+from delayqueue.sections import Declared, SectionError, read_subscribers
 from delayqueue.values import EMBEDDED, Address
 
 PREFIX: Final = "DELAYQUEUE_"
@@ -216,6 +218,12 @@ class Config:
     data_dir: Path = _option(
         "data_dir", "data", values.path, "where the embedded store keeps its data"
     )
+    webhook_allow: tuple[IPv4Network | IPv6Network, ...] = _option(
+        "webhook_allow",
+        "",
+        values.networks,
+        "private networks that webhooks may reach, as CIDR, CIDR",
+    )
     language: str = _option(
         "language", "zh", values.choice("zh", "en"), "language of messages: zh or en"
     )
@@ -237,6 +245,8 @@ class Config:
     access_log: bool = _option(
         "access_log", "no", values.yes_no, "log a line of each request; a third more work"
     )
+    # the sections of the file; None = there is no file, and so nothing is said about them
+    subscribers: tuple[Declared, ...] | None = None
 
     # "FILE:LINE" or the variable's name, of each option that was set
     places: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
@@ -293,20 +303,18 @@ def load(path: Path | None, environ: Mapping[str, str]) -> Config:
     settings: dict[str, _Setting] = {}
     if path is not None:
         given["redis_host"] = values.redis_host(FILE_REDIS_HOST)
-        settings |= _from_file(path)
+        settings, given["subscribers"] = _from_file(path)
     settings |= _from_environment(environ)
     given |= {_FIELDS[key]: setting.parsed() for key, setting in settings.items()}
     return Config(**given, places={key: setting.place for key, setting in settings.items()})
 
 
-def _from_file(path: Path) -> dict[str, _Setting]:
+def _from_file(path: Path) -> tuple[dict[str, _Setting], tuple[Declared, ...]]:
     try:
         top, *named = ini.read(path)
-    except ini.IniError as error:
+        return _from_top(top), tuple(read_subscribers(named))
+    except (ini.IniError, SectionError) as error:
         raise ConfigError(str(error)) from None
-    for section in named:
-        raise ConfigError(f"{section.where}: [{section.name}]: unknown section; remove it")
-    return _from_top(top)
 
 
 def _from_top(top: ini.Section) -> dict[str, _Setting]:

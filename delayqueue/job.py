@@ -55,7 +55,7 @@ class Job:
 
 @dataclass(slots=True)
 class Reserved:
-    """A job as a consumer gets it. `receipt` proves this very reservation."""
+    """A job as a consumer gets it. `receipt` proves this very reservation; `retry_ms` is its own schedule, if any."""
 
     topic: str
     id: str
@@ -63,6 +63,8 @@ class Reserved:
     attempt: int
     receipt: str
     due_ms: int
+    ttr_ms: int
+    retry_ms: tuple[int, ...] | None
     traceparent: str = ""
 
 
@@ -74,6 +76,19 @@ class Attempt:
     started_ms: int
     ended_ms: int
     message: str
+
+
+@dataclass(slots=True)
+class Result:
+    """How a subscriber fared with a job. `due_ms`: when it may be called again, None = never; 0 = at once."""
+
+    subscriber: str
+    succeeded: bool
+    message: str
+    attempts: int
+    started_ms: int
+    ended_ms: int
+    due_ms: int | None
 
 
 @dataclass(slots=True)
@@ -93,3 +108,4 @@ class JobView:
     started_ms: int | None
     ended_ms: int | None
     attempts: tuple[Attempt, ...]
+    results: tuple[Result, ...]

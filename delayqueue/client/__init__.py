@@ -13,6 +13,7 @@ from delayqueue.client.jobs import (
     Outcome,
     Page,
     ReservedJob,
+    Result,
     TakenJob,
     TopicCounts,
 )
@@ -48,6 +49,7 @@ __all__ = [
     "Page",
     "QueueError",
     "ReservedJob",
+    "Result",
     "StaleReceipt",
     "TakenJob",
     "TooLarge",

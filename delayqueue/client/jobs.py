@@ -124,6 +124,19 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
+class Result:
+    """How a subscriber fared with a job: "succeeded" or "failed". `due`: when it may be called again."""
+
+    subscriber: str
+    status: str
+    attempts: int
+    started: float
+    ended: float
+    due: float | None
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class JobDetails:
     """All that is known of a job; a time is None where it was not reached."""
 
@@ -140,6 +153,7 @@ class JobDetails:
     started: float | None
     ended: float | None
     attempts: tuple[Attempt, ...]
+    results: tuple[Result, ...]
 
 
 @dataclass(frozen=True, slots=True)

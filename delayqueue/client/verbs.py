@@ -15,6 +15,7 @@ from delayqueue.client.jobs import (
     Outcome,
     Page,
     ReservedJob,
+    Result,
     Retry,
     Seconds,
     TakenJob,
@@ -310,4 +311,5 @@ def _details(data: dict[str, Any]) -> JobDetails:
     fields["state"] = State(data["state"])
     fields["tags"] = tuple(data["tags"])
     fields["attempts"] = tuple(Attempt(**attempt) for attempt in data["attempts"])
+    fields["results"] = tuple(Result(**result) for result in data["results"])
     return JobDetails(**fields)

@@ -8,6 +8,7 @@ from typing import Self
 from delayqueue.access import Scope
 from delayqueue.engine.rollcall import RollCall, ServerView
 from delayqueue.engine.spread import Spread
+from delayqueue.engine.subscribers import Subscribers
 from delayqueue.engine.timer import INTERVAL_S, Timer
 from delayqueue.engine.topics import Topics
 from delayqueue.engine.waiters import Waiters
@@ -16,8 +17,20 @@ from delayqueue.errors import OF_CODE, Code
 from delayqueue.job import Job, JobView, Reserved
 from delayqueue.metrics import TICK_AGE, WAITING_POLLS
 from delayqueue.receipt import nonce_of
+from delayqueue.store.registry import Registry
+from delayqueue.store.results import Results
 from delayqueue.store.store import Store
-from delayqueue.store.types import Ending, Health, Moved, Release, Reschedule, Stir, Touch
+from delayqueue.store.types import (
+    Ending,
+    Health,
+    Moved,
+    Postponement,
+    Recording,
+    Release,
+    Reschedule,
+    Stir,
+    Touch,
+)
 
 READY_TICKS = 5  # a timer that has not ticked for so many intervals is not ready
 
@@ -59,10 +72,14 @@ class DelayQueue:
         self._buries = Spread(store, store.bury, "bury")
         self._releases = Spread(store, self._release, "release")
         self._touches = Spread(store, store.touch, "touch")
+        results = Results(store)
+        self._recordings = Spread(store, results.record, "record")
+        self._postponements = Spread(store, self._postpone, "postpone")
         self._reschedules = Spread(store, self._reschedule, "reschedule")
         self._kicks = Spread(store, self._kick, "kick")
         self._gets = Spread(store, store.get, "get")
         self.topics = Topics(store, self._stir)
+        self.subscribers = Subscribers(Registry(store))
 
     async def push(self, job: Job) -> None:
         """Add a job, or replace the one of that id. JobExists where `if_exists` is `fail`."""
@@ -112,6 +129,14 @@ class DelayQueue:
         """Give a job up; it is kept for a person."""
         item = Ending(job_id, _nonce(receipt, job_id), message)
         raise_for(await self._buries.one(job_id, item))
+
+    async def record(self, recording: Recording) -> None:
+        """Record how a subscriber fared with a job that is reserved for it."""
+        raise_for(await self._recordings.one(recording.id, recording))
+
+    async def postpone(self, postponement: Postponement) -> None:
+        """Give a reserved job back until a subscriber that failed may be called again, or bury it."""
+        raise_for((await self._postponements.one(postponement.id, postponement)).code)
 
     async def reschedule(self, job_id: str, delay_ms: int, due_ms: int | None) -> int | None:
         """Give a job that is not reserved a new due time: `due_ms`, or `delay_ms` from now; returns it."""
@@ -180,6 +205,11 @@ class DelayQueue:
 
     async def _release(self, bucket: int, releases: list[Release]) -> list[Moved]:
         moved, stir = await self._store.release(bucket, releases)
+        self._stir(bucket, stir)
+        return moved
+
+    async def _postpone(self, bucket: int, postponements: list[Postponement]) -> list[Moved]:
+        moved, stir = await Results(self._store).postpone(bucket, postponements)
         self._stir(bucket, stir)
         return moved
 

@@ -5,7 +5,7 @@ All keys of a bucket begin with its tag `T`, which is one Redis Cluster hash tag
 | key                  | type | member or field -> score or value                                                     |
 | -------------------- | ---- | ------------------------------------------------------------------------------------- |
 | T:job                | hash | id -> record (record.py): the job as pushed, with its present due time                |
-| T:run                | hash | id -> attempt, receipt, notes; only of jobs that were handed out                      |
+| T:run                | hash | id -> attempt, receipt, results, notes; only of jobs that were handed out             |
 | T:delay:TOPIC        | zset | id -> due ms                                                                          |
 | T:slot:N:TOPIC       | zset | with the wheel in place of T:delay: id -> ms that slot N was under the hand since     |
 |                      |      | 1970: due // 1 h * slot ms + due % slot ms                                            |
@@ -26,6 +26,10 @@ All keys of a bucket begin with its tag `T`, which is one Redis Cluster hash tag
 | T:layout             | hash | of bucket 1 only: version, bucket_size, queue_name, scheduler, wheel_slots; id: a     |
 |                      |      | name of this data that no other has, once an import asked for it                      |
 | T:servers            | hash | of bucket 1 only: server process -> ms when it was heard last, figures (JSON)         |
+| T:subscribers        | hash | of bucket 1 only, as the three below: name -> definition (JSON)                       |
+| T:schedules          | hash | name -> definition (JSON)                                                             |
+| T:schedule_times     | zset | name of a schedule -> ms of its next occurrence                                       |
+| T:revisions          | hash | subscribers, schedules -> number that grows with each change of them                  |
 | T["TOPIC*", ...]     | no key: how a script hears of the topics that the client is confined to (access.py)          |
 | T:ready              | pub/sub channel: "sender count topic" when jobs became ready                                 |
 """

@@ -105,6 +105,7 @@ _COUNTS: Final[dict[str, Callable[[Metrics, Any], None]]] = {
     "delete": _ended("deleted"),
     "bury": _bury,
     "release": _release,
+    "postpone": _release,
     "kick": _kick,
     "cancel": _cancel,
     "purge": _purge,

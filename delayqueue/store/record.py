@@ -6,14 +6,15 @@ Numbers stand in a header, everything else follows untouched, by length, so any 
 import json
 import re
 from dataclasses import dataclass
+from typing import Any
 
-from delayqueue.job import Attempt, Job, JobView, Reserved, State
+from delayqueue.job import Attempt, Job, JobView, Reserved, Result, State
 
 # what a record begins with, and how long its header is
 PLAIN, FULL = b"0", b"1"
 PLAIN_BYTES, FULL_BYTES = 22, 41
 
-_RUN = re.compile(rb"(\d+) (\d+) (\S+) (\d+)\n")
+_RUN = re.compile(rb"(\d+) (\d+) (\S+) (\d+)(?: (\d+))?\n")
 _NOTE = re.compile(rb"(\d+) (\d+) (\d+) (\d+) ")
 _ENDED = re.compile(rb"([a-z]+) (\d+) (\d+) (\d+)\n")
 
@@ -89,6 +90,7 @@ class Run:
 
     attempt: int
     started_ms: int
+    results: tuple[Result, ...]
     notes: tuple[Attempt, ...]
 
 
@@ -96,8 +98,29 @@ def parse_run(raw: bytes) -> Run:
     """Read a run; of a job that was never handed out (b"") all zero."""
     head = _RUN.match(raw)
     if head is None:
-        return Run(0, 0, ())
-    return Run(int(head[1]), int(head[4]), tuple(_parse_notes(raw, head.end())))
+        return Run(0, 0, (), ())
+    notes_at = head.end() + int(head[5] or 0)
+    return Run(
+        attempt=int(head[1]),
+        started_ms=int(head[4]),
+        results=tuple(_parse_results(raw[head.end() : notes_at])),
+        notes=tuple(_parse_notes(raw, notes_at)),
+    )
+
+
+def _parse_results(raw: bytes) -> list[Result]:
+    return [
+        Result(
+            subscriber=result["name"],
+            succeeded=result["ok"],
+            message=result["message"],
+            attempts=result["attempts"],
+            started_ms=result["started"],
+            ended_ms=result["ended"],
+            due_ms=result.get("due"),
+        )
+        for result in (json.loads(raw) if raw else ())
+    ]
 
 
 def _parse_notes(raw: bytes, at: int) -> list[Attempt]:
@@ -112,7 +135,8 @@ def _parse_notes(raw: bytes, at: int) -> list[Attempt]:
 def reserved_job(raw_id: bytes, raw: bytes, attempt: int, receipt: str) -> Reserved:
     """A job that `pop` reserved, from its record."""
     record = parse_record(raw)
-    traced = b'"traceparent"' in record.options
+    options = _options(record)
+    retry_ms = options.get("retry")
     return Reserved(
         topic=text(record.topic),
         id=text(raw_id),
@@ -120,14 +144,15 @@ def reserved_job(raw_id: bytes, raw: bytes, attempt: int, receipt: str) -> Reser
         attempt=attempt,
         receipt=receipt,
         due_ms=record.due_ms,
-        traceparent=json.loads(record.options).get("traceparent", "") if traced else "",
+        ttr_ms=record.ttr_ms,
+        retry_ms=None if retry_ms is None else tuple(retry_ms),
+        traceparent=options.get("traceparent", ""),
     )
 
 
 def live_view(job_id: str, state: State, raw: bytes, raw_run: bytes) -> JobView:
     """All that is known of a job that has not ended."""
     record, run = parse_record(raw), parse_run(raw_run)
-    options = json.loads(record.options) if record.options else {}
     return JobView(
         topic=text(record.topic),
         id=job_id,
@@ -136,13 +161,19 @@ def live_view(job_id: str, state: State, raw: bytes, raw_run: bytes) -> JobView:
         due_ms=record.due_ms,
         state=state,
         attempt=run.attempt,
-        tags=tuple(options.get("tags", ())),
+        tags=tuple(_options(record).get("tags", ())),
         message=run.notes[-1].message if run.notes else "",
         created_ms=record.created_ms,
         started_ms=run.started_ms or None,
         ended_ms=None,
         attempts=run.notes,
+        results=run.results,
     )
+
+
+def _options(record: Record) -> dict[str, Any]:
+    options: dict[str, Any] = json.loads(record.options) if record.options else {}
+    return options
 
 
 def ended_view(job_id: str, raw: bytes) -> JobView:

@@ -19,17 +19,17 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from delayqueue.access import Scope
 from delayqueue.errors import Unavailable
 from delayqueue.failpoint import Failpoint
-from delayqueue.job import Job, JobView, Reserved, State
+from delayqueue.job import Job, JobView, Reserved
 from delayqueue.metrics import SCRIPT_ERRORS, SCRIPT_SECONDS, Metrics
-from delayqueue.receipt import nonces, receipt_for
+from delayqueue.receipt import nonces
 from delayqueue.store import announcements
+from delayqueue.store.answers import moved, or_none, reserved, stir, view
 from delayqueue.store.connect import weaknesses
 from delayqueue.store.keys import BucketKeys
 from delayqueue.store.measure import count_answer
-from delayqueue.store.record import dump_options, ended_view, live_view, reserved_job, text
+from delayqueue.store.record import dump_options, reserved_job, text
 from delayqueue.store.scheduler import ZSET, Scheduler
 from delayqueue.store.types import (
-    Arrivals,
     Demand,
     Ending,
     Health,
@@ -90,9 +90,14 @@ class Store:
 
     def confined(self, scope: Scope) -> Self:
         """The same store for a client that may reach some topics only: to it, jobs of others are not there."""
-        view = copy(self)
-        view._scope = [json.dumps(scope.entries, ensure_ascii=False)]
-        return view
+        narrowed = copy(self)
+        narrowed._scope = [json.dumps(scope.entries, ensure_ascii=False)]
+        return narrowed
+
+    @property
+    def sender(self) -> str:
+        """What marks the announcements of this process."""
+        return self._sender
 
     @property
     def bucket_count(self) -> int:
@@ -112,7 +117,7 @@ class Store:
             args += (job.id, job.topic, _when(job.delay_ms, job.due_ms), job.ttr_ms, job.expire_ms)
             args += (job.retain_ms, job.if_exists.value, dump_options(job), job.body)
         next_due_ms, codes, ready = await self._call("push", bucket, args)
-        return Pushed(codes, _stir(ready, next_due_ms))
+        return Pushed(codes, stir(ready, next_due_ms))
 
     async def pop(self, bucket: int, demands: Sequence[Demand]) -> Popped:
         """Reserve ready jobs: for each demand at most so many as are wanted, [] where nothing is ready."""
@@ -121,14 +126,14 @@ class Store:
         for demand in demands:
             args += (demand.wanted, len(demand.topics), *demand.topics)
         cut, answers, _ = await self._call("pop", bucket, args)
-        return Popped([_reserved(found, nonce) for found in answers], cut == 1)
+        return Popped([reserved(found, nonce) for found in answers], cut == 1)
 
     async def putback(self, bucket: int, jobs: Sequence[tuple[str, str]]) -> Stir:
         """Undo reservations, given as (id, nonce): to the head of the list, the attempt uncounted."""
         args: list[Any] = [self._sender]
         for job_id, nonce in jobs:
             args += (nonce, job_id)
-        return _stir(await self._call("putback", bucket, args))
+        return stir(await self._call("putback", bucket, args))
 
     async def finish(self, bucket: int, endings: Sequence[Ending]) -> list[int]:
         """End jobs whose work is done; a code for each."""
@@ -148,12 +153,12 @@ class Store:
         """Give reserved jobs back; the new due time of each, None where it was buried or has expired."""
         args = [self._sender, *_flat(releases)]
         codes, dues, ready, next_due_ms = await self._call("release", bucket, args)
-        return _moved(codes, dues), _stir(ready, next_due_ms)
+        return moved(codes, dues), stir(ready, next_due_ms)
 
     async def touch(self, bucket: int, touches: Sequence[Touch]) -> list[Moved]:
         """Extend reservations; the new deadline of each."""
         codes, deadlines = await self._call("touch", bucket, _flat(touches))
-        return _moved(codes, deadlines)
+        return moved(codes, deadlines)
 
     async def reschedule(
         self, bucket: int, reschedules: Sequence[Reschedule]
@@ -161,30 +166,30 @@ class Store:
         """Give jobs that are not reserved a new due time."""
         args = [part for one in reschedules for part in (one.id, _when(one.delay_ms, one.due_ms))]
         codes, dues, next_due_ms = await self._call("reschedule", bucket, args)
-        return _moved(codes, dues), _stir([], next_due_ms)
+        return moved(codes, dues), stir([], next_due_ms)
 
     async def kick(self, bucket: int, ids: Sequence[str]) -> tuple[list[int], Stir]:
         """Make buried or delayed jobs ready now; a code for each."""
         codes, ready = await self._call("kick", bucket, [self._sender, "", 0, *ids])
-        return codes, _stir(ready)
+        return codes, stir(ready)
 
     async def kick_topic(self, bucket: int, topic: str, most: int) -> tuple[int, Stir]:
         """Make the topic's first buried jobs ready, or the first delayed ones where none is buried; how many."""
         codes, ready = await self._call("kick", bucket, [self._sender, topic, most])
-        return len(codes), _stir(ready)
+        return len(codes), stir(ready)
 
     async def get(self, bucket: int, ids: Sequence[str]) -> list[JobView | None]:
         """All that is known of jobs, None for each unknown id."""
         answers = await self._call("get", bucket, ids)
         return [
-            _view(job_id, *answer) if answer else None
+            view(job_id, *answer) if answer else None
             for job_id, answer in zip(ids, answers, strict=True)
         ]
 
     async def tick(self, bucket: int, limit: int = TICK_LIMIT) -> Ticked:
         """Move what is due."""
         next_due_ms, ready, *counts, _ = await self._call("tick", bucket, [self._sender, limit])
-        return Ticked(_stir(ready, next_due_ms), *counts)
+        return Ticked(stir(ready, next_due_ms), *counts)
 
     async def settle(self, bucket: int, jobs: Sequence[tuple[str, int | None]]) -> list[int]:
         """Give staged jobs, by their ids, a due time in ms; None = drop it. A code for each."""
@@ -210,7 +215,7 @@ class Store:
     async def pause(self, bucket: int, topic: str, hold_ms: int | None) -> Stir:
         """Hold a topic's deliveries for so long, 0 = until resumed; None = resume them."""
         hold = "" if hold_ms is None else hold_ms
-        return _stir(await self._call("pause", bucket, [self._sender, topic, hold]))
+        return stir(await self._call("pause", bucket, [self._sender, topic, hold]))
 
     async def take(
         self, bucket: int, topic: str, due: Range, most: int, place: int
@@ -231,7 +236,7 @@ class Store:
         """A page of a listing."""
         args = [what.topic, what.tag, what.state, *what.due, limit, cursor]
         after, found = await self._call("list", bucket, args)
-        return Page([_view(text(job_id), *parts) for job_id, *parts in found], after.decode())
+        return Page([view(text(job_id), *parts) for job_id, *parts in found], after.decode())
 
     async def forecast(
         self, bucket: int, topics: Sequence[str], start_ms: int, step_ms: int, steps: int
@@ -253,7 +258,7 @@ class Store:
         """The exact counts of topics."""
         answers = await self._call("topics", bucket, topics)
         return [
-            TopicCounts(delayed, ready, reserved, buried, _or_none(oldest), _or_none(paused))
+            TopicCounts(delayed, ready, reserved, buried, or_none(oldest), or_none(paused))
             for delayed, ready, reserved, buried, oldest, paused in answers
         ]
 
@@ -284,6 +289,10 @@ class Store:
     ) -> AsyncIterator[tuple[int, str, int]]:
         """What other processes made ready; see announcements.listen."""
         return announcements.listen(self._redis, self._buckets, self._sender, subscribed)
+
+    async def run(self, verb: str, bucket: int, args: Sequence[Any]) -> Any:
+        """Run a script for another module of this layer (registry.py, results.py)."""
+        return await self._call(verb, bucket, args)
 
     async def _call(self, verb: str, bucket: int, args: Sequence[Any]) -> Any:
         """Run a script."""
@@ -334,29 +343,3 @@ def _when(delay_ms: int, due_ms: int | None) -> str:
 
 def _flat(rows: Sequence[tuple[Any, ...]]) -> list[Any]:
     return ["" if part is None else part for row in rows for part in row]
-
-
-def _or_none(number: int) -> int | None:
-    return None if number < 0 else number
-
-
-def _stir(ready: Sequence[Any], next_due_ms: int = -1) -> Stir:
-    arrivals: Arrivals = [(text(ready[i]), ready[i + 1]) for i in range(0, len(ready), 2)]
-    return Stir(arrivals, _or_none(next_due_ms))
-
-
-def _moved(codes: list[int], times: list[int]) -> list[Moved]:
-    return [Moved(code, _or_none(time)) for code, time in zip(codes, times, strict=True)]
-
-
-def _reserved(found: Sequence[Any], nonce: str) -> list[Reserved]:
-    return [
-        reserved_job(found[i], found[i + 1], found[i + 2], receipt_for(nonce, text(found[i])))
-        for i in range(0, len(found), 3)
-    ]
-
-
-def _view(job_id: str, state: bytes, record: bytes, run: bytes = b"") -> JobView:
-    if state == b"ended":
-        return ended_view(job_id, record)
-    return live_view(job_id, State(state.decode()), record, run)

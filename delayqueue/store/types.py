@@ -64,6 +64,28 @@ class Release(NamedTuple):
     message: str
 
 
+class Recording(NamedTuple):
+    """How a subscriber fared with a job that is reserved for it. `delay_ms`: when to call it again, None = never."""
+
+    id: str
+    nonce: str
+    subscriber: str
+    succeeded: bool
+    message: str
+    attempts: int
+    took_ms: int
+    delay_ms: int | None
+
+
+class Postponement(NamedTuple):
+    """A reserved job to give back until the first of these subscribers that failed may be called again."""
+
+    id: str
+    nonce: str
+    message: str
+    subscribers: tuple[str, ...]
+
+
 class Touch(NamedTuple):
     """A reservation to extend. nonce "" = whoever holds it; ttr None = the job's own."""
 
@@ -137,3 +159,30 @@ class Swept(NamedTuple):
     cursor: int
     ghosts: int
     forgotten: int
+
+
+class Entry(NamedTuple):
+    """A subscriber or a schedule as it stands in the store. `time_ms`: the next occurrence, None = there is none."""
+
+    name: str
+    definition: str
+    time_ms: int | None = None
+
+
+class Occurring(NamedTuple):
+    """The store's time, ms until the next time of any schedule (None = there is none), those whose time has come."""
+
+    now_ms: int
+    wait_ms: int | None
+    entries: list[Entry]
+
+
+class Firing(NamedTuple):
+    """The jobs that occurrences of a schedule push: `jobs` are id and due ms of each. `next_ms` None = never again."""
+
+    entry: Entry
+    next_ms: int | None
+    topic: str
+    ttr_ms: int
+    body: str
+    jobs: list[tuple[str, int]]

@@ -35,6 +35,18 @@ class FailedAttempt(TypedDict):
     message: str
 
 
+class Fared(TypedDict):
+    """How a subscriber fared with a job: `succeeded` or `failed`. `due`: when it is called again, null = it is not."""
+
+    subscriber: str
+    status: str
+    attempts: int
+    started: float | None
+    ended: float | None
+    due: float | None
+    message: str
+
+
 class FullJob(TypedDict):
     """All that is known of a job; `delay` is its due time in whole unix seconds, as in the original."""
 
@@ -52,6 +64,7 @@ class FullJob(TypedDict):
     started: float | None
     ended: float | None
     attempts: list[FailedAttempt]
+    results: list[Fared]
 
 
 class TopicState(TypedDict):
@@ -64,6 +77,21 @@ class TopicState(TypedDict):
     buried: int
     oldest_ready_age: float | None
     paused: bool | float
+
+
+class SubscriberState(TypedDict):
+    """Who is called with a topic's jobs. `handler`: its Python callable; `declared`: it stands in a config file."""
+
+    name: str
+    topic: str
+    order: int
+    url: str
+    handler: str
+    timeout: float
+    retry: list[float]
+    concurrency: int
+    signed: bool
+    declared: bool
 
 
 class NewId(TypedDict):

@@ -140,6 +140,15 @@ def check_seconds(field: str, value_s: float) -> int:
     return round(value_s * 1000)
 
 
+def check_range(field: str, value: int, least: int, most: int) -> int:
+    """A whole number between two others, both in."""
+    if not least <= value <= most:
+        raise Invalid(
+            Text(f"{field} 取值范围{least} - {most}", f"{field} {value}: must be {least} to {most}")
+        )
+    return value
+
+
 def check_count(field: str, value: int | None, default: int) -> int:
     """How many jobs."""
     if value is None:

@@ -12,7 +12,7 @@ from delayqueue.errors import (
     Unavailable,
     WrongState,
 )
-from delayqueue.web import requests, topic_requests
+from delayqueue.web import requests, subscriber_requests, topic_requests
 from delayqueue.web.answers import (
     Access,
     Count,
@@ -28,6 +28,7 @@ from delayqueue.web.answers import (
     ServerState,
     Stats,
     StoreState,
+    SubscriberState,
     TakenJob,
     TopicState,
 )
@@ -74,6 +75,19 @@ FULL: Final = FullJob(
     attempts=[
         {"attempt": 1, "started": 1795216000.0, "ended": 1795216012.5, "message": "no answer"}
     ],
+    results=[],
+)
+SUBSCRIBER: Final = SubscriberState(
+    name="send-invoice",
+    topic="paid",
+    order=10,
+    url="https://example.com/invoice",
+    handler="",
+    timeout=30.0,
+    retry=[5.0, 300.0, 1800.0],
+    concurrency=10,
+    signed=True,
+    declared=False,
 )
 TOPIC: Final = TopicState(
     topic="order",
@@ -244,6 +258,30 @@ OPERATIONS: Final[dict[str, Operation]] = {
     "/whoami": Operation(
         None, (), Access, (), None, {"roles": ["consume"], "topics": ["orders.*"]}
     ),
+    "/subscribe": Operation(
+        subscriber_requests.SubscribeRequest,
+        ("name", "topic", "url"),
+        None,
+        (*BAD, JobExists),
+        {"name": "send-invoice", "topic": "paid", "url": "https://example.com/invoice"},
+        None,
+    ),
+    "/unsubscribe": Operation(
+        subscriber_requests.NameRequest,
+        ("name",),
+        None,
+        (*BAD, NoSuchJob, WrongState),
+        {"name": "send-invoice"},
+        None,
+    ),
+    "/subscribers": Operation(
+        subscriber_requests.SubscribersRequest,
+        (),
+        list[SubscriberState],
+        BAD,
+        {"topic": "paid"},
+        [SUBSCRIBER],
+    ),
     "/healthz": Operation(None, (), None, (), None, None),
     "/readyz": Operation(None, (), None, (Unavailable,), None, None),
 }
@@ -270,7 +308,8 @@ FIELDS: Final[dict[str, dict[str, Any]]] = {
     "tags": {"description": "To cancel or list by, at most 64.", "maxItems": 64},
     "retry": {"description": "When a failed job comes again: one of `delays`, `preset`, `max`."},
     "if_exists": {
-        "description": "What to do where the id is there already; `replace` where it is not said.",
+        "description": "What to do where the id is there already, `replace` where it is not said; "
+        "in /subscribe where the name is another's, `fail` where it is not said.",
         "enum": ["replace", "keep", "fail"],
     },
     "retain": {
@@ -302,7 +341,8 @@ FIELDS: Final[dict[str, dict[str, Any]]] = {
         "maximum": 1,
     },
     "timeout": {
-        "description": "Seconds to wait for the first job, at most `queue_block_timeout`; 0 = not at all.",
+        "description": "Seconds: in /pop, to wait for the first job, at most `queue_block_timeout`, 0 = not at all; "
+        "in /subscribe, that a call may take.",
         "minimum": 0,
     },
     "count": {
@@ -321,4 +361,17 @@ FIELDS: Final[dict[str, dict[str, Any]]] = {
     "end": {"description": "Unix seconds: the last due time.", "minimum": 0, "maximum": 10**10},
     "step": {"description": "Seconds that a step has.", "exclusiveMinimum": 0, "maximum": 2**31},
     "seconds": {"description": "For how long.", "minimum": 0, "maximum": 2**31},
+    "name": {"description": "Names the subscriber, 1 to 128 bytes."},
+    "url": {"description": "Where jobs are POSTed to, http or https.", "maxLength": 2048},
+    "order": {
+        "description": "The subscribers of a topic are called in this order.",
+        "minimum": -1_000_000,
+        "maximum": 1_000_000,
+    },
+    "concurrency": {
+        "description": "Calls at once from each server process.",
+        "minimum": 1,
+        "maximum": 1000,
+    },
+    "secret": {"description": "`whsec_` and base64: what webhooks are signed with."},
 }

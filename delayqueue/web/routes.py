@@ -7,7 +7,7 @@ from typing import NamedTuple
 from aiohttp import web
 
 from delayqueue.access import EVERYWHERE, Role, Scope
-from delayqueue.web import jobs, metrics, ops, stats, topics
+from delayqueue.web import jobs, metrics, ops, stats, subscribers, topics
 from delayqueue.web.api import Api
 from delayqueue.web.auth import Guard, Roles
 from delayqueue.web.openapi import Json, document
@@ -79,6 +79,9 @@ ROUTES = (
     Route("POST", "/stats", stats.stats, ADMINS, "sums over all topics, servers, store, settings"),
     Route("GET", "/stats", stats.stats, ADMINS, "sums over all topics, servers, store, settings"),
     Route("POST", "/whoami", ops.whoami, ALL, "the roles of the token that was sent"),
+    Route("POST", "/subscribe", subscribers.subscribe, ADMINS, "have a url called with jobs"),
+    Route("POST", "/unsubscribe", subscribers.unsubscribe, ADMINS, "have it called no more"),
+    Route("POST", "/subscribers", subscribers.subscribers, ADMINS, "who is called, in order"),
     Route("GET", "/healthz", ops.healthz, OPEN, "the process lives"),
     Route("GET", "/readyz", ops.readyz, OPEN, "the store answers and the timers tick"),
     Route("GET", "/metrics", metrics.metrics, ADMINS, "what happens here, for Prometheus"),

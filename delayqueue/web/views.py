@@ -1,8 +1,16 @@
 """Jobs as clients see them: the fields in the original's order, then ours; times in seconds."""
 
 from delayqueue.engine.topics import TopicView
-from delayqueue.job import JobView, Reserved
-from delayqueue.web.answers import FullJob, ReservedJob, TakenJob, TopicState
+from delayqueue.job import JobView, Reserved, Result
+from delayqueue.subscriber import Subscriber
+from delayqueue.web.answers import (
+    Fared,
+    FullJob,
+    ReservedJob,
+    SubscriberState,
+    TakenJob,
+    TopicState,
+)
 
 
 def seconds(ms: int | None) -> float | None:
@@ -52,6 +60,35 @@ def full(job: JobView | None) -> FullJob | None:
             }
             for attempt in job.attempts
         ],
+        "results": [_result(result) for result in job.results],
+    }
+
+
+def _result(result: Result) -> Fared:
+    return {
+        "subscriber": result.subscriber,
+        "status": "succeeded" if result.succeeded else "failed",
+        "attempts": result.attempts,
+        "started": seconds(result.started_ms),
+        "ended": seconds(result.ended_ms),
+        "due": seconds(result.due_ms),
+        "message": result.message,
+    }
+
+
+def subscriber(one: Subscriber) -> SubscriberState:
+    """A subscriber as /subscribers answers it; its secret stays here."""
+    return {
+        "name": one.name,
+        "topic": one.topic,
+        "order": one.order,
+        "url": one.url,
+        "handler": one.handler,
+        "timeout": one.timeout_ms / 1000,
+        "retry": [delay_ms / 1000 for delay_ms in one.retry_ms],
+        "concurrency": one.concurrency,
+        "signed": bool(one.secret),
+        "declared": one.declared,
     }
 
 

@@ -95,5 +95,5 @@ class Shelves(Store):
                 self.held[job_id] = topic
                 receipt = receipt_for(nonce, job_id)
                 assert nonce_of(receipt, job_id) == nonce
-                found.append(Reserved(topic, job_id, "", 1, receipt, 0))
+                found.append(Reserved(topic, job_id, "", 1, receipt, 0, 60_000, None))
         return found

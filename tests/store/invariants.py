@@ -22,7 +22,7 @@ TIME: Final = rb"([!-z]{7})"
 RECORD: Final = re.compile(  # (?(1)...): only after a 1
     rb"(?:0|(1))" + TIME + TIME + rb"([!-z]{5})([!-z]{2})(?(1)" + TIME + TIME + rb"([!-z]{5}))"
 )
-RUN: Final = re.compile(rb"(\d+) (\d+) (\S+) (\d+)\n")
+RUN: Final = re.compile(rb"(\d+) (\d+) (\S+) (\d+)(?: (\d+))?\n")
 NOTE: Final = re.compile(rb"\d+ \d+ \d+ (\d+) ")
 ENDED: Final = re.compile(rb"(finished|cancelled|expired) (\d+) (\d+) (\d+)\n")
 
@@ -39,6 +39,7 @@ FAMILIES: Final = (
     "queue",
 )
 SINGLE: Final = ("job", "run", "ended", "timers", "topics", "ghosts", "broken", "layout")
+REGISTERED: Final = ("subscribers", "schedules", "schedule_times", "revisions")
 
 HOUR_MS: Final = 3_600_000
 
@@ -79,6 +80,7 @@ class Contents:
     done: defaultdict[bytes, Scores] = field(default_factory=lambda: defaultdict(dict))
     queue: defaultdict[bytes, list[bytes]] = field(default_factory=lambda: defaultdict(list))
     tag: defaultdict[bytes, set[bytes]] = field(default_factory=lambda: defaultdict(set))
+    registered: dict[str, Any] = field(default_factory=dict)
     unknown: list[bytes] = field(default_factory=list)
 
     def entries(self, *families: str) -> Iterator[tuple[str, bytes, bytes, float]]:
@@ -103,6 +105,7 @@ async def violations(redis: Redis, keys: BucketKeys, wheel_slots: int = 0) -> li
     found += _ends(contents, live, kept)
     found += _tags(contents, live | kept)
     found += _timers(contents)
+    found += _schedules(contents)
     found += [f"{key!r} is no key of ours" for key in contents.unknown]
     return found
 
@@ -120,6 +123,8 @@ async def read(redis: Redis, keys: BucketKeys) -> Contents:
             contents.queue[name.removeprefix(prefix)] = await _value(client, key)
         elif not colon and family.decode() in SINGLE:
             setattr(contents, family.decode(), await _value(client, key))
+        elif name.decode() in REGISTERED:
+            contents.registered[name.decode()] = await _value(client, key)
         elif colon and family.decode() in FAMILIES:
             getattr(contents, family.decode())[member] = await _value(client, key)
         else:
@@ -252,7 +257,7 @@ def _runs(contents: Contents, live: Mapping[bytes, Record]) -> Iterator[str]:
         yield f"{job_id!r} is reserved without a run"
     for job_id, raw in contents.run.items():
         head = RUN.match(raw)
-        if head is None or not _are_notes(raw[head.end() :]):
+        if head is None or not _are_results_and_notes(raw[head.end() :], int(head[5] or 0)):
             yield f"the run of {job_id!r} is broken"
             continue
         if job_id not in live:
@@ -261,6 +266,14 @@ def _runs(contents: Contents, live: Mapping[bytes, Record]) -> Iterator[str]:
             yield f"{job_id!r} has a run and was never handed out"
         if (head[3] != b"-") != (job_id in held):
             yield f"{job_id!r} has the receipt {head[3]!r}"
+
+
+def _are_results_and_notes(raw: bytes, notes_at: int) -> bool:
+    if notes_at:
+        names = [result["name"] for result in json.loads(raw[:notes_at])]
+        if len(names) != len(set(names)):
+            return False
+    return _are_notes(raw[notes_at:])
 
 
 def _are_notes(raw: bytes) -> bool:
@@ -327,3 +340,12 @@ def _timers(contents: Contents) -> Iterator[str]:
             yield f"{topic!r} has no timer"
         elif contents.timers[topic] > min(times_ms):
             yield f"the timer of {topic!r} rings at {contents.timers[topic]:.0f}, after {min(times_ms):.0f}"
+
+
+def _schedules(contents: Contents) -> Iterator[str]:
+    """What has a time is a schedule."""
+    times, schedules = (
+        contents.registered.get(name, {}) for name in ("schedule_times", "schedules")
+    )
+    for name in times.keys() - schedules.keys():
+        yield f"{name!r} has a time and is no schedule"

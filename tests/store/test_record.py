@@ -1,126 +1,162 @@
-"""The record's two twins, Lua and Python, read and write the same text."""
+"""record and postpone: how subscribers fared with a job, and when it comes again."""
 
 from __future__ import annotations
 
-from importlib import resources
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-import pytest
-
-from delayqueue.store.record import parse_record
+from delayqueue.receipt import nonce_of
+from delayqueue.store.results import Results
+from delayqueue.store.types import Moved, Postponement, Recording
+from tests.store.bucket import HOUR_MS, SOON_MS, a_moment, job
 
 if TYPE_CHECKING:
-    from redis.asyncio import Redis
+    from delayqueue.job import Reserved, Result
+    from tests.store.bucket import Bucket
+
+NAMES = ("one", "two")
 
 
-class Vector(NamedTuple):
-    """A job's fields, and the record that they make."""
-
-    due: int
-    created: int
-    ttr: int
-    topic: bytes
-    body: bytes
-    record: bytes
-    options: bytes = b""
-    expire: int = 0
-    retain: int = 0
-
-
-NOW: Final = 1_767_225_600_000
-# "!" is 0, "z" is 89
-VECTORS: Final = {
-    "a plain job": Vector(NOW + 3_600_000, NOW, 60_000, b"t", b"b", b'0$>:AaI!$>:<g!!!!(E]!"tb'),
-    "all zero": Vector(0, 0, 0, b"", b"", b"0" + b"!" * 21),
-    "the largest numbers": Vector(
-        90**7 - 1,
-        90**7 - 1,
-        90**5 - 1,
-        b"t" * 256,
-        b"",
-        b"1" + b"z" * 19 + b"#m" + b"z" * 14 + b'!!!!"' + b"t" * 256 + b"o",
-        options=b"o",
-        expire=90**7 - 1,
-        retain=90**7 - 1,
-    ),
-    "options alone": Vector(
-        90, 1, 2, b"t", b"", b'1!!!!!"!!!!!!!"!!!!#!"' + b"!" * 14 + b"!!!!#t{}", options=b"{}"
-    ),
-    "a time to expire alone": Vector(
-        0, 0, 0, b"", b"b", b"1" + b"!" * 27 + b"%" + b"!" * 12 + b"b", expire=4
-    ),
-    "a time to be kept alone": Vector(
-        0, 0, 0, b"", b"b", b"1" + b"!" * 34 + b"&" + b"!" * 5 + b"b", retain=5
-    ),
-    "any byte": Vector(
-        0, 0, 0, b"\n\x00", b"\xff\r\n\x00 0!", b"0" + b"!" * 20 + b"#\n\x00\xff\r\n\x00 0!"
-    ),
-}
-cases = pytest.mark.parametrize("vector", VECTORS.values(), ids=VECTORS.keys())
-
-NO_RECORDS: Final = {
-    "empty": b"",
-    "only the kind": b"0",
-    "another kind": b"2" + b"!" * 60,
-    "a header cut short": b"0" + b"!" * 20,
-    "a long header cut short": b"1" + b"!" * 39,
-    "a topic that is not all there": b"0" + b"!" * 20 + b"$ab",
-    "options that are not all there": b"1" + b"!" * 39 + b"#o",
-    "a topic of less than nothing": b"0" + b"!" * 20 + b" abc",
-    "options of less than nothing": b"1" + b"!" * 39 + b" abc",
-}
-
-FIELDS: Final = ("due", "created", "ttr", "expire", "retain", "topic", "options", "body")
-PACK: Final = """
-local job = {}
-for i = 1, #ARGV, 2 do job[ARGV[i]] = ARGV[i + 1] end
-for _, name in ipairs({ 'due', 'created', 'ttr', 'expire', 'retain' }) do job[name] = tonumber(job[name]) end
-return pack_record(job)
-"""
-UNPACK: Final = """
-local job = unpack_record(ARGV[1])
-if not job then return false end
-return {
-  int(job.due), int(job.created), int(job.ttr), int(job.expire), int(job.retain), job.topic, job.options, job.body,
-}
-"""
-
-
-async def run(redis: Redis, script: str, *args: Any) -> Any:
-    """Run a script behind the prelude, as the verbs' scripts run."""
-    prelude = (
-        resources.files("delayqueue.store.scripts").joinpath("_prelude.lua").read_text("utf-8")
+async def record(
+    bucket: Bucket, held: Reserved, name: str, *, delay_ms: int | None = None, attempts: int = 1
+) -> int:
+    """Record a success, or a failure where a delay is given."""
+    recording = Recording(
+        id=held.id,
+        nonce=nonce_of(held.receipt, held.id),
+        subscriber=name,
+        succeeded=delay_ms is None,
+        message=f"{name} says",
+        attempts=attempts,
+        took_ms=40,
+        delay_ms=delay_ms,
     )
-    client: Any = redis
-    return await client.eval(prelude + script, 2, "{t}", "{t}:%s", *args)
+    [code] = await Results(bucket.store).record(0, [recording])
+    return code
 
 
-@cases
-async def test_a_record_is_packed_as_the_table_says(redis: Redis, vector: Vector) -> None:
-    args = [part for name in FIELDS for part in (name, getattr(vector, name))]
-    assert await run(redis, PACK, *args) == vector.record
-
-
-@cases
-async def test_lua_reads_what_the_table_says(redis: Redis, vector: Vector) -> None:
-    values = [getattr(vector, name) for name in FIELDS]
-    expected = [value if isinstance(value, bytes) else str(value).encode() for value in values]
-    assert await run(redis, UNPACK, vector.record) == expected
-
-
-@cases
-def test_python_reads_what_the_table_says(vector: Vector) -> None:
-    record = parse_record(vector.record)
-    assert (record.due_ms, record.created_ms, record.ttr_ms) == vector[:3]
-    assert (record.topic, record.options, record.body) == (
-        vector.topic,
-        vector.options,
-        vector.body,
+async def postpone(bucket: Bucket, held: Reserved, *names: str) -> Moved:
+    nonce = nonce_of(held.receipt, held.id)
+    [moved], _ = await Results(bucket.store).postpone(
+        0, [Postponement(held.id, nonce, "some failed", names)]
     )
+    return moved
 
 
-@pytest.mark.parametrize("raw", NO_RECORDS.values(), ids=NO_RECORDS.keys())
-async def test_what_is_no_record_is_taken_for_none(redis: Redis, raw: bytes) -> None:
-    assert await run(redis, UNPACK, raw) is None
-    with pytest.raises(ValueError, match="record"):
-        parse_record(raw)
+async def results(bucket: Bucket, job_id: str = "a") -> dict[str, Result]:
+    return {result.subscriber: result for result in (await bucket.view(job_id)).results}
+
+
+async def reserved(bucket: Bucket, **options: Any) -> Reserved:
+    await bucket.push(job("a", **options))
+    return await bucket.pop_one()
+
+
+async def test_a_result_is_kept_with_its_times(bucket: Bucket) -> None:
+    held = await reserved(bucket)
+    assert await record(bucket, held, "one", delay_ms=HOUR_MS) == 0
+    one = (await results(bucket))["one"]
+    assert (one.succeeded, one.message, one.attempts) == (False, "one says", 1)
+    assert one.ended_ms - one.started_ms == 40
+    assert one.due_ms == one.ended_ms + HOUR_MS
+    assert await record(bucket, held, "one", attempts=2) == 0
+    one = (await results(bucket))["one"]
+    assert (one.succeeded, one.attempts, one.due_ms) == (True, 2, None)
+
+
+async def test_results_go_with_the_job_to_its_end(bucket: Bucket) -> None:
+    held = await reserved(bucket, retain_ms=HOUR_MS)
+    await record(bucket, held, 'näme "排队"\n')
+    await bucket.finish("a", receipt=held.receipt)
+    assert await bucket.state("a") == "finished"
+    assert list(await results(bucket)) == ['näme "排队"\n']
+
+
+async def test_a_job_that_is_pushed_again_begins_without_results(bucket: Bucket) -> None:
+    await record(bucket, await reserved(bucket), "one")
+    await bucket.push(job("a"))
+    assert await results(bucket) == {}
+
+
+async def test_only_the_holder_records_and_postpones(bucket: Bucket) -> None:
+    held = await reserved(bucket, ttr_ms=SOON_MS)
+    await a_moment()
+    await bucket.tick()
+    newer = await bucket.pop_one()
+    assert await record(bucket, held, "one") == 4
+    assert (await postpone(bucket, held, "one")).code == 4
+    assert await record(bucket, newer, "one") == 0
+    await bucket.delete("a")
+    assert await record(bucket, newer, "one") == 2
+    assert (await postpone(bucket, newer, "one")).code == 2
+
+
+async def test_a_postponed_job_waits_for_the_first_that_may_be_called(bucket: Bucket) -> None:
+    held = await reserved(bucket)
+    await record(bucket, held, "one", delay_ms=2 * HOUR_MS)
+    await record(bucket, held, "two", delay_ms=HOUR_MS)
+    await record(bucket, held, "three", delay_ms=SOON_MS)
+    moved = await postpone(bucket, held, *NAMES)  # three is subscribed no more
+    view = await bucket.view("a")
+    assert (view.state, view.message, view.due_ms) == ("delayed", "some failed", moved.time_ms)
+    assert (await results(bucket))["two"].due_ms == moved.time_ms
+
+
+async def test_pauses_of_one_round_begin_together(bucket: Bucket) -> None:
+    held = await reserved(bucket)
+    await record(bucket, held, "one", delay_ms=HOUR_MS)
+    await a_moment()
+    await record(bucket, held, "two", delay_ms=HOUR_MS)
+    await a_moment()
+    before_ms = await bucket.now_ms()
+    await postpone(bucket, held, *NAMES)
+    dues = {result.due_ms for result in (await results(bucket)).values()}
+    assert len(dues) == 1
+    assert min(due or 0 for due in dues) >= before_ms + HOUR_MS
+
+
+async def test_where_none_may_be_called_again_the_job_is_buried(bucket: Bucket) -> None:
+    held = await reserved(bucket)
+    await record(bucket, held, "one")
+    assert await postpone(bucket, held, *NAMES) == Moved(0, None)
+    assert await bucket.state("a") == "buried"
+
+
+async def test_a_pause_of_nothing_makes_the_job_ready(bucket: Bucket) -> None:
+    held = await reserved(bucket)
+    await record(bucket, held, "one", delay_ms=0)
+    await postpone(bucket, held, "one")
+    assert (await bucket.pop_one()).attempt == 2
+
+
+async def test_a_kick_and_a_reschedule_open_the_results_that_failed(bucket: Bucket) -> None:
+    for verb in ("kick", "reschedule"):
+        held = await reserved(bucket)
+        await record(bucket, held, "one")
+        await record(bucket, held, "two", delay_ms=HOUR_MS, attempts=3)
+        await postpone(bucket, held, *NAMES)
+        await getattr(bucket, verb)("a")
+        found = await results(bucket)
+        assert (found["one"].attempts, found["one"].due_ms) == (1, None)
+        assert (found["two"].attempts, found["two"].due_ms) == (0, 0)
+
+
+async def test_an_attempt_with_results_counts_though_it_is_put_back(bucket: Bucket) -> None:
+    held = await reserved(bucket)
+    await record(bucket, held, "one")
+    await bucket.put_back(held)
+    assert (await bucket.pop_one()).attempt == 2
+
+
+async def test_an_expired_job_ends_instead_of_being_postponed(bucket: Bucket) -> None:
+    held = await reserved(bucket, expire_ms=SOON_MS, retain_ms=HOUR_MS)
+    await record(bucket, held, "one", delay_ms=HOUR_MS)
+    await a_moment()
+    await postpone(bucket, held, "one")
+    assert await bucket.state("a") == "expired"
+
+
+async def test_a_reservation_comes_with_its_own_schedule(bucket: Bucket) -> None:
+    await bucket.push(job("a", retry_ms=(5, 10), tags=("x",)), job("b", tags=("x",)))
+    first, second = await bucket.pop()
+    assert (first.retry_ms, second.retry_ms) == ((5, 10), None)
+    assert first.ttr_ms == HOUR_MS

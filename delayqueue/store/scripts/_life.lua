@@ -170,6 +170,18 @@ end
 -- that only move or end jobs.
 local function allow_when_full() call('ZREM', TIMERS, '') end
 
+local function results_of(run) return run.results ~= '' and cjson.decode(run.results) or {} end
+
+-- A person gives a job another chance: subscribers that failed are called anew, their retry schedules begin anew.
+local function reopen_results(run)
+  if run.results == '' then return end
+  local results = results_of(run)
+  for _, result in ipairs(results) do
+    if not result.ok then result.attempts, result.due = 0, 0 end
+  end
+  run.results = cjson.encode(results)
+end
+
 -- The reservation of a job has failed: notes it, and puts the job where `delay` or its schedule says.
 -- Returns 'ready', 'delayed' or 'buried'; 'expired' where nobody needs it any more.
 -- keeps: the id is added to its new place before it leaves `reserved`.
@@ -197,4 +209,10 @@ local function fail_job(id, job, message, now, delay)
   end
   call('ZREM', reserved_key(job.topic), id)
   return state
+end
+
+-- Drops a subscriber or a schedule.
+local function forget_registered(kind, name)
+  call('HDEL', registered_key(kind), name)
+  if kind == 'schedules' then call('ZREM', SCHEDULE_TIMES, name) end
 end

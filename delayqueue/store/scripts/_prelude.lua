@@ -17,6 +17,8 @@ local JOBS, RUNS, ENDED = tag .. ':job', tag .. ':run', tag .. ':ended'
 local TIMERS, TOPICS = tag .. ':timers', tag .. ':topics'
 local GHOSTS, BROKEN = tag .. ':ghosts', tag .. ':broken'
 
+local SCHEDULE_TIMES, REVISIONS = tag .. ':schedule_times', tag .. ':revisions'
+
 local queue_split = string.find(queue_name, '%s', 1, true)
 local queue_prefix, queue_suffix = string.sub(queue_name, 1, queue_split - 1), string.sub(queue_name, queue_split + 2)
 
@@ -26,6 +28,7 @@ local function buried_key(topic) return tag .. ':buried:' .. topic end
 local function expire_key(topic) return tag .. ':expire:' .. topic end
 local function done_key(topic) return tag .. ':done:' .. topic end
 local function tag_key(name) return tag .. ':tag:' .. name end
+local function registered_key(kind) return tag .. ':' .. kind end
 
 -- Lua prints 1.7950e+12 where Redis wants all digits.
 local function int(number) return string.format('%.0f', number) end
@@ -128,19 +131,24 @@ end
 
 -- The run of a job that was handed out: "attempt step receipt started\n" and one note for each attempt that failed.
 -- step counts the failures since the job was pushed or kicked: the retry schedule's position.
-local RUN = '^(%d+) (%d+) (%S+) (%d+)\n()'
+-- Where subscribers have worked on the job the head is "attempt step receipt started results_length\n", and the results,
+-- a JSON array (see record.lua), stand before the notes.
+local RUN = '^(%d+) (%d+) (%S+) (%d+) ?(%d*)\n()'
 
 local function unpack_run(run)
-  local attempt, step, receipt, started, at = string.match(run or '', RUN)
-  if not attempt then return { attempt = 0, step = 0, receipt = '-', started = 0, notes = '' } end
+  local attempt, step, receipt, started, results_length, at = string.match(run or '', RUN)
+  if not attempt then return { attempt = 0, step = 0, receipt = '-', started = 0, results = '', notes = '' } end
+  local notes_at = at + (tonumber(results_length) or 0)
   return {
     attempt = tonumber(attempt), step = tonumber(step), receipt = receipt, started = tonumber(started),
-    notes = string.sub(run, at),
+    results = string.sub(run, at, notes_at - 1), notes = string.sub(run, notes_at),
   }
 end
 
 local function pack_run(run)
-  return int(run.attempt) .. ' ' .. int(run.step) .. ' ' .. run.receipt .. ' ' .. int(run.started) .. '\n' .. run.notes
+  local length = run.results ~= '' and ' ' .. #run.results or ''
+  return int(run.attempt) .. ' ' .. int(run.step) .. ' ' .. run.receipt .. ' ' .. int(run.started) .. length .. '\n'
+    .. run.results .. run.notes
 end
 
 -- A note: "attempt started ended length " message. The oldest go when all are longer than this.

@@ -18,6 +18,7 @@ local function kick(id)
   if run then
     run = unpack_run(run)
     run.step = 0
+    reopen_results(run)
     call('HSET', RUNS, id, pack_run(run))
   end
   make_ready(id, job)

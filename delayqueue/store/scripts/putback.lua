@@ -1,4 +1,5 @@
--- Gives back jobs whose client was gone before it got them: to the head of the list, the attempt uncounted.
+-- Gives back jobs whose client was gone before it got them: to the head of the list, the attempt uncounted; an attempt
+-- in which a subscriber has worked on the job counts.
 -- KEYS  tag, queue name
 -- ARGV  sender, receipt of each job and its id, in the order in which they were reserved
 -- returns { topic, jobs made ready, ... }
@@ -11,7 +12,8 @@ local function put_back(id, receipt)
   local run = unpack_run(call('HGET', RUNS, id))
   call('LPUSH', queue_key(job.topic), id)
   call('ZREM', reserved_key(job.topic), id)
-  run.attempt, run.receipt = run.attempt - 1, '-'
+  if run.results == '' then run.attempt = run.attempt - 1 end
+  run.receipt = '-'
   if run.attempt == 0 and run.notes == '' then call('HDEL', RUNS, id) else call('HSET', RUNS, id, pack_run(run)) end
   if job.expire > 0 then  -- the timer may have passed it over while it was reserved
     call('ZADD', expire_key(job.topic), int(job.expire), id)

@@ -6,6 +6,15 @@
 local now = now_ms()
 local codes, dues, earliest = {}, {}, nil
 
+local function reopen(id)
+  local run = call('HGET', RUNS, id)
+  if not run then return end
+  run = unpack_run(run)
+  if run.results == '' then return end
+  reopen_results(run)
+  call('HSET', RUNS, id, pack_run(run))
+end
+
 local function reschedule(id, due)
   local job = read_job(id)
   if not job then return NOT_FOUND, -1 end
@@ -17,6 +26,7 @@ local function reschedule(id, due)
     wake_at(job.topic, job.expire)
   end
   delay_job(id, job, due)
+  reopen(id)
   earliest = math.min(earliest or due, due)
   return OK, due
 end

@@ -1,0 +1,122 @@
+"""Which addresses webhooks may reach: public ones, and those that `webhook_allow` lists.
+
+The very address that a socket is about to connect to is checked, after all resolving, so a name that changes its answer
+between a check and a connection gains nothing.
+"""
+
+import errno
+import socket
+from collections.abc import Iterable
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from typing import Any, Final
+
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from delayqueue.delivery.threads import in_thread
+
+Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
+Target = tuple[int, int, int, str, tuple[Any, ...]]
+
+# By the IANA registries of special-purpose addresses. Not `is_global`, which differs between releases of Python.
+_SPECIAL_V4: Final = tuple(
+    IPv4Network(network)
+    for network in (
+        "0.0.0.0/8",  # this host
+        "10.0.0.0/8",  # private
+        "100.64.0.0/10",  # shared by the customers of a provider (CGNAT)
+        "127.0.0.0/8",  # loopback
+        "169.254.0.0/16",  # link-local, and the metadata of clouds
+        "172.16.0.0/12",  # private
+        "192.0.0.0/24",  # protocol assignments
+        "192.0.2.0/24",  # documentation
+        "192.88.99.0/24",  # relays of 6to4
+        "192.168.0.0/16",  # private
+        "198.18.0.0/15",  # benchmarks
+        "198.51.100.0/24",  # documentation
+        "203.0.113.0/24",  # documentation
+        "224.0.0.0/4",  # multicast
+        "240.0.0.0/4",  # reserved, broadcast
+    )
+)
+_PUBLIC_V6: Final = IPv6Network("2000::/3")  # all else is loopback, local, multicast or unassigned
+_SPECIAL_V6: Final = tuple(
+    IPv6Network(network)
+    for network in (
+        "2001::/23",  # protocol assignments, Teredo
+        "2001:db8::/32",  # documentation
+        "3fff::/20",  # documentation
+    )
+)
+_MAPPED: Final = IPv6Network("::ffff:0:0/96")
+_NAT64: Final = IPv6Network("64:ff9b::/96")
+_6TO4: Final = IPv6Network("2002::/16")
+
+
+def is_public(address: Address) -> bool:
+    """Whether the address belongs to the public internet; of one that wraps an IPv4 address, whether that does."""
+    inner = unwrapped(address)
+    if isinstance(inner, IPv4Address):
+        return not any(inner in network for network in _SPECIAL_V4)
+    return inner in _PUBLIC_V6 and not any(inner in network for network in _SPECIAL_V6)
+
+
+def unwrapped(address: Address) -> Address:
+    """The IPv4 address that is reached through an IPv6 one that maps or translates it; else the address itself."""
+    if isinstance(address, IPv4Address):
+        return address
+    if address in _MAPPED or address in _NAT64:
+        return IPv4Address(int(address) & 0xFFFF_FFFF)
+    if address in _6TO4:
+        return IPv4Address(int(address) >> 80 & 0xFFFF_FFFF)
+    return address
+
+
+class AddressGuard:
+    """Makes the sockets of webhooks, for addresses that they may reach only."""
+
+    def __init__(self, allowed: Iterable[Network]) -> None:
+        self._allowed = tuple(allowed)
+
+    def permits(self, address: Address) -> bool:
+        """Whether webhooks may reach the address."""
+        if is_public(address):
+            return True
+        forms = {address, unwrapped(address)}
+        return any(form in network for form in forms for network in self._allowed)
+
+    def make_socket(self, target: Target) -> socket.socket:
+        """A socket for this very target, as getaddrinfo describes one. PermissionError where it is forbidden."""
+        family, kind, protocol, _, place = target
+        host = str(place[0])
+        if not self.permits(ip_address(host)):
+            raise PermissionError(
+                errno.EACCES, f"{host} is not a public address and webhook_allow does not list it"
+            )
+        return socket.socket(family, kind, protocol)
+
+
+class Resolver(AbstractResolver):
+    """Looks names up, each in a thread of its own: a name server that hangs keeps nobody else waiting."""
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        """The addresses of a name. OSError where it has none."""
+        found = await in_thread(
+            lambda: socket.getaddrinfo(host, port, family, socket.SOCK_STREAM), f"resolve {host}"
+        )
+        return [
+            ResolveResult(
+                hostname=host,
+                host=str(place[0]),
+                port=int(place[1]),
+                family=found_family,
+                proto=protocol,
+                flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
+            )
+            for found_family, _, protocol, _, place in found
+        ]
+
+    async def close(self) -> None:
+        """Nothing is held."""

@@ -1,0 +1,12 @@
+"""What became of one call of a subscriber."""
+
+from typing import NamedTuple
+
+
+class Outcome(NamedTuple):
+    """`message` says what the other side said. `gone`: it wants no more calls. `retry_after_ms`: none before that."""
+
+    succeeded: bool
+    message: str
+    retry_after_ms: int = 0
+    gone: bool = False

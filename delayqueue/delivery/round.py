@@ -1,0 +1,177 @@
+"""One reserved job on its way through the subscribers of its topic."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import TypeVar
+
+from delayqueue.delivery.callers import Callers
+from delayqueue.delivery.outcome import Outcome
+from delayqueue.engine.queue import DelayQueue
+from delayqueue.errors import NoSuchJob, StaleReceipt, Unavailable
+from delayqueue.job import MAX_MESSAGE_CHARS, Reserved, Result
+from delayqueue.receipt import nonce_of
+from delayqueue.store.types import Postponement, Recording
+from delayqueue.subscriber import Subscriber
+
+log = logging.getLogger(__name__)
+
+RETRY_S = 0.2  # until the next try where the store has failed
+TOUCHES_PER_TTR = 3
+
+T = TypeVar("T")
+
+
+class Round:
+    """Calls the subscribers that have not succeeded yet, one after the other, and records each result at once.
+
+    So a crash repeats at most the call that was under way. `subscribers` gives the topic's present ones, in order;
+    `refresh` makes sure that these are the present ones. Raises Unavailable.
+    """
+
+    def __init__(
+        self,
+        queue: DelayQueue,
+        callers: Callers,
+        job: Reserved,
+        *,
+        subscribers: Callable[[], Sequence[Subscriber]],
+        refresh: Callable[[], Awaitable[None]],
+        stopping: asyncio.Event,
+    ) -> None:
+        self._queue = queue
+        self._callers = callers
+        self._job = job
+        self._nonce = nonce_of(job.receipt, job.id)
+        self._subscribers = subscribers
+        self._refresh = refresh
+        self._stopping = stopping
+        self._succeeded: dict[str, bool] = {}
+        self._messages: dict[str, str] = {}
+
+    async def run(self) -> None:
+        """Work on the job until it is finished, postponed or given back. Cancelled, gives it back."""
+        try:
+            async with self._lease():
+                await self._work()
+        except (StaleReceipt, NoSuchJob):
+            log.info("job %r was taken away from its subscribers", self._job.id)
+        except asyncio.CancelledError:
+            self._queue.put_back([self._job])
+            raise
+        except Exception:
+            log.exception("a defect: job %r comes again after its TTR", self._job.id)
+
+    async def _work(self) -> None:
+        await self._surely(self._refresh)  # who subscribed before the job came is called with it
+        subscribers = self._subscribers()
+        results, now_ms = await self._so_far()
+        for subscriber in subscribers:
+            result = results.get(subscriber.name)
+            if result is not None:
+                self._note(subscriber, succeeded=result.succeeded, message=result.message)
+            if not _is_open(result, now_ms) or not self._is_subscribed(subscriber):
+                continue
+            if self._stopping.is_set():
+                self._queue.put_back([self._job])
+                return
+            await self._call(subscriber, result.attempts if result else 0)
+        await self._end()
+
+    async def _so_far(self) -> tuple[dict[str, Result], int]:
+        """The results of earlier rounds, and when this one began."""
+        if self._job.attempt == 1:
+            return {}, 0
+        [view] = await self._surely(lambda: self._queue.get([self._job.id]))
+        if view is None:
+            raise NoSuchJob
+        return {result.subscriber: result for result in view.results}, view.started_ms or 0
+
+    async def _call(self, subscriber: Subscriber, attempts_before: int) -> None:
+        loop = asyncio.get_running_loop()
+        started_at = loop.time()
+        outcome = await self._callers.call(subscriber, self._job)
+        if outcome.gone:
+            log.warning("%s is unsubscribed: its url answered 410", subscriber.name)
+            await self._surely(lambda: self._queue.subscribers.drop(subscriber))
+            await self._surely(self._refresh)
+            return
+        recording = Recording(
+            id=self._job.id,
+            nonce=self._nonce,
+            subscriber=subscriber.name,
+            succeeded=outcome.succeeded,
+            message=outcome.message[:MAX_MESSAGE_CHARS],
+            attempts=attempts_before + 1,
+            took_ms=round(1000 * (loop.time() - started_at)),
+            delay_ms=self._delay_ms(subscriber, attempts_before, outcome),
+        )
+        await self._surely(lambda: self._queue.record(recording))
+        self._note(subscriber, succeeded=outcome.succeeded, message=recording.message)
+
+    def _delay_ms(
+        self, subscriber: Subscriber, attempts_before: int, outcome: Outcome
+    ) -> int | None:
+        """How long the subscriber waits for its next call; None = there is none."""
+        own = self._job.retry_ms
+        schedule = subscriber.retry_ms if own is None else own
+        if outcome.succeeded or attempts_before >= len(schedule):
+            return None
+        return max(schedule[attempts_before], outcome.retry_after_ms)
+
+    async def _end(self) -> None:
+        names = tuple(
+            subscriber.name
+            for subscriber in self._subscribers()
+            if subscriber.name in self._succeeded
+        )
+        failed = [name for name in names if not self._succeeded[name]]
+        if not names:  # all were unsubscribed meanwhile: the job waits for whoever comes
+            self._queue.put_back([self._job])
+        elif failed:
+            message = "; ".join(f"{name}: {self._messages[name]}" for name in failed)
+            postponement = Postponement(
+                self._job.id, self._nonce, message[:MAX_MESSAGE_CHARS], names
+            )
+            await self._surely(lambda: self._queue.postpone(postponement))
+        else:
+            await self._surely(lambda: self._queue.finish([self._job.id], self._job.receipt))
+
+    def _note(self, subscriber: Subscriber, *, succeeded: bool, message: str) -> None:
+        self._succeeded[subscriber.name] = succeeded
+        self._messages[subscriber.name] = message
+
+    def _is_subscribed(self, subscriber: Subscriber) -> bool:
+        return any(one.name == subscriber.name for one in self._subscribers())
+
+    async def _surely(self, call: Callable[[], Awaitable[T]]) -> T:
+        """What the store says, however long it is away: what a subscriber has done must not be forgotten."""
+        while True:
+            with suppress(Unavailable):
+                return await call()
+            await asyncio.sleep(RETRY_S)
+
+    @asynccontextmanager
+    async def _lease(self) -> AsyncIterator[None]:
+        """Extend the reservation while the block runs."""
+        keeper = asyncio.create_task(self._keep(), name=f"lease of {self._job.topic}")
+        try:
+            yield
+        finally:
+            keeper.cancel()
+            await asyncio.wait([keeper])
+
+    async def _keep(self) -> None:
+        job = self._job
+        with suppress(StaleReceipt, NoSuchJob):
+            while True:
+                await asyncio.sleep(job.ttr_ms / 1000 / TOUCHES_PER_TTR)
+                await self._surely(lambda: self._queue.touch(job.id, job.receipt, None))
+
+
+def _is_open(result: Result | None, now_ms: int) -> bool:
+    """Whether a subscriber is to be called in this round."""
+    if result is None:
+        return True
+    return not result.succeeded and result.due_ms is not None and result.due_ms <= now_ms

@@ -1,0 +1,101 @@
+"""Reserves the jobs of one topic for its subscribers."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any
+
+from delayqueue.delivery.callers import Callers
+from delayqueue.delivery.round import Round
+from delayqueue.engine.queue import DelayQueue
+from delayqueue.errors import Unavailable
+from delayqueue.job import Reserved
+from delayqueue.subscriber import Subscriber
+
+POLL_S = 60.0
+RETRY_S = 0.2  # until the next try where the store has failed
+
+Spawn = Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]]
+
+
+class Runner:
+    """Consumes a topic like any worker, with as many jobs in hand as the least concurrency of its subscribers says.
+
+    A job is with one subscriber at a time. So none is ever called more often at once, and no job waits for its turn.
+    """
+
+    def __init__(
+        self,
+        queue: DelayQueue,
+        callers: Callers,
+        topic: str,
+        *,
+        refresh: Callable[[], Awaitable[None]],
+        spawn: Spawn,
+    ) -> None:
+        self._queue = queue
+        self._callers = callers
+        self._topic = topic
+        self._refresh = refresh
+        self._spawn = spawn
+        self._subscribers: Sequence[Subscriber] = ()
+        self._rounds: set[asyncio.Task[None]] = set()
+        self._reserving: asyncio.Task[None] | None = None
+        self._room = asyncio.Event()
+        self._stopping = asyncio.Event()
+
+    def subscribe(self, subscribers: Sequence[Subscriber]) -> None:
+        """These are the topic's subscribers from now on, in order; without any nothing more is reserved."""
+        if subscribers == self._subscribers:
+            return
+        self._subscribers = subscribers
+        if self._reserving is not None:  # its poll may ask for more than the new limit
+            self._reserving.cancel()
+            self._reserving = None
+        if subscribers and not self._stopping.is_set():
+            self._reserving = self._spawn(self._reserve(), f"subscribers of {self._topic}")
+
+    def stop(self) -> None:
+        """Reserve nothing more; jobs in hand are given back where their next subscriber would be called."""
+        self._stopping.set()
+        if self._reserving is not None:
+            self._reserving.cancel()
+
+    @property
+    def rounds(self) -> set[asyncio.Task[None]]:
+        """The jobs in hand."""
+        return self._rounds
+
+    def _limit(self) -> int:
+        return min(subscriber.concurrency for subscriber in self._subscribers)
+
+    async def _reserve(self) -> None:
+        while True:
+            self._room.clear()
+            room = self._limit() - len(self._rounds)
+            if room <= 0:
+                await self._room.wait()
+                continue
+            try:
+                jobs = await self._queue.pop((self._topic,), room, POLL_S)
+            except Unavailable:
+                await asyncio.sleep(RETRY_S)
+                continue
+            for job in jobs:
+                self._begin(job)
+
+    def _begin(self, job: Reserved) -> None:
+        work = Round(
+            self._queue,
+            self._callers,
+            job,
+            subscribers=lambda: self._subscribers,
+            refresh=self._refresh,
+            stopping=self._stopping,
+        )
+        task = self._spawn(work.run(), f"job of {self._topic}")
+        self._rounds.add(task)
+        task.add_done_callback(self._end)
+
+    def _end(self, task: asyncio.Task[None]) -> None:
+        self._rounds.discard(task)
+        self._room.set()

@@ -1,0 +1,93 @@
+"""Push delivery: follows the subscribers as they come and go, with a runner for each topic that has some."""
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Iterable
+from contextlib import suppress
+from itertools import groupby
+from typing import Any
+
+from delayqueue.delivery.callers import Callers
+from delayqueue.delivery.runner import Runner
+from delayqueue.engine.batcher import Batcher
+from delayqueue.engine.queue import DelayQueue
+from delayqueue.errors import Unavailable
+from delayqueue.subscriber import Subscriber
+
+log = logging.getLogger(__name__)
+
+REFRESH_S = 0.5  # how soon a topic is served that had no subscriber
+GRACE_S = 3.0  # for calls under way when the server stops
+
+
+class Delivery:
+    """Calls the subscribers of this server's store. `run` is a background loop of the server."""
+
+    def __init__(self, queue: DelayQueue, callers: Callers) -> None:
+        self._queue = queue
+        self._callers = callers
+        self._runners: dict[str, Runner] = {}
+        self._tasks: asyncio.TaskGroup | None = None
+        self._stopping = False
+        self._revision = ""
+        self._refreshes = Batcher(self._refresh, "subscribers")
+
+    async def run(self) -> None:
+        """Follow the subscribers until cancelled; then jobs in hand are given back."""
+        async with asyncio.TaskGroup() as self._tasks:
+            while True:
+                with suppress(Unavailable):
+                    await self.refresh()
+                await asyncio.sleep(REFRESH_S)
+
+    async def refresh(self) -> None:
+        """Know the subscribers as they are now, or later. Unavailable where the store does not answer."""
+        await self._refreshes.submit((None,))
+
+    async def _refresh(self, asked: list[None]) -> list[None]:
+        self._revision, subscribers = await self._queue.subscribers.changes(self._revision)
+        if subscribers is not None and not self._stopping:
+            self._follow(subscribers)
+        return asked
+
+    def stop(self) -> None:
+        """Reserve nothing more."""
+        self._stopping = True
+        for runner in self._runners.values():
+            runner.stop()
+
+    async def aclose(self) -> None:
+        """Wait for the calls under way, but not for long."""
+        rounds = {task for runner in self._runners.values() for task in runner.rounds}
+        if rounds:
+            await asyncio.wait(rounds, timeout=GRACE_S)
+
+    def _follow(self, subscribers: Iterable[Subscriber]) -> None:
+        by_topic = {
+            topic: list(group) for topic, group in groupby(subscribers, lambda one: one.topic)
+        }
+        for topic in by_topic.keys() - self._runners.keys():
+            self._runners[topic] = Runner(
+                self._queue, self._callers, topic, refresh=self.refresh, spawn=self._spawn
+            )
+        for topic, runner in list(self._runners.items()):
+            runner.subscribe(self._callable(topic, by_topic.get(topic, [])))
+            if topic not in by_topic and not runner.rounds:
+                del self._runners[topic]
+
+    def _callable(self, topic: str, subscribers: list[Subscriber]) -> list[Subscriber]:
+        """The subscribers; none where this process cannot call them all, since no job may pass one by."""
+        foreign = [one.name for one in subscribers if not self._callers.can_call(one)]
+        if not foreign:
+            return subscribers
+        log.warning(
+            "topic %r is left to other servers: the config file of this one does not name the handler of %s",
+            topic,
+            ", ".join(foreign),
+        )
+        return []
+
+    def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        if self._tasks is None:
+            raise RuntimeError("is not running")
+        return self._tasks.create_task(work, name=name)

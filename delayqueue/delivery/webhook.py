@@ -1,0 +1,144 @@
+"""Webhooks, signed as the Standard Webhooks specification says."""
+
+import hmac
+import json
+import time
+from base64 import b64encode
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+from typing import Final, Self
+from urllib.parse import quote
+
+import aiohttp
+from aiohttp.abc import AbstractResolver
+
+from delayqueue import __version__
+from delayqueue.delivery.addresses import AddressGuard, Network, Resolver
+from delayqueue.delivery.outcome import Outcome
+from delayqueue.job import MAX_MESSAGE_CHARS, Reserved
+from delayqueue.subscriber import Subscriber, signing_key
+
+CONNECT_S: Final = 10.0  # names looked up, connected, TLS agreed on
+ANSWER_BYTES: Final = 64 * 1024  # what is longer is not read, and costs the connection
+LONGEST_RETRY_AFTER_S: Final = 86_400
+VISIBLE: Final = (
+    "!\"#$&'()*+,/:;<=>?@[\\]^`{|}"  # ASCII that a header can hold, but for % and the full stop
+)
+
+
+class Webhooks:
+    """Calls the urls of subscribers."""
+
+    def __init__(self, session: aiohttp.ClientSession) -> None:
+        self._session = session
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls, allowed: Iterable[Network], resolver: AbstractResolver | None = None
+    ) -> AsyncIterator[Self]:
+        """Webhooks that may reach public addresses and the `allowed` ones."""
+        connector = aiohttp.TCPConnector(
+            limit=0,  # each subscriber has a limit of its own
+            use_dns_cache=False,  # who moves to another address is followed at once
+            resolver=resolver or Resolver(),
+            socket_factory=AddressGuard(allowed).make_socket,
+        )
+        async with aiohttp.ClientSession(
+            connector=connector,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,  # nobody needs more of an answer than its beginning
+            headers={"User-Agent": f"delay-queue/{__version__}", "Accept-Encoding": "identity"},
+        ) as session:
+            yield cls(session)
+
+    async def call(self, subscriber: Subscriber, job: Reserved) -> Outcome:
+        """POST the job's body: any 2xx is success."""
+        body = job.body.encode()
+        try:
+            async with self._session.post(
+                subscriber.url,
+                data=body,
+                headers=_headers(subscriber, job, body),
+                allow_redirects=False,
+                timeout=aiohttp.ClientTimeout(
+                    total=subscriber.timeout_ms / 1000, connect=CONNECT_S
+                ),
+            ) as response:
+                return _outcome(response, await _beginning(response))
+        except TimeoutError as error:
+            return Outcome(False, str(error) or f"timeout: {subscriber.timeout_ms / 1000:g} s")
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            return Outcome(False, str(error) or type(error).__name__)
+
+
+def sign(secret: str, message_id: str, timestamp: str, body: bytes) -> str:
+    """The signature of a message."""
+    signed = f"{message_id}.{timestamp}.".encode() + body
+    return "v1," + b64encode(hmac.digest(signing_key(secret), signed, "sha256")).decode()
+
+
+def header_text(text: str) -> str:
+    """The text as a header and a signature can hold it: all but visible ASCII percent-encoded, and full stops, too."""
+    return quote(text, safe=VISIBLE).replace(".", "%2E")
+
+
+def _headers(subscriber: Subscriber, job: Reserved, body: bytes) -> dict[str, str]:
+    message_id, timestamp = header_text(job.id), str(int(time.time()))
+    headers = {
+        "Content-Type": _content_type(job.body),
+        "webhook-id": message_id,
+        "webhook-timestamp": timestamp,
+        "delay-queue-topic": header_text(job.topic),
+        "delay-queue-attempt": str(job.attempt),
+    }
+    if job.traceparent:
+        headers["traceparent"] = job.traceparent
+    if subscriber.secret:
+        headers["webhook-signature"] = sign(subscriber.secret, message_id, timestamp, body)
+    return headers
+
+
+def _content_type(body: str) -> str:
+    try:
+        json.loads(body)
+    except (ValueError, RecursionError):
+        return "text/plain; charset=utf-8"
+    return "application/json"
+
+
+async def _beginning(response: aiohttp.ClientResponse) -> str:
+    """The first part of an answer; the status counts even where the rest does not come."""
+    read = bytearray()
+    try:
+        async for chunk in response.content.iter_any():
+            read += chunk
+            if len(read) > ANSWER_BYTES:
+                break
+    except (aiohttp.ClientError, TimeoutError):
+        pass
+    return read[: 4 * MAX_MESSAGE_CHARS].decode("utf-8", "replace").strip()
+
+
+def _outcome(response: aiohttp.ClientResponse, said: str) -> Outcome:
+    message = f"{response.status} {said}".strip()[:MAX_MESSAGE_CHARS]
+    return Outcome(
+        succeeded=200 <= response.status < 300,
+        message=message,
+        retry_after_ms=_retry_after_ms(response.headers.get("Retry-After", "")),
+        gone=response.status == HTTPStatus.GONE,
+    )
+
+
+def _retry_after_ms(value: str) -> int:
+    """Seconds, or a date as HTTP writes it; 0 where it is neither."""
+    if value.isascii() and value.isdigit():
+        wait_s = float(value[:12])
+    else:
+        try:
+            wait_s = parsedate_to_datetime(value).timestamp() - time.time()
+        except (ValueError, TypeError, OverflowError):
+            return 0
+    return round(1000 * min(max(wait_s, 0.0), LONGEST_RETRY_AFTER_S))

@@ -1,0 +1,89 @@
+"""The subscribers that all servers share: registering them, and knowing them without asking for each job."""
+
+from collections.abc import Iterable
+
+from delayqueue.config import StartupError
+from delayqueue.errors import Code, JobExists, NoSuchJob, Text, WrongState
+from delayqueue.store.registry import Registry
+from delayqueue.store.types import Entry
+from delayqueue.subscriber import Subscriber
+
+
+class Subscribers:
+    """The verbs on subscribers. All raise Unavailable where the store does not answer."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    async def subscribe(self, subscriber: Subscriber, if_exists: str) -> None:
+        """Register a subscriber; the very same one again is no error.
+
+        JobExists where the name is taken by another one and `if_exists` is `fail`, or a config file declares it.
+        """
+        code = await self._registry.register("subscribers", _entry(subscriber), if_exists)
+        if code != Code.OK:
+            raise JobExists(taken("subscriber", subscriber.name))
+
+    async def declare(self, subscribers: Iterable[Subscriber]) -> None:
+        """Let these be all that the config file declares. StartupError where a name was taken at run time."""
+        entries = [_entry(subscriber) for subscriber in subscribers]
+        refuse_taken("subscriber", entries, await self._registry.declare("subscribers", entries))
+
+    async def unsubscribe(self, name: str) -> None:
+        """Drop a subscriber. NoSuchJob where it is unknown, WrongState where a config file declares it."""
+        code = await self._registry.unregister("subscribers", name)
+        raise_unregistered("subscriber", name, code)
+
+    async def drop(self, subscriber: Subscriber) -> None:
+        """Drop this very subscriber, unless it is gone or was replaced: it wants no more calls."""
+        await self._registry.unregister("subscribers", subscriber.name, subscriber.definition)
+
+    async def all(self) -> list[Subscriber]:
+        """Every subscriber, by topic in the order in which they are called."""
+        return _read((await self._registry.registered("subscribers")).entries or [])
+
+    async def changes(self, known: str) -> tuple[str, list[Subscriber] | None]:
+        """The revision of the subscribers; and all of them, where that is not the known one."""
+        revision, entries = await self._registry.registered("subscribers", known)
+        return revision, None if entries is None else _read(entries)
+
+
+def taken(kind: str, name: str) -> Text:
+    """What is said of a name that is taken."""
+    return Text(
+        f"{name} 已存在: 使用其他名称, 或 if_exists = replace (配置文件里的须在文件中修改)",
+        f"{name}: another {kind} has this name; choose another one, or replace it with if_exists "
+        "(one that stands in a config file is changed there)",
+    )
+
+
+def refuse_taken(kind: str, entries: Iterable[Entry], codes: Iterable[int]) -> None:
+    """StartupError where what the config file declares was refused."""
+    for entry, code in zip(entries, codes, strict=True):
+        if code != Code.OK:
+            raise StartupError(
+                f"[{kind} {entry.name}]: the store has another {kind} of this name, made at run time: "
+                "drop that one, or choose another name"
+            )
+
+
+def raise_unregistered(kind: str, name: str, code: int) -> None:
+    """Raise what the code of an unregistering means."""
+    if code == Code.NO_SUCH_JOB:
+        raise NoSuchJob(Text(f"{name} 不存在", f"{name}: no such {kind}"))
+    if code == Code.WRONG_STATE:
+        raise WrongState(
+            Text(
+                f"{name} 在配置文件中, 请从文件中删除",
+                f"{name}: stands in a config file; remove it there and start the servers anew",
+            )
+        )
+
+
+def _entry(subscriber: Subscriber) -> Entry:
+    return Entry(subscriber.name, subscriber.definition)
+
+
+def _read(entries: Iterable[Entry]) -> list[Subscriber]:
+    found = [Subscriber.read(entry.definition) for entry in entries]
+    return sorted(found, key=lambda one: (one.topic, one.order, one.name))

@@ -1,0 +1,40 @@
+"""What the scripts answer, as the rest of the program sees it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from delayqueue.job import JobView, Reserved, State
+from delayqueue.receipt import receipt_for
+from delayqueue.store.record import ended_view, live_view, reserved_job, text
+from delayqueue.store.types import Arrivals, Moved, Stir
+
+
+def or_none(number: int) -> int | None:
+    """A number of a script; a negative one says that there is none."""
+    return None if number < 0 else number
+
+
+def stir(ready: Sequence[Any], next_due_ms: int = -1) -> Stir:
+    """What became ready, given as topic, count, topic, count, ...; and ms until something is due."""
+    arrivals: Arrivals = [(text(ready[i]), ready[i + 1]) for i in range(0, len(ready), 2)]
+    return Stir(arrivals, or_none(next_due_ms))
+
+
+def moved(codes: list[int], times: list[int]) -> list[Moved]:
+    """A code and a time for each job."""
+    return [Moved(code, or_none(time)) for code, time in zip(codes, times, strict=True)]
+
+
+def reserved(found: Sequence[Any], nonce: str) -> list[Reserved]:
+    """The jobs that `pop` reserved with this nonce, given as id, record, attempt, ..."""
+    return [
+        reserved_job(found[i], found[i + 1], found[i + 2], receipt_for(nonce, text(found[i])))
+        for i in range(0, len(found), 3)
+    ]
+
+
+def view(job_id: str, state: bytes, record: bytes, run: bytes = b"") -> JobView:
+    """All that is known of a job, from its state, record and run."""
+    if state == b"ended":
+        return ended_view(job_id, record)
+    return live_view(job_id, State(state.decode()), record, run)

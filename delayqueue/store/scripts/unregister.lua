@@ -1,0 +1,13 @@
+-- Drops a subscriber or a schedule.
+-- KEYS  tag, queue name
+-- ARGV  kind (subscribers | schedules), name, definition ("" = any that was registered at run time)
+-- returns code: WRONG_STATE where a config file declares it
+-- keeps: with a definition only that very one is dropped, whoever declared it.
+local kind, name, definition = ARGV[1], ARGV[2], ARGV[3]
+
+local old = call('HGET', registered_key(kind), name)
+if not old or definition ~= '' and old ~= definition then return NOT_FOUND end
+if definition == '' and cjson.decode(old).declared then return WRONG_STATE end
+forget_registered(kind, name)
+call('HINCRBY', REVISIONS, kind, 1)
+return OK

@@ -1,0 +1,107 @@
+"""A subscriber: whom the server calls with the due jobs of a topic. Pure.
+
+The checks take what somebody wrote and return what it means; they raise ValueError("must be ...").
+"""
+
+import binascii
+import json
+import re
+from base64 import b64decode
+from dataclasses import asdict, dataclass, field
+from typing import Self
+from urllib.parse import urlsplit
+
+from delayqueue import retry
+
+MAX_NAME_BYTES = 128
+MAX_ORDER = 1_000_000
+MAX_TIMEOUT_S = 300
+MAX_CONCURRENCY = 1000
+MAX_URL_CHARS = 2048
+SECRET_BYTES = (24, 64)  # by the Standard Webhooks specification
+
+SECRET_PREFIX = "whsec_"  # noqa: S105  # no secret
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subscriber:
+    """It has either a `url` that is POSTed to, or a `handler`, a Python callable as "package.module:callable"."""
+
+    name: str
+    topic: str
+    order: int = (
+        0  # the subscribers of a topic are called in this order, those of the same order by name
+    )
+    url: str = ""
+    handler: str = ""
+    timeout_ms: int = 30_000  # of one call
+    # for jobs without a schedule of their own; as those who send webhooks for a living do it
+    retry_ms: tuple[int, ...] = retry.explicit(("5s", "5m", "30m", "2h", "5h", "10h"))
+    concurrency: int = 10  # calls at once, for each server process
+    secret: str = field(default="", repr=False)  # "" = webhooks are not signed
+    declared: bool = False  # in a config file, not at run time
+
+    @classmethod
+    def read(cls, definition: str) -> Self:
+        """The subscriber that `definition` wrote."""
+        fields = json.loads(definition)
+        return cls(**fields | {"retry_ms": tuple(fields["retry_ms"])})
+
+    @property
+    def definition(self) -> str:
+        """What stands in the store."""
+        return json.dumps(asdict(self), ensure_ascii=False)
+
+
+def check_name(text: str) -> str:
+    """The name of a subscriber or a schedule."""
+    if not 1 <= len(text.encode()) <= MAX_NAME_BYTES:
+        raise ValueError(f"must have 1 to {MAX_NAME_BYTES} bytes")
+    return text
+
+
+def check_url(text: str) -> str:
+    """Where webhooks go."""
+    try:
+        parts = urlsplit(text)
+        good = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # brackets, or a port that is none
+        good = False
+    if not good or len(text) > MAX_URL_CHARS or re.search(r"[\s#\x00-\x1f\x7f]", text):
+        raise ValueError(
+            f"must be http[s]://HOST[:PORT][/PATH], at most {MAX_URL_CHARS} characters"
+        )
+    return text
+
+
+def check_handler(text: str) -> str:
+    """Where a Python handler is to be found."""
+    module, colon, name = text.partition(":")
+    parts = [*module.split("."), *name.split(".")]
+    if not (colon and all(part.isidentifier() for part in parts)):
+        raise ValueError("must be package.module:callable")
+    return text
+
+
+def check_secret(text: str) -> str:
+    """The secret that webhooks are signed with."""
+    least, most = SECRET_BYTES
+    try:
+        good = text.startswith(SECRET_PREFIX) and least <= len(signing_key(text)) <= most
+    except (binascii.Error, ValueError):
+        good = False
+    if not good:
+        raise ValueError(f"must be {SECRET_PREFIX} and then {least} to {most} bytes as base64")
+    return text
+
+
+def signing_key(secret: str) -> bytes:
+    """The bytes of a secret. ValueError or binascii.Error where it is none."""
+    return b64decode(secret.removeprefix(SECRET_PREFIX), validate=True)
+
+
+def check_timeout(timeout_ms: int) -> int:
+    """How long a call may take."""
+    if not 1 <= timeout_ms <= MAX_TIMEOUT_S * 1000:
+        raise ValueError(f"must be more than 0 and at most {MAX_TIMEOUT_S} seconds")
+    return timeout_ms

@@ -1,0 +1,107 @@
+"""A server that may call this machine, somebody who subscribes, and the one who is called."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from tests.api_client import Api, Json, open_api
+from tests.waiting import until_async
+
+from .receiver import Receiver, receiving
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from tests.processes import Processes, QueueServer
+
+STORES: Final = [
+    pytest.param(("redis_server", 1), id="redis"),
+    pytest.param(("valkey_server", 4), id="valkey-4-buckets"),
+]
+SEEN_S: Final = 1.0  # within it every server knows a new subscriber
+
+
+@dataclass
+class Shop:
+    """A topic of one test, its server and its receiver."""
+
+    api: Api
+    receiver: Receiver
+    topic: str
+
+    async def subscribe(self, path: str, **options: Any) -> str:
+        """Let a path of the receiver be called with the topic's jobs; returns the subscriber's name."""
+        name = f"{self.topic}/{path}"
+        payload = {"name": name, "topic": self.topic, "url": self.receiver.url(path)} | options
+        (await self.api.call("/subscribe", payload)).ok()
+        return name
+
+    async def push(self, job_id: str = "", **options: Any) -> str:
+        """Push a job whose result is kept; returns its id."""
+        job_id = job_id or f"{self.topic}-job"
+        job: Json = {"topic": self.topic, "id": job_id, "body": "{}", "retain": 3600, "ttr": 10}
+        (await self.api.push(**job | options)).ok()
+        return job_id
+
+    async def job(self, job_id: str = "") -> Json:
+        found: Json = (await self.api.get(job_id or f"{self.topic}-job")).ok()
+        return found
+
+    async def becomes(self, state: str, job_id: str = "", *, within_s: float = 10) -> Json:
+        """Wait until the job is in that state; returns it."""
+
+        async def is_so() -> bool:
+            return bool((await self.job(job_id))["state"] == state)
+
+        await until_async(is_so, within_s=within_s)
+        return await self.job(job_id)
+
+
+def results(job: Json) -> dict[str, tuple[str, int, str]]:
+    """Status, attempts and message of each subscriber of a job, by the last part of its name."""
+    return {
+        result["subscriber"].rpartition("/")[2]: (
+            result["status"],
+            result["attempts"],
+            result["message"],
+        )
+        for result in job["results"]
+    }
+
+
+@pytest.fixture(scope="session", params=STORES)
+def server(request: pytest.FixtureRequest, processes: Processes) -> QueueServer:
+    """A running server. Tests share it, so each uses topics and names of its own."""
+    store, bucket_size = request.param
+    return processes.server(
+        request.getfixturevalue(store),
+        bucket_size=bucket_size,
+        webhook_allow="127.0.0.1/32",
+        language="en",
+    )
+
+
+@pytest.fixture
+async def receiver() -> AsyncIterator[Receiver]:
+    async with receiving() as it:
+        yield it
+
+
+@pytest.fixture
+async def api(server: QueueServer) -> AsyncIterator[Api]:
+    async with open_api(server.url) as client:
+        yield client
+
+
+@pytest.fixture
+def topic() -> str:
+    return f"topic-{secrets.token_hex(4)}"
+
+
+@pytest.fixture
+async def shop(api: Api, receiver: Receiver, topic: str) -> Shop:
+    return Shop(api, receiver, topic)

@@ -1,0 +1,111 @@
+"""A server that is killed or stopped while it calls: nothing is lost, at most the call under way is repeated."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+from tests.api_client import open_api
+from tests.waiting import until
+
+from .conftest import Shop, results
+from .receiver import Answer
+
+if TYPE_CHECKING:
+    from tests.processes import Processes, QueueServer, StoreServer
+
+    from .receiver import Receiver
+
+
+def server_on(processes: Processes, store: StoreServer) -> QueueServer:
+    return processes.server(store, webhook_allow="127.0.0.1/32")
+
+
+async def subscribe_three(shop: Shop) -> None:
+    for order, path in enumerate(("one", "two", "three")):
+        await shop.subscribe(path, order=order)
+
+
+async def test_a_kill_repeats_the_call_under_way_and_no_other(
+    processes: Processes, redis_server: StoreServer, receiver: Receiver, topic: str
+) -> None:
+    server = server_on(processes, redis_server)
+    hold = asyncio.Event()
+    receiver.says("two", Answer(hold=hold), Answer())
+    async with open_api(server.url) as api:
+        shop = Shop(api, receiver, topic)
+        await subscribe_three(shop)
+        await shop.push(ttr=1)
+        await until(lambda: receiver.paths == ["one", "two"])
+    server.kill()
+    server.start()
+    async with open_api(server.url) as api:
+        job = await Shop(api, receiver, topic).becomes("finished")
+    assert receiver.paths == ["one", "two", "two", "three"]
+    assert (job["attempt"], [result[1] for result in results(job).values()]) == (2, [1, 1, 1])
+
+
+async def test_a_stop_waits_for_the_call_under_way_and_gives_the_rest_back(
+    processes: Processes, redis_server: StoreServer, receiver: Receiver, topic: str
+) -> None:
+    server = server_on(processes, redis_server)
+    hold = asyncio.Event()
+    receiver.says("two", Answer(hold=hold), Answer())
+    async with open_api(server.url) as api:
+        shop = Shop(api, receiver, topic)
+        await subscribe_three(shop)
+        await shop.push(ttr=3600)
+        await until(lambda: receiver.paths == ["one", "two"])
+    stopped = asyncio.create_task(asyncio.to_thread(server.stop))
+    await asyncio.sleep(0.3)
+    hold.set()
+    assert await stopped == 0
+    assert receiver.paths == ["one", "two"]
+    server.start()
+    async with open_api(server.url) as api:
+        await Shop(api, receiver, topic).becomes("finished", within_s=3)
+    assert receiver.paths == ["one", "two", "three"]
+
+
+async def test_a_stop_does_not_wait_for_ever_and_the_job_comes_again_at_once(
+    processes: Processes, redis_server: StoreServer, receiver: Receiver, topic: str
+) -> None:
+    server = server_on(processes, redis_server)
+    receiver.says("hangs", Answer(hold=asyncio.Event()), Answer())
+    async with open_api(server.url) as api:
+        shop = Shop(api, receiver, topic)
+        await shop.subscribe("hangs", timeout=300)
+        await shop.push(ttr=3600)
+        await until(lambda: receiver.paths == ["hangs"])
+    began_s = time.monotonic()
+    assert await asyncio.to_thread(server.stop) == 0
+    assert time.monotonic() - began_s < 9
+    server.start()
+    async with open_api(server.url) as api:
+        await Shop(api, receiver, topic).becomes("finished", within_s=3)
+    assert receiver.paths == ["hangs", "hangs"]
+
+
+async def test_a_success_is_not_forgotten_while_the_store_is_away(
+    processes: Processes, receiver: Receiver, topic: str
+) -> None:
+    store = processes.redis("--appendonly", "yes")
+    server = server_on(processes, store)
+    hold = asyncio.Event()
+    receiver.says("one", Answer(hold=hold))
+    async with open_api(server.url) as api:
+        shop = Shop(api, receiver, topic)
+        await shop.subscribe("one", order=1)
+        await shop.subscribe("two", order=2)
+        await shop.push(ttr=60)
+        await until(lambda: receiver.paths == ["one"])
+        await asyncio.sleep(1.1)  # until the store has all of it on disk
+        store.kill()
+        hold.set()
+        await asyncio.sleep(0.5)
+        store.start()
+        await shop.becomes("finished")
+    assert receiver.paths == ["one", "two"]
+    server.close()
+    store.close()

@@ -1,0 +1,247 @@
+"""Python handlers of a config file: plain ones, async ones, those that fail, those that are none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from delayqueue.config import StartupError, load
+from delayqueue.delivery.callables import load_all
+from tests.api_client import open_api
+from tests.processes import ProcessError
+from tests.waiting import until, until_async
+
+from .conftest import Shop, results
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from tests.api_client import Api
+    from tests.processes import Processes, QueueServer, StoreServer
+
+    from .receiver import Receiver
+
+MODULE: Final = "tests.delivery.handlers"
+CONFIG: Final = f"""
+language = en
+webhook_allow = 127.0.0.1/32
+
+[subscriber invoice/plain]
+topic = invoice
+order = 0
+handler = {MODULE}:plain
+
+[subscriber invoice/async]
+topic = invoice
+order = 10
+handler = {MODULE}:asynchronous
+
+[subscriber invoice/object]
+topic = invoice
+order = 20
+handler = {MODULE}:instance
+
+[subscriber shaky]
+topic = shaky
+handler = {MODULE}:fails_at_first
+retry = 50ms, 1h
+
+[subscriber leaves]
+topic = leaves
+handler = {MODULE}:leaves
+retry = 0s
+
+[subscriber hangs]
+topic = hangs
+handler = {MODULE}:hangs
+timeout = 0.2
+retry = 1h
+
+[subscriber blocks]
+topic = blocks
+handler = {MODULE}:blocks
+"""
+
+
+@pytest.fixture(scope="module")
+def own_server(processes: Processes, redis_server: StoreServer) -> QueueServer:
+    server = processes.configured(CONFIG, redis_server)
+    server.start()
+    return server
+
+
+@pytest.fixture
+async def own_api(own_server: QueueServer) -> AsyncIterator[Api]:
+    async with open_api(own_server.url) as client:
+        yield client
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "notes"
+
+
+def lines(file: Path) -> list[str]:
+    return file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+
+
+async def test_plain_async_and_object_handlers_run_in_order(
+    own_api: Api, receiver: Receiver, file: Path
+) -> None:
+    shop = Shop(own_api, receiver, "invoice")
+    await shop.push(body=str(file))
+    job = await shop.becomes("finished")
+    assert lines(file) == [
+        "plain invoice-job 1 False",  # not in the loop's thread
+        "async invoice-job",
+        "object invoice-job",
+    ]
+    assert results(job) == {
+        "plain": ("succeeded", 1, "wrote invoice"),
+        "async": ("succeeded", 1, ""),
+        "object": ("succeeded", 1, "5"),
+    }
+
+
+async def test_an_exception_is_a_failure_with_its_text(
+    own_api: Api, receiver: Receiver, file: Path
+) -> None:
+    shop = Shop(own_api, receiver, "shaky")
+    await shop.push(body=str(file))
+    job = await shop.becomes("finished")
+    assert lines(file) == ["fails 1", "fails 2"]
+    assert job["attempts"][0]["message"] == "shaky: LookupError: no file for shaky-job"
+
+
+async def test_a_handler_that_exits_has_failed_and_the_server_lives(
+    own_api: Api, receiver: Receiver
+) -> None:
+    shop = Shop(own_api, receiver, "leaves")
+    await shop.push()
+    job = await shop.becomes("buried")
+    assert results(job) == {"leaves": ("failed", 2, "SystemExit: leaves at leaves-job")}
+
+
+async def test_an_async_handler_is_stopped_at_its_timeout(
+    own_api: Api, receiver: Receiver, file: Path
+) -> None:
+    shop = Shop(own_api, receiver, "hangs")
+    await shop.push(body=str(file))
+    job = await shop.becomes("delayed")
+    assert results(job) == {"hangs": ("failed", 1, "timeout: 0.2 s")}
+
+
+async def test_subscribers_of_the_file_are_shown_and_not_dropped_at_run_time(own_api: Api) -> None:
+    (one,) = (await own_api.call("/subscribers", {"topic": "shaky"})).ok()
+    assert one == {
+        "name": "shaky",
+        "topic": "shaky",
+        "order": 0,
+        "url": "",
+        "handler": f"{MODULE}:fails_at_first",
+        "timeout": 30.0,
+        "retry": [0.05, 3600.0],
+        "concurrency": 10,
+        "signed": False,
+        "declared": True,
+    }
+    message = (await own_api.call("/unsubscribe", {"name": "shaky"})).refused(3)
+    assert message.startswith("shaky: stands in a config file")
+    taken = {"name": "shaky", "topic": "x", "url": "http://h/", "if_exists": "replace"}
+    assert "shaky: another subscriber" in (await own_api.call("/subscribe", taken)).refused(5)
+
+
+async def test_a_thread_that_blocks_does_not_keep_the_server_from_stopping(
+    processes: Processes, redis_server: StoreServer, receiver: Receiver, file: Path
+) -> None:
+    server = processes.configured(CONFIG, redis_server)
+    server.start()
+    async with open_api(server.url) as api:
+        await Shop(api, receiver, "blocks").push(body=str(file))
+        await until(lambda: lines(file) == ["blocks"])
+    assert server.stop() == 0
+
+
+async def test_a_server_leaves_topics_alone_whose_handlers_it_does_not_have(
+    processes: Processes,
+    redis_server: StoreServer,
+    own_server: QueueServer,
+    receiver: Receiver,
+    file: Path,
+) -> None:
+    """Which code runs is for a server's own config file to say, not for the store."""
+    database = redis_server.new_database()
+    config = f"[subscriber s]\ntopic = t\nhandler = {MODULE}:plain\n"
+    first = processes.configured(config, redis_server, redis__db=database)
+    first.start()
+    first.kill()
+    other = processes.server(redis_server, redis__db=database)
+    await until(lambda: "topic 't' is left to other servers" in other.log_tail())
+    async with open_api(other.url) as api:
+        shop = Shop(api, receiver, "t")
+        await shop.push(body=str(file))
+        first.start()
+        await shop.becomes("finished")
+    assert lines(file) == ["plain t-job 1 False"]
+
+
+@pytest.mark.parametrize(
+    ("section", "message"),
+    [
+        (
+            "[subscriber s]\ntopic = t\nhandler = no.such:thing",
+            "FILE:1: [subscriber s]: handler = no.such:thing: cannot be imported: ModuleNotFoundError",
+        ),
+        (
+            f"\n[subscriber s]\ntopic = t\nhandler = {MODULE}:nothing",
+            f"FILE:2: [subscriber s]: handler = {MODULE}:nothing: cannot be imported: AttributeError: ",
+        ),
+        (
+            f"[subscriber s]\ntopic = t\nhandler = {MODULE}:NO_FUNCTION",
+            f"FILE:1: [subscriber s]: handler = {MODULE}:NO_FUNCTION: is a int and cannot be called",
+        ),
+    ],
+)
+def test_a_handler_that_is_none_is_named_with_its_section(
+    tmp_path: Path, section: str, message: str
+) -> None:
+    path = tmp_path / "conf"
+    path.write_text(section, encoding="utf-8")
+    with pytest.raises(StartupError) as caught:
+        load_all(load(path, {}).subscribers or ())
+    assert str(caught.value).replace(str(path), "FILE").startswith(message)
+
+
+def test_a_handler_that_is_none_keeps_the_server_from_starting(
+    processes: Processes, redis_server: StoreServer
+) -> None:
+    section = "[subscriber s]\ntopic = t\nhandler = no.such:thing"
+    server = processes.configured(section, redis_server)
+    with pytest.raises(ProcessError):
+        server.start()
+    assert "[subscriber s]: handler = no.such:thing: cannot be imported" in server.log_tail()
+
+
+async def test_the_file_and_the_run_time_do_not_replace_each_other(
+    processes: Processes, redis_server: StoreServer
+) -> None:
+    database = redis_server.new_database()
+    running = processes.server(redis_server, redis__db=database)
+    async with open_api(running.url) as api:
+        (await api.call("/subscribe", {"name": "s", "topic": "t", "url": "http://h/"})).ok()
+        late = processes.configured(
+            "[subscriber s]\ntopic = t\nurl = http://h/\n", redis_server, redis__db=database
+        )
+        with pytest.raises(ProcessError):
+            late.start()
+        assert "[subscriber s]: the store has another subscriber of this name" in late.log_tail()
+        (await api.call("/unsubscribe", {"name": "s"})).ok()
+        late.start()
+
+        async def is_declared() -> bool:
+            found = (await api.call("/subscribers", {})).ok()
+            return [one["declared"] for one in found] == [True]
+
+        await until_async(is_declared)

@@ -1,0 +1,220 @@
+"""The subscribers of a topic are called in order, each until it succeeds, and every result is kept."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from tests.waiting import until, until_async
+
+from .conftest import results
+from .receiver import SECRET, Answer
+
+if TYPE_CHECKING:
+    from .conftest import Shop
+
+NOT_FOUND: Final = 2
+FAST: Final = {"delays": ["50ms", "50ms"]}
+
+
+async def test_subscribers_are_called_in_order_and_all_successes_finish_the_job(shop: Shop) -> None:
+    for path, order in (("mail", 20), ("pdf", 0), ("archive", 100), ("pay", 10)):
+        await shop.subscribe(path, order=order)
+    await shop.push(body="naïve 排队")
+    job = await shop.becomes("finished")
+    assert shop.receiver.paths == ["pdf", "pay", "mail", "archive"]
+    assert {call.body.decode() for call in shop.receiver.calls} == {"naïve 排队"}
+    assert list(results(job)) == ["pdf", "pay", "mail", "archive"]
+    times = [(result["started"], result["ended"]) for result in job["results"]]
+    assert all(started <= ended for started, ended in times)
+    assert times == sorted(times)
+    assert job["attempt"] == 1
+
+
+async def test_one_that_fails_does_not_stop_the_others_and_only_it_is_repeated(shop: Shop) -> None:
+    await shop.subscribe("one", order=1)
+    shop.receiver.says("two", Answer(500, "oops"), Answer(404, "where?"), Answer(200, "thanks"))
+    await shop.subscribe("two", order=2, retry=FAST)
+    await shop.subscribe("three", order=3)
+    await shop.push()
+    job = await shop.becomes("finished")
+    assert shop.receiver.paths == ["one", "two", "three", "two", "two"]
+    assert results(job) == {
+        "one": ("succeeded", 1, "200"),
+        "two": ("succeeded", 3, "200 thanks"),
+        "three": ("succeeded", 1, "200"),
+    }
+    assert [attempt["message"] for attempt in job["attempts"]] == [
+        f"{shop.topic}/two: 500 oops",
+        f"{shop.topic}/two: 404 where?",
+    ]
+
+
+async def test_a_schedule_that_is_over_buries_the_job_with_the_messages(shop: Shop) -> None:
+    shop.receiver.says("bad", Answer(500, "never"))
+    shop.receiver.says("worse", Answer(400, "not me"))
+    await shop.subscribe("bad", retry=FAST)
+    await shop.subscribe("fine", order=5)
+    await shop.subscribe("worse", order=9, retry={"delays": [0]})
+    await shop.push()
+    job = await shop.becomes("buried")
+    assert results(job) == {
+        "bad": ("failed", 3, "500 never"),
+        "fine": ("succeeded", 1, "200"),
+        "worse": ("failed", 2, "400 not me"),
+    }
+    assert job["message"] == f"{shop.topic}/bad: 500 never; {shop.topic}/worse: 400 not me"
+    assert [result["due"] for result in job["results"]] == [None] * 3
+
+
+async def test_each_subscriber_keeps_its_own_schedule(shop: Shop) -> None:
+    shop.receiver.says("quick", Answer(500), Answer(500), Answer(500), Answer(200))
+    shop.receiver.says("slow", Answer(500), Answer(200))
+    await shop.subscribe("quick", order=1, retry={"delays": ["50ms"] * 4})
+    await shop.subscribe("slow", order=2, retry={"delays": ["700ms"]})
+    await shop.push()
+    await shop.becomes("finished")
+    assert shop.receiver.paths == ["quick", "slow", "quick", "quick", "quick", "slow"]
+    first, second = shop.receiver.to("slow")
+    assert 0.7 <= second.at_s - first.at_s < 1.7
+
+
+async def test_equal_schedules_stay_in_step(shop: Shop) -> None:
+    for path in ("one", "two"):
+        shop.receiver.says(path, Answer(500), Answer(500), Answer(200))
+        await shop.subscribe(path, retry={"delays": ["100ms", "100ms"]})
+    await shop.push()
+    job = await shop.becomes("finished")
+    assert shop.receiver.paths == ["one", "two"] * 3
+    assert job["attempt"] == 3
+
+
+async def test_a_job_with_a_schedule_of_its_own_keeps_to_it(shop: Shop) -> None:
+    shop.receiver.says("bad", Answer(500))
+    await shop.subscribe("bad", retry={"delays": ["1h"]})
+    await shop.push(retry={"delays": ["10ms"]})
+    job = await shop.becomes("buried")
+    assert results(job) == {"bad": ("failed", 2, "500")}
+
+
+async def test_a_payment_notification_is_repeated_at_its_times(shop: Shop) -> None:
+    """2m, 10m, 10m, 1h, 2h, 6h, 15h, in a 20,000th of the time."""
+    delays_ms = [round(minutes * 60_000 / 20_000) for minutes in (2, 10, 10, 60, 120, 360, 900)]
+    shop.receiver.says("merchant", *[Answer(500, "fail")] * 7, Answer(200, "success"))
+    await shop.subscribe("merchant", retry={"delays": [f"{ms}ms" for ms in delays_ms]})
+    await shop.push()
+    job = await shop.becomes("finished")
+    assert results(job) == {"merchant": ("succeeded", 8, "200 success")}
+    times_s = [call.at_s for call in shop.receiver.calls]
+    gaps_ms = [1000 * (later - earlier) for earlier, later in pairwise(times_s)]
+    assert all(delay <= gap < delay + 500 for delay, gap in zip(delays_ms, gaps_ms, strict=True)), (
+        gaps_ms
+    )
+
+
+async def test_a_kick_calls_those_that_failed_anew_and_nobody_else(shop: Shop) -> None:
+    shop.receiver.says("bad", Answer(500), Answer(500), Answer(500), Answer(200))
+    await shop.subscribe("bad", retry={"delays": [0]})
+    await shop.subscribe("fine")
+    await shop.push()
+    await shop.becomes("buried")
+    (await shop.api.call("/kick", {"id": f"{shop.topic}-job"})).ok()
+    job = await shop.becomes("finished")
+    assert sorted(shop.receiver.paths) == ["bad"] * 4 + ["fine"]
+    assert results(job)["bad"] == ("succeeded", 2, "200")
+
+
+async def test_a_postponed_job_that_is_rescheduled_calls_those_that_failed_then(shop: Shop) -> None:
+    shop.receiver.says("bad", Answer(500), Answer(200))
+    await shop.subscribe("bad", retry={"delays": ["1h"]})
+    await shop.push()
+    await shop.becomes("delayed")
+    (await shop.api.call("/reschedule", {"id": f"{shop.topic}-job", "delay": 0.1})).ok()
+    await shop.becomes("finished")
+    assert shop.receiver.paths == ["bad", "bad"]
+
+
+async def test_a_call_that_takes_longer_than_the_ttr_keeps_the_job(shop: Shop) -> None:
+    hold = asyncio.Event()
+    shop.receiver.says("slow", Answer(hold=hold))
+    await shop.subscribe("slow")
+    await shop.push(ttr=1)
+    await until(lambda: shop.receiver.at_once["slow"] == 1)
+    await asyncio.sleep(2.2)
+    hold.set()
+    job = await shop.becomes("finished")
+    assert (job["attempt"], shop.receiver.paths) == (1, ["slow"])
+
+
+async def test_no_more_jobs_are_reserved_than_the_least_concurrency(shop: Shop) -> None:
+    hold = asyncio.Event()
+    shop.receiver.says("slow", Answer(hold=hold))
+    await shop.subscribe("slow", concurrency=2)
+    await shop.subscribe("other", order=1, concurrency=5)
+    await asyncio.gather(*(shop.push(f"{shop.topic}-{n}") for n in range(7)))
+
+    async def has_two_in_hand() -> bool:
+        topics = (await shop.api.request("GET", "/topics")).ok()
+        (mine,) = [one for one in topics if one["topic"] == shop.topic]
+        assert mine["reserved"] <= 2
+        return (mine["ready"], mine["reserved"]) == (5, 2)
+
+    await until_async(has_two_in_hand)
+    await until(lambda: shop.receiver.at_once["slow"] == 2)
+    hold.set()
+    for n in range(7):
+        await shop.becomes("finished", f"{shop.topic}-{n}")
+    assert shop.receiver.most_at_once["slow"] == 2
+
+
+async def test_a_job_that_is_deleted_under_way_is_not_passed_on(shop: Shop) -> None:
+    hold = asyncio.Event()
+    shop.receiver.says("one", Answer(hold=hold))
+    await shop.subscribe("one", order=1)
+    await shop.subscribe("two", order=2)
+    await shop.push()
+    await until(lambda: shop.receiver.paths == ["one"])
+    (await shop.api.delete(f"{shop.topic}-job")).ok()
+    hold.set()
+    await shop.push("next")
+    await shop.becomes("finished", "next")
+    assert shop.receiver.paths == ["one", "one", "two"]
+    assert (await shop.job())["state"] == "cancelled"
+
+
+async def test_an_endpoint_that_hangs_slows_nobody_else(shop: Shop) -> None:
+    hold = asyncio.Event()
+    shop.receiver.says("hangs", Answer(hold=hold))
+    await shop.subscribe("hangs", concurrency=10)
+    await asyncio.gather(*(shop.push(f"{shop.topic}-{n}") for n in range(50)))
+    await until(lambda: shop.receiver.at_once["hangs"] == 10)
+    healthy = type(shop)(shop.api, shop.receiver, f"{shop.topic}-healthy")
+    await healthy.subscribe("healthy")
+    await asyncio.gather(*(healthy.push(f"{healthy.topic}-{n}", delay=1) for n in range(50)))
+    late_s = [
+        max(0, job["started"] - job["due"])
+        for job in [await healthy.becomes("finished", f"{healthy.topic}-{n}") for n in range(50)]
+    ]
+    assert max(late_s) < 3  # what hangs does so for 30 s
+    assert shop.receiver.at_once["hangs"] == 10
+    hold.set()
+
+
+@pytest.mark.parametrize("signed", [True, False], ids=["signed", "unsigned"])
+async def test_each_call_is_signed_anew_with_the_secret(shop: Shop, *, signed: bool) -> None:
+    shop.receiver.says("bad", Answer(500), Answer(200))
+    await shop.subscribe("bad", retry={"delays": [1.1]}, **({"secret": SECRET} if signed else {}))
+    trace = f"00-{'a' * 32}-{'b' * 16}-01"
+    await shop.push(body='{"n": 1}', traceparent=trace)
+    await shop.becomes("finished")
+    first, second = shop.receiver.calls
+    assert [call.is_signed() for call in (first, second)] == [signed] * 2
+    assert ("webhook-signature" in first.headers) == signed
+    assert first.id == second.id == f"{shop.topic}-job"
+    assert first.headers["webhook-timestamp"] != second.headers["webhook-timestamp"]
+    assert first.headers["Content-Type"] == "application/json"
+    assert second.headers["traceparent"] == trace
+    assert [call.headers["delay-queue-attempt"] for call in (first, second)] == ["1", "2"]

@@ -1,0 +1,140 @@
+"""Subscribing at run time: who is called, what is refused, and that all servers know."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.api_client import open_api
+
+from .conftest import Shop
+from .receiver import SECRET
+
+if TYPE_CHECKING:
+    from tests.api_client import Api, Json
+    from tests.processes import Processes, StoreServer
+
+    from .receiver import Receiver
+
+
+def subscription(topic: str, /, **fields: Any) -> Json:
+    return {"name": f"{topic}/s", "topic": topic, "url": "http://h.example/x"} | fields
+
+
+async def test_a_subscriber_is_shown_without_its_secret(api: Api, topic: str) -> None:
+    given = subscription(
+        topic, order=5, timeout=2.5, retry={"delays": ["1m", 2]}, concurrency=3, secret=SECRET
+    )
+    (await api.call("/subscribe", given)).ok()
+    answer = await api.call("/subscribers", {"topic": topic})
+    assert SECRET not in str(answer)
+    assert answer.ok() == [
+        {
+            "name": f"{topic}/s",
+            "topic": topic,
+            "order": 5,
+            "url": "http://h.example/x",
+            "handler": "",
+            "timeout": 2.5,
+            "retry": [60.0, 2.0],
+            "concurrency": 3,
+            "signed": True,
+            "declared": False,
+        }
+    ]
+
+
+async def test_subscribers_are_shown_in_the_order_in_which_they_are_called(
+    api: Api, topic: str
+) -> None:
+    for name, order in (("c", 1), ("a", 2), ("b", 1), ("d", -1)):
+        (await api.call("/subscribe", subscription(topic, name=topic + name, order=order))).ok()
+    found = (await api.call("/subscribers", {"topic": topic})).ok()
+    assert [one["name"] for one in found] == [topic + name for name in "dbca"]
+
+
+async def test_a_name_belongs_to_one_subscriber(api: Api, topic: str) -> None:
+    (await api.call("/subscribe", subscription(topic))).ok()
+    (await api.call("/subscribe", subscription(topic))).ok()  # the very same one again
+    other = subscription(topic, url="http://other.example/")
+    assert f"{topic}/s: another subscriber" in (await api.call("/subscribe", other)).refused(5)
+    (await api.call("/subscribe", other | {"if_exists": "keep"})).ok()
+    assert (await url_of(api, topic)) == "http://h.example/x"
+    (await api.call("/subscribe", other | {"if_exists": "replace"})).ok()
+    assert (await url_of(api, topic)) == "http://other.example/"
+
+
+async def url_of(api: Api, topic: str) -> str:
+    (one,) = (await api.call("/subscribers", {"topic": topic})).ok()
+    return str(one["url"])
+
+
+async def test_who_is_unsubscribed_is_called_no_more(shop: Shop) -> None:
+    name = await shop.subscribe("once")
+    await shop.push("first")
+    await shop.becomes("finished", "first")
+    (await shop.api.call("/unsubscribe", {"name": name})).ok()
+    assert (await shop.api.call("/unsubscribe", {"name": name})).refused(2) == (
+        f"{name}: no such subscriber"
+    )
+    await shop.subscribe("other")
+    await shop.push("second")
+    await shop.becomes("finished", "second")
+    assert shop.receiver.paths == ["once", "other"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"name": None}, "name: must have 1 to 128 bytes"),
+        ({"name": "x" * 129}, "name: must have 1 to 128 bytes"),
+        ({"topic": None}, "topic: must not be empty"),
+        ({"topic": "a,b"}, "topic: no comma, it separates the topics of a pop"),
+        ({"url": None}, "url: must be http[s]://HOST[:PORT][/PATH], at most 2048 characters"),
+        ({"url": "ftp://h/"}, "url: must be http[s]://HOST"),
+        ({"url": "http://"}, "url: must be http[s]://HOST"),
+        ({"url": "http://h:99999/"}, "url: must be http[s]://HOST"),
+        ({"url": "http://[::1/"}, "url: must be http[s]://HOST"),
+        ({"url": "http://h/a b"}, "url: must be http[s]://HOST"),
+        ({"url": "http://h/\r\nX: y"}, "url: must be http[s]://HOST"),
+        ({"url": "http://h/" + "x" * 2048}, "url: must be http[s]://HOST"),
+        ({"order": 1_000_001}, "order 1000001: must be -1000000 to 1000000"),
+        ({"order": "1"}, "order: Input should be a valid integer"),
+        ({"timeout": 0}, "timeout: must be more than 0 and at most 300 seconds"),
+        ({"timeout": 301}, "timeout: must be more than 0 and at most 300 seconds"),
+        ({"timeout": "6m"}, "timeout: Input should be a valid number"),
+        ({"retry": {"delays": []}}, "retry: 0 steps: must be 1 to 64"),
+        ({"retry": {"preset": "visa"}}, "retry: 'visa': must be one of alipay, wechat"),
+        ({"concurrency": 0}, "concurrency 0: must be 1 to 1000"),
+        ({"secret": "hunter2"}, "secret: must be whsec_ and then 24 to 64 bytes as base64"),
+        ({"secret": "whsec_c2hvcnQ="}, "secret: must be whsec_ and then 24 to 64 bytes"),
+        ({"secret": "whsec_*"}, "secret: must be whsec_ and then 24 to 64 bytes as base64"),
+        ({"if_exists": "maybe"}, "if_exists 'maybe': must be one of replace, keep, fail"),
+    ],
+)
+async def test_a_wrong_field_is_named(
+    api: Api, topic: str, fields: dict[str, Any], message: str
+) -> None:
+    refused = (await api.call("/subscribe", subscription(topic, **fields))).refused()
+    assert refused.startswith(message)
+    assert (await api.call("/subscribers", {"topic": topic})).ok() == []
+
+
+async def test_other_servers_know_of_it_within_a_second(
+    processes: Processes, redis_server: StoreServer, receiver: Receiver, topic: str
+) -> None:
+    database = redis_server.new_database()
+    one, other = (
+        processes.server(redis_server, redis__db=database, webhook_allow="127.0.0.1/32")
+        for _ in range(2)
+    )
+    async with open_api(one.url) as api:
+        shop = Shop(api, receiver, topic)
+        await shop.subscribe("x")
+        one.kill()
+    async with open_api(other.url) as api:
+        shop = Shop(api, receiver, topic)
+        await shop.push()
+        await shop.becomes("finished", within_s=1.5)
+    assert other.stop() == 0

@@ -1,0 +1,292 @@
+"""What webhooks send, what their answers mean, and whom they never reach."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from email.utils import formatdate
+from ipaddress import ip_address, ip_network
+from typing import TYPE_CHECKING, Final
+
+import pytest
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from delayqueue.delivery.addresses import AddressGuard
+from delayqueue.delivery.webhook import ANSWER_BYTES, Webhooks, header_text, sign
+from delayqueue.job import MAX_MESSAGE_CHARS, Reserved
+from delayqueue.subscriber import Subscriber
+from tests.processes import LOOPBACK
+from tests.waiting import until, until_async
+
+from .conftest import results
+from .receiver import SECRET, Answer
+
+if TYPE_CHECKING:
+    from delayqueue.delivery.outcome import Outcome
+
+    from .conftest import Shop
+    from .receiver import Receiver
+
+HERE: Final = ip_network("127.0.0.1/32")
+NOT_PUBLIC: Final = "is not a public address"
+
+# what libraries of others compute for the example of the specification
+EXAMPLE_SECRET: Final = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+EXAMPLE: Final = ("msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", b'{"test": 2432232314}')
+EXAMPLE_SIGNATURE: Final = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+
+
+def job(job_id: str = "j", body: str = "{}") -> Reserved:
+    return Reserved("t", job_id, body, 1, "", 0, 1000, None)
+
+
+async def call(url: str, *, allowed: str = "", resolver: AbstractResolver | None = None) -> Outcome:
+    """What becomes of one call."""
+    networks = [ip_network(allowed)] if allowed else []
+    async with Webhooks.open(networks, resolver) as webhooks:
+        subscriber = Subscriber(name="s", topic="t", url=url, timeout_ms=5000)
+        return await webhooks.call(subscriber, job())
+
+
+def test_the_signature_is_that_of_the_specification() -> None:
+    assert sign(EXAMPLE_SECRET, *EXAMPLE) == EXAMPLE_SIGNATURE
+
+
+@pytest.mark.parametrize(
+    ("job_id", "sent"),
+    [
+        ("order-1", "order-1"),
+        ("a.b", "a%2Eb"),  # the parts of what is signed are joined with full stops
+        ("a\r\nX-Evil: 1", "a%0D%0AX-Evil:%201"),  # no header of its own
+        ("100%", "100%25"),
+        ("排队", "%E6%8E%92%E9%98%9F"),
+        ("\x00", "%00"),
+    ],
+)
+async def test_an_id_is_sent_so_that_it_cannot_be_mistaken(
+    receiver: Receiver, job_id: str, sent: str
+) -> None:
+    assert header_text(job_id) == sent
+    async with Webhooks.open([HERE]) as webhooks:
+        one = Subscriber(name="s", topic="t", url=receiver.url("x"), secret=SECRET)
+        assert (await webhooks.call(one, job(job_id))).succeeded
+    (came,) = receiver.calls
+    assert (came.id, came.is_signed()) == (sent, True)
+    assert "X-Evil" not in came.headers
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        ('{"a":1}', "application/json"),
+        ("trade_no=1&status=ok", "text/plain; charset=utf-8"),
+        ("", "text/plain; charset=utf-8"),
+        ("[" * 100_000, "text/plain; charset=utf-8"),  # too deep to look into
+    ],
+)
+async def test_the_content_type_says_whether_it_is_json(
+    receiver: Receiver, body: str, kind: str
+) -> None:
+    async with Webhooks.open([HERE]) as webhooks:
+        one = Subscriber(name="s", topic="t", url=receiver.url("x"))
+        assert (await webhooks.call(one, job(body=body))).succeeded
+    (came,) = receiver.calls
+    assert (came.headers["Content-Type"], came.body.decode()) == (kind, body)
+
+
+@pytest.mark.parametrize(
+    ("status", "succeeded"),
+    [(200, True), (204, True), (299, True), (301, False), (302, False), (400, False), (503, False)],
+)
+async def test_any_2xx_is_success_and_a_redirect_is_not_followed(
+    receiver: Receiver, status: int, *, succeeded: bool
+) -> None:
+    url = receiver.says("x", Answer(status, headers={"Location": receiver.url("elsewhere")}))
+    outcome = await call(url, allowed=str(HERE))
+    assert outcome.succeeded == succeeded
+    assert receiver.paths == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("value", "wait_s"),
+    [
+        ("7", 7),
+        ("0", 0),
+        ("9" * 30, 86_400),  # no longer than a day
+        (formatdate(time.time() + 5000, usegmt=True), 5000),
+        ("Mon, 01 Jan 2001 00:00:00 GMT", 0),
+        ("soon", 0),
+        ("-5", 0),
+    ],
+)
+async def test_retry_after_is_understood(receiver: Receiver, value: str, wait_s: int) -> None:
+    url = receiver.says("x", Answer(503, headers={"Retry-After": value}))
+    outcome = await call(url, allowed=str(HERE))
+    # a date was reckoned when the tests were collected
+    assert wait_s - (600 if wait_s == 5000 else 0) <= outcome.retry_after_ms / 1000 <= wait_s
+
+
+async def test_a_long_answer_is_cut_off(receiver: Receiver) -> None:
+    outcome = await call(
+        receiver.says("x", Answer(500, "é" * 10 * ANSWER_BYTES)), allowed=str(HERE)
+    )
+    assert outcome.message == ("500 " + "é" * MAX_MESSAGE_CHARS)[:MAX_MESSAGE_CHARS]
+
+
+async def test_who_does_not_answer_in_time_has_failed(receiver: Receiver) -> None:
+    url = receiver.says("x", Answer(hold=asyncio.Event()))
+    async with Webhooks.open([HERE]) as webhooks:
+        one = Subscriber(name="s", topic="t", url=url, timeout_ms=200)
+        outcome = await webhooks.call(one, job())
+    assert outcome == (False, "timeout: 0.2 s", 0, False)
+
+
+async def test_a_closed_port_is_a_failure_that_says_so() -> None:
+    with socket.socket() as closed:
+        closed.bind((LOOPBACK, 0))
+        outcome = await call(f"http://{LOOPBACK}:{closed.getsockname()[1]}", allowed=str(HERE))
+    assert not outcome.succeeded
+    assert "Cannot connect" in outcome.message
+
+
+REFUSED: Final = [
+    ("127.0.0.1", "loopback"),
+    ("127.8.8.8", "loopback"),
+    ("0.0.0.0", "this host: reaches loopback"),
+    ("10.1.2.3", "private"),
+    ("172.16.0.1", "private"),
+    ("172.31.255.255", "private"),
+    ("192.168.1.1", "private"),
+    ("169.254.169.254", "the metadata of clouds"),
+    ("100.64.0.1", "CGNAT"),
+    ("100.127.255.255", "CGNAT"),
+    ("192.0.0.170", "protocol assignments"),
+    ("192.0.2.1", "documentation"),
+    ("198.19.255.255", "benchmarks"),
+    ("224.0.0.1", "multicast"),
+    ("239.255.255.250", "multicast"),
+    ("240.0.0.1", "reserved"),
+    ("255.255.255.255", "broadcast"),
+    ("::1", "loopback"),
+    ("::", "unspecified"),
+    ("fe80::1", "link-local"),
+    ("fec0::1", "site-local"),
+    ("fc00::1", "unique local"),
+    ("fd12:3456::1", "unique local"),
+    ("ff02::1", "multicast"),
+    ("2001:db8::1", "documentation"),
+    ("2001::1", "Teredo"),
+    ("::ffff:127.0.0.1", "mapped loopback"),
+    ("::ffff:10.0.0.1", "mapped private"),
+    ("::ffff:169.254.169.254", "mapped metadata"),
+    ("::127.0.0.1", "compatible with IPv4"),
+    ("64:ff9b::7f00:1", "NAT64 of loopback"),
+    ("64:ff9b::a00:1", "NAT64 of private"),
+    ("64:ff9b:1::a00:1", "local NAT64"),
+    ("2002:7f00:1::", "6to4 of loopback"),
+    ("2002:c0a8:101::", "6to4 of private"),
+]
+REACHED: Final = ["1.1.1.1", "100.128.0.1", "172.32.0.1", "2606:4700::1111", "64:ff9b::101:101"]
+
+
+@pytest.mark.parametrize(("address", "_why"), REFUSED)
+async def test_an_address_that_is_not_public_is_refused(address: str, _why: str) -> None:
+    assert not AddressGuard([]).permits(ip_address(address))
+    host = f"[{address}]" if ":" in address else address
+    outcome = await call(f"http://{host}:9/")
+    assert not outcome.succeeded
+    assert NOT_PUBLIC in outcome.message
+
+
+@pytest.mark.parametrize("address", REACHED)
+def test_a_public_address_is_reached(address: str) -> None:
+    assert AddressGuard([]).permits(ip_address(address))
+
+
+@pytest.mark.parametrize("host", ["2130706433", "0177.0.0.1", "0x7f.1", "127.1", "localhost"])
+async def test_another_way_to_write_loopback_is_refused(receiver: Receiver, host: str) -> None:
+    outcome = await call(f"http://{host}:{receiver.port}/x")
+    assert not outcome.succeeded
+    assert receiver.calls == []
+
+
+def test_what_is_allowed_is_allowed_in_every_form() -> None:
+    guard = AddressGuard([ip_network("10.0.0.0/8"), ip_network("fd00::/16")])
+    for address in ("10.1.2.3", "::ffff:10.1.2.3", "fd00::5"):
+        assert guard.permits(ip_address(address))
+    for address in ("11.0.0.1", "172.16.0.1", "fd01::5", "127.0.0.1"):
+        assert guard.permits(ip_address(address)) == (address == "11.0.0.1")
+
+
+class Fickle(AbstractResolver):
+    """A name server that answers with another address each time."""
+
+    def __init__(self, *answers: str) -> None:
+        self.left = list(answers)
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        address = self.left.pop(0)
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        return [
+            ResolveResult(hostname=host, host=address, port=port, family=family, proto=0, flags=0)
+        ]
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+async def test_a_name_that_changes_its_answer_gains_nothing(receiver: Receiver) -> None:
+    receiver.says("x", Answer(headers={"Connection": "close"}))
+    names = Fickle(LOOPBACK, "127.0.0.2", "::ffff:127.0.0.1", "169.254.169.254", LOOPBACK)
+    async with Webhooks.open([HERE], names) as webhooks:
+        one = Subscriber(name="s", topic="t", url=f"http://fickle.example:{receiver.port}/x")
+        outcomes = [await webhooks.call(one, job()) for _ in range(5)]
+    assert [outcome.succeeded for outcome in outcomes] == [True, False, True, False, True]
+    assert f"127.0.0.2 {NOT_PUBLIC}" in outcomes[1].message
+    assert f"169.254.169.254 {NOT_PUBLIC}" in outcomes[3].message
+    assert names.left == []
+
+
+async def test_410_unsubscribes_and_the_job_waits_for_others(shop: Shop) -> None:
+    shop.receiver.says("gone", Answer(410, "no more"))
+    await shop.subscribe("gone")
+    await shop.push()
+
+    async def is_unsubscribed() -> bool:
+        return not (await shop.api.call("/subscribers", {"topic": shop.topic})).ok()
+
+    await until_async(is_unsubscribed)
+    await shop.becomes("ready")
+    await shop.subscribe("next")
+    job = await shop.becomes("finished")
+    assert list(results(job)) == ["next"]
+    assert shop.receiver.paths == ["gone", "next"]
+
+
+async def test_410_of_one_subscriber_leaves_the_others_their_verdict(shop: Shop) -> None:
+    shop.receiver.says("gone", Answer(410))
+    await shop.subscribe("gone")
+    await shop.subscribe("stays", order=1)
+    await shop.push()
+    await shop.becomes("finished")
+    assert shop.receiver.paths == ["gone", "stays"]
+
+
+async def test_retry_after_is_obeyed(shop: Shop) -> None:
+    shop.receiver.says("busy", Answer(429, headers={"Retry-After": "1"}), Answer(200))
+    await shop.subscribe("busy", retry={"delays": [0]})
+    await shop.push()
+    await until(lambda: len(shop.receiver.calls) == 2)
+    first, second = shop.receiver.calls
+    assert 1.0 <= second.at_s - first.at_s < 2.5
+    await shop.becomes("finished")
+
+
+async def test_the_server_refuses_a_private_address_that_is_not_allowed(shop: Shop) -> None:
+    await shop.subscribe("x", url="http://127.0.0.2:9/", retry={"delays": [0]})
+    await shop.push()
+    job = await shop.becomes("buried")
+    assert f"127.0.0.2 {NOT_PUBLIC} and webhook_allow does not list it" in job["message"]

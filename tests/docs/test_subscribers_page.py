@@ -1,0 +1,72 @@
+"""docs/subscribers.md is true, and its example works."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from delayqueue.config import load
+from delayqueue.sections import SUBSCRIBER_KEYS
+from tests.api_client import open_api
+from tests.processes import REPOSITORY
+from tests.waiting import until_async
+
+from .markdown import blocks, read
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.processes import Processes, StoreServer
+
+PAGE: Final = read("docs/subscribers.md")
+FOLDER: Final = REPOSITORY / "examples" / "subscribers"
+
+
+def test_every_key_of_a_section_has_its_row() -> None:
+    (table,) = re.findall(r"^\| Key \|.*?\n\n", PAGE, re.M | re.S)
+    assert re.findall(r"^\| `(\w+)` \|", table, re.M) == [
+        "topic",
+        "url",
+        "handler",
+        *[key for key in SUBSCRIBER_KEYS if key not in {"topic", "url", "handler"}],
+    ]
+
+
+@pytest.mark.parametrize("block", blocks(PAGE, "ini"), ids=["sections", "allow"])
+def test_the_config_that_is_shown_is_understood(block: object, tmp_path: Path) -> None:
+    path = tmp_path / "conf"
+    path.write_text(getattr(block, "text", ""), encoding="utf-8")
+    config = load(path, {})
+    assert config.subscribers or config.webhook_allow
+
+
+async def test_a_paid_order_runs_its_four_handlers_in_order(
+    processes: Processes, redis_server: StoreServer, tmp_path: Path
+) -> None:
+    config = (FOLDER / "order_invoice.conf").read_text(encoding="utf-8")
+    server = processes.configured(config, redis_server)
+    server.wrap("env", f"PYTHONPATH={REPOSITORY}:{FOLDER}", f"INVOICES={tmp_path}")
+    server.start()
+    body = json.dumps({"order": 1001, "items": {"tea": 500, "cup": 1250}})
+    async with open_api(server.url) as api:
+        (await api.push(topic="order-paid", id="1001", body=body, retain=60)).ok()
+
+        async def is_in(state: str) -> bool:
+            return bool((await api.get("1001")).ok()["state"] == state)
+
+        await until_async(lambda: is_in("delayed"))
+        (tmp_path / "1001.address").write_text("a@example.com")
+        await until_async(lambda: is_in("finished"))
+        job = (await api.get("1001")).ok()
+    assert [
+        (result["subscriber"], result["attempts"], result["message"]) for result in job["results"]
+    ] == [
+        ("write-invoice", 1, "I-1001 of 1750 cents"),
+        ("print-invoice", 1, "1001.txt"),
+        ("mail-invoice", 2, "sent to a@example.com"),
+        ("archive", 1, "2 files"),
+    ]
+    assert (tmp_path / "1001.txt").read_text() == "Invoice I-1001: 17.50\n"

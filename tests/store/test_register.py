@@ -1,0 +1,99 @@
+"""register, unregister, registered: the subscribers and schedules that all servers share."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from delayqueue.store.registry import Registry
+from delayqueue.store.types import Entry
+
+if TYPE_CHECKING:
+    from tests.store.bucket import Bucket
+
+EXISTS = 5
+
+
+def entry(name: str, text: str = "", *, declared: bool = False) -> Entry:
+    return Entry(name, json.dumps({"text": text, "declared": declared}))
+
+
+@pytest.fixture
+def registry(bucket: Bucket) -> Registry:
+    return Registry(bucket.store)
+
+
+async def all_of(registry: Registry) -> set[Entry]:
+    return set((await registry.registered("subscribers")).entries or [])
+
+
+async def test_what_is_registered_is_read_until_it_is_dropped(registry: Registry) -> None:
+    one, two = entry("one"), entry("naïve 排队")
+    for each in (one, two):
+        assert await registry.register("subscribers", each, "fail") == 0
+    assert await all_of(registry) == {one, two}
+    assert await registry.unregister("subscribers", "one") == 0
+    assert await registry.unregister("subscribers", "one") == 2
+    assert await all_of(registry) == {two}
+
+
+@pytest.mark.parametrize(
+    ("if_exists", "code", "text"),
+    [("fail", EXISTS, "old"), ("keep", 0, "old"), ("replace", 0, "new")],
+)
+async def test_a_name_that_is_there(
+    registry: Registry, if_exists: str, code: int, text: str
+) -> None:
+    await registry.register("subscribers", entry("one", "old"), "fail")
+    assert await registry.register("subscribers", entry("one", "new"), if_exists) == code
+    assert await all_of(registry) == {entry("one", text)}
+
+
+async def test_the_revision_changes_with_the_contents_only(registry: Registry) -> None:
+    first, _ = await registry.registered("subscribers")
+    assert await registry.registered("subscribers", first) == (first, None)
+    await registry.register("subscribers", entry("one"), "fail")
+    second, entries = await registry.registered("subscribers", first)
+    assert entries == [entry("one")]
+    await registry.register("subscribers", entry("one"), "replace")
+    await registry.unregister("subscribers", "two")
+    assert await registry.registered("subscribers", second) == (second, None)
+    await registry.unregister("subscribers", "one")
+    assert (await registry.registered("subscribers", second)).entries == []
+
+
+async def test_what_a_file_declares_replaces_what_it_declared_before(registry: Registry) -> None:
+    own = entry("own")
+    await registry.register("subscribers", own, "fail")
+    before = [entry("one", declared=True), entry("two", declared=True)]
+    assert await registry.declare("subscribers", before) == [0, 0]
+    after = [entry("two", "new", declared=True), entry("three", declared=True)]
+    assert await registry.declare("subscribers", after) == [0, 0]
+    assert await all_of(registry) == {own, *after}
+    await registry.declare("subscribers", [])
+    assert await all_of(registry) == {own}
+
+
+async def test_a_file_and_the_run_time_do_not_replace_each_other(registry: Registry) -> None:
+    await registry.register("subscribers", entry("own"), "fail")
+    declared = [entry("one", declared=True)]
+    await registry.declare("subscribers", declared)
+    for if_exists in ("replace", "keep", "fail"):
+        assert await registry.register("subscribers", entry("one", "x"), if_exists) == EXISTS
+    both = [entry("two", declared=True), entry("own", declared=True)]
+    assert await registry.declare("subscribers", both) == [0, EXISTS]
+    assert await registry.unregister("subscribers", "one") == 3
+    assert await all_of(registry) == {entry("own"), *declared}
+
+
+async def test_a_very_one_is_dropped_unless_it_was_replaced(registry: Registry) -> None:
+    old, new = entry("one", "old"), entry("one", "new")
+    await registry.register("subscribers", new, "fail")
+    assert await registry.unregister("subscribers", "one", old.definition) == 2
+    assert await registry.unregister("subscribers", "one", new.definition) == 0
+    await registry.declare("subscribers", [entry("two", declared=True)])
+    declared = entry("two", declared=True).definition
+    assert await registry.unregister("subscribers", "two", declared) == 0
+    assert await all_of(registry) == set()

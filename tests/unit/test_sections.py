@@ -1,0 +1,120 @@
+"""What the sections of a config file mean, and what is said of those that mean nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from delayqueue.config import ConfigError, load
+from delayqueue.subscriber import Subscriber
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SECRET: Final = "whsec_" + "A" * 32
+URL: Final = "http://h.example/x"
+HEAD: Final = f"[subscriber s]\ntopic = t\nurl = {URL}\n"
+
+
+@pytest.fixture
+def conf(tmp_path: Path) -> Path:
+    return tmp_path / "dq.conf"
+
+
+def only(conf: Path, text: str) -> Subscriber:
+    """The one subscriber of a file with this text."""
+    conf.write_text(text, encoding="utf-8")
+    [declared] = load(conf, {}).subscribers or ()
+    return declared.subscriber
+
+
+def test_a_section_is_a_subscriber(conf: Path) -> None:
+    text = (
+        f"language = en\n[subscriber send invoice]\ntopic = order\norder = -5\nurl = `{URL}?a;b`\n"
+        f"timeout = 1.5\nretry = 0s, 2m, 10\nconcurrency = 3\nsecret = {SECRET}\n"
+    )
+    assert only(conf, text) == Subscriber(
+        name="send invoice",
+        topic="order",
+        order=-5,
+        url=f"{URL}?a;b",
+        timeout_ms=1500,
+        retry_ms=(0, 120_000, 10_000),
+        concurrency=3,
+        secret=SECRET,
+        declared=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "field", "value"),
+    [
+        ("retry = alipay", "retry_ms", (0, 0, 120_000, 600_000, 600_000, 3_600_000)),
+        ("retry = 1d", "retry_ms", (86_400_000,)),
+        ("timeout = 2m", "timeout_ms", 120_000),
+        ("timeout = 300", "timeout_ms", 300_000),
+        ("order =", "order", 0),  # empty means the default
+    ],
+)
+def test_values_are_understood(conf: Path, line: str, field: str, value: object) -> None:
+    found = getattr(only(conf, HEAD + line), field)
+    assert (found[: len(value)] if isinstance(value, tuple) else found) == value
+
+
+def test_a_definition_is_read_as_it_was_written(conf: Path) -> None:
+    subscriber = only(conf, HEAD + f"secret = {SECRET}")
+    assert Subscriber.read(subscriber.definition) == subscriber
+    assert SECRET not in repr(subscriber)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[subscriber]\ntopic = t", "FILE:1: [subscriber]: the name must have 1 to 128 bytes"),
+        ("[topic x]", "FILE:1: [topic x]: unknown section; remove it"),
+        (f"[subscriber s]\nurl = {URL}", "FILE:1: [subscriber s]: topic is missing"),
+        ("[subscriber s]\ntopic = t", "FILE:1: [subscriber s]: give either url or handler"),
+        (HEAD + "handler = a:b", "FILE:1: [subscriber s]: give either url or handler"),
+        (HEAD + HEAD, "FILE:4: [subscriber s]: stands in the file twice; choose another name"),
+        (HEAD + "topic = u", "FILE:4: topic: set twice; keep one of them"),
+        (
+            HEAD + "color = red",
+            (
+                "FILE:4: color: unknown key; a section takes "
+                "topic, order, url, handler, timeout, retry, concurrency, secret"
+            ),
+        ),
+        (
+            "[subscriber s]\ntopic = a,b",
+            "FILE:2: topic = a,b: must be one topic, at most 256 bytes",
+        ),
+        (
+            "[subscriber s]\nurl = h.example",
+            "FILE:2: url = h.example: must be http[s]://HOST[:PORT][/PATH], at most 2048 characters",
+        ),
+        (
+            "[subscriber s]\nhandler = os.system",
+            "FILE:2: handler = os.system: must be package.module:callable",
+        ),
+        (HEAD + "order = first", "FILE:4: order = first: must be a whole number from -1000000"),
+        (HEAD + "timeout = 0", "FILE:4: timeout = 0: must be more than 0 and at most 300 seconds"),
+        (
+            HEAD + "retry = visa",
+            "FILE:4: retry = visa: must be a preset (alipay, wechat) or at most 64 delays: 0s,2m,10m",
+        ),
+        (HEAD + "retry = " + "1s," * 64 + "1s", "FILE:4: retry = "),
+        (
+            HEAD + "secret = hunter2",
+            "FILE:4: secret: must be whsec_ and then 24 to 64 bytes as base64",
+        ),
+        ("webhook_allow = 10.0.0.1/8", "FILE:1: webhook_allow = 10.0.0.1/8: must be networks"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_line(conf: Path, text: str, message: str) -> None:
+    conf.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError) as caught:
+        load(conf, {})
+    said = str(caught.value).replace(str(conf), "FILE")
+    assert said.startswith(message)
+    assert "hunter2" not in said
