@@ -5,6 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache
 from time import perf_counter
+from urllib.parse import urlsplit
 
 from aiohttp import hdrs, web
 from aiohttp.typedefs import Middleware
@@ -105,9 +106,27 @@ def loopback_only() -> Middleware:
     async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
         if not is_loopback(request.remote):
             raise Forbidden(PROTECTED)
+        if is_rebound(request.headers):
+            raise Forbidden(CROSS_ORIGIN)
         return await handler(request)
 
     return middleware
+
+
+def is_rebound(headers: Mapping[str, str]) -> bool:
+    """Whether a page of another site reached this machine by giving its own name our address (DNS rebinding).
+
+    To the browser that is one site; but a browser of this machine has no need of such a name.
+    """
+    if hdrs.ORIGIN not in headers or "Sec-Fetch-Site" in headers:
+        return False
+    try:
+        name = urlsplit(f"//{headers.get(hdrs.HOST, '')}").hostname
+        if name != "localhost":
+            ipaddress.ip_address(name or "")
+    except ValueError:
+        return True
+    return False
 
 
 @lru_cache(1024)

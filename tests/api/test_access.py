@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from tests.api_client import FORBIDDEN, open_api
+from tests.api_client import FORBIDDEN, OK, open_api
 from tests.processes import LOOPBACK, free_port
 
 if TYPE_CHECKING:
@@ -52,4 +52,31 @@ async def test_without_protected_mode_strangers_are_served(
     server = processes.server(redis_server, bind_address=f"0.0.0.0:{port}", protected_mode="no")
     async with open_api(f"http://{own_address}:{port}") as stranger:
         (await stranger.push(topic="t", id="a")).ok()
+    server.close()
+
+
+@pytest.mark.parametrize(
+    ("host", "code"),
+    [
+        ("localhost", OK),
+        ("LocalHost", OK),
+        (LOOPBACK, OK),
+        ("[::1]", OK),
+        ("evil.example", FORBIDDEN),
+        ("localhost.evil.example", FORBIDDEN),
+        ("127.0.0.1.evil.example", FORBIDDEN),
+        ("", FORBIDDEN),
+        ("[", FORBIDDEN),
+    ],
+)
+async def test_a_page_that_gave_its_name_our_address_is_refused(
+    processes: Processes, redis_server: StoreServer, host: str, code: int
+) -> None:
+    """To the browser it is of the same site, so that only the name gives it away."""
+    server = processes.server(redis_server)
+    name = f"{host}:{server.port}"
+    async with open_api(server.url) as browser:
+        page = {"Host": name, "Origin": f"http://{name}"}
+        assert (await browser.call("/get", {"id": "a"}, page)).code == code
+        assert (await browser.call("/get", {"id": "a"}, {"Host": name})).code == OK
     server.close()
