@@ -354,6 +354,7 @@ FIELDS: Final[dict[str, dict[str, Any]]] = {
     "cursor": {"description": "What the page before said."},
     "receipt": {"description": "That of the reservation, from /pop."},
     "message": {"description": "Kept with the attempt, 1024 characters at most."},
+    "topics": {"description": "Only these topics."},
     "match": {"description": "Only topics with this in their name."},
     "tag": {"description": "A tag, 1 to 256 bytes."},
     "state": {"description": "Only jobs in this state."},
