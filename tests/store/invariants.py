@@ -38,7 +38,7 @@ FAMILIES: Final = (
     "tag",
     "queue",
 )
-SINGLE: Final = ("job", "run", "ended", "timers", "topics", "ghosts", "broken", "layout")
+SINGLE: Final = ("job", "run", "ended", "timers", "topics", "ghosts", "broken", "layout", "servers")
 REGISTERED: Final = ("subscribers", "schedules", "schedule_times", "revisions")
 
 HOUR_MS: Final = 3_600_000
@@ -70,6 +70,7 @@ class Contents:
     ghosts: dict[bytes, bytes] = field(default_factory=dict)
     broken: Scores = field(default_factory=dict)
     layout: dict[bytes, bytes] = field(default_factory=dict)
+    servers: dict[bytes, bytes] = field(default_factory=dict)
     delay: defaultdict[bytes, Scores] = field(default_factory=lambda: defaultdict(dict))
     slot: defaultdict[bytes, Scores] = field(default_factory=lambda: defaultdict(dict))
     wheel: defaultdict[bytes, Scores] = field(default_factory=lambda: defaultdict(dict))
