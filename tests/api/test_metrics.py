@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from delayqueue.metrics import EVENTS
+from tests.api.jobs import until_ready
 from tests.api_client import FORBIDDEN, UNAUTHORIZED, open_api
 from tests.figures import Samples, scrape
 from tests.waiting import until_async
@@ -122,13 +124,18 @@ def nonzero(samples: Samples, name: str) -> dict[tuple[str, ...], float]:
     return {labels: value for labels, value in samples.rows(name).items() if value}
 
 
-@pytest.fixture
-async def fresh(processes: Processes, redis_server: StoreServer) -> AsyncIterator[Api]:
-    """A server that did nothing yet."""
+@pytest.fixture(scope="module")
+def quiet(processes: Processes, redis_server: StoreServer) -> Iterator[QueueServer]:
+    """A server that only the tests here use, one after the other."""
     server = processes.server(redis_server)
-    async with open_api(server.url) as api:
-        yield api
+    yield server
     server.close()
+
+
+@pytest.fixture
+async def fresh(quiet: QueueServer) -> AsyncIterator[Api]:
+    async with open_api(quiet.url) as api:
+        yield api
 
 
 async def test_waiting_polls_are_shown_while_they_wait(fresh: Api) -> None:
@@ -136,6 +143,7 @@ async def test_waiting_polls_are_shown_while_they_wait(fresh: Api) -> None:
     await until_async(lambda: shows(fresh, "delayqueue_waiting_polls", 1))
     (await fresh.push(topic="t", id="a")).ok()
     (await poll).ok()
+    (await fresh.finish("a")).ok()
     assert await shows(fresh, "delayqueue_waiting_polls", 0)
 
 
@@ -144,23 +152,74 @@ async def shows(api: Api, name: str, value: float, **labels: str) -> bool:
 
 
 async def test_lateness_is_from_due_to_ready_and_to_delivered(fresh: Api) -> None:
+    before = await scrape(fresh)
     (await fresh.push(topic="t", id="a", delay=0.2)).ok()
-    await until_async(lambda: shows(fresh, "delayqueue_ready_lateness_seconds_count", 1))
+    await until_ready(fresh, "a")
     await asyncio.sleep(0.3)
     (await fresh.pop("t")).ok()
-    samples = await scrape(fresh)
-    assert samples.one("delayqueue_ready_lateness_seconds_sum") < 0.2
-    assert 0.29 < samples.one("delayqueue_delivery_lateness_seconds_sum") < 5
-    assert samples.one("delayqueue_script_seconds_count", script="pop") >= 1
+    (await fresh.finish("a")).ok()
+    after = await scrape(fresh)
+    assert grown(before, after, "delayqueue_ready_lateness_seconds_count") == 1
+    assert grown(before, after, "delayqueue_ready_lateness_seconds_sum") < 2
+    assert 0.29 < grown(before, after, "delayqueue_delivery_lateness_seconds_sum") < 5
+    assert grown(before, after, "delayqueue_script_seconds_count", script="pop") >= 1
+
+
+def grown(before: Samples, after: Samples, name: str, **labels: str) -> float:
+    return after.sum(name, **labels) - before.sum(name, **labels)
 
 
 async def test_only_first_deliveries_count_for_lateness(fresh: Api) -> None:
+    before = await scrape(fresh)
     (await fresh.push(topic="t", id="a", ttr=1)).ok()
     for attempt in (1, 2):
         assert (await fresh.pop("t")).ok()["attempt"] == attempt
-    samples = await scrape(fresh)
-    assert samples.one("delayqueue_delivery_lateness_seconds_count") == 1
-    assert samples.one("delayqueue_job_events_total", event="timed_out") == 1
+    (await fresh.finish("a")).ok()
+    after = await scrape(fresh)
+    assert grown(before, after, "delayqueue_delivery_lateness_seconds_count") == 1
+    assert grown(before, after, "delayqueue_job_events_total", event="timed_out") == 1
+
+
+Calls = list[tuple[str, dict[str, object]]]
+
+# what is done with the job `a`, which was pushed, ready or delayed, and what is counted of it
+LIVES: Final[list[tuple[Calls, dict[str, int]]]] = [
+    ([("/bury", {"id": "a"})], {"buried": 1}),
+    ([("/bury", {"id": "a"}), ("/kick", {"id": "a"})], {"buried": 1, "kicked": 1}),
+    ([("/bury", {"id": "a"}), ("/kick", {"topic": "t", "count": 9})], {"buried": 1, "kicked": 1}),
+    ([("/cancel", {"tag": "x"})], {"cancelled": 1}),
+    ([("/purge", {"topic": "t"})], {"purged": 1}),
+    ([("/take", {"topic": "t", "start": 0})], {"taken": 1}),
+    ([("/delete", {"ids": ["a", "unknown"]})], {"deleted": 1}),
+    ([("/finish", {"id": "a", "receipt": ""}), ("/finish", {"id": "a"})], {"finished": 1}),
+    ([("/pop", {"topic": "t"}), ("/release", {"id": "a"})], {"delivered": 1, "released": 1}),
+    (
+        [("/pop", {"topic": "t"}), ("/release", {"id": "a"})] * 2,
+        {"delivered": 2, "released": 2, "buried": 1},
+    ),
+    ([("/reschedule", {"id": "a", "delay": 0}), ("/touch", {"id": "a"})], {}),
+]
+
+
+@pytest.mark.parametrize(("calls", "counted"), LIVES)
+async def test_each_step_of_a_job_is_counted_once(
+    fresh: Api, calls: Calls, counted: dict[str, int]
+) -> None:
+    job = {"topic": "t", "id": "a", "tags": ["x"], "retry": {"delays": [0]}}
+    before = await scrape(fresh)
+    (await fresh.push(**job)).ok()
+    for path, payload in calls:
+        await fresh.call(path, payload)
+    after = await scrape(fresh)
+    name = "delayqueue_job_events_total"
+    changes = {event: grown(before, after, name, event=event) for event in EVENTS}
+    assert {event: count for event, count in changes.items() if count} == counted | {"pushed": 1}
+    (await fresh.call("/purge", {"topic": "t"})).ok()
+
+
+async def test_a_job_that_nobody_needs_any_more_is_counted(fresh: Api) -> None:
+    (await fresh.push(topic="expiring", id="e", expire=0.05)).ok()
+    await until_async(lambda: shows(fresh, "delayqueue_job_events_total", 1, event="expired"))
 
 
 async def test_paths_that_do_not_exist_have_one_name(fresh: Api) -> None:
@@ -170,7 +229,16 @@ async def test_paths_that_do_not_exist_have_one_name(fresh: Api) -> None:
     assert await shows(fresh, "delayqueue_requests_total", 4, path="other", code="1")
 
 
-async def test_ten_thousand_topics_are_few_series(fresh: Api) -> None:
+async def test_ten_thousand_topics_are_few_series(
+    processes: Processes, redis_server: StoreServer
+) -> None:
+    server = processes.server(redis_server)
+    async with open_api(server.url) as api:
+        await check_ten_thousand_topics(api)
+    server.close()
+
+
+async def check_ten_thousand_topics(fresh: Api) -> None:
     for start in range(0, 10_000, 1000):
         jobs = [{"topic": f"t{n:05}", "id": f"{n}"} for n in range(start, start + 1000)]
         (await fresh.push_all(jobs)).ok()

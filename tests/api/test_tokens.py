@@ -161,6 +161,10 @@ OUT_OF_REACH: Final[list[tuple[str, dict[str, Any]]]] = [
     ("/pause", {"topic": "theirs"}),
     ("/resume", {"topic": "theirs"}),
     ("/purge", {"topic": "theirs"}),
+    ("/subscribe", {"name": "n", "topic": "theirs", "url": "http://192.0.2.1/"}),
+    ("/unsubscribe", {"name": "n"}),
+    ("/subscribers", {"topic": "theirs"}),
+    ("/subscribers", {}),
     ("/stats", {}),
 ]
 # these act on ids, and find no job of another topic
