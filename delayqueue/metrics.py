@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from delayqueue import damage
+
 # Upper ends of the buckets, in seconds.
 SCRIPT_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
 LATENESS_S: Final = (
@@ -48,6 +50,7 @@ EVENTS: Final = (
 REPAIRED: Final = (
     "set_aside",  # an entry that cannot be
     "ghosts",  # entries left over in a ready list
+    *damage.MENDABLE,
 )
 
 

@@ -77,5 +77,13 @@ LOCAL: Final = (
         *IMPORTED,
         failed=USAGE,
     ),
+    local(
+        "fsck",
+        "look through the store for what is not whole",
+        "delayqueue.cli.fsck:fsck",
+        argument("--repair", action="store_true", help="mend what is found"),
+        argument("--json", action="store_true", help="print one line of JSON"),
+        failed=USAGE,
+    ),
     Verb("worker", "run a Worker of yours", late("delayqueue.cli.working:work"), WORKER),
 )

@@ -20,7 +20,7 @@ VERBS: Final = {verb.name: verb for verb in (*LOCAL, *REMOTE)}
 STATUSES: Final = """\
 exit status:
   0   done
-  1   refused: the queue said no, or had nothing; check: something is wrong; import: jobs were set aside
+  1   refused: the queue said no, or had nothing; check, fsck: something is wrong; import: jobs were set aside
   2   wrong usage: an argument or a setting; the server cannot start
   3   no server is reached, or its store does not answer
   130 ended by Ctrl-C"""

@@ -6,6 +6,7 @@ from copy import copy
 from typing import Self
 
 from delayqueue.access import Scope
+from delayqueue.engine.caretaker import Caretaker
 from delayqueue.engine.rollcall import RollCall, ServerView
 from delayqueue.engine.spread import Spread
 from delayqueue.engine.subscribers import Subscribers
@@ -48,7 +49,13 @@ class DelayQueue:
         self.metrics.show(TICK_AGE, self._tick_age_s)
         self._waiters = Waiters(store, max_polls)
         self._timers = [
-            Timer(bucket, store, self._stir, self._waiters.resync)
+            Timer(
+                bucket,
+                store,
+                self._stir,
+                self._waiters.resync,
+                Caretaker(bucket, store, self._stir).step,
+            )
             for bucket in range(store.bucket_count)
         ]
         self._wakeups = Wakeups(store, self._waiters.wake, self._waiters.resync)

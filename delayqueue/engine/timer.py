@@ -1,7 +1,7 @@
 """The timer of one bucket: ticks every second, and earlier when something is due earlier."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from delayqueue.errors import Unavailable
@@ -18,7 +18,8 @@ SWEEP_TOPICS = 20  # topics that housekeeping looks at each second
 class Timer:
     """Ticks one bucket for ever, and sweeps it once a second.
 
-    `stir` hears what each tick changed; `resync` is called once a second, for what a lost message left behind.
+    `stir` hears what each tick changed; `resync` is called once a second, for what a lost message left behind; so is
+    `care`, unless the ticks are behind: it mends the store, a little at a time.
     """
 
     def __init__(
@@ -27,11 +28,13 @@ class Timer:
         store: Store,
         stir: Callable[[int, Stir], None],
         resync: Callable[[int], None],
+        care: Callable[[], Awaitable[None]],
     ) -> None:
         self._bucket = bucket
         self._store = store
         self._stir = stir
         self._resync = resync
+        self._care = care
         self._wake = asyncio.Event()
         self._next_at = 0.0  # loop time of the next tick
         self._sweep_at = 0.0  # loop time of the next sweep
@@ -51,9 +54,11 @@ class Timer:
         while True:
             self._next_at = loop.time() + INTERVAL_S
             try:
-                await self._tick()
+                is_behind = await self._tick()
                 if loop.time() >= self._sweep_at:
                     await self._sweep()
+                    if not is_behind:
+                        await self._care()
             except Unavailable:
                 self.arm(round(RETRY_S * 1000))
             while (wait_s := self._next_at - loop.time()) > 0:
@@ -63,10 +68,12 @@ class Timer:
                     async with asyncio.timeout(wait_s):
                         await self._wake.wait()
 
-    async def _tick(self) -> None:
+    async def _tick(self) -> bool:
+        """Returns whether more is due already."""
         ticked = await self._store.tick(self._bucket)
         self.last_tick_at = asyncio.get_running_loop().time()
         self._stir(self._bucket, ticked.stir)
+        return ticked.stir.next_due_ms == 0
 
     async def _sweep(self) -> None:
         self._sweep_at = asyncio.get_running_loop().time() + INTERVAL_S

@@ -23,6 +23,7 @@ All keys of a bucket begin with its tag `T`, which is one Redis Cluster hash tag
 | T:timers             | zset | topic -> ms of the earliest score among its delayed, reserved, expire, done           |
 | T:topics             | hash | topic -> settings (JSON, "" = none)                                                   |
 | T:broken             | zset | id -> ms when its unreadable record was set aside                                     |
+| T:aside:MS:KEY       | any  | what stood at T:KEY and was of another type than that should be (inspect.lua)         |
 | T:layout             | hash | of bucket 1 only: version, bucket_size, queue_name, scheduler, wheel_slots; id: a     |
 |                      |      | name of this data that no other has, once an import asked for it                      |
 | T:servers            | hash | of bucket 1 only: server process -> ms when it was heard last, figures (JSON)         |

@@ -97,6 +97,13 @@ def _sweep(metrics: Metrics, answer: Any) -> None:
         metrics.count(REPAIRS, "ghosts", by=answer[1])
 
 
+def _inspect(metrics: Metrics, answer: Any) -> None:
+    findings = answer[2]
+    mended = zip(findings[::4], findings[3::4], strict=True)
+    for kind, number in Counter(kind for kind, is_mended in mended if is_mended == b"1").items():
+        metrics.count(REPAIRS, kind.decode(), by=number)
+
+
 _COUNTS: Final[dict[str, Callable[[Metrics, Any], None]]] = {
     "push": _push,
     "pop": _pop,
@@ -112,4 +119,5 @@ _COUNTS: Final[dict[str, Callable[[Metrics, Any], None]]] = {
     "take": _take,
     "tick": _tick,
     "sweep": _sweep,
+    "inspect": _inspect,
 }

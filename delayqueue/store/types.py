@@ -186,3 +186,32 @@ class Firing(NamedTuple):
     ttr_ms: int
     body: str
     jobs: list[tuple[str, int]]
+
+
+class Piece(NamedTuple):
+    """A piece of a bucket to inspect: a key without the tag (b"" = which keys there are), and where in it to go on."""
+
+    name: bytes
+    cursor: bytes
+
+
+class Finding(NamedTuple):
+    """Something that is not whole. `kind` is one of damage.KINDS, `name` a topic or a key without the tag."""
+
+    kind: str
+    name: str
+    id: str
+    mended: bool
+
+
+class Inspected(NamedTuple):
+    """What an inspection saw.
+
+    `suspects` are (topic, id) of jobs that are lost unless they stand in their ready list.
+    """
+
+    pieces: list[Piece]
+    looked: int
+    findings: list[Finding]
+    suspects: list[tuple[bytes, bytes]]
+    stir: Stir

@@ -128,6 +128,8 @@ async def read(redis: Redis, keys: BucketKeys) -> Contents:
             contents.registered[name.decode()] = await _value(client, key)
         elif colon and family.decode() in FAMILIES:
             getattr(contents, family.decode())[member] = await _value(client, key)
+        elif family == b"aside":  # kept for a person
+            continue
         else:
             contents.unknown.append(key)
     return contents
@@ -172,7 +174,8 @@ def _digits(text: bytes | None) -> int:
 def _records(contents: Contents) -> tuple[dict[bytes, Record], list[str]]:
     records = {job_id: parse(raw) for job_id, raw in contents.job.items()}
     live = {job_id: record for job_id, record in records.items() if record is not None}
-    return live, [f"the record of {i!r} is broken" for i in records.keys() - live.keys()]
+    broken = records.keys() - live.keys() - contents.broken.keys()
+    return live, [f"the record of {i!r} is broken" for i in broken]
 
 
 def _kept(contents: Contents, found: list[str]) -> dict[bytes, Record]:

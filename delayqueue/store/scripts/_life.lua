@@ -11,6 +11,9 @@ local function save_settings(topic, settings)
   call('HSET', TOPICS, topic, next(settings) and cjson.encode(settings) or '')
 end
 
+-- The lowest score, or nil.
+local function first_of(key) return tonumber(call('ZRANGE', key, 0, 0, 'WITHSCORES')[2]) end
+
 local function is_paused(topic, now)
   local until_ms = settings_of(topic).paused_until
   return until_ms ~= nil and (until_ms == 0 or until_ms > now)
@@ -29,6 +32,16 @@ local function state_of(id, job)
   if delay_has(job.topic, { id }, { job.due })[1] then return 'delayed' end
   if call('ZSCORE', buried_key(job.topic), id) then return 'buried' end
   return 'ready'
+end
+
+-- The earliest time at which the timer has to look at the topic, or nil. The end of a pause is one too: settings_of.
+local function first_time(topic)
+  local first = delay_next(topic)
+  for _, key in ipairs({ reserved_key(topic), expire_key(topic), done_key(topic) }) do
+    local time = first_of(key)
+    if time and (not first or time < first) then first = time end
+  end
+  return first
 end
 
 local function count_ghosts(topic, change)

@@ -15,10 +15,6 @@ local function due_of(key, share)
   return call('ZRANGEBYSCORE', key, '-inf', int(now), 'LIMIT', 0, share)
 end
 
-local function first_of(key)
-  return tonumber(call('ZRANGE', key, 0, 0, 'WITHSCORES')[2])
-end
-
 -- An entry without a job of this topic is dropped; a record that cannot be read is kept for a person, out of the way.
 local function put_aside(key, id, job)
   if not job and call('HEXISTS', JOBS, id) == 1 then call('ZADD', BROKEN, int(now), id) end
@@ -92,12 +88,8 @@ end
 
 -- Sets the topic's next timer.
 local function rearm(topic, pause_end)
-  local first = delay_next(topic)
+  local first = first_time(topic)
   if pause_end and (not first or pause_end < first) then first = pause_end end
-  for _, key in ipairs({ reserved_key(topic), expire_key(topic), done_key(topic) }) do
-    local time = first_of(key)
-    if time and (not first or time < first) then first = time end
-  end
   if first then call('ZADD', TIMERS, int(first), topic) else call('ZREM', TIMERS, topic) end
 end
 

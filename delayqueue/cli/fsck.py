@@ -1,0 +1,88 @@
+"""The verb `fsck`: looks through the store, while servers use it, and says what is not whole."""
+
+import json
+import sys
+import time
+from argparse import Namespace
+from collections import Counter
+from typing import Any, Final
+
+import uvloop
+
+from delayqueue import damage
+from delayqueue.cli.verb import DONE, REFUSED
+from delayqueue.config import Config, StartupError
+from delayqueue.engine.fsck import Report, examine
+from delayqueue.errors import Unavailable
+from delayqueue.log import one_line
+from delayqueue.server import join_redis, store_of
+from delayqueue.store.layout import check_layout
+from delayqueue.store.types import Finding
+
+MOST_SHOWN: Final = 100  # findings; the rest is counted
+
+
+def fsck(config: Config, asked: Namespace) -> int:
+    """Look at everything, print what is found. StartupError where that cannot be done."""
+    listing = _Listing(as_json=asked.json)
+    started = time.monotonic()
+    try:
+        report = uvloop.run(_examine(config, listing, mend=asked.repair))
+    except Unavailable:
+        raise StartupError("the store does not answer, or refuses: try again") from None
+    _write(listing.summary(report, time.monotonic() - started))
+    return REFUSED if report.left else DONE
+
+
+async def _examine(config: Config, listing: "_Listing", *, mend: bool) -> Report:
+    async with join_redis(config) as redis:
+        await check_layout(redis, config)
+        return await examine(store_of(redis, config), listing.add, mend=mend)
+
+
+class _Listing:
+    """The findings: the first ones as text, at once, or kept for JSON at the end."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self._as_json = as_json
+        self._findings: list[dict[str, Any]] = []
+        self._count = 0
+
+    def add(self, bucket: int, finding: Finding) -> None:
+        self._count += 1
+        if self._count > MOST_SHOWN:
+            return
+        text = damage.sentence(finding.kind, finding.name, finding.id)
+        if not self._as_json:
+            mended = ": mended" if finding.mended else ""
+            _write(one_line(f"bucket {bucket + 1}: {finding.kind}: {text}{mended}"))
+        shown = {"bucket": bucket + 1, **finding._asdict(), "text": text}
+        self._findings.append(shown)
+
+    def summary(self, report: Report, seconds: float) -> str:
+        if self._as_json:
+            data = {
+                "clean": not report.left,
+                "looked": report.looked,
+                "seconds": round(seconds, 1),
+                "found": report.found,
+                "mended": report.mended,
+                "left": report.left,
+                "findings": self._findings,
+            }
+            return json.dumps(data, ensure_ascii=False)
+        lines = [f"and {self._count - MOST_SHOWN} more"] if self._count > MOST_SHOWN else []
+        lines.append(f"looked at {report.looked} entries in {seconds:.1f} s")
+        counts = {"found": report.found, "mended": report.mended, "left": report.left}
+        lines += [f"{word}: {_counted(count)}" for word, count in counts.items() if count]
+        return "\n".join(lines if report.found else [*lines, "all is whole"])
+
+
+def _counted(count: Counter[str]) -> str:
+    kinds = ", ".join(f"{number} {kind}" for kind, number in sorted(count.items()))
+    return f"{count.total()} ({kinds})"
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()

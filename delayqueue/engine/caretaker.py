@@ -1,0 +1,58 @@
+"""Mends the store in the timer's spare time: `delay-queue fsck --repair` in small steps, for ever."""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable
+from typing import Final
+
+from delayqueue import damage
+from delayqueue.engine.fsck import Round
+from delayqueue.errors import Unavailable
+from delayqueue.store.store import Store
+from delayqueue.store.types import Stir
+
+log = logging.getLogger(__name__)
+
+STEP: Final = 250  # entries that a step looks at: about 1 ms of the store's time
+PAUSE_S: Final = 60.0  # after a call that failed: mending is not urgent
+
+
+class Caretaker:
+    """Looks after one bucket. Several of them, in as many servers, do not disturb each other."""
+
+    def __init__(self, bucket: int, store: Store, stir: Callable[[int, Stir], None]) -> None:
+        """`stir` hears what was found again."""
+        self._bucket = bucket
+        self._store = store
+        self._stir = stir
+        self._round = self._new_round()
+        self._resume_at = 0.0  # loop time
+
+    async def step(self) -> None:
+        """One bounded call of the store; where that fails, none for a while."""
+        now = asyncio.get_running_loop().time()
+        if now < self._resume_at:
+            return
+        if self._round.is_over:
+            self._round = self._new_round()
+        try:
+            seen = await self._round.step()
+        except Unavailable:
+            self._resume_at = now + PAUSE_S
+            return
+        mended = Counter(finding.kind for finding in seen.findings if finding.mended)
+        if not mended:
+            return
+        self._stir(self._bucket, seen.stir._replace(next_due_ms=0))
+        for kind, count in mended.items():
+            first = next(finding for finding in seen.findings if finding.kind == kind)
+            log.warning(
+                "repaired %d of kind %s, the first: %s",
+                count,
+                kind,
+                damage.sentence(first.kind, first.name, first.id),
+            )
+
+    def _new_round(self) -> Round:
+        return Round(self._store, self._bucket, STEP, mend=True)

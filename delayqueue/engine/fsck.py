@@ -1,0 +1,117 @@
+"""Looks through a whole bucket for what should not be, a bounded step at a time, while servers go on working on it.
+
+`delay-queue fsck` takes the steps one after the other, the timer one in a while (caretaker.py).
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from delayqueue.store.inspection import Inspection
+from delayqueue.store.store import Store
+from delayqueue.store.types import Finding, Inspected, Piece, Stir
+
+STEP: Final = 500  # entries that a step looks at: about 2 ms of the store's time
+MOST_SUSPECTS: Final = 100_000  # kept at a time, about 10 MB
+WINDOW: Final = 2000  # places of a ready list that are read at a time
+OVERLAP: Final = 1000  # of two windows: so many ghosts may be taken out of the list meanwhile
+ROUNDS: Final = 5  # that a repair takes at most; what one mended can show more
+
+PIECES: Final = 200  # that a step is given
+
+NOTHING: Final = Inspected([], 0, [], [], Stir([]))
+KEYSPACE: Final = Piece(b"", b"0")
+
+
+@dataclass
+class Report:
+    """What was found in all buckets, by kind; `left` is what is still so."""
+
+    looked: int = 0
+    found: Counter[str] = field(default_factory=Counter)
+    mended: Counter[str] = field(default_factory=Counter)
+    left: Counter[str] = field(default_factory=Counter)
+
+
+async def examine(store: Store, tell: Callable[[int, Finding], None], *, mend: bool) -> Report:
+    """Look at all that the store holds; `tell(bucket, finding)` hears of each finding once.
+
+    With `mend` it is mended, and looked at again until nothing more is found. Unavailable where the store fails.
+    """
+    report = Report()
+    for bucket in range(store.bucket_count):
+        known: set[Finding] = set()
+        findings: set[Finding] = set()
+        for _ in range(ROUNDS if mend else 1):
+            findings = await _go_round(Round(store, bucket, mend=mend), report)
+            for finding in sorted(findings - known):
+                tell(bucket, finding)
+            known |= findings
+            if not any(finding.mended for finding in findings):
+                break
+        report.found.update(finding.kind for finding in known)
+        report.mended.update(finding.kind for finding in known if finding.mended)
+        report.left.update(finding.kind for finding in findings)
+    return report
+
+
+async def _go_round(of_bucket: "Round", report: Report) -> set[Finding]:
+    findings: set[Finding] = set()
+    while not of_bucket.is_over:
+        findings.update((await of_bucket.step()).findings)
+    report.looked += of_bucket.looked
+    return findings
+
+
+class Round:
+    """One look at everything that a bucket holds."""
+
+    def __init__(self, store: Store, bucket: int, limit: int = STEP, *, mend: bool) -> None:
+        """`limit` is how many entries a step looks at."""
+        self._inspection = Inspection(store)
+        self._bucket = bucket
+        self._limit = limit
+        self._mend = mend
+        self._pieces = [KEYSPACE]  # the last one is next
+        # Jobs that are lost unless they stand in their ready lists, by topic. Those lists are looked through when the
+        # jobs are many, or all else is done.
+        self._suspects: dict[bytes, set[bytes]] = {}
+        self._suspected = 0
+        self._place = 0  # in the list of the first topic, from its end on
+        self.looked = 0  # entries so far
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all was looked at."""
+        return not self._pieces and not self._suspects
+
+    async def step(self) -> Inspected:
+        """One call of the store, while the round is not over. Unavailable where it fails; it can be tried again."""
+        if not self._pieces or self._place < 0 or self._suspected >= MOST_SUSPECTS:
+            return await self._look_through_list()
+        pieces = self._pieces[-PIECES:]
+        seen = await self._inspection.inspect(self._bucket, pieces, self._limit, mend=self._mend)
+        self._pieces[-PIECES:] = seen.pieces
+        self.looked += seen.looked
+        self._suspected += len(seen.suspects)
+        for topic, job_id in seen.suspects:
+            self._suspects.setdefault(topic, set()).add(job_id)
+        return seen
+
+    async def _look_through_list(self) -> Inspected:
+        """Read a window of a ready list: who stands in it is not lost.
+
+        From the end on, since consumers take from the head: places counted from the end stay the same.
+        """
+        topic, suspects = next(iter(self._suspects.items()))
+        first, last = self._place - WINDOW, self._place - 1
+        ids = await self._inspection.ready_ids(self._bucket, topic, first, last)
+        suspects.difference_update(ids)
+        self._place -= WINDOW - OVERLAP
+        if not suspects or len(ids) < WINDOW:
+            self._pieces += [Piece(b"job", b"=" + job_id) for job_id in suspects]
+            del self._suspects[topic]
+            self._suspected = sum(map(len, self._suspects.values()))
+            self._place = 0
+        return NOTHING

@@ -1,0 +1,328 @@
+-- The rules of a whole bucket, for inspect.lua: each function proves one for a key's entry, says where it is broken, and
+-- mends it. Put after _life.lua.
+-- keeps: without `mends` nothing is written. What is found is so at this very moment, and mended in the same call.
+local UNIT_BYTES = 2048    -- a record counts as one more entry for each
+local LIST_LIMIT = 1000    -- a longer ready list is not looked at as a whole
+local END_OF_LIST = 10000  -- looked at for one id at either end: about 1 ms
+local now = now_ms()
+local mends, left = false, 0          -- set by inspect.lua: whether to mend, how much more to look at
+local looked = 0                      -- entries
+local findings, suspects = {}, {}
+
+-- name = a topic, or a key without the tag; mend = nil: only a person can.
+local function found(kind, name, id, mend)
+  for _, part in ipairs({ kind, name, id, '0' }) do findings[#findings + 1] = part end
+  if mends and mend then
+    mend()
+    findings[#findings] = '1'
+  end
+end
+
+local function spend(entries) left = left - entries end
+
+-- A key of another type keeps its topic's jobs from being looked at. It is found itself, and then they are.
+local function try(look, ...)
+  local done, result = pcall(look, ...)
+  if done then return result end
+  local reason = type(result) == 'table' and result.err or tostring(result)
+  if not string.find(reason, 'WRONGTYPE', 1, true) then error(result) end
+  return '0'
+end
+
+local function job_of(id)
+  local record = call('HGET', JOBS, id)
+  if not record then return nil end
+  spend(#record / UNIT_BYTES)
+  return unpack_record(record), true
+end
+
+local function found_entry(key, id, mend) found('entry', string.sub(key, #tag + 2), id, mend) end
+
+local function exists(hash, id) return call('HEXISTS', hash, id) == 1 end
+
+local listed_topics = {}
+
+local function check_listed(topic)
+  if listed_topics[topic] then return end
+  listed_topics[topic] = true
+  if not exists(TOPICS, topic) then found('topic', topic, '', function() call('HSETNX', TOPICS, topic, '') end) end
+end
+
+-- ready lists
+
+local lists = {}
+
+-- Whether the id stands in the topic's ready list, nil where that is too long for this call.
+local function is_in_list(topic, id)
+  if not lists[topic] then
+    local length = call('LLEN', queue_key(topic))
+    if length > LIST_LIMIT or length > left then return nil end
+    spend(length / 4)
+    lists[topic] = {}
+    for _, listed in ipairs(call('LRANGE', queue_key(topic), 0, -1)) do lists[topic][listed] = true end
+  end
+  return lists[topic][id] ~= nil
+end
+
+local function is_near_an_end(topic, id)
+  local key = queue_key(topic)
+  spend(math.min(call('LLEN', key), 2 * END_OF_LIST) / 32)
+  local place = call('LPOS', key, id, 'MAXLEN', END_OF_LIST) or call('LPOS', key, id, 'RANK', -1, 'MAXLEN', END_OF_LIST)
+  return place ~= false
+end
+
+local function check_list(topic)
+  local key = queue_key(topic)
+  local length = call('LLEN', key)
+  if length > LIST_LIMIT then return end
+  spend(length)
+  looked = looked + length
+  local ready, ghosts = {}, 0
+  for _, id in ipairs(call('LRANGE', key, 0, -1)) do
+    local job, has_record = job_of(id)
+    if has_record and not job then  -- to pop it is no ghost
+      found_entry(key, id, function() call('LREM', key, 0, id) end)
+    elseif ready[id] or not job or job.topic ~= topic or state_of(id, job) ~= 'ready' then
+      ghosts = ghosts + 1
+    end
+    ready[id] = true
+  end
+  local counted = call('HGET', GHOSTS, topic)
+  if tonumber(counted or 0) == ghosts and (ghosts > 0 or not counted) then return end
+  found('ghost_count', topic, '', function()
+    if ghosts > 0 then call('HSET', GHOSTS, topic, ghosts) else call('HDEL', GHOSTS, topic) end
+  end)
+end
+
+-- jobs
+
+local function check_tags(id, job)
+  for _, name in ipairs(options_of(job).tags or {}) do
+    if call('SISMEMBER', tag_key(name), id) == 0 then
+      found('tag', name, id, function() call('SADD', tag_key(name), id) end)
+    end
+  end
+end
+
+local function expire_later(id, job)
+  call('ZADD', expire_key(job.topic), int(job.expire), id)
+  wake_at(job.topic, job.expire)
+end
+
+local function check_expiry(id, job)
+  if job.expire > now and not call('ZSCORE', expire_key(job.topic), id) then
+    found('expiry', job.topic, id, function() expire_later(id, job) end)
+  end
+end
+
+local function find_again(id, job)
+  if job.expire > 0 then expire_later(id, job) end
+  if job.due > now then delay_job(id, job, job.due) else make_ready(id, job) end
+end
+
+-- Somebody holds a job where its run has his receipt; else the delayed job is the one that will come.
+local function leave_all_but_one(id, job, places)
+  local held = unpack_run(call('HGET', RUNS, id)).receipt ~= '-'
+  local kept = places.reserved and held and 'reserved' or places.delayed and 'delayed' or 'buried'
+  if kept ~= 'reserved' then call('ZREM', reserved_key(job.topic), id) end
+  if kept ~= 'delayed' then delay_remove(job.topic, id, job.due) end
+  if kept ~= 'buried' then call('ZREM', buried_key(job.topic), id) end
+end
+
+-- A job stands in one place. is_listed(topic, id) = nil: not known in this call.
+local function check_place(id, job, places, is_listed)
+  local count = (places.reserved and 1 or 0) + (places.delayed and 1 or 0) + (places.buried and 1 or 0)
+  if count > 1 then
+    found('double', job.topic, id, function() leave_all_but_one(id, job, places) end)
+  elseif count == 0 then
+    local listed = is_listed(job.topic, id)
+    if listed == nil then
+      suspects[#suspects + 1], suspects[#suspects + 2] = job.topic, id
+    elseif not listed then
+      found('lost', job.topic, id, function() find_again(id, job) end)
+    end
+  end
+end
+
+local function check_jobs_of(topic, ids, jobs, dues, is_listed)
+  check_listed(topic)
+  local reserved, buried = call('ZMSCORE', reserved_key(topic), unpack(ids)), call('ZMSCORE', buried_key(topic), unpack(ids))
+  local delayed = delay_has(topic, ids, dues)
+  for i, id in ipairs(ids) do
+    local job = jobs[i]
+    check_place(id, job, { reserved = reserved[i], delayed = delayed[i], buried = buried[i] }, is_listed)
+    if job.expire > 0 then check_expiry(id, job) end
+    if job.options ~= '' then check_tags(id, job) end
+  end
+end
+
+local function check_jobs(all, records, is_listed)
+  local ids, jobs, dues = {}, {}, {}  -- by topic
+  for i, id in ipairs(all) do
+    spend(#records[i] / UNIT_BYTES)
+    local job = unpack_record(records[i])
+    if job then
+      local topic = job.topic
+      if not ids[topic] then ids[topic], jobs[topic], dues[topic] = {}, {}, {} end
+      local n = #ids[topic] + 1
+      ids[topic][n], jobs[topic][n], dues[topic][n] = id, job, job.due
+    elseif not call('ZSCORE', BROKEN, id) then
+      found('record', 'job', id, function() call('ZADD', BROKEN, int(now), id) end)
+    end
+  end
+  for topic in pairs(ids) do try(check_jobs_of, topic, ids[topic], jobs[topic], dues[topic], is_listed) end
+end
+
+-- runs
+
+local function has_whole_notes(run)
+  local at = 1
+  while at <= #run.notes do
+    local length, message_at = string.match(run.notes, '^%d+ %d+ %d+ (%d+) ()', at)
+    if not length then return false end
+    at = message_at + length
+  end
+  return at == #run.notes + 1
+end
+
+-- The run that a job with this record should have, packed; nil for none.
+local function sound_run(id, job, packed_run)
+  local run = unpack_run(packed_run)
+  local is_held = call('ZSCORE', reserved_key(job.topic), id)
+  local is_readable, results = pcall(results_of, run)
+  if not is_readable or type(results) ~= 'table' then run.results = '' end
+  if not has_whole_notes(run) then run.notes = '' end
+  if is_held then
+    run.attempt = math.max(1, run.attempt)
+    if run.receipt == '-' then run.receipt = 'lost' end  -- nobody has this one: the job comes again after its TTR
+  else
+    run.receipt = '-'
+  end
+  return (run.attempt > 0 or run.notes .. run.results ~= '') and pack_run(run) or nil
+end
+
+local function check_run(id, packed_run)
+  local job, has_record = job_of(id)
+  if has_record and not job then return end  -- it stays with its record, for a person
+  local sound = job and sound_run(id, job, packed_run)
+  if sound == packed_run or not sound and not packed_run then return end
+  found('run', job and job.topic or 'run', id, function()
+    if sound then call('HSET', RUNS, id, sound) else call('HDEL', RUNS, id) end
+  end)
+end
+
+-- jobs that ended
+
+local function drop_kept(id, job)
+  call('HDEL', ENDED, id)
+  if job then call('ZREM', done_key(job.topic), id) end
+end
+
+local function check_ended(id, ended)
+  spend(#ended / UNIT_BYTES)
+  local job = job_of_ended(ended)
+  if not job or exists(JOBS, id) then
+    found('kept', job and job.topic or 'ended', id, function() drop_kept(id, job) end)
+    return
+  end
+  check_listed(job.topic)
+  if job.options ~= '' then check_tags(id, job) end
+  if call('ZSCORE', done_key(job.topic), id) then return end
+  found('kept', job.topic, id, function()
+    local drop_at = tonumber(string.match(ended, '^%a+ (%d+)')) + job.retain
+    call('ZADD', done_key(job.topic), int(drop_at), id)
+    wake_at(job.topic, drop_at)
+  end)
+end
+
+-- entries of the indexes
+
+-- What leads to a record that cannot be read is dropped; the record is kept for a person.
+local function check_entry(key, topic, id)
+  local job, has_record = job_of(id)
+  if job and job.topic == topic then return job end
+  found_entry(key, id, function()
+    if has_record and not job then call('ZADD', BROKEN, int(now), id) end
+    call('ZREM', key, id)
+  end)
+  return nil
+end
+
+local function check_due(key, topic, id, due, record)
+  local job = record and unpack_record(record)
+  if not job or job.topic ~= topic then
+    found_entry(key, id, function()
+      if record and not job then call('ZADD', BROKEN, int(now), id) end
+      delay_remove(topic, id, due)
+    end)
+  elseif job.due ~= due then
+    found('due', topic, id, function()
+      delay_remove(topic, id, due)
+      if state_of(id, job) == 'ready' then delay_job(id, job, job.due) end
+    end)
+  end
+end
+
+local function check_delayed(key, topic, ids, dues)
+  local records = call('HMGET', JOBS, unpack(ids))
+  for i, id in ipairs(ids) do
+    if records[i] then spend(#records[i] / UNIT_BYTES) end
+    check_due(key, topic, id, dues[i], records[i])
+  end
+end
+
+local function check_reserved(key, topic, id)
+  if check_entry(key, topic, id) then check_run(id, call('HGET', RUNS, id) or nil) end
+end
+
+local function check_broken(key, _, id)
+  local job, has_record = job_of(id)
+  if job or not has_record then found_entry(key, id, function() call('ZREM', key, id) end) end
+end
+
+local function check_expire(key, topic, id, time)
+  local job = check_entry(key, topic, id)
+  if not job or job.expire == tonumber(time) then return end
+  found('expiry', topic, id, function()
+    call('ZREM', key, id)
+    if job.expire > 0 then expire_later(id, job) end
+  end)
+end
+
+local function check_done(key, topic, id)
+  local ended = call('HGET', ENDED, id)
+  local job = ended and job_of_ended(ended)
+  if not job or job.topic ~= topic then found_entry(key, id, function() call('ZREM', key, id) end) end
+end
+
+local function check_tagged(key, name, id)
+  local ended = call('HGET', ENDED, id)
+  local job = job_of(id) or ended and job_of_ended(ended)
+  for _, tagged in ipairs(job and options_of(job).tags or {}) do
+    if tagged == name then return end
+  end
+  found_entry(key, id, function() call('SREM', key, id) end)
+end
+
+local function check_schedule_time(key, _, name)
+  if not exists(registered_key('schedules'), name) then found_entry(key, name, function() call('ZREM', key, name) end) end
+end
+
+-- topics
+
+local function check_topic(topic)
+  local readable, settings = pcall(settings_of, topic)
+  if not readable or type(settings) ~= 'table' then
+    found('settings', topic, '', function() call('HSET', TOPICS, topic, '') end)
+    settings = {}
+  end
+  local mend = delay_mismatch(topic)
+  if mend then found('wheel', topic, '', mend) end
+  local first = first_time(topic)
+  local pause_end = tonumber(settings.paused_until) or 0
+  if pause_end > 0 and (not first or pause_end < first) then first = pause_end end
+  local timer = tonumber(call('ZSCORE', TIMERS, topic))
+  if first and not (timer and timer <= first) then
+    found('timer', topic, '', function() wake_at(topic, first) end)
+  end
+end

@@ -1,0 +1,151 @@
+-- Looks at a piece of the bucket for what is not whole, and mends it where it is told to: `delay-queue fsck`, and the
+-- timer in its spare time.
+-- KEYS  tag, queue name
+-- ARGV  sender, "1" to mend or "0", how much to look at (entries, about), then pieces, the last one first: name, cursor, ...
+--       name = a key without the tag, "" = the keyspace; cursor = "0" at first. Of `job` also "=ID": that job, which is not
+--       in the middle of its ready list.
+-- returns { { name, cursor, ... } left to look at, entries looked at, { kind, name, id, "1" if mended, ... },
+--           { topic, id, ... } jobs that are lost unless they stand in their ready list, which is too long to look at here,
+--           { topic, jobs made ready, ... } }
+local sender = ARGV[1]
+mends, left = ARGV[2] == '1', tonumber(ARGV[3])
+local PAGE, LONGEST_PAGE = 16, 256  -- entries that one command reads; more where Redis stores a key compactly
+local KEYS_PAGE = 100
+local pieces = {}
+
+local function later(name, cursor) pieces[#pieces + 1] = { name, cursor } end
+
+-- Calls look(fields, values) for each page of a hash, a set or a sorted set, from the cursor on; returns the next one.
+local function scan(command, key, cursor, look)
+  local width, page_size = command == 'SSCAN' and 1 or 2, PAGE
+  repeat
+    local page = call(command, key, cursor, 'COUNT', page_size)
+    local fields, values, before = {}, {}, left
+    for i = 1, #page[2], width do fields[#fields + 1], values[#values + 1] = page[2][i], page[2][i + width - 1] end
+    spend(#fields)
+    looked = looked + #fields
+    try(look, fields, values)
+    local is_heavy = before - left > 2 * #fields
+    page_size = is_heavy and PAGE or math.min(LONGEST_PAGE, page_size * 2)
+    cursor = page[1]
+  until cursor == '0' or left <= 0
+  return cursor
+end
+
+-- How each key is looked at, from the cursor on; returns the next cursor.
+
+local function look_at_jobs(key, cursor)
+  if string.sub(cursor, 1, 1) ~= '=' then
+    return scan('HSCAN', key, cursor, function(ids, records) check_jobs(ids, records, is_in_list) end)
+  end
+  local id = string.sub(cursor, 2)
+  local record = call('HGET', key, id)
+  if record then check_jobs({ id }, { record }, is_near_an_end) end
+  return '0'
+end
+
+local function look_at_delayed(due_of, mismatch)
+  return function(key, cursor, topic)
+    local mend = mismatch()
+    if mend then found('wheel', topic, '', mend) end
+    return scan('ZSCAN', key, cursor, function(ids, scores)
+      local dues = {}
+      for i, score in ipairs(scores) do dues[i] = due_of(tonumber(score)) end
+      if #ids > 0 then check_delayed(key, topic, ids, dues) end
+    end)
+  end
+end
+
+local function look_at_list(_, _, topic)
+  check_list(topic)
+  return '0'
+end
+
+local function look_at_nothing() return '0' end
+
+-- Looks at each entry: check(key, topic, id, score).
+local function each(command, check)
+  return function(key, cursor, topic)
+    return scan(command, key, cursor, function(ids, scores)
+      for i, id in ipairs(ids) do try(check, key, topic, id, scores[i]) end
+    end)
+  end
+end
+
+local function each_field(check)
+  return each('HSCAN', function(_, _, field, value) check(field, value) end)
+end
+
+local SINGLE = {
+  job = { 'hash', look_at_jobs }, run = { 'hash', each_field(check_run) }, ended = { 'hash', each_field(check_ended) },
+  topics = { 'hash', each_field(check_topic) }, ghosts = { 'hash', each_field(check_list) },
+  broken = { 'zset', each('ZSCAN', check_broken) }, timers = { 'zset', look_at_nothing }, layout = { 'hash', look_at_nothing },
+  servers = { 'hash', look_at_nothing }, subscribers = { 'hash', look_at_nothing },
+  schedules = { 'hash', look_at_nothing }, schedule_times = { 'zset', each('ZSCAN', check_schedule_time) },
+  revisions = { 'hash', look_at_nothing },
+}
+local OF_TOPIC = {
+  reserved = { 'zset', each('ZSCAN', check_reserved) }, buried = { 'zset', each('ZSCAN', check_entry) },
+  expire = { 'zset', each('ZSCAN', check_expire) }, done = { 'zset', each('ZSCAN', check_done) },
+}
+local OF_TAG = { 'set', each('SSCAN', check_tagged) }
+local READY_LIST = { 'list', look_at_list }
+
+local function topic_of_list(key)
+  if string.sub(key, 1, #queue_prefix) ~= queue_prefix or #key < #queue_prefix + #queue_suffix then return nil end
+  if string.sub(key, #key - #queue_suffix + 1) ~= queue_suffix then return nil end
+  return string.sub(key, #queue_prefix + 1, #key - #queue_suffix)
+end
+
+-- What a key is: { type, how it is looked at }, its topic, its tag; nil where it is none of ours.
+local function purpose_of(name, key)
+  if SINGLE[name] then return SINGLE[name] end
+  local queued = topic_of_list(key)
+  if queued then return READY_LIST, queued end
+  local kind, topic, due_of, mismatch = delay_purpose(name)
+  if kind then return { kind, due_of and look_at_delayed(due_of, mismatch) or look_at_nothing }, topic end
+  local family, member = string.match(name, '^(%a+):(.*)$')
+  if family == 'tag' then return OF_TAG, nil, member end
+  return OF_TOPIC[family], member
+end
+
+local function look_at_key(name, cursor)
+  local key = tag .. ':' .. name
+  local purpose, topic, tag_name = purpose_of(name, key)
+  local kind = call('TYPE', key).ok
+  spend(1)
+  if kind == 'none' or string.sub(name, 1, 6) == 'aside:' then return '0' end
+  if not purpose then
+    found('key', name, '')
+    return '0'
+  end
+  if kind ~= purpose[1] then
+    found('type', name, '', function() call('RENAME', key, tag .. ':aside:' .. int(now) .. ':' .. name) end)
+    return '0'
+  end
+  if topic then try(check_listed, topic) end
+  return try(purpose[2], key, cursor, topic or tag_name)
+end
+
+local function look_at_keyspace(cursor)
+  local pattern = string.gsub(tag, '[%*%?%[%]\\]', '\\%0') .. ':*'
+  local page = call('SCAN', cursor, 'MATCH', pattern, 'COUNT', KEYS_PAGE)
+  spend(KEYS_PAGE / 10)
+  if page[1] ~= '0' then later('', page[1]) end
+  for _, key in ipairs(page[2]) do later(string.sub(key, #tag + 2), '0') end
+end
+
+if mends then try(allow_when_full) end
+for at = 4, #ARGV, 2 do later(ARGV[at], ARGV[at + 1]) end
+while #pieces > 0 and left > 0 do
+  local name, cursor = unpack(table.remove(pieces))
+  if name == '' then
+    look_at_keyspace(cursor)
+  else
+    cursor = look_at_key(name, cursor)
+    if cursor ~= '0' then later(name, cursor) end
+  end
+end
+local rest = {}
+for _, piece in ipairs(pieces) do rest[#rest + 1], rest[#rest + 2] = piece[1], piece[2] end
+return { rest, looked, findings, suspects, announce_arrivals(sender) }

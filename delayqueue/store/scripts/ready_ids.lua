@@ -1,0 +1,5 @@
+-- Reads some places of a ready list. Changes nothing.
+-- KEYS  tag, queue name
+-- ARGV  topic, first place, last place (both in; -1 = the end)
+-- returns { id, ... }, ghosts too
+return call('LRANGE', queue_key(ARGV[1]), ARGV[2], ARGV[3])

@@ -1,0 +1,20 @@
+"""docs/operations.md: it explains every kind of damage, and says what fsck prints."""
+
+from __future__ import annotations
+
+import pytest
+
+from delayqueue import damage
+
+from .markdown import read
+
+PAGE = read("docs/operations.md")
+
+
+@pytest.mark.parametrize("kind", damage.KINDS)
+def test_the_page_explains_every_kind(kind: str) -> None:
+    assert f"| `{kind}` | " in PAGE
+
+
+def test_the_page_shows_a_finding_as_it_is_printed() -> None:
+    assert f"bucket 1: lost: {damage.sentence('lost', 'mail', 'mail-1')}\n" in PAGE

@@ -1,0 +1,415 @@
+"""inspect: what is not whole is found, left alone or mended, in a store that others work on; and nothing else is."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import re
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from delayqueue import damage
+from delayqueue.engine.caretaker import Caretaker
+from delayqueue.engine.fsck import Report, Round, examine
+from delayqueue.metrics import REPAIRED, REPAIRS
+from delayqueue.store import keys
+from tests.store.bucket import (
+    HOSTILE,
+    HOUR_MS,
+    WHEEL_SLOTS,
+    Bucket,
+    a_moment,
+    job,
+    on_real_servers,
+    on_zset,
+)
+from tests.store.invariants import parse
+from tests.store.test_invariants import PLANTED, PLANTED_ON_A_WHEEL, RECORD, fill
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from delayqueue.job import Job
+    from delayqueue.store.types import Finding
+
+Command = list[str]
+
+# what is done to a filled bucket, the kinds of damage that must be found, and a word of reason
+DAMAGE: Final[list[tuple[list[Command], set[str], str]]] = [
+    ([["ZREM", "delay:t", "delayed"]], {"lost"}, "a delayed job in no place"),
+    ([["LREM", "dq_queue_t", "0", "ready"]], {"lost"}, "a ready job in no place"),
+    (
+        [["ZREM", "buried:t", "buried"]],
+        {"ghost_count"},
+        "a buried job, whose ghost is its place now",
+    ),
+    ([["ZREM", "reserved:t", "reserved"]], {"lost", "run"}, "a reserved job in no place"),
+    ([["ZADD", "buried:t", "1", "delayed"]], {"double"}, "delayed and buried"),
+    ([["ZADD", "buried:t", "1", "reserved"]], {"double"}, "held and buried"),
+    ([["ZADD", "reserved:t", "9e12", "delayed"]], {"double", "run"}, "delayed, and held by nobody"),
+    ([["ZADD", "delay:t", "7", "delayed"]], {"due", "timer"}, "another due time"),
+    ([["HDEL", "job", "delayed"]], {"entry"}, "entries of delay, expire and tag without a job"),
+    ([["HDEL", "job", "reserved"]], {"entry", "run"}, "a reservation without a job"),
+    ([["HDEL", "job", "buried"]], {"entry", "run"}, "a buried entry without a job"),
+    ([["HDEL", "ended", "ended"]], {"entry"}, "an entry of done without a kept result"),
+    ([["HDEL", "job", "ready"]], {"ghost_count"}, "an entry of the ready list without a job"),
+    ([["HSET", "ghosts", "t", "x"]], {"ghost_count"}, "a count that is no number"),
+    ([["RPUSH", "dq_queue_t", "ready", "ready"]], {"ghost_count"}, "a ready job twice in its list"),
+    ([["HSET", "run", "ready", "what"]], {"run"}, "a run that cannot be read"),
+    ([["ZREM", "expire:t", "delayed"]], {"expiry"}, "an expiry forgotten"),
+    ([["SREM", "tag:y", "delayed"]], {"tag"}, "a tag forgotten"),
+    ([["ZREM", "done:t", "ended"]], {"kept"}, "a result kept past its time"),
+    ([["ZREM", "timers", "t"]], {"timer"}, "a topic without a timer"),
+    ([["HDEL", "topics", "t"]], {"topic"}, "a topic that is not listed"),
+    ([["HSET", "topics", "t", "{"]], {"settings"}, "settings that cannot be read"),
+    ([["HSET", "topics", "t", "5"]], {"settings"}, "settings that are none"),
+    ([["HSET", "job", "x", "garbage"]], {"record"}, "a record that cannot be read"),
+    (
+        [["HSET", "job", "x", "0"], ["ZADD", "delay:t", "7", "x"], ["RPUSH", "dq_queue_t", "x"]],
+        {"record", "entry", "timer"},
+        "and entries that lead to it",
+    ),
+    ([["ZADD", "broken", "7", "ready"]], {"entry"}, "a sound record set aside"),
+    ([["DEL", "delay:t"], ["SET", "delay:t", "x"]], {"type", "lost"}, "a string for delayed jobs"),
+    (
+        [["DEL", "dq_queue_t"], ["SADD", "dq_queue_t", "x"]],
+        {"type", "lost"},
+        "a set for ready ones",
+    ),
+    ([["DEL", "reserved:t"], ["LPUSH", "reserved:t", "x"]], {"type", "lost"}, "a list of holders"),
+    ([["DEL", "tag:y"], ["HSET", "tag:y", "a", "b"]], {"type", "tag"}, "a hash for a tag"),
+    ([["DEL", "timers"], ["SET", "timers", "x"]], {"type", "timer"}, "a string for the timers"),
+    ([["DEL", "topics"], ["SET", "topics", "x"]], {"type", "topic"}, "a string for the topics"),
+    ([["SET", "delay:u", "x"]], {"type"}, "a string for a topic that nobody knows"),
+    ([["ZADD", "delay:u", "7", "x"]], {"entry", "topic"}, "a stray entry of an unknown topic"),
+    ([["HSET", "job", "x", RECORD.replace("t", "u")]], {"lost", "topic"}, "a job of a new topic"),
+]
+
+by_reason = pytest.mark.parametrize(
+    ("commands", "kinds"), [row[:2] for row in DAMAGE], ids=[row[2] for row in DAMAGE]
+)
+poisoned = pytest.mark.usefixtures("poison")
+
+
+async def damaged(bucket: Bucket, commands: list[Command]) -> set[str]:
+    """Fill the bucket and run the commands on it; returns the ids that must be delivered all the same."""
+    await fill(bucket)
+    for verb, name, *rest in commands:
+        await bucket.redis.execute_command(verb, bucket.key(name), *rest)  # type: ignore[no-untyped-call]
+    records: dict[Any, Any] = await bucket.redis.hgetall(bucket.key("job"))
+    return {job_id.decode() for job_id, record in records.items() if parse(record)}
+
+
+async def examined(bucket: Bucket, *, mend: bool) -> tuple[Report, list[Finding]]:
+    findings: list[Finding] = []
+    report = await examine(bucket.store, lambda _, finding: findings.append(finding), mend=mend)
+    return report, findings
+
+
+async def kinds_found(bucket: Bucket) -> set[str]:
+    """The kinds of damage that a look finds that changes nothing."""
+    _, findings = await examined(bucket, mend=False)
+    return {finding.kind for finding in findings}
+
+
+async def all_delivered(bucket: Bucket) -> set[str]:
+    """Every job that can be made ready and popped."""
+    ids: list[Any] = await bucket.redis.hkeys(bucket.key("job"))
+    for job_id in map(bytes.decode, ids):
+        await bucket.release(job_id, delay_ms=0)
+        await bucket.kick(job_id)
+    await bucket.tick()
+    return set(await bucket.pop_ids("t", "u"))
+
+
+async def cared_for(bucket: Bucket, steps: int = 20) -> None:
+    """Let the light form alone look after the bucket for a while."""
+    caretaker = Caretaker(0, bucket.store, lambda _bucket, _stir: None)
+    for _ in range(steps):
+        await caretaker.step()
+
+
+async def mended(bucket: Bucket) -> None:
+    report, _ = await examined(bucket, mend=True)
+    assert not report.left
+
+
+@on_zset
+@by_reason
+@poisoned
+async def test_damage_is_found_and_without_repair_left_as_it_is(
+    bucket: Bucket, commands: list[Command], kinds: set[str]
+) -> None:
+    await damaged(bucket, commands)
+    before = await contents(bucket)
+    report, findings = await examined(bucket, mend=False)
+    # a key of the wrong type hides what is wrong behind it
+    assert {finding.kind for finding in findings} >= ({"type"} if "type" in kinds else kinds)
+    assert kinds >= {finding.kind for finding in findings}
+    assert report.left == report.found
+    assert not report.mended
+    assert await contents(bucket) == before
+
+
+@on_zset
+@by_reason
+@pytest.mark.parametrize("heal", [mended, cared_for], ids=["repair", "light"])
+async def test_damage_is_mended_and_no_job_is_lost(
+    bucket: Bucket,
+    commands: list[Command],
+    kinds: set[str],
+    heal: Callable[[Bucket], Awaitable[None]],
+) -> None:
+    ids = await damaged(bucket, commands)
+    await heal(bucket)
+    assert await bucket.violations() == []
+    assert await kinds_found(bucket) == set()
+    assert await all_delivered(bucket) == ids
+
+
+@pytest.mark.parametrize("redis", ["redis"], indirect=True)
+@pytest.mark.parametrize("scheduler", ["wheel"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        row[0]
+        for row in [*PLANTED, *PLANTED_ON_A_WHEEL]
+        if row[0][1] not in {"delay:t", "delay:u", "else"}
+    ],
+    ids=[
+        row[2]
+        for row in [*PLANTED, *PLANTED_ON_A_WHEEL]
+        if row[0][1] not in {"delay:t", "delay:u", "else"}
+    ],
+)
+async def test_damage_of_a_wheel_is_mended(bucket: Bucket, command: Command) -> None:
+    await fill(bucket)
+    slot = (await bucket.view("delayed")).due_ms // 1000 % WHEEL_SLOTS
+    verb, name, *rest = [word.replace("{slot}", str(slot)) for word in command]
+    await bucket.redis.execute_command(verb, bucket.key(name), *rest)  # type: ignore[no-untyped-call]
+    assert await kinds_found(bucket)
+    await mended(bucket)
+    assert await bucket.violations() == []
+
+
+async def contents(bucket: Bucket) -> dict[str | bytes, bytes | None]:
+    """All keys and what they hold."""
+    return {key: await bucket.redis.dump(key) for key in await bucket.redis.keys()}
+
+
+@on_zset
+@poisoned
+async def test_a_key_that_is_not_ours_is_reported_and_left_to_a_person(bucket: Bucket) -> None:
+    await bucket.redis.set(bucket.key("else"), "1")
+    report, [finding] = await examined(bucket, mend=True)
+    assert (finding.kind, finding.name, finding.mended) == ("key", "else", False)
+    assert report.left == {"key": 1}
+    assert await bucket.redis.get(bucket.key("else")) == b"1"
+
+
+async def test_keys_of_others_in_the_same_store_are_not_looked_at(bucket: Bucket) -> None:
+    await fill(bucket)
+    others = ("dq_bucket_1", "{dq_bucket_2}:job", "job", "{dq_bucket_1", "x{dq_bucket_1}:job")
+    for key in others:
+        await bucket.redis.set(key, "1")
+    assert await kinds_found(bucket) == set()
+    await bucket.redis.delete(*others)
+
+
+async def test_every_key_of_the_layout_is_known(bucket: Bucket) -> None:
+    rows = re.findall(r"^\| T:(\S+) +\| (\w+) +\|", keys.__doc__ or "", re.MULTILINE)
+    assert len(rows) > 12
+    of_wheel = {"slot", "wheel", "rounds"}
+    wheel = bucket.wheel_slots > 0
+    for name, kind in rows:
+        family = name.partition(":")[0]
+        if kind == "any" or ((family in of_wheel) != wheel and family in {*of_wheel, "delay"}):
+            continue
+        key = bucket.key(name.replace("N", "7"))
+        match kind:
+            case "hash":
+                await bucket.redis.hset(key, "x", "1")
+            case "zset":
+                await bucket.redis.zadd(key, {"x": 1})
+            case "set":
+                await bucket.redis.sadd(key, "x")
+            case "list":
+                await bucket.redis.rpush(key, "x")
+    assert not await kinds_found(bucket) & {"key", "type"}
+    await bucket.redis.flushdb()
+
+
+async def test_a_whole_bucket_is_found_whole(bucket: Bucket) -> None:
+    await fill(bucket)
+    for topic in HOSTILE:
+        await bucket.push(*(job(f"{topic}-{i}", topic=topic, tags=(topic,)) for i in range(3)))
+        await bucket.finish(f"{topic}-0")
+        await bucket.pop(topic, wanted=1)
+    await bucket.push(*(job(f"many-{i}", topic="many", delay_ms=HOUR_MS + i) for i in range(700)))
+    await bucket.store.pause(0, "t", HOUR_MS)
+    await bucket.store.pause(0, "many", 0)
+    report, findings = await examined(bucket, mend=False)
+    assert findings == []
+    jobs = await bucket.redis.hlen(bucket.key("job"))
+    assert report.looked > 2 * jobs
+
+
+@on_real_servers
+async def test_a_lost_job_is_found_beside_a_long_ready_list(bucket: Bucket) -> None:
+    for start in range(0, 6000, 500):
+        await bucket.push(*(job(f"job-{i}") for i in range(start, start + 500)))
+    assert await kinds_found(bucket) == set()
+    await bucket.redis.lrem(bucket.keys.queue_name.replace("%s", "t"), 0, "job-3000")
+    report, findings = await examined(bucket, mend=True)
+    assert [(finding.kind, finding.id) for finding in findings] == [("lost", "job-3000")]
+    assert not report.left
+    assert (await bucket.counts()).ready == 6000
+
+
+async def test_a_job_that_was_found_again_waits_for_its_due_time(bucket: Bucket) -> None:
+    await bucket.push(job("later", delay_ms=HOUR_MS), job("now"))
+    due_ms = (await bucket.view("later")).due_ms
+    await forget_places(bucket)
+    await mended(bucket)
+    assert await bucket.pop_ids() == ["now"]
+    assert await bucket.state("later") == "delayed"
+    assert (await bucket.view("later")).due_ms == due_ms
+
+
+async def test_a_job_that_was_found_again_wakes_those_who_wait(bucket: Bucket) -> None:
+    await bucket.push(job("a"))
+    await forget_places(bucket)
+    heard: list[Any] = []
+    await Caretaker(0, bucket.store, lambda *stir: heard.append(stir)).step()
+    assert heard == [(0, ([("t", 1)], 0))]
+    await bucket.delete("a")
+
+
+async def forget_places(bucket: Bucket) -> None:
+    """Lose every delayed and every ready job."""
+    for pattern in ("delay:*", "slot:*", "wheel:*", "rounds:*", "dq_queue_*"):
+        for key in await bucket.redis.keys(re.sub(r"([{}])", r"\\\1", bucket.key("")) + pattern):
+            await bucket.redis.delete(key)
+
+
+async def test_a_holder_keeps_his_job_while_it_is_mended(bucket: Bucket) -> None:
+    await bucket.push(job("a"))
+    held = await bucket.pop_one()
+    await bucket.redis.zadd(bucket.key("buried:t"), {"a": 1})
+    await mended(bucket)
+    assert await bucket.state("a") == "reserved"
+    assert await bucket.finish("a", receipt=held.receipt) == [0]
+
+
+async def test_what_was_mended_is_counted_by_its_kind_and_logged_in_a_line(
+    bucket: Bucket, caplog: pytest.LogCaptureFixture
+) -> None:
+    await bucket.push(job("a"), job("b", delay_ms=HOUR_MS))
+    await forget_places(bucket)
+    await cared_for(bucket)
+    rows = bucket.store.metrics.snapshot()[REPAIRS.name]
+    assert {label: n for [label], n in rows if n} == {"lost": 2}
+    assert [line for line in caplog.messages if line.startswith("repaired 2 of kind lost")]
+    assert await bucket.delete("a", "b") == [0, 0]
+
+
+def test_the_metric_knows_every_kind_of_damage_that_can_be_mended() -> None:
+    planted = {kind for _, kinds, _ in DAMAGE for kind in kinds} | {"wheel"}
+    assert planted == set(damage.MENDABLE)
+    assert planted <= set(REPAIRED)
+
+
+@on_zset
+async def test_whoever_repairs_can_stop_at_any_step(bucket: Bucket) -> None:
+    several = ("lost", "double", "due", "run", "tag", "expiry", "timer", "ghost_count", "topic")
+    commands = [row[0][0] for row in DAMAGE if row[1] & set(several) and row[0][0][0] != "DEL"]
+    ids = await damaged(bucket, commands)
+    for steps in range(1, 6):
+        broken_off = Round(bucket.store, 0, 1, mend=True)
+        for _ in range(steps):
+            await broken_off.step()
+        assert not broken_off.is_over
+    await mended(bucket)
+    assert await all_delivered(bucket) == ids
+
+
+@on_real_servers
+async def test_two_servers_repair_at_once(bucket: Bucket) -> None:
+    await bucket.push(*(job(f"job-{i}", topic=f"t{i % 5}") for i in range(600)))
+    await bucket.push(*(job(f"late-{i}", topic=f"t{i % 5}", delay_ms=HOUR_MS) for i in range(600)))
+    await forget_places(bucket)
+    await asyncio.gather(cared_for(bucket, 60), cared_for(bucket, 60), mended(bucket))
+    assert await bucket.violations() == []
+    delivered = await bucket.pop_ids(*(f"t{i}" for i in range(5)))
+    assert sorted(delivered) == sorted(f"job-{i}" for i in range(600))
+
+
+LIVE_S: Final = 1.5
+
+
+@on_real_servers
+@pytest.mark.parametrize("seed", [1, 2])
+async def test_nothing_is_found_while_jobs_come_and_go(bucket: Bucket, seed: int) -> None:
+    chance = random.Random(seed)
+    await bucket.push(*(job(f"old-{i}", topic=f"t{i % 3}") for i in range(1000)))
+    await bucket.push(*(job(f"old-{i}", topic="t0") for i in range(1000, 2500)))
+    ends_at = asyncio.get_running_loop().time() + LIVE_S
+    workers = [asyncio.create_task(live(bucket, chance, ends_at)) for _ in range(3)]
+    steps, looked = 0, 0
+    while not all(worker.done() for worker in workers):
+        limit, mend = chance.choice((20, 100, 500)), chance.random() < 0.5
+        one_round = Round(bucket.store, 0, limit, mend=mend)
+        while not one_round.is_over:
+            assert (await one_round.step()).findings == []
+            steps += 1
+        looked += one_round.looked
+    await asyncio.gather(*workers)
+    assert steps > 10
+    assert looked > 5000  # a whole round at least
+
+
+async def live(bucket: Bucket, chance: random.Random, ends_at: float) -> None:
+    """Do at random what clients and timers do, until then."""
+    verbs = Counter(push=8, pop=6, finish=4, release=3, bury=2, kick=2, delete=1, reschedule=2)
+    verbs += Counter(putback=2, tick=3, sweep=2, cancel=1)
+    names, weights = list(verbs), list(verbs.values())
+    while asyncio.get_running_loop().time() < ends_at:
+        [verb] = chance.choices(names, weights)
+        await once(bucket, chance, verb)
+
+
+async def once(bucket: Bucket, chance: random.Random, verb: str) -> None:
+    topic = f"t{chance.randrange(3)}"
+    ids = [f"job-{chance.randrange(300)}" for _ in range(chance.randrange(1, 20))]
+    match verb:
+        case "push":
+            await bucket.push(*(any_job(chance, job_id, topic) for job_id in set(ids)))
+        case "pop":
+            await bucket.pop(topic, wanted=len(ids))
+        case "putback":
+            await bucket.put_back(*await bucket.pop(topic, wanted=len(ids)))
+        case "release" | "reschedule":
+            await getattr(bucket, verb)(ids[0], delay_ms=chance.choice((0, 5, HOUR_MS)))
+        case "tick":
+            await a_moment()
+            await bucket.store.tick(0)
+        case "sweep":
+            await bucket.store.sweep(0, 0, 20)
+        case "cancel":
+            await bucket.store.cancel(0, f"tag-{topic}", "", 0, 20)
+        case _:
+            await getattr(bucket, verb)(*ids)
+
+
+def any_job(chance: random.Random, job_id: str, topic: str) -> Job:
+    return job(
+        job_id,
+        topic=topic,
+        delay_ms=chance.choice((0, 1, 20, HOUR_MS)),
+        ttr_ms=chance.choice((1, 20, HOUR_MS)),
+        retain_ms=chance.choice((0, 0, 5)),
+        expire_ms=chance.choice((0, 0, 30, HOUR_MS)),
+        tags=chance.choice(((), (f"tag-{topic}",))),
+    )
