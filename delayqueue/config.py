@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from delayqueue import failpoint, ini, values
 from delayqueue.access import Grant
-from delayqueue.sections import Declared, SectionError, read_subscribers
+from delayqueue.sections import SectionError, Sections, read_sections
 from delayqueue.values import EMBEDDED, Address
 
 PREFIX: Final = "DELAYQUEUE_"
@@ -246,7 +246,7 @@ class Config:
         "access_log", "no", values.yes_no, "log a line of each request; a third more work"
     )
     # the sections of the file; None = there is no file, and so nothing is said about them
-    subscribers: tuple[Declared, ...] | None = None
+    sections: Sections | None = None
 
     # "FILE:LINE" or the variable's name, of each option that was set
     places: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
@@ -303,16 +303,16 @@ def load(path: Path | None, environ: Mapping[str, str]) -> Config:
     settings: dict[str, _Setting] = {}
     if path is not None:
         given["redis_host"] = values.redis_host(FILE_REDIS_HOST)
-        settings, given["subscribers"] = _from_file(path)
+        settings, given["sections"] = _from_file(path)
     settings |= _from_environment(environ)
     given |= {_FIELDS[key]: setting.parsed() for key, setting in settings.items()}
     return Config(**given, places={key: setting.place for key, setting in settings.items()})
 
 
-def _from_file(path: Path) -> tuple[dict[str, _Setting], tuple[Declared, ...]]:
+def _from_file(path: Path) -> tuple[dict[str, _Setting], Sections]:
     try:
         top, *named = ini.read(path)
-        return _from_top(top), tuple(read_subscribers(named))
+        return _from_top(top), read_sections(named)
     except (ini.IniError, SectionError) as error:
         raise ConfigError(str(error)) from None
 

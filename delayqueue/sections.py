@@ -1,11 +1,12 @@
-"""The `[subscriber NAME]` sections of a config file."""
+"""The `[subscriber NAME]` and `[schedule NAME]` sections of a config file."""
 
 import re
 from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
 from delayqueue import ini, retry
-from delayqueue.job import MAX_TOPIC_BYTES
+from delayqueue.job import MAX_TOPIC_BYTES, MAX_TTR_S
+from delayqueue.schedule import Schedule, check_catch_up, check_cron, check_every, check_tz
 from delayqueue.subscriber import (
     MAX_CONCURRENCY,
     MAX_ORDER,
@@ -32,18 +33,30 @@ class Declared(NamedTuple):
     subscriber: Subscriber
 
 
-def read_subscribers(sections: Iterable[ini.Section]) -> list[Declared]:
-    """The subscribers of the sections. Raises SectionError, also where one is no `[subscriber NAME]`."""
-    found: dict[str, Declared] = {}
+class Sections(NamedTuple):
+    """All sections of a config file."""
+
+    subscribers: tuple[Declared, ...] = ()
+    schedules: tuple[Schedule, ...] = ()
+
+
+def read_sections(sections: Iterable[ini.Section]) -> Sections:
+    """The subscribers and schedules of the sections. Raises SectionError, also where one is neither."""
+    subscribers: dict[str, Declared] = {}
+    schedules: dict[str, Schedule] = {}
     for section in sections:
         where = f"{section.where}: [{ini.printable(section.name)}]"
-        if section.name.split(" ")[0] != "subscriber":
+        kind = section.name.split(" ")[0]
+        if kind not in {"subscriber", "schedule"}:
             raise SectionError(f"{where}: unknown section; remove it")
         name = _name(where, section.name)
-        if name in found:
+        if name in (subscribers if kind == "subscriber" else schedules):
             raise SectionError(f"{where}: stands in the file twice; choose another name")
-        found[name] = Declared(where, _subscriber(where, name, section.lines))
-    return list(found.values())
+        if kind == "subscriber":
+            subscribers[name] = Declared(where, _subscriber(where, name, section.lines))
+        else:
+            schedules[name] = _schedule(where, name, section.lines)
+    return Sections(tuple(subscribers.values()), tuple(schedules.values()))
 
 
 def _name(where: str, header: str) -> str:
@@ -60,6 +73,15 @@ def _subscriber(where: str, name: str, lines: Iterable[ini.Line]) -> Subscriber:
     if ("url" in values) == ("handler" in values):
         raise SectionError(f"{where}: give either url or handler")
     return Subscriber(name=name, declared=True, **values)
+
+
+def _schedule(where: str, name: str, lines: Iterable[ini.Line]) -> Schedule:
+    values = _values(lines, SCHEDULE_KEYS)
+    if "topic" not in values:
+        raise SectionError(f"{where}: topic is missing")
+    if ("cron" in values) == ("every_ms" in values):
+        raise SectionError(f"{where}: give either cron or every")
+    return Schedule(name=name, declared=True, **values)
 
 
 def _values(lines: Iterable[ini.Line], keys: dict[str, tuple[str, Parser]]) -> dict[str, Any]:
@@ -103,6 +125,17 @@ def _duration_ms(text: str) -> int:
     return retry.duration_ms(float(text) if re.fullmatch(r"[0-9]+(\.[0-9]+)?", text) else text)
 
 
+def _every_ms(text: str) -> int:
+    return check_every(_duration_ms(text))
+
+
+def _ttr_ms(text: str) -> int:
+    ttr_ms = _duration_ms(text)
+    if ttr_ms % 1000 or not 1000 <= ttr_ms <= MAX_TTR_S * 1000:
+        raise ValueError(f"must be 1 to {MAX_TTR_S} whole seconds")
+    return ttr_ms
+
+
 def _timeout_ms(text: str) -> int:
     return check_timeout(_duration_ms(text))
 
@@ -128,4 +161,13 @@ SUBSCRIBER_KEYS: Final[dict[str, tuple[str, Parser]]] = {
     "retry": ("retry_ms", _retry_ms),
     "concurrency": ("concurrency", _whole(1, MAX_CONCURRENCY)),
     "secret": ("secret", check_secret),
+}
+SCHEDULE_KEYS: Final[dict[str, tuple[str, Parser]]] = {
+    "topic": ("topic", _topic),
+    "cron": ("cron", check_cron),
+    "every": ("every_ms", _every_ms),
+    "tz": ("tz", check_tz),
+    "body": ("body", str),
+    "ttr": ("ttr_ms", _ttr_ms),
+    "catch_up": ("catch_up", check_catch_up),
 }

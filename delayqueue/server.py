@@ -26,6 +26,7 @@ from delayqueue.failpoint import VARIABLE, Failpoint
 from delayqueue.log import set_up
 from delayqueue.peers import Peers
 from delayqueue.reload import Watched, watch
+from delayqueue.sections import Sections
 from delayqueue.store.connect import connect, durability_warnings
 from delayqueue.store.embedded import EmbeddedServer, running_in
 from delayqueue.store.keys import BucketKeys
@@ -70,9 +71,11 @@ async def _serve_here(
 ) -> None:
     """Serve as worker `number` of those that share `folder`; None = alone."""
     queue = DelayQueue(store_of(redis, config), config.max_polls, _name(config, number))
-    handlers = load_all(config.subscribers or ())
-    if config.subscribers is not None:
-        await queue.subscribers.declare(declared.subscriber for declared in config.subscribers)
+    sections = config.sections or Sections()
+    handlers = load_all(sections.subscribers)
+    if config.sections is not None:
+        await queue.subscribers.declare(one.subscriber for one in sections.subscribers)
+        await queue.schedules.declare(sections.schedules)
     peers = Peers(folder, number, queue.metrics.snapshot)
     api = Api(
         queue,

@@ -8,6 +8,7 @@ import uvloop
 from delayqueue.cli.verb import DONE
 from delayqueue.config import Config
 from delayqueue.delivery.callables import load_all
+from delayqueue.sections import Sections
 from delayqueue.server import open_redis
 from delayqueue.server import serve as serving
 from delayqueue.store.connect import durability_warnings
@@ -26,7 +27,7 @@ def check(config: Config, _asked: Namespace) -> int:
     """Go through a start, but for listening. A warning is no reason not to start."""
     Guard.of(config)
     Tls.of(config)
-    load_all(config.subscribers or ())
+    load_all((config.sections or Sections()).subscribers)
     sys.stdout.write("ok: settings\n")
     warnings = uvloop.run(_try_store(config))
     sys.stdout.write("ok: store\n")

@@ -8,6 +8,7 @@ from typing import Self
 from delayqueue.access import Scope
 from delayqueue.engine.caretaker import Caretaker
 from delayqueue.engine.rollcall import RollCall, ServerView
+from delayqueue.engine.schedules import Schedules
 from delayqueue.engine.spread import Spread
 from delayqueue.engine.subscribers import Subscribers
 from delayqueue.engine.timer import INTERVAL_S, Timer
@@ -86,7 +87,9 @@ class DelayQueue:
         self._kicks = Spread(store, self._kick, "kick")
         self._gets = Spread(store, store.get, "get")
         self.topics = Topics(store, self._stir)
-        self.subscribers = Subscribers(Registry(store))
+        registry = Registry(store)
+        self.subscribers = Subscribers(registry)
+        self.schedules = Schedules(registry, self._stir)
 
     async def push(self, job: Job) -> None:
         """Add a job, or replace the one of that id. JobExists where `if_exists` is `fail`."""
@@ -189,6 +192,7 @@ class DelayQueue:
         loops: dict[str, Callable[[], Coroutine[None, None, None]]] = {
             "wakeups": self._wakeups.run,
             "roll call": self._roll_call.run,
+            "schedules": self.schedules.run,
         }
         for bucket, timer in enumerate(self._timers):
             loops[f"timer {bucket}"] = timer.run

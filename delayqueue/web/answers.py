@@ -94,6 +94,27 @@ class SubscriberState(TypedDict):
     declared: bool
 
 
+class ScheduleState(TypedDict):
+    """A schedule and its next occurrence. Either `cron` is "" or `every` null; `declared`: in a config file."""
+
+    name: str
+    topic: str
+    cron: str
+    every: float | None
+    tz: str
+    body: str
+    ttr: int
+    catch_up: str
+    next: float | None
+    declared: bool
+
+
+class Next(TypedDict):
+    """When a schedule occurs next; null = never again."""
+
+    next: float | None
+
+
 class NewId(TypedDict):
     """The id that the server made."""
 

@@ -9,10 +9,11 @@ from delayqueue.errors import (
     NoSuchJob,
     QueueError,
     StaleReceipt,
+    TooLarge,
     Unavailable,
     WrongState,
 )
-from delayqueue.web import requests, subscriber_requests, topic_requests
+from delayqueue.web import requests, schedule_requests, subscriber_requests, topic_requests
 from delayqueue.web.answers import (
     Access,
     Count,
@@ -21,10 +22,12 @@ from delayqueue.web.answers import (
     Forecast,
     FullJob,
     NewId,
+    Next,
     Outcome,
     Page,
     ReservedJob,
     Result,
+    ScheduleState,
     ServerState,
     Stats,
     StoreState,
@@ -127,6 +130,19 @@ STATS: Final = Stats(
         version="Redis 7.0.15", memory=1048576, memory_limit=0, durable=True, warnings=[]
     ),
     settings={"bind_address": "0.0.0.0:9277"},
+)
+
+SCHEDULE: Final = ScheduleState(
+    name="report",
+    topic="report",
+    cron="30 9 * * MON-FRI",
+    every=None,
+    tz="Asia/Shanghai",
+    body="",
+    ttr=60,
+    catch_up="once",
+    next=1795224600.0,
+    declared=False,
 )
 
 OPERATIONS: Final[dict[str, Operation]] = {
@@ -282,6 +298,30 @@ OPERATIONS: Final[dict[str, Operation]] = {
         {"topic": "paid"},
         [SUBSCRIBER],
     ),
+    "/schedule": Operation(
+        schedule_requests.ScheduleRequest,
+        ("name", "topic"),
+        Next,
+        (*BAD, JobExists, TooLarge),
+        {"name": "report", "topic": "report", "cron": "30 9 * * MON-FRI", "tz": "Asia/Shanghai"},
+        {"next": 1795224600.0},
+    ),
+    "/unschedule": Operation(
+        subscriber_requests.NameRequest,
+        ("name",),
+        None,
+        (*BAD, NoSuchJob, WrongState),
+        {"name": "report"},
+        None,
+    ),
+    "/schedules": Operation(
+        schedule_requests.SchedulesRequest,
+        (),
+        list[ScheduleState],
+        BAD,
+        {"topic": "report"},
+        [SCHEDULE],
+    ),
     "/healthz": Operation(None, (), None, (), None, None),
     "/readyz": Operation(None, (), None, (Unavailable,), None, None),
 }
@@ -362,7 +402,16 @@ FIELDS: Final[dict[str, dict[str, Any]]] = {
     "end": {"description": "Unix seconds: the last due time.", "minimum": 0, "maximum": 10**10},
     "step": {"description": "Seconds that a step has.", "exclusiveMinimum": 0, "maximum": 2**31},
     "seconds": {"description": "For how long.", "minimum": 0, "maximum": 2**31},
-    "name": {"description": "Names the subscriber, 1 to 128 bytes."},
+    "name": {"description": "Names the subscriber or the schedule, 1 to 128 bytes."},
+    "cron": {
+        "description": "Minute, hour, day, month, weekday; a field for seconds may come first."
+    },
+    "every": {"description": 'Seconds, or a text such as "15m"; counted from 1970.'},
+    "tz": {"description": "The time zone of `cron`; UTC where it is not said."},
+    "catch_up": {
+        "description": "What to do about missed occurrences; `once` where it is not said.",
+        "enum": ["skip", "once", "all"],
+    },
     "url": {"description": "Where jobs are POSTed to, http or https.", "maxLength": 2048},
     "order": {
         "description": "The subscribers of a topic are called in this order.",

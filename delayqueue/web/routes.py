@@ -7,7 +7,7 @@ from typing import NamedTuple
 from aiohttp import web
 
 from delayqueue.access import EVERYWHERE, Role, Scope
-from delayqueue.web import jobs, metrics, ops, stats, subscribers, topics
+from delayqueue.web import jobs, metrics, ops, schedules, stats, subscribers, topics
 from delayqueue.web.api import Api
 from delayqueue.web.auth import Guard, Roles
 from delayqueue.web.openapi import Json, document
@@ -82,6 +82,9 @@ ROUTES = (
     Route("POST", "/subscribe", subscribers.subscribe, ADMINS, "have a url called with jobs"),
     Route("POST", "/unsubscribe", subscribers.unsubscribe, ADMINS, "have it called no more"),
     Route("POST", "/subscribers", subscribers.subscribers, ADMINS, "who is called, in order"),
+    Route("POST", "/schedule", schedules.schedule, ADMINS, "have jobs pushed at given times"),
+    Route("POST", "/unschedule", schedules.unschedule, ADMINS, "have them pushed no more"),
+    Route("POST", "/schedules", schedules.schedules, ADMINS, "what is pushed, and when next"),
     Route("GET", "/healthz", ops.healthz, OPEN, "the process lives"),
     Route("GET", "/readyz", ops.readyz, OPEN, "the store answers and the timers tick"),
     Route("GET", "/metrics", metrics.metrics, ADMINS, "what happens here, for Prometheus"),

@@ -1,5 +1,6 @@
 """Jobs as clients see them: the fields in the original's order, then ours; times in seconds."""
 
+from delayqueue.engine.schedules import Planned
 from delayqueue.engine.topics import TopicView
 from delayqueue.job import JobView, Reserved, Result
 from delayqueue.subscriber import Subscriber
@@ -7,6 +8,7 @@ from delayqueue.web.answers import (
     Fared,
     FullJob,
     ReservedJob,
+    ScheduleState,
     SubscriberState,
     TakenJob,
     TopicState,
@@ -88,6 +90,23 @@ def subscriber(one: Subscriber) -> SubscriberState:
         "retry": [delay_ms / 1000 for delay_ms in one.retry_ms],
         "concurrency": one.concurrency,
         "signed": bool(one.secret),
+        "declared": one.declared,
+    }
+
+
+def schedule(planned: Planned) -> ScheduleState:
+    """A schedule as /schedules answers it; `cron` is "" or `every` is null."""
+    one = planned.schedule
+    return {
+        "name": one.name,
+        "topic": one.topic,
+        "cron": one.cron,
+        "every": one.every_ms / 1000 if one.every_ms else None,
+        "tz": one.tz,
+        "body": one.body,
+        "ttr": one.ttr_ms // 1000,
+        "catch_up": one.catch_up.value,
+        "next": seconds(planned.next_ms),
         "declared": one.declared,
     }
 

@@ -209,8 +209,10 @@ def test_a_handler_that_is_none_is_named_with_its_section(
 ) -> None:
     path = tmp_path / "conf"
     path.write_text(section, encoding="utf-8")
+    sections = load(path, {}).sections
+    assert sections
     with pytest.raises(StartupError) as caught:
-        load_all(load(path, {}).subscribers or ())
+        load_all(sections.subscribers)
     assert str(caught.value).replace(str(path), "FILE").startswith(message)
 
 

@@ -1,4 +1,4 @@
-"""docs/subscribers.md is true, and its example works."""
+"""docs/subscribers.md and docs/schedules.md are true, and their examples work."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from delayqueue.config import load
-from delayqueue.sections import SUBSCRIBER_KEYS
+from delayqueue.sections import SCHEDULE_KEYS, SUBSCRIBER_KEYS, Sections
 from tests.api_client import open_api
 from tests.processes import REPOSITORY
 from tests.waiting import until_async
@@ -22,25 +22,28 @@ if TYPE_CHECKING:
     from tests.processes import Processes, StoreServer
 
 PAGE: Final = read("docs/subscribers.md")
+SCHEDULES: Final = read("docs/schedules.md")
 FOLDER: Final = REPOSITORY / "examples" / "subscribers"
 
 
-def test_every_key_of_a_section_has_its_row() -> None:
-    (table,) = re.findall(r"^\| Key \|.*?\n\n", PAGE, re.M | re.S)
-    assert re.findall(r"^\| `(\w+)` \|", table, re.M) == [
-        "topic",
-        "url",
-        "handler",
-        *[key for key in SUBSCRIBER_KEYS if key not in {"topic", "url", "handler"}],
-    ]
+@pytest.mark.parametrize(
+    ("page", "keys"),
+    [(PAGE, SUBSCRIBER_KEYS), (SCHEDULES, SCHEDULE_KEYS)],
+    ids=["subscriber", "schedule"],
+)
+def test_every_key_of_a_section_has_its_row(page: str, keys: dict[str, object]) -> None:
+    (table,) = re.findall(r"^\| Key \|.*?\n\n", page, re.M | re.S)
+    assert sorted(re.findall(r"^\| `(\w+)` \|", table, re.M)) == sorted(keys)
 
 
-@pytest.mark.parametrize("block", blocks(PAGE, "ini"), ids=["sections", "allow"])
+@pytest.mark.parametrize(
+    "block", blocks(PAGE + SCHEDULES, "ini"), ids=["subscribers", "allow", "schedules"]
+)
 def test_the_config_that_is_shown_is_understood(block: object, tmp_path: Path) -> None:
     path = tmp_path / "conf"
     path.write_text(getattr(block, "text", ""), encoding="utf-8")
     config = load(path, {})
-    assert config.subscribers or config.webhook_allow
+    assert (config.sections and config.sections != Sections()) or config.webhook_allow
 
 
 async def test_a_paid_order_runs_its_four_handlers_in_order(

@@ -7,6 +7,7 @@ from typing import Final
 import pytest
 
 from delayqueue.config import FILE_REDIS_HOST, OPTIONS, Config, ConfigError, load
+from delayqueue.sections import Sections
 from delayqueue.values import Address
 
 SHIPPED: Final = Path(__file__).parents[2] / "delay-queue.conf"
@@ -50,7 +51,7 @@ def complaint(conf: Path | None, **environ: str) -> str:
 
 
 def test_the_shipped_file_equals_the_defaults_and_names_every_key(tmp_path: Path) -> None:
-    assert load(SHIPPED, {}) == Config(redis_host=REDIS, subscribers=())
+    assert load(SHIPPED, {}) == Config(redis_host=REDIS, sections=Sections())
     lines = SHIPPED.read_text(encoding="utf-8").splitlines()
     given = {line.split("=")[0].strip() for line in lines if line and not line.startswith(";")}
     assert given == set(OPTIONS)
@@ -76,7 +77,7 @@ def test_the_originals_file_works_as_it_is(conf: Path) -> None:
         queue_block_timeout_s=178,
         redis_host=REDIS,
         redis_read_timeout_ms=180_000,
-        subscribers=(),
+        sections=Sections(),
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from delayqueue.config import ConfigError, load
+from delayqueue.schedule import CatchUp, Schedule
 from delayqueue.subscriber import Subscriber
 
 if TYPE_CHECKING:
@@ -25,7 +26,9 @@ def conf(tmp_path: Path) -> Path:
 def only(conf: Path, text: str) -> Subscriber:
     """The one subscriber of a file with this text."""
     conf.write_text(text, encoding="utf-8")
-    [declared] = load(conf, {}).subscribers or ()
+    sections = load(conf, {}).sections
+    assert sections
+    [declared] = sections.subscribers
     return declared.subscriber
 
 
@@ -44,6 +47,28 @@ def test_a_section_is_a_subscriber(conf: Path) -> None:
         concurrency=3,
         secret=SECRET,
         declared=True,
+    )
+
+
+def test_a_schedule_has_a_section_too(conf: Path) -> None:
+    conf.write_text(
+        "[schedule daily report]\ntopic = report\ncron = 30 9 * * MON-FRI\ntz = Asia/Shanghai\n"
+        'body = `{"n": 1}`\nttr = 5m\ncatch_up = all\n',
+        encoding="utf-8",
+    )
+    sections = load(conf, {}).sections
+    assert sections
+    assert sections.schedules == (
+        Schedule(
+            name="daily report",
+            topic="report",
+            cron="30 9 * * MON-FRI",
+            tz="Asia/Shanghai",
+            body='{"n": 1}',
+            ttr_ms=300_000,
+            catch_up=CatchUp.ALL,
+            declared=True,
+        ),
     )
 
 
@@ -107,6 +132,21 @@ def test_a_definition_is_read_as_it_was_written(conf: Path) -> None:
         (
             HEAD + "secret = hunter2",
             "FILE:4: secret: must be whsec_ and then 24 to 64 bytes as base64",
+        ),
+        ("[schedule s]\nevery = 5", "FILE:1: [schedule s]: topic is missing"),
+        ("[schedule s]\ntopic = t", "FILE:1: [schedule s]: give either cron or every"),
+        (
+            "[schedule s]\ntopic = t\ncron = * * * * *\nevery = 5",
+            "FILE:1: [schedule s]: give either cron or every",
+        ),
+        ("[schedule s]\ncron = 61 * * * *", "FILE:2: cron = 61 * * * *: Bad minute: must be like"),
+        ("[schedule s]\ntz = Mars", "FILE:2: tz = Mars: must be a time zone such as Asia/Shanghai"),
+        ("[schedule s]\nevery = 0", "FILE:2: every = 0: must be 1 to 31622400 seconds"),
+        ("[schedule s]\nttr = 500ms", "FILE:2: ttr = 500ms: must be 1 to 86400 whole seconds"),
+        ("[schedule s]\ncatch_up = x", "FILE:2: catch_up = x: must be one of skip, once, all"),
+        (
+            "[schedule s]\ntopic = t\nevery = 5\n[schedule s]",
+            "FILE:4: [schedule s]: stands in the file twice; choose another name",
         ),
         ("webhook_allow = 10.0.0.1/8", "FILE:1: webhook_allow = 10.0.0.1/8: must be networks"),
     ],

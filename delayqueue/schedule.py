@@ -1,0 +1,129 @@
+"""A schedule: jobs that are pushed at the times of a calendar, or every so often. Pure.
+
+The checks take what somebody wrote and return what it means; they raise ValueError("must be ...").
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Self
+from zoneinfo import ZoneInfo
+
+from cronsim import CronSim, CronSimError
+
+MIN_EVERY_S = 1
+MAX_EVERY_S = 366 * 86_400
+# an occurrence that could not be pushed for so long has been missed
+LATE_MS = 60_000
+# occurrences that are pushed in one go; more follow at once
+BATCH = 100
+
+
+class CatchUp(StrEnum):
+    """What to do about occurrences that were missed because no server ran."""
+
+    SKIP = "skip"  # nothing
+    ONCE = "once"  # push the last one of them, unless there is one that was not missed
+    ALL = "all"  # push every one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """It has either a `cron` expression, in the time zone `tz`, or `every_ms`, counted from 1970."""
+
+    name: str
+    topic: str
+    body: str = ""
+    ttr_ms: int = 60_000
+    cron: str = ""
+    every_ms: int = 0
+    tz: str = "UTC"
+    catch_up: CatchUp = CatchUp.ONCE
+    declared: bool = False  # in a config file, not at run time
+
+    @classmethod
+    def read(cls, definition: str) -> Self:
+        """The schedule that `definition` wrote."""
+        fields = json.loads(definition)
+        return cls(**fields | {"catch_up": CatchUp(fields["catch_up"])})
+
+    @property
+    def definition(self) -> str:
+        """What stands in the store."""
+        return json.dumps(asdict(self), ensure_ascii=False)
+
+    def after(self, time_ms: int) -> int | None:
+        """The first occurrence after that unix time; None = there is none in 50 years."""
+        if self.every_ms:
+            return (time_ms // self.every_ms + 1) * self.every_ms
+        # in the hour that a clock repeats CronSim may begin with a time that has passed
+        return next((found for found in self._calendar(time_ms) if found > time_ms), None)
+
+    def until(self, time_ms: int) -> int | None:
+        """The last occurrence at or before that unix time."""
+        if self.every_ms:
+            return time_ms // self.every_ms * self.every_ms
+        before = self._calendar(time_ms + 1000, back=True)
+        return next((found for found in before if found <= time_ms), None)
+
+    def plan(self, first_ms: int, now_ms: int) -> tuple[list[int], int | None]:
+        """Which of the occurrences from `first_ms`, which is one, until now to push; and the next one to wait for."""
+        time_ms: int | None = first_ms
+        if self.catch_up is not CatchUp.ALL and first_ms < now_ms - LATE_MS:
+            time_ms = self.after(now_ms - LATE_MS - 1)
+        due: list[int] = []
+        while time_ms is not None and time_ms <= now_ms and len(due) < BATCH:
+            due.append(time_ms)
+            time_ms = self.after(time_ms)
+        if not due and self.catch_up is CatchUp.ONCE:
+            due.append(self.until(now_ms) or first_ms)
+        return due, time_ms
+
+    def job_id(self, time_ms: int) -> str:
+        """The id of the job that an occurrence pushes."""
+        time = datetime.fromtimestamp(time_ms / 1000, UTC)
+        spec = "milliseconds" if time_ms % 1000 else "seconds"
+        return f"{self.name}@{time.isoformat(timespec=spec).removesuffix('+00:00')}Z"
+
+    def _calendar(self, time_ms: int, *, back: bool = False) -> Iterator[int]:
+        start = datetime.fromtimestamp(time_ms // 1000, ZoneInfo(self.tz))
+        for found in CronSim(self.cron, start, reverse=back):
+            yield round(found.timestamp() * 1000)
+
+
+def check_cron(text: str) -> str:
+    """A cron expression that will come true: five fields, or six with seconds first."""
+    try:
+        expression = Schedule(name="", topic="", cron=text)
+        never = expression.after(0) is None
+    except CronSimError as error:
+        raise ValueError(f"{error}: must be like 30 9 * * MON-FRI") from None
+    if never:
+        raise ValueError("must be a time that will come")
+    return text
+
+
+def check_tz(text: str) -> str:
+    """A time zone's name."""
+    try:
+        ZoneInfo(text)
+    except (KeyError, ValueError, OSError):  # not found, a path that leads elsewhere, a folder
+        raise ValueError("must be a time zone such as Asia/Shanghai or UTC") from None
+    return text
+
+
+def check_every(every_ms: int) -> int:
+    """How often."""
+    if not MIN_EVERY_S * 1000 <= every_ms <= MAX_EVERY_S * 1000:
+        raise ValueError(f"must be {MIN_EVERY_S} to {MAX_EVERY_S} seconds")
+    return every_ms
+
+
+def check_catch_up(text: str) -> CatchUp:
+    """What to do about missed occurrences."""
+    try:
+        return CatchUp(text)
+    except ValueError:
+        raise ValueError(f"must be one of {', '.join(CatchUp)}") from None

@@ -1,0 +1,185 @@
+"""Schedules push jobs at their times, once among all servers, and go on after a crash where they were."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.api_client import open_api
+from tests.waiting import until_async
+
+if TYPE_CHECKING:
+    from tests.api_client import Api, Json
+    from tests.processes import Processes, StoreServer
+
+
+async def taken(api: Api, topic: str, *, within_s: float) -> list[str]:
+    """The ids of the jobs that come in so long; each is finished."""
+    ids: list[str] = []
+    end = time.monotonic() + within_s
+    while (left_s := end - time.monotonic()) > 0:
+        jobs = (await api.pop(topic, timeout=left_s, count=100)).ok()
+        for job in jobs:
+            assert job["due"] <= time.time()
+            ids.append(job["id"])
+            (await api.finish(job["id"], receipt=job["receipt"])).ok()
+    return ids
+
+
+def seconds_of(ids: list[str], name: str) -> list[int]:
+    """The unix seconds of occurrences, from the ids of their jobs."""
+    times = [job_id.removeprefix(f"{name}@").partition("#")[0] for job_id in ids]
+    return [calendar_s(text) for text in times]
+
+
+def calendar_s(text: str) -> int:
+    return int(time.mktime(time.strptime(text, "%Y-%m-%dT%H:%M:%SZ")) - time.timezone)
+
+
+def schedule(topic: str, /, **fields: Any) -> Json:
+    return {"name": f"{topic}/s", "topic": topic, "every": 1} | fields
+
+
+async def test_a_job_comes_at_each_time_with_its_body(api: Api, topic: str) -> None:
+    answer = (await api.call("/schedule", schedule(topic, body="排队", ttr=7))).ok()
+    assert 0 < answer["next"] - time.time() < 1.2
+    job = (await api.pop(topic, timeout=5)).ok()
+    assert (job["body"], job["due"] % 1) == ("排队", 0)
+    assert time.time() - job["due"] < 2  # on a busy machine
+    assert (await api.get(job["id"])).ok()["ttr"] == 7
+    (await api.call("/unschedule", {"name": f"{topic}/s"})).ok()
+    await taken(api, topic, within_s=0.1)
+    assert await taken(api, topic, within_s=2.2) == []
+
+
+async def test_a_schedule_is_shown_with_its_next_time(api: Api, topic: str) -> None:
+    given = schedule(
+        topic, every=None, cron="30 9 * * MON-FRI", tz="Asia/Shanghai", catch_up="skip", body="x"
+    )
+    next_s = (await api.call("/schedule", given)).ok()["next"]
+    assert (await api.call("/schedules", {"topic": topic})).ok() == [
+        {
+            "name": f"{topic}/s",
+            "topic": topic,
+            "cron": "30 9 * * MON-FRI",
+            "every": None,
+            "tz": "Asia/Shanghai",
+            "body": "x",
+            "ttr": 60,
+            "catch_up": "skip",
+            "next": next_s,
+            "declared": False,
+        }
+    ]
+
+
+async def test_a_name_belongs_to_one_schedule(api: Api, topic: str) -> None:
+    hourly, daily = schedule(topic, every="1h"), schedule(topic, every="1d")
+    first = (await api.call("/schedule", hourly)).ok()
+    assert (await api.call("/schedule", hourly)).ok() == first
+    assert f"{topic}/s: another schedule" in (await api.call("/schedule", daily)).refused(5)
+    assert (await api.call("/schedule", daily | {"if_exists": "keep"})).ok() == first
+    assert (await api.call("/schedule", daily | {"if_exists": "replace"})).ok() != first
+    (await api.call("/unschedule", {"name": f"{topic}/s"})).ok()
+    assert (await api.call("/unschedule", {"name": f"{topic}/s"})).refused(2) == (
+        f"{topic}/s: no such schedule"
+    )
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"name": ""}, "name: must have 1 to 128 bytes"),
+        ({"topic": ""}, "topic: must not be empty"),
+        ({"topic": "a,b"}, "topic: no comma"),
+        ({"every": None}, "give one of cron, every"),
+        ({"cron": "* * * * *"}, "give one of cron, every"),
+        ({"every": 0.5}, "every: must be 1 to 31622400 seconds"),
+        ({"every": "often"}, "every: 'often': must be seconds or a text"),
+        ({"every": None, "cron": "* * *"}, "cron: Wrong number of fields: must be like 30 9 * *"),
+        ({"every": None, "cron": "61 * * * *"}, "cron: Bad minute: must be like 30 9 * * MON-FRI"),
+        ({"every": None, "cron": "0 0 31 2 *"}, "cron: Bad day-of-month"),
+        ({"tz": "Mars/Olympus"}, "tz: must be a time zone such as Asia/Shanghai or UTC"),
+        ({"ttr": 0}, "ttr 0: must be 1 to 86400 seconds"),
+        ({"catch_up": "maybe"}, "catch_up: must be one of skip, once, all"),
+        ({"if_exists": "maybe"}, "if_exists 'maybe': must be one of"),
+    ],
+)
+async def test_a_wrong_field_is_named(
+    api: Api, topic: str, fields: dict[str, Any], message: str
+) -> None:
+    refused = (await api.call("/schedule", schedule(topic, **fields))).refused()
+    assert refused.startswith(message)
+
+
+async def test_two_servers_push_each_occurrence_once_though_one_is_killed(
+    processes: Processes, valkey_server: StoreServer, topic: str
+) -> None:
+    database = valkey_server.new_database()
+    one, other = (
+        processes.server(valkey_server, redis__db=database, bucket_size=4) for _ in range(2)
+    )
+    async with open_api(one.url) as api, open_api(other.url) as its:
+        for name in ("x", "y", "z"):
+            given = schedule(topic, name=name, topic=f"{topic}-{name}")
+            (await api.call("/schedule", given)).ok()
+        async with asyncio.TaskGroup() as group:
+            comes = {
+                name: group.create_task(taken(its, f"{topic}-{name}", within_s=5))
+                for name in ("x", "y", "z")
+            }
+            await asyncio.sleep(2.2)
+            one.kill()
+    for name, task in comes.items():
+        times = seconds_of(task.result(), name)
+        assert times == list(range(times[0], times[0] + len(times))), "each once, none left out"
+        assert len(times) >= 4
+    assert other.stop() == 0
+
+
+async def test_occurrences_of_a_short_downtime_come_afterwards(
+    processes: Processes, redis_server: StoreServer, topic: str
+) -> None:
+    config = f"[schedule beat]\ntopic = {topic}\nevery = 1\nbody = boom\ncatch_up = skip\n"
+    server = processes.configured(config, redis_server)
+    server.start()
+    async with open_api(server.url) as api:
+        before = await taken(api, topic, within_s=1.5)
+    server.kill()
+    await asyncio.sleep(2)
+    server.start()
+    async with open_api(server.url) as api:
+        after = await taken(api, topic, within_s=1.5)
+        (shown,) = (await api.call("/schedules", {})).ok()
+        assert (shown["name"], shown["body"], shown["declared"]) == ("beat", "boom", True)
+        assert (await api.call("/unschedule", {"name": "beat"})).refused(3).startswith("beat")
+    times = seconds_of(before + after, "beat")
+    # a job that was handed out and not finished when the server died would come twice
+    assert sorted(set(times)) == list(range(times[0], times[-1] + 1))
+    assert len(times) >= 4
+
+
+async def test_a_change_is_in_force_on_all_servers_at_once(
+    processes: Processes, redis_server: StoreServer, topic: str
+) -> None:
+    database = redis_server.new_database()
+    one, other = (processes.server(redis_server, redis__db=database) for _ in range(2))
+    async with open_api(one.url) as api, open_api(other.url) as its:
+        (await api.call("/schedule", schedule(topic, body="old"))).ok()
+        assert (await its.pop(topic, timeout=5)).ok()["body"] == "old"
+        new = schedule(topic, body="new", if_exists="replace")
+        (await its.call("/schedule", new)).ok()
+        await taken(api, topic, within_s=0.05)
+        before_s = time.time()
+
+        async def is_new() -> bool:
+            job = (await api.pop(topic, timeout=5)).ok()
+            assert job["due"] < before_s or job["body"] == "new"
+            return bool(job["body"] == "new")
+
+        await until_async(is_new)
+    for server in (one, other):
+        assert server.stop() == 0

@@ -1,0 +1,116 @@
+"""fire: each occurrence of a schedule pushes its job once, whoever comes and however often."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from delayqueue.store.registry import Registry
+from delayqueue.store.types import Entry, Firing
+from tests.store.bucket import HOUR_MS, job
+
+if TYPE_CHECKING:
+    from tests.store.bucket import Bucket
+
+DEFINITION = '{"declared": false}'
+
+
+@pytest.fixture
+def registry(bucket: Bucket) -> Registry:
+    return Registry(bucket.store)
+
+
+async def registered(registry: Registry, bucket: Bucket, time_ms: int = 0) -> Entry:
+    """A schedule whose time has come."""
+    entry = Entry("s", DEFINITION, time_ms or await bucket.now_ms() - 10)
+    assert await registry.register("schedules", entry, "fail") == 0
+    return entry
+
+
+def firing(entry: Entry, next_ms: int | None, *ids: str) -> Firing:
+    due_ms = entry.time_ms or 0
+    return Firing(entry, next_ms, "t", 5000, "body", [(job_id, due_ms) for job_id in ids])
+
+
+async def test_a_time_that_has_come_is_seen_until_it_is_fired(
+    bucket: Bucket, registry: Registry
+) -> None:
+    assert (await registry.occurring()).wait_ms is None
+    entry = await registered(registry, bucket)
+    now_ms, wait_ms, entries = await registry.occurring()
+    assert (entries, wait_ms) == ([entry], 0)
+    assert now_ms >= (entry.time_ms or 0)
+    assert await registry.fire(firing(entry, now_ms + HOUR_MS, "a", "b"))
+    _, wait_ms, entries = await registry.occurring()
+    assert entries == []
+    assert 0 < (wait_ms or 0) <= HOUR_MS
+    await bucket.tick()
+    popped = await bucket.pop()
+    assert [(one.id, one.body, one.due_ms, one.ttr_ms) for one in popped] == [
+        ("a", "body", entry.time_ms, 5000),
+        ("b", "body", entry.time_ms, 5000),
+    ]
+
+
+async def test_of_many_who_fire_one_does(bucket: Bucket, registry: Registry) -> None:
+    entry = await registered(registry, bucket)
+    wanted = firing(entry, (entry.time_ms or 0) + HOUR_MS, "a")
+    assert sum(await asyncio.gather(*(registry.fire(wanted) for _ in range(20)))) == 1
+    await bucket.tick()
+    assert await bucket.pop_ids() == ["a"]
+    await bucket.finish("a")
+    assert not await registry.fire(wanted)  # also when the job is done and forgotten
+    assert await bucket.get("a") is None
+
+
+async def test_a_schedule_that_was_changed_or_dropped_does_not_fire(
+    bucket: Bucket, registry: Registry
+) -> None:
+    entry = await registered(registry, bucket)
+    changed = Entry("s", '{"declared": false, "body": "new"}', entry.time_ms)
+    await registry.register("schedules", changed, "replace")
+    assert not await registry.fire(firing(entry, None, "a"))
+    await registry.unregister("schedules", "s")
+    assert not await registry.fire(firing(changed, None, "a"))
+    assert await bucket.get("a") is None
+
+
+async def test_the_same_again_keeps_its_time(bucket: Bucket, registry: Registry) -> None:
+    entry = await registered(registry, bucket)
+    again = entry._replace(time_ms=(entry.time_ms or 0) + HOUR_MS)
+    await registry.register("schedules", again, "replace")
+    assert (await registry.registered("schedules")).entries == [entry]
+
+
+async def test_a_schedule_can_come_to_its_end(bucket: Bucket, registry: Registry) -> None:
+    entry = await registered(registry, bucket)
+    assert await registry.fire(firing(entry, None, "a"))
+    assert (await registry.occurring()).wait_ms is None
+    assert (await registry.registered("schedules")).entries == [entry._replace(time_ms=None)]
+
+
+async def test_an_occurrence_may_push_nothing(bucket: Bucket, registry: Registry) -> None:
+    entry = await registered(registry, bucket)
+    assert await registry.fire(firing(entry, (entry.time_ms or 0) + HOUR_MS))
+    assert await bucket.store.topic_names(0) == []
+
+
+async def test_a_job_of_the_same_id_is_left_alone(bucket: Bucket, registry: Registry) -> None:
+    await bucket.push(job("a", body="mine"), job("b", retain_ms=HOUR_MS, tags=("x",)))
+    await bucket.finish("b")
+    entry = await registered(registry, bucket)
+    assert await registry.fire(firing(entry, None, "a", "b"))
+    await bucket.tick()
+    assert {one.id: one.body for one in await bucket.pop()} == {"a": "mine", "b": "body"}
+
+
+async def test_what_a_file_declares_no_more_is_fired_no_more(
+    bucket: Bucket, registry: Registry
+) -> None:
+    declared = Entry("s", '{"declared": true}', await bucket.now_ms())
+    assert await registry.declare("schedules", [declared]) == [0]
+    assert (await registry.occurring()).entries == [declared]
+    await registry.declare("schedules", [])
+    assert (await registry.occurring()).entries == []
