@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 BEAT_S: Final = 0.02  # a tenth and less of what it is in life, as everything here that waits
 DEAD_S: Final = 0.2
+PATIENCE_S: Final = 40.0  # for an import that goes round in circles; two of them wait for a lock
 
 
 @dataclass
@@ -44,7 +46,8 @@ class Move:
     async def run(self) -> Takeover:
         """An import, to its end."""
         it = self.takeover()
-        await it.run()
+        async with asyncio.timeout(PATIENCE_S):
+            await it.run()
         return it
 
     async def arrived(self, *ids: str) -> dict[str, tuple[str, int]]:

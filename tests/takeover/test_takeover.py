@@ -20,7 +20,7 @@ from tests.waiting import until_async
 from .conftest import BEAT_S, in_every_setup
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
     from typing import Any
 
     from .conftest import Move
@@ -214,21 +214,69 @@ async def test_a_job_deleted_at_the_old_server_and_then_at_the_new_one_is_gone(
     """At whichever step of an import the two deletes come."""
     for verb in ("look", "claim", "take"):
         await move.old.push("t", "a", HOUR_S)
+
+        async def delete() -> None:
+            await move.old.finish("a")
+            await move.new.delete("a")
+
         with monkeypatch.context() as patch:
-            patch.setattr(Original, verb, after_deleting(move, "a", getattr(Original, verb)))
+            patch.setattr(Original, verb, after(delete, getattr(Original, verb)))
             await move.run()
         assert await move.arrived("a") == {}, verb
 
 
-def after_deleting(move: Move, job_id: str, step: Any) -> Callable[..., Any]:
-    """The step, before which the job is deleted everywhere."""
+def after(event: Callable[[], Awaitable[Any]], step: Any) -> Callable[..., Any]:
+    """The step of an import, the first time after something else has happened."""
+    happened = False
 
-    async def delete_first(*args: Any) -> Any:
-        await move.old.finish(job_id)
-        await move.new.delete(job_id)
-        return await step(*args)
+    async def do_step(self: Any, *args: Any) -> Any:
+        nonlocal happened
+        if args and not happened:
+            happened = True
+            await event()
+        return await step(self, *args)
 
-    return delete_first
+    return do_step
+
+
+async def test_a_job_that_is_pushed_anew_while_it_is_moved_comes_over_as_the_new_one(
+    move: Move, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def push() -> None:
+        await move.old.push("t", "a", 2 * HOUR_S, body="new")
+
+    await move.old.make_ready("t", "a", body="old")
+    monkeypatch.setattr(Original, "take", after(push, Original.take))
+    await move.run()
+    assert (await move.view("a")).body == "new"
+    assert (await move.arrived("a"))["a"][1] == pytest.approx(time.time() + 2 * HOUR_S, abs=2)
+
+
+async def test_a_job_that_changes_its_place_while_it_is_moved_is_looked_at_again(
+    move: Move, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = int(time.time())
+
+    async def finish_the_pop() -> None:
+        await move.old.schedule("a", now + 300)
+
+    await move.old.store("t", "a", now - 5, ttr_s=600)
+    monkeypatch.setattr(Original, "take", after(finish_the_pop, Original.take))
+    await move.run()
+    assert await move.arrived("a") == {"a": ("delayed", now + 300)}
+
+
+async def test_a_job_that_is_pushed_to_the_new_server_while_it_is_moved_is_not_overwritten(
+    move: Move, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def push() -> None:
+        await move.new.push(job("a", body="new", due_ms=5))
+
+    await move.old.push("t", "a", HOUR_S, body="old")
+    monkeypatch.setattr(Original, "take", after(push, Original.take))
+    await move.run()
+    view = await move.view("a")
+    assert (view.body, view.due_ms) == ("new", 5)
 
 
 class Killed(Exception):
@@ -261,7 +309,9 @@ async def test_an_import_that_is_killed_at_any_step_is_completed_by_the_next(
     popped = await bring_to_an_end(move, ids)
     await move.run()
     assert sorted({*popped, *await move.arrived(*ids)}) == ids
-    assert not {*popped} & (await move.arrived(*ids)).keys()
+    arrived = await move.arrived(*ids)
+    assert not {*popped} & arrived.keys()
+    assert all(due_s < time.time() + 2 * HOUR_S for _, due_s in arrived.values())  # none is staged
     assert await move.set_aside() == {}
     assert await move.left() == set()
 

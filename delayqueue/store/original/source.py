@@ -26,6 +26,7 @@ POLL_S: Final = 0.2
 PAGE: Final = 500  # ids looked at in one call
 ANSWER_BYTES: Final = 8 * 2**20
 SCAN_COUNT: Final = 1000
+DEFAULT_BUCKETS: Final = 3  # the original's bucket_size where its config file names none
 
 
 class AnotherImport(StartupError):
@@ -115,10 +116,13 @@ class Original:
         )
 
     async def buckets(self) -> list[str]:
-        """The buckets that there are now. The old server makes them as it needs them."""
+        """The buckets up to the last one that there is now; an empty one has no key until the old server uses it."""
         names = self._names.buckets()
         kinds = await self._each("type", names)
-        self._buckets = [name for name, kind in zip(names, kinds, strict=True) if kind == b"zset"]
+        last = max((place for place, kind in enumerate(kinds) if kind == b"zset"), default=0)
+        pairs = list(zip(names, kinds, strict=True))[: max(last + 1, DEFAULT_BUCKETS)]
+        # of another type: a job whose id is the name of a bucket
+        self._buckets = [name for name, kind in pairs if kind in {b"zset", b"none"}]
         return self._buckets
 
     async def queues(self) -> set[bytes]:
