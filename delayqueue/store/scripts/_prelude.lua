@@ -55,27 +55,27 @@ local function announce(sender, topic, count) call('PUBLISH', tag .. ':ready', s
 -- Times in ms; expire = absolute, 0 for never; retain = 0 for none. Each number has its fixed width in digits of base 90,
 -- '!' (33) to 'z': bytes of memory a job count more than being read at a glance.
 local TIME, SHORT_TIME, LENGTH = 7, 5, 2
-local TIME_ZERO, SHORT_TIME_ZERO, LENGTH_ZERO = 33 * (90 ^ 7 - 1) / 89, 33 * (90 ^ 5 - 1) / 89, 33 * 91  -- "!!" read as digits
+local TIME_ZERO, SHORT_TIME_ZERO, LENGTH_ZERO = 17734604157303, 2189457303, 3003  -- "!!!!!!!", "!!!!!", "!!" as digits
 local PLAIN, FULL = 48, 49  -- "0", "1"
 
-local packed = {}  -- the jobs of a call share most of their numbers
-
+-- Neither this nor number_at has a loop: they run for each job that is looked at.
 local function pack_number(number, width)
-  local key = number * 8 + width
-  local text = packed[key]
-  if text then return text end
-  local digits = {}
-  for i = width, 1, -1 do
-    local digit = number % 90
-    digits[i] = digit + 33
-    number = (number - digit) / 90
-  end
-  text = string.char(unpack(digits))
-  packed[key] = text
-  return text
+  local g = number % 90
+  number = (number - g) / 90
+  local f = number % 90
+  number = (number - f) / 90
+  local e = number % 90
+  number = (number - e) / 90
+  local d = number % 90
+  number = (number - d) / 90
+  local c = number % 90
+  number = (number - c) / 90
+  local b = number % 90
+  local a = (number - b) / 90
+  local digits = string.char(a + 33, b + 33, c + 33, d + 33, e + 33, f + 33, g + 33)
+  return width == TIME and digits or string.sub(digits, -width)
 end
 
--- Without a loop: this runs for each job that is looked at.
 local function number_at(text, at, width)
   local a, b, c, d, e, f, g = string.byte(text, at, at + width - 1)
   if width == LENGTH then return a * 90 + b - LENGTH_ZERO end
@@ -83,9 +83,14 @@ local function number_at(text, at, width)
   return (((((a * 90 + b) * 90 + c) * 90 + d) * 90 + e) * 90 + f) * 90 + g - TIME_ZERO
 end
 
+local shared_head, head_created, head_ttr, head_topic  -- jobs that are pushed in one call often share these
+
 local function pack_record(job)
-  local head = pack_number(job.due, TIME) .. pack_number(job.created, TIME) .. pack_number(job.ttr, SHORT_TIME)
-    .. pack_number(#job.topic, LENGTH)
+  if job.created ~= head_created or job.ttr ~= head_ttr or job.topic ~= head_topic then
+    head_created, head_ttr, head_topic = job.created, job.ttr, job.topic
+    shared_head = pack_number(job.created, TIME) .. pack_number(job.ttr, SHORT_TIME) .. pack_number(#job.topic, LENGTH)
+  end
+  local head = pack_number(job.due, TIME) .. shared_head
   if job.expire == 0 and job.retain == 0 and job.options == '' then return '0' .. head .. job.topic .. job.body end
   return '1' .. head .. pack_number(job.expire, TIME) .. pack_number(job.retain, TIME)
     .. pack_number(#job.options, SHORT_TIME) .. job.topic .. job.options .. job.body
