@@ -166,7 +166,7 @@ def live_view(job_id: str, state: State, raw: bytes, raw_run: bytes) -> JobView:
         created_ms=record.created_ms,
         started_ms=run.started_ms or None,
         ended_ms=None,
-        attempts=run.notes,
+        attempts=tuple(note for note in run.notes if note.attempt),  # 0: a remark of nobody at work
         results=run.results,
     )
 

@@ -154,6 +154,12 @@ class Count(TypedDict):
     count: int
 
 
+class Kicked(Count):
+    """How many jobs are ready now; with `ids` what became of each."""
+
+    results: NotRequired[list[Result]]
+
+
 class Page(TypedDict):
     """Some of the jobs; `cursor` asks for the next ones, "" = that was all."""
 

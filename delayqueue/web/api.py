@@ -81,8 +81,7 @@ class Api:
         if not asked.many:
             raise_for(codes[0])
             return self.ok(request)
-        results = zip(ids, codes, strict=True)
-        return self.ok(request, [{"id": job_id, "code": code} for job_id, code in results])
+        return self.ok(request, results(ids, codes))
 
     def outcome(
         self, request: web.Request, job_id: object, result: int | QueueError, done: Text
@@ -93,3 +92,8 @@ class Api:
         else:
             code, message = Code(result), OF_CODE[Code(result)].default if result else done
         return {"id": job_id, "code": int(code), "message": self.speaker.say(request, message)}
+
+
+def results(ids: Sequence[str], codes: Sequence[int]) -> list[dict[str, object]]:
+    """Id and code of each."""
+    return [{"id": job_id, "code": code} for job_id, code in zip(ids, codes, strict=True)]

@@ -6,7 +6,7 @@ from delayqueue.engine.queue import raise_for
 from delayqueue.errors import ADDED, Code, QueueError
 from delayqueue.job import Job
 from delayqueue.web import views
-from delayqueue.web.api import Api
+from delayqueue.web.api import Api, results
 from delayqueue.web.fields import check_count, check_id, check_topic, is_traceparent
 from delayqueue.web.requests import (
     BuryRequest,
@@ -158,4 +158,5 @@ async def kick(api: Api, request: web.Request) -> web.Response:
     codes = await api.queue.kick(ids)
     if not asked.many:
         raise_for(codes[0])
-    return api.ok(request, {"count": codes.count(Code.OK)})
+    count = {"count": codes.count(Code.OK)}
+    return api.ok(request, count | {"results": results(ids, codes)} if asked.many else count)

@@ -21,6 +21,7 @@ from delayqueue.web.answers import (
     Due,
     Forecast,
     FullJob,
+    Kicked,
     NewId,
     Next,
     Outcome,
@@ -207,7 +208,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
     "/kick": Operation(
         requests.KickRequest,
         (),
-        Count,
+        Kicked,
         (*BAD, NoSuchJob, WrongState),
         {"topic": "order", "count": 100},
         {"count": 2},

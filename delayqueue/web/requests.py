@@ -86,7 +86,9 @@ def _bad_json(error: ValidationError) -> BadJson:
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     field = ".".join(str(part) for part in first["loc"])
     where = f"{field}: " if field else ""
-    return BadJson(Text(f"解析json失败: {where}{first['msg']}", f"{where}{first['msg']}"))
+    # pydantic would name the class
+    said = "Input should be an object" if first["type"] == "model_type" else first["msg"]
+    return BadJson(Text(f"解析json失败: {where}{said}", f"{where}{said}"))
 
 
 class RetryRequest(Request):

@@ -142,12 +142,10 @@ class ForecastRequest(Request):
             raise Invalid(Text("需要 start, end, step", "give start, end and step"))
         start_ms, end_ms = check_due(self.start, "start"), check_due(self.end, "end")
         step_ms = check_seconds("step", self.step)
-        if start_ms >= end_ms or step_ms == 0:
-            raise Invalid(
-                Text(
-                    "start 必须小于 end, step 必须大于0", "start: must be before end; step: above 0"
-                )
-            )
+        if start_ms >= end_ms:
+            raise Invalid(Text("start 必须小于 end", "start: must be before end"))
+        if step_ms == 0:
+            raise Invalid(Text("step 至少0.001秒", "step: must be at least 0.001 seconds"))
         steps = -(-(end_ms - start_ms) // step_ms)
         if steps > MAX_FORECAST_STEPS:
             raise Invalid(

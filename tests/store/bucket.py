@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 HOUR_MS: Final = 3_600_000
 SOON_MS: Final = 1  # over after `a_moment`
 MOMENT_S: Final = 0.003
+LATER_MS: Final = 40  # time enough for a call or two before
 ALL_WANTED: Final = 1000
 
 REAL: Final = ("redis", "valkey")
@@ -72,6 +73,11 @@ def job(
 async def a_moment() -> None:
     """Wait until what was to happen in SOON_MS is due."""
     await asyncio.sleep(MOMENT_S)
+
+
+async def later() -> None:
+    """Wait until what was to happen in LATER_MS is due."""
+    await asyncio.sleep(LATER_MS / 1000 + MOMENT_S)
 
 
 @dataclass(frozen=True)

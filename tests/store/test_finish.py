@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from delayqueue.errors import Code
-from tests.store.bucket import HOUR_MS, STATES, Bucket, a_moment, job
+from tests.store.bucket import HOUR_MS, LATER_MS, STATES, Bucket, a_moment, job, later
 from tests.store.invariants import read
 
 ENDINGS = {"finish": "finished", "delete": "cancelled"}
@@ -37,10 +37,10 @@ async def test_a_job_ends_in_any_state_and_never_comes_back(
 
 
 async def test_a_job_that_ended_costs_nothing(bucket: Bucket, verb: str) -> None:
-    await bucket.push(job("a", ttr_ms=1, tags=("x",), expire_ms=1))
+    await bucket.push(job("a", ttr_ms=1, tags=("x",), expire_ms=LATER_MS))
     await bucket.pop_one()
     await end(bucket, verb, "a")
-    await a_moment()
+    await later()
     await bucket.tick()
     assert await bucket.redis.keys() == [bucket.key("topics").encode()]
     assert (await bucket.store.sweep(0, 0, 10)).forgotten == 1

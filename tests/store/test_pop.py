@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from delayqueue.store.types import Demand
-from tests.store.bucket import ALL_WANTED, HOUR_MS, STATES, a_moment, job
+from tests.store.bucket import ALL_WANTED, HOUR_MS, SOON_MS, STATES, a_moment, job
 
 if TYPE_CHECKING:
     from tests.store.bucket import Bucket
@@ -147,3 +147,15 @@ async def test_an_attempt_is_counted_with_each_delivery(bucket: Bucket) -> None:
     view = await bucket.view("a")
     assert (view.attempt, view.message) == (3, "ttr expired")
     assert [note.attempt for note in view.attempts] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("retain_ms", [0, HOUR_MS])
+async def test_a_job_that_has_expired_is_not_delivered_though_no_tick_has_ended_it(
+    bucket: Bucket, retain_ms: int
+) -> None:
+    await bucket.push(job("late", expire_ms=SOON_MS, retain_ms=retain_ms), job("good"))
+    await a_moment()
+    assert await bucket.pop_ids() == ["good"]
+    assert await bucket.state("late") == ("expired" if retain_ms else None)
+    await bucket.tick()
+    assert (await bucket.counts()).ready == 0

@@ -117,13 +117,37 @@ async def test_fail_says_that_the_job_exists_and_changes_nothing(
     assert (await bucket.view("a")).body == "old"
 
 
+@pytest.mark.parametrize(
+    ("if_exists", "code", "state"),
+    [
+        ("replace", Code.OK, "ready"),
+        ("keep", Code.OK, "finished"),
+        ("fail", Code.JOB_EXISTS, "finished"),
+    ],
+)
+async def test_a_job_exists_as_long_as_its_result_is_kept(
+    bucket: Bucket, if_exists: str, code: int, state: str
+) -> None:
+    await bucket.push(job("a", retain_ms=HOUR_MS))
+    await bucket.finish("a")
+    assert await bucket.push(job("a", body="new", if_exists=if_exists)) == [code]
+    assert await bucket.state("a") == state
+
+
 @pytest.mark.parametrize("if_exists", ["replace", "keep", "fail"])
-async def test_a_job_that_ended_does_not_exist_any_more(bucket: Bucket, if_exists: str) -> None:
-    await bucket.push(job("a", retain_ms=HOUR_MS, tags=("old",)))
+async def test_a_job_that_ended_without_a_result_does_not_exist_any_more(
+    bucket: Bucket, if_exists: str
+) -> None:
+    await bucket.push(job("a"))
     await bucket.finish("a")
     assert await bucket.push(job("a", body="new", if_exists=if_exists)) == [Code.OK]
     assert (await bucket.view("a")).body == "new"
-    assert await bucket.pop_ids() == ["a"]
+
+
+@pytest.mark.parametrize("delay_ms", [0, HOUR_MS], ids=["ready", "delayed"])
+async def test_the_timer_hears_when_a_job_expires(bucket: Bucket, delay_ms: int) -> None:
+    pushed = await bucket.store.push(0, [job("a", delay_ms=delay_ms, expire_ms=500)])
+    assert pushed.stir.next_due_ms == (delay_ms or 500)
 
 
 async def test_of_an_id_twice_in_one_call_the_last_one_counts(bucket: Bucket) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.store.bucket import HOUR_MS, Bucket, a_moment, job
+from tests.store.bucket import HOUR_MS, LATER_MS, Bucket, a_moment, job, later
 
 
 async def test_a_job_goes_back_to_the_head_of_its_list_uncounted(bucket: Bucket) -> None:
@@ -77,9 +77,9 @@ async def test_a_job_given_back_twice_is_there_once(bucket: Bucket) -> None:
 
 
 async def test_a_job_that_expired_meanwhile_is_not_delivered(bucket: Bucket) -> None:
-    await bucket.push(job("a", expire_ms=1, retain_ms=HOUR_MS))
+    await bucket.push(job("a", expire_ms=LATER_MS, retain_ms=HOUR_MS))
     popped = await bucket.pop_one()
-    await a_moment()
+    await later()
     await bucket.tick()
     await bucket.put_back(popped)
     await bucket.tick()

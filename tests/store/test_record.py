@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from delayqueue.receipt import nonce_of
 from delayqueue.store.results import Results
 from delayqueue.store.types import Moved, Postponement, Recording
-from tests.store.bucket import HOUR_MS, SOON_MS, a_moment, job
+from tests.store.bucket import HOUR_MS, LATER_MS, SOON_MS, a_moment, job, later
 
 if TYPE_CHECKING:
     from delayqueue.job import Reserved, Result
@@ -148,9 +148,9 @@ async def test_an_attempt_with_results_counts_though_it_is_put_back(bucket: Buck
 
 
 async def test_an_expired_job_ends_instead_of_being_postponed(bucket: Bucket) -> None:
-    held = await reserved(bucket, expire_ms=SOON_MS, retain_ms=HOUR_MS)
+    held = await reserved(bucket, expire_ms=LATER_MS, retain_ms=HOUR_MS)
     await record(bucket, held, "one", delay_ms=HOUR_MS)
-    await a_moment()
+    await later()
     await postpone(bucket, held, "one")
     assert await bucket.state("a") == "expired"
 

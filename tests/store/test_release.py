@@ -6,7 +6,7 @@ import pytest
 
 from delayqueue.errors import Code
 from delayqueue.store.types import Moved, Release, Touch
-from tests.store.bucket import HOUR_MS, STATES, Bucket, a_moment, job
+from tests.store.bucket import HOUR_MS, LATER_MS, STATES, Bucket, a_moment, job, later
 
 HOLDERS = ("release", "touch", "bury")
 
@@ -92,9 +92,9 @@ async def test_a_released_job_goes_on_with_its_schedule(bucket: Bucket) -> None:
 
 
 async def test_a_released_job_that_nobody_needs_any_more_expires(bucket: Bucket) -> None:
-    await bucket.push(job("a", expire_ms=1, retain_ms=HOUR_MS))
+    await bucket.push(job("a", expire_ms=LATER_MS, retain_ms=HOUR_MS))
     await bucket.pop_one()
-    await a_moment()
+    await later()
     assert await bucket.release("a", delay_ms=HOUR_MS, message="x") == (Code.OK, None)
     view = await bucket.view("a")
     assert (view.state, view.message) == ("expired", "x")
@@ -156,3 +156,17 @@ async def test_long_messages_push_out_the_oldest_only(bucket: Bucket) -> None:
     notes = (await bucket.view("a")).attempts
     assert [note.attempt for note in notes] == [9, 10, 11, 12]
     assert notes[-1].message == "11 " + "é" * 1000
+
+
+async def test_a_bury_of_a_job_that_nobody_works_on_invents_no_attempt(bucket: Bucket) -> None:
+    await bucket.push(job("a"))
+    await bucket.bury("a", message="fraud")
+    view = await bucket.view("a")
+    assert (view.state, view.attempt, view.attempts, view.message) == ("buried", 0, (), "fraud")
+    await bucket.kick("a")
+    await bucket.pop_one()
+    await bucket.release("a", message="no answer")
+    await bucket.bury("a", message="given up")
+    view = await bucket.view("a")
+    assert [(one.attempt, one.message) for one in view.attempts] == [(1, "no answer")]
+    assert view.message == "given up"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from delayqueue.job import State
-from tests.store.bucket import HOUR_MS, a_moment, job
+from tests.store.bucket import HOUR_MS, LATER_MS, a_moment, job, later
 
 if TYPE_CHECKING:
     from tests.store.bucket import Bucket
@@ -139,18 +139,18 @@ async def test_an_undelivered_job_expires_at_its_time(bucket: Bucket, state: str
 
 
 async def test_a_reserved_job_does_not_expire_under_its_holder(bucket: Bucket) -> None:
-    await bucket.push(job("a", expire_ms=1))
+    await bucket.push(job("a", expire_ms=LATER_MS))
     held = await bucket.pop_one()
-    await a_moment()
+    await later()
     await bucket.tick()
     assert await bucket.state("a") == "reserved"
     assert await bucket.finish("a", receipt=held.receipt) == [0]
 
 
 async def test_a_job_that_has_expired_is_not_delivered_again(bucket: Bucket) -> None:
-    await bucket.push(job("a", ttr_ms=1, expire_ms=1))
+    await bucket.push(job("a", ttr_ms=1, expire_ms=LATER_MS))
     await bucket.pop_one()
-    await a_moment()
+    await later()
     ticked = await bucket.store.tick(0)
     assert (ticked.redelivered, ticked.expired) == (1, 1)
     assert await bucket.state("a") is None

@@ -159,11 +159,17 @@ end
 -- A note: "attempt started ended length " message. The oldest go when all are longer than this.
 local NOTES_LIMIT_BYTES = 8192
 
-local function note(run, message, now)
-  local notes = run.notes .. int(run.attempt) .. ' ' .. int(run.started) .. ' ' .. int(now) .. ' ' .. #message .. ' ' .. message
+local function add_note(run, attempt, message, now)
+  local notes = run.notes .. int(attempt) .. ' ' .. int(run.started) .. ' ' .. int(now) .. ' ' .. #message .. ' ' .. message
   while #notes > NOTES_LIMIT_BYTES do
     local length, at = string.match(notes, '^%d+ %d+ %d+ (%d+) ()')
     notes = string.sub(notes, at + length)
   end
   run.notes = notes
 end
+
+-- The present attempt has failed.
+local function note(run, message, now) add_note(run, run.attempt, message, now) end
+
+-- Somebody says something of a job that nobody works on: attempt 0.
+local function remark(run, message, now) add_note(run, 0, message, now) end

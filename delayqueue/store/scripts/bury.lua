@@ -11,10 +11,12 @@ local function bury(id, receipt, message)
   if receipt ~= '' and not holds(id, job, receipt) then return STALE_RECEIPT end
   local state = state_of(id, job)
   if state == 'buried' then return WRONG_STATE end
-  local run = unpack_run(call('HGET', RUNS, id))
-  note(run, message, now)
-  run.receipt = '-'
-  call('HSET', RUNS, id, pack_run(run))
+  if state == 'reserved' or message ~= '' then
+    local run = unpack_run(call('HGET', RUNS, id))
+    if state == 'reserved' then note(run, message, now) else remark(run, message, now) end
+    run.receipt = '-'
+    call('HSET', RUNS, id, pack_run(run))
+  end
   leave(id, job)
   bury_job(id, job, now)
   return OK

@@ -29,6 +29,9 @@ local function reserve(topic, ids, found)
       call('ZADD', BROKEN, int(now), id)
     elseif not job or job.topic ~= topic or reserved[i] or delayed[i] or buried[i] or taken[id] then
       ghosts = ghosts + 1
+    elseif job.expire > 0 and job.expire <= now then
+      finish_job(id, job, 'expired', '', now)  -- the timer has not come to it yet
+      ghosts, taken[id] = ghosts + 1, true
     else
       local run = unpack_run(runs[i])
       run.attempt, run.receipt, run.started = run.attempt + 1, receipt, now

@@ -3,7 +3,7 @@
 -- ARGV  sender, then for each job:
 --       id, topic, when ("+" delay in ms, or "=" due in ms), ttr ms, expire (ms after due, 0 = never),
 --       retain ms, if_exists (replace | keep | fail), options (JSON or ""), body
--- returns { earliest due of the delayed ones - now (ms, -1 = none), { code per job }, { topic, jobs made ready, ... } }
+-- returns { ms to the earliest time at which one falls due or expires (-1 = none), { code per job }, { topic, jobs made ready, ... } }
 -- keeps: a replaced job is never delivered as it was: its old place is left in the same script. A client that is
 --        confined to some topics replaces no job of another.
 local STRIDE = 9
@@ -72,17 +72,21 @@ local function is_overdue(topic)
   return overdue[topic]
 end
 
+local function due_at(topic, time)
+  soonest(topic, time)
+  earliest = math.min(earliest or time, time)
+end
+
 local function place(id, job)
   if is_overdue(job.topic) or job.due > now then
     append(delayed, job.topic, int(job.due), id)
-    soonest(job.topic, job.due)
-    earliest = math.min(earliest or job.due, job.due)
+    due_at(job.topic, job.due)
   else
     append(ready, job.topic, id)
   end
   if job.expire > 0 then
     call('ZADD', expire_key(job.topic), int(job.expire), id)
-    soonest(job.topic, job.expire)
+    due_at(job.topic, job.expire)
   end
   for _, name in ipairs(options_of(job).tags or {}) do append(tagged, name, id) end
 end
@@ -98,8 +102,8 @@ end
 local function push(id, job, if_exists, old_record, ended)
   local old = old_record and unpack_record(old_record)
   if old and is_hidden(old.topic) or ended and is_hidden_ended(ended) then return EXISTS end
-  if old and if_exists == 'keep' then return OK end
-  if old and if_exists == 'fail' then return EXISTS end
+  if (old or ended) and if_exists == 'keep' then return OK end
+  if (old or ended) and if_exists == 'fail' then return EXISTS end
   if not is_sound(job) or old and not is_sound(old) then return UNAVAILABLE end
   local record = pack_record(job)
   if old then replace(id, old, record) end
