@@ -165,6 +165,10 @@ OUT_OF_REACH: Final[list[tuple[str, dict[str, Any]]]] = [
     ("/unsubscribe", {"name": "n"}),
     ("/subscribers", {"topic": "theirs"}),
     ("/subscribers", {}),
+    ("/schedule", {"name": "n", "topic": "theirs", "every": 60, "ttr": 60}),
+    ("/unschedule", {"name": "n"}),
+    ("/schedules", {"topic": "theirs"}),
+    ("/schedules", {}),
     ("/stats", {}),
 ]
 # these act on ids, and find no job of another topic
