@@ -120,7 +120,7 @@ class Own:
         server = str(Path(sys.executable).with_name("delay-queue"))
         with contextlib.ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
-            stack.enter_context(program(_redis_command(store_port), store_port, folder))
+            stack.enter_context(program(redis_command(store_port), store_port, folder))
             stack.enter_context(program([server], port, folder, environ))
             yield Server(port, OURS, StoreView(f"redis://127.0.0.1:{store_port}/1"))
 
@@ -136,7 +136,8 @@ def parse_target(text: str, redis_urls: dict[str, str], *, flush: bool) -> Targe
     return Foreign(name, address, redis_urls.get(name), flush)
 
 
-def _redis_command(port: int) -> list[str]:
+def redis_command(port: int) -> list[str]:
+    """The command of a Redis with an append-only file."""
     # an own append-only file is the point; snapshots would only add noise
     options = {"port": port, "bind": "127.0.0.1", "appendonly": "yes", "save": ""}
     return ["redis-server", *(word for key in options for word in (f"--{key}", str(options[key])))]
