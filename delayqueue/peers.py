@@ -25,13 +25,18 @@ class Peers:
 
     @asynccontextmanager
     async def answering(self) -> AsyncIterator[None]:
-        """Answer the others while the block runs."""
+        """Answer the others while the block runs. Where that cannot be, jobs come first, and figures are missing."""
         if self._folder is None:
             yield
             return
         path = self._folder / self._own
-        path.unlink(missing_ok=True)  # of a worker of this number that died
-        server = await asyncio.start_unix_server(self._answer, path)
+        try:
+            path.unlink(missing_ok=True)  # of a worker of this number that died
+            server = await asyncio.start_unix_server(self._answer, path)
+        except OSError as error:
+            log.warning("no figures of worker %s for the others: %s; set TMPDIR", self._own, error)
+            yield
+            return
         async with server:
             yield
 

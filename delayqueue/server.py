@@ -61,9 +61,17 @@ async def serve(config: Config) -> None:
             await _serve_here(config, redis, stop)
         else:
             _claim(config)
-            with TemporaryDirectory(prefix="delayqueue-") as peers:
+            with _meeting_place() as peers:
                 work = partial(_worker, config, socket_path, Path(peers))
                 await supervise(config.workers, work, stop)
+
+
+def _meeting_place() -> TemporaryDirectory[str]:
+    """Where the workers tell each other their figures."""
+    try:
+        return TemporaryDirectory(prefix="delayqueue-", ignore_cleanup_errors=True)
+    except OSError as error:
+        raise StartupError(f"{error.strerror}: set TMPDIR to one that can be written") from None
 
 
 async def _serve_here(

@@ -144,6 +144,17 @@ async def test_a_worker_that_is_stuck_holds_up_nobody(
         writer.close()
 
 
+async def test_a_folder_that_takes_no_socket_keeps_nobody_from_serving(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    deep = tmp_path / ("d" * 120)  # too long for the path of a socket
+    deep.mkdir()
+    peers = Peers(deep, 1, Metrics().snapshot)
+    async with peers.answering():
+        assert set(await peers.snapshots()) == {"1"}
+    assert "set TMPDIR" in caplog.text
+
+
 async def test_a_server_of_one_process_has_only_its_own_figures() -> None:
     alone = Peers(None, 1, Metrics().snapshot)
     async with alone.answering():
