@@ -11,6 +11,7 @@ from tests.api_client import FORBIDDEN, OK, open_api
 from tests.processes import LOOPBACK, free_port
 
 if TYPE_CHECKING:
+    from tests.api_client import Api
     from tests.processes import Processes, StoreServer
 
 # of a block that is kept for documentation; nothing is sent there
@@ -70,13 +71,10 @@ async def test_without_protected_mode_strangers_are_served(
     ],
 )
 async def test_a_page_that_gave_its_name_our_address_is_refused(
-    processes: Processes, redis_server: StoreServer, host: str, code: int
+    ordered_api: Api, host: str, code: int
 ) -> None:
     """To the browser it is of the same site, so that only the name gives it away."""
-    server = processes.server(redis_server)
-    name = f"{host}:{server.port}"
-    async with open_api(server.url) as browser:
-        page = {"Host": name, "Origin": f"http://{name}"}
-        assert (await browser.call("/get", {"id": "a"}, page)).code == code
-        assert (await browser.call("/get", {"id": "a"}, {"Host": name})).code == OK
-    server.close()
+    name = f"{host}:{ordered_api.url.rpartition(':')[2]}"
+    page = {"Host": name, "Origin": f"http://{name}"}
+    assert (await ordered_api.call("/get", {"id": "a"}, page)).code == code
+    assert (await ordered_api.call("/get", {"id": "a"}, {"Host": name})).code == OK

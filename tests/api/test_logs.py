@@ -24,7 +24,7 @@ BODY: Final = "a secret body"
 FORGED: Final = "x%0A2026-01-31T12:00:00.000Z%20INFO%20delayqueue:%20a%20lie%1b[2J"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def logging_server(processes: Processes, redis_server: StoreServer) -> Iterator[QueueServer]:
     """A server that logs all it can."""
     server = processes.server(
