@@ -12,7 +12,7 @@ from delayqueue.store.inspection import Inspection
 from delayqueue.store.store import Store
 from delayqueue.store.types import Finding, Inspected, Piece, Stir
 
-STEP: Final = 500  # entries that a step looks at: about 2 ms of the store's time
+STEP: Final = 300  # entries that a step looks at: about 2 ms of the store's time
 MOST_SUSPECTS: Final = 100_000  # kept at a time, about 10 MB
 WINDOW: Final = 2000  # places of a ready list that are read at a time
 OVERLAP: Final = 1000  # of two windows: so many ghosts may be taken out of the list meanwhile

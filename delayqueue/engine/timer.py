@@ -56,9 +56,7 @@ class Timer:
             try:
                 is_behind = await self._tick()
                 if loop.time() >= self._sweep_at:
-                    await self._sweep()
-                    if not is_behind:
-                        await self._care()
+                    await self._keep_house(is_behind=is_behind)
             except Unavailable:
                 self.arm(round(RETRY_S * 1000))
             while (wait_s := self._next_at - loop.time()) > 0:
@@ -75,8 +73,10 @@ class Timer:
         self._stir(self._bucket, ticked.stir)
         return ticked.stir.next_due_ms == 0
 
-    async def _sweep(self) -> None:
+    async def _keep_house(self, *, is_behind: bool) -> None:
         self._sweep_at = asyncio.get_running_loop().time() + INTERVAL_S
         self._resync(self._bucket)
+        if not is_behind:
+            await self._care()
         swept = await self._store.sweep(self._bucket, self._sweep_cursor, SWEEP_TOPICS)
         self._sweep_cursor = swept.cursor

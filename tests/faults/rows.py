@@ -169,7 +169,7 @@ ROWS: Final = (
     Row(
         17,
         "poisoned store",
-        "other topics go on; broken records are set aside and counted; idle at rest",
+        "other topics go on; broken records are set aside and counted, the rest is mended; idle at rest",
         inputs.store_poisoned,
         {"jobs": 5000},
         {"jobs": 300},

@@ -17,11 +17,9 @@ local function window_start(length, window)
   return math.floor(now_ms() * 7919 % (length - window + 1))
 end
 
-allow_when_full()
-local page = call('HSCAN', TOPICS, cursor, 'COUNT', limit)  -- a small hash comes as a whole, whatever the limit
 local haunted = {}
-for i = 1, #page[2], 2 do
-  local topic, settings = page[2][i], page[2][i + 1]
+
+local function look_at(topic, settings)
   if settings == '' and is_empty(topic) then
     call('HDEL', TOPICS, topic)
     call('HDEL', GHOSTS, topic)
@@ -30,8 +28,15 @@ for i = 1, #page[2], 2 do
     haunted[#haunted + 1] = topic
   end
 end
-local window = math.max(1, math.floor(WINDOW / math.max(1, #haunted)))
-for _, topic in ipairs(haunted) do
+
+local function drop_some(topic, window)
   ghosts = ghosts + drop_ghosts(topic, window_start(call('LLEN', queue_key(topic)), window), window)
 end
+
+allow_when_full()
+local page = call('HSCAN', TOPICS, cursor, 'COUNT', limit)  -- a small hash comes as a whole, whatever the limit
+-- pcall: a topic with a broken key does not keep the others from being swept; inspect.lua mends it
+for i = 1, #page[2], 2 do pcall(look_at, page[2][i], page[2][i + 1]) end
+local window = math.max(1, math.floor(WINDOW / math.max(1, #haunted)))
+for _, topic in ipairs(haunted) do pcall(drop_some, topic, window) end
 return { page[1], ghosts, forgotten }

@@ -1,0 +1,35 @@
+"""The timer: what it does in its spare time, and when it has none."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+from delayqueue.engine.timer import Timer
+from delayqueue.store.types import Stir
+from tests.engine.shelves import QUIET, Shelves
+from tests.waiting import until
+
+BEHIND = QUIET._replace(stir=Stir([], next_due_ms=0))
+
+
+async def test_the_store_is_cared_for_only_when_no_tick_is_behind() -> None:
+    store = Shelves()
+    store.next_ticks.extend([BEHIND] * 3)
+    ticks_before: list[int] = []
+
+    async def care() -> None:
+        ticks_before.append(len(store.tick_times_s))
+
+    def stir(_bucket: int, what: Stir) -> None:
+        if what.next_due_ms is not None:
+            timer.arm(what.next_due_ms)
+
+    timer = Timer(0, store, stir, lambda _bucket: None, care)
+    running = asyncio.create_task(timer.run())
+    await until(lambda: bool(ticks_before))
+    running.cancel()
+    with suppress(asyncio.CancelledError):
+        await running
+    assert not store.next_ticks
+    assert ticks_before == [5]  # three that were behind, a quiet one, and the next second's
