@@ -5,7 +5,7 @@ The checks take what somebody wrote and return what it means; they raise ValueEr
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Self
@@ -45,9 +45,13 @@ class Schedule:
 
     @classmethod
     def read(cls, definition: str) -> Self:
-        """The schedule that `definition` wrote."""
-        fields = json.loads(definition)
-        return cls(**fields | {"catch_up": CatchUp(fields["catch_up"])})
+        """The schedule that `definition` wrote, by a newer version too. ValueError where it is none."""
+        try:
+            found = json.loads(definition)
+            known = {field.name: found[field.name] for field in fields(cls) if field.name in found}
+            return cls(**known | {"catch_up": CatchUp(found["catch_up"])})
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"no definition of a schedule: {error}") from None
 
     @property
     def definition(self) -> str:

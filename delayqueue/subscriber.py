@@ -7,7 +7,7 @@ import binascii
 import json
 import re
 from base64 import b64decode
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Self
 from urllib.parse import urlsplit
 
@@ -43,9 +43,13 @@ class Subscriber:
 
     @classmethod
     def read(cls, definition: str) -> Self:
-        """The subscriber that `definition` wrote."""
-        fields = json.loads(definition)
-        return cls(**fields | {"retry_ms": tuple(fields["retry_ms"])})
+        """The subscriber that `definition` wrote, by a newer version too. ValueError where it is none."""
+        try:
+            found = json.loads(definition)
+            known = {field.name: found[field.name] for field in fields(cls) if field.name in found}
+            return cls(**known | {"retry_ms": tuple(found["retry_ms"])})
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"no definition of a subscriber: {error}") from None
 
     @property
     def definition(self) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from itertools import count
 from typing import NamedTuple
 
-from delayqueue.engine.subscribers import raise_unregistered, refuse_taken, taken
+from delayqueue.engine.subscribers import raise_unregistered, read_all, refuse_taken, taken
 from delayqueue.errors import Code, JobExists, Unavailable
 from delayqueue.schedule import Schedule
 from delayqueue.store.registry import BUCKET, Registry
@@ -57,9 +57,8 @@ class Schedules:
     async def all(self) -> list[Planned]:
         """Every schedule, by name."""
         entries = (await self._registry.registered("schedules")).entries or []
-        return [
-            Planned(Schedule.read(entry.definition), entry.time_ms) for entry in sorted(entries)
-        ]
+        found = read_all(Schedule.read, sorted(entries))
+        return [Planned(schedule, entry.time_ms) for entry, schedule in found]
 
     async def run(self) -> None:
         """Push the jobs of the schedules at their times, until cancelled."""
@@ -74,13 +73,13 @@ class Schedules:
         """Fire the schedules whose time has come; how long to wait then."""
         now_ms, wait_ms, entries = await self._registry.occurring()
         if entries:
-            fired = [await self._fire(entry, now_ms) for entry in entries]
+            due = read_all(Schedule.read, entries)
+            fired = [await self._fire(entry, schedule, now_ms) for entry, schedule in due]
             return 0 if any(fired) else RETRY_S
         return INTERVAL_S if wait_ms is None else min(INTERVAL_S, wait_ms / 1000)
 
-    async def _fire(self, entry: Entry, now_ms: int) -> bool:
+    async def _fire(self, entry: Entry, schedule: Schedule, now_ms: int) -> bool:
         """Push what a schedule has to push by now; False where another process has."""
-        schedule = Schedule.read(entry.definition)
         times_ms, next_ms = schedule.plan(entry.time_ms or now_ms, now_ms)
         jobs = [(self._id(schedule, time_ms), time_ms) for time_ms in times_ms]
         firing = Firing(entry, next_ms, schedule.topic, schedule.ttr_ms, schedule.body, jobs)

@@ -1,12 +1,18 @@
 """The subscribers that all servers share: registering them, and knowing them without asking for each job."""
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from delayqueue.config import StartupError
 from delayqueue.errors import Code, JobExists, NoSuchJob, Text, WrongState
 from delayqueue.store.registry import Registry
 from delayqueue.store.types import Entry
 from delayqueue.subscriber import Subscriber
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 class Subscribers:
@@ -80,10 +86,21 @@ def raise_unregistered(kind: str, name: str, code: int) -> None:
         )
 
 
+def read_all(read: Callable[[str], T], entries: Iterable[Entry]) -> list[tuple[Entry, T]]:
+    """What stands in the store; what cannot be read is left out and told to the log."""
+    found = []
+    for entry in entries:
+        try:
+            found.append((entry, read(entry.definition)))
+        except ValueError as error:
+            log.error("%r stands in the store and cannot be read: %s", entry.name, error)  # noqa: TRY400
+    return found
+
+
 def _entry(subscriber: Subscriber) -> Entry:
     return Entry(subscriber.name, subscriber.definition)
 
 
 def _read(entries: Iterable[Entry]) -> list[Subscriber]:
-    found = [Subscriber.read(entry.definition) for entry in entries]
-    return sorted(found, key=lambda one: (one.topic, one.order, one.name))
+    found = read_all(Subscriber.read, entries)
+    return sorted((one for _, one in found), key=lambda one: (one.topic, one.order, one.name))

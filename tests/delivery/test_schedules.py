@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.api_client import open_api
-from tests.waiting import until_async
 
 if TYPE_CHECKING:
     from tests.api_client import Api, Json
@@ -160,26 +159,3 @@ async def test_occurrences_of_a_short_downtime_come_afterwards(
     # a job that was handed out and not finished when the server died would come twice
     assert sorted(set(times)) == list(range(times[0], times[-1] + 1))
     assert len(times) >= 4
-
-
-async def test_a_change_is_in_force_on_all_servers_at_once(
-    processes: Processes, redis_server: StoreServer, topic: str
-) -> None:
-    database = redis_server.new_database()
-    one, other = (processes.server(redis_server, redis__db=database) for _ in range(2))
-    async with open_api(one.url) as api, open_api(other.url) as its:
-        (await api.call("/schedule", schedule(topic, body="old"))).ok()
-        assert (await its.pop(topic, timeout=5)).ok()["body"] == "old"
-        new = schedule(topic, body="new", if_exists="replace")
-        (await its.call("/schedule", new)).ok()
-        await taken(api, topic, within_s=0.05)
-        before_s = time.time()
-
-        async def is_new() -> bool:
-            job = (await api.pop(topic, timeout=5)).ok()
-            assert job["due"] < before_s or job["body"] == "new"
-            return bool(job["body"] == "new")
-
-        await until_async(is_new)
-    for server in (one, other):
-        assert server.stop() == 0

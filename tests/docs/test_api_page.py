@@ -9,6 +9,7 @@ import pytest
 
 from delayqueue import errors, job, retry
 from delayqueue.errors import QueueError
+from delayqueue.subscriber import MAX_NAME_BYTES
 from delayqueue.web.fields import MAX_DUE_S
 from delayqueue.web.operations import OPERATIONS
 from delayqueue.web.requests import Request
@@ -36,6 +37,7 @@ LIMITS: Final = (
     ("tags of a job", job.MAX_TAGS),
     ("delays of a retry schedule", retry.MAX_STEPS),
     ("steps of a forecast", job.MAX_FORECAST_STEPS),
+    ("name of a subscriber or a schedule", MAX_NAME_BYTES),
     ("message", job.MAX_MESSAGE_CHARS),
 )
 

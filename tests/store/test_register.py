@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from delayqueue.engine.subscribers import Subscribers
 from delayqueue.store.registry import Registry
 from delayqueue.store.types import Entry
+from delayqueue.subscriber import Subscriber
 
 if TYPE_CHECKING:
     from tests.store.bucket import Bucket
@@ -86,6 +88,18 @@ async def test_a_file_and_the_run_time_do_not_replace_each_other(registry: Regis
     assert await registry.declare("subscribers", both) == [0, EXISTS]
     assert await registry.unregister("subscribers", "one") == 3
     assert await all_of(registry) == {entry("own"), *declared}
+
+
+async def test_what_cannot_be_read_is_left_out_and_the_rest_goes_on(
+    registry: Registry, caplog: pytest.LogCaptureFixture
+) -> None:
+    good = Subscriber(name="good", topic="t", url="http://h/")
+    newer = good.definition.replace("{", '{"added_later": 1, ', 1).replace("good", "newer")
+    for name, text in (("good", good.definition), ("newer", newer), ("bad", '{"a": 1}')):
+        await registry.register("subscribers", Entry(name, text), "fail")
+    found = await Subscribers(registry).all()
+    assert [one.name for one in found] == ["good", "newer"]
+    assert "'bad' stands in the store and cannot be read" in caplog.text
 
 
 async def test_a_very_one_is_dropped_unless_it_was_replaced(registry: Registry) -> None:
