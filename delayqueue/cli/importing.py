@@ -27,17 +27,17 @@ from delayqueue.store.layout import claim_layout, data_id
 from delayqueue.store.original.detect import key_prefix
 from delayqueue.store.original.names import ASIDE, Names
 from delayqueue.store.original.place import Place
-from delayqueue.store.original.source import Original
+from delayqueue.store.original.source import AnotherImport, Original
 
 REPORT_S: Final = 2.0
-SAFE: Final = "what was taken over is safe; run the import again to go on"
+SAFE: Final = "what was taken over is safe, run the import again to go on"
 
 
 def take_over(config: Config, asked: Namespace) -> int:
     """Take over all jobs of an old installation, until it holds none any more."""
     try:
         return uvloop.run(_take_over(config, asked))
-    except (Unavailable, RedisError) as error:
+    except (Unavailable, RedisError, AnotherImport) as error:
         sys.stderr.write(f"delay-queue: {one_line(str(error))}; {SAFE}\n")
         return UNREACHABLE
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 import redis
 
+from delayqueue.store.original import source
 from tests.processes import LOOPBACK, free_port
 from tests.takeover.old import packed
 
@@ -115,6 +116,20 @@ def test_names_that_were_configured_are_understood(run: Run, old: Old) -> None:
 )
 def test_an_old_store_that_cannot_be_read_is_one_line(run: Run, url: str, says: str) -> None:
     assert run("import", url).failed(2).startswith(says)
+
+
+@pytest.mark.usefixtures("new")
+def test_another_import_that_does_not_end_is_status_3(
+    run: Run, old: Old, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source, "LOCK_WAIT_S", 0.1)
+    old.push("a")
+    old.redis.set("dq_import:lock", "another")
+    assert run("import", old.url).failed(3) == (
+        "another import works on the old store, or this one was held up too long; "
+        "what was taken over is safe, run the import again to go on"
+    )
+    assert old.redis.exists("a")
 
 
 def test_a_new_store_that_is_not_there_is_one_line(

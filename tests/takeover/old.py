@@ -124,9 +124,11 @@ class OldServer:
         await self.redis.zrem(bucket, job_id)
         return True
 
-    async def run(self, topic_of: Callable[[str], str], *, beat_s: float) -> None:
-        """Its timers, for ever."""
-        while True:
+    async def run(
+        self, topic_of: Callable[[str], str], stopped: asyncio.Event, *, beat_s: float
+    ) -> None:
+        """Its timers, until it is stopped."""
+        while not stopped.is_set():
             for number in range(1, BUCKETS + 1):
                 while await self.tick(number, topic_of):
                     pass

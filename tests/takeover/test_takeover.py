@@ -29,15 +29,28 @@ HOUR_S = 3600
 
 
 @contextlib.asynccontextmanager
-async def running(move: Move) -> AsyncIterator[None]:
-    """The old server's timers tick."""
-    timers = asyncio.create_task(move.old.run(lambda _: "t", beat_s=BEAT_S))
+async def running(move: Move, consumers: int = 0) -> AsyncIterator[None]:
+    """The old server's timers tick, and so many consumers pop and finish.
+
+    They are told to stop: a cancellation can get lost in redis-py.
+    """
+    stopped = asyncio.Event()
+    tasks = [move.old.run(lambda _: "t", stopped, beat_s=BEAT_S)]
+    tasks += [consume(move, stopped) for _ in range(consumers)]
+    running = asyncio.gather(*tasks)
     try:
         yield
     finally:
-        timers.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await timers
+        stopped.set()
+        await running
+
+
+async def consume(move: Move, stopped: asyncio.Event) -> None:
+    while not stopped.is_set():
+        job_id = await move.old.pop("t", ttr_s=HOUR_S)
+        if job_id:
+            await move.old.finish(job_id)
+        await asyncio.sleep(BEAT_S)
 
 
 @in_every_setup
@@ -189,23 +202,11 @@ async def test_a_job_is_delivered_once_while_the_old_server_works_on(move: Move)
     ids = [f"job-{n}" for n in range(300)]
     for n, job_id in enumerate(ids):
         await move.old.push("t", job_id, [0, 1, HOUR_S][n % 3], ttr_s=HOUR_S)
-    async with running(move):
-        consumers = [asyncio.create_task(consume(move)) for _ in range(3)]
+    async with running(move, consumers=3):
         it = await move.run()
-        for consumer in consumers:
-            consumer.cancel()
-        await asyncio.gather(*consumers, return_exceptions=True)
     assert sorted([*move.old.popped, *await move.arrived(*ids)]) == sorted(ids)
     assert it.imported[Place.READY] > 0
     assert move.old.popped
-
-
-async def consume(move: Move) -> None:
-    while True:
-        job_id = await move.old.pop("t", ttr_s=HOUR_S)
-        if job_id:
-            await move.old.finish(job_id)
-        await asyncio.sleep(BEAT_S)
 
 
 async def test_a_job_deleted_at_the_old_server_and_then_at_the_new_one_is_gone(
@@ -353,6 +354,14 @@ async def test_only_one_import_works_at_a_time(move: Move, monkeypatch: pytest.M
             await move.run()
         await move.old.finish("held")
         await first
+
+
+async def test_looking_at_jobs_that_others_hold_keeps_the_lock(move: Move) -> None:
+    original = move.original()
+    async with original.locked():
+        await move.old.redis.pexpire("dq_import:lock", 1000)
+        await original.look([b"held"])
+        assert await move.old.redis.pttl("dq_import:lock") > source.LOCK_MS / 2
 
 
 async def locked(move: Move) -> bool:

@@ -15,7 +15,6 @@ from redis.asyncio import Redis
 from redis.commands.core import AsyncScript
 from redis.exceptions import RedisError, ResponseError
 
-from delayqueue.config import StartupError
 from delayqueue.store.original.names import ASIDE, DESTINATION, LOCK, MOVING, PREFIXES, Names
 from delayqueue.store.original.packed import SIGNATURE, unpack
 from delayqueue.store.original.pulse import Pulse
@@ -29,11 +28,11 @@ SCAN_COUNT: Final = 1000
 DEFAULT_BUCKETS: Final = 3  # the original's bucket_size where its config file names none
 
 
-class AnotherImport(StartupError):
-    """The lock is somebody else's."""
+class AnotherImport(Exception):
+    """The lock is somebody else's, or was for a while."""
 
     def __init__(self) -> None:
-        super().__init__("another import works on this store; let it end, or stop it")
+        super().__init__("another import works on the old store, or this one was held up too long")
 
 
 class Look(NamedTuple):
@@ -172,6 +171,9 @@ class Original:
 
     async def look(self, ids: Sequence[bytes]) -> tuple[int, list[Look]]:
         """The store's time in unix seconds, and what is known of the ids; of the first ones only where that is much."""
+        await self._redis.pexpire(
+            LOCK, LOCK_MS
+        )  # there may be a thousand pages without a job to take
         args = [self._names.key_prefix, ANSWER_BYTES, *ids]
         now_s, rows = await self._run("look", self._buckets, args)
         looks = [
@@ -205,13 +207,17 @@ class Original:
             yield keys
 
     async def _each(self, command: str, keys: Sequence[Any], *args: Any) -> list[Any]:
-        """A command for each key; an error stands in the place of its answer."""
+        """A command for each key; for a key of another type the error stands in the place of the answer."""
         if not keys:
             return []
         async with self._redis.pipeline(transaction=False) as pipe:
             for key in keys:
                 getattr(pipe, command)(key, *args)
-            return await pipe.execute(raise_on_error=False)
+            answers = await pipe.execute(raise_on_error=False)
+        for answer in answers:
+            if isinstance(answer, RedisError) and not str(answer).startswith("WRONGTYPE"):
+                raise answer
+        return answers
 
     async def _run(self, name: str, keys: Sequence[Any], args: Sequence[Any]) -> Any:
         script = self._scripts.get(name) or self._load(name)
