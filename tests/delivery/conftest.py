@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from tests.processes import Processes, QueueServer
 
 STORES: Final = [
-    pytest.param(("redis_server", 1), id="redis"),
-    pytest.param(("valkey_server", 4), id="valkey-4-buckets"),
+    pytest.param(("redis_server", 1, "zset"), id="redis"),
+    pytest.param(("valkey_server", 4, "wheel"), id="valkey-4-buckets-wheel"),
 ]
 SEEN_S: Final = 1.0  # within it every server knows a new subscriber
 
@@ -76,10 +76,11 @@ def results(job: Json) -> dict[str, tuple[str, int, str]]:
 @pytest.fixture(scope="session", params=STORES)
 def server(request: pytest.FixtureRequest, processes: Processes) -> QueueServer:
     """A running server. Tests share it, so each uses topics and names of its own."""
-    store, bucket_size = request.param
+    store, bucket_size, scheduler = request.param
     return processes.server(
         request.getfixturevalue(store),
         bucket_size=bucket_size,
+        scheduler=scheduler,
         webhook_allow="127.0.0.1/32",
         language="en",
     )
