@@ -3,16 +3,19 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help serve test lint format fuzz faults bench clean
+.PHONY: help serve test test-every-store lint format fuzz faults bench clean
 
 help: ## this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 20
 
 serve: $(VENV)/.installed ## run the server on port 9277 with an embedded store
 	exec $(BIN)/delay-queue
 
 test: $(VENV)/.installed-dev ## run all tests (starts real Redis and Valkey servers)
 	$(BIN)/python -m pytest
+
+test-every-store: $(VENV)/.installed-dev ## run all tests over Sentinel and Cluster, too
+	$(BIN)/python -m pytest --every-store
 
 lint: $(VENV)/.installed-dev ## ruff and mypy
 	$(BIN)/ruff check .

@@ -2,18 +2,18 @@
 
 import difflib
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 
 from delayqueue import failpoint, ini, values
 from delayqueue.access import Grant
+from delayqueue.option import PREFIX, Option, option
 from delayqueue.sections import SectionError, Sections, read_sections
 from delayqueue.values import EMBEDDED, Address
 
-PREFIX: Final = "DELAYQUEUE_"
 # what `redis.host` means in a config file that does not name it: the original's default
 FILE_REDIS_HOST: Final = "127.0.0.1:6379"
 # Kubernetes and Docker describe a service called "delayqueue" to its neighbours in such variables
@@ -22,8 +22,6 @@ SERVICE_LINK: Final = re.compile(
 )
 # variables of the command line's verbs that ask a server, and one that nobody should find in --help
 NO_SETTINGS: Final = {f"{PREFIX}URL", f"{PREFIX}TOKEN", failpoint.VARIABLE}
-
-T = TypeVar("T")
 
 
 class StartupError(Exception):
@@ -41,208 +39,213 @@ class ConfigError(StartupError):
     """An option that cannot be understood; the message names file and line, or variable, and key."""
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
-    """A row of the table that `Config` is; `default` is text, `unit` is "" where there is none."""
-
-    key: str
-    default: str
-    unit: str
-    help: str
-    parse: Callable[[str], object]
-    secret: bool
-
-    @property
-    def variable(self) -> str:
-        """The environment variable of this option."""
-        return PREFIX + self.key.upper().replace(".", "_")
-
-
-def _option(
-    key: str,
-    default: str,
-    parse: Callable[[str], T],
-    help: str,  # noqa: A002  # the word that argparse uses, too
-    *,
-    unit: str = "",
-    secret: bool = False,
-) -> T:
-    row = Option(key, default, unit, help, parse, secret)
-    # a secret is kept out of repr() and so out of logs
-    made: T = field(default=parse(default), repr=not secret, metadata={"option": row})
-    return made
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """The settings that a server runs with. `Config()` is what it has without a config file."""
 
-    bind_address: Address = _option(
+    bind_address: Address = option(
         "bind_address", "0.0.0.0:9277", values.address, "where to listen for HTTP"
     )
-    protected_mode: bool = _option(
+    protected_mode: bool = option(
         "protected_mode", "yes", values.yes_no, "serve clients on this machine only"
     )
-    auth_tokens: tuple[Grant, ...] = _option(
+    auth_tokens: tuple[Grant, ...] = option(
         "auth_tokens",
         "",
         values.grants,
         "ROLE:TOKEN or ROLE:TOKEN:TOPICS, with commas between; empty = nobody needs a token",
         secret=True,
     )
-    auth_tokens_file: Path | None = _option(
+    auth_tokens_file: Path | None = option(
         "auth_tokens_file",
         "",
         values.file,
         "file of more of them, one a line; read again when it changes",
     )
-    token_rate: int = _option(
+    token_rate: int = option(
         "token_rate",
         "0",
         values.whole(0, 1_000_000),
         "most requests a second of a token; 0 = no limit",
     )
-    tls_cert: Path | None = _option(
+    tls_cert: Path | None = option(
         "tls_cert", "", values.file, "PEM file of the certificate and its chain; empty = plain HTTP"
     )
-    tls_key: Path | None = _option(
+    tls_key: Path | None = option(
         "tls_key", "", values.file, "PEM file of the certificate's key; empty = it is in tls_cert"
     )
-    tls_client_ca: Path | None = _option(
+    tls_client_ca: Path | None = option(
         "tls_client_ca",
         "",
         values.file,
         "PEM file of an authority; only clients it certifies are served",
     )
-    workers: int = _option(
+    workers: int = option(
         "workers",
         "1",
         values.workers,
         "server processes on the port: a number, or auto for one a core",
     )
-    scheduler: str = _option(
+    scheduler: str = option(
         "scheduler",
         "zset",
         values.choice("zset", "wheel"),
         "index of the delayed jobs: zset, or wheel, which takes less memory for large topics",
     )
-    wheel_slots: int = _option(
+    wheel_slots: int = option(
         "wheel_slots",
         "3600",
         values.wheel_slots,
         "slots that the wheel divides an hour into; 3600 is one a second",
     )
-    bucket_size: int = _option(
+    bucket_size: int = option(
         "bucket_size",
         "1",
         values.whole(1, 1024),
         "shards of the data; more than 1 is for Redis Cluster",
     )
-    bucket_name: str = _option(
+    bucket_name: str = option(
         "bucket_name", "dq_bucket_%d", values.template("%d"), "first part of every key in Redis"
     )
-    queue_name: str = _option(
+    queue_name: str = option(
         "queue_name", "dq_queue_%s", values.template("%s"), "last part of the ready lists' keys"
     )
-    queue_block_timeout_s: int = _option(
+    queue_block_timeout_s: int = option(
         "queue_block_timeout",
         "180",
         values.whole(1, 86400),
         "how long /pop waits for a job, unless the request says less",
         unit="s",
     )
-    max_polls: int = _option(
+    max_polls: int = option(
         "max_polls",
         "20000",
         values.whole(0, 10_000_000),
         "most waiting /pop in a process; 0 = no limit",
     )
-    max_body_bytes: int = _option(
+    max_body_bytes: int = option(
         "max_body", str(2**20), values.whole(1024, 2**30), "the longest body of a job", unit="bytes"
     )
-    redis_host: Address | None = _option(
+    redis_host: Address | None = option(
         "redis.host",
         EMBEDDED,
         values.redis_host,
         f"HOST:PORT, or {EMBEDDED}; not named in a config file: {FILE_REDIS_HOST}",
     )
-    redis_db: int = _option(
+    redis_db: int = option(
         "redis.db", "1", values.whole(0, 2**31 - 1), "number of the database at redis.host"
     )
-    redis_password: str = _option(
-        "redis.password", "", str, "password of redis.host; empty = none", secret=True
+    redis_user: str = option("redis.user", "", str, "ACL user of Redis; empty = the default one")
+    redis_password: str = option(
+        "redis.password", "", str, "password of Redis; empty = none", secret=True
     )
-    redis_url: str = _option(
+    redis_url: str = option(
         "redis.url",
         "",
         values.redis_url,
-        "redis:// (rediss://, unix://) URL in place of redis.host, db and password",
+        "redis:// (rediss://, unix://) URL in place of redis.host, db, user and password",
         secret=True,
     )
-    redis_max_idle: int = _option(
+    redis_sentinel: tuple[Address, ...] = option(
+        "redis.sentinel",
+        "",
+        values.addresses(values.SENTINEL_PORT),
+        "HOST:PORT, ... of Sentinels, in place of redis.host",
+    )
+    redis_master_name: str = option(
+        "redis.master_name", "mymaster", str, "what the Sentinels call the master"
+    )
+    redis_sentinel_user: str = option(
+        "redis.sentinel_user", "", str, "ACL user of the Sentinels; empty = the default one"
+    )
+    redis_sentinel_password: str = option(
+        "redis.sentinel_password", "", str, "password of the Sentinels; empty = none", secret=True
+    )
+    redis_cluster: tuple[Address, ...] = option(
+        "redis.cluster",
+        "",
+        values.addresses(values.REDIS_PORT),
+        "HOST:PORT, ... of some servers of a Redis Cluster, in place of redis.host and db",
+    )
+    redis_tls: bool = option(
+        "redis.tls", "no", values.yes_no, "speak TLS with Redis and the Sentinels"
+    )
+    redis_tls_ca: Path | None = option(
+        "redis.tls_ca",
+        "",
+        values.file,
+        "PEM file of the authority that certifies Redis; empty = the system's",
+    )
+    redis_tls_cert: Path | None = option(
+        "redis.tls_cert", "", values.file, "PEM file of our certificate, where Redis wants one"
+    )
+    redis_tls_key: Path | None = option(
+        "redis.tls_key", "", values.file, "PEM file of that certificate's key"
+    )
+    redis_max_idle: int = option(
         "redis.max_idle",
         "10",
         values.whole(0, 10_000),
         "connections to Redis where max_active is 0",
     )
-    redis_max_active: int = _option(
+    redis_max_active: int = option(
         "redis.max_active",
         "0",
         values.whole(0, 10_000),
         "most connections to Redis; 0 = as max_idle",
     )
-    redis_connect_timeout_ms: int = _option(
+    redis_connect_timeout_ms: int = option(
         "redis.connect_timeout",
         "5000",
         values.whole(1, 600_000),
         "limit for connecting to Redis",
         unit="ms",
     )
-    redis_read_timeout_ms: int = _option(
+    redis_read_timeout_ms: int = option(
         "redis.read_timeout",
         "5000",
         values.whole(0, 2**31 - 1),
         "limit for an answer of Redis; more than 5000 counts as 5000",
         unit="ms",
     )
-    redis_write_timeout_ms: int = _option(
+    redis_write_timeout_ms: int = option(
         "redis.write_timeout",
         "3000",
         values.whole(0, 2**31 - 1),
         "limit for sending to Redis; more than 5000 counts as 5000",
         unit="ms",
     )
-    redis_binary: str = _option(
+    redis_binary: str = option(
         "redis.binary", "", str, "server program of the embedded store; empty = look for one"
     )
-    data_dir: Path = _option(
+    data_dir: Path = option(
         "data_dir", "data", values.path, "where the embedded store keeps its data"
     )
-    webhook_allow: tuple[IPv4Network | IPv6Network, ...] = _option(
+    webhook_allow: tuple[IPv4Network | IPv6Network, ...] = option(
         "webhook_allow",
         "",
         values.networks,
         "private networks that webhooks may reach, as CIDR, CIDR",
     )
-    language: str = _option(
+    language: str = option(
         "language", "zh", values.choice("zh", "en"), "language of messages: zh or en"
     )
-    metrics_topics: int = _option(
+    metrics_topics: int = option(
         "metrics_topics",
         "200",
         values.whole(0, 100_000),
         "topics that /metrics names; those after them count as other",
     )
-    log_level: str = _option(
+    log_level: str = option(
         "log_level",
         "info",
         values.choice("debug", "info", "warning", "error"),
         "least level that is logged: debug, info, warning, error",
     )
-    log_format: str = _option(
+    log_format: str = option(
         "log_format", "text", values.choice("text", "json"), "lines of text or json"
     )
-    access_log: bool = _option(
+    access_log: bool = option(
         "access_log", "no", values.yes_no, "log a line of each request; a third more work"
     )
     # the sections of the file; None = there is no file, and so nothing is said about them
@@ -259,7 +262,8 @@ class Config:
     @property
     def embedded(self) -> bool:
         """True where the server starts a store of its own."""
-        return self.redis_host is None and not self.redis_url
+        elsewhere = self.redis_url or self.redis_sentinel or self.redis_cluster
+        return self.redis_host is None and not elsewhere
 
 
 _ROWS: Final = [row for row in fields(Config) if "option" in row.metadata]
@@ -305,8 +309,27 @@ def load(path: Path | None, environ: Mapping[str, str]) -> Config:
         given["redis_host"] = values.redis_host(FILE_REDIS_HOST)
         settings, given["sections"] = _from_file(path)
     settings |= _from_environment(environ)
+    _check_store(settings)
     given |= {_FIELDS[key]: setting.parsed() for key, setting in settings.items()}
     return Config(**given, places={key: setting.place for key, setting in settings.items()})
+
+
+def _check_store(settings: Mapping[str, _Setting]) -> None:
+    """There is one store, and files for TLS are not passed over in silence."""
+    stores = [
+        settings[key] for key in ("redis.url", "redis.sentinel", "redis.cluster") if key in settings
+    ]
+    for other in stores[1:]:
+        raise ConfigError(
+            f"{other.where}: the store is {stores[0].where} already; keep one of them"
+        )
+    url = settings.get("redis.url")
+    encrypted = url.text.startswith("rediss:") if url else "redis.tls" in settings
+    for key in ("redis.tls_ca", "redis.tls_cert", "redis.tls_key"):
+        if key in settings and not encrypted:
+            raise ConfigError(
+                f"{settings[key].where}: counts with TLS only; say redis.tls = yes, or rediss:// in redis.url"
+            )
 
 
 def _from_file(path: Path) -> tuple[dict[str, _Setting], Sections]:

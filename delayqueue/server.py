@@ -6,7 +6,7 @@ import os
 import signal
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,6 @@ from tempfile import TemporaryDirectory
 
 import uvloop
 from aiohttp import web
-from redis.asyncio import Redis
 
 from delayqueue.config import Config, StartupError
 from delayqueue.delivery.callables import load_all
@@ -27,12 +26,15 @@ from delayqueue.log import set_up
 from delayqueue.peers import Peers
 from delayqueue.reload import Watched, watch
 from delayqueue.sections import Sections
-from delayqueue.store.connect import connect, durability_warnings
+from delayqueue.store.connect import connect
 from delayqueue.store.embedded import EmbeddedServer, running_in
+from delayqueue.store.health import durability_warnings
 from delayqueue.store.keys import BucketKeys
 from delayqueue.store.layout import claim_layout
 from delayqueue.store.scheduler import Scheduler
+from delayqueue.store.shards import Shards
 from delayqueue.store.store import Store
+from delayqueue.tasks import cancel_all
 from delayqueue.values import Address
 from delayqueue.web.api import Api
 from delayqueue.web.app import build_app
@@ -53,12 +55,12 @@ SHUTDOWN_S = 4.0  # for requests in flight; aiohttp waits for it twice
 async def serve(config: Config) -> None:
     """Serve until SIGTERM or SIGINT. StartupError where the server cannot start; every other error is a defect."""
     stop = _stopped_by_signals()
-    async with open_redis(config) as (redis, socket_path):
-        await claim_layout(redis, config)
-        for warning in await durability_warnings(redis):
+    async with open_shards(config) as (shards, socket_path):
+        await claim_layout(shards, config)
+        for warning in await durability_warnings(shards):
             log.warning("%s", warning)
         if config.workers == 1:
-            await _serve_here(config, redis, stop)
+            await _serve_here(config, shards, stop)
         else:
             _claim(config)
             with _meeting_place() as peers:
@@ -75,10 +77,10 @@ def _meeting_place() -> TemporaryDirectory[str]:
 
 
 async def _serve_here(
-    config: Config, redis: Redis, stop: asyncio.Event, number: int = 1, folder: Path | None = None
+    config: Config, shards: Shards, stop: asyncio.Event, number: int = 1, folder: Path | None = None
 ) -> None:
     """Serve as worker `number` of those that share `folder`; None = alone."""
-    queue = DelayQueue(store_of(redis, config), config.max_polls, _name(config, number))
+    queue = DelayQueue(store_of(shards, config), config.max_polls, _name(config, number))
     sections = config.sections or Sections()
     handlers = load_all(sections.subscribers)
     if config.sections is not None:
@@ -101,6 +103,7 @@ async def _serve_here(
         webhooks = await stack.enter_async_context(Webhooks.open(config.webhook_allow))
         delivery = Delivery(queue, Callers(webhooks, handlers))
         loops = queue.background() | {
+            "shards": shards.watch,
             "reload": partial(watch, watched(config, guard, tls)),
             "delivery": delivery.run,
         }
@@ -124,8 +127,8 @@ def _worker(config: Config, socket_path: str | None, folder: Path, number: int) 
 
     async def work() -> None:
         stop = _stopped_by_signals()
-        async with connect(config, socket_path) as redis:
-            await _serve_here(config, redis, stop, number, folder)
+        async with connect(config, socket_path) as shards:
+            await _serve_here(config, shards, stop, number, folder)
 
     set_up(config.log_level, config.log_format)
     uvloop.run(work())
@@ -144,8 +147,8 @@ def _stopped_by_signals() -> asyncio.Event:
 
 
 @asynccontextmanager
-async def open_redis(config: Config) -> AsyncIterator[tuple[Redis, str | None]]:
-    """The store's connection pool; with `redis.host = embedded` the store itself too, and its socket's path."""
+async def open_shards(config: Config) -> AsyncIterator[tuple[Shards, str | None]]:
+    """The way to the store; with `redis.host = embedded` the store itself too, and its socket's path."""
     async with AsyncExitStack() as stack:
         socket_path = None
         if config.embedded:
@@ -157,24 +160,24 @@ async def open_redis(config: Config) -> AsyncIterator[tuple[Redis, str | None]]:
 
 
 @asynccontextmanager
-async def join_redis(config: Config) -> AsyncIterator[Redis]:
+async def join_shards(config: Config) -> AsyncIterator[Shards]:
     """The store's connection pool, also beside a running server: its embedded store is used along with it."""
     socket_path = await running_in(config.data_dir.absolute()) if config.embedded else None
-    async with connect(config, socket_path) if socket_path else _alone(config) as redis:
-        yield redis
+    async with connect(config, socket_path) if socket_path else _alone(config) as shards:
+        yield shards
 
 
 @asynccontextmanager
-async def _alone(config: Config) -> AsyncIterator[Redis]:
-    async with open_redis(config) as (redis, _):
-        yield redis
+async def _alone(config: Config) -> AsyncIterator[Shards]:
+    async with open_shards(config) as (shards, _):
+        yield shards
 
 
-def store_of(redis: Redis, config: Config) -> Store:
+def store_of(shards: Shards, config: Config) -> Store:
     """The store of these settings."""
     place = os.environ.get(VARIABLE)
     scheduler = Scheduler(config.scheduler, config.wheel_slots)
-    return Store(redis, buckets(config), scheduler, Failpoint(place) if place else None)
+    return Store(shards, buckets(config), scheduler, Failpoint(place) if place else None)
 
 
 def buckets(config: Config) -> list[BucketKeys]:
@@ -209,16 +212,7 @@ async def running(loops: Mapping[str, Loop], stop: asyncio.Event) -> AsyncIterat
     try:
         yield
     finally:
-        await _cancel(tasks)
-
-
-async def _cancel(tasks: Iterable[asyncio.Task[None]]) -> None:
-    """Cancel until all have ended: a cancellation can get lost while redis-py connects (seen when a port is taken)."""
-    left = set(tasks)
-    while left:
-        for task in left:
-            task.cancel()
-        _, left = await asyncio.wait(left, timeout=0.2)
+        await cancel_all(tasks)
 
 
 @asynccontextmanager

@@ -15,6 +15,7 @@ from delayqueue.access import Grant, parse_grant
 
 EMBEDDED: Final = "embedded"
 REDIS_PORT: Final = 6379
+SENTINEL_PORT: Final = 26379
 
 
 class Address(NamedTuple):
@@ -94,6 +95,25 @@ def redis_host(text: str) -> Address | None:
     except ValueError:
         raise ValueError(f"must be HOST:PORT or {EMBEDDED}") from None
     return found._replace(host=found.host or "127.0.0.1")
+
+
+def addresses(default_port: int) -> Callable[[str], tuple[Address, ...]]:
+    def parse(text: str) -> tuple[Address, ...]:
+        parts = [part.strip() for part in text.split(",") if part.strip()]
+        try:
+            return tuple(_named(part, default_port) for part in parts)
+        except ValueError:
+            raise ValueError("must be HOST:PORT, HOST:PORT, ...") from None
+
+    return parse
+
+
+def _named(text: str, default_port: int) -> Address:
+    """Like `address`, but the host must be there and the port need not."""
+    found = address(text if re.search(r":[0-9]+$", text) else f"{text}:{default_port}")
+    if not found.host or not found.port:
+        raise ValueError
+    return found
 
 
 def redis_url(text: str) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from tests.clusters import StoreCluster, WatchedStore
 from tests.processes import Processes
 
 if TYPE_CHECKING:
@@ -39,6 +40,37 @@ def redis_server(processes: Processes) -> StoreServer:
 def valkey_server(processes: Processes) -> StoreServer:
     """A Valkey server that belongs to this test run. Take a `new_database()` of it."""
     return processes.valkey()
+
+
+@pytest.fixture(scope="session")
+def cluster(processes: Processes) -> StoreCluster:
+    """A Redis Cluster that belongs to this test run."""
+    return StoreCluster(processes)
+
+
+@pytest.fixture(scope="session")
+def watched_store(processes: Processes) -> WatchedStore:
+    """A master with a replica and Sentinels that belong to this test run."""
+    return WatchedStore(processes)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--every-store", action="store_true", help="run all tests over Sentinel and Cluster, too"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Without --every-store, tests marked `seldom` run in the modules that the mark names only."""
+    if config.getoption("every_store"):
+        return
+    left_out = [
+        item
+        for item in items
+        if (found := item.get_closest_marker("seldom")) and item.path.name not in found.args
+    ]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

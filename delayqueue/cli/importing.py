@@ -21,8 +21,9 @@ from delayqueue.config import Config, StartupError
 from delayqueue.engine.takeover import Takeover
 from delayqueue.errors import Unavailable
 from delayqueue.log import one_line
-from delayqueue.server import join_redis, store_of
-from delayqueue.store.connect import connect, durability_warnings
+from delayqueue.server import join_shards, store_of
+from delayqueue.store.connect import connect
+from delayqueue.store.health import durability_warnings
 from delayqueue.store.layout import claim_layout, data_id
 from delayqueue.store.original.detect import key_prefix
 from delayqueue.store.original.names import ASIDE, Names
@@ -44,7 +45,7 @@ def take_over(config: Config, asked: Namespace) -> int:
 
 async def _take_over(config: Config, asked: Namespace) -> int:
     names = Names("", *_patterns(config, asked))
-    async with _old_redis(config, asked.source) as old, join_redis(config) as new:
+    async with _old_redis(config, asked.source) as old, join_shards(config) as new:
         await claim_layout(new, config)
         for warning in await durability_warnings(new):
             _say(f"warning: {warning}")
@@ -81,11 +82,12 @@ async def _old_redis(config: Config, url: str) -> AsyncIterator[Redis]:
             "the old store: say which database, as in redis://HOST:PORT/1; its config file has it as redis.db"
         )
     async with AsyncExitStack() as stack:
+        there = replace(config, redis_url=url, redis_sentinel=(), redis_cluster=())
         try:
-            redis = await stack.enter_async_context(connect(replace(config, redis_url=url), None))
+            shards = await stack.enter_async_context(connect(there, None))
         except StartupError as error:
             raise StartupError(f"the old store: {error}") from None
-        yield redis
+        yield shards.of("")
 
 
 @asynccontextmanager

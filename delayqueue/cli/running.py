@@ -9,9 +9,9 @@ from delayqueue.cli.verb import DONE
 from delayqueue.config import Config
 from delayqueue.delivery.callables import load_all
 from delayqueue.sections import Sections
-from delayqueue.server import open_redis
+from delayqueue.server import open_shards
 from delayqueue.server import serve as serving
-from delayqueue.store.connect import durability_warnings
+from delayqueue.store.health import durability_warnings
 from delayqueue.store.layout import check_layout
 from delayqueue.web.auth import Guard
 from delayqueue.web.tls import Tls
@@ -37,6 +37,6 @@ def check(config: Config, _asked: Namespace) -> int:
 
 
 async def _try_store(config: Config) -> list[str]:
-    async with open_redis(config) as (redis, _):
-        await check_layout(redis, config)
-        return await durability_warnings(redis)
+    async with open_shards(config) as (shards, _):
+        await check_layout(shards, config)
+        return await durability_warnings(shards)

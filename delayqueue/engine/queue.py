@@ -14,7 +14,6 @@ from delayqueue.engine.subscribers import Subscribers
 from delayqueue.engine.timer import INTERVAL_S, Timer
 from delayqueue.engine.topics import Topics
 from delayqueue.engine.waiters import Waiters
-from delayqueue.engine.wakeups import Wakeups
 from delayqueue.errors import OF_CODE, Code
 from delayqueue.job import Job, JobView, Reserved
 from delayqueue.metrics import TICK_AGE, WAITING_POLLS
@@ -59,7 +58,6 @@ class DelayQueue:
             )
             for bucket in range(store.bucket_count)
         ]
-        self._wakeups = Wakeups(store, self._waiters.wake, self._waiters.resync)
         self._roll_call = RollCall(store, self.metrics, name)
         self._spread(store)
 
@@ -190,7 +188,7 @@ class DelayQueue:
     def background(self) -> dict[str, Callable[[], Coroutine[None, None, None]]]:
         """The loops that must run for the queue to live, by name; the server owns the tasks."""
         loops: dict[str, Callable[[], Coroutine[None, None, None]]] = {
-            "wakeups": self._wakeups.run,
+            "wakeups": self._listen,
             "roll call": self._roll_call.run,
             "schedules": self.schedules.run,
         }
@@ -201,6 +199,10 @@ class DelayQueue:
     async def aclose(self) -> None:
         """Answer every waiting poll with nothing; nothing that was reserved for one stays reserved."""
         await self._waiters.close()
+
+    async def _listen(self) -> None:
+        """Other processes' messages wake polls here; what may have been missed is asked for."""
+        await self._store.listen(self._waiters.wake, self._waiters.resync)
 
     def _stir(self, bucket: int, stir: Stir) -> None:
         """A change in the store: wake those who wait for it."""

@@ -3,6 +3,7 @@
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from redis.asyncio import Redis
@@ -10,25 +11,29 @@ from redis.exceptions import RedisError
 
 from delayqueue.config import Config, StartupError
 from delayqueue.store.keys import BucketKeys
+from delayqueue.store.shards import Shards
 
 VERSION = 1
 
 
-async def claim_layout(redis: Redis, config: Config) -> None:
+async def claim_layout(shards: Shards, config: Config) -> None:
     """Write the layout where there is none, and check it. StartupError as check_layout."""
+    key = _key(config)
     with _one_line():
         for field, value in _wanted(config).items():
-            await redis.hsetnx(_key(config), field, value)  # the first server of all decides
-    await check_layout(redis, config)
+            # the first server of all decides
+            await shards.call(key, partial(_set_new, key, field, value))
+    await check_layout(shards, config)
 
 
-async def check_layout(redis: Redis, config: Config) -> None:
+async def check_layout(shards: Shards, config: Config) -> None:
     """Compare the layout of existing data with the settings; nothing is written.
 
     StartupError where the data was made with another layout; it names the option and the way out.
     """
+    key = _key(config)
     with _one_line():
-        raw: dict[Any, Any] = await redis.hgetall(_key(config))
+        raw: dict[Any, Any] = await shards.call(key, lambda redis: redis.hgetall(key))
     stored = {name.decode(): value.decode() for name, value in raw.items()}
     for field, value in _wanted(config).items():
         if stored.get(field, value) != value:
@@ -39,12 +44,17 @@ async def check_layout(redis: Redis, config: Config) -> None:
             )
 
 
-async def data_id(redis: Redis, config: Config) -> str:
+async def data_id(shards: Shards, config: Config) -> str:
     """A name of this data that no other data has; made when it is asked for the first time."""
+    key = _key(config)
     with _one_line():
-        await redis.hsetnx(_key(config), "id", secrets.token_hex(8))
-        name: Any = await redis.hget(_key(config), "id")
+        await shards.call(key, partial(_set_new, key, "id", secrets.token_hex(8)))
+        name: Any = await shards.call(key, lambda redis: redis.hget(key, "id"))
     return str(name.decode())
+
+
+async def _set_new(key: str, field: str, value: str, redis: Redis) -> None:
+    await redis.hsetnx(key, field, value)
 
 
 def _key(config: Config) -> str:

@@ -4,7 +4,7 @@ import asyncio
 import json
 import logging
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from copy import copy
 from time import perf_counter
@@ -22,13 +22,14 @@ from delayqueue.failpoint import Failpoint
 from delayqueue.job import Job, JobView, Reserved
 from delayqueue.metrics import SCRIPT_ERRORS, SCRIPT_SECONDS, Metrics
 from delayqueue.receipt import nonces
-from delayqueue.store import announcements
+from delayqueue.store.announcements import Announcements
 from delayqueue.store.answers import moved, or_none, reserved, stir, view
-from delayqueue.store.connect import weaknesses
+from delayqueue.store.health import health
 from delayqueue.store.keys import BucketKeys
 from delayqueue.store.measure import count_answer
 from delayqueue.store.record import dump_options, reserved_job, text
 from delayqueue.store.scheduler import ZSET, Scheduler
+from delayqueue.store.shards import Shards
 from delayqueue.store.types import (
     Demand,
     Ending,
@@ -56,8 +57,6 @@ TICK_LIMIT = 2000
 STAGED_DUE_MS = 10_000_000_000_001
 # A call that takes longer has failed, whatever it waited for: a connection of the pool, a connect, an answer.
 ANSWER_S = 5.0
-
-
 RELOADS = (
     3  # further tries where scripts are flushed under load; a missing script has changed nothing
 )
@@ -72,13 +71,13 @@ class Store:
 
     def __init__(
         self,
-        redis: Redis,
+        shards: Shards,
         buckets: Sequence[BucketKeys],
         scheduler: Scheduler = ZSET,
         failpoint: Failpoint | None = None,
         metrics: Metrics | None = None,
     ) -> None:
-        self._redis = redis
+        self._shards = shards
         self._failpoint = failpoint
         self.metrics = metrics or Metrics()
         self._buckets = buckets
@@ -251,7 +250,8 @@ class Store:
 
     async def topic_names(self, bucket: int) -> list[str]:
         """All topics that the bucket knows."""
-        names: Any = await self._answer("topics", self._redis.hkeys(self._buckets[bucket].topics))
+        key = self._buckets[bucket].topics
+        names: Any = await self._answer("topics", bucket, lambda redis: redis.hkeys(key))
         return [text(name) for name in names]
 
     async def topics(self, bucket: int, topics: Sequence[str]) -> list[TopicCounts]:
@@ -263,19 +263,8 @@ class Store:
         ]
 
     async def health(self) -> Health:
-        """What the store says of itself; 0 where it does not say."""
-        info: dict[str, Any] = await self._answer("info", self._redis.info())
-        durable = info.get("aof_enabled") == 1 and info.get("aof_last_write_status") == "ok"
-        name, version = (
-            ("Valkey", "valkey_version") if "valkey_version" in info else ("Redis", "redis_version")
-        )
-        return Health(
-            info.get("used_memory", 0),
-            info.get("maxmemory", 0),
-            durable,
-            f"{name} {info.get(version, '')}".strip(),
-            weaknesses(info),
-        )
+        """What the servers say of themselves; those that do not answer are passed over, unless none does."""
+        return await health(self._shards)
 
     async def roll_call(
         self, name: str, figures: str, silence_ms: int
@@ -284,11 +273,11 @@ class Store:
         _, found = await self._call("rollcall", 0, [name, figures, silence_ms])
         return [(text(found[i]), found[i + 1], text(found[i + 2])) for i in range(0, len(found), 3)]
 
-    def announcements(
-        self, subscribed: Callable[[int], None]
-    ) -> AsyncIterator[tuple[int, str, int]]:
-        """What other processes made ready; see announcements.listen."""
-        return announcements.listen(self._redis, self._buckets, self._sender, subscribed)
+    async def listen(
+        self, heard: Callable[[int, str, int], None], subscribed: Callable[[int], None]
+    ) -> None:
+        """Hear what other processes made ready, for ever; see Announcements.listen."""
+        await Announcements(self._shards, self._buckets, self._sender).listen(heard, subscribed)
 
     async def run(self, verb: str, bucket: int, args: Sequence[Any]) -> Any:
         """Run a script for another module of this layer (registry.py, results.py)."""
@@ -296,45 +285,43 @@ class Store:
 
     async def _call(self, verb: str, bucket: int, args: Sequence[Any]) -> Any:
         """Run a script."""
-        script = self._scripts.get(verb) or self._load(verb)
         keys = self._buckets[bucket]
+        names = [keys.tag, keys.queue_name, *(keys.tag + scope for scope in self._scope)]
         if self._failpoint:
             self._failpoint.reach(f"{verb}.before")
-        names = [keys.tag, keys.queue_name, *(keys.tag + scope for scope in self._scope)]
         began = perf_counter()
-        answer = await self._answer(verb, _run(script, names, args))
+        answer = await self._answer(verb, bucket, lambda redis: self._run(verb, redis, names, args))
         self.metrics.observe(SCRIPT_SECONDS, perf_counter() - began, verb)
         count_answer(self.metrics, verb, answer)
         if self._failpoint:
             self._failpoint.reach(f"{verb}.after")
         return answer
 
-    async def _answer(self, verb: str, call: Awaitable[Any]) -> Any:
-        """What Redis says. The one place where what redis-py raises becomes Unavailable."""
+    async def _answer(self, verb: str, bucket: int, send: Callable[[Redis], Awaitable[Any]]) -> Any:
+        """What the bucket's server says. The one place where what redis-py raises becomes Unavailable."""
+        tag = self._buckets[bucket].tag
         try:
             async with asyncio.timeout(ANSWER_S):
-                return await call
+                return await self._shards.call(tag, send)
         except (RedisError, TimeoutError) as error:
             log.warning("%s failed in the store: %s", verb, str(error) or "no answer")
             self.metrics.count(SCRIPT_ERRORS, verb)
             if isinstance(error, (RedisTimeoutError, TimeoutError)):
-                # where one connection is silently dead the others are: who took them next would wait as long
-                with suppress(RedisError):
-                    await self._redis.connection_pool.disconnect(inuse_connections=False)
+                # who took another connection next might wait as long
+                await self._shards.drop_idle(tag)
             raise Unavailable from error
 
-    def _load(self, verb: str) -> AsyncScript:
-        script = self._redis.register_script(self._scheduler.script(verb))
-        self._scripts[verb] = script
+    async def _run(self, verb: str, redis: Redis, keys: list[str], args: Sequence[Any]) -> Any:
+        """redis-py loads a script that is missing and sends the call again; a flush can come between the two."""
+        script = self._scripts.get(verb) or self._load(verb, redis)
+        for _ in range(RELOADS):
+            with suppress(NoScriptError):
+                return await script(keys=keys, args=args, client=redis)
+        return await script(keys=keys, args=args, client=redis)
+
+    def _load(self, verb: str, redis: Redis) -> AsyncScript:
+        script = self._scripts[verb] = redis.register_script(self._scheduler.script(verb))
         return script
-
-
-async def _run(script: AsyncScript, keys: list[str], args: Sequence[Any]) -> Any:
-    """redis-py loads a script that is missing and sends the call again; a flush can come between the two."""
-    for _ in range(RELOADS):
-        with suppress(NoScriptError):
-            return await script(keys=keys, args=args)
-    return await script(keys=keys, args=args)
 
 
 def _when(delay_ms: int, due_ms: int | None) -> str:

@@ -27,12 +27,16 @@ class Setup(NamedTuple):
         return {"bucket_size": self.bucket_size, "scheduler": self.scheduler}
 
 
+# over Sentinel and Cluster by default; --every-store runs all
+ESSENTIAL: Final = pytest.mark.seldom("test_delivery.py", "test_two_servers.py")
 ONE_BUCKET: Final = Setup("redis_server", bucket_size=1)
 SETUPS: Final = [
     pytest.param(ONE_BUCKET, id="redis"),
     pytest.param(
         Setup("valkey_server", bucket_size=4, scheduler="wheel"), id="valkey-4-buckets-wheel"
     ),
+    pytest.param(Setup("watched_store", bucket_size=1), id="sentinel", marks=ESSENTIAL),
+    pytest.param(Setup("cluster", bucket_size=8), id="cluster-8-buckets", marks=ESSENTIAL),
 ]
 
 

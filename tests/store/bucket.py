@@ -12,6 +12,7 @@ from delayqueue.job import IfExists, Job
 from delayqueue.receipt import nonce_of
 from delayqueue.store.keys import BucketKeys
 from delayqueue.store.scheduler import ZSET, Scheduler
+from delayqueue.store.shards import Shards
 from delayqueue.store.store import Store
 from delayqueue.store.types import Demand, Ending, Moved, Release, Reschedule, Touch
 from tests.store.invariants import violations
@@ -28,7 +29,12 @@ MOMENT_S: Final = 0.003
 LATER_MS: Final = 40  # time enough for a call or two before
 ALL_WANTED: Final = 1000
 
-REAL: Final = ("redis", "valkey")
+# shows that a script touches the keys of its slot only; --every-store shows it for all
+CLUSTER: Final = pytest.param(
+    "cluster", marks=pytest.mark.seldom("test_tick.py", "test_pop.py", "test_push.py")
+)
+REAL: Final = ("redis", "valkey", CLUSTER)
+BUCKET: Final = "{dq_bucket_1}"
 WHEEL_SLOTS: Final = 3600
 SCHEDULERS: Final = ("zset", "wheel")
 on_zset: Final = pytest.mark.parametrize("scheduler", ["zset"])
@@ -96,7 +102,7 @@ class Bucket:
         """With slots the scheduler is the wheel."""
         keys = BucketKeys.of(1, bucket_name, "dq_queue_%s")
         scheduler = Scheduler("wheel", wheel_slots) if wheel_slots else ZSET
-        return cls(redis, keys, Store(redis, [keys], scheduler), wheel_slots)
+        return cls(redis, keys, Store(Shards.one(redis), [keys], scheduler), wheel_slots)
 
     async def violations(self) -> list[str]:
         """What is not whole in it."""

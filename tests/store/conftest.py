@@ -12,11 +12,12 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from tests.processes import LOOPBACK
-from tests.store.bucket import REAL, SCHEDULERS, WHEEL_SLOTS, Bucket
+from tests.store.bucket import BUCKET, REAL, SCHEDULERS, WHEEL_SLOTS, Bucket
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from tests.clusters import StoreCluster
     from tests.processes import StoreServer
 
 
@@ -31,6 +32,13 @@ def connect(server: StoreServer) -> Redis:
     )
 
 
+async def emptied(cluster: StoreCluster) -> Redis:
+    """The server of the Cluster that holds the bucket, without data: it belongs to this test run."""
+    redis = Redis(host=LOOPBACK, port=cluster.holder(BUCKET).port, protocol=2)
+    await redis.flushdb()
+    return redis
+
+
 def fake() -> Redis:
     return fakeredis.FakeAsyncRedis(server=fakeredis.FakeServer())
 
@@ -38,9 +46,14 @@ def fake() -> Redis:
 @pytest.fixture(params=["fakeredis", *REAL])
 async def redis(request: pytest.FixtureRequest) -> AsyncIterator[Redis]:
     """An empty database of its own for each test. `@on_real_servers` leaves fakeredis out."""
-    fixture = f"{request.param}_server"
-    async with connect(request.getfixturevalue(fixture)) if request.param in REAL else fake() as it:
-        yield it
+    if request.param == "fakeredis":
+        opened = fake()
+    elif request.param == "cluster":
+        opened = await emptied(request.getfixturevalue("cluster"))
+    else:
+        opened = connect(request.getfixturevalue(f"{request.param}_server"))
+    async with opened:
+        yield opened
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,9 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from delayqueue.config import Config, StartupError
-from delayqueue.store.connect import connect, durability_warnings
+from delayqueue.store.connect import connect
+from delayqueue.store.health import durability_warnings
+from delayqueue.store.shards import Shards
 from delayqueue.values import Address
 from tests.processes import LOOPBACK, Processes, StoreServer, free_port
 
@@ -32,6 +35,13 @@ def at(store: StoreServer, **options: object) -> Config:
     return Config(**given | options)  # type: ignore[arg-type]  # checked by the tests that use it
 
 
+@asynccontextmanager
+async def opened(config: Config) -> AsyncIterator[Redis]:
+    """A client of the one server that the config names."""
+    async with connect(config, None) as shards:
+        yield shards.of("any key")
+
+
 async def refusal(config: Config) -> str:
     """The one line about a store that cannot be used."""
     with pytest.raises(StartupError) as refused:
@@ -44,14 +54,14 @@ async def refusal(config: Config) -> str:
 
 
 async def test_the_right_password_opens_the_right_database(guarded: StoreServer) -> None:
-    async with connect(at(guarded, redis_password=SECRET, redis_db=7), None) as redis:
+    async with opened(at(guarded, redis_password=SECRET, redis_db=7)) as redis:
         await redis.set("key", "é")
         assert await redis.get("key") == "é".encode()
     url = f"redis://:{SECRET}@{guarded.address}/7"
-    async with connect(Config(redis_url=url), None) as redis:
+    async with opened(Config(redis_url=url)) as redis:
         assert await redis.get("key") == "é".encode()
     url = f"unix://:{SECRET}@{guarded.home}/sock?db=7"
-    async with connect(Config(redis_url=url), None) as redis:
+    async with opened(Config(redis_url=url)) as redis:
         assert await redis.get("key") == "é".encode()
 
 
@@ -143,7 +153,7 @@ class TestFrozen:
         self, store: StoreServer, read_ms: int, write_ms: int, least_s: float, most_s: float
     ) -> None:
         config = at(store, redis_read_timeout_ms=read_ms, redis_write_timeout_ms=write_ms)
-        async with connect(config, None) as redis:
+        async with opened(config) as redis:
             store.freeze()
             began = time.monotonic()
             with pytest.raises(RedisTimeoutError):
@@ -152,7 +162,7 @@ class TestFrozen:
 
     async def test_a_call_is_never_sent_twice(self, store: StoreServer) -> None:
         config = at(store, redis_read_timeout_ms=300, redis_write_timeout_ms=300)
-        async with connect(config, None) as redis:
+        async with opened(config) as redis:
             count = redis.register_script("return redis.call('INCR', 'calls')")
             await count()
             store.freeze()
@@ -172,7 +182,7 @@ class TestFrozen:
 
 async def test_calls_beyond_the_pool_wait_instead_of_failing(redis_server: StoreServer) -> None:
     config = at(redis_server, redis_db=redis_server.new_database(), redis_max_active=2)
-    async with connect(config, None) as redis:
+    async with opened(config) as redis:
         await asyncio.gather(*(redis.echo("x") for _ in range(100)))
         mine = await connections_of(redis)
     assert mine == 3, "two and one for messages"
@@ -182,7 +192,7 @@ async def test_without_max_active_the_pool_is_as_large_as_max_idle(
     redis_server: StoreServer,
 ) -> None:
     config = at(redis_server, redis_db=redis_server.new_database(), redis_max_idle=4)
-    async with connect(config, None) as redis:
+    async with opened(config) as redis:
         await asyncio.gather(*(redis.echo("x") for _ in range(100)))
         mine = await connections_of(redis)
     assert mine == 5
@@ -197,18 +207,20 @@ async def connections_of(redis: Redis) -> int:
 @pytest.mark.parametrize("kind", ["redis", "valkey"])
 async def test_a_safe_store_is_not_warned_of(processes: Processes, kind: str) -> None:
     store: StoreServer = getattr(processes, kind)(*SAFE)
-    async with connect(at(store), None) as redis:
-        assert await durability_warnings(redis) == []
+    async with opened(at(store)) as redis:
+        assert await durability_warnings(Shards.one(redis)) == []
     store.close()
 
 
 async def test_each_way_to_lose_jobs_is_warned_of(processes: Processes) -> None:
     store = processes.redis(*SAFE)
-    async with connect(at(store), None) as redis:
+    async with opened(at(store)) as redis:
         await redis.config_set("maxmemory-policy", "allkeys-lru")
-        assert await durability_warnings(redis) == [], "without a maxmemory it drops nothing"
+        assert await durability_warnings(Shards.one(redis)) == [], (
+            "without a maxmemory it drops nothing"
+        )
         await redis.config_set("maxmemory", "100mb")
-        assert await durability_warnings(redis) == [
+        assert await durability_warnings(Shards.one(redis)) == [
             (
                 "the store drops jobs when its memory is full, as maxmemory-policy is allkeys-lru: "
                 "set `maxmemory-policy noeviction` in its config"
@@ -216,7 +228,7 @@ async def test_each_way_to_lose_jobs_is_warned_of(processes: Processes) -> None:
         ]
         await redis.config_set("maxmemory-policy", "noeviction")
         await redis.config_set("appendonly", "no")
-        assert await durability_warnings(redis) == [
+        assert await durability_warnings(Shards.one(redis)) == [
             "the store can lose jobs when it stops: set `appendonly yes` in its config"
         ]
     store.close()
@@ -224,9 +236,9 @@ async def test_each_way_to_lose_jobs_is_warned_of(processes: Processes) -> None:
 
 async def test_a_store_that_refuses_to_tell_is_warned_of(processes: Processes) -> None:
     store = processes.redis()
-    async with connect(at(store), None) as redis:
+    async with opened(at(store)) as redis:
         await redis.acl_setuser("default", enabled=True, nopass=True, commands=["-info"])
-        (warning,) = await durability_warnings(redis)
+        (warning,) = await durability_warnings(Shards.one(redis))
     assert warning.startswith("the store refuses INFO")
     store.close()
 
@@ -241,7 +253,7 @@ async def test_a_store_that_is_too_old_is_warned_of(version: str, warned: bool) 
             return {"redis_version": version, "aof_enabled": 1, "maxmemory": 0}
 
     async with Old() as redis:
-        warnings = await durability_warnings(redis)
+        warnings = await durability_warnings(Shards.one(redis))
     assert warnings == [
         f"the store has version {version}: use Redis 6.2 or newer, or Valkey"
     ] * int(warned)
@@ -258,7 +270,7 @@ async def test_the_embedded_store_is_reached_by_its_socket(guarded: StoreServer)
 
 async def test_a_store_that_goes_away_and_comes_back_is_found_again(processes: Processes) -> None:
     store = processes.redis(*SAFE)
-    async with connect(at(store), None) as redis:
+    async with opened(at(store)) as redis:
         await redis.set("key", "1")
         store.kill()
         with pytest.raises(RedisConnectionError):

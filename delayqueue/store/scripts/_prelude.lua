@@ -46,8 +46,10 @@ end
 
 local function wake_at(topic, time_ms) call('ZADD', TIMERS, 'LT', int(time_ms), topic) end
 
+local PUBLISH = redis.REDIS_VERSION_NUM and 'SPUBLISH' or 'PUBLISH'  -- both are there from Redis 7.0 on
+
 -- Tells the other server processes that `topic` has `count` more ready jobs. `sender` lets a process skip its own.
-local function announce(sender, topic, count) call('PUBLISH', tag .. ':ready', sender .. ' ' .. count .. ' ' .. topic) end
+local function announce(sender, topic, count) call(PUBLISH, tag .. ':ready', sender .. ' ' .. count .. ' ' .. topic) end
 
 -- The record (record.py, the twin): a header of numbers, then topic, options and body untouched, by length.
 --   "0" due created ttr topic_length                                   22 bytes, where the three below are 0

@@ -1,0 +1,41 @@
+"""One setting: its name, default, unit, meaning and parser; the fields that a table of them is made of."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+PREFIX: Final = "DELAYQUEUE_"
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A row of the table that `Config` (config.py) is; `default` is text, `unit` is "" where there is none."""
+
+    key: str
+    default: str
+    unit: str
+    help: str
+    parse: Callable[[str], object]
+    secret: bool
+
+    @property
+    def variable(self) -> str:
+        """The environment variable of this option."""
+        return PREFIX + self.key.upper().replace(".", "_")
+
+
+def option(
+    key: str,
+    default: str,
+    parse: Callable[[str], T],
+    help: str,  # noqa: A002  # the word that argparse uses, too
+    *,
+    unit: str = "",
+    secret: bool = False,
+) -> T:
+    row = Option(key, default, unit, help, parse, secret)
+    # a secret is kept out of repr() and so out of logs
+    made: T = field(default=parse(default), repr=not secret, metadata={"option": row})
+    return made

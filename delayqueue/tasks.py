@@ -1,0 +1,26 @@
+"""The end of tasks."""
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+AGAIN_S = 0.2
+
+
+async def cancel_all(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Cancel until all have ended: a cancellation can get lost while redis-py connects (seen when a port is taken).
+
+    Who cancels this waits, too: a task left behind here could lose its next cancellation as well.
+    """
+    left = set(tasks)
+    cancelled = False
+    while left:
+        for task in left:
+            task.cancel()
+        try:
+            await asyncio.wait(left, timeout=AGAIN_S)
+        except asyncio.CancelledError:
+            cancelled = True
+        left = {task for task in left if not task.done()}
+    if cancelled:
+        raise asyncio.CancelledError

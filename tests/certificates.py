@@ -1,0 +1,35 @@
+"""Certificates for the tests."""
+
+from __future__ import annotations
+
+import ssl
+import subprocess
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SUBJECT: Final = ("-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1")
+
+
+class Pair(NamedTuple):
+    """A certificate that signed itself, so that it is its own authority, and its key."""
+
+    cert: Path
+    key: Path
+
+    def context(self, client: Pair | None = None) -> ssl.SSLContext:
+        """For clients that trust it."""
+        context = ssl.create_default_context(cafile=self.cert)
+        if client:
+            context.load_cert_chain(client.cert, client.key)
+        return context
+
+
+def make(folder: Path, name: str) -> Pair:
+    """A certificate of this machine."""
+    pair = Pair(folder / f"{name}.pem", folder / f"{name}.key")
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
+    command += ["-nodes", "-days", "1", *SUBJECT, "-out", str(pair.cert), "-keyout", str(pair.key)]
+    subprocess.run(command, check=True, capture_output=True, timeout=30)
+    return pair

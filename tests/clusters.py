@@ -1,0 +1,192 @@
+"""Stores of several servers for the tests: a Redis Cluster, and a master that Sentinels watch over."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from redis import Redis
+from redis.crc import key_slot
+
+from tests.processes import LOOPBACK, Process, Processes, StoreServer, free_port, redis_binary
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+SLOTS: Final = 16384
+SHARDS: Final = 3
+MASTER_NAME: Final = "delays"
+NODE_TIMEOUT_MS: Final = 1000
+FORM_S: Final = 15.0
+# a replica counts once it has replicated something, be it a ping
+SAFE: Final = (
+    *("--appendonly", "yes", "--repl-diskless-sync-delay", "0"),
+    *("--repl-ping-replica-period", "1"),
+)
+
+
+class ClusterNode(StoreServer):
+    """A server of a Cluster."""
+
+    def __init__(self, home: Path, *options: str) -> None:
+        self.bus_port = free_port()
+        self.node_id = secrets.token_hex(20)
+        super().__init__(
+            "node",
+            home,
+            redis_binary(),
+            *("--cluster-enabled", "yes", "--cluster-port", str(self.bus_port)),
+            *("--cluster-node-timeout", str(NODE_TIMEOUT_MS)),
+            *("--cluster-require-full-coverage", "no"),
+            *("--cluster-replica-validity-factor", "0"),  # on a busy machine links break
+            *SAFE,
+            *options,
+        )
+
+
+class StoreCluster:
+    """Three masters with a third of the slots and a replica each."""
+
+    def __init__(self, processes: Processes, *options: str) -> None:
+        self.nodes = [
+            processes.adopt(ClusterNode(processes.home("node"), *options))
+            for _ in range(2 * SHARDS)
+        ]
+        for node in self.nodes:
+            # as if they had met before: CLUSTER MEET and REPLICATE take 10 s to go round
+            node.home.joinpath("nodes.conf").write_text(self._nodes_as(node), encoding="ascii")
+            node.launch()
+        for node in self.nodes:
+            _until(node.is_ready)
+        for node in self.nodes:
+            _until(lambda node=node: self._is_whole(node))  # type: ignore[misc]
+        self._places = 0
+
+    def new_database(self) -> int:
+        """The number of a place that nobody used yet: a Cluster has one database, but room for any names."""
+        self._places += 1
+        return self._places
+
+    def settings(self, database: object) -> dict[str, object]:
+        addresses = ", ".join(node.address for node in self.nodes[:SHARDS])
+        return {"redis.cluster": addresses, "bucket_name": f"place_{database}_bucket_%d"}
+
+    def _nodes_as(self, myself: ClusterNode) -> str:
+        lines = []
+        for number, node in enumerate(self.nodes):
+            shard = number % SHARDS
+            first, last = SLOTS * shard // SHARDS, SLOTS * (shard + 1) // SHARDS - 1
+            master = number == shard
+            flags = ("myself," if node is myself else "") + ("master" if master else "slave")
+            follows = "-" if master else self.nodes[shard].node_id
+            place = f"{node.node_id} {node.address}@{node.bus_port} {flags} {follows}"
+            slots = f" {first}-{last}" if master else ""
+            lines.append(f"{place} 0 0 {shard + 1} connected{slots}\n")
+        return "".join(lines) + f"vars currentEpoch {SHARDS} lastVoteEpoch 0\n"
+
+    def _is_whole(self, node: ClusterNode) -> bool:
+        """Whether the node knows all masters with their replicas, and a replica has its master's data."""
+        shards = ask(node, "CLUSTER", "SLOTS")
+        served = "cluster_state:ok" in ask(node, "CLUSTER", "INFO")
+        replicated = "master_link_status:down" not in ask(node, "INFO", "replication")
+        return served and replicated and [len(shard) for shard in shards] == [4] * SHARDS
+
+    def holder(self, key: str) -> ClusterNode:
+        """The master that holds the key, as a server that answers says."""
+        slot = key_slot(key.encode())
+        for node in self.nodes:
+            if node.exit_status() is None:
+                for first, last, (_, port, *_), *_ in ask(node, "CLUSTER", "SLOTS"):
+                    if first <= slot <= last:
+                        return next(node for node in self.nodes if node.port == port)
+        raise AssertionError(f"nobody holds {key}")
+
+    def close(self) -> None:
+        for node in self.nodes:
+            node.close()
+
+
+class SentinelServer(Process):
+    """Watches over a master."""
+
+    def __init__(self, home: Path, master: StoreServer, *, down_after_ms: int) -> None:
+        port = free_port()
+        config = home / "sentinel.conf"
+        config.write_text(
+            f"port {port}\nbind {LOOPBACK}\ndir {home}\n"
+            f"sentinel monitor {MASTER_NAME} {LOOPBACK} {master.port} 2\n"
+            f"sentinel down-after-milliseconds {MASTER_NAME} {down_after_ms}\n"
+            f"sentinel failover-timeout {MASTER_NAME} 3000\n",
+            encoding="ascii",
+        )
+        command = [redis_binary(), str(config), "--sentinel"]
+        super().__init__("sentinel", home, command, port=port)
+
+    def is_ready(self) -> bool:
+        return _answers(self.port)
+
+
+class WatchedStore:
+    """A master and its replica, and three Sentinels."""
+
+    def __init__(self, processes: Processes, *, down_after_ms: int = 1000) -> None:
+        self.master = processes.redis(*SAFE)
+        follow = ("--replicaof", f"{LOOPBACK} {self.master.port}")
+        self.replica = processes.redis(*SAFE, *follow)
+        self.sentinels = [
+            processes.started(
+                SentinelServer(processes.home("sentinel"), self.master, down_after_ms=down_after_ms)
+            )
+            for _ in range(3)
+        ]
+        for sentinel in self.sentinels:
+            _until(lambda sentinel=sentinel: _is_complete(sentinel))  # type: ignore[misc]
+
+    def new_database(self) -> int:
+        return self.master.new_database()
+
+    def settings(self, database: object) -> dict[str, object]:
+        addresses = ", ".join(sentinel.address for sentinel in self.sentinels)
+        named = {"redis.sentinel": addresses, "redis.master_name": MASTER_NAME}
+        return named | {"redis.db": database}
+
+    def close(self) -> None:
+        for process in (*self.sentinels, self.replica, self.master):
+            process.close()
+
+
+def ask(process: Process, *words: object) -> Any:
+    """What a server says, with text where it says bytes."""
+    with Redis(LOOPBACK, process.port, protocol=2, decode_responses=True) as redis:
+        connection = redis.connection_pool.get_connection()
+        try:
+            connection.send_command(*words)
+            return connection.read_response()
+        finally:
+            redis.connection_pool.release(connection)
+
+
+def _is_complete(sentinel: SentinelServer) -> bool:
+    """Whether it knows the replica and the other two."""
+    raw = ask(sentinel, "SENTINEL", "MASTER", MASTER_NAME)
+    facts = dict(zip(raw[::2], raw[1::2], strict=True))
+    return (facts["num-slaves"], facts["num-other-sentinels"]) == ("1", "2")
+
+
+def _answers(port: int) -> bool:
+    try:
+        with socket.create_connection((LOOPBACK, port), timeout=1) as connection:
+            connection.sendall(b"PING\r\n")
+            return connection.recv(64).startswith(b"+PONG")
+    except OSError:
+        return False
+
+
+def _until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + FORM_S
+    while not condition():
+        assert time.monotonic() < deadline, f"not formed within {FORM_S} s"
+        time.sleep(0.02)

@@ -1,0 +1,326 @@
+"""Stores of many servers: calls go where the bucket is, and what is wrong with one server concerns that one only."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+from redis.exceptions import TryAgainError
+
+from delayqueue.config import Config, StartupError
+from delayqueue.errors import Unavailable
+from delayqueue.server import buckets
+from delayqueue.store.connect import connect
+from delayqueue.store.health import durability_warnings
+from delayqueue.store.store import Store
+from delayqueue.tasks import cancel_all
+from delayqueue.values import Address
+from tests.certificates import make
+from tests.clusters import MASTER_NAME, SHARDS, StoreCluster, WatchedStore, ask
+from tests.processes import LOOPBACK, free_port
+from tests.store.bucket import job
+from tests.waiting import until, until_async
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+    from pathlib import Path
+
+    from delayqueue.store.shards import Shards
+    from tests.processes import Processes, StoreServer
+
+BUCKETS: Final = 12
+FOR_A_NEW_MASTER_S: Final = 20
+
+
+def of_cluster(cluster: StoreCluster, **settings: Any) -> Config:
+    addresses = tuple(Address(LOOPBACK, node.port) for node in cluster.nodes[:SHARDS])
+    return Config(redis_cluster=addresses, bucket_size=BUCKETS, **settings)
+
+
+def of_sentinels(watched: WatchedStore, **settings: Any) -> Config:
+    addresses = tuple(Address(LOOPBACK, sentinel.port) for sentinel in watched.sentinels)
+    named = {"redis_master_name": MASTER_NAME} | settings
+    return Config(redis_sentinel=addresses, **named)
+
+
+@asynccontextmanager
+async def opened(config: Config) -> AsyncIterator[tuple[Store, Shards]]:
+    """A store on these servers."""
+    async with connect(config, None) as shards:
+        yield Store(shards, buckets(config)), shards
+
+
+@asynccontextmanager
+async def followed(config: Config) -> AsyncIterator[tuple[Store, Shards]]:
+    """A store on these servers that follows them wherever they go, as the server does."""
+    async with opened(config) as (store, shards):
+        watching = asyncio.create_task(shards.watch())
+        yield store, shards
+        await cancel_all([watching])
+
+
+@pytest.fixture
+def mortal_cluster(processes: Processes) -> Iterator[StoreCluster]:
+    """A Cluster that a test may break."""
+    cluster = StoreCluster(processes)
+    yield cluster
+    cluster.close()
+
+
+async def push_to(store: Store, bucket: int, **options: Any) -> None:
+    [code] = (await store.push(bucket, [job(id_of(store, bucket), **options)])).codes
+    assert code == 0
+
+
+def id_of(store: Store, bucket: int) -> str:
+    """An id that belongs to the bucket."""
+    return next(f"job-{n}" for n in range(1000) if store.bucket_of(f"job-{n}") == bucket)
+
+
+async def test_buckets_live_on_all_masters(cluster: StoreCluster) -> None:
+    config = of_cluster(cluster, bucket_name="spread_%d")
+    async with opened(config) as (store, shards):
+        for bucket in range(BUCKETS):
+            await push_to(store, bucket)
+        ports = {address.port for address in shards.servers()}
+        assert ports == {node.port for node in cluster.nodes[:SHARDS]}
+        tags = [keys.tag for keys in buckets(config)]
+        assert len(shards.groups(tags)) == SHARDS
+        for redis, tags_here in shards.groups(tags).items():
+            keys: Any = await redis.keys("{spread_*:job")
+            assert {key.decode() for key in keys} == {f"{tag}:job" for tag in tags_here}
+
+
+async def test_a_call_follows_a_bucket_that_has_moved(mortal_cluster: StoreCluster) -> None:
+    config = of_cluster(mortal_cluster)
+    source = mortal_cluster.holder("{dq_bucket_1}")
+    target = next(node for node in mortal_cluster.nodes[:SHARDS] if node is not source)
+    async with opened(config) as (store, shards):
+        await push_to(store, 0)
+        slot = ask(source, "CLUSTER", "KEYSLOT", "{dq_bucket_1}")
+        ask(target, "CLUSTER", "SETSLOT", slot, "IMPORTING", source.node_id)
+        ask(source, "CLUSTER", "SETSLOT", slot, "MIGRATING", target.node_id)
+        # half of the keys here, half there: nothing is done to them
+        ask(source, "MIGRATE", LOOPBACK, target.port, "{dq_bucket_1}:job", 0, 1000)
+        for _ in range(3):
+            with pytest.raises(Unavailable):
+                await store.tick(0)
+        await store.tick(1)
+        for key in ask(source, "CLUSTER", "GETKEYSINSLOT", slot, 100):
+            ask(source, "MIGRATE", LOOPBACK, target.port, key, 0, 1000)
+        for node in (target, source):
+            ask(node, "CLUSTER", "SETSLOT", slot, "NODE", target.node_id)
+        [view] = await store.get(0, [id_of(store, 0)])
+        assert view is not None
+        await until(lambda: mortal_cluster.holder("{dq_bucket_1}") is target)
+        await shards.refresh()
+        place = Address(LOOPBACK, target.port)
+        assert shards.of("{dq_bucket_1}") is shards.servers()[place]
+
+
+async def test_what_a_slot_on_its_way_answers_is_no_leave_to_go_on(
+    mortal_cluster: StoreCluster,
+) -> None:
+    """ASK sends a call on to where half of the keys are; a script's two names, never keys, make that TRYAGAIN."""
+    source = mortal_cluster.holder("{dq_bucket_1}")
+    target = next(node for node in mortal_cluster.nodes[:SHARDS] if node is not source)
+    slot = ask(source, "CLUSTER", "KEYSLOT", "{dq_bucket_1}")
+    ask(target, "CLUSTER", "SETSLOT", slot, "IMPORTING", source.node_id)
+    async with opened(of_cluster(mortal_cluster)) as (_, shards):
+        client = shards.servers()[Address(LOOPBACK, target.port)].client()
+        async with client as redis:
+            await redis.execute_command("ASKING")  # type: ignore[no-untyped-call]
+            with pytest.raises(TryAgainError):
+                await redis.eval("return 1", 2, "{dq_bucket_1}", "{dq_bucket_1}:dq_queue_%s")
+
+
+async def test_a_frozen_master_delays_its_own_buckets_only(mortal_cluster: StoreCluster) -> None:
+    config = of_cluster(mortal_cluster, redis_read_timeout_ms=500, redis_write_timeout_ms=500)
+    async with followed(config) as (store, _):
+        frozen = mortal_cluster.holder("{dq_bucket_1}")
+        others = [
+            bucket
+            for bucket, keys in enumerate(buckets(config))
+            if mortal_cluster.holder(keys.tag) is not frozen
+        ]
+        frozen.freeze()
+        stuck = asyncio.create_task(store.tick(0))
+        began = time.monotonic()
+        for bucket in others * 5:
+            await store.tick(bucket)
+        assert time.monotonic() - began < 0.4, "calls to the others waited"
+        with pytest.raises(Unavailable):
+            await stuck
+        await until_async(lambda: works(store, 0), within_s=FOR_A_NEW_MASTER_S)
+
+
+async def works(store: Store, bucket: int) -> bool:
+    try:
+        await store.tick(bucket)
+    except Unavailable:
+        return False
+    return True
+
+
+async def test_a_killed_master_is_replaced_without_a_restart(
+    mortal_cluster: StoreCluster,
+) -> None:
+    async with followed(of_cluster(mortal_cluster)) as (store, shards):
+        await push_to(store, 0)
+        lost = mortal_cluster.holder("{dq_bucket_1}")
+        assert ask(lost, "WAIT", 1, 5000) == 1
+        lost.kill()
+        await until_async(lambda: works(store, 0), within_s=FOR_A_NEW_MASTER_S)
+        assert await store.get(0, [id_of(store, 0)]) != [None]
+        await until(lambda: Address(LOOPBACK, lost.port) not in shards.servers())
+
+
+async def test_a_server_starts_while_a_master_is_away(mortal_cluster: StoreCluster) -> None:
+    lost = mortal_cluster.holder("{dq_bucket_1}")
+    mortal_cluster.nodes[mortal_cluster.nodes.index(lost) + SHARDS].kill()
+    lost.kill()
+    config = of_cluster(mortal_cluster)
+    async with opened(config) as (store, _):
+        assert [await works(store, bucket) for bucket in range(BUCKETS)].count(False) > 0
+        assert [await works(store, bucket) for bucket in range(BUCKETS)].count(True) > 0
+
+
+async def test_news_of_ready_jobs_come_from_every_master(cluster: StoreCluster) -> None:
+    config = of_cluster(cluster, bucket_name="news_%d")
+    heard: list[tuple[int, str, int]] = []
+    subscribed: list[int] = []
+
+    async with opened(config) as (listener, _), opened(config) as (speaker, _):
+        listening = asyncio.create_task(
+            listener.listen(lambda *news: heard.append(news), subscribed.append)
+        )
+        await until(lambda: len(subscribed) == BUCKETS)
+        for bucket in range(BUCKETS):
+            await push_to(speaker, bucket, topic="t")
+        await until(lambda: len(heard) == BUCKETS)
+        await cancel_all([listening])
+    assert sorted(heard) == [(bucket, "t", 1) for bucket in range(BUCKETS)]
+
+
+async def test_news_go_on_after_a_failover(mortal_cluster: StoreCluster) -> None:
+    heard: list[int] = []
+    config = of_cluster(mortal_cluster)
+    async with followed(config) as (listener, _), followed(config) as (speaker, _):
+        listening = asyncio.create_task(
+            listener.listen(lambda bucket, *_: heard.append(bucket), lambda _: None)
+        )
+        mortal_cluster.holder("{dq_bucket_1}").kill()
+        await until_async(lambda: works(speaker, 0), within_s=FOR_A_NEW_MASTER_S)
+
+        async def said_and_heard() -> bool:
+            await push_to(speaker, 0)
+            await asyncio.sleep(0.05)
+            return 0 in heard
+
+        await until_async(said_and_heard)
+        await cancel_all([listening])
+
+
+async def test_warnings_name_the_server(cluster: StoreCluster) -> None:
+    node = cluster.nodes[0]
+    async with opened(of_cluster(cluster)) as (_, shards):
+        assert await durability_warnings(shards) == []
+        ask(node, "CONFIG", "SET", "appendonly", "no", "cluster-require-full-coverage", "yes")
+        warnings = await durability_warnings(shards)
+        ask(node, "CONFIG", "SET", "appendonly", "yes", "cluster-require-full-coverage", "no")
+    assert warnings == [
+        f"{node.address}: {warning}"
+        for warning in (
+            "the store can lose jobs when it stops: set `appendonly yes` in its config",
+            "one lost server stops the whole Cluster: set `cluster-require-full-coverage no` in its config",
+        )
+    ]
+
+
+async def test_a_failover_by_the_sentinels_is_followed(processes: Processes) -> None:
+    watched = WatchedStore(processes)
+    async with followed(of_sentinels(watched)) as (store, _):
+        await push_to(store, 0)
+        assert ask(watched.master, "WAIT", 1, 5000) == 1
+        watched.master.kill()
+        await until_async(lambda: works(store, 0), within_s=FOR_A_NEW_MASTER_S)
+        assert await store.get(0, [id_of(store, 0)]) != [None]
+    watched.close()
+
+
+@pytest.mark.parametrize(
+    ("setting", "says"),
+    [
+        (
+            {"redis_master_name": "nobody"},
+            "No such master with that name; correct redis.master_name",
+        ),
+        ({"redis_sentinel_password": "wrong"}, "correct redis.password or redis.sentinel_password"),
+    ],
+)
+async def test_what_is_wrong_with_sentinels_is_named(
+    watched_store: WatchedStore, setting: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(StartupError) as refused:
+        async with connect(of_sentinels(watched_store, **setting), None):
+            pass
+    assert str(refused.value).startswith("redis.sentinel = 127.0.0.1:")
+    assert says in str(refused.value)
+
+
+async def test_a_lone_server_is_no_cluster(redis_server: StoreServer) -> None:
+    config = Config(redis_cluster=(Address(LOOPBACK, redis_server.port),))
+    with pytest.raises(StartupError) as refused:
+        async with connect(config, None):
+            pass
+    assert "cluster support disabled; name that server in redis.host" in str(refused.value)
+
+
+async def test_one_of_the_named_servers_is_enough(cluster: StoreCluster) -> None:
+    nobody, somebody = Address(LOOPBACK, free_port()), Address(LOOPBACK, cluster.nodes[0].port)
+    async with connect(Config(redis_cluster=(nobody, somebody)), None) as shards:
+        assert len(shards.servers()) == SHARDS
+    with pytest.raises(StartupError, match=f"redis.cluster = {nobody}: Error 111"):
+        async with connect(Config(redis_cluster=(nobody,)), None):
+            pass
+
+
+async def test_tls_and_an_acl_user_lead_into_a_cluster(
+    processes: Processes, tmp_path: Path
+) -> None:
+    own, stranger = make(tmp_path, "redis"), make(tmp_path, "stranger")
+    store = processes.redis(
+        *("--tls-port", str(port := free_port()), "--tls-auth-clients", "yes"),
+        *("--tls-cert-file", str(own.cert), "--tls-key-file", str(own.key)),
+        *("--tls-ca-cert-file", str(own.cert)),
+    )
+    ask(
+        store, "ACL", "SETUSER", "queue", "on", ">secret", "~{dq_bucket_*", "&{dq_bucket_*", "+@all"
+    )
+    named: dict[str, Any] = {
+        "redis_host": Address(LOOPBACK, port),
+        "redis_user": "queue",
+        "redis_password": "secret",
+        "redis_tls": True,
+        "redis_tls_ca": own.cert,
+        "redis_tls_cert": own.cert,
+        "redis_tls_key": own.key,
+    }
+    async with opened(Config(**named)) as (queue, _):
+        await push_to(queue, 0)
+    url = f"rediss://queue:secret@{LOOPBACK}:{port}/1"
+    files = {name: value for name, value in named.items() if name.startswith("redis_tls_")}
+    async with opened(Config(redis_url=url, **files)) as (queue, _):
+        assert await queue.get(0, [id_of(queue, 0)]) != [None]
+    for wrong, says in (
+        ({"redis_tls_ca": stranger.cert}, "CERTIFICATE_VERIFY_FAILED"),
+        ({"redis_tls_ca": tmp_path / "none"}, "No such file"),
+        ({"redis_password": "wrong"}, "correct redis.password"),
+    ):
+        with pytest.raises(StartupError, match=says):
+            async with connect(Config(**named | wrong), None):
+                pass
+    store.close()
