@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from redis import Redis
 
+from delayqueue import log
+from delayqueue.cli import main
+from delayqueue.failpoint import EXIT_STATUS
 from tests.api_client import open_api
 from tests.processes import LOOPBACK, environment
+
+from .conftest import Ended
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,12 +29,16 @@ TAG: Final = "{dq_bucket_1}"
 CLEAN, LEFT, FAILED = 0, 1, 2
 
 
+Settings = dict[str, object]
+Fsck = Callable[..., Ended]
+
+
 class Bed:
     """A store with a database of its own, and the settings of a server on it."""
 
-    def __init__(self, store: StoreServer, **settings: object) -> None:
+    def __init__(self, store: StoreServer) -> None:
         database = store.new_database()
-        self.settings = {"redis.host": store.address, "redis.db": database, **settings}
+        self.settings: Settings = {"redis.host": store.address, "redis.db": database}
         self.redis: Any = Redis(host=LOOPBACK, port=store.port, db=database)
 
     def plant_lost(self, count: int) -> None:
@@ -35,11 +46,38 @@ class Bed:
         record = "0" + "!!!!!#z" * 2 + "!!!#z" + '!"' + "tbody"
         self.redis.hset(f"{TAG}:job", mapping={f"job-{i}": record for i in range(count)})
 
-    def fsck(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return fsck(self.settings, *arguments)
+
+@pytest.fixture
+def bed(redis_server: StoreServer) -> Iterator[Bed]:
+    bed = Bed(redis_server)
+    yield bed
+    bed.redis.close()
 
 
-def fsck(settings: dict[str, object], *arguments: str) -> subprocess.CompletedProcess[str]:
+@pytest.fixture
+def fsck(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Fsck:
+    """Runs fsck in this process: settings, arguments."""
+    monkeypatch.setattr(log, "set_up", lambda *_: None)  # the tests' own logging stays
+
+    def run(settings: Settings, *arguments: str) -> Ended:
+        ours = {name: value for name, value in environment(settings).items() if is_setting(name)}
+        with monkeypatch.context() as patch:
+            for name in filter(is_setting, [*os.environ]):
+                patch.delenv(name)
+            for name, value in ours.items():
+                patch.setenv(name, value)
+            status = main(["fsck", *arguments])
+        return Ended(status, *capsys.readouterr())
+
+    return run
+
+
+def is_setting(name: str) -> bool:
+    return name.startswith("DELAYQUEUE_")
+
+
+def process(settings: Settings, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Runs fsck in a process of its own."""
     return subprocess.run(
         [sys.executable, "-m", "delayqueue", "fsck", *arguments],
         env=environment({"log_level": "error"} | settings),
@@ -50,42 +88,35 @@ def fsck(settings: dict[str, object], *arguments: str) -> subprocess.CompletedPr
     )
 
 
-@pytest.fixture
-def bed(redis_server: StoreServer) -> Iterator[Bed]:
-    bed = Bed(redis_server)
-    yield bed
-    bed.redis.close()
-
-
-def test_a_whole_store_is_reported_whole(bed: Bed) -> None:
-    ended = bed.fsck()
-    assert (ended.returncode, ended.stderr) == (CLEAN, "")
-    looked, whole = ended.stdout.splitlines()
+def test_a_whole_store_is_reported_whole(fsck: Fsck, bed: Bed) -> None:
+    ended = fsck(bed.settings)
+    assert (ended.status, ended.err) == (CLEAN, "")
+    looked, whole = ended.out.splitlines()
     assert looked.startswith("looked at 0 entries in ")
     assert whole == "all is whole"
 
 
-def test_a_finding_is_a_line_and_stays_until_it_is_repaired(bed: Bed) -> None:
+def test_a_finding_is_a_line_and_stays_until_it_is_repaired(fsck: Fsck, bed: Bed) -> None:
     bed.plant_lost(1)
     lost = "bucket 1: lost: job 'job-0' of topic 't' is in no place: it would never be delivered"
     topic = "bucket 1: topic: topic 't' has jobs and is not in the list of topics"
-    ended = bed.fsck()
-    assert ended.returncode == LEFT
-    assert ended.stdout.splitlines()[0:2] == [lost, topic]
-    assert ended.stdout.splitlines()[-1] == "left: 2 (1 lost, 1 topic)"
-    ended = bed.fsck("--repair")
-    assert ended.returncode == CLEAN
-    assert ended.stdout.splitlines()[0:2] == [f"{lost}: mended", f"{topic}: mended"]
-    assert ended.stdout.splitlines()[-1] == "mended: 2 (1 lost, 1 topic)"
-    assert bed.fsck().stdout.splitlines()[-1] == "all is whole"
+    ended = fsck(bed.settings)
+    assert ended.status == LEFT
+    assert ended.out.splitlines()[0:2] == [lost, topic]
+    assert ended.out.splitlines()[-1] == "left: 2 (1 lost, 1 topic)"
+    ended = fsck(bed.settings, "--repair")
+    assert ended.status == CLEAN
+    assert ended.out.splitlines()[0:2] == [f"{lost}: mended", f"{topic}: mended"]
+    assert ended.out.splitlines()[-1] == "mended: 2 (1 lost, 1 topic)"
+    assert fsck(bed.settings).out.splitlines()[-1] == "all is whole"
 
 
-def test_json_is_one_object(bed: Bed) -> None:
+def test_json_is_one_object(fsck: Fsck, bed: Bed) -> None:
     bed.plant_lost(2)
     bed.redis.set(f"{TAG}:else", "1")
-    ended = bed.fsck("--repair", "--json")
-    assert ended.returncode == LEFT
-    report = json.loads(ended.stdout)
+    ended = fsck(bed.settings, "--repair", "--json")
+    assert ended.status == LEFT
+    report = json.loads(ended.out)
     assert (report["clean"], report["left"]) == (False, {"key": 1})
     assert report["found"] == {"lost": 2, "topic": 1, "key": 1}
     assert report["mended"] == {"lost": 2, "topic": 1}
@@ -99,17 +130,28 @@ def test_json_is_one_object(bed: Bed) -> None:
     } in report["findings"]
 
 
-def test_many_findings_are_counted_and_not_all_shown(bed: Bed) -> None:
+def test_many_findings_are_counted_and_not_all_shown(fsck: Fsck, bed: Bed) -> None:
     bed.plant_lost(1500)
-    lines = bed.fsck().stdout.splitlines()
+    lines = fsck(bed.settings).out.splitlines()
     assert len(lines) == 104
     assert lines[100] == "and 1401 more"
     assert lines[-1] == "left: 1501 (1500 lost, 1 topic)"
 
 
-def test_ids_cannot_forge_lines(bed: Bed) -> None:
+def test_a_crash_in_the_middle_of_a_repair_leaves_the_rest_to_the_next(
+    fsck: Fsck, bed: Bed
+) -> None:
+    bed.plant_lost(1500)
+    crashed = process(bed.settings | {"failpoint": "inspect.after:2"}, "--repair")
+    assert crashed.returncode == EXIT_STATUS
+    assert 0 < bed.redis.llen(f"{TAG}:dq_queue_t") < 1500
+    assert fsck(bed.settings, "--repair").status == CLEAN
+    assert bed.redis.llen(f"{TAG}:dq_queue_t") == 1500
+
+
+def test_ids_cannot_forge_lines(fsck: Fsck, bed: Bed) -> None:
     bed.redis.hset(f"{TAG}:job", "a\n\x1b[2Jb", "garbage")
-    [line, *_] = bed.fsck().stdout.splitlines()
+    [line, *_] = fsck(bed.settings).out.splitlines()
     assert line == "bucket 1: record: the record of job 'a\\n\\x1b[2Jb' cannot be read"
 
 
@@ -120,19 +162,23 @@ def test_ids_cannot_forge_lines(bed: Bed) -> None:
         ({"bucket_size": "none"}, "must be a whole number"),
     ],
 )
-def test_what_keeps_it_from_looking_is_one_line(settings: dict[str, object], says: str) -> None:
+def test_what_keeps_it_from_looking_is_one_line(
+    fsck: Fsck, settings: dict[str, object], says: str
+) -> None:
     ended = fsck(settings)
-    assert (ended.returncode, ended.stdout) == (FAILED, "")
-    [line] = ended.stderr.splitlines()
+    assert (ended.status, ended.out) == (FAILED, "")
+    [line] = ended.err.splitlines()
     assert says in line
 
 
-def test_data_that_was_laid_out_otherwise_is_not_touched(bed: Bed, processes: Processes) -> None:
+def test_data_that_was_laid_out_otherwise_is_not_touched(
+    fsck: Fsck, bed: Bed, processes: Processes
+) -> None:
     server = processes.server(None, **settings_of(bed, bucket_size=2))
     server.close()
-    ended = bed.fsck("--repair")
-    assert ended.returncode == FAILED
-    assert "set bucket_size = 2" in ended.stderr
+    ended = fsck(bed.settings, "--repair")
+    assert ended.status == FAILED
+    assert "set bucket_size = 2" in ended.err
 
 
 def settings_of(bed: Bed, **more: object) -> dict[str, Any]:
@@ -145,15 +191,17 @@ async def test_a_running_server_delivers_what_was_repaired(bed: Bed, processes: 
         for number in range(40):
             (await api.push(topic="mail", id=f"job-{number}", delay=3600)).ok()
         bed.redis.delete(f"{TAG}:delay:mail")
-        assert bed.fsck("--repair").returncode == CLEAN
+        assert process(bed.settings, "--repair").returncode == CLEAN
         (await api.call("/kick", {"topic": "mail", "count": 100})).ok()
         popped = (await api.pop("mail", count=100)).ok()
     assert {job["id"] for job in popped} == {f"job-{number}" for number in range(40)}
 
 
-def test_it_looks_at_an_embedded_store_with_and_without_its_server(processes: Processes) -> None:
+def test_it_looks_at_an_embedded_store_with_and_without_its_server(
+    fsck: Fsck, processes: Processes
+) -> None:
     server = processes.server()
     settings: dict[str, object] = {"data_dir": server.home / "data"}
-    assert fsck(settings).returncode == CLEAN
+    assert fsck(settings).status == CLEAN
     server.stop()
-    assert fsck(settings).returncode == CLEAN
+    assert fsck(settings).status == CLEAN
