@@ -4,7 +4,16 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Final
 
-_MORE_PARTS: Final = {"inspect": ("_checks",)}  # that one verb builds upon
+# What only some verbs build upon: every function of a script is made anew at each call.
+_RANGES: Final = ("_{index}_ranges",)
+_MORE_PARTS: Final = {
+    "forecast": _RANGES,
+    "inspect": ("_{index}_checks", "_checks"),
+    "kick": _RANGES,
+    "list": _RANGES,
+    "purge": _RANGES,
+    "take": _RANGES,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +26,9 @@ class Scheduler:
     def script(self, verb: str) -> str:
         """The source of a verb's script, behind all that it builds upon."""
         folder = resources.files("delayqueue.store.scripts")
-        parts = ("_prelude", f"_{self.name}", "_life", *_MORE_PARTS.get(verb, ()), verb)
-        sources = [folder.joinpath(f"{part}.lua").read_text("utf-8") for part in parts]
+        parts = ("_prelude", "_{index}", "_life", *_MORE_PARTS.get(verb, ()), verb)
+        names = [f"{part.format(index=self.name)}.lua" for part in parts]
+        sources = [folder.joinpath(name).read_text("utf-8") for name in names]
         return "\n".join([f"local WHEEL_SLOTS = {self.wheel_slots}", *sources])
 
 

@@ -153,7 +153,7 @@ end
 local function delay_job(id, job, due)
   job.due = due
   call('HSET', JOBS, id, pack_record(job))
-  delay_add(job.topic, { int(due), id })
+  delay_add(job.topic, { due, id })
   wake_at(job.topic, due)
 end
 

@@ -79,7 +79,7 @@ end
 
 local function place(id, job)
   if is_overdue(job.topic) or job.due > now then
-    append(delayed, job.topic, int(job.due), id)
+    append(delayed, job.topic, job.due, id)
     due_at(job.topic, job.due)
   else
     append(ready, job.topic, id)

@@ -1,0 +1,69 @@
+-- What must agree in a timing wheel, for inspect.lua.
+
+-- A topic with more delayed jobs, or slots in use, than this is not counted again: it would take long.
+local RECOUNT_LIMIT = 1000
+
+local function is_out_of_step(topic, slot)
+  local score = tonumber(call('ZRANGE', slot_key(topic, slot), 0, 0, 'WITHSCORES')[2])
+  local entered = tonumber(call('ZSCORE', wheel_key(topic), slot))
+  return entered ~= (score and due_of_score(slot, score))
+end
+
+-- How to mend the entries of slots in `wheel`, or nil.
+local function slots_mismatch(topic, slots)
+  local wrong = {}
+  for _, slot in ipairs(slots) do
+    if is_out_of_step(topic, slot) then wrong[#wrong + 1] = slot end
+  end
+  return #wrong > 0 and function()
+    for _, slot in ipairs(wrong) do reset_slot(topic, slot) end
+  end or nil
+end
+
+-- How many jobs are in each round and in all, and how many such counts there are; nil where the jobs are too many.
+local function count_rounds(topic, slots)
+  local rounds, jobs, fields = {}, 0, 0
+  local function count(field, number)
+    if not rounds[field] then fields = fields + 1 end
+    rounds[field] = (rounds[field] or 0) + number
+  end
+  for _, slot in ipairs(slots) do
+    jobs = jobs + call('ZCARD', slot_key(topic, slot))
+    if jobs > RECOUNT_LIMIT then return nil end
+    local entries = call('ZRANGE', slot_key(topic, slot), 0, -1, 'WITHSCORES')
+    for i = 2, #entries, 2 do count(int(math.floor(tonumber(entries[i]) / SLOT_MS)), 1) end
+  end
+  if jobs > 0 then count(TOTAL, jobs) end
+  return rounds, fields
+end
+
+-- How to mend what a topic's slots are entered and counted as, or nil.
+local function delay_mismatch(topic)
+  local slots = call('ZRANGE', wheel_key(topic), 0, RECOUNT_LIMIT)
+  if #slots > RECOUNT_LIMIT then return nil end
+  local mend = slots_mismatch(topic, slots)
+  if mend then return mend end
+  local rounds, fields = count_rounds(topic, slots)
+  if not rounds then return nil end
+  local differs = call('HLEN', rounds_key(topic)) ~= fields
+  for round, jobs in pairs(rounds) do differs = differs or tonumber(call('HGET', rounds_key(topic), round)) ~= jobs end
+  return differs and function()
+    call('DEL', rounds_key(topic))
+    for round, jobs in pairs(rounds) do call('HSET', rounds_key(topic), round, jobs) end
+  end or nil
+end
+
+-- What a key is (name: without the tag): its type, its topic, how a score in it is read as a due time, nil where jobs do
+-- not stand in it, and a function that returns how to mend what disagrees with it, or nil.
+local function delay_purpose(name)
+  local slot, topic = string.match(name, '^slot:(%d+):(.*)$')
+  slot = tonumber(slot)
+  if slot and slot < WHEEL_SLOTS then
+    return 'zset', topic, function(score) return due_of_score(slot, score) end, function() return slots_mismatch(topic, { slot }) end
+  end
+  topic = string.match(name, '^wheel:(.*)$')
+  if topic then return 'zset', topic end
+  topic = string.match(name, '^rounds:(.*)$')
+  if topic then return 'hash', topic end
+  return nil
+end
