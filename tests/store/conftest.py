@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from tests.processes import StoreServer
 
 
-def connect(server: StoreServer) -> Redis:
-    """A connection to a new database, set up as the server does it: no command is sent twice."""
+def connect(server: StoreServer, database: int | None = None) -> Redis:
+    """A connection to a database, a new one where none is named; as the server's, it sends no command twice."""
     return Redis(
         host=LOOPBACK,
         port=server.port,
-        db=server.new_database(),
+        db=server.new_database() if database is None else database,
         protocol=2,
         retry=Retry(NoBackoff(), 0),
     )

@@ -1,0 +1,243 @@
+"""The queue as a plain program: what the scripts must do, without Redis, without speed, on one page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from delayqueue.errors import Code
+from delayqueue.job import IfExists, Job
+
+LIVE = ("delayed", "ready", "reserved", "buried")
+
+
+@dataclass
+class Entry:
+    """A job that has not ended."""
+
+    job: Job
+    due_ms: int
+    expire_ms: int  # 0 = never
+    state: str = "delayed"
+    attempt: int = 0
+    failures: int = 0  # since it was pushed or kicked: the schedule's position
+    failed: list[int] = field(default_factory=list)  # the attempts that failed
+    deadline_ms: int = 0
+    receipt: str = ""
+
+
+@dataclass
+class Model:
+    """All that a bucket holds."""
+
+    now_ms: int
+    jobs: dict[str, Entry] = field(default_factory=dict)
+    kept: dict[str, tuple[str, str, int]] = field(default_factory=dict)  # id -> state, topic, until
+    ready: list[str] = field(default_factory=list)  # ids of all topics, in their order
+    disturbed: set[str] = field(
+        default_factory=set
+    )  # topics in whose ready lists the order is free
+    paused: dict[str, int] = field(default_factory=dict)  # topic -> until, 0 = until resumed
+
+    def push(self, job: Job) -> int:
+        exists = job.id in self.jobs or job.id in self.kept
+        if exists and job.if_exists is IfExists.FAIL:
+            return Code.JOB_EXISTS
+        if exists and job.if_exists is IfExists.KEEP:
+            return Code.OK
+        self._forget(job.id)
+        self.kept.pop(job.id, None)
+        due_ms = self.now_ms + job.delay_ms
+        self.jobs[job.id] = Entry(job, due_ms, due_ms + job.expire_ms if job.expire_ms else 0)
+        if due_ms <= self.now_ms:
+            self._make_ready(job.id)
+        return Code.OK
+
+    def pop(self, topics: tuple[str, ...], wanted: int, got: list[str]) -> list[str]:
+        """What a pop must give; where the order is free, as `got`."""
+        found: list[str] = []
+        for topic in topics:
+            if topic not in self.paused:
+                mine = [job_id for job_id in self.ready if self.jobs[job_id].job.topic == topic]
+                found += self._in_order(topic, mine, got)[: wanted - len(found)]
+        for job_id in found:
+            entry = self.jobs[job_id]
+            self.ready.remove(job_id)
+            entry.state = "reserved"
+            entry.attempt += 1
+            entry.deadline_ms = self.now_ms + entry.job.ttr_ms
+        return found
+
+    def _in_order(self, topic: str, ready: list[str], got: list[str]) -> list[str]:
+        """A job that left its ready list by another way than a pop may find its old place there."""
+        if topic not in self.disturbed:
+            return ready
+        return sorted(ready, key=lambda i: got.index(i) if i in got else len(got))
+
+    def end(self, job_id: str, receipt: str, state: str) -> int:
+        code = self._refusal(job_id, receipt)
+        if not receipt and job_id not in self.jobs:
+            return Code.OK
+        if code == Code.OK:
+            self._end(job_id, state)
+        return code
+
+    def release(self, job_id: str, receipt: str, delay_ms: int | None) -> int:
+        code = self._refusal(job_id, receipt, reserved=True)
+        if code == Code.OK:
+            self._fail(job_id, delay_ms)
+        return code
+
+    def touch(self, job_id: str, receipt: str, ttr_ms: int | None) -> int:
+        code = self._refusal(job_id, receipt, reserved=True)
+        if code == Code.OK:
+            entry = self.jobs[job_id]
+            entry.deadline_ms = self.now_ms + (ttr_ms or entry.job.ttr_ms)
+        return code
+
+    def bury(self, job_id: str, receipt: str) -> int:
+        code = self._refusal(job_id, receipt)
+        if code == Code.OK and self.jobs[job_id].state == "buried":
+            return Code.WRONG_STATE
+        if code == Code.OK:
+            if self.jobs[job_id].state == "reserved":
+                self.jobs[job_id].failed.append(self.jobs[job_id].attempt)
+            self._leave(job_id, "buried")
+        return code
+
+    def kick(self, job_id: str) -> int:
+        if job_id not in self.jobs:
+            return Code.NO_SUCH_JOB
+        entry = self.jobs[job_id]
+        if entry.state not in {"buried", "delayed"}:
+            return Code.WRONG_STATE
+        entry.due_ms, entry.failures = self.now_ms, 0
+        self._make_ready(job_id)
+        return Code.OK
+
+    def reschedule(self, job_id: str, delay_ms: int) -> int:
+        if job_id not in self.jobs:
+            return Code.NO_SUCH_JOB
+        entry = self.jobs[job_id]
+        if entry.state == "reserved":
+            return Code.WRONG_STATE
+        if entry.expire_ms:
+            entry.expire_ms += self.now_ms + delay_ms - entry.due_ms
+        self._delay(job_id, delay_ms)
+        return Code.OK
+
+    def cancel(self, tag: str) -> int:
+        tagged = [job_id for job_id, entry in self.jobs.items() if tag in entry.job.tags]
+        for job_id in tagged:
+            self._end(job_id, "cancelled")
+        return len(tagged)
+
+    def take(self, topic: str, first_ms: int, last_ms: int, most: int, got: list[str]) -> set[str]:
+        def in_range(job_id: str) -> bool:
+            entry = self.jobs[job_id]
+            return entry.job.topic == topic and first_ms <= entry.due_ms <= last_ms
+
+        ready = self._in_order(topic, [*filter(in_range, self.ready)], got)
+        found = [*ready, *filter(in_range, self._delayed())][:most]
+        for job_id in found:
+            self._end(job_id, "finished")
+        return set(found)
+
+    def purge(self, topic: str, state: str) -> int:
+        gone = [
+            i for i, entry in self.jobs.items() if (entry.job.topic, entry.state) == (topic, state)
+        ]
+        for job_id in gone:
+            self._forget(job_id)
+        if state != "ended":
+            return len(gone)
+        kept = [i for i, (_, of, _) in self.kept.items() if of == topic]
+        for job_id in kept:
+            del self.kept[job_id]
+        return len(kept)
+
+    def step(self, ms: int) -> None:
+        """Time passes, and the timer ticks until nothing is due."""
+        self.now_ms += ms
+        overdue = [
+            job_id
+            for job_id, entry in self.jobs.items()
+            if entry.state == "reserved" and entry.deadline_ms <= self.now_ms
+        ]
+        for job_id in sorted(overdue, key=lambda i: (self.jobs[i].deadline_ms, i)):
+            self._fail(job_id, None)
+        for job_id, entry in list(self.jobs.items()):
+            waits = entry.state in {"delayed", "ready"}
+            if waits and entry.expire_ms and entry.expire_ms <= self.now_ms:
+                self._end(job_id, "expired")
+        for job_id in self._delayed():
+            if self.jobs[job_id].due_ms <= self.now_ms:
+                self._make_ready(job_id)
+        self.kept = {i: kept for i, kept in self.kept.items() if kept[2] > self.now_ms}
+        self.paused = {
+            topic: until
+            for topic, until in self.paused.items()
+            if until == 0 or until > self.now_ms
+        }
+
+    def counts(self, topic: str) -> dict[str, int]:
+        states = [entry.state for entry in self.jobs.values() if entry.job.topic == topic]
+        return {state: states.count(state) for state in LIVE}
+
+    def _refusal(self, job_id: str, receipt: str, *, reserved: bool = False) -> int:
+        entry = self.jobs.get(job_id)
+        if entry is None:
+            return Code.NO_SUCH_JOB
+        if receipt and not (entry.state == "reserved" and entry.receipt == receipt):
+            return Code.STALE_RECEIPT
+        if reserved and entry.state != "reserved":
+            return Code.WRONG_STATE
+        return Code.OK
+
+    def _fail(self, job_id: str, delay_ms: int | None) -> None:
+        entry = self.jobs[job_id]
+        entry.failed.append(entry.attempt)
+        entry.failures += 1
+        if entry.expire_ms and entry.expire_ms <= self.now_ms:
+            self._end(job_id, "expired")
+            return
+        schedule = entry.job.retry_ms
+        if delay_ms is None and schedule is not None:
+            if entry.failures > len(schedule):
+                self._leave(job_id, "buried")
+                return
+            delay_ms = schedule[entry.failures - 1]
+        if delay_ms:
+            self._delay(job_id, delay_ms)
+        else:
+            self._make_ready(job_id)
+
+    def _delayed(self) -> list[str]:
+        """By due time, then by id, as a sorted set has them."""
+        delayed = [job_id for job_id, entry in self.jobs.items() if entry.state == "delayed"]
+        return sorted(delayed, key=lambda i: (self.jobs[i].due_ms, i))
+
+    def _delay(self, job_id: str, delay_ms: int) -> None:
+        self._leave(job_id, "delayed").due_ms = self.now_ms + delay_ms
+
+    def _make_ready(self, job_id: str) -> None:
+        self._leave(job_id, "ready")
+        self.ready.append(job_id)
+
+    def _leave(self, job_id: str, state: str) -> Entry:
+        entry = self.jobs[job_id]
+        if entry.state == "ready":
+            self.ready.remove(job_id)
+            self.disturbed.add(entry.job.topic)
+        entry.state, entry.receipt = state, ""
+        return entry
+
+    def _end(self, job_id: str, state: str) -> None:
+        job = self.jobs[job_id].job
+        self._forget(job_id)
+        if job.retain_ms:
+            self.kept[job_id] = (state, job.topic, self.now_ms + job.retain_ms)
+
+    def _forget(self, job_id: str) -> None:
+        if job_id in self.jobs:
+            self._leave(job_id, "")
+            del self.jobs[job_id]

@@ -1,0 +1,273 @@
+"""Any sequence of verbs does to the store what it does to the model, on every back end, with both schedulers.
+
+The clock is the test's own: a store's cannot be set. The scripts are loaded with another `now_ms`, which reads a key;
+all else in them is what runs in production. HYPOTHESIS_PROFILE=long tries many more sequences.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
+
+from delayqueue.engine.topics import Topics
+from delayqueue.job import IfExists, Job
+from delayqueue.receipt import receipt_for
+from delayqueue.store.scheduler import Scheduler
+from delayqueue.store.store import Store
+from delayqueue.store.types import Range
+from tests.store.bucket import REAL, SCHEDULERS, WHEEL_SLOTS, Bucket
+from tests.store.conftest import connect, fake
+from tests.store.model import LIVE, Model
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from redis.asyncio import Redis
+
+CLOCK: Final = "clock of the model"
+STORE_CLOCK: Final = """local function now_ms()
+  local time = call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+"""
+OUR_CLOCK: Final = f"local function now_ms() return tonumber(call('GET', '{CLOCK}')) end\n"
+DAY_MS: Final = 86_400_000
+LONG: Final = os.environ.get("HYPOTHESIS_PROFILE") == "long"
+EXAMPLES: Final = {"fakeredis": 5, "redis": 25, "valkey": 100}  # fakeredis is slow at scripts
+SETTINGS: Final = settings(
+    stateful_step_count=50,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+
+JOB_IDS: Final = "abc"
+TOPIC_NAMES: Final = ("t", "u")
+# mostly those that there are
+IDS: Final = st.runner().flatmap(
+    lambda machine: st.sampled_from([*3 * list(machine.model.jobs), *JOB_IDS])
+)
+TOPICS: Final = st.sampled_from(TOPIC_NAMES)
+TAGS: Final = st.sampled_from(["x", "y"])
+DELAYS_MS: Final = st.sampled_from([1, 5, 10, 1000])
+MAYBE_MS: Final = st.sampled_from([0, 0, 3, 20])
+JOBS: Final = st.builds(
+    Job,
+    topic=TOPICS,
+    id=st.sampled_from(JOB_IDS),
+    body=st.just("body"),
+    delay_ms=MAYBE_MS,
+    ttr_ms=DELAYS_MS,
+    tags=st.lists(TAGS, unique=True).map(tuple),
+    retry_ms=st.none() | st.lists(MAYBE_MS, max_size=2).map(tuple),
+    if_exists=st.sampled_from(IfExists),
+    retain_ms=MAYBE_MS,
+    expire_ms=st.sampled_from([0, 0, 0, 20]),
+)
+USES_RECEIPT: Final = st.sampled_from(["none", "right", "right", "old"])
+
+
+class SteppedScheduler(Scheduler):
+    """Whose scripts read the test's clock."""
+
+    def script(self, verb: str) -> str:
+        source = super().script(verb)
+        assert STORE_CLOCK in source
+        return source.replace(STORE_CLOCK, OUR_CLOCK)
+
+
+class Comparison(RuleBasedStateMachine):
+    """Does the same to both, and compares."""
+
+    def __init__(self, open_redis: Callable[[], Redis], scheduler: str) -> None:
+        super().__init__()
+        self._loop = asyncio.Runner()
+        slots = WHEEL_SLOTS if scheduler == "wheel" else 0
+        self._redis = self.do(self._opened(open_redis))
+        plain = Bucket.over(self._redis, wheel_slots=slots)
+        store = Store(self._redis, [plain.keys], SteppedScheduler(scheduler, slots))
+        self.bucket = Bucket(self._redis, plain.keys, store, slots)
+        self.topics = Topics(store, lambda *_: None)
+        # in the past, for what looks at the store's own clock: at the end all is over that is over here
+        self.model = Model(int(time.time() * 1000) - DAY_MS)
+        self.old_receipts: dict[str, str] = {}
+        self.do(self._set_clock())
+
+    def do(self, work: Awaitable[Any]) -> Any:
+        async def wait() -> Any:
+            return await work
+
+        return self._loop.run(wait())
+
+    async def _opened(self, open_redis: Callable[[], Redis]) -> Redis:
+        redis = open_redis()
+        await redis.flushdb()  # of a database that belongs to this test
+        return redis
+
+    async def _set_clock(self) -> None:
+        await self._redis.set(CLOCK, self.model.now_ms)
+
+    @initialize(jobs=st.lists(JOBS, min_size=3, max_size=5))
+    def begin(self, jobs: list[Job]) -> None:
+        self.push(jobs)
+
+    @rule(jobs=st.lists(JOBS, min_size=1, max_size=3))
+    def push(self, jobs: list[Job]) -> None:
+        assert self.do(self.bucket.push(*jobs)) == [self.model.push(job) for job in jobs]
+
+    @rule(topics=st.permutations(TOPIC_NAMES), wanted=st.integers(1, 4))
+    def pop(self, topics: list[str], wanted: int) -> None:
+        jobs = self.do(self.bucket.pop(*topics, wanted=wanted))
+        ids = [job.id for job in jobs]
+        assert ids == self.model.pop(tuple(topics), wanted, ids)
+        for job in jobs:
+            entry = self.model.jobs[job.id]
+            self.old_receipts[job.id] = entry.receipt or self.old_receipts.get(job.id, "")
+            entry.receipt = job.receipt
+            assert (job.attempt, job.due_ms) == (entry.attempt, entry.due_ms)
+
+    @rule(topics=st.permutations(TOPIC_NAMES))
+    def an_attempt_fails(self, topics: list[str]) -> None:
+        """Often, since schedules take several failures in a row."""
+        self.pop(topics, 1)
+        for job_id, entry in list(self.model.jobs.items()):
+            if entry.state == "reserved":
+                self.release(job_id, "right", None)
+
+    def _receipt(self, job_id: str, uses: str) -> str:
+        if uses == "right" and job_id in self.model.jobs:
+            return self.model.jobs[job_id].receipt
+        made_up = receipt_for("0123456789ab-1", job_id)
+        return "" if uses == "none" else self.old_receipts.get(job_id) or made_up
+
+    @rule(job_id=IDS, uses=USES_RECEIPT)
+    def finish(self, job_id: str, uses: str) -> None:
+        receipt = self._receipt(job_id, uses)
+        codes = self.do(self.bucket.finish(job_id, receipt=receipt))
+        assert codes == [self.model.end(job_id, receipt, "finished")]
+
+    @rule(job_id=IDS, uses=USES_RECEIPT)
+    def delete(self, job_id: str, uses: str) -> None:
+        receipt = self._receipt(job_id, uses)
+        codes = self.do(self.bucket.delete(job_id, receipt=receipt))
+        assert codes == [self.model.end(job_id, receipt, "cancelled")]
+
+    @rule(job_id=IDS, uses=USES_RECEIPT, delay_ms=st.none() | MAYBE_MS)
+    def release(self, job_id: str, uses: str, delay_ms: int | None) -> None:
+        receipt = self._receipt(job_id, uses)
+        moved = self.do(self.bucket.release(job_id, receipt=receipt, delay_ms=delay_ms))
+        assert moved.code == self.model.release(job_id, receipt, delay_ms)
+
+    @rule(job_id=IDS, uses=USES_RECEIPT, ttr_ms=st.none() | DELAYS_MS)
+    def touch(self, job_id: str, uses: str, ttr_ms: int | None) -> None:
+        receipt = self._receipt(job_id, uses)
+        moved = self.do(self.bucket.touch(job_id, receipt=receipt, ttr_ms=ttr_ms))
+        assert moved.code == self.model.touch(job_id, receipt, ttr_ms)
+        if job_id in self.model.jobs and moved.time_ms is not None:
+            assert moved.time_ms == self.model.jobs[job_id].deadline_ms
+
+    @rule(job_id=IDS, uses=USES_RECEIPT, message=st.sampled_from(["", "why"]))
+    def bury(self, job_id: str, uses: str, message: str) -> None:
+        receipt = self._receipt(job_id, uses)
+        codes = self.do(self.bucket.bury(job_id, receipt=receipt, message=message))
+        assert codes == [self.model.bury(job_id, receipt)]
+
+    @rule(ids=st.lists(IDS, min_size=1, max_size=3))
+    def kick(self, ids: list[str]) -> None:
+        assert self.do(self.bucket.kick(*ids)) == [self.model.kick(job_id) for job_id in ids]
+
+    @rule(job_id=IDS, delay_ms=DELAYS_MS)
+    def reschedule(self, job_id: str, delay_ms: int) -> None:
+        moved = self.do(self.bucket.reschedule(job_id, delay_ms=delay_ms))
+        assert moved.code == self.model.reschedule(job_id, delay_ms)
+
+    @rule(tag=TAGS)
+    def cancel(self, tag: str) -> None:
+        assert self.do(self.topics.cancel(tag, "")) == self.model.cancel(tag)
+
+    @rule(
+        topic=TOPICS, first=st.integers(-5, 20), length=st.integers(0, 20), most=st.integers(1, 3)
+    )
+    def take(self, topic: str, first: int, length: int, most: int) -> None:
+        first_ms = self.model.now_ms + first
+        due = Range(first_ms, first_ms + length)
+        taken = self.do(self.topics.take(topic, due, most))
+        ids = [job.id for job in taken]
+        assert set(ids) == self.model.take(topic, *due, most, ids)
+
+    @rule(topic=TOPICS, state=st.sampled_from([*LIVE, "ended"]))
+    def purge(self, topic: str, state: str) -> None:
+        assert self.do(self.topics.purge(topic, state)) == self.model.purge(topic, state)
+
+    @rule(topic=TOPICS, hold_ms=st.sampled_from([0, 7]))
+    def pause(self, topic: str, hold_ms: int) -> None:
+        self.do(self.topics.pause(topic, hold_ms))
+        self.model.paused[topic] = self.model.now_ms + hold_ms if hold_ms else 0
+
+    @rule(topic=TOPICS)
+    def resume(self, topic: str) -> None:
+        self.do(self.topics.resume(topic))
+        self.model.paused.pop(topic, None)
+
+    @rule(ms=st.sampled_from([1, 3, 10, 50, 1000]))
+    def time_passes(self, ms: int) -> None:
+        self.model.step(ms)
+        self.do(self._set_clock())
+        self.do(self.bucket.tick())
+
+    @invariant()
+    def both_know_the_same_jobs(self) -> None:
+        views = self.do(self.bucket.store.get(0, JOB_IDS))
+        for job_id, view in zip(JOB_IDS, views, strict=True):
+            if job_id in self.model.jobs:
+                entry = self.model.jobs[job_id]
+                found = (view.state, view.topic, view.due_ms, view.attempt)
+                assert found == (entry.state, entry.job.topic, entry.due_ms, entry.attempt)
+                assert [one.attempt for one in view.attempts] == entry.failed
+            elif job_id in self.model.kept:
+                assert (view.state, view.topic) == self.model.kept[job_id][:2]
+            else:
+                assert view is None
+
+    @invariant()
+    def both_count_the_same(self) -> None:
+        both = self.do(self.bucket.store.topics(0, TOPIC_NAMES))
+        for topic, counts in zip(TOPIC_NAMES, both, strict=True):
+            assert {state: getattr(counts, state) for state in LIVE} == self.model.counts(topic)
+
+    def teardown(self) -> None:
+        self.do(self._redis.delete(CLOCK))
+        violations = self.do(self.bucket.violations())
+        self.do(self._redis.aclose())
+        self._loop.close()
+        assert violations == []
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+@pytest.mark.parametrize("back_end", ["fakeredis", *REAL])
+def test_any_sequence_of_verbs_does_what_the_model_says(
+    request: pytest.FixtureRequest, back_end: str, scheduler: str
+) -> None:
+    if back_end in REAL:
+        server = request.getfixturevalue(f"{back_end}_server")
+        database = server.new_database()
+        open_redis = lambda: connect(server, database)  # noqa: E731
+    else:
+        open_redis = fake
+    machine = cast("type[Comparison]", partial(Comparison, open_redis, scheduler))
+    run_state_machine_as_test(
+        machine, settings=settings(SETTINGS, max_examples=EXAMPLES[back_end] * (40 if LONG else 1))
+    )
