@@ -106,9 +106,12 @@ WAITING_POLLS: Final = Metric("delayqueue_waiting_polls", "Polls that wait for a
 TICK_AGE: Final = Metric(
     "delayqueue_tick_age_seconds", "Time since the last tick, of the bucket whose one is oldest."
 )
+BUCKETS_AWAY: Final = Metric(
+    "delayqueue_buckets_away", "Buckets whose store does not answer; /readyz names them."
+)
 COUNTERS: Final = (REQUESTS, JOB_EVENTS, REPAIRS, SCRIPT_ERRORS)
 HISTOGRAMS: Final = (SCRIPT_SECONDS, READY_LATENESS, DELIVERY_LATENESS, HANDLING)
-GAUGES: Final = (WAITING_POLLS, TICK_AGE)
+GAUGES: Final = (WAITING_POLLS, TICK_AGE, BUCKETS_AWAY)
 
 # By name: rows of [labels, number], for histograms [labels, counts of the buckets, sum of seconds]. Goes through JSON.
 Snapshot = dict[str, list[list[Any]]]

@@ -13,6 +13,7 @@ from delayqueue.store.types import Demand
 JOBS_PER_DEMAND = 1000
 DEMANDS_PER_CALL = 200
 RETRY_S = 0.2  # until the next try when the store has failed
+SLOW_S = 0.1  # a call that takes longer does not keep its lines from asking other buckets any more
 
 
 class Request(NamedTuple):
@@ -40,6 +41,8 @@ class Dispatcher:
         self._freed = freed
         self._hinted: dict[Line, None] = {}
         self._task: asyncio.Task[None] | None = None
+        self._claims: list[Request] = []  # what counts as asked for
+        self._slow = False  # its last call took long or failed: nobody counts on the next one
 
     def hint(self, line: Line, count: int) -> None:
         """The bucket may have `count` more jobs for this line."""
@@ -72,31 +75,51 @@ class Dispatcher:
         hint = line.hints[self._bucket]
         wanted = min(hint, line.wanted - line.asked, JOBS_PER_DEMAND)
         line.hints[self._bucket] = 0
-        line.asked += wanted
-        return Request(line, wanted, hint - wanted, line.last_number)
+        request = Request(line, wanted, hint - wanted, line.last_number)
+        if not self._slow:
+            line.asked += wanted
+            self._claims.append(request)
+        return request
 
     async def _ask(self, requests: list[Request]) -> None:
         demands = [Demand(request.line.topics, request.wanted) for request in requests]
+        slow = asyncio.get_running_loop().call_later(SLOW_S, self._let_go)
         try:
             popped = await self._store.pop(self._bucket, demands)
         except Unavailable:
+            self._let_go()
             for request in requests:
                 self._fail(request)
             for line in (
                 self._hinted
             ):  # they came during the call; behind another one they would wait twice as long
-                line.note_failure()
+                line.note_failure(self._bucket)
             await asyncio.sleep(RETRY_S)
             return
+        finally:
+            slow.cancel()
+        self._slow = False
+        self._release()
         for request, jobs in zip(requests, popped.jobs, strict=True):
             self._settle(request, jobs, cut=popped.cut)
 
+    def _let_go(self) -> None:
+        """Other buckets may be asked for what this one takes long to bring; what it brings too much is put back."""
+        self._slow = True
+        for request in self._release():
+            self._freed(request.line)
+
+    def _release(self) -> list[Request]:
+        claims, self._claims = self._claims, []
+        for request in claims:
+            request.line.asked -= request.wanted
+        return claims
+
     def _settle(self, request: Request, jobs: list[Reserved], *, cut: bool) -> None:
         line = request.line
-        line.asked -= request.wanted
         self._hand_out(line, jobs)
         if len(jobs) < request.wanted and not cut:
-            line.note_dry(self._bucket, len(line.hints), request.last_number)
+            line.note_dry(self._bucket, request.last_number)
         else:
             line.hints[self._bucket] += request.wanted - len(jobs) + request.spare
             if line.fresh:  # older polls took what these came for: there may be more
@@ -105,7 +128,6 @@ class Dispatcher:
 
     def _fail(self, request: Request) -> None:
         line = request.line
-        line.asked -= request.wanted
         line.hints[self._bucket] += request.wanted + request.spare
-        line.note_failure()
+        line.note_failure(self._bucket)
         self._freed(line)

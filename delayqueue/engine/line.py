@@ -10,13 +10,14 @@ from delayqueue.job import Reserved
 class Poll:
     """One client that waits for up to `wanted` jobs. Polls are numbered in the order in which they came."""
 
-    __slots__ = ("asked_buckets", "future", "number", "patient", "wanted")
+    __slots__ = ("asked_buckets", "failed_buckets", "future", "number", "patient", "wanted")
 
     def __init__(self, number: int, wanted: int, *, patient: bool) -> None:
         self.number = number
         self.wanted = wanted
         self.patient = patient  # False: is answered as soon as every bucket was asked once
         self.asked_buckets: set[int] = set()
+        self.failed_buckets: set[int] = set()
         self.future: asyncio.Future[list[Reserved]] = asyncio.get_running_loop().create_future()
 
     def answer(self, jobs: list[Reserved]) -> None:
@@ -82,19 +83,24 @@ class Line:
                 jobs = jobs[poll.wanted :]
         return jobs
 
-    def note_dry(self, bucket: int, buckets: int, last_number: int) -> None:
+    def note_dry(self, bucket: int, last_number: int) -> None:
         """The bucket has nothing more for the polls up to `last_number`."""
         for poll in [poll for poll in self.fresh if poll.number <= last_number]:
             poll.asked_buckets.add(bucket)
-            if len(poll.asked_buckets) == buckets:
+            if len(poll.asked_buckets) == len(self.hints):
                 del self.fresh[poll]
                 if not poll.patient:
                     self.drop(poll)
                     poll.answer([])
 
-    def note_failure(self) -> None:
-        """The store failed: polls that it never answered hear of it, also those that came while it was silent."""
+    def note_failure(self, bucket: int) -> None:
+        """The bucket's store failed: polls that no bucket ever answered hear of it, also those that came meanwhile.
+
+        Who would not wait hears it of any bucket: nobody can tell him that nothing is there.
+        """
         for poll in list(self.fresh):
-            if not poll.patient or not poll.asked_buckets:
+            poll.failed_buckets.add(bucket)
+            everywhere = not poll.asked_buckets and len(poll.failed_buckets) == len(self.hints)
+            if everywhere or not poll.patient:
                 self.drop(poll)
                 poll.fail()

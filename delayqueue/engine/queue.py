@@ -16,7 +16,7 @@ from delayqueue.engine.topics import Topics
 from delayqueue.engine.waiters import Waiters
 from delayqueue.errors import OF_CODE, Code
 from delayqueue.job import Job, JobView, Reserved
-from delayqueue.metrics import TICK_AGE, WAITING_POLLS
+from delayqueue.metrics import BUCKETS_AWAY, TICK_AGE, WAITING_POLLS
 from delayqueue.receipt import nonce_of
 from delayqueue.store.registry import Registry
 from delayqueue.store.results import Results
@@ -33,6 +33,7 @@ from delayqueue.store.types import (
     Touch,
 )
 
+LOST: int = Code.UNAVAILABLE  # the code of jobs whose bucket does not answer while others do
 READY_TICKS = 5  # a timer that has not ticked for so many intervals is not ready
 
 
@@ -40,13 +41,15 @@ class DelayQueue:
     """The verbs on jobs; those on topics, tags and ranges are in `topics`.
 
     Verbs for one job raise what its code means (NoSuchJob, WrongState, StaleReceipt, JobExists); those for many return
-    a code for each. All raise Unavailable where the store does not answer.
+    a code for each. All raise Unavailable where the store does not answer; where only some buckets do not, those for
+    many give their jobs that code.
     """
 
     def __init__(self, store: Store, max_polls: int = 0, name: str = "") -> None:
         self.metrics = store.metrics
         self.metrics.show(WAITING_POLLS, lambda: self._waiters.waiting)
         self.metrics.show(TICK_AGE, self._tick_age_s)
+        self.metrics.show(BUCKETS_AWAY, lambda: len(self.stale_buckets()))
         self._waiters = Waiters(store, max_polls)
         self._timers = [
             Timer(
@@ -72,9 +75,9 @@ class DelayQueue:
 
     def _spread(self, store: Store) -> None:
         self._store = store
-        self._pushes = Spread(store, self._push, "push")
-        self._finishes = Spread(store, store.finish, "finish")
-        self._deletes = Spread(store, store.delete, "delete")
+        self._pushes = Spread(store, self._push, "push", LOST)
+        self._finishes = Spread(store, store.finish, "finish", LOST)
+        self._deletes = Spread(store, store.delete, "delete", LOST)
         self._buries = Spread(store, store.bury, "bury")
         self._releases = Spread(store, self._release, "release")
         self._touches = Spread(store, store.touch, "touch")
@@ -82,7 +85,7 @@ class DelayQueue:
         self._recordings = Spread(store, results.record, "record")
         self._postponements = Spread(store, self._postpone, "postpone")
         self._reschedules = Spread(store, self._reschedule, "reschedule")
-        self._kicks = Spread(store, self._kick, "kick")
+        self._kicks = Spread(store, self._kick, "kick", LOST)
         self._gets = Spread(store, store.get, "get")
         self.topics = Topics(store, self._stir)
         registry = Registry(store)
@@ -175,6 +178,11 @@ class DelayQueue:
         if len(ticked) < len(ticks):
             return None
         return asyncio.get_running_loop().time() - min(ticked)
+
+    @property
+    def bucket_count(self) -> int:
+        """How many buckets there are."""
+        return len(self._timers)
 
     def stale_buckets(self) -> list[int]:
         """Buckets whose timer has not ticked of late: their store does not answer."""

@@ -1,10 +1,12 @@
 """Spreads the items of one request over the buckets of their ids, and joins the answers."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from itertools import repeat
 from typing import Generic, TypeVar
 
 from delayqueue.engine.batcher import Batcher
+from delayqueue.errors import Unavailable
 from delayqueue.store.store import Store
 
 Item = TypeVar("Item")
@@ -12,15 +14,20 @@ Result = TypeVar("Result")
 
 
 class Spread(Generic[Item, Result]):
-    """One verb over all buckets, with a batcher for each: `call(bucket, items)` gives one result an item."""
+    """One verb over all buckets, with a batcher for each: `call(bucket, items)` gives one result an item.
+
+    `lost` is the result of items whose bucket does not answer while another one does; None = the whole request fails.
+    """
 
     def __init__(
         self,
         store: Store,
         call: Callable[[int, list[Item]], Awaitable[Sequence[Result]]],
         name: str,
+        lost: Result | None = None,
     ) -> None:
         self._store = store
+        self._lost = lost
         self._batchers = [
             Batcher(self._of_bucket(call, bucket), f"{name} {bucket}")
             for bucket in range(store.bucket_count)
@@ -44,14 +51,24 @@ class Spread(Generic[Item, Result]):
             *(
                 self._batchers[bucket].submit([items[place] for place in mine])
                 for bucket, mine in places.items()
-            )
+            ),
+            return_exceptions=True,
         )
-        results = {
-            place: result
-            for mine, answer in zip(places.values(), answers, strict=True)
-            for place, result in zip(mine, answer, strict=True)
-        }
+        results: dict[int, Result] = {}
+        for mine, answer in zip(places.values(), answers, strict=True):
+            results |= zip(mine, self._results(answer, answers), strict=False)
         return [results[place] for place in range(len(ids))]
+
+    def _results(
+        self, answer: Sequence[Result] | BaseException, answers: Sequence[object]
+    ) -> Iterable[Result]:
+        """What to say of a bucket's items; raises where that is nothing."""
+        if not isinstance(answer, BaseException):
+            return answer
+        all_lost = all(isinstance(each, BaseException) for each in answers)
+        if self._lost is None or all_lost or not isinstance(answer, Unavailable):
+            raise answer
+        return repeat(self._lost)
 
     @staticmethod
     def _of_bucket(

@@ -220,3 +220,9 @@ class Access(TypedDict):
 
     roles: list[str]
     topics: list[str]
+
+
+class Readiness(TypedDict):
+    """The buckets, counted from 1, whose store does not answer while that of others does."""
+
+    away: list[int]

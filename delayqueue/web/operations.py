@@ -26,6 +26,7 @@ from delayqueue.web.answers import (
     Next,
     Outcome,
     Page,
+    Readiness,
     ReservedJob,
     Result,
     ScheduleState,
@@ -324,7 +325,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
         [SCHEDULE],
     ),
     "/healthz": Operation(None, (), None, (), None, None),
-    "/readyz": Operation(None, (), None, (Unavailable,), None, None),
+    "/readyz": Operation(None, (), Readiness | None, (Unavailable,), None, {"away": [2, 5]}),
 }
 
 # By name, since a field means the same wherever it stands: what it is, and what it may be.

@@ -13,6 +13,7 @@ from delayqueue.job import Reserved
 from delayqueue.receipt import nonce_of, receipt_for
 from delayqueue.store.store import Store
 from delayqueue.store.types import Popped, Stir, Swept, Ticked
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +33,8 @@ class Shelves(Store):
         self.held: dict[str, str] = {}  # id -> topic
         self.calls: list[tuple[str, int]] = []  # (verb, bucket)
         self.demands: list[list[Demand]] = []  # of each pop
-        self.down: set[int] = set()  # buckets that do not answer
+        self.down: set[int] = set()  # buckets that fail
+        self.hung: set[int] = set()  # buckets that do not answer
         self.open = asyncio.Event()  # while it is clear, calls hang
         self.open.set()
         self.next_ticks: deque[Ticked] = deque()  # what the next ticks answer, QUIET after them
@@ -88,6 +90,7 @@ class Shelves(Store):
         self.calls.append((verb, bucket))
         await asyncio.sleep(0)
         await self.open.wait()
+        await until(lambda: bucket not in self.hung)
         if bucket in self.down:
             raise Unavailable
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from delayqueue.engine.dispatcher import SLOW_S
 from delayqueue.engine.waiters import Waiters
 from delayqueue.errors import Unavailable
 from tests.engine.shelves import Shelves
@@ -248,6 +249,41 @@ async def test_an_immediate_poll_hears_that_one_bucket_is_down() -> None:
         store.down = {bucket}
         with pytest.raises(Unavailable):
             await asyncio.wait_for(poll(waiters, wait_s=0), 1)
+
+
+async def test_a_poll_that_waits_does_not_mind_that_one_bucket_is_down() -> None:
+    store = Shelves(3)
+    waiters = Waiters(store)
+    for bucket in range(3):
+        store.down = {bucket}
+        waiting = poll(waiters)
+        await until(lambda bucket=bucket: ("pop", bucket) in store.calls)  # type: ignore[misc]
+        await asyncio.sleep(0.01)
+        assert not waiting.done()
+        other = store.id_in((bucket + 1) % 3)
+        arrive(store, waiters, other)
+        assert ids(await asyncio.wait_for(waiting, 1)) == [other]
+        store.down.clear()
+        store.calls.clear()
+
+
+async def test_a_bucket_that_hangs_does_not_keep_polls_from_the_others() -> None:
+    store = Shelves(3)
+    waiters = Waiters(store)
+    stuck, *others = store.id_in(0), store.id_in(1), store.id_in(2)
+    store.hung = {0}
+    for number, other in enumerate(others):
+        waiting = poll(waiters)
+        await until(lambda: waiters.waiting == 1)
+        began = time.monotonic()
+        arrive(store, waiters, other)
+        assert ids(await asyncio.wait_for(waiting, 1)) == [other]
+        # the first poll has to find out that the bucket hangs
+        assert number == 0 or time.monotonic() - began < SLOW_S
+    arrive(store, waiters, stuck)
+    store.hung.clear()
+    # what came for those who are served already is there for the next one
+    assert ids(await asyncio.wait_for(poll(waiters), 1)) == [stuck]
 
 
 async def test_waiting_polls_outlast_a_failure_and_are_served_after_it(

@@ -1,0 +1,127 @@
+"""A master of a Cluster hangs and nobody takes its place: the jobs on the others do not feel it."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import time
+import urllib.request
+from typing import TYPE_CHECKING, Any, Final
+from zlib import crc32
+
+import pytest
+
+from tests.api_client import OK, UNAVAILABLE, open_api
+from tests.clusters import SHARDS, StoreCluster
+from tests.waiting import until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.processes import Process, Processes, QueueServer
+
+BUCKETS: Final = 12
+QUICK_S: Final = 0.5
+PLACE: Final = 1
+SILENCE_MS: Final = 1000
+
+
+@pytest.fixture(scope="module")
+def mortal_cluster(processes: Processes) -> Iterator[StoreCluster]:
+    cluster = StoreCluster(processes)
+    yield cluster
+    cluster.close()
+
+
+@pytest.fixture(scope="module")
+def server(mortal_cluster: StoreCluster, processes: Processes) -> Iterator[QueueServer]:
+    server = processes.server(
+        mortal_cluster,
+        redis__db=PLACE,
+        bucket_size=BUCKETS,
+        redis__read_timeout=SILENCE_MS,
+        redis__write_timeout=SILENCE_MS,
+    )
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="module")
+def frozen(mortal_cluster: StoreCluster, server: QueueServer) -> Iterator[set[int]]:
+    """The buckets, from 0, of a master that hangs and has no replica any more."""
+    holders = [holder_of(mortal_cluster, bucket) for bucket in range(BUCKETS)]
+    master = holders[0]
+    mortal_cluster.nodes[mortal_cluster.nodes.index(master) + SHARDS].kill()
+    master.freeze()
+    yield {bucket for bucket, holder in enumerate(holders) if holder is master}
+    master.thaw()
+
+
+def holder_of(cluster: StoreCluster, bucket: int) -> Any:
+    return cluster.holder(f"{{place_{PLACE}_bucket_{bucket + 1}}}")
+
+
+def id_in(buckets: set[int], word: str) -> str:
+    return next(i for n in range(1000) if crc32((i := f"{word}-{n}").encode()) % BUCKETS in buckets)
+
+
+def readiness(server: Process) -> Any:
+    with urllib.request.urlopen(f"http://{server.address}/readyz", timeout=5) as answer:
+        return json.load(answer)["data"]
+
+
+async def test_its_own_jobs_are_refused_and_no_others(
+    server: QueueServer, frozen: set[int]
+) -> None:
+    others = set(range(BUCKETS)) - frozen
+    async with open_api(server.url) as api:
+        stuck = asyncio.create_task(api.push(topic="t", id=id_in(frozen, "stuck")))
+        for number in range(20):
+            began = time.monotonic()
+            (await api.push(topic="t", id=id_in(others, f"job{number}"), delay=3600)).ok()
+            assert time.monotonic() - began < QUICK_S
+        (await stuck).refused(UNAVAILABLE, http.client.SERVICE_UNAVAILABLE)
+
+
+async def test_of_an_array_only_its_jobs_are_refused(server: QueueServer, frozen: set[int]) -> None:
+    good, bad = id_in(set(range(BUCKETS)) - frozen, "good"), id_in(frozen, "bad")
+    async with open_api(server.url) as api:
+        jobs = [{"topic": "t", "id": job_id, "delay": 3600} for job_id in (good, bad)]
+        codes = {result["id"]: result["code"] for result in (await api.push_all(jobs)).ok()}
+        assert codes == {good: OK, bad: UNAVAILABLE}
+        results = (await api.call("/delete", {"ids": [good, bad]})).ok()
+        assert [result["code"] for result in results] == [OK, UNAVAILABLE]
+
+
+async def test_a_poll_that_waits_is_woken_by_the_others(
+    server: QueueServer, frozen: set[int]
+) -> None:
+    others = set(range(BUCKETS)) - frozen
+    async with open_api(server.url) as api:
+        for number in range(5):
+            poll = asyncio.create_task(api.pop("poll", timeout=20))
+            await asyncio.sleep(0.2)
+            job_id = id_in(others, f"poll{number}")
+            began = time.monotonic()
+            (await api.push(topic="poll", id=job_id)).ok()
+            assert (await poll).ok()["id"] == job_id
+            assert time.monotonic() - began < QUICK_S
+            (await api.finish(job_id)).ok()
+
+
+async def test_readyz_names_its_buckets(server: QueueServer, frozen: set[int]) -> None:
+    away = [bucket + 1 for bucket in sorted(frozen)]
+    await until(lambda: readiness(server) == {"away": away})
+
+
+async def test_all_is_well_when_it_goes_on(
+    server: QueueServer, mortal_cluster: StoreCluster
+) -> None:
+    master = holder_of(mortal_cluster, 0)
+    master.thaw()
+    await until(lambda: readiness(server) is None)
+    async with open_api(server.url) as api:
+        job_id = id_in({0}, "again")
+        (await api.push(topic="again", id=job_id)).ok()
+        assert (await api.pop("again")).ok()["id"] == job_id
