@@ -155,6 +155,12 @@ class Model:
             del self.kept[job_id]
         return len(kept)
 
+    def interesting(self) -> list[str]:
+        """Ids, those more often whose jobs have been through something."""
+        failed = [i for i, entry in self.jobs.items() if entry.failures and entry.job.retry_ms]
+        expiring = [i for i, entry in self.jobs.items() if entry.expire_ms]
+        return [*2 * list(self.jobs), *3 * failed, *3 * expiring]
+
     def step(self, ms: int) -> None:
         """Time passes, and the timer ticks until nothing is due."""
         self.now_ms += ms
