@@ -48,7 +48,7 @@ end
 OUR_CLOCK: Final = f"local function now_ms() return tonumber(call('GET', '{CLOCK}')) end\n"
 DAY_MS: Final = 86_400_000
 LONG: Final = os.environ.get("HYPOTHESIS_PROFILE") == "long"
-EXAMPLES: Final = {"fakeredis": 5, "redis": 30, "valkey": 200}  # fakeredis is slow at scripts
+EXAMPLES: Final = {"fakeredis": 4, "redis": 20, "valkey": 100}  # fakeredis is slow at scripts
 SETTINGS: Final = settings(
     stateful_step_count=50,
     deadline=None,
