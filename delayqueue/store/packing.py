@@ -1,4 +1,4 @@
-"""Connections that pack a script's call in C.
+"""Connections that pack a script's call in C, and that fail as connections do.
 
 redis-py's asyncio connections pack every command in Python: 90 µs for a batch of 16 pushes, of which hiredis needs 14.
 """
@@ -7,6 +7,7 @@ from typing import Any
 
 import hiredis
 from redis.asyncio.connection import AbstractConnection
+from redis.exceptions import ConnectionError as RedisConnectionError
 
 
 class _FastPacking(AbstractConnection):
@@ -14,6 +15,12 @@ class _FastPacking(AbstractConnection):
         if args[0] == "EVALSHA":
             return [hiredis.pack_command(args)]
         return super().pack_command(*args)  # takes the words of "SCRIPT LOAD" apart
+
+    async def send_packed_command(self, *args: Any, **options: Any) -> None:
+        try:
+            await super().send_packed_command(*args, **options)
+        except RuntimeError as error:  # of uvloop, where the store was killed while we connected
+            raise RedisConnectionError("Connection closed by server.") from error
 
 
 def fast(connection: type[AbstractConnection]) -> type[AbstractConnection]:

@@ -22,6 +22,9 @@ log = logging.getLogger(__name__)
 SLOTS: Final = 16384
 REFRESH_S: Final = 5.0  # a topology that nobody doubts is still read so often
 HASTE_S: Final = 0.2  # and one that is in doubt at most so often
+LAST_CALLS_S: Final = (
+    15.0  # after so long no call to a server that holds nothing any more is under way
+)
 HOPS: Final = 4  # servers that a call may be sent on to
 NOWHERE: Final = Address("", 0)
 
@@ -56,7 +59,7 @@ class Shards:
         self._slots: dict[str, int] = {}
         self._moved: dict[int, Address] = {}  # what servers have said since the topology was read
         self._servers: dict[Address, Redis] = {}
-        self._retired: list[Redis] = []  # to be closed
+        self._retired: list[tuple[float, Redis]] = []  # since when, the oldest first; to be closed
         self._doubt = asyncio.Event()
         self.changed = asyncio.Event()  # set, and replaced, when buckets have another server
 
@@ -112,7 +115,7 @@ class Shards:
         """Read the topology. RedisError where nobody knows it."""
         if self._topology is None:
             return
-        await self._close_retired()
+        await self._close_retired(LAST_CALLS_S)
         spans = await self._topology.find()
         differs = self._spans != spans or bool(self._moved)
         self._spans = spans
@@ -138,7 +141,7 @@ class Shards:
     async def aclose(self) -> None:
         """Close all connections."""
         self._retire(set(self._servers))
-        await self._close_retired()
+        await self._close_retired(0)
 
     def _address(self, key: str) -> Address:
         slot = self._slots.get(key)
@@ -169,10 +172,12 @@ class Shards:
         self.changed = asyncio.Event()
 
     def _retire(self, addresses: Iterable[Address]) -> None:
-        """Close these servers later: a call that is connecting just now would leave its connection open."""
-        self._retired += [self._servers.pop(address) for address in addresses]
+        now = asyncio.get_running_loop().time()
+        self._retired += [(now, self._servers.pop(address)) for address in addresses]
 
-    async def _close_retired(self) -> None:
-        while self._retired:
-            await self._retired[-1].aclose()
-            self._retired.pop()
+    async def _close_retired(self, after_s: float) -> None:
+        """Close the connections to servers retired so long ago; what is cancelled here the next call does."""
+        until_s = asyncio.get_running_loop().time() - after_s
+        while self._retired and self._retired[0][0] <= until_s:
+            await self._retired[0][1].aclose()
+            del self._retired[0]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.faults.bed import Bed, CannotRun
-from tests.faults.scenarios import clients, crashes, inputs, long_run, outages
+from tests.faults.scenarios import clients, crashes, failovers, inputs, long_run, outages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -229,9 +229,9 @@ ROWS: Final = (
     Row(
         25,
         "Sentinel failover; Cluster master killed",
-        "service resumes by itself; loss measured and published",
-        None,
-        not_run="not built yet: the server cannot follow a Sentinel or a Cluster",
+        "service resumes by itself; what asynchronous replication loses is counted",
+        failovers.masters_killed,
+        {"kills": 10},
     ),
     Row(
         26,

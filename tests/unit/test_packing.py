@@ -2,6 +2,7 @@
 
 import pytest
 from redis.asyncio import Connection
+from redis.exceptions import ConnectionError as RedisConnectionError
 
 from delayqueue.store.packing import fast
 
@@ -19,3 +20,14 @@ from delayqueue.store.packing import fast
 def test_a_command_is_packed_as_redis_py_packs_it(command: tuple[str | bytes | float, ...]) -> None:
     packed = b"".join(fast(Connection)().pack_command(*command))
     assert packed == b"".join(Connection().pack_command(*command))
+
+
+async def test_a_connection_that_breaks_while_it_is_made_is_a_connection_that_breaks() -> None:
+    """uvloop has an error of its own for it, which would end the server."""
+
+    class Gone(Connection):
+        async def send_packed_command(self, *_: object, **__: object) -> None:
+            raise RuntimeError("unable to perform operation; the handler is closed")
+
+    with pytest.raises(RedisConnectionError):
+        await fast(Gone)().send_packed_command([b"PING"])
