@@ -19,7 +19,18 @@ if TYPE_CHECKING:
     from delayqueue.client import Client
     from tests.processes import Processes, QueueServer, StoreServer
 
-PLACES: Final = ("", "topics", "topic/mail", "job/mail-1", "tag/order:1", "push", "servers", "no")
+PLACES: Final = (
+    "",
+    "topics",
+    "topic/mail",
+    "job/mail-1",
+    "tag/order:1",
+    "push",
+    "servers",
+    "subscribers",
+    "schedules",
+    "no",
+)
 ADMIN_TOKEN: Final = "an-admins-token-of-the-tests"
 PRODUCER_TOKEN: Final = "a-producers-token-of-the-tests"
 TOKENS: Final = f"admin:{ADMIN_TOKEN}, produce:{PRODUCER_TOKEN}"
@@ -46,7 +57,7 @@ def test_every_page_shows_itself_in_both_languages_and_themes(
     admin = Admin(context, server)
     for place in PLACES:
         page = admin.open(place)
-        expect(page.locator("nav a")).to_have_count(4)
+        expect(page.locator("nav a")).to_have_count(6)
         assert page.locator("html").get_attribute("lang") == language.replace("-US", "")
         dark = page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(15, 19, 26)"
         assert dark == (theme == "dark")
@@ -324,6 +335,27 @@ def test_what_one_may_not_do_is_not_offered(chromium: Browser, guarded: QueueSer
     actions = page.locator("main .bar button")
     expect(actions).to_have_text(["Reschedule", "Delete"])
     context.close()
+
+
+@pytest.mark.parametrize(
+    ("place", "fields", "shown"),
+    [
+        ("subscribers", {"URL": "https://shop.example/paid"}, "https://shop.example/paid"),
+        ("schedules", {"or every": "15m"}, "15m"),
+    ],
+)
+def test_what_runs_by_itself_is_added_and_removed(
+    admin: Admin, topic: str, place: str, fields: dict[str, str], shown: str
+) -> None:
+    page = admin.open(place)
+    for label, text in ({"Name": f"the {topic}", "Topic": topic} | fields).items():
+        page.get_by_label(label).fill(text)
+    press(page, "Add")
+    row = page.locator("tbody tr", has_text=f"the {topic}")
+    expect(row).to_contain_text(shown)
+    row.get_by_role("button", name="Remove").click()
+    page.locator("dialog").get_by_role("button", name="Remove").click()
+    expect(row).to_have_count(0)
 
 
 def test_a_server_that_is_away_is_said_and_comes_back(

@@ -8,15 +8,17 @@ import { job } from "./pages/job.js";
 import { due } from "./pages/due.js";
 import { overview } from "./pages/overview.js";
 import { push } from "./pages/push.js";
+import { schedules, subscribers } from "./pages/registered.js";
 import { servers } from "./pages/servers.js";
 import { tag } from "./pages/tag.js";
 import { topic } from "./pages/topic.js";
 import { topics } from "./pages/topics.js";
 
 // path -> page; the rest of the path is the page's argument
-const PAGES = { "": overview, topics, topic, job, tag, due, push, servers };
+const PAGES = { "": overview, topics, topic, job, tag, due, push, subscribers, schedules, servers };
 // path, text, a verb that it needs
-const MENU = [["", "overview", "stats"], ["topics", "topics", "topics"], ["push", "push", "push"], ["servers", "servers", "stats"]];
+const MENU = [["", "overview", "stats"], ["topics", "topics", "topics"], ["push", "push", "push"], ["subscribers", "subscribers", "subscribers"],
+  ["schedules", "schedules", "schedules"], ["servers", "servers", "stats"]];
 
 let leave = null; // ends what the present page does in the background
 

@@ -1,7 +1,7 @@
 // A job: what it is, what happened to it, and what can be done with it.
 
 import { call } from "../api.js";
-import { fill, h } from "../dom.js";
+import { fill, h, table } from "../dom.js";
 import { length, relative, time } from "../format.js";
 import { t } from "../i18n.js";
 import { jobActions, stateMark, tagLink } from "./jobs.js";
@@ -34,6 +34,13 @@ function view(found, refresh) {
     h("div", { class: "columns" },
       h("section", { class: "card" }, h("dl", {}, facts.map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]))),
       h("section", { class: "card" }, h("h2", {}, t("history")), h("ul", { class: "timeline" }, events(found)))),
+    found.results.length > 0 && h("section", { class: "card" }, h("h2", {}, t("results")), table([
+      { name: t("name"), class: "wide", cell: (result) => result.subscriber },
+      { name: t("status"), cell: (result) => result.status },
+      { name: t("attempts"), class: "number", cell: (result) => String(result.attempts) },
+      { name: t("dueAt"), cell: (result) => time(result.due) },
+      { name: t("message"), class: "wide", cell: (result) => result.message },
+    ], found.results, "")),
     h("section", { class: "card" }, h("h2", {}, t("body")), found.body ? h("pre", {}, pretty(found.body)) : h("p", { class: "soft" }, t("noBody"))),
   ];
 }
