@@ -29,7 +29,7 @@ format: $(VENV)/.installed-dev ## let ruff lay out the code
 fuzz: $(VENV)/.installed-dev ## send every endpoint thousands of made-up requests: some minutes
 	$(BIN)/python -m tests.fuzz
 
-faults: $(VENV)/.installed-dev ## break everything for three quarters of an hour; writes docs/reliability.md
+faults: $(VENV)/.installed-dev ## break everything for half an hour; writes docs/reliability.md
 	$(BIN)/python -m tests.faults
 
 bench: $(VENV)/.installed-dev ## measure; see bench/README.md

@@ -182,6 +182,12 @@ class Config:
     redis_tls_key: Path | None = option(
         "redis.tls_key", "", values.file, "PEM file of that certificate's key"
     )
+    durability: str = option(
+        "durability",
+        "store",
+        values.choice("store", "fsync"),
+        "when a push is answered: store = as soon as the store has it, fsync = once it is on its disk",
+    )
     redis_max_idle: int = option(
         "redis.max_idle",
         "10",

@@ -27,6 +27,7 @@ from delayqueue.peers import Peers
 from delayqueue.reload import Watched, watch
 from delayqueue.sections import Sections
 from delayqueue.store.connect import connect
+from delayqueue.store.durability import FSYNC, Fsync, check_durability
 from delayqueue.store.embedded import EmbeddedServer, running_in
 from delayqueue.store.health import durability_warnings
 from delayqueue.store.keys import BucketKeys
@@ -56,6 +57,7 @@ async def serve(config: Config) -> None:
     """Serve until SIGTERM or SIGINT. StartupError where the server cannot start; every other error is a defect."""
     stop = _stopped_by_signals()
     async with open_shards(config) as (shards, socket_path):
+        await check_durability(shards, config)
         await claim_layout(shards, config)
         for warning in await durability_warnings(shards):
             log.warning("%s", warning)
@@ -176,8 +178,13 @@ async def _alone(config: Config) -> AsyncIterator[Shards]:
 def store_of(shards: Shards, config: Config) -> Store:
     """The store of these settings."""
     place = os.environ.get(VARIABLE)
-    scheduler = Scheduler(config.scheduler, config.wheel_slots)
-    return Store(shards, buckets(config), scheduler, Failpoint(place) if place else None)
+    return Store(
+        shards,
+        buckets(config),
+        Scheduler(config.scheduler, config.wheel_slots),
+        Failpoint(place) if place else None,
+        fsync=Fsync() if config.durability == FSYNC else None,
+    )
 
 
 def buckets(config: Config) -> list[BucketKeys]:

@@ -11,6 +11,7 @@ from delayqueue.delivery.callables import load_all
 from delayqueue.sections import Sections
 from delayqueue.server import open_shards
 from delayqueue.server import serve as serving
+from delayqueue.store.durability import check_durability
 from delayqueue.store.health import durability_warnings
 from delayqueue.store.layout import check_layout
 from delayqueue.web.auth import Guard
@@ -38,5 +39,6 @@ def check(config: Config, _asked: Namespace) -> int:
 
 async def _try_store(config: Config) -> list[str]:
     async with open_shards(config) as (shards, _):
+        await check_durability(shards, config)
         await check_layout(shards, config)
         return await durability_warnings(shards)

@@ -24,6 +24,7 @@ from delayqueue.metrics import SCRIPT_ERRORS, SCRIPT_SECONDS, Metrics
 from delayqueue.receipt import nonces
 from delayqueue.store.announcements import Announcements
 from delayqueue.store.answers import moved, or_none, reserved, stir, view
+from delayqueue.store.durability import Fsync
 from delayqueue.store.health import health
 from delayqueue.store.keys import BucketKeys
 from delayqueue.store.measure import count_answer
@@ -60,6 +61,7 @@ ANSWER_S = 5.0
 RELOADS = (
     3  # further tries where scripts are flushed under load; a missing script has changed nothing
 )
+ADDING = frozenset(("push", "register"))  # what durability = fsync is about
 
 
 class Store:
@@ -76,8 +78,11 @@ class Store:
         scheduler: Scheduler = ZSET,
         failpoint: Failpoint | None = None,
         metrics: Metrics | None = None,
+        *,
+        fsync: Fsync | None = None,
     ) -> None:
         self._shards = shards
+        self._fsync = fsync
         self._failpoint = failpoint
         self.metrics = metrics or Metrics()
         self._buckets = buckets
@@ -313,6 +318,8 @@ class Store:
 
     async def _run(self, verb: str, redis: Redis, keys: list[str], args: Sequence[Any]) -> Any:
         """redis-py loads a script that is missing and sends the call again; a flush can come between the two."""
+        if self._fsync and verb in ADDING:
+            await self._fsync.require(redis)
         script = self._scripts.get(verb) or self._load(verb, redis)
         for _ in range(RELOADS):
             with suppress(NoScriptError):

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 DATABASE: Final = 1
 PAGE_BYTES: Final = resource.getpagesize()
+START_S: Final = 60.0  # a machine may have better things to do
 BACK_S: Final = 5.0  # after a fault has healed, everything works again within this
 FILE_SYNC: Final = ("--appendonly", "yes", "--appendfsync")
 
@@ -106,7 +107,7 @@ class Bed:
 async def restart(process: Process) -> None:
     """Start a process while the load goes on."""
     process.launch()
-    await until(process.is_ready, within_s=20)
+    await until(process.is_ready, within_s=START_S)
 
 
 @asynccontextmanager

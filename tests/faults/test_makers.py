@@ -128,19 +128,29 @@ def test_the_matrix_has_a_line_for_every_row_and_says_why_one_was_not_run(tmp_pa
     failed = Outcome(ROWS[1], seed=8, took_s=1.0, figures={}, failure="AssertionError: a|b\nmore")
     path = tmp_path / "reliability.md"
     path.write_text(f"before\n{BEGIN}\nyesterday\n{END}\nafter\n", encoding="utf-8")
-    write(path, ROWS, [passed, failed])
+    write(path, ROWS, [passed, failed], "today abc")
     text = path.read_text(encoding="utf-8")
     assert text.startswith("before\n")
     assert text.endswith("after\n")
     assert "yesterday" not in text
     lines = [line for line in text.splitlines() if line.startswith("| ")][2:]
     assert [line.split(" | ")[0] for line in lines] == [f"| {row.number}" for row in ROWS]
-    assert "passed | jobs 3 | 7 |" in lines[0]
-    assert "**FAILED** | AssertionError: a\\|b | 8 |" in lines[1]
+    assert "passed | jobs 3 | 7 | today abc |" in lines[0]
+    assert "**FAILED** | AssertionError: a\\|b | 8 | today abc |" in lines[1]
     assert all("**not run**" in line for line in lines[2:])
+
+
+def test_a_row_that_was_not_run_again_keeps_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "reliability.md"
+    path.write_text(f"{BEGIN}\n{END}\n", encoding="utf-8")
+    first, second = (Outcome(row, seed=7, took_s=1.0, figures={}) for row in ROWS[:2])
+    write(path, ROWS, [first, second], "yesterday")
+    write(path, ROWS, [second], "today")
+    lines = path.read_text(encoding="utf-8").splitlines()[3:]
+    assert [line.rpartition(" | ")[2] for line in lines[:2]] == ["yesterday |", "today |"]
 
 
 def test_a_row_is_run_or_says_why_not() -> None:
     assert [row.number for row in ROWS] == list(range(1, 28))
     assert all(row.run or row.not_run for row in ROWS)
-    assert "passed" not in table([row for row in ROWS if not row.run], [])
+    assert "passed" not in table([row for row in ROWS if not row.run], [], "today", {})

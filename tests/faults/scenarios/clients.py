@@ -154,30 +154,38 @@ async def _all_buried(api: Api, topic: str, jobs: int) -> bool:
     return any(one["topic"] == topic and one["buried"] == jobs for one in listed)
 
 
-async def late_finish(bed: Bed, *, jobs: int) -> Figures:
-    """The first holder finishes after the redelivery: its receipt is refused; without one the job ends."""
+async def late_finish(bed: Bed, *, jobs: int, ttr_s: int) -> Figures:
+    """The first holder finishes after the redelivery: its receipt is refused; without one the job ends.
+
+    `ttr_s` is long enough for the second holders of all jobs to do their part.
+    """
     store = bed.store()
     server = await bed.server(store)
     topic = bed.topic
     async with bed.api(server) as api:
         ids = [f"{topic}/{n}" for n in range(jobs)]
-        (await api.push_all([{"topic": topic, "id": i, "ttr": 1} for i in ids])).ok()
+        (await api.push_all([{"topic": topic, "id": i, "ttr": ttr_s} for i in ids])).ok()
         old = {job["id"]: job["receipt"] for job in await _take(api, topic, jobs)}
         new = {job["id"]: job["receipt"] for job in await _take(api, topic, jobs)}
         half = jobs // 2
-        for job_id in ids[:half]:
-            assert (await api.finish(job_id, receipt=old[job_id])).code == STALE_RECEIPT
-            assert (await api.call("/touch", {"id": job_id, "receipt": new[job_id]})).ok()
-            assert (await api.get(job_id)).ok()["state"] == "reserved"
-            (await api.finish(job_id, receipt=new[job_id])).ok()
-        for job_id in ids[half:]:
-            (await api.finish(job_id)).ok()
+        late = (_finish_late(api, job_id, old[job_id], new[job_id]) for job_id in ids[:half])
+        await asyncio.gather(*late)
+        for answer in await asyncio.gather(*map(api.finish, ids[half:])):
+            answer.ok()
         found = (await api.call("/get", {"ids": ids})).ok()
         assert found == [None] * jobs
-        await asyncio.sleep(1.2)  # the TTR of all of them
+        await asyncio.sleep(ttr_s + 0.2)  # the TTR of all of them
         assert (await api.pop(topic, timeout=0)).ok() is None
     await assert_whole(store)
     return {"jobs": jobs, "stale receipts refused": half, "came again after the end": 0}
+
+
+async def _finish_late(api: Api, job_id: str, old: str, new: str) -> None:
+    """The first holder is refused; the second holds the job all the same, and ends it."""
+    assert (await api.finish(job_id, receipt=old)).code == STALE_RECEIPT
+    assert (await api.call("/touch", {"id": job_id, "receipt": new})).ok()
+    assert (await api.get(job_id)).ok()["state"] == "reserved"
+    (await api.finish(job_id, receipt=new)).ok()
 
 
 async def one_id_at_once(bed: Bed, *, rounds: int) -> Figures:

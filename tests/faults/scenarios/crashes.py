@@ -86,7 +86,7 @@ async def _killed_at(bed: Bed, place: str) -> Figures:
     doomed = await bed.server(store, bind_address=address, failpoint=f"{place}:{number}")
     successor = bed.new_server(store, bind_address=address)
     async with bed.load(doomed, shape=Shape(producers=1, consumers=2, pause_s=0.05)) as load:
-        await until(lambda: doomed.exit_status() is not None, within_s=30)
+        await until(lambda: doomed.exit_status() is not None, within_s=60)
         assert doomed.exit_status() == EXIT_STATUS, place
         load.history.fault(f"ended at {place}, reached {number} times")
         await restart(successor)
@@ -101,7 +101,7 @@ async def _killed_at(bed: Bed, place: str) -> Figures:
 
 async def redis_killed(bed: Bed, *, kills: int, fsync: str) -> Figures:
     store = bed.store(fsync=fsync)
-    server = await bed.server(store)
+    server = await bed.server(store, durability="fsync" if fsync == "always" else "store")
     flowing_s = []
     async with bed.load(server, shape=Shape(longest_delay_s=3, ttr_s=2)) as load:
         for _ in range(kills):

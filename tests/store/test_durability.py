@@ -1,0 +1,106 @@
+"""`durability = fsync`: which stores sync before they answer, and what becomes of pushes to one that does not."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from delayqueue.config import Config, StartupError
+from delayqueue.errors import Unavailable
+from delayqueue.job import Job
+from delayqueue.store import durability
+from delayqueue.store.connect import connect
+from delayqueue.store.durability import Fsync, check_durability
+from delayqueue.store.keys import BucketKeys
+from delayqueue.store.store import Store
+from delayqueue.store.types import Demand
+from delayqueue.values import Address
+from tests.processes import LOOPBACK
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from delayqueue.store.shards import Shards
+    from tests.processes import Processes, StoreServer
+
+SYNCING: Final = ("--appendonly", "yes", "--appendfsync", "always")
+JOB: Final = Job("topic", "a job", "body", ttr_ms=60_000)
+OTHER: Final = Job("topic", "another", "body", ttr_ms=60_000)
+
+
+@pytest.fixture(params=["redis", "valkey"])
+def syncing(request: pytest.FixtureRequest, processes: Processes) -> Iterator[StoreServer]:
+    """A store that syncs before it answers."""
+    store: StoreServer = getattr(processes, request.param)(*SYNCING)
+    yield store
+    store.close()
+
+
+def config_of(store: StoreServer, asked: str = "fsync") -> Config:
+    return Config(redis_host=Address(LOOPBACK, store.port), durability=asked)
+
+
+@asynccontextmanager
+async def opened(config: Config) -> AsyncIterator[tuple[Shards, Store]]:
+    async with connect(config, None) as shards:
+        bucket = BucketKeys.of(1, config.bucket_name, config.queue_name)
+        yield shards, Store(shards, [bucket], fsync=Fsync())
+
+
+async def test_a_store_that_syncs_before_it_answers_takes_pushes(syncing: StoreServer) -> None:
+    async with opened(config_of(syncing)) as (shards, store):
+        await check_durability(shards, config_of(syncing))
+        assert (await store.push(0, [JOB])).codes == [0]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "says"),
+    [
+        ("appendonly", "no", "appendonly yes"),
+        ("appendfsync", "everysec", "appendfsync always"),
+        ("appendfsync", "no", "appendfsync always"),
+        ("no-appendfsync-on-rewrite", "yes", "no-appendfsync-on-rewrite no"),
+    ],
+    ids=["no file", "every second", "never", "not during a rewrite"],
+)
+async def test_a_store_that_answers_first_is_refused_with_the_way_out(
+    syncing: StoreServer, key: str, value: str, says: str
+) -> None:
+    config = config_of(syncing)
+    async with opened(config) as (shards, _):
+        await shards.of("any key").config_set(key, value)
+        with pytest.raises(StartupError) as refused:
+            await check_durability(shards, config)
+        assert str(refused.value) == (
+            "durability = fsync: the store answers before a job is on its disk; "
+            f"set `{says}` in its config"
+        )
+        assert refused.value.key == "durability"
+        await check_durability(shards, config_of(syncing, "store"))
+
+
+async def test_a_store_that_refuses_to_tell_is_refused(syncing: StoreServer) -> None:
+    async with opened(config_of(syncing)) as (shards, _):
+        redis = shards.of("any key")
+        await redis.acl_setuser("default", enabled=True, nopass=True, commands=["-config"])
+        with pytest.raises(StartupError, match="refuses CONFIG GET"):
+            await check_durability(shards, config_of(syncing))
+
+
+async def test_a_store_that_stops_syncing_gets_no_pushes_and_its_jobs_are_delivered(
+    syncing: StoreServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(durability, "TRUST_S", 0.0)
+    async with opened(config_of(syncing)) as (shards, store):
+        await store.push(0, [JOB])
+        redis = shards.of("any key")
+        await redis.config_set("appendfsync", "everysec")
+        with pytest.raises(Unavailable):
+            await store.push(0, [OTHER])
+        assert await store.get(0, ["another"]) == [None]
+        [jobs] = (await store.pop(0, [Demand(("topic",), 1)])).jobs
+        assert [job.id for job in jobs] == [JOB.id]
+        await redis.config_set("appendfsync", "always")
+        assert (await store.push(0, [OTHER])).codes == [0]
