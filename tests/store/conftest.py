@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import fakeredis
 import pytest
+from fakeredis.commands_mixins import server_mixin
 from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from tests.processes import LOOPBACK
 from tests.store.bucket import BUCKET, REAL, SCHEDULERS, WHEEL_SLOTS, Bucket
+from tests.store.turning import SLOTS, Clock
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -86,3 +89,19 @@ async def bucket(
 @pytest.fixture
 def poison() -> None:
     """For tests that break the contents of the store on purpose: they are not proved to be whole."""
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(server_mixin, "time", SimpleNamespace(time=clock.time))
+    return clock
+
+
+@pytest.fixture(params=SLOTS)
+async def wheel(clock: Clock, request: pytest.FixtureRequest) -> AsyncIterator[Bucket]:
+    """A bucket whose clock the test turns."""
+    async with fake() as redis:
+        wheel = Bucket.over(redis, wheel_slots=request.param)
+        yield wheel
+        assert await wheel.violations() == []

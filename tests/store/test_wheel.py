@@ -4,55 +4,18 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-from fakeredis.commands_mixins import server_mixin
 
 from delayqueue.errors import Code
 from delayqueue.store.types import Listing, Range
-from tests.store.bucket import HOUR_MS, Bucket, job
-from tests.store.conftest import fake
+from tests.store.bucket import HOUR_MS, job
+from tests.store.turning import DAY_MS, START_MS, coarse, fine
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-DAY_MS: Final = 24 * HOUR_MS
-START_MS: Final = 1_800_000_000_000  # on the hour
-SLOTS: Final = (60, 3600, 36_000)
-
-
-class Clock:
-    """The time of fakeredis, which stands still but for this."""
-
-    now_ms = START_MS
-
-    def time(self) -> float:
-        return self.now_ms / 1000
-
-    def pass_ms(self, ms: int) -> None:
-        self.now_ms += ms
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr(server_mixin, "time", SimpleNamespace(time=clock.time))
-    return clock
-
-
-@pytest.fixture(params=SLOTS)
-async def wheel(clock: Clock, request: pytest.FixtureRequest) -> AsyncIterator[Bucket]:
-    """A bucket whose clock the test turns."""
-    async with fake() as redis:
-        wheel = Bucket.over(redis, wheel_slots=request.param)
-        yield wheel
-        assert await wheel.violations() == []
-
-
-coarse = pytest.mark.parametrize("wheel", [60], indirect=True)  # fakeredis is slow with more
-fine = pytest.mark.parametrize("wheel", [3600], indirect=True)
+    from tests.store.bucket import Bucket
+    from tests.store.turning import Clock
 
 
 async def next_due_ms(wheel: Bucket) -> int | None:
@@ -301,73 +264,3 @@ async def test_a_broken_key_of_a_wheel_holds_up_no_other_topic(
     assert ticked.set_aside == 1
     assert (await wheel.store.tick(0)).stir.next_due_ms != 0
     await wheel.redis.flushdb()  # the broken key is not to be judged
-
-
-VERBS: Final = (
-    *("push", "push", "push", "delete", "bury", "kick", "kick topic", "reschedule", "pop"),
-    *("take", "list", "second page", "forecast", "purge", "counts", "get"),
-)
-
-
-async def step(bucket: Bucket, now_ms: int, dice: random.Random) -> object:  # noqa: C901, PLR0911, PLR0912  # a table
-    """Do something to a bucket; returns what it answered."""
-    some = dice.sample([f"{n}" for n in range(40)], dice.randint(1, 12))
-    far_ms = dice.choice((1, 999, 60_000, HOUR_MS, 30 * HOUR_MS, 300 * DAY_MS))
-    due = Range(*sorted(now_ms + dice.randint(-1, 60) * HOUR_MS for _ in range(2)))
-    listing = Listing("t", "", "delayed", due)
-    match dice.choice(VERBS):
-        case "push":
-            topics, delays = dice.choices("tu", k=12), [dice.randint(0, far_ms) for _ in some]
-            jobs = zip(some, topics, delays, strict=False)
-            return await bucket.push(*(job(i, topic=t, delay_ms=ms) for i, t, ms in jobs))
-        case "delete":
-            return await bucket.delete(*some)
-        case "bury":
-            return await bucket.bury(*some)
-        case "kick":
-            return await bucket.kick(*some)
-        case "kick topic":
-            return await bucket.store.kick_topic(0, "t", 3)
-        case "reschedule":
-            due_ms = now_ms + dice.randint(-far_ms, far_ms)
-            return await bucket.reschedule(some[0], due_ms=due_ms)
-        case "pop":
-            return await bucket.pop_ids("t", "u", wanted=3)
-        case "take":
-            return await bucket.store.take(0, "t", due, 4, 0)
-        case "list":
-            return await bucket.store.list_jobs(0, listing, 5, "")
-        case "second page":
-            everything = listing._replace(due=Range(0, now_ms + 400 * DAY_MS))
-            return await bucket.store.list_jobs(0, everything, 5, "5")
-        case "forecast":
-            step_ms = dice.choice((1000, HOUR_MS, DAY_MS))
-            return await bucket.store.forecast(0, ["t", "u"], now_ms, step_ms, 9)
-        case "purge":
-            return await bucket.store.purge(0, "u", "delayed", 3)
-        case "counts":
-            return await bucket.counts()
-    return await bucket.store.get(0, some)
-
-
-async def walk(bucket: Bucket, clock: Clock, seed: int) -> list[object]:
-    """Do this and that to a bucket while time passes; returns all that it answered."""
-    dice = random.Random(seed)
-    clock.now_ms = START_MS
-    answers = []
-    for _ in range(150):
-        clock.pass_ms(dice.choice((0, 1, 700, 61_000, HOUR_MS, 5 * HOUR_MS)))
-        if dice.random() < 0.2:
-            await bucket.tick()
-        answers.append(await step(bucket, clock.now_ms, dice))
-    return answers
-
-
-@coarse
-@pytest.mark.parametrize("seed", range(6))
-async def test_whatever_is_done_the_wheel_answers_as_the_sorted_sets_do(
-    wheel: Bucket, clock: Clock, seed: int
-) -> None:
-    async with fake() as redis:
-        sets = Bucket.over(redis)
-        assert await walk(wheel, clock, seed) == await walk(sets, clock, seed)
