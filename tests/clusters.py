@@ -48,12 +48,16 @@ class ClusterNode(StoreServer):
 
 
 class StoreCluster:
-    """Three masters with a third of the slots and a replica each."""
+    """Masters with an equal part of the slots each, first in `nodes`, and a replica of each."""
 
-    def __init__(self, processes: Processes, *options: str) -> None:
+    def __init__(
+        self, processes: Processes, *options: str, shards: int = SHARDS, replicas: bool = True
+    ) -> None:
+        self.shards = shards
+        self._rows = 2 if replicas else 1
         self.nodes = [
             processes.adopt(ClusterNode(processes.home("node"), *options))
-            for _ in range(2 * SHARDS)
+            for _ in range(self._rows * shards)
         ]
         for node in self.nodes:
             # as if they had met before: CLUSTER MEET and REPLICATE take 10 s to go round
@@ -71,28 +75,32 @@ class StoreCluster:
         return self._places
 
     def settings(self, database: object) -> dict[str, object]:
-        addresses = ", ".join(node.address for node in self.nodes[:SHARDS])
+        addresses = ", ".join(node.address for node in self.nodes[: self.shards])
         return {"redis.cluster": addresses, "bucket_name": f"place_{database}_bucket_%d"}
 
     def _nodes_as(self, myself: ClusterNode) -> str:
         lines = []
         for number, node in enumerate(self.nodes):
-            shard = number % SHARDS
-            first, last = SLOTS * shard // SHARDS, SLOTS * (shard + 1) // SHARDS - 1
+            shard = number % self.shards
+            first, last = (SLOTS * (shard + part) // self.shards - part for part in (0, 1))
             master = number == shard
             flags = ("myself," if node is myself else "") + ("master" if master else "slave")
             follows = "-" if master else self.nodes[shard].node_id
             place = f"{node.node_id} {node.address}@{node.bus_port} {flags} {follows}"
             slots = f" {first}-{last}" if master else ""
             lines.append(f"{place} 0 0 {shard + 1} connected{slots}\n")
-        return "".join(lines) + f"vars currentEpoch {SHARDS} lastVoteEpoch 0\n"
+        return "".join(lines) + f"vars currentEpoch {self.shards} lastVoteEpoch 0\n"
 
     def _is_whole(self, node: ClusterNode) -> bool:
         """Whether the node knows all masters with their replicas, and a replica has its master's data."""
         shards = ask(node, "CLUSTER", "SLOTS")
         served = "cluster_state:ok" in ask(node, "CLUSTER", "INFO")
         replicated = "master_link_status:down" not in ask(node, "INFO", "replication")
-        return served and replicated and [len(shard) for shard in shards] == [4] * SHARDS
+        return (
+            served
+            and replicated
+            and [len(shard) - 2 for shard in shards] == [self._rows] * self.shards
+        )
 
     def holder(self, key: str) -> ClusterNode:
         """The master that holds the key, as a server that answers says."""

@@ -1,0 +1,148 @@
+"""python -m bench.scaling: what a job costs in processor time when there are more shards, and more servers.
+
+On a machine with two cores three masters are not three times as fast. What can be seen is whether each of them works as
+little for its jobs as a single one: then the work grows with the jobs alone, and so machines can be added.
+"""
+
+import asyncio
+import tempfile
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import uvloop
+
+from bench.processes import cpu_seconds
+from delayqueue.config import Config
+from delayqueue.job import Job
+from delayqueue.server import buckets
+from delayqueue.store.connect import connect
+from delayqueue.store.store import Store
+from delayqueue.store.types import Demand, Ending
+from delayqueue.values import Address
+from tests.api_client import open_api
+from tests.clusters import StoreCluster
+from tests.processes import LOOPBACK, Processes
+
+COUNTS: Final = (1, 2, 3)
+BUCKETS: Final = 64
+JOBS: Final = 32_000
+BATCH: Final = 100
+AT_ONCE: Final = 8
+REQUESTS: Final = 12_000
+CLIENTS: Final = 32  # of each server
+TOPIC: Final = "scaling"
+SOON_MS: Final = 3_000
+
+
+def main() -> None:
+    """Measure and print both tables."""
+    print("| masters | push µs | tick µs | pop µs | finish µs | share of the fullest |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    for shards in COUNTS:
+        with _cluster(shards) as (_, cluster):
+            print(f"| {shards} | {uvloop.run(_shard_costs(cluster))} |", flush=True)
+    print("\n| servers | push request: server µs | store µs |\n| --- | --- | --- |")
+    for servers in COUNTS:
+        with _cluster(1) as (processes, cluster):
+            print(f"| {servers} | {uvloop.run(_server_costs(processes, cluster, servers))} |")
+
+
+@contextmanager
+def _cluster(shards: int) -> Iterator[tuple[Processes, StoreCluster]]:
+    with tempfile.TemporaryDirectory(prefix="delayqueue-bench-") as folder:
+        processes = Processes(Path(folder))
+        try:
+            yield processes, StoreCluster(processes, shards=shards, replicas=False)
+        finally:
+            processes.close()
+
+
+async def _shard_costs(cluster: StoreCluster) -> str:
+    """The masters' time a job, by verb; and how many times its fair share the fullest has."""
+    config = Config(
+        redis_cluster=tuple(Address(LOOPBACK, node.port) for node in cluster.nodes),
+        bucket_size=BUCKETS,
+        redis_max_active=BUCKETS,
+    )
+    async with connect(config, None) as shards:
+        store = Store(shards, buckets(config))
+        ids: list[list[str]] = [[] for _ in range(BUCKETS)]
+        for number in range(JOBS):
+            ids[store.bucket_of(f"job-{number}")].append(f"job-{number}")
+        holders = shards.groups(keys.tag for keys in buckets(config))
+        fullest = max(len(tags) for tags in holders.values()) / (BUCKETS / cluster.shards)
+        costs = [await _cost(cluster, _each(ids, lambda bucket, part: _push(store, bucket, part)))]
+        await asyncio.sleep(SOON_MS / 1000)
+        costs.append(await _cost(cluster, _each(ids, lambda bucket, _: _tick(store, bucket), JOBS)))
+        costs.append(
+            await _cost(cluster, _each(ids, lambda bucket, part: _pop(store, bucket, part)))
+        )
+        costs.append(
+            await _cost(cluster, _each(ids, lambda bucket, part: _finish(store, bucket, part)))
+        )
+    return " | ".join(f"{cost:.1f}" for cost in costs) + f" | {fullest:.2f}"
+
+
+async def _each(
+    ids: Sequence[list[str]], call: Callable[[int, list[str]], Awaitable[Any]], size: int = BATCH
+) -> None:
+    """Call for all ids of all buckets, a bucket's batches one after another, as the server does."""
+
+    slots = asyncio.Semaphore(AT_ONCE)
+
+    async def of_bucket(bucket: int, mine: list[str]) -> None:
+        for at in range(0, len(mine), size):
+            async with slots:
+                await call(bucket, mine[at : at + size])
+
+    await asyncio.gather(*(of_bucket(bucket, mine) for bucket, mine in enumerate(ids)))
+
+
+async def _push(store: Store, bucket: int, part: list[str]) -> None:
+    jobs = [Job(TOPIC, job_id, "x" * 40, 60_000, delay_ms=SOON_MS) for job_id in part]
+    await store.push(bucket, jobs)
+
+
+async def _tick(store: Store, bucket: int) -> None:
+    while (await store.tick(bucket)).stir.next_due_ms == 0:
+        pass
+
+
+async def _pop(store: Store, bucket: int, part: list[str]) -> None:
+    await store.pop(bucket, [Demand((TOPIC,), len(part))])
+
+
+async def _finish(store: Store, bucket: int, part: list[str]) -> None:
+    await store.finish(bucket, [Ending(job_id, "", "") for job_id in part])
+
+
+async def _cost(cluster: StoreCluster, work: Awaitable[None]) -> float:
+    """µs of the masters' time a job."""
+    pids = [node.pid for node in cluster.nodes]
+    before_s = cpu_seconds(pids)
+    await work
+    return (cpu_seconds(pids) - before_s) * 1e6 / JOBS
+
+
+async def _server_costs(processes: Processes, cluster: StoreCluster, count: int) -> str:
+    """Processor time of all servers, and of the store, for a request that pushes one job."""
+    place = cluster.new_database()
+    servers = [processes.server(cluster, redis__db=place) for _ in range(count)]
+    numbers = iter(range(REQUESTS))
+
+    async def client(url: str) -> None:
+        async with open_api(url) as api:
+            for number in numbers:
+                (await api.push(topic=TOPIC, id=f"job-{number}", delay=86_400, body="x" * 40)).ok()
+
+    pids, stores = [server.pid for server in servers], [node.pid for node in cluster.nodes]
+    before_s = cpu_seconds(pids), cpu_seconds(stores)
+    await asyncio.gather(*(client(servers[n % count].url) for n in range(CLIENTS * count)))
+    spent_s = cpu_seconds(pids) - before_s[0], cpu_seconds(stores) - before_s[1]
+    return " | ".join(f"{each * 1e6 / REQUESTS:.0f}" for each in spent_s)
+
+
+if __name__ == "__main__":
+    main()

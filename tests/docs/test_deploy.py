@@ -1,0 +1,73 @@
+"""The manifests and Compose files can be read, name settings that there are, and give a server the time it needs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+import yaml
+
+from delayqueue.config import load
+from delayqueue.web.routes import ROUTES
+from tests.processes import REPOSITORY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+DEPLOY: Final = REPOSITORY / "deploy"
+MANIFESTS: Final = sorted((DEPLOY / "kubernetes").glob("*.yaml"))
+COMPOSE: Final = [REPOSITORY / "docker-compose.yml", *sorted((DEPLOY / "compose").glob("*.yml"))]
+STOPPED_S: Final = 12  # a server has ended so long after SIGTERM at the latest
+PATHS: Final = {route.path for route in ROUTES}
+
+
+def objects() -> Iterator[dict[str, Any]]:
+    for manifest in MANIFESTS:
+        yield from yaml.safe_load_all(manifest.read_text("utf-8"))
+
+
+OBJECTS: Final = {(each["kind"], each["metadata"]["name"]): each for each in objects()}
+
+
+def test_every_object_is_named_once() -> None:
+    assert len(OBJECTS) == len(list(objects()))
+    assert {each["apiVersion"] for each in OBJECTS.values()} <= {"v1", "apps/v1", "policy/v1"}
+
+
+def test_the_settings_are_settings() -> None:
+    given = OBJECTS["ConfigMap", "delay-queue"]["data"]
+    secret = OBJECTS["Secret", "delay-queue"]["stringData"]
+    assert len(load(None, given | secret).redis_cluster) == 3
+
+
+def test_selectors_find_their_pods() -> None:
+    for kind, name in (("Deployment", "delay-queue"), ("StatefulSet", "redis")):
+        labels = OBJECTS[kind, name]["spec"]["template"]["metadata"]["labels"]
+        selectors = [
+            OBJECTS[kind, name]["spec"]["selector"]["matchLabels"],
+            OBJECTS["Service", name]["spec"]["selector"],
+            OBJECTS["PodDisruptionBudget", name]["spec"]["selector"]["matchLabels"],
+        ]
+        assert all(selector.items() <= labels.items() for selector in selectors)
+
+
+def test_probes_ask_what_there_is_and_stopping_takes_its_time() -> None:
+    pod = OBJECTS["Deployment", "delay-queue"]["spec"]["template"]["spec"]
+    [container] = pod["containers"]
+    ports = {port["name"] for port in container["ports"]}
+    for probe in ("livenessProbe", "readinessProbe"):
+        assert container[probe]["httpGet"]["path"] in PATHS
+        assert container[probe]["httpGet"]["port"] in ports
+    pause_s = int(container["lifecycle"]["preStop"]["exec"]["command"][1])
+    assert pod["terminationGracePeriodSeconds"] >= pause_s + STOPPED_S
+
+
+@pytest.mark.parametrize("path", COMPOSE, ids=lambda path: path.name)
+def test_a_compose_file_configures_servers_that_have_time_to_stop(path: Any) -> None:
+    services = yaml.safe_load(path.read_text("utf-8"))["services"]
+    servers = [each for each in services.values() if each.get("image") == "delay-queue"]
+    assert servers
+    for server in servers:
+        config = load(None, server["environment"])
+        assert not config.embedded
+        assert int(server["stop_grace_period"].removesuffix("s")) >= STOPPED_S
