@@ -114,7 +114,7 @@ async def test_any_2xx_is_success_and_a_redirect_is_not_followed(
         ("7", 7),
         ("0", 0),
         ("9" * 30, 86_400),  # no longer than a day
-        (formatdate(time.time() + 5000, usegmt=True), 5000),
+        pytest.param(formatdate(time.time() + 5000, usegmt=True), 5000, id="a date"),
         ("Mon, 01 Jan 2001 00:00:00 GMT", 0),
         ("soon", 0),
         ("-5", 0),
