@@ -14,7 +14,7 @@ GIB: Final = 2**30
 
 @dataclass(frozen=True, kw_only=True)
 class Costs:
-    """What one job costs. Measured with `python -m bench.scaling` and `python -m bench`; see docs/scaling.md."""
+    """What one job costs: round figures, to be replaced by what `python -m bench.scaling` says on your machine."""
 
     store_push_us: float = 8.0  # in arrays; a master's own time
     store_tick_us: float = 1.0
