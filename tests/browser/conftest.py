@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SIZE: Final[ViewportSize] = {"width": 1280, "height": 900}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
     """Debian's Chromium; playwright only drives it."""
     program = shutil.which("chromium")
