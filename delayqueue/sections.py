@@ -1,11 +1,13 @@
-"""The `[subscriber NAME]` and `[schedule NAME]` sections of a config file."""
+"""The `[subscriber NAME]`, `[schedule NAME]` and `[limit TOPIC]` sections of a config file."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from delayqueue import ini, retry
+from delayqueue import ini, limit, retry
 from delayqueue.job import MAX_TOPIC_BYTES, MAX_TTR_S
+from delayqueue.limit import Limit, check_rate
 from delayqueue.schedule import Schedule, check_catch_up, check_cron, check_every, check_tz
 from delayqueue.subscriber import (
     MAX_CONCURRENCY,
@@ -38,41 +40,41 @@ class Sections(NamedTuple):
 
     subscribers: tuple[Declared, ...] = ()
     schedules: tuple[Schedule, ...] = ()
+    limits: Mapping[str, Limit] = MappingProxyType({})  # by topic
 
 
 def read_sections(sections: Iterable[ini.Section]) -> Sections:
-    """The subscribers and schedules of the sections. Raises SectionError, also where one is neither."""
-    subscribers: dict[str, Declared] = {}
-    schedules: dict[str, Schedule] = {}
+    """What the sections declare. Raises SectionError, also where one is none of ours."""
+    found: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS}
     for section in sections:
         where = f"{section.where}: [{ini.printable(section.name)}]"
-        kind = section.name.split(" ")[0]
-        if kind not in {"subscriber", "schedule"}:
+        kind, _, name = section.name.partition(" ")
+        if kind not in KINDS:
             raise SectionError(f"{where}: unknown section; remove it")
-        name = _name(where, section.name)
-        if name in (subscribers if kind == "subscriber" else schedules):
+        check, read = KINDS[kind]
+        name = _name(where, name.strip(), check)
+        if name in found[kind]:
             raise SectionError(f"{where}: stands in the file twice; choose another name")
-        if kind == "subscriber":
-            subscribers[name] = Declared(where, _subscriber(where, name, section.lines))
-        else:
-            schedules[name] = _schedule(where, name, section.lines)
-    return Sections(tuple(subscribers.values()), tuple(schedules.values()))
+        found[kind][name] = read(where, name, section.lines)
+    return Sections(
+        tuple(found["subscriber"].values()), tuple(found["schedule"].values()), found["limit"]
+    )
 
 
-def _name(where: str, header: str) -> str:
+def _name(where: str, name: str, check: Callable[[str], str]) -> str:
     try:
-        return check_name(header.partition(" ")[2].strip())
+        return check(name)
     except ValueError as error:
         raise SectionError(f"{where}: the name {error}") from None
 
 
-def _subscriber(where: str, name: str, lines: Iterable[ini.Line]) -> Subscriber:
+def _subscriber(where: str, name: str, lines: Iterable[ini.Line]) -> Declared:
     values = _values(lines, SUBSCRIBER_KEYS)
     if "topic" not in values:
         raise SectionError(f"{where}: topic is missing")
     if ("url" in values) == ("handler" in values):
         raise SectionError(f"{where}: give either url or handler")
-    return Subscriber(name=name, declared=True, **values)
+    return Declared(where, Subscriber(name=name, declared=True, **values))
 
 
 def _schedule(where: str, name: str, lines: Iterable[ini.Line]) -> Schedule:
@@ -82,6 +84,15 @@ def _schedule(where: str, name: str, lines: Iterable[ini.Line]) -> Schedule:
     if ("cron" in values) == ("every_ms" in values):
         raise SectionError(f"{where}: give either cron or every")
     return Schedule(name=name, declared=True, **values)
+
+
+def _limit(where: str, _: str, lines: Iterable[ini.Line]) -> Limit:
+    values = _values(lines, LIMIT_KEYS)
+    if not values:
+        raise SectionError(f"{where}: give rate, concurrency or both")
+    if "burst" in values and "rate" not in values:
+        raise SectionError(f"{where}: burst needs a rate")
+    return Limit(declared=True, **values)
 
 
 def _values(lines: Iterable[ini.Line], keys: dict[str, tuple[str, Parser]]) -> dict[str, Any]:
@@ -107,7 +118,7 @@ def _parsed(where: str, key: str, text: str, parse: Parser) -> object:
 
 
 def _topic(text: str) -> str:
-    if "," in text or len(text.encode()) > MAX_TOPIC_BYTES:
+    if not text or "," in text or len(text.encode()) > MAX_TOPIC_BYTES:
         raise ValueError(f"must be one topic, at most {MAX_TOPIC_BYTES} bytes")
     return text
 
@@ -119,6 +130,12 @@ def _whole(least: int, most: int) -> Parser:
         return int(text)
 
     return parse
+
+
+def _rate(text: str) -> float:
+    if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", text):
+        raise ValueError("must be a number")
+    return check_rate(float(text))
 
 
 def _duration_ms(text: str) -> int:
@@ -162,6 +179,11 @@ SUBSCRIBER_KEYS: Final[dict[str, tuple[str, Parser]]] = {
     "concurrency": ("concurrency", _whole(1, MAX_CONCURRENCY)),
     "secret": ("secret", check_secret),
 }
+LIMIT_KEYS: Final[dict[str, tuple[str, Parser]]] = {
+    "rate": ("rate", _rate),
+    "burst": ("burst", _whole(1, limit.MAX_BURST)),
+    "concurrency": ("concurrency", _whole(1, limit.MAX_CONCURRENCY)),
+}
 SCHEDULE_KEYS: Final[dict[str, tuple[str, Parser]]] = {
     "topic": ("topic", _topic),
     "cron": ("cron", check_cron),
@@ -170,4 +192,10 @@ SCHEDULE_KEYS: Final[dict[str, tuple[str, Parser]]] = {
     "body": ("body", str),
     "ttr": ("ttr_ms", _ttr_ms),
     "catch_up": ("catch_up", check_catch_up),
+}
+# What stands behind the kind in a section's name, and how the section is read.
+KINDS: Final[dict[str, tuple[Callable[[str], str], Callable[..., Any]]]] = {
+    "subscriber": (check_name, _subscriber),
+    "schedule": (check_name, _schedule),
+    "limit": (_topic, _limit),
 }

@@ -88,6 +88,7 @@ async def _serve_here(
     if config.sections is not None:
         await queue.subscribers.declare(one.subscriber for one in sections.subscribers)
         await queue.schedules.declare(sections.schedules)
+        await queue.topics.declare_limits(sections.limits)
     peers = Peers(folder, number, queue.metrics.snapshot)
     api = Api(
         queue,

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from delayqueue.cli.call import Server
+from delayqueue.cli.words import UNLIMITED
 from delayqueue.job import MAX_BATCH
 
 Fields = dict[str, Any]  # of a request, as docs/api.md names them
@@ -30,6 +31,13 @@ def one_or_many(path: str) -> Ask:
         return server.call(path, fields | named)
 
     return ask
+
+
+def limit(server: Server, fields: Fields) -> Any:
+    """The limits in force."""
+    limits = {name: value for name, value in fields.items() if name != "topic"}
+    lifted = {name: None for name, value in limits.items() if value == UNLIMITED}
+    return server.call("/limit", fields | lifted)
 
 
 def push(server: Server, fields: Fields) -> Any:

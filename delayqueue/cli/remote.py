@@ -11,7 +11,7 @@ from delayqueue.cli import asking, tables
 from delayqueue.cli.asking import at, one_or_many
 from delayqueue.cli.call import CallError, Server
 from delayqueue.cli.verb import DONE, REFUSED, Argument, Verb, argument
-from delayqueue.cli.words import body, length, moment, schedule
+from delayqueue.cli.words import at_once, body, length, moment, per_second, schedule
 from delayqueue.job import IfExists, State
 from delayqueue.log import one_line
 
@@ -230,6 +230,17 @@ REMOTE: Final = (
         at("/pause"),
         TOPIC,
         argument("--for", dest="seconds", metavar="LENGTH", type=length, help="[until `resume`]"),
+    ),
+    remote(
+        "limit",
+        "limit how fast and how many at once a topic's jobs are handed out",
+        asking.limit,
+        TOPIC,
+        argument("--rate", metavar="N", type=per_second, help="so many a second, or none"),
+        argument("--burst", metavar="N", type=int, help="so many at once after a rest"),
+        argument(
+            "--concurrency", metavar="N", type=at_once, help="so many reserved at once, or none"
+        ),
     ),
     remote("resume", "let a topic's deliveries go on", at("/resume"), TOPIC),
     remote(

@@ -10,6 +10,7 @@ from typing import Final
 from delayqueue import retry
 
 NUMBER: Final = re.compile(r"\d+(\.\d+)?")
+UNLIMITED: Final = "none"  # as a limit: lift it
 SOURCE: Final = "-"  # as a body: read it from standard input
 
 
@@ -49,6 +50,16 @@ def schedule(text: str) -> dict[str, object]:
     except ArgumentTypeError as error:
         presets = ", ".join(retry.PRESETS)
         raise ArgumentTypeError(f"{error}; or one of {presets}") from None
+
+
+def per_second(text: str) -> float | str:
+    """A rate, or UNLIMITED."""
+    return text if text == UNLIMITED else float(text)
+
+
+def at_once(text: str) -> int | str:
+    """So many jobs, or UNLIMITED."""
+    return text if text == UNLIMITED else int(text)
 
 
 def body(text: str) -> str:

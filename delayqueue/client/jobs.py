@@ -183,6 +183,19 @@ class Forecast:
 
 
 @dataclass(frozen=True, slots=True)
+class Limits:
+    """How fast (`rate` a second, `burst` at once after a rest) and how many at once a topic's jobs are handed out.
+
+    None = no limit. `declared`: they stand in a config file.
+    """
+
+    rate: float | None
+    burst: int | None
+    concurrency: int | None
+    declared: bool
+
+
+@dataclass(frozen=True, slots=True)
 class TopicCounts:
     """A topic. `oldest_ready_age` is None where nothing is ready; `paused` may be the time at which the pause ends."""
 
@@ -193,3 +206,4 @@ class TopicCounts:
     buried: int
     oldest_ready_age: float | None
     paused: bool | float
+    limit: Limits | None

@@ -11,6 +11,7 @@ from delayqueue.client.jobs import (
     Forecast,
     Job,
     JobDetails,
+    Limits,
     Moment,
     Outcome,
     Page,
@@ -28,6 +29,7 @@ from delayqueue.job import IfExists, State
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from types import EllipsisType
 
 DEFAULT_STEP_S = 3600
 
@@ -245,6 +247,25 @@ class Verbs:
         return Call("/resume", {"topic": topic}, _nothing, repeatable=True)
 
     @verb
+    def limit(
+        self,
+        topic: str,
+        *,
+        rate: float | EllipsisType | None = ...,
+        burst: int | EllipsisType | None = ...,
+        concurrency: int | EllipsisType | None = ...,
+    ) -> Call[Limits]:
+        """Limit a topic's deliveries: `rate` a second, `burst` of them at once; `concurrency` reserved at once.
+
+        None lifts a limit; what is not named stays. Returns what is in force.
+        """
+        wishes = {"rate": rate, "burst": burst, "concurrency": concurrency}
+        request = {"topic": topic} | {
+            name: each for name, each in wishes.items() if each is not ...
+        }
+        return Call("/limit", request, lambda data: Limits(**data), repeatable=True)
+
+    @verb
     def purge(self, topic: str, *, state: str | None = None) -> Call[int]:
         """Drop a topic's jobs without a trace, all or those of one state ("ended" for kept results); how many."""
         return Call("/purge", _given(topic=topic, state=state), _count)
@@ -255,7 +276,7 @@ class Verbs:
         return Call(
             "/topics",
             {},
-            lambda data: [TopicCounts(**topic) for topic in data],
+            lambda data: [_topic(topic) for topic in data],
             repeatable=True,
         )
 
@@ -304,6 +325,12 @@ def _outcomes(data: Any) -> list[Outcome]:
 
 def _reserved(data: Any) -> ReservedJob | None:
     return ReservedJob(**data) if data else None
+
+
+def _topic(data: dict[str, Any]) -> TopicCounts:
+    fields = {name: value for name, value in data.items() if name in TopicCounts.__slots__}
+    fields["limit"] = Limits(**data["limit"]) if data["limit"] else None
+    return TopicCounts(**fields)
 
 
 def _details(data: dict[str, Any]) -> JobDetails:

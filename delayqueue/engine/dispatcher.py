@@ -8,7 +8,7 @@ from delayqueue.engine.line import Line
 from delayqueue.errors import Unavailable
 from delayqueue.job import Reserved
 from delayqueue.store.store import Store
-from delayqueue.store.types import Demand
+from delayqueue.store.types import Demand, Stir
 
 JOBS_PER_DEMAND = 1000
 DEMANDS_PER_CALL = 200
@@ -26,7 +26,10 @@ class Request(NamedTuple):
 
 
 class Dispatcher:
-    """Asks its bucket on behalf of lines; `hand_out` takes the jobs, `freed` hears that a line's call is over."""
+    """Asks its bucket on behalf of lines; `hand_out` takes the jobs, `freed` hears that a line's call is over.
+
+    `stir` hears when a topic that its rate holds back may go on.
+    """
 
     def __init__(
         self,
@@ -34,11 +37,13 @@ class Dispatcher:
         store: Store,
         hand_out: Callable[[Line, list[Reserved]], None],
         freed: Callable[[Line], None],
+        stir: Callable[[int, Stir], None],
     ) -> None:
         self._bucket = bucket
         self._store = store
         self._hand_out = hand_out
         self._freed = freed
+        self._stir = stir
         self._hinted: dict[Line, None] = {}
         self._task: asyncio.Task[None] | None = None
         self._claims: list[Request] = []  # what counts as asked for
@@ -102,6 +107,7 @@ class Dispatcher:
         self._release()
         for request, jobs in zip(requests, popped.jobs, strict=True):
             self._settle(request, jobs, cut=popped.cut)
+        self._stir(self._bucket, popped.stir)
 
     def _let_go(self) -> None:
         """Other buckets may be asked for what this one takes long to bring; what it brings too much is put back."""

@@ -1,9 +1,9 @@
 """The delay queue inside one server process: the verbs that HTTP and push delivery call."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from copy import copy
-from typing import Self
+from typing import Self, TypeVar
 
 from delayqueue.access import Scope
 from delayqueue.engine.caretaker import Caretaker
@@ -33,6 +33,9 @@ from delayqueue.store.types import (
     Touch,
 )
 
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
 LOST: int = Code.UNAVAILABLE  # the code of jobs whose bucket does not answer while others do
 READY_TICKS = 5  # a timer that has not ticked for so many intervals is not ready
 
@@ -50,7 +53,7 @@ class DelayQueue:
         self.metrics.show(WAITING_POLLS, lambda: self._waiters.waiting)
         self.metrics.show(TICK_AGE, self._tick_age_s)
         self.metrics.show(BUCKETS_AWAY, lambda: len(self.stale_buckets()))
-        self._waiters = Waiters(store, max_polls)
+        self._waiters = Waiters(store, self._stir, max_polls)
         self._timers = [
             Timer(
                 bucket,
@@ -75,17 +78,17 @@ class DelayQueue:
 
     def _spread(self, store: Store) -> None:
         self._store = store
-        self._pushes = Spread(store, self._push, "push", LOST)
-        self._finishes = Spread(store, store.finish, "finish", LOST)
-        self._deletes = Spread(store, store.delete, "delete", LOST)
-        self._buries = Spread(store, store.bury, "bury")
-        self._releases = Spread(store, self._release, "release")
+        self._pushes = Spread(store, self._stirring(store.push), "push", LOST)
+        self._finishes = Spread(store, self._stirring(store.finish), "finish", LOST)
+        self._deletes = Spread(store, self._stirring(store.delete), "delete", LOST)
+        self._buries = Spread(store, self._stirring(store.bury), "bury")
+        self._releases = Spread(store, self._stirring(store.release), "release")
         self._touches = Spread(store, store.touch, "touch")
         results = Results(store)
         self._recordings = Spread(store, results.record, "record")
-        self._postponements = Spread(store, self._postpone, "postpone")
-        self._reschedules = Spread(store, self._reschedule, "reschedule")
-        self._kicks = Spread(store, self._kick, "kick", LOST)
+        self._postponements = Spread(store, self._stirring(results.postpone), "postpone")
+        self._reschedules = Spread(store, self._stirring(store.reschedule), "reschedule")
+        self._kicks = Spread(store, self._stirring(store.kick), "kick", LOST)
         self._gets = Spread(store, store.get, "get")
         self.topics = Topics(store, self._stir)
         registry = Registry(store)
@@ -219,30 +222,17 @@ class DelayQueue:
         for topic, arrived in stir.ready:
             self._waiters.wake(bucket, topic, arrived)
 
-    async def _push(self, bucket: int, jobs: list[Job]) -> list[int]:
-        pushed = await self._store.push(bucket, jobs)
-        self._stir(bucket, pushed.stir)
-        return pushed.codes
+    def _stirring(
+        self, change: Callable[[int, list[Item]], Awaitable[tuple[list[Result], Stir]]]
+    ) -> Callable[[int, list[Item]], Awaitable[list[Result]]]:
+        """The same change of a bucket; those who wait for what it stirs hear of it."""
 
-    async def _release(self, bucket: int, releases: list[Release]) -> list[Moved]:
-        moved, stir = await self._store.release(bucket, releases)
-        self._stir(bucket, stir)
-        return moved
+        async def run(bucket: int, items: list[Item]) -> list[Result]:
+            results, stir = await change(bucket, items)
+            self._stir(bucket, stir)
+            return results
 
-    async def _postpone(self, bucket: int, postponements: list[Postponement]) -> list[Moved]:
-        moved, stir = await Results(self._store).postpone(bucket, postponements)
-        self._stir(bucket, stir)
-        return moved
-
-    async def _reschedule(self, bucket: int, reschedules: list[Reschedule]) -> list[Moved]:
-        moved, stir = await self._store.reschedule(bucket, reschedules)
-        self._stir(bucket, stir)
-        return moved
-
-    async def _kick(self, bucket: int, ids: list[str]) -> list[int]:
-        codes, stir = await self._store.kick(bucket, ids)
-        self._stir(bucket, stir)
-        return codes
+        return run
 
 
 def raise_for(code: int) -> None:

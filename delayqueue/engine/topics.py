@@ -1,11 +1,15 @@
 """The verbs on topics, tags and ranges of due times. They go through all buckets, a bounded piece at a time."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from delayqueue.config import StartupError
 from delayqueue.engine.cursor import Cursor
+from delayqueue.errors import Code, Invalid, Text, WrongState
 from delayqueue.job import JobView, Reserved, State
+from delayqueue.limit import Limit
+from delayqueue.store.limits import Limits
 from delayqueue.store.store import Store
 from delayqueue.store.types import Listing, Range, Stir, TopicCounts
 
@@ -15,6 +19,10 @@ PIECE = 500  # jobs that one script call ends or drops: about 3 ms of the store'
 TOPICS_PER_CALL = 100  # about 3 ms of the store's time
 ENDED = "ended"  # the states that only a kept record has, to the store
 PURGE_STATES = (State.DELAYED, State.READY, State.RESERVED, State.BURIED, ENDED)
+DECLARED = Text(
+    "该topic的限制在配置文件中, 请在文件中修改",
+    "the topic's limits stand in a config file; change them there and start the servers anew",
+)
 PAGES_PER_LIST = 20  # pieces that one listing reads at most to fill its page
 
 
@@ -29,6 +37,7 @@ class TopicView:
     buried: int = 0
     oldest_age_ms: int | None = None
     paused_until_ms: int | None = None
+    limit: Limit | None = None
 
     def add(self, counts: TopicCounts) -> None:
         """Add what one bucket has of it."""
@@ -38,6 +47,7 @@ class TopicView:
         self.buried += counts.buried
         self.oldest_age_ms = _of_known(max, self.oldest_age_ms, counts.oldest_age_ms)
         self.paused_until_ms = _of_known(min, self.paused_until_ms, counts.paused_until_ms)
+        self.limit = self.limit or counts.limit
 
 
 class Topics:
@@ -45,6 +55,7 @@ class Topics:
 
     def __init__(self, store: Store, stir: Callable[[int, Stir], None]) -> None:
         self._store = store
+        self._limits = Limits(store)
         self._stir = stir
         self._buckets = range(store.bucket_count)
 
@@ -65,7 +76,10 @@ class Topics:
         for bucket in self._buckets:
             cursor = -1
             while cursor != 0:
-                cursor, count = await self._store.cancel(bucket, tag, topic, max(cursor, 0), PIECE)
+                cursor, count, stir = await self._store.cancel(
+                    bucket, tag, topic, max(cursor, 0), PIECE
+                )
+                self._stir(bucket, stir)
                 ended += count
         return ended
 
@@ -76,7 +90,8 @@ class Topics:
             for each in (state,) if state else PURGE_STATES:
                 more = True
                 while more:
-                    count, more = await self._store.purge(bucket, topic, each, PIECE)
+                    count, more, stir = await self._store.purge(bucket, topic, each, PIECE)
+                    self._stir(bucket, stir)
                     dropped += count
         return dropped
 
@@ -90,6 +105,48 @@ class Topics:
         """Let the topic's deliveries go on."""
         for bucket in self._buckets:
             self._stir(bucket, await self._store.pause(bucket, topic, None))
+
+    async def limit(self, topic: str, wishes: Mapping[str, float | None]) -> Limit:
+        """Limit the topic's deliveries: `rate`, `burst`, `concurrency`, as far as they are named; None = lift it.
+
+        Returns what is in force. Invalid where there is too little for each bucket, or a burst without a rate;
+        WrongState where a config file says otherwise.
+        """
+        return await self._limit(topic, wishes)
+
+    async def declare_limits(self, limits: Mapping[str, Limit]) -> None:
+        """Let these be all that the config file declares; what was set at run time for other topics stays.
+
+        StartupError where one is too little.
+        """
+        for topic, limit in (await self._limits.all(0)).items():
+            if limit.declared and topic not in limits:
+                await self._limit(topic, dict.fromkeys(Limit().wishes()), declared=True)
+        for topic, limit in limits.items():
+            try:
+                await self._limit(topic, limit.wishes(), declared=True)
+            except Invalid as error:
+                raise StartupError(f"[limit {topic}]: {error}") from None
+
+    async def _limit(
+        self, topic: str, wishes: Mapping[str, float | None], *, declared: bool = False
+    ) -> Limit:
+        least = len(self._buckets)
+        if 0 < (wishes.get("concurrency") or least) < least:
+            raise Invalid(
+                Text(
+                    f"concurrency 至少{least} (bucket_size)",
+                    f"concurrency: must be at least {least}, one for each bucket (bucket_size)",
+                )
+            )
+        for bucket in self._buckets:
+            limited = await self._limits.limit(bucket, topic, wishes, declared=declared)
+            self._stir(bucket, limited.stir)
+            if limited.code == Code.WRONG_STATE:
+                raise WrongState(DECLARED)
+            if limited.code != Code.OK:
+                raise Invalid(Text("burst 需要 rate", "burst: needs a rate"))
+        return limited.limit
 
     async def take(self, topic: str, due: Range, most: int) -> list[Reserved]:
         """Remove and return up to `most` jobs of a range of due times; each goes to one caller only."""

@@ -7,7 +7,7 @@ hears that a bucket may have something from a poll's own arrival, the timer, a p
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import count, islice
 
 from delayqueue.engine.dispatcher import Dispatcher
@@ -16,6 +16,7 @@ from delayqueue.errors import Text, TooMany, Unavailable
 from delayqueue.job import Reserved
 from delayqueue.receipt import nonce_of
 from delayqueue.store.store import Store
+from delayqueue.store.types import Stir
 
 log = logging.getLogger(__name__)
 
@@ -28,16 +29,19 @@ TOO_MANY_POLLS = Text(
 
 
 class Waiters:
-    """All waiting polls of this process; its dispatchers run as tasks of the loop."""
+    """All waiting polls of this process; its dispatchers run as tasks of the loop.
 
-    def __init__(self, store: Store, max_polls: int = 0) -> None:
+    `stir(bucket, stir)` hears when there may be more for polls that got nothing.
+    """
+
+    def __init__(self, store: Store, stir: Callable[[int, Stir], None], max_polls: int = 0) -> None:
         self._store = store
         self._max_polls = max_polls
         self.waiting = 0  # polls that wait
         self._lines: dict[tuple[str, ...], Line] = {}
         self._by_topic: dict[str, dict[Line, None]] = {}
         self._dispatchers = [
-            Dispatcher(bucket, store, self._hand_out, self._free)
+            Dispatcher(bucket, store, self._hand_out, self._free, stir)
             for bucket in range(store.bucket_count)
         ]
         self._numbers = count(1)

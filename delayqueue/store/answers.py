@@ -1,12 +1,14 @@
 """What the scripts answer, as the rest of the program sees it."""
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
 from delayqueue.job import JobView, Reserved, State
+from delayqueue.limit import Limit
 from delayqueue.receipt import receipt_for
 from delayqueue.store.record import ended_view, live_view, reserved_job, text
-from delayqueue.store.types import Arrivals, Moved, Stir
+from delayqueue.store.types import Arrivals, Moved, Stir, TopicCounts
 
 
 def or_none(number: int) -> int | None:
@@ -31,6 +33,13 @@ def reserved(found: Sequence[Any], nonce: str) -> list[Reserved]:
         reserved_job(found[i], found[i + 1], found[i + 2], receipt_for(nonce, text(found[i])))
         for i in range(0, len(found), 3)
     ]
+
+
+def topic_counts(answer: Sequence[Any]) -> TopicCounts:
+    """The counts of a topic, and what is set for it."""
+    delayed, ready, reserved, buried, oldest, paused, limit = answer
+    in_force = Limit.read(json.loads(limit)) if limit else None
+    return TopicCounts(delayed, ready, reserved, buried, or_none(oldest), or_none(paused), in_force)
 
 
 def view(job_id: str, state: bytes, record: bytes, run: bytes = b"") -> JobView:

@@ -22,6 +22,7 @@ All keys of a bucket begin with its tag `T`, which is one Redis Cluster hash tag
 | T:tag:TAG            | set  | ids, of kept records too                                                              |
 | T:timers             | zset | topic -> ms of the earliest score among its delayed, reserved, expire, done           |
 | T:topics             | hash | topic -> settings (JSON, "" = none)                                                   |
+| T:rates              | hash | topic with a rate -> ms at which its whole burst is there again (_limits.lua)         |
 | T:broken             | zset | id -> ms when its unreadable record was set aside                                     |
 | T:aside:MS:KEY       | any  | what stood at T:KEY and was of another type than that should be (inspect.lua)         |
 | T:layout             | hash | of bucket 1 only: version, bucket_size, queue_name, scheduler, wheel_slots; id: a     |

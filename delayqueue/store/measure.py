@@ -32,7 +32,7 @@ def _push(metrics: Metrics, answer: Any) -> None:
 
 
 def _pop(metrics: Metrics, answer: Any) -> None:
-    _, found, late_ms = answer
+    _, found, late_ms, _ = answer
     _event(metrics, "delivered", sum(len(jobs) for jobs in found) // 3)
     for each in late_ms:
         metrics.observe(DELIVERY_LATENESS, each / 1000)
@@ -40,7 +40,7 @@ def _pop(metrics: Metrics, answer: Any) -> None:
 
 def _ended(event: str) -> Callable[[Metrics, Any], None]:
     def count(metrics: Metrics, answer: Any) -> None:
-        _, handled_ms = answer
+        _, handled_ms, _ = answer
         _event(metrics, event, len(handled_ms))
         for each in handled_ms:
             if each >= 0:
@@ -50,11 +50,11 @@ def _ended(event: str) -> Callable[[Metrics, Any], None]:
 
 
 def _putback(metrics: Metrics, answer: Any) -> None:
-    _event(metrics, "returned", sum(answer[1::2]))
+    _event(metrics, "returned", answer[0])
 
 
-def _bury(metrics: Metrics, codes: Any) -> None:
-    _event(metrics, "buried", codes.count(Code.OK))
+def _bury(metrics: Metrics, answer: Any) -> None:
+    _event(metrics, "buried", answer[0].count(Code.OK))
 
 
 def _release(metrics: Metrics, answer: Any) -> None:

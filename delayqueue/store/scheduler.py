@@ -6,13 +6,18 @@ from typing import Final
 
 # What only some verbs build upon: every function of a script is made anew at each call.
 _RANGES: Final = ("_{index}_ranges",)
+_LIMITS: Final = ("_limits",)
 _MORE_PARTS: Final = {
     "forecast": _RANGES,
     "inspect": ("_{index}_checks", "_checks"),
     "kick": _RANGES,
+    "limit": _LIMITS,
     "list": _RANGES,
+    "pop": _LIMITS,
     "purge": _RANGES,
+    "putback": _LIMITS,
     "take": _RANGES,
+    "tick": _LIMITS,
 }
 
 

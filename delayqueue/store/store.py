@@ -23,7 +23,7 @@ from delayqueue.job import Job, JobView, Reserved
 from delayqueue.metrics import SCRIPT_ERRORS, SCRIPT_SECONDS, Metrics
 from delayqueue.receipt import nonces
 from delayqueue.store.announcements import Announcements
-from delayqueue.store.answers import moved, or_none, reserved, stir, view
+from delayqueue.store.answers import moved, reserved, stir, topic_counts, view
 from delayqueue.store.durability import Fsync
 from delayqueue.store.health import health
 from delayqueue.store.keys import BucketKeys
@@ -129,29 +129,32 @@ class Store:
         args: list[Any] = [nonce]
         for demand in demands:
             args += (demand.wanted, len(demand.topics), *demand.topics)
-        cut, answers, _ = await self._call("pop", bucket, args)
-        return Popped([reserved(found, nonce) for found in answers], cut == 1)
+        cut, answers, _, next_due_ms = await self._call("pop", bucket, args)
+        jobs = [reserved(found, nonce) for found in answers]
+        return Popped(jobs, cut == 1, stir([], next_due_ms))
 
     async def putback(self, bucket: int, jobs: Sequence[tuple[str, str]]) -> Stir:
         """Undo reservations, given as (id, nonce): to the head of the list, the attempt uncounted."""
         args: list[Any] = [self._sender]
         for job_id, nonce in jobs:
             args += (nonce, job_id)
-        return stir(await self._call("putback", bucket, args))
+        _, ready = await self._call("putback", bucket, args)
+        return stir(ready)
 
-    async def finish(self, bucket: int, endings: Sequence[Ending]) -> list[int]:
+    async def finish(self, bucket: int, endings: Sequence[Ending]) -> tuple[list[int], Stir]:
         """End jobs whose work is done; a code for each."""
-        codes, _ = await self._call("finish", bucket, _flat(endings))
-        return cast("list[int]", codes)
+        codes, _, ready = await self._call("finish", bucket, [self._sender, *_flat(endings)])
+        return codes, stir(ready)
 
-    async def delete(self, bucket: int, endings: Sequence[Ending]) -> list[int]:
+    async def delete(self, bucket: int, endings: Sequence[Ending]) -> tuple[list[int], Stir]:
         """End jobs that are not wanted any more; a code for each."""
-        codes, _ = await self._call("delete", bucket, _flat(endings))
-        return cast("list[int]", codes)
+        codes, _, ready = await self._call("delete", bucket, [self._sender, *_flat(endings)])
+        return codes, stir(ready)
 
-    async def bury(self, bucket: int, endings: Sequence[Ending]) -> list[int]:
+    async def bury(self, bucket: int, endings: Sequence[Ending]) -> tuple[list[int], Stir]:
         """Give jobs up, to be kept for a person; a code for each."""
-        return cast("list[int]", await self._call("bury", bucket, _flat(endings)))
+        codes, ready = await self._call("bury", bucket, [self._sender, *_flat(endings)])
+        return codes, stir(ready)
 
     async def release(self, bucket: int, releases: Sequence[Release]) -> tuple[list[Moved], Stir]:
         """Give reserved jobs back; the new due time of each, None where it was buried or has expired."""
@@ -206,15 +209,19 @@ class Store:
 
     async def cancel(
         self, bucket: int, tag: str, topic: str, cursor: int, limit: int
-    ) -> tuple[int, int]:
+    ) -> tuple[int, int, Stir]:
         """End jobs of a tag, of one topic or of all (""): the next cursor (0 = done) and how many ended."""
-        after, count = await self._call("cancel", bucket, [tag, topic, cursor, limit])
-        return int(after), count
+        args = [self._sender, tag, topic, cursor, limit]
+        after, count, ready = await self._call("cancel", bucket, args)
+        return int(after), count, stir(ready)
 
-    async def purge(self, bucket: int, topic: str, state: str, limit: int) -> tuple[int, bool]:
+    async def purge(
+        self, bucket: int, topic: str, state: str, limit: int
+    ) -> tuple[int, bool, Stir]:
         """Drop jobs of a topic in a state ("ended" for all that ended): how many, and whether there are more."""
-        dropped, more = await self._call("purge", bucket, [topic, state, limit])
-        return dropped, more == 1
+        args = [self._sender, topic, state, limit]
+        dropped, more, ready = await self._call("purge", bucket, args)
+        return dropped, more == 1, stir(ready)
 
     async def pause(self, bucket: int, topic: str, hold_ms: int | None) -> Stir:
         """Hold a topic's deliveries for so long, 0 = until resumed; None = resume them."""
@@ -259,13 +266,16 @@ class Store:
         names: Any = await self._answer("topics", bucket, lambda redis: redis.hkeys(key))
         return [text(name) for name in names]
 
+    async def topic_settings(self, bucket: int) -> dict[str, Any]:
+        """What is set for topics: those that have settings, with what their JSON says."""
+        key = self._buckets[bucket].topics
+        found: Any = await self._answer("topics", bucket, lambda redis: redis.hgetall(key))
+        return {text(name): json.loads(written) for name, written in found.items() if written}
+
     async def topics(self, bucket: int, topics: Sequence[str]) -> list[TopicCounts]:
         """The exact counts of topics."""
         answers = await self._call("topics", bucket, topics)
-        return [
-            TopicCounts(delayed, ready, reserved, buried, or_none(oldest), or_none(paused))
-            for delayed, ready, reserved, buried, oldest, paused in answers
-        ]
+        return [topic_counts(answer) for answer in answers]
 
     async def health(self) -> Health:
         """What the servers say of themselves; those that do not answer are passed over, unless none does."""

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from delayqueue.job import JobView, Reserved
+from delayqueue.limit import Limit
 
 # Topics and how many of their jobs became ready.
 Arrivals = list[tuple[str, int]]
@@ -41,10 +42,14 @@ class Demand(NamedTuple):
 
 
 class Popped(NamedTuple):
-    """Jobs for each demand; `cut` where the answer grew so large that ready jobs were left behind."""
+    """Jobs for each demand; `cut` where the answer grew so large that ready jobs were left behind.
+
+    `stir.next_due_ms` is when a topic's rate lets go what it holds back.
+    """
 
     jobs: list[list[Reserved]]
     cut: bool
+    stir: Stir
 
 
 class Ending(NamedTuple):
@@ -133,7 +138,7 @@ class Page(NamedTuple):
 
 
 class TopicCounts(NamedTuple):
-    """Exact numbers of one topic in one bucket. `paused_until_ms`: 0 = until resumed, None = not paused."""
+    """One topic in one bucket; the numbers are exact. `paused_until_ms`: 0 = until resumed, None = not paused."""
 
     delayed: int
     ready: int
@@ -141,6 +146,15 @@ class TopicCounts(NamedTuple):
     buried: int
     oldest_age_ms: int | None
     paused_until_ms: int | None
+    limit: Limit | None
+
+
+class Limited(NamedTuple):
+    """The limits of a topic that are in force; a code that says whether what was wanted is."""
+
+    code: int
+    limit: Limit
+    stir: Stir
 
 
 class Health(NamedTuple):

@@ -67,6 +67,15 @@ class FullJob(TypedDict):
     results: list[Fared]
 
 
+class LimitState(TypedDict):
+    """How fast and how many at once a topic's jobs are handed out; null = no limit. `declared`: in a config file."""
+
+    rate: float | None
+    burst: int | None
+    concurrency: int | None
+    declared: bool
+
+
 class TopicState(TypedDict):
     """A topic and its exact counts. `paused`: false, true = until resumed, or the unix time at which it ends."""
 
@@ -77,6 +86,7 @@ class TopicState(TypedDict):
     buried: int
     oldest_ready_age: float | None
     paused: bool | float
+    limit: LimitState | None
 
 
 class SubscriberState(TypedDict):

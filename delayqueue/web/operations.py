@@ -22,6 +22,7 @@ from delayqueue.web.answers import (
     Forecast,
     FullJob,
     Kicked,
+    LimitState,
     NewId,
     Next,
     Outcome,
@@ -102,7 +103,9 @@ TOPIC: Final = TopicState(
     buried=0,
     oldest_ready_age=0.25,
     paused=False,
+    limit=None,
 )
+LIMIT: Final = LimitState(rate=50, burst=5, concurrency=10, declared=False)
 OF_TOPICS: Final = Operation(
     topic_requests.TopicsRequest, (), list[TopicState], BAD, {"match": "order"}, [TOPIC]
 )
@@ -256,6 +259,14 @@ OPERATIONS: Final[dict[str, Operation]] = {
         BAD,
         {"topic": "order", "start": 1795214400, "end": 1795221600, "step": 3600},
         {"start": 1795214400.0, "step": 3600.0, "counts": [3, 0]},
+    ),
+    "/limit": Operation(
+        topic_requests.LimitRequest,
+        ("topic",),
+        LimitState,
+        (*BAD, WrongState),
+        {"topic": "order", "rate": 50, "concurrency": 10},
+        LIMIT,
     ),
     "/pause": Operation(
         topic_requests.PauseRequest, ("topic",), None, BAD, {"topic": "order", "seconds": 600}, None

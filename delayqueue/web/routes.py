@@ -71,6 +71,7 @@ ROUTES = (
     Route("POST", "/list", topics.list_jobs, ADMINS, "a page of the jobs of a topic or a tag"),
     Route("POST", "/take", topics.take, CONSUMERS, "hand out the jobs of a range of due times"),
     Route("POST", "/forecast", topics.forecast, ADMINS, "how many jobs fall due in each step"),
+    Route("POST", "/limit", topics.limit, ADMINS, "limit a topic's deliveries"),
     Route("POST", "/pause", topics.pause, ADMINS, "hold a topic's deliveries"),
     Route("POST", "/resume", topics.resume, ADMINS, "let a topic's deliveries go on"),
     Route("POST", "/purge", topics.purge, ADMINS, "drop a topic's jobs without a trace"),

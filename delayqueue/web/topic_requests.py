@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
+from delayqueue import limit as rules
 from delayqueue.errors import Invalid, Text
 from delayqueue.job import MAX_FORECAST_STEPS, State
 from delayqueue.store.types import Listing, Range
@@ -14,6 +15,7 @@ from delayqueue.web.fields import (
     check_topic,
 )
 from delayqueue.web.requests import Number, Request
+from delayqueue.web.subscriber_requests import by_rule
 
 PURGE_STATES = ("delayed", "ready", "reserved", "buried", "ended")
 
@@ -50,6 +52,27 @@ class PauseRequest(TopicRequest):
     def hold_ms(self) -> int:
         """For how long; 0 = until it is resumed."""
         return 0 if self.seconds is None else check_seconds("seconds", self.seconds)
+
+
+class LimitRequest(TopicRequest):
+    """A topic whose deliveries are limited; null lifts a limit, what is not named stays."""
+
+    rate: Number | None = None
+    burst: int | None = None
+    concurrency: int | None = None
+
+    def wishes(self) -> dict[str, float | None]:
+        """What is wanted, by name; None = no limit."""
+        checked = {
+            "rate": None if self.rate is None else by_rule("rate", self.rate, rules.check_rate),
+            "burst": None
+            if self.burst is None
+            else by_rule("burst", self.burst, rules.check_burst),
+            "concurrency": None
+            if self.concurrency is None
+            else by_rule("concurrency", self.concurrency, rules.check_concurrency),
+        }
+        return {name: value for name, value in checked.items() if name in self.model_fields_set}
 
 
 class PurgeRequest(TopicRequest):

@@ -10,6 +10,7 @@ from delayqueue.web.requests import parse
 from delayqueue.web.topic_requests import (
     CancelRequest,
     ForecastRequest,
+    LimitRequest,
     ListRequest,
     PauseRequest,
     PurgeRequest,
@@ -68,6 +69,13 @@ async def resume(api: Api, request: web.Request) -> web.Response:
     asked = await api.read(request, TopicRequest)
     await api.queue.topics.resume(check_topic(asked.topic))
     return api.ok(request)
+
+
+async def limit(api: Api, request: web.Request) -> web.Response:
+    """Limit how fast and how many at once a topic's jobs are handed out."""
+    asked = await api.read(request, LimitRequest)
+    in_force = await api.queue.topics.limit(check_topic(asked.topic), asked.wishes())
+    return api.ok(request, views.limit(in_force))
 
 
 async def purge(api: Api, request: web.Request) -> web.Response:

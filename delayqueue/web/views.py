@@ -3,10 +3,12 @@
 from delayqueue.engine.schedules import Planned
 from delayqueue.engine.topics import TopicView
 from delayqueue.job import JobView, Reserved, Result
+from delayqueue.limit import Limit
 from delayqueue.subscriber import Subscriber
 from delayqueue.web.answers import (
     Fared,
     FullJob,
+    LimitState,
     ReservedJob,
     ScheduleState,
     SubscriberState,
@@ -116,6 +118,16 @@ def taken(job: Reserved) -> TakenJob:
     return {"topic": job.topic, "id": job.id, "body": job.body, "due": job.due_ms / 1000}
 
 
+def limit(one: Limit) -> LimitState:
+    """The limits of a topic as /limit answers them."""
+    return {
+        "rate": one.rate,
+        "burst": one.burst,
+        "concurrency": one.concurrency,
+        "declared": one.declared,
+    }
+
+
 def topic(view: TopicView) -> TopicState:
     """A topic as /topics answers it. `paused` is false, true, or the unix time at which it ends."""
     return {
@@ -126,6 +138,7 @@ def topic(view: TopicView) -> TopicState:
         "buried": view.buried,
         "oldest_ready_age": seconds(view.oldest_age_ms),
         "paused": _paused(view.paused_until_ms),
+        "limit": limit(view.limit) if view.limit else None,
     }
 
 

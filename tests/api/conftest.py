@@ -10,9 +10,12 @@ import pytest
 from tests.api_client import Api, open_api
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Iterator
 
-    from tests.processes import Processes, QueueServer
+    from tests.processes import Processes, QueueServer, StoreServer
+
+
+Pair = tuple[Api, Api]
 
 
 class Setup(NamedTuple):
@@ -67,6 +70,26 @@ def ordered_server(request: pytest.FixtureRequest, processes: Processes) -> Queu
 async def ordered_api(ordered_server: QueueServer) -> AsyncIterator[Api]:
     async with open_api(ordered_server.url) as client:
         yield client
+
+
+@pytest.fixture(scope="module", params=SETUPS)
+def two_servers(
+    request: pytest.FixtureRequest, processes: Processes
+) -> Iterator[tuple[QueueServer, QueueServer]]:
+    setup: Setup = request.param
+    store: StoreServer = request.getfixturevalue(setup.store)
+    database = store.new_database()
+    one, other = (processes.server(store, redis__db=database, **setup.settings()) for _ in range(2))
+    yield one, other
+    one.close()
+    other.close()
+
+
+@pytest.fixture
+async def pair(two_servers: tuple[QueueServer, QueueServer]) -> AsyncIterator[Pair]:
+    one, other = two_servers
+    async with open_api(one.url) as first, open_api(other.url) as second:
+        yield first, second
 
 
 @pytest.fixture

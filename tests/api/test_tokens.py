@@ -159,6 +159,7 @@ OUT_OF_REACH: Final[list[tuple[str, dict[str, Any]]]] = [
     ("/forecast", {"topic": "theirs"} | TIMES),
     ("/forecast", TIMES),
     ("/pause", {"topic": "theirs"}),
+    ("/limit", {"topic": "theirs", "rate": 1}),
     ("/resume", {"topic": "theirs"}),
     ("/purge", {"topic": "theirs"}),
     ("/subscribe", {"name": "n", "topic": "theirs", "url": "http://192.0.2.1/"}),

@@ -11,41 +11,17 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from tests.api.jobs import assert_nothing_comes
-from tests.api_client import OK, Api, open_api
-
-from .conftest import SETUPS, Setup
+from tests.api_client import OK, Api
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import Iterator
 
-    from tests.processes import Processes, QueueServer, StoreServer
-
-Pair = tuple[Api, Api]
+    from .conftest import Pair
 
 JOBS: Final = 20_000
 BATCH: Final = 500
 PRODUCERS: Final = 8
 CONSUMERS: Final = 16
-
-
-@pytest.fixture(scope="module", params=SETUPS)
-def two_servers(
-    request: pytest.FixtureRequest, processes: Processes
-) -> Iterator[tuple[QueueServer, QueueServer]]:
-    setup: Setup = request.param
-    store: StoreServer = request.getfixturevalue(setup.store)
-    database = store.new_database()
-    one, other = (processes.server(store, redis__db=database, **setup.settings()) for _ in range(2))
-    yield one, other
-    one.close()
-    other.close()
-
-
-@pytest.fixture
-async def pair(two_servers: tuple[QueueServer, QueueServer]) -> AsyncIterator[Pair]:
-    one, other = two_servers
-    async with open_api(one.url) as first, open_api(other.url) as second:
-        yield first, second
 
 
 async def produce(api: Api, topic: str, numbers: Iterator[int]) -> None:

@@ -15,6 +15,7 @@ from delayqueue.client import (
     Invalid,
     Job,
     JobExists,
+    Limits,
     NoSuchJob,
     StaleReceipt,
     WrongState,
@@ -148,6 +149,15 @@ async def test_jobs_are_listed_foretold_and_taken_by_range(client: Caller, topic
     assert sum(forecast.counts) == 3
     taken = await client.take(topic, start=now, end=now + 101.5)
     assert [job.id[-1] for job in taken] == ["0", "1"]
+
+
+async def test_a_topic_is_limited_and_let_go(client: Caller, topic: str) -> None:
+    limits = await client.limit(topic, rate=20, concurrency=8)
+    assert limits == Limits(rate=20, burst=2, concurrency=8, declared=False)
+    [counts] = [each for each in await client.topics() if each.topic == topic]
+    assert counts.limit == limits
+    assert (await client.limit(topic, rate=None)).concurrency == 8
+    assert await client.limit(topic, concurrency=None) == Limits(None, None, None, declared=False)
 
 
 async def test_a_topic_is_paused_counted_and_purged(client: Caller, topic: str) -> None:

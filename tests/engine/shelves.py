@@ -61,7 +61,7 @@ class Shelves(Store):
         self.demands.append(list(demands))
         await self._serve("pop", bucket)
         nonce = f"nonce-{next(self._numbers)}"
-        return Popped([self._reserve(bucket, demand, nonce) for demand in demands], cut=False)
+        return Popped([self._reserve(bucket, demand, nonce) for demand in demands], False, Stir([]))
 
     async def putback(self, bucket: int, jobs: Sequence[tuple[str, str]]) -> Stir:
         await self._serve("putback", bucket)

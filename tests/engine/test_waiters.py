@@ -17,8 +17,14 @@ from tests.waiting import until
 
 if TYPE_CHECKING:
     from delayqueue.job import Reserved
+    from delayqueue.store.types import Stir
 
 LONG_S = 30.0
+
+
+def unstirred(bucket: int, stir: Stir) -> None:
+    """No topic is limited here."""
+    assert stir == ([], None)
 
 
 @pytest.fixture(params=[1, 3], ids=["1-bucket", "3-buckets"])
@@ -28,7 +34,7 @@ async def store(request: pytest.FixtureRequest) -> Shelves:
 
 @pytest.fixture
 async def waiters(store: Shelves) -> Waiters:
-    return Waiters(store)
+    return Waiters(store, unstirred)
 
 
 def poll(
@@ -244,7 +250,7 @@ async def test_fresh_polls_hear_that_the_store_is_down(store: Shelves, waiters: 
 
 async def test_an_immediate_poll_hears_that_one_bucket_is_down() -> None:
     store = Shelves(3)
-    waiters = Waiters(store)
+    waiters = Waiters(store, unstirred)
     for bucket in range(3):
         store.down = {bucket}
         with pytest.raises(Unavailable):
@@ -253,7 +259,7 @@ async def test_an_immediate_poll_hears_that_one_bucket_is_down() -> None:
 
 async def test_a_poll_that_waits_does_not_mind_that_one_bucket_is_down() -> None:
     store = Shelves(3)
-    waiters = Waiters(store)
+    waiters = Waiters(store, unstirred)
     for bucket in range(3):
         store.down = {bucket}
         waiting = poll(waiters)
@@ -269,7 +275,7 @@ async def test_a_poll_that_waits_does_not_mind_that_one_bucket_is_down() -> None
 
 async def test_a_bucket_that_hangs_does_not_keep_polls_from_the_others() -> None:
     store = Shelves(3)
-    waiters = Waiters(store)
+    waiters = Waiters(store, unstirred)
     stuck, *others = store.id_in(0), store.id_in(1), store.id_in(2)
     store.hung = {0}
     for number, other in enumerate(others):
@@ -337,7 +343,7 @@ async def test_resync_reaches_every_line_in_turn(store: Shelves, waiters: Waiter
 
 async def test_ten_thousand_waiting_polls_and_one_wake_cost_little() -> None:
     store = Shelves()
-    waiters = Waiters(store)
+    waiters = Waiters(store, unstirred)
     polls = [poll(waiters) for _ in range(10_000)]
     await settled(waiters, store, waiting=10_000)
     calls, start = len(store.calls), time.process_time()

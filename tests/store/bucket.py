@@ -134,13 +134,13 @@ class Bucket:
         await self.store.putback(0, [(job.id, nonce_of(job.receipt, job.id)) for job in jobs])
 
     async def finish(self, *ids: str, receipt: str = "", message: str = "") -> list[int]:
-        return await self.store.finish(0, _endings(ids, receipt, message))
+        return (await self.store.finish(0, _endings(ids, receipt, message)))[0]
 
     async def delete(self, *ids: str, receipt: str = "", message: str = "") -> list[int]:
-        return await self.store.delete(0, _endings(ids, receipt, message))
+        return (await self.store.delete(0, _endings(ids, receipt, message)))[0]
 
     async def bury(self, *ids: str, receipt: str = "", message: str = "") -> list[int]:
-        return await self.store.bury(0, _endings(ids, receipt, message))
+        return (await self.store.bury(0, _endings(ids, receipt, message)))[0]
 
     async def release(
         self, job_id: str, *, receipt: str = "", delay_ms: int | None = None, message: str = ""

@@ -38,7 +38,18 @@ FAMILIES: Final = (
     "tag",
     "queue",
 )
-SINGLE: Final = ("job", "run", "ended", "timers", "topics", "ghosts", "broken", "layout", "servers")
+SINGLE: Final = (
+    "job",
+    "run",
+    "ended",
+    "timers",
+    "topics",
+    "ghosts",
+    "broken",
+    "layout",
+    "servers",
+    "rates",
+)
 REGISTERED: Final = ("subscribers", "schedules", "schedule_times", "revisions")
 
 HOUR_MS: Final = 3_600_000
@@ -71,6 +82,7 @@ class Contents:
     broken: Scores = field(default_factory=dict)
     layout: dict[bytes, bytes] = field(default_factory=dict)
     servers: dict[bytes, bytes] = field(default_factory=dict)
+    rates: dict[bytes, bytes] = field(default_factory=dict)
     delay: defaultdict[bytes, Scores] = field(default_factory=lambda: defaultdict(dict))
     slot: defaultdict[bytes, Scores] = field(default_factory=lambda: defaultdict(dict))
     wheel: defaultdict[bytes, Scores] = field(default_factory=lambda: defaultdict(dict))

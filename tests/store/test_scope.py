@@ -41,10 +41,10 @@ async def test_a_hidden_job_is_unknown_and_unchanged(
     await bucket.put_in(state, topic="theirs")
     before = await bucket.view("a")
     assert await confined.get(0, ["a"]) == [None]
-    assert await confined.finish(0, [Ending("a", "", "")]) == [Code.OK]
-    assert await confined.finish(0, [Ending("a", "x-1", "")]) == [Code.NO_SUCH_JOB]
-    assert await confined.delete(0, [Ending("a", "", "")]) == [Code.OK]
-    assert await confined.bury(0, [Ending("a", "", "")]) == [Code.NO_SUCH_JOB]
+    assert (await confined.finish(0, [Ending("a", "", "")]))[0] == [Code.OK]
+    assert (await confined.finish(0, [Ending("a", "x-1", "")]))[0] == [Code.NO_SUCH_JOB]
+    assert (await confined.delete(0, [Ending("a", "", "")]))[0] == [Code.OK]
+    assert (await confined.bury(0, [Ending("a", "", "")]))[0] == [Code.NO_SUCH_JOB]
     assert (await confined.release(0, [Release("a", "", 0, "")]))[0] == UNKNOWN
     assert await confined.touch(0, [Touch("a", "", None)]) == UNKNOWN
     assert (await confined.reschedule(0, [Reschedule("a", HOUR_MS, None)]))[0] == UNKNOWN
@@ -85,5 +85,5 @@ async def test_a_job_within_reach_is_like_any_other(
     assert await confined.get(0, ["a"]) == [await bucket.view("a")]
     assert (await confined.push(0, [job("a", topic="ours.y")])).codes == [Code.OK]
     assert (await bucket.view("a")).topic == "ours.y"
-    assert await confined.finish(0, [Ending("a", "", "")]) == [Code.OK]
+    assert (await confined.finish(0, [Ending("a", "", "")]))[0] == [Code.OK]
     assert await bucket.store.get(0, ["a"]) == [None]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from delayqueue.errors import Code
+from delayqueue.store.types import TopicCounts
 from tests.store.bucket import HOUR_MS, STATES, a_moment, job
 
 if TYPE_CHECKING:
@@ -17,9 +18,9 @@ LIMIT = 50
 
 async def cancel(bucket: Bucket, tag: str, topic: str = "") -> int:
     """Cancel all of a tag; how many ended."""
-    cursor, ended = await bucket.store.cancel(0, tag, topic, 0, LIMIT)
+    cursor, ended, _ = await bucket.store.cancel(0, tag, topic, 0, LIMIT)
     while cursor != 0:
-        cursor, more = await bucket.store.cancel(0, tag, topic, cursor, LIMIT)
+        cursor, more, _ = await bucket.store.cancel(0, tag, topic, cursor, LIMIT)
         ended += more
     return ended
 
@@ -28,7 +29,7 @@ async def purge(bucket: Bucket, topic: str, state: str) -> int:
     """Purge a state of a topic; how many were dropped."""
     dropped = 0
     for _ in range(100):
-        count, more = await bucket.store.purge(0, topic, state, LIMIT)
+        count, more, _ = await bucket.store.purge(0, topic, state, LIMIT)
         dropped += count
         if not more:
             return dropped
@@ -103,7 +104,7 @@ async def test_many_jobs_are_purged_piece_by_piece(bucket: Bucket, state: str) -
     await bucket.push(*(job(f"job-{n}", delay_ms=delay_ms) for n in range(525)))
     await bucket.delete(*(f"job-{n}" for n in range(0, 525, 2)))
     assert await purge(bucket, "t", state) == 262
-    assert await bucket.counts() == (0, 0, 0, 0, None, None)
+    assert await bucket.counts() == TopicCounts(0, 0, 0, 0, None, None, None)
 
 
 @pytest.mark.usefixtures("poison")

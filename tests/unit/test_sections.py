@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from delayqueue.config import ConfigError, load
+from delayqueue.limit import Limit
 from delayqueue.schedule import CatchUp, Schedule
 from delayqueue.subscriber import Subscriber
 
@@ -87,6 +88,16 @@ def test_values_are_understood(conf: Path, line: str, field: str, value: object)
     assert (found[: len(value)] if isinstance(value, tuple) else found) == value
 
 
+def test_limits_stand_under_their_topic(conf: Path) -> None:
+    conf.write_text("[limit pay out]\nrate = 0.5\n[limit b]\nconcurrency = 7\n", encoding="utf-8")
+    sections = load(conf, {}).sections
+    assert sections
+    assert sections.limits == {
+        "pay out": Limit(rate=0.5, declared=True),
+        "b": Limit(concurrency=7, declared=True),
+    }
+
+
 def test_a_definition_is_read_as_it_was_written(conf: Path) -> None:
     subscriber = only(conf, HEAD + f"secret = {SECRET}")
     assert Subscriber.read(subscriber.definition) == subscriber
@@ -123,6 +134,14 @@ def test_a_definition_is_read_as_it_was_written(conf: Path) -> None:
             "FILE:2: handler = os.system: must be package.module:callable",
         ),
         (HEAD + "order = first", "FILE:4: order = first: must be a whole number from -1000000"),
+        ("[limit t]", "FILE:1: [limit t]: give rate, concurrency or both"),
+        ("[limit]\nrate = 1", "FILE:1: [limit]: the name must be one topic, at most 256 bytes"),
+        ("[limit a,b]\nrate = 1", "FILE:1: [limit a,b]: the name must be one topic"),
+        ("[limit t]\nrate = 1\n[limit t]\nrate = 2", "FILE:3: [limit t]: stands in the file twice"),
+        ("[limit t]\nburst = 5\nconcurrency = 1", "FILE:1: [limit t]: burst needs a rate"),
+        ("[limit t]\nrate = 0", "FILE:2: rate = 0: must be 0.001 to 100000 a second"),
+        ("[limit t]\nrate = 10/s", "FILE:2: rate = 10/s: must be a number"),
+        ("[limit t]\nconcurrency = 0", "FILE:2: concurrency = 0: must be a whole number from 1"),
         (HEAD + "timeout = 0", "FILE:4: timeout = 0: must be more than 0 and at most 300 seconds"),
         (
             HEAD + "retry = visa",

@@ -311,10 +311,9 @@ end
 -- topics
 
 local function check_topic(topic)
-  local readable, settings = pcall(settings_of, topic)
-  if not readable or type(settings) ~= 'table' then
+  local settings = settings_of(topic)
+  if not next(settings) and call('HGET', TOPICS, topic) ~= '' then
     found('settings', topic, '', function() call('HSET', TOPICS, topic, '') end)
-    settings = {}
   end
   local mend = delay_mismatch(topic)
   if mend then found('wheel', topic, '', mend) end

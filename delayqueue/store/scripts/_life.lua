@@ -1,10 +1,11 @@
 -- The steps of a job's life that several verbs share. Put after the prelude and the delay index.
 
--- A topic's settings: paused_until (ms; 0 = until resumed).
+-- A topic's settings: paused_until (ms; 0 = until resumed), limit (limit.lua). What cannot be read counts as none.
 local function settings_of(topic)
-  local settings = call('HGET', TOPICS, topic)
-  if not settings or settings == '' then return {} end
-  return cjson.decode(settings)
+  local written = call('HGET', TOPICS, topic)
+  if not written or written == '' then return {} end
+  local readable, settings = pcall(cjson.decode, written)
+  return readable and type(settings) == 'table' and settings or {}
 end
 
 local function save_settings(topic, settings)
@@ -14,8 +15,8 @@ end
 -- The lowest score, or nil.
 local function first_of(key) return tonumber(call('ZRANGE', key, 0, 0, 'WITHSCORES')[2]) end
 
-local function is_paused(topic, now)
-  local until_ms = settings_of(topic).paused_until
+local function is_paused(settings, now)
+  local until_ms = settings.paused_until
   return until_ms ~= nil and (until_ms == 0 or until_ms > now)
 end
 
@@ -68,10 +69,18 @@ local function drop_ghosts(topic, place, count)
   return dropped
 end
 
+local freed = {}  -- topics of which a reservation ended in this call
+
+local function unreserve(id, topic)
+  if call('ZREM', reserved_key(topic), id) == 0 then return false end
+  freed[topic] = true
+  return true
+end
+
 -- Takes the id out of the place where it stands; its record stays. A ready id stays in its list as a ghost, which is
 -- counted, since taking it out would cost a walk through the list; pop and sweep skip it.
 local function leave(id, job)
-  if call('ZREM', reserved_key(job.topic), id) == 1 then return 'reserved' end
+  if unreserve(id, job.topic) then return 'reserved' end
   if delay_remove(job.topic, id, job.due) then return 'delayed' end
   if call('ZREM', buried_key(job.topic), id) == 1 then return 'buried' end
   count_ghosts(job.topic, 1)
@@ -164,8 +173,24 @@ local arrivals = {}
 
 local function arrive(topic, count) arrivals[topic] = (arrivals[topic] or 0) + (count or 1) end
 
--- Tells the other processes; returns { topic, count, ... } for this one.
+-- All ready jobs of a topic that was held may go.
+local function arrive_all(topic)
+  local ready = call('LLEN', queue_key(topic))
+  if ready > (arrivals[topic] or 0) then arrivals[topic] = ready end
+end
+
+-- Where a topic hands out only so many jobs at once, the end of a reservation lets others go.
+local function let_others_go()
+  for topic in pairs(freed) do
+    local limit = settings_of(topic).limit
+    if limit and limit.concurrency then arrive_all(topic) end
+  end
+end
+
+-- Tells the other processes; returns { topic, count, ... } for this one. The last step of every verb by which jobs become
+-- ready or reservations end.
 local function announce_arrivals(sender)
+  let_others_go()
   local flat = {}
   for topic, count in pairs(arrivals) do
     announce(sender, topic, count)
@@ -220,7 +245,7 @@ local function fail_job(id, job, message, now, delay)
     make_ready(id, job)
     state = 'ready'
   end
-  call('ZREM', reserved_key(job.topic), id)
+  unreserve(id, job.topic)
   return state
 end
 

@@ -1,8 +1,9 @@
 -- Gives jobs up: they are kept for a person to look at, and to kick or delete.
 -- KEYS  tag, queue name
--- ARGV  for each job: id, receipt ("" = whatever its state), message
--- returns { code per job }
+-- ARGV  sender, then for each job: id, receipt ("" = whatever its state), message
+-- returns { { code per job }, { topic, jobs that may go now, ... } }
 -- keeps: with a receipt only the reservation that it names is buried.
+local sender = ARGV[1]
 local now = now_ms()
 
 local function bury(id, receipt, message)
@@ -24,5 +25,5 @@ end
 
 allow_when_full()
 local codes = {}
-for at = 1, #ARGV, 3 do codes[#codes + 1] = bury(ARGV[at], ARGV[at + 1], ARGV[at + 2]) end
-return codes
+for at = 2, #ARGV, 3 do codes[#codes + 1] = bury(ARGV[at], ARGV[at + 1], ARGV[at + 2]) end
+return { codes, announce_arrivals(sender) }

@@ -1,8 +1,8 @@
 -- Ends the jobs of a tag, whatever their topic and state; those that ended already stay as they are.
 -- KEYS  tag, queue name
--- ARGV  tag name, topic ("" = every), cursor ("0" at first), jobs looked at in about
--- returns { next cursor ("0" = all were looked at), jobs cancelled }
-local name, topic, cursor, limit = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+-- ARGV  sender, tag name, topic ("" = every), cursor ("0" at first), jobs looked at in about
+-- returns { next cursor ("0" = all were looked at), jobs cancelled, { topic, jobs that may go now, ... } }
+local sender, name, topic, cursor, limit = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local now = now_ms()
 local count = 0
 
@@ -15,4 +15,4 @@ for _, id in ipairs(page[2]) do
     count = count + 1
   end
 end
-return { page[1], count }
+return { page[1], count, announce_arrivals(sender) }

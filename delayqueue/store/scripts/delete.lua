@@ -1,8 +1,10 @@
 -- Ends jobs that are not wanted any more.
 -- KEYS  tag, queue name
--- ARGV  for each job: id, receipt ("" = whatever its state), message
--- returns { { code per job }, { for each that ended the ms since it was handed out, -1 = it was not } }
+-- ARGV  sender, then for each job: id, receipt ("" = whatever its state), message
+-- returns { { code per job }, { for each that ended the ms since it was handed out, -1 = it was not },
+--           { topic, jobs that may go now, ... } }
 -- keeps: with a receipt only the reservation that it names is ended.
+local sender = ARGV[1]
 local now = now_ms()
 local codes, held = {}, {}
 
@@ -16,5 +18,5 @@ local function delete(id, receipt, message)
 end
 
 allow_when_full()
-for at = 1, #ARGV, 3 do codes[#codes + 1] = delete(ARGV[at], ARGV[at + 1], ARGV[at + 2]) end
-return { codes, held }
+for at = 2, #ARGV, 3 do codes[#codes + 1] = delete(ARGV[at], ARGV[at + 1], ARGV[at + 2]) end
+return { codes, held, announce_arrivals(sender) }

@@ -9,8 +9,7 @@ if hold then
   if hold > 0 then wake_at(topic, settings.paused_until) end
 elseif settings.paused_until then
   settings.paused_until = nil
-  local ready = call('LLEN', queue_key(topic))
-  if ready > 0 then arrive(topic, ready) end
+  arrive_all(topic)
 end
 save_settings(topic, settings)
 return announce_arrivals(sender)

@@ -2,7 +2,7 @@
 -- KEYS  tag, queue name
 -- ARGV  receipt (unique to this call), then for each request: count, number of topics, topics in the order to look at
 -- returns { 1 if the answer was cut off at its byte limit, else 0; for each request { id, record, attempt, ... };
---           { ms from due to now of each first attempt } }
+--           { ms from due to now of each first attempt }; ms until a topic that its rate holds back may go on, or -1 }
 -- keeps: an id is trusted only if its record exists, belongs to this topic, and stands in none of the sets.
 local receipt = ARGV[1]
 local now = now_ms()
@@ -10,6 +10,7 @@ local CHUNK = 32                       -- bodies are read in chunks of so many j
 local LIMIT_BYTES = 4 * 1024 * 1024    -- and an answer ends with the chunk that passes this
 local answer_bytes = 0  -- of the whole answer
 local late = {}
+local next_time  -- at which a topic's rate lets jobs go again
 
 -- Reads what belongs to the ids and reserves those that are truly ready. Returns the ghosts met.
 local function reserve(topic, ids, found)
@@ -52,8 +53,8 @@ local function reserve(topic, ids, found)
   return ghosts
 end
 
-local function pop_topic(topic, count, found)
-  if is_paused(topic, now) then return end
+-- Adds ready jobs to `found` until it holds `count`.
+local function fill(topic, count, found)
   local queue = queue_key(topic)
   while #found / 3 < count and answer_bytes < LIMIT_BYTES do
     local wanted = math.min(CHUNK, count - #found / 3)
@@ -69,6 +70,21 @@ local function pop_topic(topic, count, found)
   end
 end
 
+local function pop_topic(topic, count, found)
+  local settings = settings_of(topic)
+  if is_paused(settings, now) then return end
+  local limit = settings.limit
+  if not limit then return fill(topic, count, found) end
+  local before = #found / 3
+  fill(topic, before + let_through(topic, limit, count - before, now), found)
+  count_through(topic, limit, #found / 3 - before, now)
+  local time = next_through(topic, limit, now)
+  if time and time > now then
+    wake_at(topic, time)
+    next_time = math.min(next_time or time, time)
+  end
+end
+
 allow_when_full()
 local answer, at = {}, 2
 while at <= #ARGV do
@@ -79,4 +95,4 @@ while at <= #ARGV do
   answer[#answer + 1] = found
   at = at + 2 + topics
 end
-return { answer_bytes < LIMIT_BYTES and 0 or 1, answer, late }
+return { answer_bytes < LIMIT_BYTES and 0 or 1, answer, late, next_time and next_time - now or -1 }

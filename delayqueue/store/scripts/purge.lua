@@ -1,9 +1,9 @@
 -- Drops jobs of a topic in one state, without a trace.
 -- KEYS  tag, queue name
--- ARGV  topic, state (delayed | ready | reserved | buried | ended), jobs dropped at most
--- returns { jobs dropped, 1 if there are more, else 0 }
+-- ARGV  sender, topic, state (delayed | ready | reserved | buried | ended), jobs dropped at most
+-- returns { jobs dropped, 1 if there are more, else 0, { topic, jobs that may go now, ... } }
 -- keeps: it comes to an end though entries without a job of this topic stay where they are.
-local topic, state, limit = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local sender, topic, state, limit = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 local now = now_ms()
 
 local function ids_of()
@@ -35,4 +35,4 @@ for _, id in ipairs(ids) do
 end
 if state == 'ready' then drop_ghosts(topic, 0, #ids) end
 local goes_on = dropped > 0 or state == 'ready' or state == 'ended'
-return { dropped, #ids == limit and goes_on and 1 or 0 }
+return { dropped, #ids == limit and goes_on and 1 or 0, announce_arrivals(sender) }

@@ -1,18 +1,24 @@
--- Gives back jobs whose client was gone before it got them: to the head of the list, the attempt uncounted; an attempt
--- in which a subscriber has worked on the job counts.
+-- Gives back jobs whose client was gone before it got them: to the head of the list, the attempt uncounted, also by a
+-- limit of the topic; an attempt in which a subscriber has worked on the job counts.
 -- KEYS  tag, queue name
 -- ARGV  sender, receipt of each job and its id, in the order in which they were reserved
--- returns { topic, jobs made ready, ... }
+-- returns { jobs given back, { topic, jobs made ready, ... } }
 -- keeps: only the reservation that the receipt names is undone.
 local sender = ARGV[1]
+local now = now_ms()
+local returned = 0
 
 local function put_back(id, receipt)
   local job = held_job(id, receipt)
   if not job then return end
   local run = unpack_run(call('HGET', RUNS, id))
   call('LPUSH', queue_key(job.topic), id)
-  call('ZREM', reserved_key(job.topic), id)
-  if run.results == '' then run.attempt = run.attempt - 1 end
+  unreserve(id, job.topic)
+  if run.results == '' then
+    run.attempt = run.attempt - 1
+    local limit = settings_of(job.topic).limit
+    if limit then count_through(job.topic, limit, -1, now) end
+  end
   run.receipt = '-'
   if run.attempt == 0 and run.notes == '' then call('HDEL', RUNS, id) else call('HSET', RUNS, id, pack_run(run)) end
   if job.expire > 0 then  -- the timer may have passed it over while it was reserved
@@ -20,9 +26,10 @@ local function put_back(id, receipt)
     wake_at(job.topic, job.expire)
   end
   arrive(job.topic)
+  returned = returned + 1
 end
 
 allow_when_full()
 for at = #ARGV - 1, 2, -2 do put_back(ARGV[at + 1], ARGV[at]) end
 
-return announce_arrivals(sender)
+return { returned, announce_arrivals(sender) }

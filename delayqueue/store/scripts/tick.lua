@@ -74,22 +74,29 @@ local function sweep_ended(topic, share)
   return #ids
 end
 
--- The end of a pause is a due time too.
-local function end_pause(topic)
-  local settings = settings_of(topic)
+-- The end of a pause is a due time too. This and the one below return the time at which there is something to do.
+local function end_pause(topic, settings)
   local until_ms = settings.paused_until
   if not until_ms or until_ms == 0 then return nil end
   if until_ms > now then return until_ms end
   settings.paused_until = nil
   save_settings(topic, settings)
-  arrive(topic, math.max(1, call('LLEN', queue_key(topic))))
+  arrive_all(topic)
   return nil
 end
 
--- Sets the topic's next timer.
-local function rearm(topic, pause_end)
+-- Jobs that the topic's rate held back.
+local function let_on(topic, settings)
+  local limit = settings.limit
+  local time = limit and next_through(topic, limit, now)
+  if time and time <= now then arrive_all(topic) end
+  return time and time > now and time or nil
+end
+
+-- Sets the topic's next timer: the first of its times and of these.
+local function rearm(topic, ...)
   local first = first_time(topic)
-  if pause_end and (not first or pause_end < first) then first = pause_end end
+  for _, time in pairs({ ... }) do first = math.min(first or time, time) end
   if first then call('ZADD', TIMERS, int(first), topic) else call('ZREM', TIMERS, topic) end
 end
 
@@ -98,7 +105,8 @@ local function tick(topic, share)
   left = left - end_expired(topic, left)
   left = left - sweep_ended(topic, left)
   move_due(topic, left)
-  rearm(topic, end_pause(topic))
+  local settings = settings_of(topic)
+  rearm(topic, end_pause(topic, settings), let_on(topic, settings))
 end
 
 allow_when_full()

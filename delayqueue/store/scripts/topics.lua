@@ -2,7 +2,7 @@
 -- KEYS  tag, queue name
 -- ARGV  topics
 -- returns for each topic { delayed, ready, reserved, buried, ms since the oldest ready job was due, or -1,
---                          paused until ms (0 = until resumed, -1 = not paused) }
+--                          paused until ms (0 = until resumed, -1 = not paused), limit (JSON, "" = none) }
 local GHOSTS_SKIPPED = 100  -- at the head of a ready list, to find its oldest job
 local now = now_ms()
 
@@ -16,9 +16,11 @@ end
 
 local function count(topic)
   local ready = call('LLEN', queue_key(topic)) - (call('HGET', GHOSTS, topic) or 0)
+  local settings = settings_of(topic)
   return {
     delay_count(topic), ready, call('ZCARD', reserved_key(topic)), call('ZCARD', buried_key(topic)),
-    ready > 0 and oldest_age(topic) or -1, is_paused(topic, now) and settings_of(topic).paused_until or -1,
+    ready > 0 and oldest_age(topic) or -1, is_paused(settings, now) and settings.paused_until or -1,
+    settings.limit and cjson.encode(settings.limit) or '',
   }
 end
 

@@ -7,7 +7,7 @@ import { localTime, number, seconds, unixTime } from "../format.js";
 import { t } from "../i18n.js";
 import { jobTable } from "./jobs.js";
 import { forecastChart } from "./overview.js";
-import { pausedTag, topicActions } from "./topics.js";
+import { topicTags, topicActions } from "./topics.js";
 
 const PAGE = 50;
 const PIECE = 1000; // jobs that one call handles
@@ -39,8 +39,8 @@ export async function topic(content, argument, live) {
 
   async function refresh() {
     const [found] = await call("topics", { topics: [name] });
-    const counts = found || { topic: name, delayed: 0, ready: 0, reserved: 0, buried: 0, paused: false };
-    fill(head, h("h1", {}, name, " ", pausedTag(counts)), h("span", { class: "grow" }), topicActions(counts, refresh));
+    const counts = found || { topic: name, delayed: 0, ready: 0, reserved: 0, buried: 0, paused: false, limit: null };
+    fill(head, h("h1", {}, name, " ", topicTags(counts)), h("span", { class: "grow" }), topicActions(counts, refresh));
     fill(bulk, state === "buried" && counts.buried ? bulkActions(counts, refresh) : []);
     bulk.hidden = !bulk.childElementCount;
     const rows = [];

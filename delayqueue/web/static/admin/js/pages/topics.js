@@ -31,7 +31,7 @@ export function topicTable(rows, empty = t("noTopics")) {
       ? topicLink(row.topic, state, "", h("span", { class: `state ${state}` }, number(row[state]))) : h("span", { class: "soft" }, "0")),
   });
   return table([
-    { name: t("topic"), class: "wide", cell: (row) => [topicLink(row.topic), " ", pausedTag(row)] },
+    { name: t("topic"), class: "wide", cell: (row) => [topicLink(row.topic), " ", topicTags(row)] },
     count("delayed"), count("ready"), count("reserved"), count("buried"),
     { name: t("oldest"), class: "number hide-small", cell: (row) => (row.oldest_ready_age === null ? "" : length(row.oldest_ready_age)) },
   ], rows, empty);
@@ -42,10 +42,27 @@ export function topicLink(topic, state = "", range = "", text = topic) {
   return h("a", { href: `#/topic/${encodeURIComponent(JSON.stringify([topic, state, range]))}` }, text);
 }
 
-/** "paused" for a topic that is. */
-export function pausedTag(topic) {
-  if (!topic.paused) return "";
-  return h("span", { class: "tag" }, topic.paused === true ? t("paused") : t("pausedUntil", time(topic.paused)));
+/** That a topic is paused or limited. */
+export function topicTags(topic) {
+  const paused = topic.paused === true ? t("paused") : topic.paused && t("pausedUntil", time(topic.paused));
+  const limited = topic.limit && t("limited", limitText(topic.limit));
+  return [paused, limited].filter(Boolean).map((text) => [h("span", { class: "tag" }, text), " "]);
+}
+
+/** Limits as a person types them: "50/s, 10". */
+function limitText({ rate, concurrency }) {
+  return [rate && `${rate}/s`, concurrency].filter(Boolean).join(", ");
+}
+
+/** What a person typed: "50/s" is a rate, "10" so many at once; what is not there is no limit. */
+function limitOf(text) {
+  const limit = { rate: null, concurrency: null };
+  for (const word of text.split(/[\s,]+/).filter(Boolean)) {
+    const [, value, perSecond] = /^([\d.]+)(\/s)?$/.exec(word) || [];
+    if (!value) throw new Error(t("limitWrong", word));
+    limit[perSecond ? "rate" : "concurrency"] = Number(value);
+  }
+  return limit;
 }
 
 /** The buttons of a topic. */
@@ -58,6 +75,12 @@ export function topicActions(topic, changed) {
     await changed();
   });
   const resume = action(t("resume"), async () => { await call("resume", { topic: name }); await changed(); });
+  const limit = action(t("limit"), async () => {
+    const answer = await ask(t("limit"), { input: t("limitTo"), value: topic.limit ? limitText(topic.limit) : "" });
+    if (answer === null) return;
+    await call("limit", { topic: name, ...limitOf(answer) });
+    await changed();
+  });
   const purge = action(t("purge"), async () => {
     const options = { text: t("purgeAsk", name), input: t("purgeType"), must: name, danger: true, ok: t("purge") };
     if (await ask(t("purge"), options) === null) return;
@@ -65,5 +88,5 @@ export function topicActions(topic, changed) {
     say(t("didCount", number(count)));
     await changed();
   }, "danger");
-  return [topic.paused ? resume : pause, purge];
+  return [topic.paused ? resume : pause, limit, purge];
 }

@@ -1,0 +1,57 @@
+"""How fast and how many at once a topic's jobs are handed out. Pure.
+
+The checks take what somebody wrote and return what it means; they raise ValueError("must be ...").
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Self
+
+# A rate is kept in thousandths of a millisecond; above this nobody would notice it.
+MAX_RATE = 100_000
+MIN_RATE = 0.001  # one in about 17 minutes
+MAX_BURST = 1_000_000
+MAX_CONCURRENCY = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """`rate`: deliveries a second, `burst` of them at once after a rest; `concurrency`: jobs reserved at once.
+
+    None = no limit. `declared`: it stands in a config file.
+    """
+
+    rate: float | None = None
+    burst: int | None = None
+    concurrency: int | None = None
+    declared: bool = False
+
+    @classmethod
+    def read(cls, written: Mapping[str, object]) -> Self:
+        """The limit that a script wrote."""
+        return cls(**{name: written[name] for name in cls.__slots__ if name in written})  # type: ignore[arg-type]
+
+    def wishes(self) -> dict[str, float | None]:
+        """All that may be limited, by name."""
+        return {name: value for name, value in asdict(self).items() if name != "declared"}
+
+
+def check_rate(rate: float) -> float:
+    """Deliveries a second."""
+    if not MIN_RATE <= rate <= MAX_RATE:
+        raise ValueError(f"must be {MIN_RATE} to {MAX_RATE} a second")
+    return rate
+
+
+def check_burst(burst: int) -> int:
+    """Deliveries at once after a rest."""
+    if not 1 <= burst <= MAX_BURST:
+        raise ValueError(f"must be 1 to {MAX_BURST}")
+    return burst
+
+
+def check_concurrency(concurrency: int) -> int:
+    """Jobs reserved at once."""
+    if not 1 <= concurrency <= MAX_CONCURRENCY:
+        raise ValueError(f"must be 1 to {MAX_CONCURRENCY}")
+    return concurrency

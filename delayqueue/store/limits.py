@@ -1,0 +1,36 @@
+"""The limits of topics: how fast and how many at once their jobs are handed out."""
+
+import json
+from collections.abc import Mapping
+
+from delayqueue.limit import Limit
+from delayqueue.store.answers import stir
+from delayqueue.store.store import Store
+from delayqueue.store.types import Limited
+
+
+class Limits:
+    """Each bucket lets through its share of the whole. All raise Unavailable where Redis does not answer or refuses."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def limit(
+        self, bucket: int, topic: str, wishes: Mapping[str, float | None], *, declared: bool = False
+    ) -> Limited:
+        """Set `rate`, `burst`, `concurrency`, as far as they are named; None = lift it.
+
+        `declared`: a config file says so; what it does not name is lifted.
+        """
+        args = [self._store.sender, topic, bucket, self._store.bucket_count, int(declared)]
+        for name, value in wishes.items():
+            args += (name, "" if value is None else value)
+        code, written, ready = await self._store.run("limit", bucket, args)
+        return Limited(code, Limit.read(json.loads(written)), stir(ready))
+
+    async def all(self, bucket: int) -> dict[str, Limit]:
+        """The topics that are limited."""
+        settings = await self._store.topic_settings(bucket)
+        return {
+            topic: Limit.read(each["limit"]) for topic, each in settings.items() if "limit" in each
+        }

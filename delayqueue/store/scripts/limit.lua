@@ -1,0 +1,63 @@
+-- Sets how fast and how many at once a topic's jobs are handed out, or tells it.
+-- KEYS  tag, queue name
+-- ARGV  sender, topic, this bucket's number (from 0), number of buckets, "1" where a config file says it, else "0",
+--       then name, value, ...: rate (a second), burst, concurrency; value "" = lift it. What is not named stays, unless a
+--       config file speaks; a rate without a burst gets one of a tenth of a second.
+-- returns { 0, WRONG_STATE where a config file says otherwise, or 1 for a burst without a rate;
+--           the limits in force (JSON); { topic, ready jobs, ... } }
+-- keeps: `share` is what this bucket may let through of the whole.
+local sender, topic, number, buckets, declared = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5] == '1'
+local INVALID = 1
+local named = {}
+for at = 6, #ARGV, 2 do named[ARGV[at]] = ARGV[at + 1] end
+
+-- What is in force once what was named is; nil for a burst without a rate.
+local function merged(limit)
+  limit = declared and {} or limit
+  for _, name in ipairs({ 'rate', 'burst', 'concurrency' }) do
+    if named[name] then limit[name] = tonumber(named[name]) end
+  end
+  if not limit.rate then
+    if tonumber(named.burst) then return nil end
+    limit.burst = nil
+  elseif named.rate and not tonumber(named.burst) or not limit.burst then
+    limit.burst = math.ceil(limit.rate / 10)
+  end
+  return limit
+end
+
+local function share_of(limit)
+  local share = {}
+  if limit.concurrency then
+    local rest = limit.concurrency % buckets
+    share.concurrency = (limit.concurrency - rest) / buckets + (number < rest and 1 or 0)
+  end
+  if limit.rate then share.rate, share.burst = limit.rate / buckets, math.max(1, limit.burst / buckets) end
+  return share
+end
+
+-- At most a whole burst can have been delivered too early, whatever the rate was before.
+local function adjust_rate(share, now)
+  if not share.rate then return call('HDEL', RATES, topic) end
+  local empty_at = now + share.burst * 1000 / share.rate
+  call('HSET', RATES, topic, string.format('%.3f', math.min(whole_at(topic, now), empty_at)))
+end
+
+local function save(settings, limit)
+  limit.share, limit.declared = share_of(limit), declared or nil
+  settings.limit = (limit.rate or limit.concurrency) and limit or nil
+  save_settings(topic, settings)
+  adjust_rate(limit.share, now_ms())
+  arrive_all(topic)
+end
+
+local settings = settings_of(topic)
+local limit = settings.limit or {}
+local code = OK
+if next(named) and limit.declared and not declared then
+  code = WRONG_STATE
+elseif next(named) then
+  local wanted = merged(limit)
+  if wanted then save(settings, wanted) else code = INVALID end
+end
+return { code, settings.limit and cjson.encode(settings.limit) or '{}', announce_arrivals(sender) }

@@ -1,0 +1,157 @@
+"""/limit: a topic protects what stands behind it, whichever server its jobs are fetched from."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from tests.api_client import Api, open_api
+
+if TYPE_CHECKING:
+    from tests.api_client import Json
+    from tests.processes import Processes, StoreServer
+
+    from .conftest import Pair
+
+WRONG_STATE: Final = 3
+NO_LIMITS: Final = {"rate": None, "burst": None, "concurrency": None, "declared": False}
+
+
+async def fill(api: Api, topic: str, count: int) -> None:
+    """Push ready jobs."""
+    jobs = [{"topic": topic, "id": f"{topic}/{n}", "ttr": 600} for n in range(count)]
+    assert all(outcome["code"] == 0 for outcome in (await api.push_all(jobs)).ok())
+
+
+class Consumers:
+    """Waiting polls at both servers, one job each, until all jobs are finished; what they see of the limits."""
+
+    def __init__(self, pair: Pair, topic: str, wanted: int) -> None:
+        self._pair = pair
+        self._topic = topic
+        self._wanted = wanted
+        self.arrived_s: list[float] = []
+        self.at_once = self.most_at_once = 0
+
+    async def run(self, count: int, work_s: float = 0.0) -> None:
+        """So many of them; each works so long on a job."""
+        async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+            for number in range(count):
+                group.create_task(self._consume(self._pair[number % 2], work_s))
+
+    async def _consume(self, api: Api, work_s: float) -> None:
+        while len(self.arrived_s) < self._wanted:
+            job: Json | None = (await api.pop(self._topic, timeout=1)).ok()
+            if job is None:
+                continue
+            self.arrived_s.append(time.monotonic())
+            self.at_once += 1
+            self.most_at_once = max(self.most_at_once, self.at_once)
+            await asyncio.sleep(work_s)
+            self.at_once -= 1
+            (await api.finish(job["id"], receipt=job["receipt"])).ok()
+
+
+async def test_a_rate_holds_over_two_servers(pair: Pair, topic: str) -> None:
+    rate, burst, jobs = 100, 20, 170
+    await pair[0].call("/limit", {"topic": topic, "rate": rate, "burst": burst})
+    await fill(pair[0], topic, jobs)
+    consumers = Consumers(pair, topic, jobs)
+    began_s = time.monotonic()
+    await consumers.run(10)
+    for number, at_s in enumerate(consumers.arrived_s):
+        assert number + 1 <= burst + (at_s - began_s) * rate + 1
+    # a limit that woke nobody would be gone on with by the once a second look: burst jobs each time
+    assert consumers.arrived_s[-1] - began_s < 2 * (jobs - burst) / rate + 1
+
+
+async def test_so_many_are_reserved_at_once_over_two_servers(pair: Pair, topic: str) -> None:
+    concurrency, jobs, work_s = 4, 60, 0.02
+    await pair[0].call("/limit", {"topic": topic, "concurrency": concurrency})
+    await fill(pair[0], topic, jobs)
+    consumers = Consumers(pair, topic, jobs)
+    began_s = time.monotonic()
+    await consumers.run(12, work_s)
+    assert consumers.most_at_once == concurrency
+    assert time.monotonic() - began_s < 8, "those who wait are woken"
+
+
+async def test_a_poll_is_woken_when_the_topic_may_go_on(ordered_api: Api, topic: str) -> None:
+    await ordered_api.call("/limit", {"topic": topic, "rate": 2})
+    await fill(ordered_api, topic, 2)
+    (await ordered_api.pop(topic)).ok()
+    began_s = time.monotonic()
+    assert (await ordered_api.pop(topic, timeout=0)).ok() is None
+    assert (await ordered_api.pop(topic, timeout=30)).ok()["id"] == f"{topic}/1"
+    assert 0.4 < time.monotonic() - began_s < 0.95
+
+
+async def test_what_is_in_force_is_answered_and_stands_among_the_topics(
+    api: Api, topic: str
+) -> None:
+    limits = (await api.call("/limit", {"topic": topic, "rate": 40, "concurrency": 8})).ok()
+    assert limits == {"rate": 40, "burst": 4, "concurrency": 8, "declared": False}
+    [counts] = (await api.call("/topics", {"topics": [topic]})).ok()
+    assert counts["limit"] == limits
+    lifted = {"topic": topic, "rate": None, "concurrency": None}
+    assert (await api.call("/limit", lifted)).ok() == NO_LIMITS
+    assert (await api.call("/limit", {"topic": topic})).ok() == NO_LIMITS
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ({"rate": 0}, "rate"),
+        ({"rate": -1}, "rate"),
+        ({"rate": 100_001}, "rate"),
+        ({"rate": "fast"}, "rate"),
+        ({"rate": True}, "rate"),
+        ({"rate": 5, "burst": 0}, "burst"),
+        ({"rate": 5, "burst": 1.5}, "burst"),
+        ({"burst": 5}, "burst"),
+        ({"concurrency": 0}, "concurrency"),
+        ({"concurrency": "2"}, "concurrency"),
+        ({"topic": ""}, "topic"),
+        ({"topic": None}, "topic"),
+    ],
+    ids=str,
+)
+async def test_wrong_limits_are_refused_and_set_nothing(
+    api: Api, topic: str, wrong: dict[str, Any], named: str
+) -> None:
+    english = {"Accept-Language": "en"}
+    refused = await api.call("/limit", {"topic": topic, "concurrency": 9} | wrong, english)
+    assert named in refused.refused()
+    assert (await api.call("/limit", {"topic": topic})).ok() == NO_LIMITS
+
+
+async def test_a_config_file_limits_topics_until_it_says_so_no_more(
+    processes: Processes, redis_server: StoreServer, topic: str
+) -> None:
+    database = redis_server.new_database()
+    section = f"[limit {topic}]\nrate = 0.5\nburst = 3\n"
+    with closing(processes.configured(section, redis_server, redis__db=database)) as server:
+        server.start()
+        async with open_api(server.url) as api:
+            await fill(api, topic, 5)
+            assert len((await api.pop(topic, count=10)).ok()) == 3
+            refused = await api.call("/limit", {"topic": topic, "rate": 9})
+            refused.refused(WRONG_STATE)
+            (await api.call("/limit", {"topic": "other", "rate": 9})).ok()
+    with closing(processes.configured("", redis_server, redis__db=database)) as server:
+        server.start()
+        async with open_api(server.url) as api:
+            assert (await api.call("/limit", {"topic": topic})).ok() == NO_LIMITS
+            assert (await api.call("/limit", {"topic": "other"})).ok()["rate"] == 9
+            assert len((await api.pop(topic, count=10)).ok()) == 2
+
+
+async def test_each_bucket_needs_a_job_to_let_through(api: Api, topic: str) -> None:
+    few = await api.call("/limit", {"topic": topic, "concurrency": 1}, {"Accept-Language": "en"})
+    if few.code:  # the server with more buckets than one
+        assert few.refused() == "concurrency: must be at least 4, one for each bucket (bucket_size)"
+        (await api.call("/limit", {"topic": topic, "concurrency": 4})).ok()
