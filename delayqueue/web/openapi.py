@@ -18,7 +18,8 @@ from delayqueue.errors import (
     Unauthorized,
 )
 from delayqueue.web.auth import Roles
-from delayqueue.web.operations import FIELDS, OPERATIONS, Operation
+from delayqueue.web.operations import OPERATIONS, Operation
+from delayqueue.web.request_fields import FIELDS
 from delayqueue.web.requests import Request
 
 Json = dict[str, Any]

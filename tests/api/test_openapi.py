@@ -14,7 +14,8 @@ import pytest
 from pydantic import TypeAdapter
 
 from delayqueue.errors import Code
-from delayqueue.web.operations import FIELDS, OPERATIONS
+from delayqueue.web.operations import OPERATIONS
+from delayqueue.web.request_fields import FIELDS
 from delayqueue.web.requests import Request, parse_item
 from delayqueue.web.routes import ROUTES, description
 from tests.api_client import open_api

@@ -26,7 +26,7 @@ def test_every_key_of_a_section_has_its_row() -> None:
 def test_the_request_and_the_section_say_the_same(
     processes: Processes, redis_server: StoreServer, tmp_path: Path
 ) -> None:
-    reader = Reader(processes.server(redis_server))
+    reader = Reader(processes.server(redis_server, language="en"))
     for example in examples(PAGE):
         shown, printed = reader.follow(example)
         assert shown == printed
