@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 from tests.faults.matrix import DOCUMENT, this_run, write
+from tests.faults.original import compare
 from tests.faults.rows import ROWS, run
 
 
@@ -18,6 +19,10 @@ def main() -> int:
     rows = [row for row in ROWS if not wanted or row.number in wanted]
     began = this_run()
     home = Path(tempfile.mkdtemp(prefix="faults-"))
+    if asked.against:
+        for line in compare(asked.against, home, asked.seed):
+            _say(line)
+        return 0
     outcomes = []
     for row in rows:
         if row.run is None:
@@ -29,10 +34,9 @@ def main() -> int:
         _say(f"row {row.number}, {row.fault}: {result} (seed {outcome.seed}, {outcome.took_s} s)")
         if outcome.failure:
             _say(outcome.logs)
+        if not asked.small:
+            write(DOCUMENT, ROWS, outcomes, began)
     _say(f"histories: {home}")
-    if not asked.small:
-        write(DOCUMENT, ROWS, outcomes, began)
-        _say(f"matrix: {DOCUMENT}")
     return int(any(outcome.failure for outcome in outcomes))
 
 
@@ -40,6 +44,12 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
     parser.add_argument("--rows", default="", metavar="1,2", help="only these; default: all")
     parser.add_argument("--small", action="store_true", help="in the sizes of `make test`")
+    parser.add_argument(
+        "--against",
+        action="append",
+        metavar="PROGRAM",
+        help="instead: try the original server, and ours beside it; may be given twice",
+    )
     parser.add_argument("--minutes", type=int, help="of row 27; default: 12")
     parser.add_argument("--seed", type=int, help="default: a random one for each row")
     return parser.parse_args()

@@ -61,7 +61,7 @@ class Load:
         self.finished = 0
         self._unfinished: set[str] = set()
         self._ended: set[str] = set()
-        self._topic = topic
+        self.topic = topic
         self._apis = apis
         self._shape = shape
         self._random = random.Random(seed)
@@ -91,15 +91,17 @@ class Load:
         """Wait until `most` jobs were pushed."""
         await asyncio.gather(*self._producers)
 
-    async def finish(self, *, drain_s: float = 30, watch_s: float | None = None) -> Verdict:
+    async def finish(self, *, patience_s: float = 30, watch_s: float | None = None) -> Verdict:
         """Stop pushing, drain the queue, watch for what comes too much, and judge all that happened.
 
-        It watches for `watch_s`; where that is None, until the last TTR would have run out.
+        It is drained when each job has ended, or none has for `patience_s`. Then it watches for `watch_s`; where that
+        is None, until the last TTR would have run out.
         """
         self._pushing = False
         await self.until_all_pushed()
         with suppress(AssertionError):  # the verdict tells what is lost
-            await until(lambda: not self._unfinished, within_s=drain_s)
+            while self._unfinished:
+                await self.until_finished(1, within_s=patience_s)
         if self._unfinished:
             self.history.fault(f"not drained: {await self._states()}")
         await asyncio.sleep(self._shape.ttr_s + QUIET_S if watch_s is None else watch_s)
@@ -142,7 +144,7 @@ class Load:
         numbers = [next(self._numbers) for _ in range(shape.batch)]
         return [
             {
-                "id": f"{self._topic}/{n}",
+                "id": f"{self.topic}/{n}",
                 "delay_s": round(
                     self._random.uniform(shape.least_delay_s, shape.longest_delay_s), digits
                 ),
@@ -155,7 +157,7 @@ class Load:
     async def _push(self, api: Api, jobs: list[Json]) -> Envelope:
         wire = [
             {
-                "topic": self._topic,
+                "topic": self.topic,
                 "id": job["id"],
                 "delay": job["delay_s"],
                 "ttr": job["ttr_s"],
@@ -175,7 +177,7 @@ class Load:
     async def _pop(self, api: Api) -> list[Json]:
         options = {"count": self._shape.batch} if self._shape.batch > 1 else {}
         number = self.history.invoke("pop", ())
-        answer = await self._ask(api.pop(self._topic, timeout=POLL_S, **options))
+        answer = await self._ask(api.pop(self.topic, timeout=POLL_S, **options))
         data = answer.data if answer else None
         jobs: list[Json] = data if isinstance(data, list) else [data] if data else []
         for job in jobs:
