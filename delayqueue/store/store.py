@@ -28,6 +28,7 @@ from delayqueue.store.durability import Fsync
 from delayqueue.store.health import health
 from delayqueue.store.keys import BucketKeys
 from delayqueue.store.measure import count_answer
+from delayqueue.store.packing import evalsha
 from delayqueue.store.record import dump_options, reserved_job, text
 from delayqueue.store.scheduler import ZSET, Scheduler
 from delayqueue.store.shards import Shards
@@ -327,14 +328,15 @@ class Store:
             raise Unavailable from error
 
     async def _run(self, verb: str, redis: Redis, keys: list[str], args: Sequence[Any]) -> Any:
-        """redis-py loads a script that is missing and sends the call again; a flush can come between the two."""
+        """A script that is missing is loaded, and the call sent again; a flush can come between the two."""
         if self._fsync and verb in ADDING:
             await self._fsync.require(redis)
         script = self._scripts.get(verb) or self._load(verb, redis)
         for _ in range(RELOADS):
             with suppress(NoScriptError):
-                return await script(keys=keys, args=args, client=redis)
-        return await script(keys=keys, args=args, client=redis)
+                return await evalsha(redis, script.sha, keys, args)
+            await redis.script_load(script.script)
+        return await evalsha(redis, script.sha, keys, args)
 
     def _load(self, verb: str, redis: Redis) -> AsyncScript:
         script = self._scripts[verb] = redis.register_script(self._scheduler.script(verb))

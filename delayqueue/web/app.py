@@ -20,11 +20,10 @@ def build_app(api: Api, config: Config, guard: Guard) -> web.Application:
     """The application that answers all that design and docs/api.md promise."""
     logging.getLogger("aiohttp.server").addFilter(NoHttp())
     journal = Journal(api.queue.metrics, lines=config.access_log)
-    middlewares = [envelope_errors(api.speaker, journal), same_origin()]
-    if config.protected_mode and not guard.asks:
-        middlewares.append(loopback_only())
+    is_protected = config.protected_mode and not guard.asks
+    checks = [same_origin, loopback_only] if is_protected else [same_origin]
     app = web.Application(
-        middlewares=middlewares,
+        middlewares=[envelope_errors(api.speaker, journal, checks)],
         client_max_size=BODIES_PER_REQUEST * config.max_body_bytes,
     )
     app[GUARD] = guard

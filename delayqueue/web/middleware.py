@@ -1,8 +1,11 @@
-"""Around every handler: who may come in, and an answer in the envelope for whatever is raised."""
+"""Around every handler: who may come in, and an answer in the envelope for whatever is raised.
+
+One middleware and plain checks: each middleware more is 2 µs a request.
+"""
 
 import ipaddress
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import lru_cache
 from time import perf_counter
 from urllib.parse import urlsplit
@@ -26,6 +29,7 @@ from delayqueue.web.journal import Journal, new_request_id, request_id
 log = logging.getLogger(__name__)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Check = Callable[[web.Request], None]  # raises what the client is refused with
 
 PROTECTED = Text(
     "保护模式: 只接受本机连接; 网络可信时设置 protected_mode = no",
@@ -36,14 +40,16 @@ CROSS_ORIGIN = Text("不接受其他网站页面的请求", "requests from pages
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
-def envelope_errors(speaker: Speaker, journal: Journal) -> Middleware:
-    """The middleware that answers what handlers raise, and notes every answer."""
+def envelope_errors(speaker: Speaker, journal: Journal, checks: Sequence[Check] = ()) -> Middleware:
+    """The middleware that answers what the checks and handlers raise, and notes every answer."""
 
     @web.middleware
     async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
         began_s = perf_counter()
         code = Code.OK
         try:
+            for check in checks:
+                check(request)
             response = await handler(request)
         except ConnectionError:  # the client is gone: aiohttp closes quietly
             raise
@@ -75,19 +81,13 @@ def _refusal(request: web.Request, error: Exception) -> tuple[QueueError, str]:
             return Unavailable(), name
 
 
-def same_origin() -> Middleware:
-    """The middleware that keeps other sites' pages from using a browser that can reach this server.
+def same_origin(request: web.Request) -> None:
+    """Keep other sites' pages from using a browser that can reach this server.
 
     Only browsers send these headers; the rule is that of Go's net/http.CrossOriginProtection.
     """
-
-    @web.middleware
-    async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if request.method not in SAFE_METHODS and is_cross_origin(request.headers):
-            raise Forbidden(CROSS_ORIGIN)
-        return await handler(request)
-
-    return middleware
+    if request.method not in SAFE_METHODS and is_cross_origin(request.headers):
+        raise Forbidden(CROSS_ORIGIN)
 
 
 def is_cross_origin(headers: Mapping[str, str]) -> bool:
@@ -99,18 +99,12 @@ def is_cross_origin(headers: Mapping[str, str]) -> bool:
     return origin is not None and origin.partition("://")[2] != headers.get(hdrs.HOST)
 
 
-def loopback_only() -> Middleware:
-    """The middleware of protected mode."""
-
-    @web.middleware
-    async def middleware(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if not is_loopback(request.remote):
-            raise Forbidden(PROTECTED)
-        if is_rebound(request.headers):
-            raise Forbidden(CROSS_ORIGIN)
-        return await handler(request)
-
-    return middleware
+def loopback_only(request: web.Request) -> None:
+    """Serve clients of this host only: protected mode."""
+    if not is_loopback(request.remote):
+        raise Forbidden(PROTECTED)
+    if is_rebound(request.headers):
+        raise Forbidden(CROSS_ORIGIN)
 
 
 def is_rebound(headers: Mapping[str, str]) -> bool:
