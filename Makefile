@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help serve test test-every-store lint format fuzz faults bench clean
+.PHONY: help serve test test-every-store lint format fuzz faults bench docs clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 20
@@ -35,6 +35,9 @@ faults: $(VENV)/.installed-dev ## break everything for half an hour; writes docs
 bench: $(VENV)/.installed-dev ## measure; see bench/README.md
 	$(BIN)/python -m bench
 
+docs: $(VENV)/.installed-dev ## build the documentation as a site into build/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
 clean: ## remove what the other targets made, but no data
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
@@ -43,5 +46,5 @@ $(VENV)/.installed: pyproject.toml scripts/setup
 	touch $@
 
 $(VENV)/.installed-dev: pyproject.toml scripts/setup
-	scripts/setup $(PYTHON) $(VENV) '.[embedded,test,lint]' redis-server wrk curl php-cli php-curl chromium
+	scripts/setup $(PYTHON) $(VENV) '.[embedded,test,lint,docs]' redis-server wrk curl php-cli php-curl nodejs golang-go chromium
 	touch $@ $(VENV)/.installed

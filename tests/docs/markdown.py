@@ -23,8 +23,8 @@ ADDRESS: Final = "localhost:9277"  # where the documentation says that the serve
 NEAR_S: Final = 2 * 86_400  # times in examples are nearer to now than this
 COMMAND_S: Final = 30.0
 
-BLOCK: Final = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-EXAMPLE: Final = re.compile(r"^\$ (.+(?:\\\n.+)*)\n((?:(?!\$ ).*\n)+)", re.MULTILINE)
+BLOCK: Final = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
+EXAMPLE: Final = re.compile(r"^\$ (.+(?:\\\n.+)*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 
 
 def _is_time(value: object) -> bool:
@@ -50,9 +50,10 @@ UNQUOTED: Final = re.compile(r'(?<!")<\w+>(?!")')
 
 
 class Block(NamedTuple):
-    """One fenced block; `language` is the word after the fence."""
+    """One fenced block; `language` is the word after the fence, `title` the name of the file that it is, or ""."""
 
     language: str
+    title: str
     text: str
 
 
@@ -75,13 +76,15 @@ def blocks(text: str, *languages: str) -> list[Block]:
 
 
 def examples(text: str) -> list[Example]:
-    """The commands of all console blocks, in order. Every line of such a block belongs to one."""
-    found = []
-    for block in blocks(text, "console"):
-        parts = EXAMPLE.findall(block.text)
-        assert "".join(f"$ {command}\n{answer}" for command, answer in parts) == block.text
-        found += [Example(*part) for part in parts]
-    return found
+    """The commands of all console blocks, in order."""
+    return [example for block in blocks(text, "console") for example in typed(block)]
+
+
+def typed(block: Block) -> list[Example]:
+    """The commands of a console block. Every line of it belongs to one."""
+    parts = EXAMPLE.findall(block.text)
+    assert "".join(f"$ {command}\n{answer}" for command, answer in parts) == block.text
+    return [Example(*part) for part in parts]
 
 
 def at(server: QueueServer, text: str) -> str:
@@ -119,12 +122,20 @@ class Reader:
 
         As text, so that the order of the members counts, and 1 is not true.
         """
+        return self.compare(example.answer, run(["bash", "-c", self.command(example)]))
+
+    def command(self, example: Example) -> str:
+        """What there is to type in, with the words in angle brackets as the last answers had them."""
         command = at(self._server, example.command)
         for word, value in self._last.items():
             command = command.replace(word, str(value))
-        printed = json.loads(run(["bash", "-c", command]))
-        shown = json.loads(UNQUOTED.sub(r'"\g<0>"', example.answer))
-        return _text(self._filled(shown, printed)), _text(printed)
+        return command
+
+    def compare(self, answer: str, printed: str) -> tuple[str, str]:
+        """The JSON that is shown and that which was printed, as texts that are equal where these are."""
+        got = json.loads(printed)
+        shown = json.loads(UNQUOTED.sub(r'"\g<0>"', answer))
+        return _text(self._filled(shown, got)), _text(got)
 
     def _filled(self, shown: Any, printed: Any) -> Any:
         """What is shown, with that for its placeholders which stands there in what was printed."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tests.processes import StoreServer
 
 PAGE: Final = read("docs/migration.md")
-COMMAND: Final = re.compile(r"^ *\$ (delay-queue import .*)\n((?: {3}[^`\s].*\n)+)", re.MULTILINE)
+COMMAND: Final = re.compile(r"^ *\$ (delay-queue import .*)\n((?: {4}[^`\s].*\n)+)", re.MULTILINE)
 OLD_URL: Final = "redis://127.0.0.1:6379/1"
 
 

@@ -1,0 +1,163 @@
+// Closes orders that are not paid in time. Go 1.18 or newer, the standard library only.
+//
+//	go run orders.go place ORDER SECONDS   an order, to be closed after so long
+//	go run orders.go paid ORDER            it is paid: nothing is to be closed
+//	go run orders.go work [JOBS]           a worker for so many jobs, or for ever; run as many as you like
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log"
+	"net/http"
+	"os"
+	"strconv"
+	"time"
+)
+
+type fields map[string]any
+
+// job is what /pop answers.
+type job struct {
+	ID, Body, Receipt string
+	Attempt           int
+}
+
+// queueError is what the queue says no with; its codes are in docs/api.md.
+type queueError struct {
+	Code    int
+	Message string
+}
+
+func (e queueError) Error() string { return e.Message }
+
+var client = http.Client{Timeout: 200 * time.Second} // longer than /pop waits
+
+func server() string {
+	if url := os.Getenv("DELAY_QUEUE"); url != "" {
+		return url
+	}
+	return "http://localhost:9277"
+}
+
+// queue calls an endpoint and decodes the answer's data into data, which may be nil.
+func queue(verb string, request fields, data any) error {
+	body, err := json.Marshal(request)
+	if err != nil {
+		return err
+	}
+	response, err := client.Post(server()+"/"+verb, "application/json", bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	var answer struct {
+		queueError
+		Data json.RawMessage
+	}
+	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
+		return err
+	}
+	if answer.Code != 0 {
+		return answer.queueError
+	}
+	if data == nil {
+		return nil
+	}
+	return json.Unmarshal(answer.Data, data)
+}
+
+func place(order, seconds string) error {
+	delay, err := strconv.ParseFloat(seconds, 64)
+	if err != nil {
+		return err
+	}
+	body, err := json.Marshal(fields{"order": order})
+	if err != nil {
+		return err
+	}
+	return queue("push", fields{
+		"topic": "order-close",
+		"id":    "close-" + order, // an id is one job: pushing it again replaces it
+		"delay": delay,
+		"ttr":   60, // a worker that is silent for a minute is dead: another one gets the job
+		"body":  string(body),
+		"tags":  []string{"order:" + order},                     // what /cancel asks for
+		"retry": fields{"delays": []string{"10s", "1m", "10m"}}, // after failures; then a person must look
+	}, nil)
+}
+
+func paid(order string) error {
+	var cancelled struct{ Count int }
+	if err := queue("cancel", fields{"tag": "order:" + order}, &cancelled); err != nil {
+		return err
+	}
+	fmt.Println("cancelled", cancelled.Count)
+	return nil
+}
+
+// work handles so many jobs, or jobs for ever where the number is negative.
+func work(jobs int) {
+	for jobs != 0 {
+		var popped *job
+		if err := queue("pop", fields{"topic": "order-close"}, &popped); err != nil {
+			log.Print(err)
+			time.Sleep(time.Second) // the server is being restarted
+			continue
+		}
+		if popped != nil { // nil: nothing was due for three minutes
+			handle(*popped)
+			jobs--
+		}
+	}
+}
+
+func handle(j job) {
+	verb := "finish"
+	message, err := closeOrder(j.Body)
+	if err != nil {
+		verb, message = "release", err.Error() // the schedule says when it comes again
+	}
+	err = queue(verb, fields{"id": j.ID, "receipt": j.Receipt, "message": message}, nil)
+	if err != nil {
+		message = err.Error() // code 2: cancelled meanwhile; 4: we were too slow, another worker has it
+	}
+	fmt.Printf("%s: %s\n", j.ID, message)
+}
+
+// closeOrder is yours: UPDATE orders SET state = 'closed' WHERE id = ? AND state = 'unpaid'. Twice does no harm.
+func closeOrder(body string) (string, error) {
+	var closing struct{ Order string }
+	if err := json.Unmarshal([]byte(body), &closing); err != nil {
+		return "", err
+	}
+	if _, err := strconv.Atoi(closing.Order); err != nil {
+		return "", fmt.Errorf("no order %s", closing.Order)
+	}
+	return "closed order " + closing.Order, nil
+}
+
+func main() {
+	arguments := append(os.Args[1:], "", "", "")
+	var err error
+	switch arguments[0] {
+	case "place":
+		err = place(arguments[1], arguments[2])
+	case "paid":
+		err = paid(arguments[1])
+	case "work":
+		jobs := -1
+		if arguments[1] != "" {
+			jobs, err = strconv.Atoi(arguments[1])
+		}
+		if err == nil {
+			work(jobs)
+		}
+	default:
+		fmt.Println("the first lines of this file say how to use it")
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+}

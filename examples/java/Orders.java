@@ -1,0 +1,111 @@
+// Closes orders that are not paid in time. Java 17 or newer, and Jackson for JSON.
+//
+//   javac -cp 'lib/*' Orders.java
+//   java -cp 'lib/*:.' Orders place ORDER SECONDS   an order, to be closed after so long
+//   java -cp 'lib/*:.' Orders paid ORDER            it is paid: nothing is to be closed
+//   java -cp 'lib/*:.' Orders work [JOBS]           a worker for so many jobs, or for ever; run as many as you like
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.IOException;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse.BodyHandlers;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+
+public class Orders {
+    static final String SERVER = System.getenv().getOrDefault("DELAY_QUEUE", "http://localhost:9277");
+    static final ObjectMapper JSON = new ObjectMapper();
+    static final HttpClient HTTP = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).build();
+
+    /** The queue said no; the codes are in docs/api.md. */
+    static class QueueException extends IOException {
+        final int code;
+
+        QueueException(int code, String message) {
+            super(message);
+            this.code = code;
+        }
+    }
+
+    /** Calls an endpoint: queue("finish", Map.of("id", "1001")). Returns the answer's data. */
+    static JsonNode queue(String verb, Map<String, ?> request) throws IOException, InterruptedException {
+        var post = HttpRequest.newBuilder(URI.create(SERVER + "/" + verb))
+            .POST(HttpRequest.BodyPublishers.ofString(JSON.writeValueAsString(request)))
+            .timeout(Duration.ofSeconds(200)) // longer than /pop waits
+            .build();
+        var answer = JSON.readTree(HTTP.send(post, BodyHandlers.ofString()).body());
+        if (answer.get("code").asInt() != 0) {
+            throw new QueueException(answer.get("code").asInt(), answer.get("message").asText());
+        }
+        return answer.get("data");
+    }
+
+    static void place(String order, double seconds) throws IOException, InterruptedException {
+        queue("push", Map.of(
+            "topic", "order-close",
+            "id", "close-" + order, // an id is one job: pushing it again replaces it
+            "delay", seconds,
+            "ttr", 60, // a worker that is silent for a minute is dead: another one gets the job
+            "body", JSON.writeValueAsString(Map.of("order", order)),
+            "tags", List.of("order:" + order), // what /cancel asks for
+            "retry", Map.of("delays", List.of("10s", "1m", "10m")))); // after failures; then a person must look
+    }
+
+    static void paid(String order) throws IOException, InterruptedException {
+        var cancelled = queue("cancel", Map.of("tag", "order:" + order));
+        System.out.println("cancelled " + cancelled.get("count"));
+    }
+
+    static void work(int jobs) throws InterruptedException {
+        while (jobs != 0) {
+            try {
+                var job = queue("pop", Map.of("topic", "order-close"));
+                if (!job.isNull()) { // null: nothing was due for three minutes
+                    handle(job);
+                    jobs--;
+                }
+            } catch (IOException error) {
+                System.err.println(error.getMessage());
+                Thread.sleep(1000); // the server is being restarted
+            }
+        }
+    }
+
+    static void handle(JsonNode job) throws IOException, InterruptedException {
+        String id = job.get("id").asText(), receipt = job.get("receipt").asText(), verb, message;
+        try {
+            message = closeOrder(JSON.readTree(job.get("body").asText()).get("order").asText());
+            verb = "finish";
+        } catch (Exception error) {
+            message = error.getMessage();
+            verb = "release"; // the schedule says when it comes again
+        }
+        try {
+            queue(verb, Map.of("id", id, "receipt", receipt, "message", message));
+        } catch (QueueException error) {
+            message = error.getMessage(); // code 2: cancelled meanwhile; 4: we were too slow, another worker has it
+        }
+        System.out.println(id + ": " + message);
+    }
+
+    /** Yours: UPDATE orders SET state = 'closed' WHERE id = ? AND state = 'unpaid'. Twice does no harm. */
+    static String closeOrder(String order) {
+        if (!order.matches("\\d+")) {
+            throw new IllegalStateException("no order " + order);
+        }
+        return "closed order " + order;
+    }
+
+    public static void main(String[] arguments) throws Exception {
+        switch (arguments.length > 0 ? arguments[0] : "") {
+            case "place" -> place(arguments[1], Double.parseDouble(arguments[2]));
+            case "paid" -> paid(arguments[1]);
+            case "work" -> work(arguments.length > 1 ? Integer.parseInt(arguments[1]) : -1);
+            default -> System.out.println("the first lines of this file say how to use it");
+        }
+    }
+}

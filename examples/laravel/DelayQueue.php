@@ -1,0 +1,109 @@
+<?php
+// A queue connection of Laravel (8 to 13) over this server: app/Queue/DelayQueue.php
+
+namespace App\Queue;
+
+use Illuminate\Contracts\Queue\Queue as QueueContract;
+use Illuminate\Queue\Queue;
+use RuntimeException;
+
+class DelayQueue extends Queue implements QueueContract
+{
+    public function __construct(private array $settings)
+    {
+    }
+
+    public function push($job, $data = '', $queue = null)
+    {
+        return $this->later(0, $job, $data, $queue);
+    }
+
+    public function later($delay, $job, $data = '', $queue = null)
+    {
+        $topic = $this->topic($queue);
+        $options = ['delay' => $this->secondsUntil($delay)];
+        if (is_object($job) && method_exists($job, 'tags')) {
+            $options['tags'] = $job->tags(); // such as order:1001, for cancel() below
+        }
+        return $this->enqueueUsing(
+            $job,
+            $this->createPayload($job, $topic, $data),
+            $queue,
+            $delay ?: null,
+            fn ($payload, $queue) => $this->pushRaw($payload, $queue, $options)
+        );
+    }
+
+    public function pushRaw($payload, $queue = null, array $options = [])
+    {
+        $job = ['topic' => $this->topic($queue), 'id' => '*', 'ttr' => $this->settings['ttr'], 'body' => $payload];
+        return $this->call('push', $options + $job)['id'];
+    }
+
+    public function pop($queue = null)
+    {
+        $topic = $this->topic($queue);
+        $job = $this->call('pop', ['topic' => $topic, 'timeout' => $this->settings['wait']]);
+        return $job ? new DelayQueueJob($this->container, $this, $job, $this->connectionName) : null;
+    }
+
+    /** Ends all jobs of a tag, wherever they are. Returns how many. */
+    public function cancel(string $tag): int
+    {
+        return $this->call('cancel', ['tag' => $tag])['count'];
+    }
+
+    public function size($queue = null)
+    {
+        return $this->pendingSize($queue) + $this->delayedSize($queue) + $this->reservedSize($queue);
+    }
+
+    public function pendingSize($queue = null)
+    {
+        return $this->counts($queue)['ready'] ?? 0;
+    }
+
+    public function delayedSize($queue = null)
+    {
+        return $this->counts($queue)['delayed'] ?? 0;
+    }
+
+    public function reservedSize($queue = null)
+    {
+        return $this->counts($queue)['reserved'] ?? 0;
+    }
+
+    public function creationTimeOfOldestPendingJob($queue = null)
+    {
+        $age = $this->counts($queue)['oldest_ready_age'] ?? null;
+        return $age === null ? null : (int) (time() - $age);
+    }
+
+    /** Calls an endpoint of the server. Returns the answer's data. */
+    public function call(string $verb, array $request): mixed
+    {
+        $curl = curl_init("{$this->settings['url']}/$verb");
+        curl_setopt_array($curl, [
+            CURLOPT_POSTFIELDS => json_encode($request, JSON_THROW_ON_ERROR),
+            CURLOPT_HTTPHEADER => empty($this->settings['token']) ? [] : ["Authorization: Bearer {$this->settings['token']}"],
+            CURLOPT_RETURNTRANSFER => true,
+            CURLOPT_TIMEOUT => $this->settings['wait'] + 10, // seconds
+        ]);
+        $text = curl_exec($curl);
+        $answer = $text === false ? null : json_decode($text, true);
+        if (($answer['code'] ?? null) !== 0) {
+            throw new RuntimeException('delay-queue: ' . ($answer['message'] ?? curl_error($curl)));
+        }
+        return $answer['data'];
+    }
+
+    private function counts($queue): array
+    {
+        return $this->call('topics', ['topics' => [$this->topic($queue)]])[0] ?? [];
+    }
+
+    private function topic($queue): string
+    {
+        return $queue ?: $this->settings['queue'];
+    }
+}

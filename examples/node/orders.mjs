@@ -1,0 +1,80 @@
+// Closes orders that are not paid in time. Node.js 18 or newer, nothing to install.
+//
+//   node orders.mjs place ORDER SECONDS   an order, to be closed after so long
+//   node orders.mjs paid ORDER            it is paid: nothing is to be closed
+//   node orders.mjs work [JOBS]           a worker for so many jobs, or for ever; run as many as you like
+
+import { setTimeout as sleep } from "node:timers/promises";
+
+const SERVER = process.env.DELAY_QUEUE ?? "http://localhost:9277";
+
+/** Calls an endpoint: await queue("finish", { id: "1001" }). Returns the answer's data; every error is thrown. */
+async function queue(verb, request) {
+  const response = await fetch(`${SERVER}/${verb}`, {
+    method: "POST",
+    body: JSON.stringify(request),
+    signal: AbortSignal.timeout(200_000), // longer than /pop waits
+  });
+  const { code, message, data } = await response.json();
+  if (code !== 0) throw Object.assign(new Error(message), { code });
+  return data;
+}
+
+async function place(order, seconds) {
+  await queue("push", {
+    topic: "order-close",
+    id: `close-${order}`, // an id is one job: pushing it again replaces it
+    delay: Number(seconds),
+    ttr: 60, // a worker that is silent for a minute is dead: another one gets the job
+    body: JSON.stringify({ order }),
+    tags: [`order:${order}`], // what /cancel asks for
+    retry: { delays: ["10s", "1m", "10m"] }, // after failures; then a person must look
+  });
+}
+
+async function paid(order) {
+  const { count } = await queue("cancel", { tag: `order:${order}` });
+  console.log(`cancelled ${count}`);
+}
+
+async function work(jobs) {
+  while (jobs > 0) {
+    try {
+      const job = await queue("pop", { topic: "order-close" });
+      if (job === null) continue; // nothing was due for three minutes
+      await handle(job);
+      jobs--;
+    } catch (error) {
+      console.error(error.message);
+      await sleep(1000); // the server is being restarted
+    }
+  }
+}
+
+async function handle(job) {
+  let verb, message;
+  try {
+    [verb, message] = ["finish", await closeOrder(JSON.parse(job.body).order)];
+  } catch (error) {
+    [verb, message] = ["release", error.message]; // the schedule says when it comes again
+  }
+  try {
+    await queue(verb, { id: job.id, receipt: job.receipt, message });
+    console.log(`${job.id}: ${message}`);
+  } catch (error) {
+    // code 2: cancelled meanwhile; 4: we were too slow, another worker has it
+    console.log(`${job.id}: ${error.message}`);
+  }
+}
+
+/** Yours: UPDATE orders SET state = 'closed' WHERE id = ? AND state = 'unpaid'. Twice does no harm. */
+async function closeOrder(order) {
+  if (!/^\d+$/.test(order)) throw new Error(`no order ${order}`);
+  return `closed order ${order}`;
+}
+
+const [command, order, seconds] = process.argv.slice(2);
+if (command === "place") await place(order, seconds);
+else if (command === "paid") await paid(order);
+else if (command === "work") await work(Number(order ?? Infinity));
+else console.log("the first lines of this file say how to use it");

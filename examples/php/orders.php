@@ -1,0 +1,77 @@
+<?php
+// Closes orders that are not paid in time.
+//
+//   php orders.php place ORDER SECONDS   an order, to be closed after so long
+//   php orders.php paid ORDER            it is paid: nothing is to be closed
+//   php orders.php work [JOBS]           a worker for so many jobs, or for ever; run as many as you like
+
+require __DIR__ . '/delay_queue.php';
+
+function place(string $order, string $seconds): void
+{
+    queue('push', [
+        'topic' => 'order-close',
+        'id' => "close-$order", // an id is one job: pushing it again replaces it
+        'delay' => (float) $seconds,
+        'ttr' => 60, // a worker that is silent for a minute is dead: another one gets the job
+        'body' => json_encode(['order' => $order]),
+        'tags' => ["order:$order"], // what /cancel asks for
+        'retry' => ['delays' => ['10s', '1m', '10m']], // after failures; then a person must look
+    ]);
+}
+
+function paid(string $order): void
+{
+    ['count' => $count] = queue('cancel', ['tag' => "order:$order"]);
+    echo "cancelled $count\n";
+}
+
+function work(int $jobs): void
+{
+    while ($jobs !== 0) {
+        try {
+            $job = queue('pop', ['topic' => 'order-close']);
+        } catch (QueueError $error) {
+            fwrite(STDERR, "{$error->getMessage()}\n");
+            sleep(1); // the server is being restarted
+            continue;
+        }
+        if ($job !== null) { // null: nothing was due for three minutes
+            handle($job);
+            $jobs--;
+        }
+    }
+}
+
+function handle(array $job): void
+{
+    try {
+        [$verb, $message] = ['finish', close_order(json_decode($job['body'], true)['order'])];
+    } catch (Exception $error) {
+        [$verb, $message] = ['release', $error->getMessage()]; // the schedule says when it comes again
+    }
+    try {
+        queue($verb, ['id' => $job['id'], 'receipt' => $job['receipt'], 'message' => $message]);
+        echo "$job[id]: $message\n";
+    } catch (QueueError $error) {
+        // 2: cancelled meanwhile; 4: we were too slow, another worker has it
+        echo "$job[id]: {$error->getMessage()}\n";
+    }
+}
+
+/** Yours: UPDATE orders SET state = 'closed' WHERE id = ? AND state = 'unpaid'. Twice does no harm. */
+function close_order(string $order): string
+{
+    if (!ctype_digit($order)) {
+        throw new RuntimeException("no order $order");
+    }
+    return "closed order $order";
+}
+
+[, $command, $order, $seconds] = $argv + [null, null, null, null];
+match ($command) {
+    'place' => place($order, $seconds),
+    'paid' => paid($order),
+    'work' => work((int) ($order ?? -1)),
+    default => exit("the first lines of this file say how to use it\n"),
+};

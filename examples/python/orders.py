@@ -1,0 +1,77 @@
+"""Closes orders that are not paid in time, with this project's client.
+
+python orders.py place ORDER SECONDS   an order, to be closed after so long
+python orders.py paid ORDER            it is paid: nothing is to be closed
+python orders.py work [JOBS]           a worker for so many jobs, or for ever; run as many as you like
+"""
+
+import json
+import os
+import sys
+import time
+
+from delayqueue import Client
+from delayqueue.client import NoSuchJob, ReservedJob, StaleReceipt, TransportError, Unavailable
+
+queue = Client(os.environ.get("DELAY_QUEUE", "http://localhost:9277"))
+
+
+def place(order: str, seconds: float) -> None:
+    queue.push(
+        "order-close",
+        json.dumps({"order": order}),
+        id=f"close-{order}",  # an id is one job: pushing it again replaces it
+        delay=seconds,
+        ttr=60,  # a worker that is silent for a minute is dead: another one gets the job
+        tags=[f"order:{order}"],  # what cancel() asks for
+        retry=["10s", "1m", "10m"],  # after failures; then a person must look
+    )
+
+
+def paid(order: str) -> None:
+    print("cancelled", queue.cancel(f"order:{order}"))
+
+
+def work(jobs: float) -> None:
+    while jobs:
+        try:
+            job = queue.pop("order-close")
+        except (TransportError, Unavailable) as error:
+            print(error, file=sys.stderr)
+            time.sleep(1)  # the server is being restarted
+            continue
+        if job:  # None: nothing was due for three minutes
+            handle(job)
+            jobs -= 1
+
+
+def handle(job: ReservedJob) -> None:
+    try:
+        try:
+            message = close_order(json.loads(job.body)["order"])
+        except Exception as error:
+            message = str(error)
+            queue.release(job, message=message)  # the schedule says when it comes again
+        else:
+            queue.finish(job)
+    except (NoSuchJob, StaleReceipt) as error:
+        message = str(error)  # cancelled meanwhile; or we were too slow, another worker has it
+    print(f"{job.id}: {message}", flush=True)
+
+
+def close_order(order: str) -> str:
+    """Yours: UPDATE orders SET state = 'closed' WHERE id = ? AND state = 'unpaid'. Twice does no harm."""
+    if not order.isdigit():
+        raise LookupError(f"no order {order}")
+    return f"closed order {order}"
+
+
+match sys.argv[1:]:
+    case ["place", order, seconds]:
+        place(order, float(seconds))
+    case ["paid", order]:
+        paid(order)
+    case ["work", *jobs]:
+        work(int(jobs[0]) if jobs else float("inf"))
+    case _:
+        print("the first lines of this file say how to use it")

@@ -1,0 +1,97 @@
+"""A hook of mkdocs: what the pages link to beside docs/ is in the site, too.
+
+README.md, an example, delay-queue.conf: each becomes a page under repository/, Markdown as it is and all else as a
+listing. So a link is written once, and leads on in the site as it does where the repository is browsed.
+"""
+
+import posixpath
+import re
+from pathlib import Path
+from typing import Final
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+DOCS: Final = "docs/"
+BESIDE: Final = "repository/"
+LINK: Final = re.compile(r"(?<=\]\()(?!\w+:|#|/)([^)#\s]+)")
+LANGUAGES: Final = {
+    ".php": "php",
+    ".py": "python",
+    ".mjs": "js",
+    ".go": "go",
+    ".java": "java",
+    ".yml": "yaml",
+    ".yaml": "yaml",
+    ".conf": "ini",
+    ".json": "json",
+    ".service": "ini",
+}
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add every file of the repository that a page names, and those that such a page names."""
+    root = Path(config.config_file_path).parent
+    pages = [DOCS + file.src_uri for file in files.documentation_pages()]
+    known = set(pages)
+    while pages:
+        for target in _targets(root, pages.pop()):
+            if target.startswith(DOCS) or target in known:
+                continue
+            known.add(target)
+            files.append(File.generated(config, _place(target), content=_content(root, target)))
+            if target.endswith(".md"):
+                pages.append(target)
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Let the links of a page lead to where their files stand in the site."""
+    del config
+    origin, here = _origin(page.file.src_uri), posixpath.dirname(page.file.src_uri)
+
+    def moved(link: re.Match[str]) -> str:
+        place = _place(_target(origin, link[0]))
+        return posixpath.relpath(place, here or ".") if files.get_file_from_path(place) else link[0]
+
+    return LINK.sub(moved, markdown)
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """Name the language of a Chinese page: browsers choose its glyphs, readers its voice by that."""
+    del config
+    chinese = ".zh-CN." in page.file.src_uri
+    return output.replace('<html lang="en"', '<html lang="zh-CN"', 1) if chinese else output
+
+
+def _targets(root: Path, path: str) -> list[str]:
+    """The files of the repository that a page links to."""
+    named = (_target(path, link) for link in LINK.findall((root / path).read_text("utf-8")))
+    return [target for target in named if (root / target).is_file()]
+
+
+def _target(origin: str, link: str) -> str:
+    """The path in the repository that a link of the page at `origin` leads to; of a folder its README.md."""
+    path = posixpath.normpath(posixpath.join(posixpath.dirname(origin), link))
+    return f"{path}/README.md" if link.endswith("/") else path
+
+
+def _place(path: str) -> str:
+    """Where a file of the repository stands in the site."""
+    if path.startswith(DOCS):
+        return path.removeprefix(DOCS)
+    return BESIDE + (path if path.endswith(".md") else f"{path}.md")
+
+
+def _origin(place: str) -> str:
+    """The Markdown file of the repository that a page is made of."""
+    return place.removeprefix(BESIDE) if place.startswith(BESIDE) else DOCS + place
+
+
+def _content(root: Path, path: str) -> str:
+    text = (root / path).read_text("utf-8")
+    if path.endswith(".md"):
+        return text
+    language = LANGUAGES.get(posixpath.splitext(path)[1], "text")
+    return f"# {path}\n\n````{language}\n{text}````\n"

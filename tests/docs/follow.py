@@ -1,0 +1,80 @@
+"""Somebody who follows a page: saves its files and types in its commands, in order, in a folder of his own."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tests.processes import environment
+
+from .markdown import COMMAND_S, Reader, at, blocks, read, typed
+
+if TYPE_CHECKING:
+    from tests.processes import QueueServer
+
+    from .markdown import Block, Example
+
+DIFFERS: Final = re.compile(r"<\w+>")
+
+
+class Follower:
+    """Whose server is not where the pages say; all else is as they say."""
+
+    def __init__(self, folder: Path, server: QueueServer) -> None:
+        self._folder = folder
+        self._server = server
+        self._reader = Reader(server)
+        programs = Path(sys.executable).parent
+        self._environment = environment({"url": server.url}) | {
+            "DELAY_QUEUE": server.url,
+            "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+            "LC_ALL": "C.UTF-8",
+        }
+
+    def follow(self, page: str) -> None:
+        """All of a page. Raises AssertionError where something else is printed than is shown."""
+        for block in blocks(read(page)):
+            if block.title:
+                self._save(block)
+            elif block.language == "console":
+                for example in typed(block):
+                    self._type(example)
+
+    def _save(self, block: Block) -> None:
+        path = self._folder / block.title
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(at(self._server, block.text), encoding="utf-8")
+
+    def _type(self, example: Example) -> None:
+        printed = self.run(self._reader.command(example))
+        if example.answer.startswith("{"):
+            shown, printed = self._reader.compare(example.answer, printed)
+            assert shown == printed, example.command
+        else:
+            said = "".join(_pattern(line) for line in example.answer.splitlines())
+            assert re.fullmatch(said, printed), f"{example.command}\n{printed}"
+
+    def run(self, command: str) -> str:
+        """What a command prints on both outputs. It must succeed."""
+        done = subprocess.run(
+            ["bash", "-c", command],
+            cwd=self._folder,
+            env=self._environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=COMMAND_S,
+            check=False,
+        )
+        assert done.returncode == 0, f"{command}\n{done.stdout}"
+        return done.stdout
+
+
+def _pattern(line: str) -> str:
+    """The line as a regular expression, with anything for a word in angle brackets. Widths of columns do not count."""
+    words = [".+?".join(map(re.escape, DIFFERS.split(word))) for word in line.split()]
+    return "[ \t]+".join(words) + "[ \t]*\n"

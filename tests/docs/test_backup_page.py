@@ -1,0 +1,73 @@
+"""docs/howto/backup.md: its backups, made while jobs come in, are restored, and nothing in them is missing."""
+
+from __future__ import annotations
+
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from delayqueue import Client
+from delayqueue.client import Job
+from tests.processes import free_port
+
+from .follow import Follower
+from .markdown import blocks, read
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.processes import Processes, QueueServer
+
+PAGE: Final = "docs/howto/backup.md"
+COPY, PUT_BACK, LOOK, SNAPSHOT, REBUILD, CHECK = (block.text for block in blocks(read(PAGE), "sh"))
+JOBS: Final = 1000
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("redis-cli") is None, reason="redis-cli is not installed"
+)
+
+
+def push(server: QueueServer, prefix: str) -> None:
+    jobs = [Job(topic="order", body=str(n), id=f"{prefix}{n}", delay=1800) for n in range(JOBS)]
+    with Client(server.url) as queue:
+        assert {outcome.code for outcome in queue.push_many(jobs)} == {0}
+
+
+def assert_holds(server: QueueServer, prefix: str) -> None:
+    ids = [f"{prefix}{n}" for n in range(JOBS)]
+    with Client(server.url) as queue:
+        assert [job and job.body for job in queue.get_many(ids)] == [str(n) for n in range(JOBS)]
+
+
+def test_the_embedded_store_is_copied_while_it_works_and_put_back(processes: Processes) -> None:
+    server = processes.server()
+    follower = Follower(server.home, server)
+    push(server, "before-")
+    with ThreadPoolExecutor() as others:
+        meanwhile = others.submit(push, server, "meanwhile-")
+        follower.run("redis-cli -s data/redis.sock bgrewriteaof")
+        follower.run(COPY)
+        meanwhile.result()
+    push(server, "after-")
+    server.stop()
+    follower.run(PUT_BACK)
+    server.start()
+    assert_holds(server, "before-")
+    with Client(server.url) as queue:
+        assert queue.get("after-0") is None
+    assert follower.run(LOOK).splitlines()[1].startswith("order ")
+    assert follower.run(CHECK).endswith("all is whole\n")
+
+
+def test_a_snapshot_of_redis_is_restored(processes: Processes, tmp_path: Path) -> None:
+    old = processes.redis("--repl-diskless-sync-delay", "0")
+    server = processes.server(old, redis__db=1)
+    push(server, "")
+    follower = Follower(tmp_path, server)
+    follower.run(SNAPSHOT.replace("6379", str(old.port)))
+    port = str(free_port())
+    follower.run(REBUILD.replace("6380", port))
+    new = processes.redis("--appendonly", "yes", "--dir", str(tmp_path / "restored"))
+    assert_holds(processes.server(new, redis__db=1), "")

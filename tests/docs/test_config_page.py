@@ -1,0 +1,31 @@
+"""docs/config.md: a row for each setting, and each row says what the code says."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from delayqueue.config import OPTIONS
+
+from .markdown import read
+
+if TYPE_CHECKING:
+    from delayqueue.option import Option
+
+PAGE: Final = read("docs/config.md")
+
+
+def row(option: Option) -> str:
+    default = f"`{option.default}` {option.unit}".strip() if option.default else ""
+    return f"| `{option.key}` | {default} | {option.help} |"
+
+
+@pytest.mark.parametrize("option", OPTIONS.values(), ids=OPTIONS)
+def test_a_setting_has_its_row(option: Option) -> None:
+    assert f"{row(option)}\n" in PAGE
+
+
+def test_no_row_is_of_a_setting_that_is_not() -> None:
+    assert set(re.findall(r"^\| `([\w.]+)` \|", PAGE, re.M)) == set(OPTIONS)

@@ -1,0 +1,108 @@
+"""The tutorial and the how-tos: the same in both languages, and followed word for word."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from tests.processes import REPOSITORY
+
+from .follow import Follower
+from .markdown import blocks, read
+from .test_orders import JACKSON, needs
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.processes import QueueServer
+
+DOCS: Final = REPOSITORY / "docs"
+CHINESE: Final = ".zh-CN.md"
+CODE: Final = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
+PAGES: Final = [
+    f"docs/{path.relative_to(DOCS)}"
+    for path in sorted([*DOCS.glob("howto/*.md"), *DOCS.glob("*.md")])
+    if path.parent.name == "howto" or path.stem in {"index", "migration", "tutorial"}
+    if not path.name.endswith(CHINESE)
+]
+# what a page needs beyond this repository: a program, and files
+FOLLOWED: Final[dict[str, tuple[str, list[Path]]]] = {
+    "docs/index.md": ("curl", []),
+    "docs/tutorial.md": ("php", []),
+    "docs/howto/curl.md": ("curl", []),
+    "docs/howto/php.md": ("php", []),
+    "docs/howto/python.md": ("bash", []),
+    "docs/howto/node.md": ("node", []),
+    "docs/howto/go.md": ("go", []),
+    "docs/howto/java.md": ("java", JACKSON),
+}
+# their commands need an engine, a cluster or root: the tests read them, and try what they name
+READ: Final = ("docs/howto/docker.md", "docs/howto/kubernetes.md")
+OWN_FOLDERS: Final = {"docs/howto/php.md": ("php", "php-cpm"), "docs/tutorial.md": ("php",)}
+OWN_FILES: Final = {"shop.php", "worker.php", "customer.php"}  # they stand on the page only
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_says_the_same_in_both_languages(page: str) -> None:
+    english, chinese = read(page), read(page.replace(".md", CHINESE))
+    assert CODE.findall(english) == CODE.findall(chinese)
+    assert shape(english) == shape(chinese)
+
+
+def shape(text: str) -> list[str]:
+    """The headings and the rows of tables, without their words."""
+    prose = CODE.sub("", text)
+    return [re.sub(r"[^#|].*", "", line) for line in prose.splitlines() if line[:1] in {"#", "|"}]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_quoted_file_is_that_of_the_examples(page: str) -> None:
+    name = page.rpartition("/")[2].removesuffix(".md")
+    for block in blocks(read(page)):
+        if block.title and block.title not in OWN_FILES:
+            folders = OWN_FOLDERS.get(page, (name,))
+            files = [REPOSITORY / "examples" / folder / block.title for folder in folders]
+            assert block.text in [path.read_text("utf-8") for path in files if path.exists()]
+
+
+@pytest.mark.parametrize("page", FOLLOWED)
+def test_who_follows_a_page_sees_what_it_shows(
+    page: str, server: QueueServer, tmp_path: Path
+) -> None:
+    tool, files = FOLLOWED[page]
+    needs(tool, files)
+    for file in files:
+        (tmp_path / "lib").mkdir(exist_ok=True)
+        (tmp_path / "lib" / file.name).symlink_to(file)
+    Follower(tmp_path, server).follow(page)
+
+
+@pytest.mark.parametrize("page", READ)
+def test_the_commands_of_a_page_are_sound_and_name_files_that_there_are(page: str) -> None:
+    commands = blocks(read(page), "sh")
+    assert commands
+    for block in commands:
+        subprocess.run(["bash", "-n"], input=block.text, text=True, check=True, timeout=10)
+        words = [
+            word
+            for line in block.text.replace("\\\n", " ").splitlines()
+            for word in shlex.split(line, True)
+        ]
+        for word in words:
+            if re.match(r"(deploy|examples|docs|scripts)/", word):
+                assert (REPOSITORY / word).exists(), word
+
+
+def test_every_page_of_this_kind_is_followed_or_read() -> None:
+    elsewhere = {
+        "docs/howto/backup.md",  # test_backup_page.py
+        "docs/howto/laravel.md",  # test_orders.py
+        "docs/migration.md",  # test_migration_page.py
+    }
+    without_commands = "docs/howto/sizing.md"
+    assert {*FOLLOWED, *READ, *elsewhere, without_commands} == set(PAGES)
+    assert not blocks(read(without_commands), "sh", "console")

@@ -1,0 +1,118 @@
+"""The programs of the how-tos: in each language the same commands do the same."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.request import urlopen
+
+import pytest
+
+from tests.processes import REPOSITORY
+
+from .markdown import COMMAND_S, at, run
+
+if TYPE_CHECKING:
+    from tests.processes import Processes, QueueServer, StoreServer
+
+PARTS: Final = ("databind", "core", "annotations")
+JACKSON: Final = [Path(f"/usr/share/java/jackson-{part}.jar") for part in PARTS]
+LANGUAGES: Final[dict[str, list[str]]] = {
+    "php": ["php", "orders.php"],
+    "python": [sys.executable, "-B", "orders.py"],
+    "node": ["node", "orders.mjs"],
+    "go": ["go", "orders.go"],
+    "java": ["java", "Orders.java"],
+}
+CLASSES: Final = ":".join(map(str, JACKSON))
+
+
+@pytest.fixture(params=LANGUAGES)
+def program(request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
+    """The command that runs the program of a language; it is skipped where its compiler is not installed."""
+    language = str(request.param)
+    tool, *arguments, name = LANGUAGES[language]
+    needs(tool, JACKSON if language == "java" else [])
+    source = str(REPOSITORY / "examples" / language / name)
+    if language == "go":
+        run(["go", "build", "-o", str(tmp_path / "orders"), source])
+        return [str(tmp_path / "orders")]
+    if language == "java":
+        run(["javac", "-cp", CLASSES, "-d", str(tmp_path), source])
+        return ["java", "-cp", f"{CLASSES}:{tmp_path}", "Orders"]
+    return [tool, *arguments, source]
+
+
+def needs(tool: str, files: list[Path]) -> None:
+    for missing in [tool] if shutil.which(tool) is None else [f for f in files if not f.exists()]:
+        pytest.skip(f"{missing} is not installed")
+
+
+def test_a_worker_outlives_a_restart_closes_orders_and_gives_failures_back(
+    program: list[str], processes: Processes, redis_server: StoreServer
+) -> None:
+    server = processes.configured("language = en", redis_server)
+    variables = os.environ | {"DELAY_QUEUE": server.url}
+    with subprocess.Popen(
+        ["setpriv", "--pdeathsig", "KILL", *program, "work", "2"],
+        env=variables,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as worker:
+        try:
+            assert worker.stderr
+            assert worker.stderr.readline()  # there is no server yet
+            server.start()
+            for arguments in (["1001", "0.1"], ["nobody", "0.2"], ["1003", "60"]):
+                assert run([*program, "place", *arguments], environment=variables) == ""
+            assert run([*program, "paid", "1003"], environment=variables) == "cancelled 1\n"
+            printed, _ = worker.communicate(timeout=COMMAND_S)
+        finally:
+            worker.kill()
+    assert printed == "close-1001: closed order 1001\nclose-nobody: no order nobody\n"
+    (failed,) = listed(server)
+    assert (failed["id"], failed["state"], failed["attempt"]) == ("close-nobody", "delayed", 1)
+    assert failed["message"] == "no order nobody"
+
+
+def test_the_library_that_people_have_works_with_what_is_shown(
+    server: QueueServer, tmp_path: Path
+) -> None:
+    library = os.environ.get("DELAYQUEUE_PHP")
+    if library is None:
+        pytest.skip("DELAYQUEUE_PHP is not set: a folder with php-cpm/delayqueue-php in vendor/")
+    (tmp_path / "vendor").symlink_to(Path(library) / "vendor")
+    for file in (REPOSITORY / "examples/php-cpm").iterdir():
+        (tmp_path / file.name).write_text(at(server, file.read_text("utf-8")), encoding="utf-8")
+    push = f"cd {tmp_path} && php push.php 1001 0 && php push.php nobody 0"
+    worker = "php vendor/php-cpm/delayqueue-php/bin/delayqueue-php -c config.ini"
+    # it ends by itself only when it has waited for nothing
+    printed = run(["bash", "-c", f"{push} && {{ timeout -s KILL 4 {worker} || true; }} 2>&1"])
+    assert "closed order 1001" in printed
+    assert "Job execution failed no order nobody" in printed
+    (failed,) = [job for job in listed(server, "order") if job["state"] == "reserved"]
+    assert (failed["id"], failed["tags"]) == ("close-nobody", ["order:nobody"])
+
+
+def listed(server: QueueServer, topic: str = "order-close") -> list[dict[str, object]]:
+    with urlopen(f"{server.url}/list", json.dumps({"topic": topic}).encode()) as answer:
+        jobs: list[dict[str, object]] = json.load(answer)["data"]["jobs"]
+        return jobs
+
+
+def test_the_connection_for_laravel_works_under_its_own_worker(server: QueueServer) -> None:
+    needs("php", [Path("/usr/share/php/Illuminate/Queue/autoload.php")])
+    printed = run(["php", str(REPOSITORY / "tests/docs/laravel.php"), server.url])
+    assert printed.splitlines() == [
+        "delayed 2 of 3",
+        "cancelled 1",
+        "no order nobody",
+        "closed order 1001",
+        "left 1",
+    ]
