@@ -34,18 +34,21 @@ class ProcessError(Exception):
 
 
 def free_port() -> int:
-    """A port that nobody listens on, below the range the kernel takes for outgoing connections.
+    """A port that is nobody's, below the range the kernel takes for outgoing connections.
 
-    In that range, a client that keeps trying to reach a killed server can connect to itself.
+    In that range, a client that keeps trying to reach a killed server can connect to itself. The port stays taken until
+    this process ends: another test run must not be given it while its server is down.
     """
     while True:
         port = random.randrange(15_000, 32_000)
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        with socket.socket() as holder:
             try:
-                probe.bind((LOOPBACK, port))
+                holder.bind((LOOPBACK, port))
             except OSError:
                 continue
+            # the server sets this too, and so it can listen beside a socket that is bound and does not
+            holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            holder.detach()
             return port
 
 

@@ -116,7 +116,7 @@ ROWS: Final = (
     Row(
         10,
         "disk full",
-        "push is 503; nothing acknowledged is missing, also after a kill",
+        "push is 503, and counted; nothing acknowledged is missing, also after a kill",
         outages.disk_full,
         {"rounds": 5},
     ),
@@ -145,7 +145,7 @@ ROWS: Final = (
     Row(
         14,
         "consumer dies after pop",
-        "comes again at its TTR (1 s more or less), attempt + 1; then buried",
+        "comes again at its TTR (1 s more or less), attempt + 1; then buried; all counted",
         clients.consumer_dies,
         {"jobs": 1000},
         {"jobs": 100},

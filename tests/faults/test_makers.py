@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from contextlib import closing, suppress
+from socket import socket
 from typing import TYPE_CHECKING
 
 import pytest
@@ -114,6 +115,15 @@ async def test_a_delayed_answer_comes_late(proxy: Proxy, connect: Connect) -> No
 
 def test_a_bomb_is_a_thousand_times_smaller_than_what_is_in_it() -> None:
     assert len(bomb(64)) * 900 < 64 * MIB
+
+
+def test_the_port_of_a_process_that_is_down_is_nobody_elses(tmp_path: Path) -> None:
+    with closing(Bed(tmp_path / "bed", seed=1)) as bed:
+        store = bed.store()
+        store.kill()
+        with socket() as other, pytest.raises(OSError, match="in use"):
+            other.bind((LOOPBACK, store.port))
+        store.start()
 
 
 async def test_what_a_scenario_started_ends_with_it(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from tests.api.test_bad_json import BAD, BAD_IN_POP, BAD_IN_PUSH
 from tests.api_client import INVALID, TOO_LARGE
 from tests.faults.bed import assert_whole, cpu_s, redis_of, rss_bytes
 from tests.faults.load import Shape
+from tests.figures import scrape
 from tests.processes import LOOPBACK
 from tests.store.bucket import HOSTILE
 from tests.waiting import until_async
@@ -61,7 +62,9 @@ async def store_poisoned(bed: Bed, *, jobs: int) -> Figures:
             job = (await api.pop(topic, timeout=20)).ok()
             assert job["id"] == topic
             (await api.finish(topic, receipt=job["receipt"])).ok()
+        counted = (await scrape(api)).sum("delayqueue_repairs_total", repair="set_aside")
         busy = await _busy_share(server.pid, store.pid)
+    assert counted >= set_aside
     await assert_whole(store)
     assert busy < IDLE_SHARE, f"{busy:.0%} of a processor at rest"
     figures = {"set aside": set_aside, "processor at rest %": round(busy * 100, 1)}

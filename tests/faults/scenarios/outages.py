@@ -14,6 +14,7 @@ from tests.api_client import OK, UNAVAILABLE
 from tests.faults.bed import BACK_S, CannotRun, assert_back, assert_whole, redis_of, restart
 from tests.faults.load import MOST_IDS, Shape
 from tests.faults.proxy import Proxy
+from tests.figures import scrape
 from tests.processes import redis_binary, valkey_binary
 from tests.waiting import until_async
 
@@ -185,7 +186,11 @@ async def disk_full(bed: Bed, *, rounds: int) -> Figures:
             store.kill()
             await restart(store)
         verdict = await load.finish()
+        counted = (await scrape(api)).one(
+            "delayqueue_requests_total", path="/push", code=str(UNAVAILABLE)
+        )
     verdict.check()
+    assert counted >= refused
     await assert_whole(store)
     return verdict.figures() | {"rounds": rounds, "pushes refused with 503": refused}
 
