@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from delayqueue.config import OPTIONS
+from delayqueue.config import NO_SETTINGS, OPTIONS
+from tests.processes import REPOSITORY
 
 from .markdown import read
 
@@ -29,3 +31,13 @@ def test_a_setting_has_its_row(option: Option) -> None:
 
 def test_no_row_is_of_a_setting_that_is_not() -> None:
     assert set(re.findall(r"^\| `([\w.]+)` \|", PAGE, re.M)) == set(OPTIONS)
+
+
+def test_every_variable_that_a_page_names_is_one() -> None:
+    pages = [REPOSITORY.glob(pattern) for pattern in ("*.md", "docs/**/*.md", "deploy/**/*.yaml")]
+    named = {
+        name
+        for page in chain(*pages)
+        for name in re.findall(r"DELAYQUEUE_\w*[A-Z]", page.read_text("utf-8"))
+    }
+    assert named <= {option.variable for option in OPTIONS.values()} | NO_SETTINGS

@@ -15,7 +15,7 @@ import pytest
 
 from tests.processes import REPOSITORY
 
-from .markdown import COMMAND_S, at, run
+from .markdown import COMMAND_S, at, blocks, read, run
 
 if TYPE_CHECKING:
     from tests.processes import Processes, QueueServer, StoreServer
@@ -79,6 +79,15 @@ def test_a_worker_outlives_a_restart_closes_orders_and_gives_failures_back(
     (failed,) = listed(server)
     assert (failed["id"], failed["state"], failed["attempt"]) == ("close-nobody", "delayed", 1)
     assert failed["message"] == "no order nobody"
+
+
+def test_what_the_page_adds_to_files_of_laravel_is_php() -> None:
+    needs("php", [])
+    for block in blocks(read("docs/howto/laravel.md"), "php"):
+        # a file, a statement, or members of an array
+        member = block.text.startswith("'")
+        text = f"<?php return [{block.text}];" if member else f"<?php\n{block.text}"
+        run(["php", "-l"], block.text if block.title else text)
 
 
 def test_the_library_that_people_have_works_with_what_is_shown(

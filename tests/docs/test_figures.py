@@ -1,0 +1,53 @@
+"""Figures that stand on several pages are those of docs/performance.md, where they were measured."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from .markdown import read
+
+MEASURED: Final = read("docs/performance.md")
+SIZES: Final = {"million": 10**6, "GB": 10**9, "MB": 10**6}
+
+
+def rows(page: str, width: int) -> list[list[str]]:
+    """The rows of all tables with so many columns, without their emphasis."""
+    found = re.findall(r"^\| (.*) \|$", page.replace("*", "").replace("`", ""), re.MULTILINE)
+    return [cells for row in found if len(cells := row.split(" | ")) == width]
+
+
+def number(text: str) -> float:
+    """1 million, 4.4 GB, 100,000: as a number."""
+    value, _, unit = text.replace(",", "").partition(" ")
+    return float(value) * SIZES.get(unit, 1)
+
+
+def test_the_memory_in_sizing_is_what_was_measured() -> None:
+    bytes_of_job = {
+        body: (float(zset), float(wheel))
+        for body, _, zset, _, wheel, _ in rows(MEASURED, 6)
+        if body in {"40 bytes", "200 bytes"}
+    }
+    sized = [row for row in rows(read("docs/howto/sizing.md"), 4) if row[1] in bytes_of_job]
+    assert len(sized) == 4
+    for jobs, body, *shown in sized:
+        for said, each in zip(shown, bytes_of_job[body], strict=True):
+            assert abs(number(said) / (number(jobs) * each) - 1) < 0.02, (jobs, body, said)
+
+
+def test_the_comparison_of_the_schedulers_is_what_was_measured() -> None:
+    page = read("docs/schedulers.md")
+    compared = {what: (zset, wheel) for what, zset, wheel in rows(page, 3)}
+    (of_many,) = [row for row in rows(MEASURED, 6) if row[0] == "40 bytes"]
+    assert compared["memory of a job with 40 bytes, in a topic of 100,000"] == (
+        f"{of_many[2]} bytes",
+        f"{of_many[4]} bytes",
+    )
+    (of_few,) = [row for row in rows(MEASURED, 6) if row[1] == "1,000"]
+    assert compared["the same in 1,000 topics of 100"] == (
+        f"{of_few[3]} bytes",
+        f"{of_few[4]} bytes",
+    )
+    zset, wheel = compared["lateness, p50"]
+    assert f"p50 {zset} with `zset`, {wheel} with `wheel`" in MEASURED
