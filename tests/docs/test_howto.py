@@ -12,7 +12,7 @@ import pytest
 from tests.processes import REPOSITORY
 
 from .follow import Follower
-from .markdown import blocks, read
+from .markdown import blocks, read, run
 from .test_orders import JACKSON, needs
 
 if TYPE_CHECKING:
@@ -41,9 +41,13 @@ FOLLOWED: Final[dict[str, tuple[str, list[Path]]]] = {
     "docs/howto/java.md": ("java", JACKSON),
 }
 # their commands need an engine, a cluster or root: the tests read them, and try what they name
-READ: Final = ("docs/howto/docker.md", "docs/howto/kubernetes.md")
+READ: Final = ("docs/howto/docker.md", "docs/howto/kubernetes.md", "docs/howto/systemd.md")
 OWN_FOLDERS: Final = {"docs/howto/php.md": ("php", "php-cpm"), "docs/tutorial.md": ("php",)}
-OWN_FILES: Final = {"shop.php", "worker.php", "customer.php"}  # they stand on the page only
+# they stand on the page only
+OWN_FILES: Final = {
+    *("shop.php", "worker.php", "customer.php"),
+    *("delay-queue.service", "close-orders@.service"),
+}
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -95,6 +99,18 @@ def test_the_commands_of_a_page_are_sound_and_name_files_that_there_are(page: st
         for word in words:
             if re.match(r"(deploy|examples|docs|scripts)/", word):
                 assert (REPOSITORY / word).exists(), word
+
+
+def test_systemd_finds_nothing_wrong_with_the_units(tmp_path: Path) -> None:
+    needs("systemd-analyze", [])
+    units = [block for block in blocks(read("docs/howto/systemd.md")) if block.title]
+    for unit in units:
+        # it looks whether the programs are there
+        text = re.sub(r"^ExecStart=\S+", "ExecStart=/bin/true", unit.text, flags=re.M)
+        (tmp_path / unit.title).write_text(text, encoding="utf-8")
+    files = [str(tmp_path / unit.title) for unit in units]
+    assert len(files) == 2
+    assert run(["systemd-analyze", "verify", "--man=no", *files]) == ""
 
 
 def test_every_page_of_this_kind_is_followed_or_read() -> None:
