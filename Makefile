@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# the tests wait more than they compute: three processes keep two cores busy
+PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile
 
 .PHONY: help serve test test-every-store lint format fuzz faults bench docs clean
 
@@ -12,10 +14,10 @@ serve: $(VENV)/.installed ## run the server on port 9277 with an embedded store
 	exec $(BIN)/delay-queue
 
 test: $(VENV)/.installed-dev ## run all tests (starts real Redis and Valkey servers)
-	$(BIN)/python -m pytest
+	$(PYTEST)
 
 test-every-store: $(VENV)/.installed-dev ## run all tests over Sentinel and Cluster, too
-	$(BIN)/python -m pytest --every-store
+	$(PYTEST) --every-store
 
 lint: $(VENV)/.installed-dev ## ruff and mypy
 	$(BIN)/ruff check .
