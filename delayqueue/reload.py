@@ -25,6 +25,8 @@ class Watched(NamedTuple):
 async def watch(watched: Sequence[Watched]) -> None:
     """Reload what has changed, for ever. Where that fails, the log says so and what was in force stays."""
     in_force = {each: _stamps(each.files) for each in watched}
+    for each in watched:
+        _reload(each, logging.DEBUG)  # they may have changed since they were read at the start
     seen = dict(in_force)
     while True:
         await asyncio.sleep(LOOK_S)
@@ -37,14 +39,14 @@ async def watch(watched: Sequence[Watched]) -> None:
             seen[each] = stamps
 
 
-def _reload(watched: Watched) -> None:
+def _reload(watched: Watched, level: int = logging.INFO) -> None:
     names = ", ".join(map(str, watched.files))
     try:
         watched.reload()
     except StartupError as error:
         log.error("what was in force before stays: %s", error)  # noqa: TRY400  # it says all
     else:
-        log.info("read again: %s", names)
+        log.log(level, "read again: %s", names)
 
 
 def _stamps(files: tuple[Path, ...]) -> tuple[Stamp, ...]:
