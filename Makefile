@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # the tests wait more than they compute: three processes keep two cores busy
 PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile
+# what the programs of the documentation are run with
+LANGUAGES := nodejs golang-go php-cli php-curl php-illuminate-queue php-illuminate-bus php-illuminate-events
 
 .PHONY: help serve test test-every-store lint format fuzz faults bench docs clean
 
@@ -48,5 +50,5 @@ $(VENV)/.installed: pyproject.toml scripts/setup
 	touch $@
 
 $(VENV)/.installed-dev: pyproject.toml scripts/setup
-	scripts/setup $(PYTHON) $(VENV) '.[embedded,test,lint,docs]' redis-server wrk curl php-cli php-curl nodejs golang-go chromium
+	scripts/setup $(PYTHON) $(VENV) '.[embedded,test,lint,docs]' redis-server wrk curl chromium $(LANGUAGES)
 	touch $@ $(VENV)/.installed
