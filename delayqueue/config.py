@@ -192,7 +192,7 @@ class Config:
         "redis.max_idle",
         "10",
         values.whole(0, 10_000),
-        "connections to Redis where max_active is 0",
+        "connections to Redis where max_active is 0; at least 4 a bucket",
     )
     redis_max_active: int = option(
         "redis.max_active",

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from delayqueue.job import JobView
 
 BEAT_S: Final = 0.02  # a tenth and less of what it is in life, as everything here that waits
-DEAD_S: Final = 0.2
+DEAD_S: Final = 0.8
 PATIENCE_S: Final = 40.0  # for an import that goes round in circles; two of them wait for a lock
 
 
