@@ -154,6 +154,15 @@ class TooLarge(QueueError):
     default = Text("请求过大", "the request is too large")
 
 
+class Compressed(TooLarge):
+    """The request is compressed: half a megabyte can unpack to half a gigabyte."""
+
+    default = Text(
+        "不接受压缩的请求体, 请发送未压缩的内容",
+        "a compressed request can be of any size; send it uncompressed",
+    )
+
+
 class TooMany(QueueError):
     """More requests or waiting polls than the server takes; `retry_after_s` says when to try again."""
 

@@ -231,7 +231,7 @@ async def listening(
     runner = web.AppRunner(
         app,
         access_log=None,
-        auto_decompress=False,  # web/api.py: COMPRESSED
+        auto_decompress=False,  # it would unpack all of a request that is refused: web/api.py, Compressed
         handle_signals=False,
         handler_cancellation=True,  # a client that leaves while it waits takes no job
         keepalive_timeout=KEEPALIVE_S,

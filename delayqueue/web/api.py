@@ -9,19 +9,21 @@ from aiohttp import web
 
 from delayqueue.access import EVERYWHERE, Scope
 from delayqueue.engine.queue import DelayQueue, raise_for
-from delayqueue.errors import DONE, OF_CODE, Code, QueueError, SlowRequest, Text, TooLarge
+from delayqueue.errors import (
+    DONE,
+    OF_CODE,
+    Code,
+    Compressed,
+    QueueError,
+    SlowRequest,
+    Text,
+    TooLarge,
+)
 from delayqueue.peers import Peers
 from delayqueue.web.envelope import Speaker
 from delayqueue.web.ids import IdMaker
 from delayqueue.web.requests import IdRequest, Model, Request, parse
 
-# Half a megabyte can unpack to half a gigabyte; aiohttp would unpack it all, even after it was refused.
-COMPRESSED = TooLarge(
-    Text(
-        "不接受压缩的请求体, 请发送未压缩的内容",
-        "a compressed request can be of any size; send it uncompressed",
-    )
-)
 READ_S = 30.0  # a request's body must have arrived after this; aiohttp itself waits for ever
 
 
@@ -59,7 +61,7 @@ class Api:
     async def read_raw(self, request: web.Request) -> bytes:
         """The request's body, whatever its Content-Type says. TooLarge or SlowRequest where it does not come."""
         if request.headers.get("Content-Encoding", "identity") != "identity":
-            raise COMPRESSED
+            raise Compressed
         try:
             if request.content.is_eof():
                 return self._arrived(request)

@@ -54,12 +54,23 @@ def envelope_errors(speaker: Speaker, journal: Journal, checks: Sequence[Check] 
         except ConnectionError:  # the client is gone: aiohttp closes quietly
             raise
         except Exception as error:
-            refusal, given_id = _refusal(request, error)
-            code, response = refusal.code, speaker.error(request, refusal, given_id)
+            code, response = _answer(speaker, request, error)
         journal.note(request, response.status, code.value, began_s)
         return response
 
     return middleware
+
+
+def _answer(
+    speaker: Speaker, request: web.Request, error: Exception
+) -> tuple[Code, web.StreamResponse]:
+    """The answer to what was raised, and its code.
+
+    Not in the middleware: its frame is part of the error's traceback, and if it held the error in turn, the request's
+    body would stay until the garbage collector finds that ring.
+    """
+    refusal, given_id = _refusal(request, error)
+    return refusal.code, speaker.error(request, refusal, given_id)
 
 
 def _refusal(request: web.Request, error: Exception) -> tuple[QueueError, str]:

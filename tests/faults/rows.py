@@ -184,10 +184,10 @@ ROWS: Final = (
     Row(
         19,
         "huge bodies",
-        "413; memory grows by less than 64 MiB",
+        "413; memory grows by less than 64 MiB, and what is refused leaves nothing",
         inputs.huge_bodies,
-        {"bomb_mib": 1024, "times": 10},
-        {"bomb_mib": 256, "times": 2},
+        {"bomb_mib": 1024, "times": 50, "refusals": 10_000},
+        {"bomb_mib": 256, "times": 20, "refusals": 2000},
     ),
     Row(
         20,

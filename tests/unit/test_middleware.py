@@ -1,11 +1,14 @@
-"""What the middleware does with errors that are nobody's answer."""
+"""What the middleware does with errors."""
 
+import gc
 import logging
+import weakref
 
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
+from delayqueue.errors import QueueError, TooLarge
 from delayqueue.metrics import Metrics
 from delayqueue.web.envelope import Speaker
 from delayqueue.web.journal import Journal
@@ -34,3 +37,25 @@ async def test_a_defect_is_logged_and_not_shown(caplog: pytest.LogCaptureFixture
     assert answer.status == 503
     assert "secret" not in (answer.text or "")
     assert f"POST /pop failed, request {answer.headers['X-Request-Id']}" in caplog.text
+
+
+async def test_an_error_that_was_answered_holds_no_memory() -> None:
+    raised: list[weakref.ref[QueueError]] = []
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        error = TooLarge()
+        raised.append(weakref.ref(error))
+        try:
+            raise error
+        finally:
+            del error
+
+    gc.disable()
+    try:
+        await envelope_errors(Speaker("en"), Journal(Metrics(), lines=False))(
+            make_mocked_request("POST", "/push"), handler
+        )
+        [error] = raised
+        assert error() is None
+    finally:
+        gc.enable()

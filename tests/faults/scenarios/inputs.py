@@ -33,6 +33,7 @@ Figures = dict[str, Any]
 KEYS: Final = BucketKeys.of(1, "dq_bucket_%d", "dq_queue_%s")
 ANSWER_MS: Final = 50.0
 GROWTH_MIB: Final = 64
+LEFT_BYTES: Final = 1024  # a request and the frames of an error take several times as much
 MIB: Final = 1 << 20
 IDLE_S: Final = 3.0
 IDLE_SHARE: Final = 0.1  # of a processor, for server and store together
@@ -125,11 +126,13 @@ async def _refusal_ms(api: Api, path: str, raw: bytes) -> float:
     return took_ms
 
 
-async def huge_bodies(bed: Bed, *, bomb_mib: int, times: int) -> Figures:
+async def huge_bodies(bed: Bed, *, bomb_mib: int, times: int, refusals: int) -> Figures:
+    """Huge ones cost no memory while they are refused nor afterwards, and neither do small ones, again and again."""
     store = bed.store()
     server = await bed.server(store)
     async with bed.api(server) as api:
         (await api.push(topic=bed.topic, id="warm")).ok()
+        refused_bytes = await _refusals_leave(api, server, refusals)
         before = rss_bytes(server.pid)
         answer = await api.push(topic=bed.topic, id="2 MiB", body="x" * 2 * MIB)
         answer.refused(TOO_LARGE, http.client.REQUEST_ENTITY_TOO_LARGE)
@@ -149,8 +152,19 @@ async def huge_bodies(bed: Bed, *, bomb_mib: int, times: int) -> Figures:
         kept_mib = (rss_bytes(server.pid) - before) // MIB
     assert max(grown_mib.values()) < GROWTH_MIB, grown_mib
     assert kept_mib < GROWTH_MIB, f"{kept_mib} MiB are kept"
+    assert refused_bytes < LEFT_BYTES * refusals, f"{refused_bytes} bytes are left"
     figures = {f"{kind}: memory grows by MiB": mib for kind, mib in grown_mib.items()}
-    return {"bomb MiB": bomb_mib, "times": times} | figures | {"kept in the end MiB": kept_mib}
+    refused = {"refusals": refusals, "left by each bytes": refused_bytes // refusals}
+    return {"bomb MiB": bomb_mib, "times": times, "kept MiB": kept_mib} | figures | refused
+
+
+async def _refusals_leave(api: Api, server: QueueServer, refusals: int) -> int:
+    """By how many bytes the server's memory grows when it refuses small compressed requests."""
+    since = rss_bytes(server.pid)
+    for _ in range(refusals):
+        answer = await api.request("POST", "/push", b"x", {"Content-Encoding": "gzip"})
+        answer.refused(TOO_LARGE, http.client.REQUEST_ENTITY_TOO_LARGE)
+    return rss_bytes(server.pid) - since
 
 
 def bomb(size_mib: int) -> bytes:
