@@ -4,6 +4,8 @@ With A = attempted pushes, E = acknowledged pushes, D = deliveries that were fin
 unexpected = delivered - A must be empty; recovered = (D and A) - E is only reported. Besides: nothing is delivered
 before it is due on the store's clock; no delivery begins after an acknowledged finish or delete; a second delivery
 needs a TTR that ran out since the first, or a release, a kick or another push of the job (also one of unknown outcome).
+A TTR begins when the poll was asked for; or, where the store was frozen then, when that began: what it had reserved by then
+is handed to whoever waits when it answers.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from tests.faults.history import FAIL, INFO, INVOKE, Event
+from tests.faults.history import FAIL, FREEZE, INFO, INVOKE, THAW, Event
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -21,9 +23,7 @@ if TYPE_CHECKING:
 CLOCK_STEP_S: Final = (
     0.002  # two clocks are read one after the other, and the store's has milliseconds
 )
-SETTLE_S: Final = (
-    0.1  # after a jump was ordered, the store's clock may show the old time for so long
-)
+SETTLE_S: Final = 0.1  # for so long after a jump the store's clock may show the old time, or a frozen store not answer
 DONE: Final = 0
 GONE: Final = 2  # "no such job"
 ENDS: Final = ("finish", "delete")
@@ -103,17 +103,26 @@ class _Judgement:
         self._jobs: dict[str, _Job] = {}
         self._open: dict[int, Event] = {}
         self._clocks: list[tuple[float, float]] = []  # since when, offset
+        self._frozen_s = (0.0, 0.0)  # the last time: from when to when
         self._verdict = Verdict()
         self._delivered: set[str] = set()
 
     def see(self, event: Event) -> None:
         if event.verb == "clock":
             self._clocks.append((event.time_s, event.note["offset_s"]))
+        elif event.verb == "fault":
+            self._break(event.note["what"], event.time_s)
         elif event.type == INVOKE:
             self._open[event.number] = event
             self._begin(event)
         elif event.number:
             self._end(self._open.pop(event.number), event)
+
+    def _break(self, what: str, time_s: float) -> None:
+        if what == FREEZE:
+            self._frozen_s = (time_s, float("inf"))
+        elif what == THAW:
+            self._frozen_s = (self._frozen_s[0], time_s)
 
     def verdict(self) -> Verdict:
         for event in self._open.values():  # they never ended
@@ -193,7 +202,13 @@ class _Judgement:
         else:
             self._verdict.lateness_ms.append((shown_s - due_s) * 1000)
         job.deliveries += 1
-        job.held_from_s = asked_s + self._offset(asked_s, heard_s)[0]
+        reserved_s = self._reserved_from_s(asked_s)
+        job.held_from_s = reserved_s + self._offset(reserved_s, heard_s)[0]
+
+    def _reserved_from_s(self, asked_s: float) -> float:
+        """Since when a job can be reserved that came to a poll of that time."""
+        since_s, until_s = self._frozen_s
+        return since_s if since_s <= asked_s <= until_s + SETTLE_S else asked_s
 
     def _earliest_due_s(self, job: _Job, heard_s: float) -> float:
         """Of all its pushes, on the store's clock; each of them may have been done at any time until now."""

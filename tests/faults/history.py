@@ -23,6 +23,8 @@ OK: Final = "ok"
 FAIL: Final = "fail"
 INFO: Final = "info"
 NOTE: Final = 0  # the number of lines that belong to no operation
+FREEZE: Final = "freeze Redis"  # faults that the checker knows
+THAW: Final = "thaw Redis"
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from tests.faults.checker import GONE, judge
-from tests.faults.history import FAIL, INFO, INVOKE, NOTE, OK, Event, History, read_history
+from tests.faults.history import (
+    FAIL,
+    FREEZE,
+    INFO,
+    INVOKE,
+    NOTE,
+    OK,
+    THAW,
+    Event,
+    History,
+    read_history,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,6 +82,11 @@ class Script:
         self.events.append(Event(NOTE, INFO, "clock", at_s, note=note))
         return self
 
+    def frozen(self, from_s: float, to_s: float) -> Script:
+        for what, at_s in ((FREEZE, from_s), (THAW, to_s)):
+            self.events.append(Event(NOTE, INFO, "fault", at_s, note={"what": what}))
+        return self
+
     def judged(self) -> Verdict:
         return judge(sorted(self.events, key=lambda event: event.time_s))
 
@@ -100,6 +116,9 @@ HARMLESS: Final[dict[str, Callable[[], Script]]] = {
     "early by our clock, as the store's jumped ahead": lambda: (
         Script().push(1, delay_s=100).clock(2, 3600).pop(3).end(4)
     ),
+    "TTR ran out since the store froze with the answer in it": lambda: (
+        Script().push(1).frozen(2, 4).pop(3.9, heard_s=4.01).pop(2 + TTR_S).end(20)
+    ),
     "TTR ran out as the store's clock jumped ahead": lambda: (
         Script().push(1).pop(2).clock(3, 3600).pop(4).end(5)
     ),
@@ -120,6 +139,14 @@ PLANTED: Final[dict[str, tuple[str, Callable[[], Script]]]] = {
     "after its finish": ("after_end", lambda: good().pop(3.5 + TTR_S)),
     "after its delete": ("after_end", lambda: Script().push(1).end(2, verb="delete").pop(3)),
     "before its TTR ran out": ("unexplained", lambda: Script().push(1).pop(2).pop(3).end(4)),
+    "before its TTR ran out since the store froze": (
+        "unexplained",
+        lambda: Script().push(1).frozen(2, 4).pop(3.9, heard_s=4.01).pop(1.9 + TTR_S).end(20),
+    ),
+    "before its TTR ran out, when the store was frozen no more": (
+        "unexplained",
+        lambda: Script().push(1).frozen(2, 4).pop(4.2).pop(2 + TTR_S).end(20),
+    ),
     "twice after one release": (
         "unexplained",
         lambda: Script().push(1).pop(2).end(3, verb="release").pop(4).pop(5).end(6),

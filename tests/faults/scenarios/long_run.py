@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.faults.bed import assert_whole, open_files, restart, rss_bytes
+from tests.faults.history import FREEZE, THAW
 from tests.faults.load import Shape
 from tests.faults.scenarios.clients import vanish
 
@@ -58,7 +59,7 @@ async def _break_something(
     bed: Bed, load: Load, mortal: QueueServer, lasting: QueueServer, store: StoreServer
 ) -> None:
     """One of the faults of rows 1 (none), 2, 7 and 13."""
-    fault = bed.random.choice(["none", "kill the server", "freeze Redis", "clients vanish"])
+    fault = bed.random.choice(["none", "kill the server", FREEZE, "clients vanish"])
     load.history.fault(fault)
     if fault == "none":
         await bed.pause(1, 5)
@@ -66,10 +67,11 @@ async def _break_something(
         mortal.kill()
         await bed.pause(0, 2)
         await restart(mortal)
-    elif fault == "freeze Redis":
+    elif fault == FREEZE:
         store.freeze()
         await bed.pause(0.5, 7)
         store.thaw()
+        load.history.fault(THAW)
     else:
         # on another topic than the load's: its clients finish what they get
         await asyncio.gather(*(vanish(bed, lasting, bed.topic) for _ in range(POLLS)))

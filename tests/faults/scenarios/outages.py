@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tests.api_client import OK, UNAVAILABLE
 from tests.faults.bed import BACK_S, CannotRun, assert_back, assert_whole, redis_of, restart
+from tests.faults.history import FREEZE, THAW
 from tests.faults.load import MOST_IDS, Shape
 from tests.faults.proxy import Proxy
 from tests.figures import scrape
@@ -39,7 +40,7 @@ async def redis_frozen(bed: Bed, *, freeze_s: float) -> Figures:
     async with bed.api(server) as api, bed.load(server, shape=Shape(ttr_s=5)) as load:
         poll = asyncio.create_task(api.pop(f"{bed.topic}-poll", timeout=freeze_s + 10))
         await load.until_finished(100)
-        load.history.fault("freeze Redis")
+        load.history.fault(FREEZE)
         store.freeze()
         try:
             answers_s = await _all_refused_for(api, freeze_s, bed.topic)
@@ -48,7 +49,7 @@ async def redis_frozen(bed: Bed, *, freeze_s: float) -> Figures:
             assert not poll.done()
         finally:
             store.thaw()
-            load.history.fault("thaw Redis")
+            load.history.fault(THAW)
         back_s = await assert_back(api)
         (await api.push(topic=f"{bed.topic}-poll", id="for the poll")).ok()
         assert (await poll).ok()["id"] == "for the poll"
