@@ -4,8 +4,8 @@ With A = attempted pushes, E = acknowledged pushes, D = deliveries that were fin
 unexpected = delivered - A must be empty; recovered = (D and A) - E is only reported. Besides: nothing is delivered
 before it is due on the store's clock; no delivery begins after an acknowledged finish or delete; a second delivery
 needs a TTR that ran out since the first, or a release, a kick or another push of the job (also one of unknown outcome).
-A TTR begins when the poll was asked for; or, where the store was frozen then, when that began: what it had reserved by then
-is handed to whoever waits when it answers.
+A TTR begins when the poll was asked for; or, where the store was frozen then, when that began: what it had reserved
+before is handed to whoever waits when it answers.
 """
 
 from __future__ import annotations
