@@ -38,7 +38,7 @@ from delayqueue.store.store import Store
 from delayqueue.tasks import cancel_all
 from delayqueue.values import Address
 from delayqueue.web.api import Api
-from delayqueue.web.app import build_app
+from delayqueue.web.app import build_server
 from delayqueue.web.auth import Guard
 from delayqueue.web.envelope import Speaker
 from delayqueue.web.tls import Tls
@@ -48,7 +48,6 @@ log = logging.getLogger(__name__)
 
 Loop = Callable[[], Coroutine[None, None, None]]
 
-KEEPALIVE_S = 75.0  # of an idle connection; aiohttp's own default is over an hour
 BACKLOG = 4096  # connections that wait to be accepted: thousands of polls come back at once after a restart
 SHUTDOWN_S = 4.0  # for requests in flight; aiohttp waits for it twice
 
@@ -90,6 +89,7 @@ async def _serve_here(
         await queue.schedules.declare(sections.schedules)
         await queue.topics.declare_limits(sections.limits)
     peers = Peers(folder, number, queue.metrics.snapshot)
+    guard, tls = Guard.of(config), Tls.of(config)
     api = Api(
         queue,
         Speaker(config.language),
@@ -98,9 +98,9 @@ async def _serve_here(
         peers,
         config.metrics_topics,
         config.shown(),
+        guard,
     )
-    guard, tls = Guard.of(config), Tls.of(config)
-    app = build_app(api, config, guard)
+    http = build_server(api, config)
     context, shared = tls.context if tls else None, folder is not None
     async with AsyncExitStack() as stack:
         webhooks = await stack.enter_async_context(Webhooks.open(config.webhook_allow))
@@ -115,7 +115,7 @@ async def _serve_here(
             aclosing(queue),  # last of all, what delivery has given back arrives
             running(loops, stop),
             aclosing(delivery),
-            listening(app, config.bind_address, context, reuse_port=shared),
+            listening(http, config.bind_address, context, reuse_port=shared),
             aclosing(queue),  # first of all polls are answered, so that requests can end
         ):
             await stack.enter_async_context(lifetime)
@@ -225,18 +225,10 @@ async def running(loops: Mapping[str, Loop], stop: asyncio.Event) -> AsyncIterat
 
 @asynccontextmanager
 async def listening(
-    app: web.Application, address: Address, tls: ssl.SSLContext | None, *, reuse_port: bool
+    http: web.Server, address: Address, tls: ssl.SSLContext | None, *, reuse_port: bool
 ) -> AsyncIterator[None]:
     """Listen on the address."""
-    runner = web.AppRunner(
-        app,
-        access_log=None,
-        auto_decompress=False,  # it would unpack all of a request that is refused: web/api.py, Compressed
-        handle_signals=False,
-        handler_cancellation=True,  # a client that leaves while it waits takes no job
-        keepalive_timeout=KEEPALIVE_S,
-        shutdown_timeout=SHUTDOWN_S,
-    )
+    runner = web.ServerRunner(http, shutdown_timeout=SHUTDOWN_S)
     await runner.setup()
     try:
         try:

@@ -7,6 +7,8 @@ from typing import Final
 
 from aiohttp import hdrs, web
 
+from delayqueue.web.front import Handler
+
 PATH: Final = "/admin"
 # Only our own files, no inline code, in nobody's frame.
 POLICY: Final = "; ".join(
@@ -30,14 +32,14 @@ HEADERS: Final = {
 }
 
 
-def add_admin(app: web.Application) -> None:
-    """Serve the page and its files. They are read once."""
+def pages() -> dict[str, dict[str, Handler]]:
+    """What answers for the page and its files, by path and method. They are read once."""
     folder = resources.files("delayqueue.web").joinpath("static", "admin")
+    found: dict[str, Handler] = {f"{PATH}/": _to_page}
     for name, content in _files(folder):
-        path = PATH if name == "index.html" else f"{PATH}/{name}"
         kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
-        app.router.add_get(path, partial(_answer, content, kind))
-    app.router.add_get(f"{PATH}/", _to_page)
+        found[PATH if name == "index.html" else f"{PATH}/{name}"] = partial(_answer, content, kind)
+    return {path: {"GET": handler, "HEAD": handler} for path, handler in found.items()}
 
 
 def _files(folder: resources.abc.Traversable, prefix: str = "") -> list[tuple[str, bytes]]:
@@ -48,10 +50,10 @@ def _files(folder: resources.abc.Traversable, prefix: str = "") -> list[tuple[st
     return found
 
 
-async def _answer(content: bytes, kind: str, _: web.Request) -> web.Response:
+async def _answer(content: bytes, kind: str, _: web.BaseRequest) -> web.Response:
     return web.Response(body=content, headers=HEADERS | {hdrs.CONTENT_TYPE: kind})
 
 
-async def _to_page(_: web.Request) -> web.Response:
+async def _to_page(_: web.BaseRequest) -> web.Response:
     """The page's links are relative, so that it works behind a proxy that adds a path."""
     return web.Response(status=308, headers={hdrs.LOCATION: "../admin"})

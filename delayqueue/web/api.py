@@ -20,6 +20,7 @@ from delayqueue.errors import (
     TooLarge,
 )
 from delayqueue.peers import Peers
+from delayqueue.web.auth import Guard
 from delayqueue.web.envelope import Speaker
 from delayqueue.web.ids import IdMaker
 from delayqueue.web.requests import IdRequest, Model, Request, parse
@@ -38,6 +39,7 @@ class Api:
     peers: Peers
     metrics_topics: int
     settings: Mapping[str, str]  # to look at
+    guard: Guard
     new_id: IdMaker = field(default_factory=IdMaker)
     scope: Scope = EVERYWHERE  # the topics that the client may reach
 
@@ -45,7 +47,7 @@ class Api:
         """The same for a client that may reach some topics only."""
         return replace(self, queue=self.queue.confined(scope), scope=scope)
 
-    async def read(self, request: web.Request, model: type[Model]) -> Model:
+    async def read(self, request: web.BaseRequest, model: type[Model]) -> Model:
         """The request's body as `model`. Invalid, TooLarge or SlowRequest where it is not that, Forbidden where the
         client may not ask for it.
         """
@@ -58,7 +60,7 @@ class Api:
         if self.scope is not EVERYWHERE:
             self.scope.check(asked.reach())
 
-    async def read_raw(self, request: web.Request) -> bytes:
+    async def read_raw(self, request: web.BaseRequest) -> bytes:
         """The request's body, whatever its Content-Type says. TooLarge or SlowRequest where it does not come."""
         if request.headers.get("Content-Encoding", "identity") != "identity":
             raise Compressed
@@ -73,19 +75,21 @@ class Api:
             raise SlowRequest from None
 
     @staticmethod
-    def _arrived(request: web.Request) -> bytes:
+    def _arrived(request: web.BaseRequest) -> bytes:
         """A body that is here as a whole: as request.read(), which takes 5 µs more."""
         raw = request.content.read_nowait()
         if len(raw) > request.client_max_size:
             raise TooLarge
         return raw
 
-    def ok(self, request: web.Request, data: object = None, message: Text = DONE) -> web.Response:
+    def ok(
+        self, request: web.BaseRequest, data: object = None, message: Text = DONE
+    ) -> web.Response:
         """The answer to a request that went well."""
         return self.speaker.ok(request, data, message)
 
     def ok_each(
-        self, request: web.Request, asked: IdRequest, ids: Sequence[str], codes: Sequence[int]
+        self, request: web.BaseRequest, asked: IdRequest, ids: Sequence[str], codes: Sequence[int]
     ) -> web.Response:
         """One id: nothing, or the error that its code stands for. `ids`: id and code of each."""
         if not asked.many:
@@ -94,7 +98,7 @@ class Api:
         return self.ok(request, results(ids, codes))
 
     def outcome(
-        self, request: web.Request, job_id: object, result: int | QueueError, done: Text
+        self, request: web.BaseRequest, job_id: object, result: int | QueueError, done: Text
     ) -> dict[str, object]:
         """What became of one job of a batch."""
         if isinstance(result, QueueError):

@@ -116,7 +116,7 @@ class Guard:
             holders[digest].add(grant)
         self._holders = holders
 
-    def admit(self, request: web.Request, roles: Roles) -> Scope:
+    def admit(self, request: web.BaseRequest, roles: Roles) -> Scope:
         """The topics that this client may reach. Unauthorized, Forbidden or TooMany where it may not come in."""
         if roles is None or not self._holders:
             return EVERYWHERE
@@ -124,7 +124,7 @@ class Guard:
         holder.pace.check()
         return holder.scope(roles)
 
-    def roles(self, request: web.Request) -> frozenset[Role]:
+    def roles(self, request: web.BaseRequest) -> frozenset[Role]:
         """The roles of this client: all where no tokens are set. Unauthorized where it has none."""
         if not self._holders:
             return frozenset(Role)
@@ -142,9 +142,6 @@ class Guard:
 
     def _digest(self, token: str) -> bytes:
         return blake2b(token.encode("utf-8", "surrogateescape"), key=self._key).digest()
-
-
-GUARD: Final = web.AppKey("guard", Guard)
 
 
 def token_of(header: str) -> str:

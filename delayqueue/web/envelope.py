@@ -31,7 +31,7 @@ class Speaker:
         self._english = language == "en"
         self._without_data: dict[str, bytes] = {}
 
-    def say(self, request: web.Request, message: Text) -> str:
+    def say(self, request: web.BaseRequest, message: Text) -> str:
         """The message in the request's language."""
         accepted = request.headers.get("Accept-Language")
         if accepted is None:
@@ -40,7 +40,9 @@ class Speaker:
         english = first == "en" or (self._english and first != "zh")
         return message.en if english else message.zh
 
-    def ok(self, request: web.Request, data: object = None, message: Text = DONE) -> web.Response:
+    def ok(
+        self, request: web.BaseRequest, data: object = None, message: Text = DONE
+    ) -> web.Response:
         """The answer to a request that went well."""
         said = self.say(request, message)
         headers = _headers(request)
@@ -51,7 +53,9 @@ class Speaker:
             body = self._without_data[said] = to_json(envelope(0, said))
         return web.Response(body=body, headers=headers)
 
-    def error(self, request: web.Request, error: QueueError, given_id: str = "") -> web.Response:
+    def error(
+        self, request: web.BaseRequest, error: QueueError, given_id: str = ""
+    ) -> web.Response:
         """The answer to a request that failed; `given_id` names it where its client did not."""
         body = envelope(error.code, self.say(request, error.text))
         headers = {**_headers(request), **error.headers}
@@ -60,7 +64,7 @@ class Speaker:
         return answer(body, error.status, headers)
 
 
-def _headers(request: web.Request) -> Mapping[str, str]:
+def _headers(request: web.BaseRequest) -> Mapping[str, str]:
     """The Content-Type, and the request's id where its client gave it one."""
     if REQUEST_ID not in request.headers or not (given := request_id(request)):
         return CONTENT_TYPE

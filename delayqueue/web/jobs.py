@@ -25,7 +25,7 @@ from delayqueue.web.requests import (
 )
 
 
-async def push(api: Api, request: web.Request) -> web.Response:
+async def push(api: Api, request: web.BaseRequest) -> web.Response:
     """Add a job, or an array of jobs."""
     raw = await api.read_raw(request)
     if is_array(raw):
@@ -37,7 +37,7 @@ async def push(api: Api, request: web.Request) -> web.Response:
     return api.ok(request, {"id": job.id} if asked.id_is_ours else None, ADDED)
 
 
-async def _push_many(api: Api, request: web.Request, raw: bytes) -> web.Response:
+async def _push_many(api: Api, request: web.BaseRequest, raw: bytes) -> web.Response:
     """A bad job spoils only itself."""
     items, trace = parse_array(raw), _trace(request)
     jobs = [_job_or_error(api, item, trace) for item in items]
@@ -51,7 +51,7 @@ async def _push_many(api: Api, request: web.Request, raw: bytes) -> web.Response
     return api.ok(request, outcomes, ADDED)
 
 
-def _trace(request: web.Request) -> str:
+def _trace(request: web.BaseRequest) -> str:
     """The request's trace, for its jobs; "" where it has none, or not a right one, as W3C wants that ignored."""
     header: str | None = request.headers.get("traceparent")
     return header if header is not None and is_traceparent(header) else ""
@@ -71,7 +71,7 @@ def _id_of(item: object) -> object:
     return item.get("id") if isinstance(item, dict) else None
 
 
-async def pop(api: Api, request: web.Request) -> web.StreamResponse:
+async def pop(api: Api, request: web.BaseRequest) -> web.StreamResponse:
     """Reserve ready jobs; wait for the first.
 
     The answer is written here and not by aiohttp after the handler, so that a client that is gone is noticed and
@@ -93,7 +93,7 @@ async def pop(api: Api, request: web.Request) -> web.StreamResponse:
     return response
 
 
-async def finish(api: Api, request: web.Request) -> web.Response:
+async def finish(api: Api, request: web.BaseRequest) -> web.Response:
     """End jobs whose work is done."""
     asked = await api.read(request, EndRequest)
     ids = asked.each()
@@ -101,7 +101,7 @@ async def finish(api: Api, request: web.Request) -> web.Response:
     return api.ok_each(request, asked, ids, codes)
 
 
-async def delete(api: Api, request: web.Request) -> web.Response:
+async def delete(api: Api, request: web.BaseRequest) -> web.Response:
     """End jobs that are not wanted any more."""
     asked = await api.read(request, EndRequest)
     ids = asked.each()
@@ -109,14 +109,14 @@ async def delete(api: Api, request: web.Request) -> web.Response:
     return api.ok_each(request, asked, ids, codes)
 
 
-async def get(api: Api, request: web.Request) -> web.Response:
+async def get(api: Api, request: web.BaseRequest) -> web.Response:
     """All that is known of jobs."""
     asked = await api.read(request, IdRequest)
     found = [views.full(job) for job in await api.queue.get(asked.each())]
     return api.ok(request, found if asked.many else found[0])
 
 
-async def release(api: Api, request: web.Request) -> web.Response:
+async def release(api: Api, request: web.BaseRequest) -> web.Response:
     """Give a reserved job back after a failed attempt."""
     asked = await api.read(request, ReleaseRequest)
     due_ms = await api.queue.release(
@@ -125,28 +125,28 @@ async def release(api: Api, request: web.Request) -> web.Response:
     return api.ok(request, {"due": views.seconds(due_ms)})
 
 
-async def touch(api: Api, request: web.Request) -> web.Response:
+async def touch(api: Api, request: web.BaseRequest) -> web.Response:
     """Extend a reservation."""
     asked = await api.read(request, TouchRequest)
     deadline_ms = await api.queue.touch(check_id(asked.id), asked.receipt or "", asked.ttr_ms())
     return api.ok(request, {"deadline": views.seconds(deadline_ms)})
 
 
-async def bury(api: Api, request: web.Request) -> web.Response:
+async def bury(api: Api, request: web.BaseRequest) -> web.Response:
     """Give a job up, to be kept for a person."""
     asked = await api.read(request, BuryRequest)
     await api.queue.bury(check_id(asked.id), asked.receipt or "", asked.note())
     return api.ok(request)
 
 
-async def reschedule(api: Api, request: web.Request) -> web.Response:
+async def reschedule(api: Api, request: web.BaseRequest) -> web.Response:
     """Give a job that is not reserved a new due time."""
     asked = await api.read(request, RescheduleRequest)
     due_ms = await api.queue.reschedule(check_id(asked.id), *asked.when())
     return api.ok(request, {"due": views.seconds(due_ms)})
 
 
-async def kick(api: Api, request: web.Request) -> web.Response:
+async def kick(api: Api, request: web.BaseRequest) -> web.Response:
     """Make buried or delayed jobs ready now."""
     asked = await api.read(request, KickRequest)
     if asked.by_topic():

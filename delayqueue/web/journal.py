@@ -18,7 +18,7 @@ SANE_ID: Final = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
 OTHER_PATHS: Final = "other"
 
 
-def request_id(request: web.Request) -> str:
+def request_id(request: web.BaseRequest) -> str:
     """The id that the client gave the request, "" where it gave none, or one that nobody wants in a log."""
     given: str | None = request.headers.get(REQUEST_ID)
     return given if given is not None and SANE_ID.fullmatch(given) else ""
@@ -29,12 +29,6 @@ def new_request_id() -> str:
     return secrets.token_hex(8)
 
 
-def path_of(request: web.Request) -> str:
-    """The endpoint's path; what no endpoint has is not named, so that nobody can fill the metrics."""
-    resource = request.match_info.route.resource
-    return resource.canonical if resource else OTHER_PATHS
-
-
 class Journal:
     """Notes every answer."""
 
@@ -42,9 +36,14 @@ class Journal:
         self._metrics = metrics
         self._lines = lines
 
-    def note(self, request: web.Request, status: int, code: int, began_s: float) -> None:
-        """The request that came at `began_s` (perf_counter) was answered so."""
-        self._metrics.count(REQUESTS, path_of(request), code)
+    def note(
+        self, request: web.BaseRequest, path: str, status: int, code: int, began_s: float
+    ) -> None:
+        """The request that came at `began_s` (perf_counter) was answered so.
+
+        `path`: the endpoint's; what no endpoint has is not named, so that nobody can fill the metrics.
+        """
+        self._metrics.count(REQUESTS, path, code)
         if not self._lines:
             return
         fields = {

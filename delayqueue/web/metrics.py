@@ -145,7 +145,7 @@ def _counts(view: TopicView) -> Iterable[int]:
     return view.delayed, view.ready, view.reserved, view.buried
 
 
-async def metrics(api: Api, request: web.Request) -> web.Response:
+async def metrics(api: Api, request: web.BaseRequest) -> web.Response:
     """What happens here, for Prometheus."""
     api.scope.check(None)
     store = await _of_store(api)  # before the workers' figures, which tell how that went

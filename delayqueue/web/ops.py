@@ -4,21 +4,20 @@ from aiohttp import web
 
 from delayqueue.errors import Unavailable
 from delayqueue.web.api import Api
-from delayqueue.web.auth import GUARD
 
 
-async def healthz(api: Api, request: web.Request) -> web.Response:
+async def healthz(api: Api, request: web.BaseRequest) -> web.Response:
     """The process lives and its loop turns."""
     return api.ok(request)
 
 
-async def whoami(api: Api, request: web.Request) -> web.Response:
+async def whoami(api: Api, request: web.BaseRequest) -> web.Response:
     """What the client's token is good for: its roles, all where no tokens are set."""
-    roles = sorted(request.app[GUARD].roles(request))
+    roles = sorted(api.guard.roles(request))
     return api.ok(request, {"roles": roles, "topics": list(api.scope.entries)})
 
 
-async def readyz(api: Api, request: web.Request) -> web.Response:
+async def readyz(api: Api, request: web.BaseRequest) -> web.Response:
     """The store answers and the timers tick, at least for some buckets: the others are named."""
     away = [bucket + 1 for bucket in api.queue.stale_buckets()]
     if len(away) == api.queue.bucket_count:

@@ -9,11 +9,12 @@ from aiohttp import web
 from delayqueue.access import EVERYWHERE, Role, Scope
 from delayqueue.web import jobs, metrics, ops, schedules, stats, subscribers, topics
 from delayqueue.web.api import Api
-from delayqueue.web.auth import Guard, Roles
+from delayqueue.web.auth import Roles
+from delayqueue.web.front import Handler
 from delayqueue.web.openapi import Json, document
 from delayqueue.web.pages import answer_json, answer_page
 
-Handler = Callable[[Api, web.Request], Awaitable[web.StreamResponse]]
+Verb = Callable[[Api, web.BaseRequest], Awaitable[web.StreamResponse]]
 
 # The admin role may call everything.
 OPEN: Roles = None
@@ -29,7 +30,7 @@ class Route(NamedTuple):
 
     method: str
     path: str
-    handler: Handler
+    handler: Verb
     roles: Roles
     summary: str
 
@@ -40,12 +41,12 @@ def description() -> Json:
     return document((each.method, each.path, each.roles, each.summary) for each in ROUTES)
 
 
-async def openapi(_api: Api, _request: web.Request) -> web.Response:
+async def openapi(_api: Api, _request: web.BaseRequest) -> web.Response:
     """The description of all endpoints."""
     return answer_json(description())
 
 
-async def docs(_api: Api, _request: web.Request) -> web.Response:
+async def docs(_api: Api, _request: web.BaseRequest) -> web.Response:
     """The description of all endpoints as a page."""
     return answer_page(description())
 
@@ -94,8 +95,8 @@ ROUTES = (
 )
 
 
-def add_routes(app: web.Application, api: Api, guard: Guard) -> None:
-    """Give the app every endpoint, each behind the guard."""
+def endpoints(api: Api) -> dict[str, dict[str, Handler]]:
+    """What answers, by path and method; each behind the guard."""
     confined: dict[Scope, Api] = {}
 
     def api_for(scope: Scope) -> Api:
@@ -105,11 +106,13 @@ def add_routes(app: web.Application, api: Api, guard: Guard) -> None:
             confined[scope] = api.confined(scope)
         return confined[scope]
 
-    def bind(route: Route) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
-        async def handle(request: web.Request) -> web.StreamResponse:
-            return await route.handler(api_for(guard.admit(request, route.roles)), request)
+    def bind(route: Route) -> Handler:
+        async def handle(request: web.BaseRequest) -> web.StreamResponse:
+            return await route.handler(api_for(api.guard.admit(request, route.roles)), request)
 
         return handle
 
+    found: dict[str, dict[str, Handler]] = {}
     for route in ROUTES:
-        app.router.add_route(route.method, route.path, bind(route))
+        found.setdefault(route.path, {})[route.method] = bind(route)
+    return found

@@ -14,7 +14,7 @@ BUSIEST = 8
 STATES = ("delayed", "ready", "reserved", "buried")
 
 
-async def stats(api: Api, request: web.Request) -> web.Response:
+async def stats(api: Api, request: web.BaseRequest) -> web.Response:
     """All in short, for a person or a page."""
     api.scope.check(None)
     topics = await api.queue.topics.all()

@@ -1,4 +1,4 @@
-"""What the middleware does with errors."""
+"""How requests find their endpoint, and what is made of errors."""
 
 import gc
 import logging
@@ -11,28 +11,30 @@ from aiohttp.test_utils import make_mocked_request
 from delayqueue.errors import QueueError, TooLarge
 from delayqueue.metrics import Metrics
 from delayqueue.web.envelope import Speaker
+from delayqueue.web.front import Front, Handler
 from delayqueue.web.journal import Journal
-from delayqueue.web.middleware import envelope_errors
+
+
+def front(handler: Handler) -> Front:
+    """A front with one endpoint at two paths."""
+    endpoints = {"/pop": {"POST": handler}, "/push": {"POST": handler}}
+    return Front(endpoints, [], Speaker("en"), Journal(Metrics(), lines=False))
 
 
 async def test_a_client_that_is_gone_is_no_error_of_ours(caplog: pytest.LogCaptureFixture) -> None:
-    async def handler(request: web.Request) -> web.StreamResponse:
+    async def handler(request: web.BaseRequest) -> web.StreamResponse:
         raise ConnectionResetError("Cannot write to closing transport")
 
     with caplog.at_level(logging.DEBUG), pytest.raises(ConnectionResetError):
-        await envelope_errors(Speaker("en"), Journal(Metrics(), lines=False))(
-            make_mocked_request("POST", "/pop"), handler
-        )
+        await front(handler).handle(make_mocked_request("POST", "/pop"))
     assert not caplog.records
 
 
 async def test_a_defect_is_logged_and_not_shown(caplog: pytest.LogCaptureFixture) -> None:
-    async def handler(request: web.Request) -> web.StreamResponse:
+    async def handler(request: web.BaseRequest) -> web.StreamResponse:
         raise KeyError("a secret")
 
-    answer = await envelope_errors(Speaker("en"), Journal(Metrics(), lines=False))(
-        make_mocked_request("POST", "/pop"), handler
-    )
+    answer = await front(handler).handle(make_mocked_request("POST", "/pop"))
     assert isinstance(answer, web.Response)
     assert answer.status == 503
     assert "secret" not in (answer.text or "")
@@ -42,7 +44,7 @@ async def test_a_defect_is_logged_and_not_shown(caplog: pytest.LogCaptureFixture
 async def test_an_error_that_was_answered_holds_no_memory() -> None:
     raised: list[weakref.ref[QueueError]] = []
 
-    async def handler(request: web.Request) -> web.StreamResponse:
+    async def handler(request: web.BaseRequest) -> web.StreamResponse:
         error = TooLarge()
         raised.append(weakref.ref(error))
         try:
@@ -52,9 +54,7 @@ async def test_an_error_that_was_answered_holds_no_memory() -> None:
 
     gc.disable()
     try:
-        await envelope_errors(Speaker("en"), Journal(Metrics(), lines=False))(
-            make_mocked_request("POST", "/push"), handler
-        )
+        await front(handler).handle(make_mocked_request("POST", "/push"))
         [error] = raised
         assert error() is None
     finally:

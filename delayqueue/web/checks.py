@@ -1,0 +1,70 @@
+"""Who may send a request at all: checks that raise what the client is refused with."""
+
+import ipaddress
+from collections.abc import Mapping
+from functools import lru_cache
+from urllib.parse import urlsplit
+
+from aiohttp import hdrs, web
+
+from delayqueue.errors import Forbidden, Text
+
+PROTECTED = Text(
+    "保护模式: 只接受本机连接; 网络可信时设置 protected_mode = no",
+    "protected mode: only clients of this host are served; "
+    "set protected_mode = no where the network is trusted",
+)
+CROSS_ORIGIN = Text("不接受其他网站页面的请求", "requests from pages of other sites are refused")
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+def same_origin(request: web.BaseRequest) -> None:
+    """Keep other sites' pages from using a browser that can reach this server.
+
+    Only browsers send these headers; the rule is that of Go's net/http.CrossOriginProtection.
+    """
+    if request.method not in SAFE_METHODS and is_cross_origin(request.headers):
+        raise Forbidden(CROSS_ORIGIN)
+
+
+def is_cross_origin(headers: Mapping[str, str]) -> bool:
+    """Whether a browser sends this for a page of another site."""
+    site = headers.get("Sec-Fetch-Site")
+    if site is not None:
+        return site not in {"same-origin", "none"}
+    origin = headers.get(hdrs.ORIGIN)
+    return origin is not None and origin.partition("://")[2] != headers.get(hdrs.HOST)
+
+
+def loopback_only(request: web.BaseRequest) -> None:
+    """Serve clients of this host only: protected mode."""
+    if not is_loopback(request.remote):
+        raise Forbidden(PROTECTED)
+    if is_rebound(request.headers):
+        raise Forbidden(CROSS_ORIGIN)
+
+
+def is_rebound(headers: Mapping[str, str]) -> bool:
+    """Whether a page of another site reached this machine by giving its own name our address (DNS rebinding).
+
+    To the browser that is one site; but a browser of this machine has no need of such a name.
+    """
+    if hdrs.ORIGIN not in headers or "Sec-Fetch-Site" in headers:
+        return False
+    try:
+        name = urlsplit(f"//{headers.get(hdrs.HOST, '')}").hostname
+        if name != "localhost":
+            ipaddress.ip_address(name or "")
+    except ValueError:
+        return True
+    return False
+
+
+@lru_cache(1024)
+def is_loopback(address: str | None) -> bool:
+    """Whether a peer's address is one of this host's own loopback addresses; a unix socket has none and is."""
+    if not address:
+        return True
+    parsed = ipaddress.ip_address(address)
+    mapped = getattr(parsed, "ipv4_mapped", None)
+    return (mapped or parsed).is_loopback
