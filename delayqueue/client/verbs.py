@@ -136,13 +136,20 @@ class Verbs:
 
     @verb
     def release(
-        self, job: ReservedJob | str, *, delay: Seconds | None = None, message: str | None = None
+        self,
+        job: ReservedJob | str,
+        *,
+        delay: Seconds | None = None,
+        fallback: Seconds | None = None,
+        message: str | None = None,
     ) -> Call[float | None]:
-        """Give a reserved job back: it comes again after `delay`, else as its schedule says.
+        """Give a reserved job back: it comes again after `delay`, else as its schedule says, else after `fallback`.
 
         Returns its new due time; None where it was buried.
         """
-        request = _held(job) | _given(delay=_length(delay), message=message)
+        request = _held(job) | _given(
+            delay=_length(delay), fallback=_length(fallback), message=message
+        )
         return Call("/release", request, lambda data: data["due"])
 
     @verb

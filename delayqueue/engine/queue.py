@@ -124,14 +124,19 @@ class DelayQueue:
         return await self._gets.many(ids, ids)
 
     async def release(
-        self, job_id: str, receipt: str, delay_ms: int | None, message: str
+        self,
+        job_id: str,
+        receipt: str,
+        delay_ms: int | None,
+        message: str,
+        fallback_ms: int | None = None,
     ) -> int | None:
         """Give a reserved job back after a failed attempt.
 
-        It waits for `delay_ms`, or as its schedule says where that is None. Returns its due time, None where the
-        schedule was over, so that it is buried, or nobody needs it any more.
+        It waits for `delay_ms`; where that is None, as its schedule says; where it has none, for `fallback_ms`. Returns
+        its due time, None where the schedule was over, so that it is buried, or nobody needs it any more.
         """
-        item = Release(job_id, _nonce(receipt, job_id), delay_ms, message)
+        item = Release(job_id, _nonce(receipt, job_id), delay_ms, message, fallback_ms)
         return _time_of(await self._releases.one(job_id, item))
 
     async def touch(self, job_id: str, receipt: str, ttr_ms: int | None) -> int | None:

@@ -61,12 +61,13 @@ class Ending(NamedTuple):
 
 
 class Release(NamedTuple):
-    """A reserved job to give back. nonce "" = whoever holds it; delay None = by its schedule."""
+    """A reserved job to give back. nonce "" = whoever holds it; delay None = by its schedule, or else the fallback."""
 
     id: str
     nonce: str
     delay_ms: int | None
     message: str
+    fallback_ms: int | None = None
 
 
 class Recording(NamedTuple):

@@ -120,7 +120,11 @@ async def release(api: Api, request: web.BaseRequest) -> web.Response:
     """Give a reserved job back after a failed attempt."""
     asked = await api.read(request, ReleaseRequest)
     due_ms = await api.queue.release(
-        check_id(asked.id), asked.receipt or "", asked.delay_ms(), asked.note()
+        check_id(asked.id),
+        asked.receipt or "",
+        asked.delay_ms(),
+        asked.note(),
+        asked.fallback_ms(),
     )
     return api.ok(request, {"due": views.seconds(due_ms)})
 

@@ -14,6 +14,11 @@ FIELDS: Final[dict[str, dict[str, Any]]] = {
         "maximum": 86_400,
     },
     "delay": {"description": "Seconds from now until it is due.", "minimum": 0, "maximum": 2**31},
+    "fallback": {
+        "description": "Seconds that a job without a retry schedule waits before it comes again.",
+        "minimum": 0,
+        "maximum": 2**31,
+    },
     "due": {
         "description": "Unix seconds at which it is due, in place of `delay`.",
         "minimum": 0,

@@ -292,10 +292,15 @@ class ReleaseRequest(BuryRequest):
     """A reserved job to give back."""
 
     delay: Number | None = None
+    fallback: Number | None = None
 
     def delay_ms(self) -> int | None:
         """How long it waits; None = as its schedule says."""
         return None if self.delay is None else check_delay(self.delay)
+
+    def fallback_ms(self) -> int | None:
+        """How long it waits where it has no schedule; None = not at all."""
+        return None if self.fallback is None else check_seconds("fallback", self.fallback)
 
 
 class TouchRequest(OneRequest):

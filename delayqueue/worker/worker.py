@@ -31,6 +31,8 @@ log = logging.getLogger(__name__)
 DEFAULT_CONCURRENCY: Final = 10
 POLL_S: Final = 30.0  # of a poll; between polls the order of the topics changes
 RETRY_S: Final = 1.0  # until the next poll when the server is away
+# A job without a retry schedule that fails comes again after 1 s, 2 s, 4 s, … up to this
+LONGEST_PAUSE_S: Final = 300
 DEFAULT_GRACE_S: Final = 30.0
 
 
@@ -197,7 +199,10 @@ class _Shift:
                 case Finished():
                     await self._client.finish(job)
                 case Released(message, delay_s):
-                    await self._client.release(job, delay=delay_s, message=message)
+                    fallback_s = min(LONGEST_PAUSE_S, 2 ** min(job.attempt - 1, 30))
+                    await self._client.release(
+                        job, delay=delay_s, fallback=fallback_s, message=message
+                    )
                 case Buried(message):
                     await self._client.bury(job, message=message)
         except (StaleReceipt, NoSuchJob):

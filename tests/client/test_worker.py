@@ -122,6 +122,9 @@ async def test_a_job_that_fails_comes_again(
     details = await queue.get(job_id)
     assert isinstance(details, JobDetails)
     assert [attempt.message for attempt in details.attempts] == messages
+    if body == "fail":  # it has no schedule
+        assert details.started is not None
+        assert 1 <= details.started - details.attempts[0].ended < 5
 
 
 async def test_a_job_can_be_buried(server: QueueServer, queue: AsyncClient, trace: Trace) -> None:

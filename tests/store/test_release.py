@@ -22,6 +22,29 @@ async def do(bucket: Bucket, verb: str, job_id: str, receipt: str = "") -> int:
     return answer.code if isinstance(answer, Moved) else int(answer[0])
 
 
+@pytest.mark.parametrize(
+    ("retry_ms", "delay_ms", "expected_ms", "reason"),
+    [
+        (None, None, 5000, "no schedule"),
+        ((7000,), None, 7000, "its schedule goes first"),
+        (None, 3000, 3000, "a delay that is given goes first"),
+    ],
+)
+async def test_a_job_without_a_schedule_waits_for_the_fallback(
+    bucket: Bucket,
+    retry_ms: tuple[int, ...] | None,
+    delay_ms: int | None,
+    expected_ms: int,
+    reason: str,
+) -> None:
+    await bucket.push(job("a", retry_ms=retry_ms))
+    await bucket.pop_one()
+    before_ms = await bucket.now_ms()
+    [moved], _ = await bucket.store.release(0, [Release("a", "", delay_ms, "", 5000)])
+    assert moved.time_ms is not None
+    assert 0 <= moved.time_ms - before_ms - expected_ms < 1000, reason
+
+
 async def test_an_unknown_job_is_no_such_job(bucket: Bucket, verb: str) -> None:
     assert await do(bucket, verb, "a") == Code.NO_SUCH_JOB
 

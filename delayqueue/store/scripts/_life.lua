@@ -220,10 +220,10 @@ local function reopen_results(run)
   run.results = cjson.encode(results)
 end
 
--- The reservation of a job has failed: notes it, and puts the job where `delay` or its schedule says.
+-- The reservation of a job has failed: notes it, and puts the job where `delay` says, else its schedule, else `fallback`.
 -- Returns 'ready', 'delayed' or 'buried'; 'expired' where nobody needs it any more.
 -- keeps: the id is added to its new place before it leaves `reserved`.
-local function fail_job(id, job, message, now, delay)
+local function fail_job(id, job, message, now, delay, fallback)
   local run = unpack_run(call('HGET', RUNS, id))
   local schedule = options_of(job).retry
   note(run, message, now)
@@ -234,6 +234,7 @@ local function fail_job(id, job, message, now, delay)
     return 'expired'
   end
   if not delay and schedule then delay = schedule[run.step] or -1 end
+  delay = delay or fallback
   local state
   if delay == -1 then
     bury_job(id, job, now)
