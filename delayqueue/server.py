@@ -6,7 +6,8 @@ import os
 import signal
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, MutableSequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -23,6 +24,7 @@ from delayqueue.delivery.webhook import Webhooks
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.failpoint import VARIABLE, Failpoint
 from delayqueue.log import set_up
+from delayqueue.notify import START_S, Service
 from delayqueue.peers import Peers
 from delayqueue.reload import Watched, watch
 from delayqueue.sections import Sections
@@ -42,13 +44,14 @@ from delayqueue.web.app import build_server
 from delayqueue.web.auth import Guard
 from delayqueue.web.envelope import Speaker
 from delayqueue.web.tls import Tls
-from delayqueue.workers import claim, supervise
+from delayqueue.workers import claim, shared_pulses, supervise
 
 log = logging.getLogger(__name__)
 
 Loop = Callable[[], Coroutine[None, None, None]]
 
 BACKLOG = 4096  # connections that wait to be accepted: thousands of polls come back at once after a restart
+PULSE_S = 0.5  # between two looks at whether this process works
 SHUTDOWN_S = 4.0  # for requests in flight; aiohttp waits for it twice
 
 
@@ -60,13 +63,15 @@ async def serve(config: Config) -> None:
         await claim_layout(shards, config)
         for warning in await durability_warnings(shards):
             log.warning("%s", warning)
-        if config.workers == 1:
-            await _serve_here(config, shards, stop)
-        else:
-            _claim(config)
-            with _meeting_place() as peers:
-                work = partial(_worker, config, socket_path, Path(peers))
-                await supervise(config.workers, work, stop)
+        pulses = [0.0] if config.workers == 1 else shared_pulses(config.workers)
+        async with Service(os.environ, os.getpid()).telling(pulses, stop):
+            if config.workers == 1:
+                await _serve_here(config, shards, stop, pulses)
+            else:
+                _claim(config)
+                with _meeting_place() as peers:
+                    work = partial(_worker, config, socket_path, Path(peers), pulses)
+                    await supervise(config.workers, work, stop)
 
 
 def _meeting_place() -> TemporaryDirectory[str]:
@@ -78,9 +83,14 @@ def _meeting_place() -> TemporaryDirectory[str]:
 
 
 async def _serve_here(
-    config: Config, shards: Shards, stop: asyncio.Event, number: int = 1, folder: Path | None = None
+    config: Config,
+    shards: Shards,
+    stop: asyncio.Event,
+    pulses: MutableSequence[float],
+    number: int = 1,
+    folder: Path | None = None,
 ) -> None:
-    """Serve as worker `number` of those that share `folder`; None = alone."""
+    """Serve as worker `number` of those that share `folder` and `pulses`; None = alone."""
     queue = DelayQueue(store_of(shards, config), config.max_polls, _name(config, number))
     sections = config.sections or Sections()
     handlers = load_all(sections.subscribers)
@@ -116,6 +126,7 @@ async def _serve_here(
             running(loops, stop),
             aclosing(delivery),
             listening(http, config.bind_address, context, reuse_port=shared),
+            running({"pulse": partial(_pulse, queue, pulses, number)}, stop),
             aclosing(queue),  # first of all polls are answered, so that requests can end
         ):
             await stack.enter_async_context(lifetime)
@@ -125,13 +136,27 @@ async def _serve_here(
         delivery.stop()
 
 
-def _worker(config: Config, socket_path: str | None, folder: Path, number: int) -> None:
+async def _pulse(queue: DelayQueue, pulses: MutableSequence[float], number: int) -> None:
+    """Show that this process works: with a timer that hangs its pulse grows old."""
+    while True:
+        if (age_s := queue.try_age_s()) is not None:
+            pulses[number - 1] = time.monotonic() - age_s
+        await asyncio.sleep(PULSE_S if age_s is not None else START_S)
+
+
+def _worker(
+    config: Config,
+    socket_path: str | None,
+    folder: Path,
+    pulses: MutableSequence[float],
+    number: int,
+) -> None:
     """One of several processes on the port."""
 
     async def work() -> None:
         stop = _stopped_by_signals()
         async with connect(config, socket_path) as shards:
-            await _serve_here(config, shards, stop, number, folder)
+            await _serve_here(config, shards, stop, pulses, number, folder)
 
     set_up(config.log_level, config.log_format)
     uvloop.run(work())

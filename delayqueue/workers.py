@@ -8,9 +8,10 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, MutableSequence
 from functools import partial
 from multiprocessing.context import SpawnProcess
+from typing import cast
 
 from delayqueue.config import StartupError
 from delayqueue.values import Address
@@ -25,6 +26,11 @@ STARTUP_FAILED = 2  # exit status of a worker that could not start and has said 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 _SPAWN = multiprocessing.get_context("spawn")  # a fork of a running loop is not safe
+
+
+def shared_pulses(count: int) -> MutableSequence[float]:
+    """A number for each of `count` processes, 0 at first, that `work` can be given: what one writes all see."""
+    return cast("MutableSequence[float]", _SPAWN.RawArray("d", count))
 
 
 async def supervise(count: int, work: Callable[[int], None], stop: asyncio.Event) -> None:

@@ -181,11 +181,14 @@ class DelayQueue:
 
     def _tick_age_s(self) -> float | None:
         """Since the oldest of the buckets' last ticks; None where one has not ticked yet."""
-        ticks = [timer.last_tick_at for timer in self._timers]
-        ticked = [tick for tick in ticks if tick is not None]
-        if len(ticked) < len(ticks):
-            return None
-        return asyncio.get_running_loop().time() - min(ticked)
+        return _oldest_age_s([timer.last_tick_at for timer in self._timers])
+
+    def try_age_s(self) -> float | None:
+        """Since the oldest of the timers' last tries to tick; None where one has not tried yet.
+
+        It stays small while the store is away: only a timer that hangs makes it grow.
+        """
+        return _oldest_age_s([timer.last_try_at for timer in self._timers])
 
     @property
     def bucket_count(self) -> int:
@@ -238,6 +241,12 @@ class DelayQueue:
             return results
 
         return run
+
+
+def _oldest_age_s(times: Sequence[float | None]) -> float | None:
+    """Since the oldest of these loop times; None where one is None."""
+    known = [at for at in times if at is not None]
+    return asyncio.get_running_loop().time() - min(known) if len(known) == len(times) else None
 
 
 def raise_for(code: int) -> None:

@@ -40,6 +40,7 @@ class Timer:
         self._sweep_at = 0.0  # loop time of the next sweep
         self._sweep_cursor = 0
         self.last_tick_at: float | None = None  # loop time of the last tick that succeeded
+        self.last_try_at: float | None = None  # loop time of the end of the last try to tick
 
     def arm(self, in_ms: int) -> None:
         """Something is due in `in_ms`: tick then, if that is earlier than planned."""
@@ -59,6 +60,7 @@ class Timer:
                     await self._keep_house(is_behind=is_behind)
             except Unavailable:
                 self.arm(round(RETRY_S * 1000))
+            self.last_try_at = loop.time()
             while (wait_s := self._next_at - loop.time()) > 0:
                 self._wake.clear()
                 with suppress(TimeoutError):

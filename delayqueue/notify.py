@@ -1,0 +1,69 @@
+"""How the service is, told to systemd: sd_notify(3) without its library."""
+
+import asyncio
+import logging
+import socket
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Final
+
+from delayqueue.tasks import cancel_all
+
+log = logging.getLogger(__name__)
+
+START_S: Final = 0.1  # between two looks at whether all processes serve
+NO_WATCHDOG_S: Final = 60.0  # where systemd waits for no sign of life
+
+
+class Service:
+    """This process as a service of systemd; nothing is told where another started it."""
+
+    def __init__(self, environment: Mapping[str, str], pid: int) -> None:
+        """`environment` as systemd.exec(5) describes it; the watchdog may be meant for another process than `pid`."""
+        address = environment.get("NOTIFY_SOCKET", "")
+        # an @ stands for the zero byte that an abstract socket's name begins with
+        self._address = f"\0{address[1:]}" if address.startswith("@") else address
+        watched = environment.get("WATCHDOG_PID", str(pid)) == str(pid)
+        limit_us = environment.get("WATCHDOG_USEC", "0") if watched else "0"
+        self._pause_s = int(limit_us) / 2_000_000 or NO_WATCHDOG_S
+
+    @asynccontextmanager
+    async def telling(self, pulses: Sequence[float], stop: asyncio.Event) -> AsyncIterator[None]:
+        """Tell how the processes are while the block runs.
+
+        `pulses` holds for each the monotonic time when it was last seen to work, 0 before it serves. systemd hears that
+        the service is ready, signs of life while all pulses are fresh, and the end once `stop` is set.
+        """
+        task = asyncio.create_task(self._follow(pulses, stop), name="service")
+        try:
+            yield
+        finally:
+            await cancel_all([task])
+
+    async def _follow(self, pulses: Sequence[float], stop: asyncio.Event) -> None:
+        while not all(pulses) and not stop.is_set():
+            await _pause(stop, START_S)
+        if not stop.is_set():
+            self._tell("READY=1")
+        while not stop.is_set():
+            if time.monotonic() - min(pulses) < self._pause_s:
+                self._tell("WATCHDOG=1")
+            await _pause(stop, self._pause_s)
+        self._tell("STOPPING=1")
+
+    def _tell(self, state: str) -> None:
+        if not self._address:
+            return
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+                systemd.setblocking(False)
+                systemd.sendto(state.encode(), self._address)
+        except OSError as error:
+            log.warning("systemd was not told %s: %s", state, error)
+
+
+async def _pause(stop: asyncio.Event, limit_s: float) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(limit_s):
+            await stop.wait()

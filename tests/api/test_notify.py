@@ -1,0 +1,138 @@
+"""What systemd hears of the server: when it is ready, that its timers tick, that it stops."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import socket
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from delayqueue.notify import Service
+from tests.docs.markdown import run
+from tests.docs.test_orders import needs
+from tests.processes import REPOSITORY, QueueServer
+from tests.waiting import until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.processes import Processes, StoreServer
+
+UNIT: Final = REPOSITORY / "deploy/systemd/delay-queue.service"
+HEARD_S: Final = 30.0
+WATCHDOG_S: Final = 4.0  # a timer ticks every second
+
+
+class Systemd:
+    """The end of $NOTIFY_SOCKET that listens."""
+
+    def __init__(self, name: str, end: socket.socket) -> None:
+        self.name = name
+        self._end = end
+
+    def hears(self) -> str:
+        """The next message. Raises TimeoutError."""
+        return self._end.recv(256).decode()
+
+
+@contextmanager
+def listening(name: str) -> Iterator[Systemd]:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as end:
+        end.bind(name.replace("@", "\0", 1) if name.startswith("@") else name)
+        end.settimeout(HEARD_S)
+        yield Systemd(name, end)
+
+
+@pytest.fixture(params=["path", "abstract"])
+def systemd(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Systemd]:
+    path = tmp_path / "notify"
+    with listening(str(path) if request.param == "path" else f"@{tmp_path}") as end:
+        yield end
+
+
+def watched(
+    processes: Processes, store: StoreServer, systemd: Systemd, **settings: object
+) -> QueueServer:
+    """A server that systemd started, not awaited."""
+    named = store.settings(store.new_database()) | settings
+    server = processes.adopt(QueueServer("server", processes.home("server"), named))
+    limit_us = round(WATCHDOG_S * 1_000_000)
+    server.wrap("env", f"NOTIFY_SOCKET={systemd.name}", f"WATCHDOG_USEC={limit_us}")
+    server.launch()
+    return server
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_it_is_told_ready_once_all_serve_then_alive_then_stopping(
+    processes: Processes, redis_server: StoreServer, tmp_path: Path, workers: int
+) -> None:
+    with listening(str(tmp_path / "notify")) as systemd:
+        server = watched(processes, redis_server, systemd, workers=workers)
+        assert systemd.hears() == "READY=1"
+        assert server.is_ready()
+        assert [systemd.hears() for _ in range(2)] == ["WATCHDOG=1"] * 2
+        assert server.stop() == 0
+        while (last := systemd.hears()) == "WATCHDOG=1":
+            pass
+        assert last == "STOPPING=1"
+
+
+async def test_a_store_that_is_away_is_no_reason_to_start_the_server_again(
+    processes: Processes, tmp_path: Path
+) -> None:
+    store = processes.redis()
+    with listening(str(tmp_path / "notify")) as systemd:
+        server = watched(processes, store, systemd)
+        assert systemd.hears() == "READY=1"
+        store.kill()
+        await until(lambda: not server.is_ready())
+        assert [systemd.hears() for _ in range(2)] == ["WATCHDOG=1"] * 2
+        server.close()
+
+
+async def test_a_process_that_hangs_keeps_the_service_silent(systemd: Systemd) -> None:
+    """Its pulse grows old, though others are well."""
+    service = Service({"NOTIFY_SOCKET": systemd.name, "WATCHDOG_USEC": "200000"}, os.getpid())
+    pulses, stop = [time.monotonic() + 3600, 0.0], asyncio.Event()
+    async with service.telling(pulses, stop):
+        pulses[1] = time.monotonic() - 3600
+        assert await asyncio.to_thread(systemd.hears) == "READY=1"
+        await asyncio.sleep(0.3)  # three times the interval
+        stop.set()
+        assert await asyncio.to_thread(systemd.hears) == "STOPPING=1"
+
+
+async def test_a_watchdog_meant_for_another_process_gets_no_signs_of_life(
+    systemd: Systemd,
+) -> None:
+    given = {"NOTIFY_SOCKET": systemd.name, "WATCHDOG_USEC": "200000", "WATCHDOG_PID": "1"}
+    stop = asyncio.Event()
+    async with Service(given, os.getpid()).telling([time.monotonic()], stop):
+        heard = [await asyncio.to_thread(systemd.hears) for _ in range(2)]
+        await asyncio.sleep(0.3)
+        stop.set()
+        heard.append(await asyncio.to_thread(systemd.hears))
+    assert heard == ["READY=1", "WATCHDOG=1", "STOPPING=1"]
+
+
+async def test_a_server_goes_on_when_systemd_does_not_listen(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    stop = asyncio.Event()
+    service = Service({"NOTIFY_SOCKET": str(tmp_path / "nobody")}, os.getpid())
+    async with service.telling([time.monotonic()], stop):
+        await until(lambda: "systemd was not told READY=1" in caplog.text)
+
+
+def test_systemd_finds_nothing_wrong_with_the_unit(tmp_path: Path) -> None:
+    needs("systemd-analyze", [])
+    # it looks whether the program is there
+    text = re.sub(r"^ExecStart=\S+", "ExecStart=/bin/true", UNIT.read_text("utf-8"), flags=re.M)
+    (tmp_path / UNIT.name).write_text(text, encoding="utf-8")
+    assert run(["systemd-analyze", "verify", "--man=no", str(tmp_path / UNIT.name)]) == ""
