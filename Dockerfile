@@ -7,10 +7,13 @@
 
 FROM python:3.11-slim-bookworm AS build
 WORKDIR /src
+RUN ["python", "-m", "venv", "/opt/delay-queue"]
+# the very files that were tried, by their hashes; `make lock` chooses new ones
+COPY deploy/requirements.txt ./
+RUN ["/opt/delay-queue/bin/pip", "install", "--no-cache-dir", "--disable-pip-version-check", "--require-hashes", "-r", "requirements.txt"]
 COPY pyproject.toml README.md LICENSE ./
 COPY delayqueue delayqueue
-RUN ["python", "-m", "venv", "/opt/delay-queue"]
-RUN ["/opt/delay-queue/bin/pip", "install", "--no-cache-dir", "--disable-pip-version-check", ".[embedded]"]
+RUN ["/opt/delay-queue/bin/pip", "install", "--no-cache-dir", "--disable-pip-version-check", "--no-deps", "."]
 # not needed at run time
 RUN ["/opt/delay-queue/bin/pip", "uninstall", "--yes", "pip", "setuptools"]
 

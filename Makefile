@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile
 # what the programs of the documentation are run with
 LANGUAGES := nodejs golang-go php-cli php-curl php-illuminate-queue php-illuminate-bus php-illuminate-events
 
-.PHONY: help serve test test-every-store lint format fuzz faults bench docs clean
+.PHONY: help serve test test-every-store lint format fuzz faults bench docs clean package lock audit
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 20
@@ -42,6 +42,16 @@ bench: $(VENV)/.installed-dev ## measure; see bench/README.md
 docs: $(VENV)/.installed-dev ## build the documentation as a site into build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
+package: $(VENV)/.installed-release ## build wheel and sdist into dist/, and try them
+	scripts/package $(BIN)
+
+lock: $(VENV)/.installed-release ## choose the versions of the image anew: deploy/requirements.txt
+	$(BIN)/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe --extra embedded --strip-extras --no-annotate \
+		--no-header --no-emit-index-url --no-emit-find-links --no-emit-trusted-host -o deploy/requirements.txt pyproject.toml
+
+audit: $(VENV)/.installed-release ## look the image's versions up among the known vulnerabilities
+	$(BIN)/pip-audit --require-hashes --disable-pip -r deploy/requirements.txt
+
 clean: ## remove what the other targets made, but no data
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
@@ -52,3 +62,7 @@ $(VENV)/.installed: pyproject.toml scripts/setup
 $(VENV)/.installed-dev: pyproject.toml scripts/setup
 	scripts/setup $(PYTHON) $(VENV) '.[embedded,test,lint,docs]' redis-server wrk curl chromium $(LANGUAGES)
 	touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-release: $(VENV)/.installed-dev
+	scripts/setup $(PYTHON) $(VENV) '.[release]'
+	touch $@
