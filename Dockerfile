@@ -10,14 +10,17 @@ WORKDIR /src
 RUN ["python", "-m", "venv", "/opt/delay-queue"]
 # the very files that were tried, by their hashes; `make lock` chooses new ones
 COPY deploy/requirements.txt ./
-RUN ["/opt/delay-queue/bin/pip", "install", "--no-cache-dir", "--disable-pip-version-check", "--require-hashes", "-r", "requirements.txt"]
+RUN ["/opt/delay-queue/bin/pip", "install", "--no-cache-dir", "--disable-pip-version-check", "--require-hashes", "--only-binary=:all:", "-r", "requirements.txt"]
 COPY pyproject.toml README.md LICENSE ./
 COPY delayqueue delayqueue
-RUN ["/opt/delay-queue/bin/pip", "install", "--no-cache-dir", "--disable-pip-version-check", "--no-deps", "."]
+RUN ["/opt/delay-queue/bin/pip", "install", "--no-cache-dir", "--disable-pip-version-check", "--no-deps", "--no-build-isolation", "."]
 # not needed at run time
 RUN ["/opt/delay-queue/bin/pip", "uninstall", "--yes", "pip", "setuptools"]
 
 FROM python:3.11-slim-bookworm
+LABEL org.opencontainers.image.title="delay-queue" \
+      org.opencontainers.image.description="A delay queue server that speaks HTTP and keeps its jobs in Redis or Valkey" \
+      org.opencontainers.image.licenses="MIT"
 COPY --from=build /opt/delay-queue /opt/delay-queue
 # a number, so that an orchestrator sees that it is not root; a volume inherits the owner of /data
 RUN ["install", "--directory", "--owner=10001", "--group=10001", "--mode=700", "/data"]
@@ -26,7 +29,9 @@ VOLUME /data
 WORKDIR /data
 # the container's network is the wall that protected mode stands for outside of one
 ENV DELAYQUEUE_PROTECTED_MODE=no \
-    DELAYQUEUE_DATA_DIR=/data
+    DELAYQUEUE_DATA_DIR=/data \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1
 EXPOSE 9277
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \
     CMD ["/opt/delay-queue/bin/python", "-I", "-c", "import http.client as h, sys; c = h.HTTPConnection('127.0.0.1', 9277, timeout=4); c.request('GET', '/healthz'); sys.exit(c.getresponse().status != 200)"]

@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile
 # what the programs of the documentation are run with
 LANGUAGES := nodejs golang-go php-cli php-curl php-illuminate-queue php-illuminate-bus php-illuminate-events
+# what builds the wheel in the image
+BUILD := setuptools>=77.0.3
 
 .PHONY: help serve test test-every-store lint format fuzz faults bench docs clean package lock audit
 
@@ -42,12 +44,13 @@ bench: $(VENV)/.installed-dev ## measure; see bench/README.md
 docs: $(VENV)/.installed-dev ## build the documentation as a site into build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-package: $(VENV)/.installed-release ## build wheel and sdist into dist/, and try them
-	scripts/package $(BIN)
+package: $(VENV)/.installed-release ## build wheel and sdist into dist/, try them and the steps of the image
+	$(BIN)/python -m tests.package
 
 lock: $(VENV)/.installed-release ## choose the versions of the image anew: deploy/requirements.txt
-	$(BIN)/pip-compile --quiet --upgrade --generate-hashes --allow-unsafe --extra embedded --strip-extras --no-annotate \
-		--no-header --no-emit-index-url --no-emit-find-links --no-emit-trusted-host -o deploy/requirements.txt pyproject.toml
+	echo '$(BUILD)' | $(BIN)/uv pip compile pyproject.toml - --extra embedded --universal --python-version 3.11 \
+		--generate-hashes --no-annotate --no-emit-index-url --no-emit-find-links --upgrade --quiet \
+		--custom-compile-command 'make lock' --output-file deploy/requirements.txt
 
 audit: $(VENV)/.installed-release ## look the image's versions up among the known vulnerabilities
 	$(BIN)/pip-audit --require-hashes --disable-pip -r deploy/requirements.txt

@@ -1,0 +1,53 @@
+"""The image is run without root and without a shell; Compose files name nothing that there is not."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+import yaml
+
+from tests.processes import REPOSITORY
+
+from .test_deploy import COMPOSE
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+IMAGE: Final = (REPOSITORY / "Dockerfile").read_text("utf-8").replace("\\\n", " ")
+
+
+def steps(instruction: str) -> list[str]:
+    """What stands behind each of these instructions."""
+    return re.findall(rf"^\s*{instruction} +(.+)$", IMAGE, re.MULTILINE)
+
+
+def test_every_step_and_the_program_are_run_without_a_shell() -> None:
+    for command in [*steps("RUN"), *steps("ENTRYPOINT"), *steps("CMD")]:
+        assert isinstance(json.loads(command), list)
+
+
+def test_the_last_stage_is_not_root_and_keeps_its_data_in_a_volume() -> None:
+    last = IMAGE.rpartition("\nFROM ")[2]
+    assert re.search(r"^USER [1-9]\d*:[1-9]\d*$", last, re.MULTILINE)
+    assert re.search(r"^VOLUME /data$", last, re.MULTILINE)
+    assert "DELAYQUEUE_DATA_DIR=/data" in last
+    assert "HEALTHCHECK" in last
+
+
+@pytest.mark.parametrize("path", COMPOSE, ids=lambda path: path.name)
+def test_a_compose_file_names_what_it_declares(path: Path) -> None:
+    compose: dict[str, Any] = yaml.safe_load(path.read_text("utf-8"))
+    services, volumes = compose["services"], compose.get("volumes", {})
+    for service in services.values():
+        for other, how in service.get("depends_on", {}).items():
+            assert how["condition"] != "service_healthy" or "healthcheck" in services[other]
+        for mount in service.get("volumes", []):
+            assert mount.partition(":")[0] in volumes
+        assert set(service.get("networks", [])) <= set(compose.get("networks", {}))
+        if service.get("image") == "delay-queue":
+            assert (path.parent / service["build"] / "Dockerfile").exists()
+        elif "restart" in service:
+            assert {"healthcheck", "volumes", "stop_grace_period"} <= set(service)
