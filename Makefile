@@ -53,7 +53,7 @@ lock: $(VENV)/.installed-release ## choose the versions of the image anew: deplo
 		--custom-compile-command 'make lock' --output-file deploy/requirements.txt
 
 audit: $(VENV)/.installed-release ## look the image's versions up among the known vulnerabilities
-	$(BIN)/pip-audit --require-hashes --disable-pip -r deploy/requirements.txt
+	$(BIN)/pip-audit --strict --require-hashes --disable-pip -r deploy/requirements.txt
 
 clean: ## remove what the other targets made, but no data
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
