@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from delayqueue.client.calls import Call, verb
 from delayqueue.client.jobs import (
@@ -30,6 +30,8 @@ from delayqueue.job import IfExists, State
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from types import EllipsisType
+
+T = TypeVar("T")
 
 DEFAULT_STEP_S = 3600
 
@@ -96,7 +98,7 @@ class Verbs:
     ) -> Call[list[ReservedJob]]:
         """Reserve up to `count` jobs, as soon as there is one; [] where nothing came."""
         return _pop(
-            topics, wait, {"count": count}, lambda data: [ReservedJob(**job) for job in data]
+            topics, wait, {"count": count}, lambda data: [_read(ReservedJob, job) for job in data]
         )
 
     @verb
@@ -226,7 +228,7 @@ class Verbs:
     ) -> Call[list[TakenJob]]:
         """Remove the jobs that are due from `start` to `end`; each is given to one caller only."""
         request = _given(topic=topic, start=_time(start), end=_time(end), count=count)
-        return Call("/take", request, lambda data: [TakenJob(**job) for job in data])
+        return Call("/take", request, lambda data: [_read(TakenJob, job) for job in data])
 
     @verb
     def forecast(
@@ -239,7 +241,7 @@ class Verbs:
     ) -> Call[Forecast]:
         """How many delayed jobs fall due in each step from `start` to `end`."""
         request = _given(topic=topic, start=unix(start), end=unix(end), step=seconds(step))
-        return Call("/forecast", request, lambda data: Forecast(**data), repeatable=True)
+        return Call("/forecast", request, lambda data: _read(Forecast, data), repeatable=True)
 
     @verb
     def pause(self, topic: str, *, length: Seconds | None = None) -> Call[None]:
@@ -270,7 +272,7 @@ class Verbs:
         request = {"topic": topic} | {
             name: each for name, each in wishes.items() if each is not ...
         }
-        return Call("/limit", request, lambda data: Limits(**data), repeatable=True)
+        return Call("/limit", request, lambda data: _read(Limits, data), repeatable=True)
 
     @verb
     def purge(self, topic: str, *, state: str | None = None) -> Call[int]:
@@ -327,23 +329,29 @@ def _count(data: Any) -> int:
 
 
 def _outcomes(data: Any) -> list[Outcome]:
-    return [Outcome(**item) for item in data]
+    return [_read(Outcome, item) for item in data]
 
 
 def _reserved(data: Any) -> ReservedJob | None:
-    return ReservedJob(**data) if data else None
+    return _read(ReservedJob, data) if data else None
 
 
 def _topic(data: dict[str, Any]) -> TopicCounts:
-    fields = {name: value for name, value in data.items() if name in TopicCounts.__slots__}
-    fields["limit"] = Limits(**data["limit"]) if data["limit"] else None
-    return TopicCounts(**fields)
+    limit = data["limit"] and _read(Limits, data["limit"])
+    return _read(TopicCounts, data | {"limit": limit})
 
 
 def _details(data: dict[str, Any]) -> JobDetails:
-    fields = {name: value for name, value in data.items() if name in JobDetails.__slots__}
-    fields["state"] = State(data["state"])
-    fields["tags"] = tuple(data["tags"])
-    fields["attempts"] = tuple(Attempt(**attempt) for attempt in data["attempts"])
-    fields["results"] = tuple(Result(**result) for result in data["results"])
-    return JobDetails(**fields)
+    read = {
+        "state": State(data["state"]),
+        "tags": tuple(data["tags"]),
+        "attempts": tuple(_read(Attempt, attempt) for attempt in data["attempts"]),
+        "results": tuple(_read(Result, result) for result in data["results"]),
+    }
+    return _read(JobDetails, data | read)
+
+
+def _read(kind: type[T], data: dict[str, Any]) -> T:
+    """What the server said; members that only a newer server knows are passed over."""
+    known: tuple[str, ...] = kind.__slots__  # type: ignore[attr-defined]  # all are dataclasses with slots
+    return kind(**{name: data[name] for name in known if name in data})

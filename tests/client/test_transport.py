@@ -148,3 +148,20 @@ async def test_a_token_opens_the_door(
 def test_a_url_that_is_none_is_refused(kind: Callable[[str], object], url: str) -> None:
     with pytest.raises(ValueError, match=r"http://HOST:PORT|Port"):
         kind(url)
+
+
+async def test_members_that_only_a_newer_server_knows_are_passed_over(kind: Kind) -> None:
+    job = b'{"topic":"t","id":"a","body":"","attempt":1,"receipt":"r-1","due":1.5,"new":[]}'
+    answer = b'{"code":0,"message":"ok","data":' + job + b"}"
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(answer) + answer)
+        await writer.drain()
+
+    async with await asyncio.start_server(serve, LOOPBACK) as server:
+        port = server.sockets[0].getsockname()[1]
+        caller = Caller(kind(f"http://{LOOPBACK}:{port}"))
+        popped = await caller.pop("t", wait=0)
+        await caller.close()
+    assert (popped.id, popped.receipt) == ("a", "r-1")
