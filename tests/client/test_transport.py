@@ -158,6 +158,7 @@ async def test_members_that_only_a_newer_server_knows_are_passed_over(kind: Kind
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(answer) + answer)
         await writer.drain()
+        writer.close()
 
     async with await asyncio.start_server(serve, LOOPBACK) as server:
         port = server.sockets[0].getsockname()[1]

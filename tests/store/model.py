@@ -110,6 +110,7 @@ class Model:
         entry = self.jobs[job_id]
         if entry.state not in {"buried", "delayed"}:
             return Code.WRONG_STATE
+        self._expire_along(entry, self.now_ms)
         entry.due_ms, entry.failures = self.now_ms, 0
         self._make_ready(job_id)
         return Code.OK
@@ -120,8 +121,7 @@ class Model:
         entry = self.jobs[job_id]
         if entry.state == "reserved":
             return Code.WRONG_STATE
-        if entry.expire_ms:
-            entry.expire_ms += self.now_ms + delay_ms - entry.due_ms
+        self._expire_along(entry, self.now_ms + delay_ms)
         self._delay(job_id, delay_ms)
         return Code.OK
 
@@ -188,6 +188,10 @@ class Model:
     def counts(self, topic: str) -> dict[str, int]:
         states = [entry.state for entry in self.jobs.values() if entry.job.topic == topic]
         return {state: states.count(state) for state in LIVE}
+
+    def _expire_along(self, entry: Entry, due_ms: int) -> None:
+        if entry.expire_ms:
+            entry.expire_ms += due_ms - entry.due_ms
 
     def _refusal(self, job_id: str, receipt: str, *, reserved: bool = False) -> int:
         entry = self.jobs.get(job_id)

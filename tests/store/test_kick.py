@@ -105,3 +105,13 @@ async def test_a_buried_job_that_was_passed_over_expires_after_a_reschedule(
     await a_moment()
     await bucket.tick()
     assert await bucket.state("a") is None
+
+
+async def test_a_kicked_job_that_nobody_needed_any_more_is_delivered(bucket: Bucket) -> None:
+    long_ago = await bucket.now_ms() - 2 * HOUR_MS
+    await bucket.push(job("a", due_ms=long_ago, expire_ms=HOUR_MS))
+    await bucket.bury("a")
+    await bucket.tick()
+    assert await bucket.kick("a") == [Code.OK]
+    await bucket.tick()
+    assert await bucket.pop_ids() == ["a"]

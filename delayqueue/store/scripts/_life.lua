@@ -166,6 +166,16 @@ local function delay_job(id, job, due)
   wake_at(job.topic, due)
 end
 
+-- A person gives a job, which stands nowhere, a new due time; its record is yet to be written.
+local function set_due(id, job, due)
+  if job.expire > 0 then
+    job.expire = job.expire + due - job.due
+    call('ZADD', expire_key(job.topic), int(job.expire), id)
+    wake_at(job.topic, job.expire)
+  end
+  job.due = due
+end
+
 local function bury_job(id, job, now) call('ZADD', buried_key(job.topic), int(now), id) end
 
 -- What became ready in this call, for announcements and for the answer.

@@ -1,8 +1,9 @@
--- Makes buried or delayed jobs ready now; their retry schedule begins anew.
+-- Makes buried or delayed jobs due and ready now; their retry schedule begins anew.
 -- KEYS  tag, queue name
 -- ARGV  sender, topic, count, then ids. With a topic: its first `count` buried jobs, or delayed ones where none is
 --       buried. With topic "": the ids.
 -- returns { { code per id }, { topic, jobs made ready, ... } }
+-- keeps: the time at which a job expires moves along with its due time, so that a dead letter can outlive its first one.
 local sender, topic, count = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local now = now_ms()
 
@@ -12,7 +13,7 @@ local function kick(id)
   local state = state_of(id, job)
   if state ~= 'buried' and state ~= 'delayed' then return WRONG_STATE end
   leave(id, job)
-  job.due = now
+  set_due(id, job, now)
   call('HSET', JOBS, id, pack_record(job))
   local run = call('HGET', RUNS, id)
   if run then

@@ -20,11 +20,7 @@ local function reschedule(id, due)
   if not job then return NOT_FOUND, -1 end
   if state_of(id, job) == 'reserved' then return WRONG_STATE, -1 end
   leave(id, job)
-  if job.expire > 0 then
-    job.expire = job.expire + due - job.due
-    call('ZADD', expire_key(job.topic), int(job.expire), id)
-    wake_at(job.topic, job.expire)
-  end
+  set_due(id, job, due)
   delay_job(id, job, due)
   reopen(id)
   earliest = math.min(earliest or due, due)
