@@ -170,7 +170,7 @@ class TooMany(QueueError):
     status = HTTPStatus.TOO_MANY_REQUESTS
     default = Text("请求过多", "too many requests; try again later")
 
-    def __init__(self, retry_after_s: float, text: Text | None = None) -> None:
+    def __init__(self, text: Text | None = None, *, retry_after_s: float = 1) -> None:
         super().__init__(text)
         self.headers = {"Retry-After": str(max(1, ceil(retry_after_s)))}
 

@@ -26,10 +26,8 @@ class Server:
             raise CallError(USAGE, "--token: must be printable ASCII")
         try:
             self._client = Client(url, token=token or None, timeout=SILENCE_S)
-        except ValueError:
-            raise CallError(
-                USAGE, f"--url {url}: must be http://HOST:PORT or https://HOST:PORT"
-            ) from None
+        except ValueError as error:
+            raise CallError(USAGE, f"--url {error}") from None
 
     def __enter__(self) -> "Server":
         return self

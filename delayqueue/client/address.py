@@ -26,8 +26,8 @@ class Address:
     @classmethod
     def of(cls, url: str, token: str | None) -> Address:
         """ValueError where the URL is none."""
-        parts = urlsplit(url)
-        if parts.scheme not in {"http", "https"} or not parts.hostname or parts.port == 0:
+        parts = _parts(url)
+        if parts is None:
             raise ValueError(f"{url}: must be http://HOST:PORT or https://HOST:PORT")
         headers = {"Content-Type": "application/json", "Accept-Language": SERVER_LANGUAGE}
         if token:
@@ -40,6 +40,16 @@ class Address:
 
     def __str__(self) -> str:
         return f"{self.parts.scheme}://{self.parts.netloc.rpartition('@')[2]}"
+
+
+def _parts(url: str) -> SplitResult | None:
+    """The parts of a URL that leads to a server; None where it does not."""
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # brackets, or a port that is none
+        return None
+    return parts if good else None
 
 
 def limit_s(call: Call[Any], timeout_s: float) -> float | None:

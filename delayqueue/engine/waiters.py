@@ -59,7 +59,7 @@ class Waiters:
         if self._closing:
             return []
         if wait_s > 0 and 0 < self._max_polls <= self.waiting:
-            raise TooMany(RETRY_AFTER_S, TOO_MANY_POLLS)
+            raise TooMany(TOO_MANY_POLLS, retry_after_s=RETRY_AFTER_S)
         loop = asyncio.get_running_loop()
         poll = Poll(next(self._numbers), wanted, patient=wait_s > 0)
         self.waiting += 1

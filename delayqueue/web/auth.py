@@ -50,7 +50,7 @@ class Pace:
         paid_until = max(self._free_at, now) + self._interval_s
         early_s = paid_until - now - max(BURST_S, self._interval_s)
         if early_s > 1e-6:  # the sum of many intervals is not exact
-            raise TooMany(early_s, TOO_FAST)
+            raise TooMany(TOO_FAST, retry_after_s=early_s)
         self._free_at = paid_until
 
 

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 import time
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from delayqueue.client import AsyncClient, Client, TransportError, Unauthorized, Unavailable
+from delayqueue.client import (
+    AsyncClient,
+    Client,
+    QueueError,
+    TransportError,
+    Unauthorized,
+    Unavailable,
+)
+from delayqueue.client.calls import Answer, Call, conversation
 from tests.client.conftest import Caller
 from tests.faults.proxy import Proxy
 from tests.processes import LOOPBACK, free_port
@@ -144,9 +154,32 @@ async def test_a_token_opens_the_door(
     server.close()
 
 
-@pytest.mark.parametrize("url", ["localhost:9277", "ftp://host", "http://", "http://host:x"])
-def test_a_url_that_is_none_is_refused(kind: Callable[[str], object], url: str) -> None:
-    with pytest.raises(ValueError, match=r"http://HOST:PORT|Port"):
+@pytest.mark.parametrize("error", QueueError.__subclasses__())
+def test_every_code_is_raised_as_its_error_with_the_servers_words(error: type[QueueError]) -> None:
+    answer = {"code": error.code, "message": "the words", "data": None}
+    talk = conversation(Call("/get", {}, read=str), retries=0)
+    next(talk)
+    with pytest.raises(error, match="the words"):
+        talk.send(Answer(error.status, json.dumps(answer).encode()))
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("localhost:9277", "no scheme"),
+        ("ftp://host", "another scheme"),
+        ("http://", "no host"),
+        ("http://host:x", "a port that is no number"),
+        ("http://host:0", "no port"),
+        ("http://host:65536", "a port too large"),
+        ("http://[::1", "an open bracket"),
+    ],
+)
+def test_a_url_that_is_none_is_refused(
+    kind: Callable[[str], object], url: str, reason: str
+) -> None:
+    says = f"{url}: must be http://HOST:PORT or https://HOST:PORT"
+    with pytest.raises(ValueError, match=f"^{re.escape(says)}$"):
         kind(url)
 
 
