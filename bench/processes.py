@@ -49,6 +49,26 @@ def wait_until(
 
 
 @contextlib.contextmanager
+def running(
+    command: list[str], log_path: Path, environ: Mapping[str, str] | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run `command` in the folder of its log until the end of the block."""
+    with log_path.open("ab") as log:
+        child = subprocess.Popen(
+            command, cwd=log_path.parent, env=environ, stdout=log, stderr=subprocess.STDOUT
+        )
+    try:
+        yield child
+    finally:
+        child.terminate()
+        try:
+            child.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+
+
+@contextlib.contextmanager
 def program(
     command: list[str], port: int, folder: Path, environ: Mapping[str, str] | None = None
 ) -> Iterator[None]:
@@ -57,22 +77,11 @@ def program(
     Raises BenchError with the end of its output if it does not come up.
     """
     log_path = folder / f"{Path(command[0]).name}.log"
-    with log_path.open("ab") as log:
-        child = subprocess.Popen(
-            command, cwd=folder, env=environ, stdout=log, stderr=subprocess.STDOUT
-        )
-    try:
+    with running(command, log_path, environ) as child:
         wait_until(lambda: listens(port) or child.poll() is not None, command[0], START_S)
         if child.poll() is not None:
             raise BenchError(f"{command[0]} ended: {log_path.read_text()[-400:]}")
         yield
-    finally:
-        child.terminate()
-        try:
-            child.wait(STOP_S)
-        except subprocess.TimeoutExpired:
-            child.kill()
-            child.wait()
 
 
 def listens(port: int) -> bool:

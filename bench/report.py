@@ -91,7 +91,7 @@ def as_json(findings: Findings) -> dict[str, Any]:
     """Everything, with each round's value, as plain data."""
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "command": shlex.join(["python", "-m", "bench", *sys.argv[1:]]),
+        "command": shlex.join(["python", *sys.orig_argv[1:]]),
         "machine": f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}",
         "targets": findings.targets,
         "measures": {

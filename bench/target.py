@@ -5,7 +5,7 @@ import http.client
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -110,19 +110,29 @@ class Own:
     def running(self) -> Iterator[Server]:
         """Start Redis, append-only file on, and the server; stop both and remove the data."""
         port, store_port = free_port(), free_port()
-        environ = os.environ | {
-            "DELAYQUEUE_BIND_ADDRESS": f"127.0.0.1:{port}",
-            "DELAYQUEUE_REDIS_HOST": f"127.0.0.1:{store_port}",
-            "DELAYQUEUE_LOG_LEVEL": "warning",
-        }
-        for key, value in self.options.items():
-            environ["DELAYQUEUE_" + key.upper().replace(".", "_")] = value
-        server = str(Path(sys.executable).with_name("delay-queue"))
         with contextlib.ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
             stack.enter_context(program(redis_command(store_port), store_port, folder))
-            stack.enter_context(program([server], port, folder, environ))
+            stack.enter_context(own_server(folder, port, store_port, self.options))
             yield Server(port, OURS, StoreView(f"redis://127.0.0.1:{store_port}/1"))
+
+
+@contextlib.contextmanager
+def own_server(
+    folder: Path, port: int, store_port: int, options: Mapping[str, str]
+) -> Iterator[None]:
+    """Our server on that port and Redis until the end of the block; `options` are config keys."""
+    settings = {
+        "bind_address": f"127.0.0.1:{port}",
+        "redis.host": f"127.0.0.1:{store_port}",
+        "log_level": "warning",
+    }
+    environ = os.environ | {
+        "DELAYQUEUE_" + key.upper().replace(".", "_"): value
+        for key, value in (settings | dict(options)).items()
+    }
+    with program([str(Path(sys.executable).with_name("delay-queue"))], port, folder, environ):
+        yield
 
 
 def parse_target(text: str, redis_urls: dict[str, str], *, flush: bool) -> Target:

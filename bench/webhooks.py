@@ -24,7 +24,7 @@ import uvloop
 from aiohttp import web
 
 from bench.processes import BenchError, free_port, listeners, listens, program, wait_until
-from bench.target import redis_command
+from bench.target import own_server, redis_command
 
 FAILING = 0.05  # of the calls of the flaky endpoint
 HOPELESS = 20  # jobs that always fail there, and so are buried
@@ -101,12 +101,6 @@ class Queue:
         self._folder = folder
         self._session = session
         self._port, self._store_port = free_port(), free_port()
-        self._environ = os.environ | {
-            "DELAYQUEUE_BIND_ADDRESS": f"127.0.0.1:{self._port}",
-            "DELAYQUEUE_REDIS_HOST": f"127.0.0.1:{self._store_port}",
-            "DELAYQUEUE_WEBHOOK_ALLOW": "127.0.0.1/32",
-            "DELAYQUEUE_LOG_LEVEL": "warning",
-        }
 
     @contextlib.contextmanager
     def store(self) -> Iterator[None]:
@@ -117,8 +111,8 @@ class Queue:
     @contextlib.contextmanager
     def server(self) -> Iterator[None]:
         """The server process."""
-        command = str(Path(sys.executable).with_name("delay-queue"))
-        with program([command], self._port, self._folder, self._environ):
+        options = {"webhook_allow": "127.0.0.1/32"}
+        with own_server(self._folder, self._port, self._store_port, options):
             yield
 
     def kill(self) -> None:

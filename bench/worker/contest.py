@@ -1,0 +1,140 @@
+"""The sides, and what each has to do: find an idle worker, enqueue, and drain."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import statistics
+import subprocess
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from bench.measure import Figure, Outcome, per_second
+from bench.processes import BenchError, running, wait_until
+from bench.worker.side import CUT_OFF_S, PAUSE_S
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+REPOSITORY: Final = Path(__file__).parent.parent.parent
+START_S: Final = 15  # a worker, until its first job
+PROGRAM_S: Final = 120  # any program, until its end
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A client and a worker: the program `module`, run by `python`; `enqueues` are its ways to do that by figure."""
+
+    name: str
+    module: str
+    python: str
+    url: str
+    enqueues: dict[str, str]
+    tuned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What a side has to do; its programs write into `folder`."""
+
+    side: Side
+    folder: Path
+    jobs: int
+    probes: int
+
+    def idle(self) -> Outcome:
+        """From enqueueing a single job until its handler starts, while there is no other."""
+        with self._program("work", self.probes) as worker:
+            with self._program("probe", self.probes) as probe:
+                probe.end(PROGRAM_S + self.probes * max(PAUSE_S))
+            late_ms = worker.says("late_ms", self.probes, START_S)
+        cuts = statistics.quantiles(late_ms, n=100, method="inclusive")
+        return Outcome({"p50": Figure(cuts[49], "ms"), "p99": Figure(cuts[98], "ms")})
+
+    def enqueue(self) -> Outcome:
+        """One program enqueues all jobs that will be drained, an equal part in each way."""
+        figures = {}
+        for figure, role in self.side.enqueues.items():
+            with self._program(role, self.jobs // len(self.side.enqueues)) as program:
+                program.end(PROGRAM_S)
+                figures[figure] = per_second(program.says("enqueued_per_s", 1, 0)[0])
+        return Outcome(figures)
+
+    def drain(self) -> Outcome:
+        """One worker handles them, from its first job to the last, or as many as it can until the cut-off."""
+        with self._program("work", self.jobs) as worker:
+            rates = worker.says("drained_per_s", 1, START_S + 2 * CUT_OFF_S)
+        return Outcome({"rate": per_second(rates[0])})
+
+    @contextlib.contextmanager
+    def _program(self, role: str, jobs: int) -> Iterator[_Program]:
+        side = self.side
+        command = [side.python, "-m", side.module, role, side.url, str(jobs)]
+        command += ["--tuned"] if side.tuned else []
+        log_path = self.folder / f"{role}.log"
+        log_path.unlink(missing_ok=True)
+        environ = os.environ | {"PYTHONPATH": str(REPOSITORY)}
+        with running(command, log_path, environ) as child:
+            yield _Program(f"{side.name}: {role}", child, log_path)
+
+
+@dataclass(frozen=True, slots=True)
+class _Program:
+    """One that runs, and tells its figures in its output."""
+
+    name: str
+    child: subprocess.Popen[bytes]
+    log_path: Path
+
+    def says(self, what: str, times: int, within_s: float) -> list[float]:
+        """What it has said, once it has said it so many times. Raises BenchError, also where it ends before."""
+        found: list[float] = []
+
+        def said() -> bool:
+            ended = self.child.poll() is not None  # before looking: what it said last counts
+            found[:] = self._values(what)
+            if ended and len(found) < times:
+                raise BenchError(f"{self.name} ended: {self.log_path.read_text()[-400:]}")
+            return len(found) >= times
+
+        wait_until(said, f"{self.name}: {what}", within_s)
+        return found
+
+    def end(self, within_s: float) -> None:
+        """Wait for its end. Raises BenchError where it fails."""
+        wait_until(lambda: self.child.poll() is not None, self.name, within_s)
+        if self.child.returncode:
+            raise BenchError(f"{self.name} failed: {self.log_path.read_text()[-400:]}")
+
+    def _values(self, what: str) -> list[float]:
+        lines = self.log_path.read_text().splitlines(keepends=True)
+        told = [json.loads(line) for line in lines if line.startswith('["') and line.endswith("\n")]
+        return [value for name, value in told if name == what]
+
+
+def installed(python: str, package: str) -> bool:
+    """Whether that interpreter has the package."""
+    with contextlib.suppress(OSError):
+        return not subprocess.run(
+            [python, "-c", f"import {package}"], check=False, stderr=subprocess.DEVNULL
+        ).returncode
+    return False
+
+
+def ours(server_port: int) -> Side:
+    """Our client and worker, on our server."""
+    enqueues = {"one by one": "enqueue", "arrays of 100": "batches"}
+    url = f"http://127.0.0.1:{server_port}"
+    return Side("ours", "bench.worker.ours", sys.executable, url, enqueues)
+
+
+def peers(package: str, python: str, store_port: int, database: int) -> list[Side]:
+    """A peer as it is installed, and tuned; none where it is not installed."""
+    if not installed(python, package):
+        return []
+    url = f"redis://127.0.0.1:{store_port}/{database}"
+    plain = Side(package, f"bench.worker.with_{package}", python, url, {"one by one": "enqueue"})
+    return [plain, replace(plain, name=f"{package} tuned", tuned=True)]

@@ -1,0 +1,51 @@
+"""This project's client and Worker."""
+
+import asyncio
+import itertools
+from collections.abc import Iterable
+from typing import Final
+
+from bench.worker.side import QUEUE, Work, play
+from delayqueue import AsyncClient, Worker
+from delayqueue.client import Job
+from delayqueue.worker import ReservedJob
+
+BATCH: Final = 100
+
+
+def enqueue(url: str, bodies: Iterable[str]) -> None:
+    """One job a request."""
+
+    async def push_each() -> None:
+        async with AsyncClient(url) as queue:
+            for body in bodies:
+                await queue.push(QUEUE, body)
+
+    asyncio.run(push_each())
+
+
+def batches(url: str, bodies: Iterable[str]) -> None:
+    """A hundred jobs a request."""
+
+    async def push_many() -> None:
+        rest = iter(bodies)
+        async with AsyncClient(url) as queue:
+            while batch := [Job(topic=QUEUE, body=each) for each in itertools.islice(rest, BATCH)]:
+                await queue.push_many(batch)
+
+    asyncio.run(push_many())
+
+
+def work(task: Work) -> None:
+    """There is nothing to tune."""
+    worker = Worker(task.url, concurrency=task.concurrency)
+
+    @worker.on(QUEUE)
+    async def handle(job: ReservedJob) -> None:
+        task.handle(job.body)
+
+    worker.run()
+
+
+if __name__ == "__main__":
+    play(work, enqueue=enqueue, batches=batches)

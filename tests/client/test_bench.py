@@ -1,0 +1,67 @@
+"""The contest of workers: a tiny run, against real processes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from bench.worker.side import CUT_OFF_S, Tally
+from tests.processes import REPOSITORY
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_our_worker_is_measured_where_no_peer_is_installed(tmp_path: Path) -> None:
+    found = tmp_path / "figures.json"
+    small = ["--jobs", "40", "--probes", "2", "--rounds", "1"]
+    ended = subprocess.run(
+        [sys.executable, "-m", "bench.worker", *small, "--peers", "/none", "--json", str(found)],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    for peer in ("arq", "dramatiq"):
+        assert f"{peer}: not installed for /none; left out" in ended.stderr.splitlines()
+    figures = {
+        (measure, figure): told["rounds"]
+        for measure, by_target in json.loads(found.read_text())["measures"].items()
+        for figure, told in by_target["ours"]["figures"].items()
+    }
+    assert set(figures) == {
+        ("idle", "p50"),
+        ("idle", "p99"),
+        ("enqueue", "one by one"),
+        ("enqueue", "arrays of 100"),
+        ("drain", "rate"),
+    }
+    assert all(len(rounds) == 1 and rounds[0] > 0 for rounds in figures.values())
+
+
+@pytest.mark.parametrize(
+    ("at_s", "rate"),
+    [
+        ([0, 1, 2, 3], 1.0),  # all four
+        ([0, 1, CUT_OFF_S + 1], 2 / (CUT_OFF_S + 1)),  # what was done when the time was over
+    ],
+)
+def test_the_rate_is_that_from_the_first_job_on(
+    at_s: list[int],
+    rate: float,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    tally = Tally(4)
+    for each_s in at_s:
+        monkeypatch.setattr("time.monotonic_ns", lambda now_ns=each_s * 10**9: now_ns)
+        tally.handle("")
+    what, value = json.loads(capsys.readouterr().out)
+    assert what == "drained_per_s"
+    assert value == pytest.approx(rate)
