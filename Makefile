@@ -23,10 +23,11 @@ test: $(VENV)/.installed-dev ## run all tests (starts real Redis and Valkey serv
 test-every-store: $(VENV)/.installed-dev ## run all tests over Sentinel and Cluster, too
 	$(PYTEST) --every-store
 
-lint: $(VENV)/.installed-dev ## ruff and mypy
+lint: $(VENV)/.installed-dev ## ruff, mypy and pyright
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/basedpyright
 
 format: $(VENV)/.installed-dev ## let ruff lay out the code
 	$(BIN)/ruff check --fix .

@@ -48,7 +48,7 @@ class QueueError(Exception):
     headers: Mapping[str, str] = MappingProxyType({})  # of the answer
 
     def __init__(self, text: Text | None = None) -> None:
-        self.text = text or self.default
+        self.text: Text = text or self.default
         super().__init__(self.text.en)
 
 
@@ -56,66 +56,68 @@ class Invalid(QueueError):
     """The request cannot be understood or asks for what is not allowed."""
 
     code = Code.INVALID
-    default = Text("请求无效", "invalid request")
+    default: ClassVar[Text] = Text("请求无效", "invalid request")
 
 
 class BadJson(Invalid):
     """The body is not the JSON that the endpoint takes."""
 
-    default = Text("解析json失败", "the request is not valid JSON")
+    default: ClassVar[Text] = Text("解析json失败", "the request is not valid JSON")
 
 
 class NoSuchPath(Invalid):
     """No endpoint has this path."""
 
     status = HTTPStatus.NOT_FOUND
-    default = Text("没有这个接口", "no such endpoint")
+    default: ClassVar[Text] = Text("没有这个接口", "no such endpoint")
 
 
 class WrongMethod(Invalid):
     """The endpoint exists but not for this method."""
 
     status = HTTPStatus.METHOD_NOT_ALLOWED
-    default = Text("请求方法不对", "wrong method")
+    default: ClassVar[Text] = Text("请求方法不对", "wrong method")
 
     def __init__(self, allowed: Iterable[str]) -> None:
         super().__init__()
-        self.headers = {"Allow": ", ".join(sorted(allowed))}
+        self.headers: Mapping[str, str] = {"Allow": ", ".join(sorted(allowed))}
 
 
 class SlowRequest(Invalid):
     """The request's body did not arrive in time."""
 
     status = HTTPStatus.REQUEST_TIMEOUT
-    default = Text("请求超时", "the request did not arrive in time")
+    default: ClassVar[Text] = Text("请求超时", "the request did not arrive in time")
 
 
 class NoSuchJob(QueueError):
     """The id is unknown where a receipt or a state was expected."""
 
     code = Code.NO_SUCH_JOB
-    default = Text("job不存在", "no such job")
+    default: ClassVar[Text] = Text("job不存在", "no such job")
 
 
 class WrongState(QueueError):
     """The job is not in a state that allows this."""
 
     code = Code.WRONG_STATE
-    default = Text("job状态不允许此操作", "the job's state does not allow this")
+    default: ClassVar[Text] = Text("job状态不允许此操作", "the job's state does not allow this")
 
 
 class StaleReceipt(QueueError):
     """The receipt is not that of the job's present reservation."""
 
     code = Code.STALE_RECEIPT
-    default = Text("receipt已失效", "stale receipt: not that of a present reservation")
+    default: ClassVar[Text] = Text(
+        "receipt已失效", "stale receipt: not that of a present reservation"
+    )
 
 
 class JobExists(QueueError):
     """`if_exists` is `fail` and the id is there already."""
 
     code = Code.JOB_EXISTS
-    default = Text("job已存在", "a job with this id exists")
+    default: ClassVar[Text] = Text("job已存在", "a job with this id exists")
 
 
 class Unavailable(QueueError):
@@ -123,7 +125,7 @@ class Unavailable(QueueError):
 
     code = Code.UNAVAILABLE
     status = HTTPStatus.SERVICE_UNAVAILABLE
-    default = Text("存储暂不可用", "the store is unavailable; try again")
+    default: ClassVar[Text] = Text("存储暂不可用", "the store is unavailable; try again")
 
 
 class Unauthorized(QueueError):
@@ -131,9 +133,9 @@ class Unauthorized(QueueError):
 
     code = Code.UNAUTHORIZED
     status = HTTPStatus.UNAUTHORIZED
-    default = Text("需要有效的token", "a valid token is needed")
+    default: ClassVar[Text] = Text("需要有效的token", "a valid token is needed")
     # the second one makes browsers ask for the token
-    headers = MappingProxyType(
+    headers: Mapping[str, str] = MappingProxyType(
         {"WWW-Authenticate": 'Bearer realm="delay-queue", Basic realm="delay-queue"'}
     )
 
@@ -143,7 +145,7 @@ class Forbidden(QueueError):
 
     code = Code.FORBIDDEN
     status = HTTPStatus.FORBIDDEN
-    default = Text("没有权限", "not allowed")
+    default: ClassVar[Text] = Text("没有权限", "not allowed")
 
 
 class TooLarge(QueueError):
@@ -151,13 +153,13 @@ class TooLarge(QueueError):
 
     code = Code.TOO_LARGE
     status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
-    default = Text("请求过大", "the request is too large")
+    default: ClassVar[Text] = Text("请求过大", "the request is too large")
 
 
 class Compressed(TooLarge):
     """The request is compressed: half a megabyte can unpack to half a gigabyte."""
 
-    default = Text(
+    default: ClassVar[Text] = Text(
         "不接受压缩的请求体, 请发送未压缩的内容",
         "a compressed request can be of any size; send it uncompressed",
     )
@@ -168,11 +170,11 @@ class TooMany(QueueError):
 
     code = Code.TOO_MANY
     status = HTTPStatus.TOO_MANY_REQUESTS
-    default = Text("请求过多", "too many requests; try again later")
+    default: ClassVar[Text] = Text("请求过多", "too many requests; try again later")
 
     def __init__(self, text: Text | None = None, *, retry_after_s: float = 1) -> None:
         super().__init__(text)
-        self.headers = {"Retry-After": str(max(1, ceil(retry_after_s)))}
+        self.headers: Mapping[str, str] = {"Retry-After": str(max(1, ceil(retry_after_s)))}
 
 
 # What a script's code per job means.

@@ -39,7 +39,7 @@ class Retry(Exception):  # an order, not an error
 
     def __init__(self, delay: Seconds, message: str = "") -> None:
         super().__init__(message or "to be tried again")
-        self.delay_s = seconds(delay)
+        self.delay_s: float = seconds(delay)
 
 
 class Bury(Exception):  # an order, not an error

@@ -52,7 +52,7 @@ class Worker:
     ) -> None:
         if concurrency < 1:
             raise ValueError(f"concurrency {concurrency}: must be at least 1")
-        self.handlers = Handlers()
+        self.handlers: Handlers = Handlers()
         self._url = url
         self._token = token
         self._concurrency = concurrency

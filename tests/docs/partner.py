@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 from tests.processes import LOOPBACK, free_port
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class Answer(NamedTuple):
@@ -14,6 +18,7 @@ class Answer(NamedTuple):
 
     status: int
     text: str
+    headers: Mapping[str, str] = MappingProxyType({})
 
 
 class Partner:
@@ -45,6 +50,8 @@ class Partner:
                 body = self.rfile.read(int(self.headers["Content-Length"])).decode()
                 answer = partner.take(body)
                 self.send_response(answer.status)
+                for name, value in answer.headers.items():
+                    self.send_header(name, value)
                 self.end_headers()
                 self.wfile.write(answer.text.encode())
 

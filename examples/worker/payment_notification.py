@@ -1,0 +1,109 @@
+"""Tells merchants that they were paid, again and again until they say "success", as Alipay does.
+
+delay-queue worker payment_notification:worker   calls them; run as many as you like
+python payment_notification.py push TRADE URL    a trade was paid: call the merchant's URL
+python payment_notification.py show TRADE        how far it got, and what the merchant said
+
+The queue is at $DELAY_QUEUE.
+"""
+
+import json
+import os
+import sys
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from http import HTTPStatus
+
+from aiohttp import ClientSession, ClientTimeout
+
+from delayqueue import Bury, Client, Retry, Worker
+from delayqueue.worker import ReservedJob
+
+URL = os.environ.get("DELAY_QUEUE", "http://localhost:9277")
+TOPIC = "payment-notification"
+PATIENCE = ClientTimeout(total=30)  # a merchant may take so long to answer
+LONGEST_WAIT_S = 3600.0  # however long it asks to wait
+MOST_BYTES = 100  # of what it says
+
+queue = Client(URL)
+worker = Worker(URL, concurrency=100)  # most of the time they wait for merchants
+
+
+@dataclass(frozen=True)
+class Notification:
+    """What a merchant is to be told."""
+
+    trade: str
+    url: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a merchant said; `wait_s`: not before so many seconds have passed."""
+
+    status: int
+    text: str
+    wait_s: float | None = None
+
+
+class NotAccepted(Exception):
+    """The merchant has not said "success"; the job's schedule says when to ask again."""
+
+
+def push(trade: str, url: str) -> None:
+    queue.push(
+        TOPIC,
+        json.dumps(asdict(Notification(trade, url))),
+        id=f"payment-{trade}",
+        # after a failure at once, at once, 2m, 10m, 10m, 1h, 2h, 6h, 15h; then a person must look
+        retry="alipay",
+        retain=timedelta(days=7),
+    )
+
+
+def show(trade: str) -> None:
+    job = queue.get(f"payment-{trade}")
+    if job is None:
+        sys.exit(f"no trade {trade}")
+    print(job.state)
+    for attempt in job.attempts:
+        print(f"  attempt {attempt.attempt}: {attempt.message}")
+
+
+@worker.on(TOPIC)
+async def notify(job: ReservedJob) -> None:
+    notification = Notification(**json.loads(job.body))
+    answer = await call(notification)
+    if (answer.status, answer.text) == (HTTPStatus.OK, "success"):
+        return
+    if answer.status == HTTPStatus.GONE:
+        raise Bury("the merchant has closed this address")
+    if answer.wait_s is not None:
+        raise Retry(min(answer.wait_s, LONGEST_WAIT_S), "the merchant asks to wait")
+    raise NotAccepted(f"{answer.status} {answer.text}")
+
+
+async def call(notification: Notification) -> Answer:
+    """Ask the merchant once. Where nobody answers, the error is a failure as any other."""
+    form = {"trade_no": notification.trade, "trade_status": "TRADE_SUCCESS"}
+    async with (
+        ClientSession(timeout=PATIENCE) as session,
+        session.post(notification.url, data=form) as response,
+    ):
+        said = await response.content.read(MOST_BYTES)
+        wait = response.headers.get("Retry-After", "")
+        return Answer(
+            response.status,
+            said.decode(errors="replace").strip(),
+            float(wait) if wait.isdecimal() else None,
+        )
+
+
+if __name__ == "__main__":
+    match sys.argv[1:]:
+        case ["push", trade, url]:
+            push(trade, url)
+        case ["show", trade]:
+            show(trade)
+        case _:
+            sys.exit(__doc__)
