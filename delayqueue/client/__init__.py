@@ -7,17 +7,18 @@ from delayqueue.client.blocking import Client
 from delayqueue.client.calls import TransportError
 from delayqueue.client.jobs import (
     Attempt,
-    Forecast,
     Job,
     JobDetails,
-    Limits,
     Outcome,
     Page,
     ReservedJob,
     Result,
     TakenJob,
-    TopicCounts,
 )
+from delayqueue.client.schedules import Schedule
+from delayqueue.client.servers import Access, ServerStats, Stats, StoreStats
+from delayqueue.client.subscribers import Subscriber
+from delayqueue.client.topics import Forecast, Limits, TopicCounts
 from delayqueue.errors import (
     Forbidden,
     Invalid,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from delayqueue.client.aio import AsyncClient
 
 __all__ = [
+    "Access",
     "AsyncClient",
     "Attempt",
     "Client",
@@ -52,7 +54,12 @@ __all__ = [
     "QueueError",
     "ReservedJob",
     "Result",
+    "Schedule",
+    "ServerStats",
     "StaleReceipt",
+    "Stats",
+    "StoreStats",
+    "Subscriber",
     "TakenJob",
     "TooLarge",
     "TooMany",

@@ -6,15 +6,19 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-if TYPE_CHECKING:
-    from delayqueue.job import IfExists, State
+from delayqueue.job import IfExists, State
 
 Seconds: TypeAlias = float | timedelta
 Moment: TypeAlias = float | datetime
 # a preset's name, the delays after each failure, or {"max": 5, "base": "2s", "factor": 3, "cap": "1m", "jitter": 0.1}
 Retry: TypeAlias = str | Sequence[float | str | timedelta] | Mapping[str, Any]
+# where something of the same id or name is there already
+OnConflict: TypeAlias = IfExists | Literal["replace", "keep", "fail"]
+AnyState: TypeAlias = (
+    State | Literal["delayed", "ready", "reserved", "buried", "finished", "cancelled", "expired"]
+)
 
 DEFAULT_TTR_S = 60
 
@@ -24,9 +28,28 @@ def seconds(length: Seconds) -> float:
     return length.total_seconds() if isinstance(length, timedelta) else length
 
 
+def whole_seconds(length: Seconds) -> float:
+    """The server takes no 60.0 where it wants a whole number; what is not whole it shall refuse itself."""
+    number = seconds(length)
+    return int(number) if number == int(number) else number
+
+
 def unix(moment: Moment) -> float:
     """A time as unix seconds; a datetime without a zone is local time."""
     return moment.timestamp() if isinstance(moment, datetime) else moment
+
+
+def retry_request(retry: Retry) -> dict[str, Any]:
+    """A retry schedule as the server takes it."""
+    if isinstance(retry, str):
+        return {"preset": retry}
+    if isinstance(retry, Mapping):
+        return dict(retry)
+    return {
+        "delays": [
+            delay.total_seconds() if isinstance(delay, timedelta) else delay for delay in retry
+        ]
+    }
 
 
 def new_id() -> str:
@@ -46,7 +69,7 @@ class Job:
     ttr: Seconds = DEFAULT_TTR_S
     tags: Sequence[str] = ()
     retry: Retry | None = None
-    if_exists: IfExists | None = None
+    if_exists: OnConflict | None = None
     retain: Seconds | None = None
     expire: Seconds | None = None
     traceparent: str | None = None
@@ -54,37 +77,20 @@ class Job:
     def request(self) -> dict[str, Any]:
         """The job as /push takes it."""
         request: dict[str, Any] = {"topic": self.topic, "id": self.id, "body": self.body}
-        request["ttr"] = _whole(seconds(self.ttr))
+        request["ttr"] = whole_seconds(self.ttr)
         if self.due is None:
             request["delay"] = seconds(self.delay)
         else:
             request["due"] = unix(self.due)
         options = {
             "tags": list(self.tags) or None,
-            "retry": None if self.retry is None else _retry(self.retry),
+            "retry": None if self.retry is None else retry_request(self.retry),
             "if_exists": self.if_exists and str(self.if_exists),
             "retain": None if self.retain is None else seconds(self.retain),
             "expire": None if self.expire is None else seconds(self.expire),
             "traceparent": self.traceparent,
         }
         return request | {name: value for name, value in options.items() if value is not None}
-
-
-def _whole(number: float) -> float:
-    """The server takes no 60.0 where it wants a whole number; what is not whole it shall refuse itself."""
-    return int(number) if number == int(number) else number
-
-
-def _retry(retry: Retry) -> dict[str, Any]:
-    if isinstance(retry, str):
-        return {"preset": retry}
-    if isinstance(retry, Mapping):
-        return dict(retry)
-    return {
-        "delays": [
-            delay.total_seconds() if isinstance(delay, timedelta) else delay for delay in retry
-        ]
-    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,39 +177,3 @@ class Page:
 
     jobs: list[JobDetails]
     cursor: str
-
-
-@dataclass(frozen=True, slots=True)
-class Forecast:
-    """How many delayed jobs fall due in each step of so many seconds, from `start` on."""
-
-    start: float
-    step: float
-    counts: list[int]
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """How fast (`rate` a second, `burst` at once after a rest) and how many at once a topic's jobs are handed out.
-
-    None = no limit. `declared`: they stand in a config file.
-    """
-
-    rate: float | None
-    burst: int | None
-    concurrency: int | None
-    declared: bool
-
-
-@dataclass(frozen=True, slots=True)
-class TopicCounts:
-    """A topic. `oldest_ready_age` is None where nothing is ready; `paused` may be the time at which the pause ends."""
-
-    topic: str
-    delayed: int
-    ready: int
-    reserved: int
-    buried: int
-    oldest_ready_age: float | None
-    paused: bool | float
-    limit: Limits | None

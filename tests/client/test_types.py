@@ -1,4 +1,7 @@
-"""What a type checker tells those who use the clients, the worker and the test kit."""
+"""What a type checker tells those who use the clients, the worker and the test kit.
+
+mypy and pyright read this file, too, so it must satisfy both of them.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,16 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final, assert_type
 
 import pytest
 
+from delayqueue import AsyncClient, Client
+from delayqueue.client import JobDetails, Page, ReservedJob, Schedule, Stats, Subscriber
 from tests.processes import REPOSITORY
+
+if TYPE_CHECKING:
+    from tests.processes import QueueServer
 
 PUBLIC: Final = tuple(
     f"delayqueue.{name}." for name in ("client", "errors", "job", "testing", "worker")
@@ -37,7 +45,29 @@ def test_pyright_knows_the_type_of_everything_that_can_be_imported() -> None:
         for symbol in symbols
         if symbol["name"].startswith(PUBLIC) and not symbol["name"].endswith(".log")
     ]
-    assert "delayqueue.client.verbs.Verbs.push" in {symbol["name"] for symbol in ours}
+    assert "delayqueue.client.job_verbs.JobVerbs.push" in {symbol["name"] for symbol in ours}
     assert [
         symbol["name"] for symbol in ours if symbol["isTypeAmbiguous"] or not symbol["isTypeKnown"]
     ] == []
+
+
+def test_the_verbs_of_a_client_give_what_their_types_say(server: QueueServer, topic: str) -> None:
+    with Client(server.url) as queue:
+        assert_type(queue.push(topic, if_exists="keep", delay=60), str)
+        assert_type(queue.list_jobs(topic, state="delayed"), Page)
+        assert_type(queue.pop(topic, wait=0), ReservedJob | None)
+        assert_type(queue.purge(topic, state="ended"), int)
+        assert_type(queue.schedule(topic, topic, every="2d", catch_up="skip"), float | None)
+        assert_type(queue.schedules(), list[Schedule])
+        assert_type(queue.unschedule(topic), None)
+        assert_type(queue.stats(), Stats)
+
+
+async def test_the_verbs_of_an_async_client_are_to_be_awaited(
+    server: QueueServer, topic: str
+) -> None:
+    async with AsyncClient(server.url) as queue:
+        job_id = assert_type(await queue.push(topic, delay=60), str)
+        assert_type(await queue.get(job_id), JobDetails | None)
+        assert_type(await queue.kick_topic(topic), int)
+        assert_type(await queue.subscribers(), list[Subscriber])

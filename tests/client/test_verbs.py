@@ -6,10 +6,11 @@ import asyncio
 import inspect
 import time
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from delayqueue import __version__
 from delayqueue.client import (
     Client,
     Invalid,
@@ -17,18 +18,27 @@ from delayqueue.client import (
     JobExists,
     Limits,
     NoSuchJob,
+    Schedule,
     StaleReceipt,
+    Subscriber,
     WrongState,
 )
 from delayqueue.client.verbs import Verbs
-from delayqueue.web import jobs, topics
 from delayqueue.web.routes import ROUTES
 from tests.waiting import until_async
 
 if TYPE_CHECKING:
+    from delayqueue.web.routes import Route
     from tests.client.conftest import Caller
 
 HOUR = timedelta(hours=1)
+NOT_FOR_PROGRAMS: Final = {
+    "/healthz": "a probe",
+    "/readyz": "a probe",
+    "/metrics": "for Prometheus",
+    "/openapi.json": "for generators of code",
+    "/docs": "a page",
+}
 
 
 async def test_a_job_goes_through_its_life(client: Caller, topic: str) -> None:
@@ -173,6 +183,100 @@ async def test_a_topic_is_paused_counted_and_purged(client: Caller, topic: str) 
     assert await client.purge(topic) == 1
 
 
+async def test_topics_are_found_by_name(client: Caller, topic: str) -> None:
+    for each in ("a", "b", "c"):
+        await client.push(f"{topic}-{each}", delay=HOUR)
+    names = [f"{topic}-{each}" for each in ("a", "c")]
+    assert [one.topic for one in await client.topics(names)] == names
+    assert len(await client.topics(match=topic, limit=2)) == 2
+
+
+async def test_many_jobs_are_kicked_at_once(client: Caller, topic: str) -> None:
+    job_id = await client.push(topic, delay=HOUR)
+    outcomes = await client.kick_many([job_id, "never-pushed"])
+    assert [outcome.code for outcome in outcomes] == [0, NoSuchJob.code]
+    assert (await client.pop(topic, wait=5)).id == job_id
+
+
+async def test_a_trace_goes_from_a_push_to_its_pop(client: Caller, topic: str) -> None:
+    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    await client.push(topic, traceparent=trace)
+    assert (await client.pop(topic, wait=5)).traceparent == trace
+
+
+async def test_a_subscriber_is_registered_shown_and_dropped(client: Caller, topic: str) -> None:
+    name, url = f"{topic}/invoice", "https://example.com/invoice"
+    for _ in range(2):  # the very same one again changes nothing
+        await client.subscribe(
+            *(name, topic, url),
+            order=10,
+            timeout=timedelta(seconds=2.5),
+            retry=["1m", HOUR],
+            concurrency=3,
+            secret="whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+        )
+    assert await client.subscribers(topic) == [
+        Subscriber(
+            *(name, topic, 10, url, ""),
+            timeout=2.5,
+            retry=(60, 3600),
+            concurrency=3,
+            signed=True,
+            declared=False,
+        )
+    ]
+    with pytest.raises(JobExists, match="another subscriber"):
+        await client.subscribe(name, topic, f"{url}/2")
+    await client.subscribe(name, topic, f"{url}/2", if_exists="replace")
+    assert (name, f"{url}/2") in [(one.name, one.url) for one in await client.subscribers()]
+    await client.unsubscribe(name)
+    with pytest.raises(NoSuchJob, match="no such subscriber"):
+        await client.unsubscribe(name)
+
+
+@pytest.mark.parametrize(
+    ("times", "shown"),
+    [
+        ({"every": timedelta(days=2)}, {"cron": "", "every": 172800, "tz": "UTC"}),
+        ({"every": "2d"}, {"cron": "", "every": 172800, "tz": "UTC"}),
+        (
+            {"cron": "30 9 1 * *", "tz": "Asia/Shanghai"},
+            {"cron": "30 9 1 * *", "every": None, "tz": "Asia/Shanghai"},
+        ),
+    ],
+    ids=["a length", "a text", "a calendar"],
+)
+async def test_a_schedule_is_registered_shown_and_dropped(
+    client: Caller, topic: str, times: dict[str, Any], shown: dict[str, Any]
+) -> None:
+    coming = await client.schedule(
+        topic, topic, "all", **times, ttr=timedelta(minutes=5), catch_up="skip"
+    )
+    assert coming > time.time()
+    expected = Schedule(
+        topic, topic, **shown, body="all", ttr=300, catch_up="skip", next=coming, declared=False
+    )
+    assert await client.schedules(topic) == [expected]
+    with pytest.raises(JobExists, match="another schedule"):
+        await client.schedule(topic, topic, every=60)
+    assert await client.schedule(topic, topic, every=HOUR, if_exists="replace") > time.time()
+    assert 3600 in [one.every for one in await client.schedules()]
+    await client.unschedule(topic)
+    with pytest.raises(NoSuchJob, match="no such schedule"):
+        await client.unschedule(topic)
+
+
+async def test_the_servers_and_ones_own_rights_are_told(client: Caller, topic: str) -> None:
+    await client.push(topic, delay=HOUR)
+    stats = await client.stats()
+    assert stats.delayed >= 1
+    assert topic in {one.topic for one in stats.busiest} or len(stats.busiest) == 8
+    assert [server.version for server in stats.servers] == [__version__]
+    assert stats.store.memory > 0
+    access = await client.whoami()
+    assert (access.roles, access.topics) == (["admin", "consume", "produce"], ["*"])
+
+
 async def test_what_the_server_refuses_is_said_in_its_words(client: Caller) -> None:
     with pytest.raises(Invalid, match="topic: must not be empty"):
         await client.push("")
@@ -193,10 +297,9 @@ async def test_threads_may_share_a_client(client: Caller, topic: str) -> None:
     await until_async(all_there)
 
 
-def test_every_endpoint_for_jobs_has_its_method() -> None:
-    families = {jobs.__name__, topics.__name__}
-    verbs = {route.handler.__name__ for route in ROUTES if route.handler.__module__ in families}
-    assert verbs <= set(dir(Verbs))
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
+def test_every_endpoint_has_its_method(route: Route) -> None:
+    assert hasattr(Verbs, route.handler.__name__) != (route.path in NOT_FOR_PROGRAMS)
 
 
 def test_help_shows_a_verb_as_it_was_written() -> None:

@@ -1,0 +1,56 @@
+"""What all verbs do with the fields of requests and answers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from delayqueue.client.jobs import Attempt, JobDetails, Result, seconds, unix
+from delayqueue.job import State
+
+if TYPE_CHECKING:
+    from delayqueue.client.jobs import Moment, Seconds
+
+T = TypeVar("T")
+
+
+def given(**fields: Any) -> dict[str, Any]:
+    """Those that were given; the defaults of the others are the server's."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def in_seconds(length: Seconds | None) -> float | None:
+    """A length of time as a number, where there is one."""
+    return None if length is None else seconds(length)
+
+
+def in_unix(moment: Moment | None) -> float | None:
+    """A time as unix seconds, where there is one."""
+    return None if moment is None else unix(moment)
+
+
+def nothing(_: Any) -> None:
+    """The result of a verb that only does something."""
+    return
+
+
+def count_of(data: Any) -> int:
+    """The result of a verb that says how many jobs it concerned."""
+    count: int = data["count"]
+    return count
+
+
+def details(data: dict[str, Any]) -> JobDetails:
+    """All that is known of a job."""
+    known = {
+        "state": State(data["state"]),
+        "tags": tuple(data["tags"]),
+        "attempts": tuple(read(Attempt, attempt) for attempt in data["attempts"]),
+        "results": tuple(read(Result, result) for result in data["results"]),
+    }
+    return read(JobDetails, data | known)
+
+
+def read(kind: type[T], data: dict[str, Any]) -> T:
+    """What the server said; members that only a newer server knows are passed over."""
+    known: tuple[str, ...] = kind.__slots__  # type: ignore[attr-defined]  # all are dataclasses with slots
+    return kind(**{name: data[name] for name in known if name in data})

@@ -1,0 +1,192 @@
+"""The verbs on jobs, written once for both clients: what each sends, and how its answer is read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from delayqueue.client.calls import Call, verb
+from delayqueue.client.fields import count_of, details, given, in_seconds, in_unix, nothing, read
+from delayqueue.client.jobs import DEFAULT_TTR_S, Job, Outcome, ReservedJob, new_id
+from delayqueue.job import IfExists
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from delayqueue.client.jobs import JobDetails, Moment, OnConflict, Retry, Seconds
+
+
+class JobVerbs:
+    """From /push to /reschedule."""
+
+    @verb
+    def push(  # noqa: PLR0913  # the fields of a job
+        self,
+        topic: str,
+        body: str = "",
+        *,
+        id: str | None = None,  # noqa: A002  # its name in the API
+        delay: Seconds = 0,
+        due: Moment | None = None,
+        ttr: Seconds = DEFAULT_TTR_S,
+        tags: Sequence[str] = (),
+        retry: Retry | None = None,
+        if_exists: OnConflict | None = None,
+        retain: Seconds | None = None,
+        expire: Seconds | None = None,
+        traceparent: str | None = None,
+    ) -> Call[str]:
+        """Add a job, due after `delay` or at `due`. Returns its id, which is made here where none is given.
+
+        Sent again when a connection breaks, which is as good as once: the id is the same.
+        JobExists with `if_exists="fail"`.
+        """
+        job = Job(
+            topic=topic,
+            body=body,
+            id=id or new_id(),
+            delay=delay,
+            due=due,
+            ttr=ttr,
+            tags=tags,
+            retry=retry,
+            if_exists=if_exists,
+            retain=retain,
+            expire=expire,
+            traceparent=traceparent,
+        )
+        # a second try would find the job of the first
+        repeatable = if_exists != IfExists.FAIL
+        return Call("/push", job.request(), lambda _: job.id, repeatable=repeatable)
+
+    @verb
+    def push_many(self, jobs: Iterable[Job]) -> Call[list[Outcome]]:
+        """Add 1 to 1000 jobs; a bad one spoils only itself."""
+        requests = [job.request() for job in jobs]
+        return Call("/push", requests, _outcomes, repeatable=True)
+
+    @verb
+    def pop(self, *topics: str, wait: Seconds | None = None) -> Call[ReservedJob | None]:
+        """Reserve a job of the topics, the first topic first. Waits `wait` at most for one, else as long as the
+        server is set to (180 s); None where nothing came."""
+        return _pop(topics, wait, {}, _reserved)
+
+    @verb
+    def pop_many(
+        self, *topics: str, count: int, wait: Seconds | None = None
+    ) -> Call[list[ReservedJob]]:
+        """Reserve up to `count` jobs, as soon as there is one; [] where nothing came."""
+        return _pop(
+            topics, wait, {"count": count}, lambda data: [read(ReservedJob, job) for job in data]
+        )
+
+    @verb
+    def finish(self, job: ReservedJob | str, *, message: str | None = None) -> Call[None]:
+        """End a job whose work is done. StaleReceipt where its time is over and another may work on it."""
+        return _end("/finish", job, message)
+
+    @verb
+    def delete(self, job: ReservedJob | str, *, message: str | None = None) -> Call[None]:
+        """End a job that is not wanted any more, whatever its state."""
+        return _end("/delete", job, message)
+
+    @verb
+    def finish_many(self, ids: Iterable[str], *, message: str | None = None) -> Call[list[Outcome]]:
+        """End up to 1000 jobs by id."""
+        return Call("/finish", given(ids=list(ids), message=message), _outcomes, repeatable=True)
+
+    @verb
+    def delete_many(self, ids: Iterable[str], *, message: str | None = None) -> Call[list[Outcome]]:
+        """End up to 1000 jobs by id."""
+        return Call("/delete", given(ids=list(ids), message=message), _outcomes, repeatable=True)
+
+    @verb
+    def get(self, job_id: str) -> Call[JobDetails | None]:
+        """All that is known of a job; None where the id is unknown."""
+        return Call("/get", {"id": job_id}, lambda job: job and details(job), repeatable=True)
+
+    @verb
+    def get_many(self, ids: Iterable[str]) -> Call[list[JobDetails | None]]:
+        """All that is known of up to 1000 jobs."""
+        return Call(
+            "/get",
+            {"ids": list(ids)},
+            lambda jobs: [job and details(job) for job in jobs],
+            repeatable=True,
+        )
+
+    @verb
+    def release(
+        self,
+        job: ReservedJob | str,
+        *,
+        delay: Seconds | None = None,
+        fallback: Seconds | None = None,
+        message: str | None = None,
+    ) -> Call[float | None]:
+        """Give a reserved job back: it comes again after `delay`, else as its schedule says, else after `fallback`.
+
+        Returns its new due time; None where it was buried.
+        """
+        request = _held(job) | given(
+            delay=in_seconds(delay), fallback=in_seconds(fallback), message=message
+        )
+        return Call("/release", request, lambda data: data["due"])
+
+    @verb
+    def touch(self, job: ReservedJob | str, *, ttr: Seconds | None = None) -> Call[float]:
+        """Work on a job for longer: its TTR, or `ttr`, begins anew. Returns the new deadline."""
+        request = _held(job) | given(ttr=in_seconds(ttr))
+        return Call("/touch", request, lambda data: data["deadline"], repeatable=True)
+
+    @verb
+    def bury(self, job: ReservedJob | str, *, message: str | None = None) -> Call[None]:
+        """Give a job up, to be kept for a person."""
+        return Call("/bury", _held(job) | given(message=message), nothing)
+
+    @verb
+    def kick(self, job_id: str) -> Call[None]:
+        """Make a buried or delayed job ready now."""
+        return Call("/kick", {"id": job_id}, nothing)
+
+    @verb
+    def kick_many(self, ids: Iterable[str]) -> Call[list[Outcome]]:
+        """Make up to 1000 buried or delayed jobs ready now."""
+        return Call("/kick", {"ids": list(ids)}, lambda data: _outcomes(data["results"]))
+
+    @verb
+    def kick_topic(self, topic: str, *, count: int = 1) -> Call[int]:
+        """Make a topic's first buried jobs ready, or the first delayed ones where none is buried; how many."""
+        return Call("/kick", {"topic": topic, "count": count}, count_of)
+
+    @verb
+    def reschedule(
+        self, job_id: str, *, delay: Seconds | None = None, due: Moment | None = None
+    ) -> Call[float]:
+        """Give a job that is not reserved a new due time, which is returned."""
+        request = {"id": job_id} | given(delay=in_seconds(delay), due=in_unix(due))
+        return Call("/reschedule", request, lambda data: data["due"], repeatable=due is not None)
+
+
+def _held(job: ReservedJob | str) -> dict[str, Any]:
+    return {"id": job} if isinstance(job, str) else {"id": job.id, "receipt": job.receipt}
+
+
+def _pop(
+    topics: tuple[str, ...], wait: Seconds | None, fields: dict[str, Any], result: Any
+) -> Call[Any]:
+    wait_s = in_seconds(wait)
+    request = {"topic": ",".join(topics)} | fields | given(timeout=wait_s)
+    return Call("/pop", request, result, wait_s=wait_s)
+
+
+def _end(path: str, job: ReservedJob | str, message: str | None) -> Call[None]:
+    request = _held(job) | given(message=message)
+    return Call(path, request, nothing, repeatable=True, gone_is_done=True)
+
+
+def _outcomes(data: Any) -> list[Outcome]:
+    return [read(Outcome, item) for item in data]
+
+
+def _reserved(data: Any) -> ReservedJob | None:
+    return read(ReservedJob, data) if data else None

@@ -1,0 +1,83 @@
+"""Schedules as a Python program sees them, and the verbs on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Literal
+
+from delayqueue.client.calls import Call, verb
+from delayqueue.client.fields import given, nothing, read
+from delayqueue.client.jobs import whole_seconds
+
+if TYPE_CHECKING:
+    from delayqueue.client.jobs import OnConflict, Seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Jobs that are pushed at the times of `cron` in the zone `tz`, or `every` so many seconds.
+
+    `cron` is "" or `every` None. `next`: when it occurs next, None = never; `declared`: it stands in a config file.
+    """
+
+    name: str
+    topic: str
+    cron: str
+    every: float | None
+    tz: str
+    body: str
+    ttr: float
+    catch_up: str
+    next: float | None
+    declared: bool
+
+
+class ScheduleVerbs:
+    """From /schedule to /schedules."""
+
+    @verb
+    def schedule(  # noqa: PLR0913  # the fields of a schedule
+        self,
+        name: str,
+        topic: str,
+        body: str = "",
+        *,
+        cron: str | None = None,
+        every: Seconds | str | None = None,
+        tz: str | None = None,
+        ttr: Seconds | None = None,
+        catch_up: Literal["skip", "once", "all"] | None = None,
+        if_exists: OnConflict | None = None,
+    ) -> Call[float | None]:
+        """Have jobs pushed at the times of `cron`, or `every` so often, which may be a text such as "15m".
+
+        Returns when it occurs next, None = never. JobExists where another schedule has the name, unless `if_exists` is
+        "replace" or "keep".
+        """
+        request = given(
+            name=name,
+            topic=topic,
+            body=body,
+            cron=cron,
+            every=every.total_seconds() if isinstance(every, timedelta) else every,
+            tz=tz,
+            ttr=None if ttr is None else whole_seconds(ttr),
+            catch_up=catch_up,
+            if_exists=if_exists,
+        )
+        return Call("/schedule", request, lambda data: data["next"], repeatable=True)
+
+    @verb
+    def unschedule(self, name: str) -> Call[None]:
+        """Have a schedule push no more jobs. NoSuchJob where none has the name."""
+        return Call("/unschedule", {"name": name}, nothing, repeatable=True, gone_is_done=True)
+
+    @verb
+    def schedules(self, topic: str | None = None) -> Call[list[Schedule]]:
+        """The schedules of a topic, or of all, by name."""
+        return Call("/schedules", given(topic=topic), _schedules, repeatable=True)
+
+
+def _schedules(data: Any) -> list[Schedule]:
+    return [read(Schedule, one) for one in data]

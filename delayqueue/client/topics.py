@@ -1,0 +1,177 @@
+"""Topics as a Python program sees them, and the verbs on topics, ranges and tags."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from delayqueue.client.calls import Call, verb
+from delayqueue.client.fields import count_of, details, given, in_seconds, in_unix, nothing, read
+from delayqueue.client.jobs import Page, TakenJob, seconds, unix
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from types import EllipsisType
+
+    from delayqueue.client.jobs import AnyState, Moment, Seconds
+
+DEFAULT_STEP_S: Final = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """How many delayed jobs fall due in each step of so many seconds, from `start` on."""
+
+    start: float
+    step: float
+    counts: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How fast (`rate` a second, `burst` at once after a rest) and how many at once a topic's jobs are handed out.
+
+    None = no limit. `declared`: they stand in a config file.
+    """
+
+    rate: float | None
+    burst: int | None
+    concurrency: int | None
+    declared: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TopicCounts:
+    """A topic. `oldest_ready_age` is None where nothing is ready; `paused` may be the time at which the pause ends."""
+
+    topic: str
+    delayed: int
+    ready: int
+    reserved: int
+    buried: int
+    oldest_ready_age: float | None
+    paused: bool | float
+    limit: Limits | None
+
+
+class TopicVerbs:
+    """From /cancel to /topics."""
+
+    @verb
+    def cancel(self, tag: str, *, topic: str | None = None) -> Call[int]:
+        """End all jobs of a tag, of one topic or of all; how many."""
+        return Call("/cancel", given(tag=tag, topic=topic), count_of)
+
+    @verb
+    def list_jobs(  # noqa: PLR0913  # the fields of a listing
+        self,
+        topic: str | None = None,
+        *,
+        tag: str | None = None,
+        state: AnyState | None = None,
+        start: Moment | None = None,
+        end: Moment | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Call[Page]:
+        """A page of the jobs of a topic, a tag or both, due from `start` to `end`; takes nothing."""
+        request = given(
+            topic=topic,
+            tag=tag,
+            state=state and str(state),
+            start=in_unix(start),
+            end=in_unix(end),
+            limit=limit,
+            cursor=cursor,
+        )
+        return Call(
+            "/list",
+            request,
+            lambda data: Page([details(job) for job in data["jobs"]], data["cursor"]),
+            repeatable=True,
+        )
+
+    @verb
+    def take(
+        self,
+        topic: str,
+        *,
+        start: Moment | None = None,
+        end: Moment | None = None,
+        count: int | None = None,
+    ) -> Call[list[TakenJob]]:
+        """Remove the jobs that are due from `start` to `end`; each is given to one caller only."""
+        request = given(topic=topic, start=in_unix(start), end=in_unix(end), count=count)
+        return Call("/take", request, lambda data: [read(TakenJob, job) for job in data])
+
+    @verb
+    def forecast(
+        self,
+        topic: str | None = None,
+        *,
+        start: Moment,
+        end: Moment,
+        step: Seconds = DEFAULT_STEP_S,
+    ) -> Call[Forecast]:
+        """How many delayed jobs fall due in each step from `start` to `end`."""
+        request = given(topic=topic, start=unix(start), end=unix(end), step=seconds(step))
+        return Call("/forecast", request, lambda data: read(Forecast, data), repeatable=True)
+
+    @verb
+    def pause(self, topic: str, *, length: Seconds | None = None) -> Call[None]:
+        """Hold a topic's deliveries for so long, or until they are resumed."""
+        return Call(
+            "/pause", given(topic=topic, seconds=in_seconds(length)), nothing, repeatable=True
+        )
+
+    @verb
+    def resume(self, topic: str) -> Call[None]:
+        """Let a topic's deliveries go on."""
+        return Call("/resume", {"topic": topic}, nothing, repeatable=True)
+
+    @verb
+    def limit(
+        self,
+        topic: str,
+        *,
+        rate: float | EllipsisType | None = ...,
+        burst: int | EllipsisType | None = ...,
+        concurrency: int | EllipsisType | None = ...,
+    ) -> Call[Limits]:
+        """Limit a topic's deliveries: `rate` a second, `burst` of them at once; `concurrency` reserved at once.
+
+        None lifts a limit; what is not named stays. Returns what is in force.
+        """
+        wishes = {"rate": rate, "burst": burst, "concurrency": concurrency}
+        request = {"topic": topic} | {
+            name: each for name, each in wishes.items() if each is not ...
+        }
+        return Call("/limit", request, lambda data: read(Limits, data), repeatable=True)
+
+    @verb
+    def purge(self, topic: str, *, state: AnyState | Literal["ended"] | None = None) -> Call[int]:
+        """Drop a topic's jobs without a trace, all or those of one state ("ended" for kept results); how many."""
+        return Call("/purge", given(topic=topic, state=state), count_of)
+
+    @verb
+    def topics(
+        self,
+        names: Iterable[str] | None = None,
+        *,
+        match: str | None = None,
+        limit: int | None = None,
+    ) -> Call[list[TopicCounts]]:
+        """Every topic with its exact counts; or those of these names, with `match` in their name, `limit` at most."""
+        request = given(topics=None if names is None else list(names), match=match, limit=limit)
+        return Call(
+            "/topics",
+            request,
+            lambda data: [topic_counts(topic) for topic in data],
+            repeatable=True,
+        )
+
+
+def topic_counts(data: dict[str, Any]) -> TopicCounts:
+    """A topic as the server says it."""
+    limit = data["limit"] and read(Limits, data["limit"])
+    return read(TopicCounts, data | {"limit": limit})
