@@ -78,6 +78,12 @@ def forecast(server: Server, fields: Fields) -> Any:
     return server.call("/forecast", {"end": start_s + FORECAST_S} | fields)
 
 
+def subscribe(server: Server, fields: Fields) -> Any:
+    """`--url` leads to the server, so the subscriber's url has another name here."""
+    url = fields.pop("webhook")
+    return server.call("/subscribe", fields | {"url": url})
+
+
 def stats(server: Server, _fields: Fields) -> Fields:
     """The sums over all topics."""
     topics = server.call("/topics", {})

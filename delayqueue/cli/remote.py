@@ -11,9 +11,18 @@ from delayqueue.cli import asking, tables
 from delayqueue.cli.asking import at, one_or_many
 from delayqueue.cli.call import CallError, Server
 from delayqueue.cli.verb import DONE, REFUSED, Argument, Verb, argument
-from delayqueue.cli.words import at_once, body, length, moment, per_second, schedule
+from delayqueue.cli.words import (
+    at_once,
+    body,
+    length,
+    moment,
+    per_second,
+    schedule,
+    secret,
+)
 from delayqueue.job import IfExists, State
 from delayqueue.log import one_line
+from delayqueue.schedule import CatchUp
 
 DEFAULT_URL: Final = "http://127.0.0.1:9277"
 LENGTHS: Final = "A LENGTH is a number of seconds, or like 500ms, 15s, 30m, 2h, 1d."
@@ -107,10 +116,22 @@ START: Final = argument("--start", metavar="TIME", type=moment, help="due then o
 END: Final = argument("--end", metavar="TIME", type=moment, help="due then or earlier")
 MESSAGE: Final = argument("--message", metavar="TEXT", help="kept with the job, for `get`")
 RECEIPT: Final = argument("--receipt", help="only if this very reservation is not over; for one ID")
+NAME: Final = argument("name", metavar="NAME", help="its name")
+BODY: Final = argument(
+    "body", metavar="BODY", nargs="?", type=body, help="for the worker; - = read stdin"
+)
+RETRY: Final = argument(
+    "--retry", type=schedule, help="delays after failures: 15s,2m,10m, or alipay, or wechat"
+)
+IF_NAMED: Final = argument(
+    "--if-exists",
+    choices=list(map(str, IfExists)),
+    help="what to do if another has this name [fail]",
+)
 
 PUSHED: Final = (
     TOPIC,
-    argument("body", metavar="BODY", nargs="?", type=body, help="for the worker; - = read stdin"),
+    BODY,
     argument("--id", default="*", help="names the job; not given = the server makes one"),
     DELAY,
     DUE,
@@ -118,9 +139,7 @@ PUSHED: Final = (
         "--ttr", metavar="LENGTH", type=length, default=60, help="how long a worker may take [60s]"
     ),
     argument("--tag", dest="tags", action="append", help="for `cancel`; may stand several times"),
-    argument(
-        "--retry", type=schedule, help="delays after failures: 15s,2m,10m, or alipay, or wechat"
-    ),
+    RETRY,
     argument(
         "--if-exists",
         choices=list(map(str, IfExists)),
@@ -156,6 +175,31 @@ KICKED: Final = (
     argument("--topic", help="the first buried jobs of this topic, else the first delayed ones"),
     argument("--count", metavar="N", type=int, help="so many of the topic [1]"),
 )
+SUBSCRIBED: Final = (
+    NAME,
+    TOPIC,
+    argument("webhook", metavar="URL", help="where the jobs are POSTed to"),
+    argument("--order", metavar="N", type=int, help="the least of a topic is called first [0]"),
+    argument("--timeout", metavar="LENGTH", type=length, help="how long a call may take [30s]"),
+    RETRY,
+    argument("--concurrency", metavar="N", type=int, help="calls at once from each server [10]"),
+    argument("--secret", type=secret, help="signs the calls; - = read stdin, where nobody sees it"),
+    IF_NAMED,
+)
+SCHEDULED: Final = (
+    NAME,
+    TOPIC,
+    BODY,
+    argument("--cron", help="minute, hour, day, month, weekday: '30 9 * * MON-FRI'"),
+    argument("--tz", metavar="ZONE", help="the time zone of --cron, as Asia/Shanghai [UTC]"),
+    argument("--every", metavar="LENGTH", type=length, help="so often, in place of --cron"),
+    argument("--ttr", metavar="LENGTH", type=length, help="how long a worker may take [60s]"),
+    argument(
+        "--catch-up", choices=list(map(str, CatchUp)), help="what to do about missed times [once]"
+    ),
+    IF_NAMED,
+)
+OF_TOPIC: Final = argument("topic", metavar="TOPIC", nargs="?", help="the topic; not given = all")
 
 REMOTE: Final = (
     remote("stats", "the sums over all topics", asking.stats, show=tables.stats),
@@ -195,7 +239,7 @@ REMOTE: Final = (
         "forecast",
         "how many jobs fall due in each step",
         asking.forecast,
-        argument("topic", metavar="TOPIC", nargs="?", help="the topic; not given = all"),
+        OF_TOPIC,
         argument("--start", metavar="TIME", type=moment, help="from then on [now]"),
         argument("--end", metavar="TIME", type=moment, help="until then [a day after the start]"),
         argument("--step", metavar="LENGTH", type=length, default=3600, help="of a step [1h]"),
@@ -252,4 +296,23 @@ REMOTE: Final = (
             "--state", help="only delayed, ready, reserved or buried ones, or kept results: ended"
         ),
     ),
+    remote("subscribe", "have a url called with a topic's jobs", asking.subscribe, *SUBSCRIBED),
+    remote("unsubscribe", "have it called no more", at("/unsubscribe"), NAME),
+    remote(
+        "subscribers",
+        "who is called, in order",
+        at("/subscribers"),
+        OF_TOPIC,
+        show=tables.subscribers,
+    ),
+    remote("schedule", "have jobs pushed at given times", at("/schedule"), *SCHEDULED),
+    remote("unschedule", "have them pushed no more", at("/unschedule"), NAME),
+    remote(
+        "schedules",
+        "what is pushed, and when next",
+        at("/schedules"),
+        OF_TOPIC,
+        show=tables.schedules,
+    ),
+    remote("whoami", "what the token is good for", at("/whoami")),
 )

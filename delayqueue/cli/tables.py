@@ -11,7 +11,7 @@ from delayqueue.log import one_line
 GAP: Final = "  "
 BODY_CHARS: Final = 40  # of a body in a table; `get` shows all of it
 BAR_CHARS: Final = 40
-TIMES: Final = {"due", "created", "started", "ended", "deadline"}
+TIMES: Final = {"due", "created", "started", "ended", "deadline", "next"}
 HIDDEN: Final = {
     "delay",
     "attempts",
@@ -108,6 +108,18 @@ def topics(found: Sequence[Row]) -> str:
     return table(["topic", *counts, "oldest", "paused"], rows)
 
 
+def subscribers(found: Sequence[Row]) -> str:
+    """Who is called, in order."""
+    rows = [{**one, "calls": one["url"] or one["handler"]} for one in found]
+    return _listing("subscribers", ["name", "topic", "order", "calls", "signed", "declared"], rows)
+
+
+def schedules(found: Sequence[Row]) -> str:
+    """What is pushed, and when next."""
+    rows = [{**one, "at": _at(one)} for one in found]
+    return _listing("schedules", ["name", "topic", "at", "next", "declared"], rows)
+
+
 def age(seconds: float | None) -> str:
     """How long a job has been ready."""
     return "-" if seconds is None else f"{seconds:.1f}s"
@@ -140,6 +152,18 @@ def outcomes(results: Sequence[Row]) -> str:
         [cell("id", one["id"]), "ok" if one["code"] == 0 else str(one["code"])] for one in results
     ]
     return table(["id", "code"], rows)
+
+
+def _listing(what: str, columns: Sequence[str], rows: Sequence[Row]) -> str:
+    if not rows:
+        return f"no {what}"
+    return table(columns, [[cell(name, row[name]) for name in columns] for row in rows])
+
+
+def _at(planned: Row) -> str:
+    if planned["cron"]:
+        return f"{planned['cron']} {planned['tz']}"
+    return f"every {planned['every']:.10g}s"  # 900.0 is 900
 
 
 def _short(name: str, value: Any) -> str:

@@ -62,6 +62,11 @@ def at_once(text: str) -> int | str:
     return text if text == UNLIMITED else int(text)
 
 
+def secret(text: str) -> str:
+    """The text itself; for "-" the line on standard input."""
+    return body(text).strip()
+
+
 def body(text: str) -> str:
     """The text itself; for "-" all of standard input, byte for byte."""
     if text != SOURCE:

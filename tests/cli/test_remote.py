@@ -9,10 +9,12 @@ import subprocess
 import sys
 import time
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from delayqueue.cli.remote import REMOTE
+from delayqueue.web.routes import ROUTES
 from tests.processes import environment, free_port
 
 from .stranger import Stranger
@@ -20,11 +22,20 @@ from .stranger import Stranger
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from delayqueue.web.routes import Route
     from tests.processes import QueueServer
 
     from .conftest import Ended
 
     Run = Callable[..., Ended]
+
+NOT_FOR_PEOPLE: Final = {
+    "/healthz": "a probe",
+    "/readyz": "a probe",
+    "/metrics": "for Prometheus",
+    "/openapi.json": "for generators of code",
+    "/docs": "a page",
+}
 
 
 def test_a_job_goes_through_its_life(run: Run, topic: str) -> None:
@@ -113,6 +124,59 @@ def test_a_forecast_has_a_bar_for_each_step(run: Run, topic: str) -> None:
     assert ["#" in step for step in steps] == [False, True] + [False] * 22
 
 
+def test_every_option_of_a_subscriber_reaches_the_server(
+    run: Run, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = io.BytesIO(b"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(secret))
+    url = "https://example.com/paid"
+    subscribe = ("subscribe", topic, topic, url)
+    run(
+        *(*subscribe, "--order", "10", "--timeout", "2m", "--retry", "15s,2m"),
+        *("--concurrency", "3", "--secret", "-"),
+    ).ok()
+    assert json.loads(run("subscribers", topic, "--json").ok()) == [
+        {"name": topic, "topic": topic, "order": 10, "url": url, "handler": "", "timeout": 120.0}
+        | {"retry": [15.0, 120.0], "concurrency": 3, "signed": True, "declared": False}
+    ]
+    assert "another subscriber" in run(*subscribe, "--order", "20").failed(1)
+    run(*subscribe, "--order", "20", "--if-exists", "replace").ok()
+    assert run("subscribers", topic).ok().splitlines()[1].split()[2] == "20"
+    run("unsubscribe", topic).ok()
+    assert run("subscribers", topic).ok() == "no subscribers"
+    assert "no such subscriber" in run("unsubscribe", topic).failed(1)
+
+
+def test_every_option_of_a_schedule_reaches_the_server(run: Run, topic: str) -> None:
+    schedule = ("schedule", topic, topic)
+    times = ("--cron", "0 9 1 * *", "--tz", "Asia/Shanghai")
+    run(*schedule, "all", *times, "--ttr", "5m", "--catch-up", "all").ok()
+    (shown,) = json.loads(run("schedules", topic, "--json").ok())
+    assert shown.pop("next") > time.time()
+    assert shown == {
+        "name": topic,
+        "topic": topic,
+        "cron": "0 9 1 * *",
+        "every": None,
+        "tz": "Asia/Shanghai",
+        "body": "all",
+        "ttr": 300,
+        "catch_up": "all",
+        "declared": False,
+    }
+    assert "another schedule" in run(*schedule, "--every", "36h").failed(1)
+    run(*schedule, "--every", "36h", "--if-exists", "replace").ok()
+    assert "every 129600s" in run("schedules", topic).ok()
+    run("unschedule", topic).ok()
+    assert run("schedules", topic).ok() == "no schedules"
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
+def test_every_endpoint_has_its_verb(route: Route) -> None:
+    verbs = {verb.name for verb in REMOTE}
+    assert (route.path.removeprefix("/") in verbs) != (route.path in NOT_FOR_PEOPLE)
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -143,6 +207,8 @@ def test_a_wrong_argument_is_status_2_and_named(run: Run, arguments: list[str], 
         (["touch", "never-pushed"], "no such job"),
         (["finish", "a", "b", "--receipt", "r"], "receipt: goes with id, not with ids"),
         (["purge", "t", "--state", "odd"], "state"),
+        (["subscribe", "n", "t", "ftp://host"], "url: must be http[s]://HOST"),
+        (["schedule", "n", "t"], "give one of cron, every"),
     ],
 )
 def test_what_the_server_refuses_is_status_1_in_its_words(
