@@ -79,19 +79,14 @@ def conversation(call: Call[T], retries: int) -> Generator[float, Answer | Trans
             break
         outcome = yield FIRST_PAUSE_S * 4**number
         repeated = True
-    try:
-        return _result(call, outcome)
-    except NoSuchJob:
-        if repeated and call.gone_is_done:
-            return call.read(None)
-        raise
+    return _result(call, outcome, gone_is_done=repeated and call.gone_is_done)
 
 
 def _has_failed(outcome: Answer | TransportError) -> bool:
     return isinstance(outcome, TransportError) or outcome.status == Unavailable.status
 
 
-def _result(call: Call[T], outcome: Answer | TransportError) -> T:
+def _result(call: Call[T], outcome: Answer | TransportError, *, gone_is_done: bool) -> T:
     if isinstance(outcome, TransportError):
         raise outcome
     try:
@@ -101,9 +96,20 @@ def _result(call: Call[T], outcome: Answer | TransportError) -> T:
         raise TransportError(
             f"this is not a delay-queue server: HTTP status {outcome.status}, {outcome.body[:80]!r}"
         ) from None
+    if gone_is_done:
+        code, data = _without_gone(code), _each_without_gone(data)
     if code != Code.OK:
         raise ERRORS.get(code, QueueError)(Text(message, message))
     return call.read(data)
+
+
+def _without_gone(code: int) -> int:
+    return Code.OK if code == NoSuchJob.code else code
+
+
+def _each_without_gone(data: Any) -> Any:
+    """What was done is in the codes of its jobs, where there are many."""
+    return data and [each | {"code": _without_gone(each["code"])} for each in data]
 
 
 class verb(Generic[P, T]):  # noqa: N801  # used as a decorator

@@ -90,14 +90,18 @@ class JobVerbs:
         return _end("/delete", job, message)
 
     @verb
-    def finish_many(self, ids: Iterable[str], *, message: str | None = None) -> Call[list[Outcome]]:
-        """End up to 1000 jobs by id."""
-        return Call("/finish", given(ids=list(ids), message=message), _outcomes, repeatable=True)
+    def finish_many(
+        self, jobs: Iterable[ReservedJob | str], *, message: str | None = None
+    ) -> Call[list[Outcome]]:
+        """End up to 1000 jobs whose work is done; a code for each."""
+        return _end_many("/finish", jobs, message)
 
     @verb
-    def delete_many(self, ids: Iterable[str], *, message: str | None = None) -> Call[list[Outcome]]:
-        """End up to 1000 jobs by id."""
-        return Call("/delete", given(ids=list(ids), message=message), _outcomes, repeatable=True)
+    def delete_many(
+        self, jobs: Iterable[ReservedJob | str], *, message: str | None = None
+    ) -> Call[list[Outcome]]:
+        """End up to 1000 jobs that are not wanted any more; a code for each."""
+        return _end_many("/delete", jobs, message)
 
     @verb
     def get(self, job_id: str) -> Call[JobDetails | None]:
@@ -182,6 +186,16 @@ def _pop(
 def _end(path: str, job: ReservedJob | str, message: str | None) -> Call[None]:
     request = _held(job) | given(message=message)
     return Call(path, request, nothing, repeatable=True, gone_is_done=True)
+
+
+def _end_many(
+    path: str, jobs: Iterable[ReservedJob | str], message: str | None
+) -> Call[list[Outcome]]:
+    held = [_held(job) for job in jobs]
+    request = {"ids": [job["id"] for job in held]} | given(message=message)
+    if any("receipt" in job for job in held):
+        request["receipts"] = [job.get("receipt", "") for job in held]
+    return Call(path, request, _outcomes, repeatable=True, gone_is_done=True)
 
 
 def _outcomes(data: Any) -> list[Outcome]:

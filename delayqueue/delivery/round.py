@@ -136,7 +136,7 @@ class Round:
             )
             await self._surely(lambda: self._queue.postpone(postponement))
         else:
-            await self._surely(lambda: self._queue.finish([self._job.id], self._job.receipt))
+            await self._surely(lambda: self._queue.finish([self._job.id], [self._job.receipt]))
 
     def _note(self, subscriber: Subscriber, *, succeeded: bool, message: str) -> None:
         self._succeeded[subscriber.name] = succeeded

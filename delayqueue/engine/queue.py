@@ -111,13 +111,17 @@ class DelayQueue:
         """Undo reservations whose client is gone: they are ready again at once, the attempt uncounted."""
         self._waiters.put_back(jobs)
 
-    async def finish(self, ids: Sequence[str], receipt: str = "", message: str = "") -> list[int]:
-        """End jobs whose work is done; a code for each. With a receipt only that reservation."""
-        return await self._finishes.many(ids, _endings(ids, receipt, message))
+    async def finish(
+        self, ids: Sequence[str], receipts: Sequence[str], message: str = ""
+    ) -> list[int]:
+        """End jobs whose work is done; a code for each. A receipt that is not "" limits it to that reservation."""
+        return await self._finishes.many(ids, _endings(ids, receipts, message))
 
-    async def delete(self, ids: Sequence[str], receipt: str = "", message: str = "") -> list[int]:
-        """End jobs that are not wanted any more; a code for each. With a receipt only that reservation."""
-        return await self._deletes.many(ids, _endings(ids, receipt, message))
+    async def delete(
+        self, ids: Sequence[str], receipts: Sequence[str], message: str = ""
+    ) -> list[int]:
+        """End jobs that are not wanted any more; receipts and codes as in finish()."""
+        return await self._deletes.many(ids, _endings(ids, receipts, message))
 
     async def get(self, ids: Sequence[str]) -> list[JobView | None]:
         """All that is known of jobs; None for an unknown id."""
@@ -264,5 +268,8 @@ def _nonce(receipt: str, job_id: str) -> str:
     return nonce_of(receipt, job_id) if receipt else ""
 
 
-def _endings(ids: Sequence[str], receipt: str, message: str) -> list[Ending]:
-    return [Ending(job_id, _nonce(receipt, job_id), message) for job_id in ids]
+def _endings(ids: Sequence[str], receipts: Sequence[str], message: str) -> list[Ending]:
+    return [
+        Ending(job_id, _nonce(receipt, job_id), message)
+        for job_id, receipt in zip(ids, receipts, strict=True)
+    ]

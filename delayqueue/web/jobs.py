@@ -9,19 +9,21 @@ from delayqueue.web import views
 from delayqueue.web.api import Api, results
 from delayqueue.web.fields import check_count, check_id, check_topic, is_traceparent
 from delayqueue.web.requests import (
-    BuryRequest,
-    EndRequest,
     IdRequest,
     KickRequest,
     PopRequest,
     PushRequest,
-    ReleaseRequest,
     RescheduleRequest,
-    TouchRequest,
     is_array,
     parse,
     parse_array,
     parse_item,
+)
+from delayqueue.web.reservation_requests import (
+    BuryRequest,
+    EndRequest,
+    ReleaseRequest,
+    TouchRequest,
 )
 
 
@@ -97,7 +99,7 @@ async def finish(api: Api, request: web.BaseRequest) -> web.Response:
     """End jobs whose work is done."""
     asked = await api.read(request, EndRequest)
     ids = asked.each()
-    codes = await api.queue.finish(ids, asked.proof(), asked.note())
+    codes = await api.queue.finish(ids, asked.proofs(), asked.note())
     return api.ok_each(request, asked, ids, codes)
 
 
@@ -105,7 +107,7 @@ async def delete(api: Api, request: web.BaseRequest) -> web.Response:
     """End jobs that are not wanted any more."""
     asked = await api.read(request, EndRequest)
     ids = asked.each()
-    codes = await api.queue.delete(ids, asked.proof(), asked.note())
+    codes = await api.queue.delete(ids, asked.proofs(), asked.note())
     return api.ok_each(request, asked, ids, codes)
 
 

@@ -13,7 +13,13 @@ from delayqueue.errors import (
     Unavailable,
     WrongState,
 )
-from delayqueue.web import requests, schedule_requests, subscriber_requests, topic_requests
+from delayqueue.web import (
+    requests,
+    reservation_requests,
+    schedule_requests,
+    subscriber_requests,
+    topic_requests,
+)
 from delayqueue.web.answers import (
     Access,
     Count,
@@ -175,7 +181,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
         RESERVED,
     ),
     "/finish": Operation(
-        requests.EndRequest,
+        reservation_requests.EndRequest,
         (),
         list[Result] | None,
         BY_RECEIPT,
@@ -183,7 +189,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
         None,
     ),
     "/delete": Operation(
-        requests.EndRequest,
+        reservation_requests.EndRequest,
         (),
         list[Result] | None,
         BY_RECEIPT,
@@ -194,7 +200,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
         requests.IdRequest, (), FullJob | list[FullJob | None] | None, BAD, {"id": "1001"}, FULL
     ),
     "/touch": Operation(
-        requests.TouchRequest,
+        reservation_requests.TouchRequest,
         ("id",),
         Deadline,
         OF_RESERVED,
@@ -202,7 +208,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
         {"deadline": 1795217337.354},
     ),
     "/release": Operation(
-        requests.ReleaseRequest,
+        reservation_requests.ReleaseRequest,
         ("id",),
         Due,
         OF_RESERVED,
@@ -218,7 +224,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
         {"count": 2},
     ),
     "/bury": Operation(
-        requests.BuryRequest,
+        reservation_requests.BuryRequest,
         ("id",),
         None,
         OF_RESERVED,

@@ -73,6 +73,7 @@ FIELDS: Final[dict[str, dict[str, Any]]] = {
     "limit": {"description": "How many at most.", "minimum": 1, "maximum": 1000},
     "cursor": {"description": "What the page before said."},
     "receipt": {"description": "That of the reservation, from /pop."},
+    "receipts": {"description": 'One for each of `ids`, "" = whatever its state.'},
     "message": {"description": "Kept with the attempt, 1024 characters at most."},
     "topics": {"description": "Only these topics."},
     "match": {"description": "Only topics with this in their name."},

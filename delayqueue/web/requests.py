@@ -15,7 +15,6 @@ from delayqueue import retry
 from delayqueue.errors import BadJson, Invalid, Text
 from delayqueue.job import (
     MAX_BATCH,
-    MAX_MESSAGE_CHARS,
     MAX_POP_TOPICS,
     IfExists,
     Job,
@@ -23,7 +22,6 @@ from delayqueue.job import (
 from delayqueue.web.fields import (
     WHITE_SPACE,
     check_body,
-    check_delay,
     check_id,
     check_if_exists,
     check_pushed_topic,
@@ -258,60 +256,6 @@ class IdRequest(OneRequest):
                 )
             )
         return [check_id(job_id) for job_id in self.ids]
-
-
-class EndRequest(IdRequest):
-    """Jobs to finish or delete, or one to bury."""
-
-    receipt: str | None = None
-    message: str | None = None
-
-    def proof(self) -> str:
-        """The receipt, "" where none was given."""
-        if self.many and self.receipt:
-            raise Invalid(Text("receipt 只能和 id 一起用", "receipt: goes with id, not with ids"))
-        return self.receipt or ""
-
-    def note(self) -> str:
-        """The message; its tail is cut off where it is too long."""
-        return (self.message or "")[:MAX_MESSAGE_CHARS]
-
-
-class BuryRequest(OneRequest):
-    """A job to give up."""
-
-    receipt: str | None = None
-    message: str | None = None
-
-    def note(self) -> str:
-        """The message; its tail is cut off where it is too long."""
-        return (self.message or "")[:MAX_MESSAGE_CHARS]
-
-
-class ReleaseRequest(BuryRequest):
-    """A reserved job to give back."""
-
-    delay: Number | None = None
-    fallback: Number | None = None
-
-    def delay_ms(self) -> int | None:
-        """How long it waits; None = as its schedule says."""
-        return None if self.delay is None else check_delay(self.delay)
-
-    def fallback_ms(self) -> int | None:
-        """How long it waits where it has no schedule; None = not at all."""
-        return None if self.fallback is None else check_seconds("fallback", self.fallback)
-
-
-class TouchRequest(OneRequest):
-    """A reservation to extend."""
-
-    receipt: str | None = None
-    ttr: int | None = None
-
-    def ttr_ms(self) -> int | None:
-        """For how long from now; None = the job's own TTR."""
-        return None if self.ttr is None else check_ttr(self.ttr)
 
 
 class RescheduleRequest(OneRequest):

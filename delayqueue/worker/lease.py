@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from delayqueue.client.calls import TransportError
 from delayqueue.errors import NoSuchJob, QueueError, StaleReceipt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from delayqueue.client.aio import AsyncClient
     from delayqueue.client.jobs import ReservedJob
@@ -21,9 +22,25 @@ FIRST_S: Final = 0.4  # most jobs are done by then and cost nothing; the shortes
 SHARE: Final = 3  # a lease is extended after this part of the TTR
 
 
-async def keep(client: AsyncClient, job: ReservedJob, lost: Callable[[], object]) -> None:
-    """Extend the reservation until cancelled; calls `lost` where somebody else may have the job by now."""
-    await asyncio.sleep(FIRST_S)
+@contextmanager
+def kept(client: AsyncClient, job: ReservedJob, lost: Callable[[], object]) -> Iterator[None]:
+    """Extend the reservation during the block; calls `lost` where somebody else may have the job by now."""
+    keeping: list[asyncio.Task[None]] = []
+
+    def begin() -> None:
+        keeping.append(asyncio.create_task(_keep(client, job, lost), name=f"lease of {job.id}"))
+
+    # a timer, as it costs less than a task
+    timer = asyncio.get_running_loop().call_later(FIRST_S, begin)
+    try:
+        yield
+    finally:
+        timer.cancel()
+        for task in keeping:
+            task.cancel()
+
+
+async def _keep(client: AsyncClient, job: ReservedJob, lost: Callable[[], object]) -> None:
     ttr_s = None
     while True:
         try:

@@ -15,7 +15,9 @@ from delayqueue.client.aio import AsyncClient
 from delayqueue.client.calls import TransportError
 from delayqueue.client.jobs import seconds
 from delayqueue.errors import NoSuchJob, QueueError, StaleReceipt
+from delayqueue.job import MAX_BATCH
 from delayqueue.worker import lease
+from delayqueue.worker.finisher import Finisher
 from delayqueue.worker.handlers import Handlers
 from delayqueue.worker.verdict import Buried, Finished, Released, verdict_of
 
@@ -112,6 +114,7 @@ class _Shift:
     ) -> None:
         self._handlers = handlers
         self._client = client
+        self._finisher = Finisher(client)
         self._threads = threads
         self._concurrency = concurrency
         self._running: set[asyncio.Task[None]] = set()
@@ -139,6 +142,7 @@ class _Shift:
         if late:
             log.warning("%d jobs did not end in time; they come again", len(late))
             await asyncio.wait(late)
+        await self._finisher.close()
 
     async def _poll(self) -> None:
         topics = self._handlers.topics
@@ -159,11 +163,11 @@ class _Shift:
                 task.add_done_callback(self._done)
 
     async def _free(self) -> int:
-        """How many more jobs may run; waits until there is room for one."""
+        """How many jobs to ask for; waits until there is room for one."""
         while len(self._running) >= self._concurrency:
             self._changed.clear()
             await self._changed.wait()
-        return self._concurrency - len(self._running)
+        return min(self._concurrency - len(self._running), MAX_BATCH)
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
@@ -172,15 +176,10 @@ class _Shift:
             log.error("%s: a defect of the worker", task.get_name(), exc_info=error)
 
     async def _work(self, job: ReservedJob) -> None:
-        handling = asyncio.create_task(self._handle(job), name=f"handlers of {job.id}")
-        keeping = asyncio.create_task(lease.keep(self._client, job, handling.cancel))
-        try:
-            await asyncio.wait([handling])
-        finally:
-            keeping.cancel()
-            handling.cancel()  # where this worker stops; a function in a thread goes on to its end
-        if not handling.cancelled():  # it is where the lease was lost
-            await self._report(job, handling.result())
+        handling: asyncio.Task[object] | None = asyncio.current_task()
+        with lease.kept(self._client, job, lambda: handling and handling.cancel()):
+            verdict = await self._handle(job)
+        await self._report(job, verdict)
 
     async def _handle(self, job: ReservedJob) -> Verdict:
         try:
@@ -197,7 +196,7 @@ class _Shift:
         try:
             match verdict:
                 case Finished():
-                    await self._client.finish(job)
+                    await self._finisher.finish(job)
                 case Released(message, delay_s):
                     fallback_s = min(LONGEST_PAUSE_S, 2 ** min(job.attempt - 1, 30))
                     await self._client.release(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from delayqueue.errors import NoSuchJob, StaleReceipt
 from tests.api.jobs import assert_nothing_comes, take
 from tests.api_client import INVALID, OK
 
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from tests.api_client import Api
 
     Name = Callable[[str], str]
+
+NO_SUCH_JOB: Final = NoSuchJob.code
+STALE_RECEIPT: Final = StaleReceipt.code
 
 BAD_MEMBERS: Final = {
     "negative delay": {"delay": -1},
@@ -90,6 +94,43 @@ async def test_many_ids_are_removed_at_once(api: Api, topic: str, verb: str) -> 
 )
 async def test_bad_ids_are_refused(api: Api, verb: str, ids: object) -> None:
     (await api.call(verb, {"ids": ids})).refused()
+
+
+@pytest.mark.parametrize("verb", ["/finish", "/delete"])
+async def test_with_receipts_each_id_is_removed_by_its_own_reservation_only(
+    api: Api, topic: str, name: Name, verb: str
+) -> None:
+    ids = {kind: name(kind) for kind in ("held", "lost", "ended", "unproved")}
+    (await api.push_all([{"topic": topic, "id": job_id} for job_id in ids.values()])).ok()
+    jobs = {job["id"]: job["receipt"] for job in await take(api, topic, len(ids))}
+    (await api.call("/release", {"id": ids["lost"], "delay": 0})).ok()
+    await take(api, topic, 1)  # by somebody else
+    (await api.finish(ids["ended"])).ok()
+    receipts = [jobs[ids["held"]], jobs[ids["lost"]], jobs[ids["ended"]], ""]
+    results = (await api.call(verb, {"ids": [*ids.values()], "receipts": receipts})).ok()
+    assert [each["code"] for each in results] == [OK, STALE_RECEIPT, NO_SUCH_JOB, OK]
+    left = (await api.call("/get", {"ids": [*ids.values()]})).ok()
+    assert [job and job["state"] for job in left] == [None, "reserved", None, None]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"ids": ["a", "b"], "receipts": ["x"]},  # one is missing
+        {"ids": ["a"], "receipts": []},  # all are missing
+        {"ids": ["a"], "receipts": "x"},
+        {"ids": ["a"], "receipts": [None]},
+        {"ids": ["a"], "receipts": ["no-receipt"]},
+        {"ids": ["a"], "receipt": "x"},
+        {"id": "a", "receipts": ["x"]},
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("verb", ["/finish", "/delete"])
+async def test_receipts_that_do_not_fit_the_ids_are_refused(
+    api: Api, verb: str, wrong: dict[str, object]
+) -> None:
+    (await api.call(verb, wrong)).refused()
 
 
 async def test_the_server_makes_unique_ids(api: Api, topic: str) -> None:

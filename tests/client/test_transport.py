@@ -13,7 +13,9 @@ import pytest
 from delayqueue.client import (
     AsyncClient,
     Client,
+    Job,
     QueueError,
+    StaleReceipt,
     TransportError,
     Unauthorized,
     Unavailable,
@@ -64,6 +66,18 @@ async def test_a_finish_whose_answer_was_lost_is_done(
     proxy.drop_next_answers()
     await client.finish(job)  # the repetition finds that the job is gone
     assert await client.get(job.id) is None
+
+
+async def test_many_finishes_whose_answer_was_lost_are_done(
+    client: Caller, proxy: Proxy, topic: str
+) -> None:
+    await client.push_many([Job(topic=topic) for _ in range(3)])
+    late, *held = await client.pop_many(topic, count=3, wait=5)
+    await client.release(late, delay=0)
+    await client.pop(topic, wait=5)
+    proxy.drop_next_answers()
+    codes = [one.code for one in await client.finish_many([late, *held])]
+    assert codes == [StaleReceipt.code, 0, 0]
 
 
 async def test_a_pop_whose_answer_was_lost_is_not_repeated(

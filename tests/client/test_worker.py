@@ -140,6 +140,17 @@ async def test_a_job_can_be_buried(server: QueueServer, queue: AsyncClient, trac
     assert details.message == "no use"
 
 
+async def test_the_handlers_of_a_job_that_was_deleted_are_stopped(
+    server: QueueServer, queue: AsyncClient, trace: Trace
+) -> None:
+    job_id = await queue.push("slow", "60", ttr=1)
+    with working(server, trace, concurrency=1):
+        await until(lambda: bool(trace.lines()))
+        await queue.delete(job_id)
+        await until_gone(queue, await queue.push("invoice"))  # there is room for it
+    assert f"slept {job_id} 1" not in trace.lines()
+
+
 async def test_a_worker_killed_in_mid_job_loses_nothing(
     server: QueueServer, queue: AsyncClient, trace: Trace
 ) -> None:
@@ -192,6 +203,14 @@ async def test_no_more_jobs_run_at_once_than_were_asked_for(
         running += 1 if line.startswith("slow ") else -1
         most = max(most, running)
     assert most == 2
+
+
+async def test_more_jobs_may_run_at_once_than_a_pop_can_bring(
+    server: QueueServer, queue: AsyncClient, trace: Trace
+) -> None:
+    job_id = await queue.push("invoice")
+    with working(server, trace, concurrency=1001):
+        await until_gone(queue, job_id)
 
 
 @pytest.mark.parametrize(
