@@ -10,7 +10,6 @@ from delayqueue.client.fields import count_of, details, given, in_seconds, in_un
 from delayqueue.client.jobs import Page, TakenJob, seconds, unix
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from types import EllipsisType
 
     from delayqueue.client.jobs import AnyState, Moment, Seconds
@@ -155,14 +154,10 @@ class TopicVerbs:
 
     @verb
     def topics(
-        self,
-        names: Iterable[str] | None = None,
-        *,
-        match: str | None = None,
-        limit: int | None = None,
+        self, *names: str, match: str | None = None, limit: int | None = None
     ) -> Call[list[TopicCounts]]:
         """Every topic with its exact counts; or those of these names, with `match` in their name, `limit` at most."""
-        request = given(topics=None if names is None else list(names), match=match, limit=limit)
+        request = given(topics=list(names) or None, match=match, limit=limit)
         return Call(
             "/topics",
             request,

@@ -202,7 +202,7 @@ async def test_topics_are_found_by_name(client: Caller, topic: str) -> None:
     for each in ("a", "b", "c"):
         await client.push(f"{topic}-{each}", delay=HOUR)
     names = [f"{topic}-{each}" for each in ("a", "c")]
-    assert [one.topic for one in await client.topics(names)] == names
+    assert [one.topic for one in await client.topics(*names)] == names
     assert len(await client.topics(match=topic, limit=2)) == 2
 
 
