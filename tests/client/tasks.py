@@ -55,6 +55,9 @@ def steered(job: ReservedJob) -> None:
 
 @worker.on("random")
 def at_random(job: ReservedJob) -> None:
-    if FAILURES.random() < 0.2:
+    luck = FAILURES.random()
+    if luck < 0.02:
+        raise Bury("no use")
+    if luck < 0.25:
         raise RuntimeError("bad luck")
     note("random", job.id)
