@@ -7,6 +7,7 @@ the processor time of a push or a pop (measured): all paths are constant, so the
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from time import perf_counter
+from typing import Final
 
 from aiohttp import HttpVersion11, hdrs, web
 
@@ -15,6 +16,8 @@ from delayqueue.web.envelope import Speaker
 from delayqueue.web.journal import OTHER_PATHS, Journal, new_request_id, request_id
 
 log = logging.getLogger(__name__)
+
+CLIENT_GONE: Final = 499  # as nginx calls it, for the log of requests
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 Check = Callable[[web.BaseRequest], None]  # raises what the client is refused with
@@ -33,7 +36,7 @@ class Front:
         self._journal = journal
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer a request. Raises ConnectionError where the client is gone: aiohttp closes quietly."""
+        """Answer a request."""
         began_s = perf_counter()
         code, path = Code.OK, OTHER_PATHS
         try:
@@ -44,7 +47,8 @@ class Front:
                 await _encourage(request)
             response = await handler(request)
         except ConnectionError:
-            raise
+            # The client is gone. aiohttp would log what is raised here; an answer that it cannot write, it drops.
+            response = web.Response(status=CLIENT_GONE)
         except Exception as error:
             code, response = _answer(self._speaker, request, error)
         self._journal.note(request, path, response.status, code.value, began_s)
