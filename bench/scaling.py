@@ -16,7 +16,7 @@ import uvloop
 from bench.processes import cpu_seconds
 from delayqueue.config import Config
 from delayqueue.job import Job
-from delayqueue.server import buckets
+from delayqueue.store.buckets import Buckets, Layout
 from delayqueue.store.connect import connect
 from delayqueue.store.store import Store
 from delayqueue.store.types import Demand, Ending
@@ -67,11 +67,11 @@ async def _shard_costs(cluster: StoreCluster) -> str:
         redis_max_active=BUCKETS,
     )
     async with connect(config, None) as shards:
-        store = Store(shards, buckets(config))
+        store = Store(shards, Buckets(config.bucket_name, config.queue_name, Layout(BUCKETS)))
         ids: list[list[str]] = [[] for _ in range(BUCKETS)]
         for number in range(JOBS):
-            ids[store.bucket_of(f"job-{number}")].append(f"job-{number}")
-        holders = shards.groups(keys.tag for keys in buckets(config))
+            ids[store.buckets.of(f"job-{number}")].append(f"job-{number}")
+        holders = shards.groups(keys.tag for keys in store.buckets.keys)
         fullest = max(len(tags) for tags in holders.values()) / (BUCKETS / cluster.shards)
         costs = [await _cost(cluster, _each(ids, lambda bucket, part: _push(store, bucket, part)))]
         await asyncio.sleep(SOON_MS / 1000)

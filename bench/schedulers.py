@@ -15,7 +15,7 @@ from redis.asyncio import Redis
 from bench.processes import free_port, program
 from bench.target import redis_command
 from delayqueue.job import Job
-from delayqueue.store.keys import BucketKeys
+from delayqueue.store.buckets import Buckets
 from delayqueue.store.scheduler import ZSET, Scheduler
 from delayqueue.store.shards import Shards
 from delayqueue.store.store import Store
@@ -62,7 +62,7 @@ async def bytes_per_job(spread: Spread, scheduler: Scheduler) -> float:
 
 
 async def _fill(redis: Redis, spread: Spread, scheduler: Scheduler) -> None:
-    store = Store(Shards.one(redis), [BucketKeys.of(1, "dq_bucket_%d", "dq_queue_%s")], scheduler)
+    store = Store(Shards.one(redis), Buckets("dq_bucket_%d", "dq_queue_%s"), scheduler)
     dice = random.Random(1)
     # nothing falls due while the jobs are pushed
     far_ms = 24 * HOUR_MS

@@ -24,6 +24,9 @@ SERVICE_LINK: Final = re.compile(
 NO_SETTINGS: Final = {f"{PREFIX}URL", f"{PREFIX}TOKEN", failpoint.VARIABLE}
 
 
+MOST_BUCKETS: Final = 1024
+
+
 class StartupError(Exception):
     """The server cannot start. The message is one line that names the thing and the way out.
 
@@ -101,7 +104,7 @@ class Config:
     bucket_size: int = option(
         "bucket_size",
         "1",
-        values.whole(1, 1024),
+        values.whole(1, MOST_BUCKETS),
         "shards of the data; more than 1 is for Redis Cluster",
     )
     bucket_name: str = option(

@@ -28,12 +28,12 @@ from delayqueue.notify import START_S, Service
 from delayqueue.peers import Peers
 from delayqueue.reload import Watched, watch
 from delayqueue.sections import Sections
+from delayqueue.store.buckets import Buckets
 from delayqueue.store.connect import connect
 from delayqueue.store.durability import FSYNC, Fsync, check_durability
 from delayqueue.store.embedded import EmbeddedServer, running_in
 from delayqueue.store.health import durability_warnings
-from delayqueue.store.keys import BucketKeys
-from delayqueue.store.layout import claim_layout
+from delayqueue.store.layout import check_layout, claim_layout, layout_warnings
 from delayqueue.store.scheduler import Scheduler
 from delayqueue.store.shards import Shards
 from delayqueue.store.store import Store
@@ -60,8 +60,8 @@ async def serve(config: Config) -> None:
     stop = _stopped_by_signals()
     async with open_shards(config) as (shards, socket_path):
         await check_durability(shards, config)
-        await claim_layout(shards, config)
-        for warning in await durability_warnings(shards):
+        layout = await claim_layout(shards, config)
+        for warning in layout_warnings(layout, config) + await durability_warnings(shards):
             log.warning("%s", warning)
         pulses = [0.0] if config.workers == 1 else shared_pulses(config.workers)
         async with Service(os.environ, os.getpid()).telling(pulses, stop):
@@ -91,7 +91,7 @@ async def _serve_here(
     folder: Path | None = None,
 ) -> None:
     """Serve as worker `number` of those that share `folder` and `pulses`; None = alone."""
-    queue = DelayQueue(store_of(shards, config), config.max_polls, _name(config, number))
+    queue = DelayQueue(await open_store(shards, config), config.max_polls, _name(config, number))
     sections = config.sections or Sections()
     handlers = load_all(sections.subscribers)
     if config.sections is not None:
@@ -201,24 +201,20 @@ async def _alone(config: Config) -> AsyncIterator[Shards]:
         yield shards
 
 
-def store_of(shards: Shards, config: Config) -> Store:
-    """The store of these settings."""
+async def open_store(shards: Shards, config: Config) -> Store:
+    """The store of these settings. StartupError where its data is laid out otherwise, Unavailable where it fails."""
     place = os.environ.get(VARIABLE)
-    return Store(
+    layout = await check_layout(shards, config)
+    store = Store(
         shards,
-        buckets(config),
+        Buckets(config.bucket_name, config.queue_name, layout),
         Scheduler(config.scheduler, config.wheel_slots),
         Failpoint(place) if place else None,
         fsync=Fsync() if config.durability == FSYNC else None,
     )
-
-
-def buckets(config: Config) -> list[BucketKeys]:
-    """The names of all buckets."""
-    return [
-        BucketKeys.of(number, config.bucket_name, config.queue_name)
-        for number in range(1, config.bucket_size + 1)
-    ]
+    if not layout.fenced:
+        await store.follow_layout()
+    return store
 
 
 def watched(config: Config, guard: Guard, tls: Tls | None) -> list[Watched]:

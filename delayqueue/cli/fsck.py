@@ -15,8 +15,7 @@ from delayqueue.config import Config, StartupError
 from delayqueue.engine.fsck import Report, examine
 from delayqueue.errors import Unavailable
 from delayqueue.log import one_line
-from delayqueue.server import join_shards, store_of
-from delayqueue.store.layout import check_layout
+from delayqueue.server import join_shards, open_store
 from delayqueue.store.types import Finding
 
 MOST_SHOWN: Final = 100  # findings; the rest is counted
@@ -36,8 +35,7 @@ def fsck(config: Config, asked: Namespace) -> int:
 
 async def _examine(config: Config, listing: "_Listing", *, mend: bool) -> Report:
     async with join_shards(config) as shards:
-        await check_layout(shards, config)
-        return await examine(store_of(shards, config), listing.add, mend=mend)
+        return await examine(await open_store(shards, config), listing.add, mend=mend)
 
 
 class _Listing:

@@ -21,7 +21,7 @@ from delayqueue.config import Config, StartupError
 from delayqueue.engine.takeover import Takeover
 from delayqueue.errors import Unavailable
 from delayqueue.log import one_line
-from delayqueue.server import join_shards, store_of
+from delayqueue.server import join_shards, open_store
 from delayqueue.store.connect import connect
 from delayqueue.store.health import durability_warnings
 from delayqueue.store.layout import claim_layout, data_id
@@ -29,6 +29,8 @@ from delayqueue.store.original.detect import key_prefix
 from delayqueue.store.original.names import ASIDE, Names
 from delayqueue.store.original.place import Place
 from delayqueue.store.original.source import AnotherImport, Original
+from delayqueue.store.shards import Shards
+from delayqueue.store.store import Store
 
 REPORT_S: Final = 2.0
 SAFE: Final = "what was taken over is safe, run the import again to go on"
@@ -51,11 +53,20 @@ async def _take_over(config: Config, asked: Namespace) -> int:
             _say(f"warning: {warning}")
         prefix = await key_prefix(old, names, asked.key_prefix)
         original = Original(old, names._replace(key_prefix=prefix))
-        takeover = Takeover(original, store_of(new, config), await data_id(new, config))
+        takeover = Takeover(original, await _store(new, config), await data_id(new, config))
         started_at = time.monotonic()
         async with _reporting(takeover):
             await takeover.run()
     return _end(takeover, time.monotonic() - started_at)
+
+
+async def _store(shards: Shards, config: Config) -> Store:
+    """Where the jobs go. StartupError while its own jobs move between buckets."""
+    store = await open_store(shards, config)
+    if store.buckets.layout.moving:
+        size = store.buckets.layout.size
+        raise StartupError(f"run `delay-queue rebalance --buckets {size}` to its end first")
+    return store
 
 
 def _patterns(config: Config, asked: Namespace) -> tuple[str, str]:

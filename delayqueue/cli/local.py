@@ -2,13 +2,13 @@
 
 import os
 import sys
-from argparse import SUPPRESS, Namespace
+from argparse import SUPPRESS, ArgumentTypeError, Namespace
 from pathlib import Path
 from typing import Final
 
-from delayqueue import log
+from delayqueue import log, values
 from delayqueue.cli.verb import REFUSED, USAGE, Argument, Verb, argument, late
-from delayqueue.config import StartupError, load
+from delayqueue.config import MOST_BUCKETS, StartupError, load
 
 # after the verb as well as before it
 CONFIG_FILE: Final = argument(
@@ -35,6 +35,13 @@ def local(name: str, text: str, work: str, *arguments: Argument, failed: int) ->
             return failed
 
     return Verb(name, text, run, (*arguments, CONFIG_FILE))
+
+
+def _buckets(text: str) -> int:
+    try:
+        return values.whole(1, MOST_BUCKETS)(text)
+    except ValueError as error:
+        raise ArgumentTypeError(str(error)) from None
 
 
 IMPORTED: Final = (
@@ -83,6 +90,19 @@ LOCAL: Final = (
         "delayqueue.cli.fsck:fsck",
         argument("--repair", action="store_true", help="mend what is found"),
         argument("--json", action="store_true", help="print one line of JSON"),
+        failed=USAGE,
+    ),
+    local(
+        "rebalance",
+        "change the number of buckets while servers work",
+        "delayqueue.cli.rebalance:rebalance",
+        argument(
+            "--buckets",
+            type=_buckets,
+            required=True,
+            metavar="N",
+            help="how many there shall be; the number that there are: look for jobs that went astray",
+        ),
         failed=USAGE,
     ),
     Verb("worker", "run a Worker of yours", late("delayqueue.cli.working:work"), WORKER),

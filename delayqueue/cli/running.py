@@ -13,7 +13,7 @@ from delayqueue.server import open_shards
 from delayqueue.server import serve as serving
 from delayqueue.store.durability import check_durability
 from delayqueue.store.health import durability_warnings
-from delayqueue.store.layout import check_layout
+from delayqueue.store.layout import check_layout, layout_warnings
 from delayqueue.web.auth import Guard
 from delayqueue.web.tls import Tls
 
@@ -40,5 +40,5 @@ def check(config: Config, _asked: Namespace) -> int:
 async def _try_store(config: Config) -> list[str]:
     async with open_shards(config) as (shards, _):
         await check_durability(shards, config)
-        await check_layout(shards, config)
-        return await durability_warnings(shards)
+        layout = await check_layout(shards, config)
+        return layout_warnings(layout, config) + await durability_warnings(shards)

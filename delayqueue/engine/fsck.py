@@ -40,7 +40,7 @@ async def examine(store: Store, tell: Callable[[int, Finding], None], *, mend: b
     With `mend` it is mended, and looked at again until nothing more is found. Unavailable where the store fails.
     """
     report = Report()
-    for bucket in range(store.bucket_count):
+    for bucket in range(store.buckets.count):
         known: set[Finding] = set()
         findings: set[Finding] = set()
         for _ in range(ROUNDS if mend else 1):

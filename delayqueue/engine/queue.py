@@ -7,6 +7,7 @@ from typing import Self, TypeVar
 
 from delayqueue.access import Scope
 from delayqueue.engine.caretaker import Caretaker
+from delayqueue.engine.migration import Migration
 from delayqueue.engine.rollcall import RollCall, ServerView
 from delayqueue.engine.schedules import Schedules
 from delayqueue.engine.spread import Spread
@@ -53,19 +54,14 @@ class DelayQueue:
         self.metrics.show(WAITING_POLLS, lambda: self._waiters.waiting)
         self.metrics.show(TICK_AGE, self._tick_age_s)
         self.metrics.show(BUCKETS_AWAY, lambda: len(self.stale_buckets()))
-        self._waiters = Waiters(store, self._stir, max_polls)
-        self._timers = [
-            Timer(
-                bucket,
-                store,
-                self._stir,
-                self._waiters.resync,
-                Caretaker(bucket, store, self._stir).step,
-            )
-            for bucket in range(store.bucket_count)
-        ]
+        self._migration = Migration(store, self._stir)
+        self._waiters = Waiters(store, self._migration, self._stir, max_polls)
+        self._timers: list[Timer] = []
+        self._grown = asyncio.Event()
         self._roll_call = RollCall(store, self.metrics, name)
         self._spread(store)
+        self._grow()
+        store.buckets.on_growth(self._grow)
 
     def confined(self, scope: Scope) -> Self:
         """The same queue for a client that may reach some topics only.
@@ -78,22 +74,22 @@ class DelayQueue:
 
     def _spread(self, store: Store) -> None:
         self._store = store
-        self._pushes = Spread(store, self._stirring(store.push), "push", LOST)
-        self._finishes = Spread(store, self._stirring(store.finish), "finish", LOST)
-        self._deletes = Spread(store, self._stirring(store.delete), "delete", LOST)
-        self._buries = Spread(store, self._stirring(store.bury), "bury")
-        self._releases = Spread(store, self._stirring(store.release), "release")
-        self._touches = Spread(store, store.touch, "touch")
+        self._pushes = Spread(self._migration, self._stirring(store.push), "push", LOST)
+        self._finishes = Spread(self._migration, self._stirring(store.finish), "finish", LOST)
+        self._deletes = Spread(self._migration, self._stirring(store.delete), "delete", LOST)
+        self._buries = Spread(self._migration, self._stirring(store.bury), "bury")
+        self._releases = Spread(self._migration, self._stirring(store.release), "release")
+        self._touches = Spread(self._migration, store.touch, "touch")
         results = Results(store)
-        self._recordings = Spread(store, results.record, "record")
-        self._postponements = Spread(store, self._stirring(results.postpone), "postpone")
-        self._reschedules = Spread(store, self._stirring(store.reschedule), "reschedule")
-        self._kicks = Spread(store, self._stirring(store.kick), "kick", LOST)
-        self._gets = Spread(store, store.get, "get")
-        self.topics = Topics(store, self._stir)
+        self._recordings = Spread(self._migration, results.record, "record")
+        self._postponements = Spread(self._migration, self._stirring(results.postpone), "postpone")
+        self._reschedules = Spread(self._migration, self._stirring(store.reschedule), "reschedule")
+        self._kicks = Spread(self._migration, self._stirring(store.kick), "kick", LOST)
+        self._gets = Spread(self._migration, store.get, "get")
+        self.topics = Topics(store, self._migration, self._stir)
         registry = Registry(store)
         self.subscribers = Subscribers(registry)
-        self.schedules = Schedules(registry, self._stir)
+        self.schedules = Schedules(registry, self._migration, self._stir)
 
     async def push(self, job: Job) -> None:
         """Add a job, or replace the one of that id. JobExists where `if_exists` is `fail`."""
@@ -210,14 +206,13 @@ class DelayQueue:
 
     def background(self) -> dict[str, Callable[[], Coroutine[None, None, None]]]:
         """The loops that must run for the queue to live, by name; the server owns the tasks."""
-        loops: dict[str, Callable[[], Coroutine[None, None, None]]] = {
+        return {
             "wakeups": self._listen,
             "roll call": self._roll_call.run,
             "schedules": self.schedules.run,
+            "migration": self._migration.run,
+            "timers": self._run_timers,
         }
-        for bucket, timer in enumerate(self._timers):
-            loops[f"timer {bucket}"] = timer.run
-        return loops
 
     async def aclose(self) -> None:
         """Answer every waiting poll with nothing; nothing that was reserved for one stays reserved."""
@@ -226,6 +221,26 @@ class DelayQueue:
     async def _listen(self) -> None:
         """Other processes' messages wake polls here; what may have been missed is asked for."""
         await self._store.listen(self._waiters.wake, self._waiters.resync)
+
+    def _grow(self) -> None:
+        """There may be more buckets: tick them, and let polls ask them."""
+        for bucket in range(len(self._timers), self._store.buckets.count):
+            care = Caretaker(bucket, self._store, self._stir).step
+            resync = self._waiters.resync
+            self._timers.append(Timer(bucket, self._store, self._stir, resync, care))
+        self._waiters.grow()
+        self._grown.set()
+
+    async def _run_timers(self) -> None:
+        """Each in a task of its own; one that dies ends all."""
+        running = 0
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                self._grown.clear()
+                for bucket in range(running, len(self._timers)):
+                    tasks.create_task(self._timers[bucket].run(), name=f"timer {bucket}")
+                running = len(self._timers)
+                await self._grown.wait()
 
     def _stir(self, bucket: int, stir: Stir) -> None:
         """A change in the store: wake those who wait for it."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from itertools import count
 from typing import NamedTuple
 
+from delayqueue.engine.migration import Migration
 from delayqueue.engine.subscribers import raise_unregistered, read_all, refuse_taken, taken
 from delayqueue.errors import Code, JobExists, Unavailable
 from delayqueue.schedule import Schedule
@@ -28,8 +29,11 @@ class Planned(NamedTuple):
 class Schedules:
     """The verbs on schedules. All raise Unavailable where the store does not answer. `run` is a loop of the server."""
 
-    def __init__(self, registry: Registry, stir: Callable[[int, Stir], None]) -> None:
+    def __init__(
+        self, registry: Registry, migration: Migration, stir: Callable[[int, Stir], None]
+    ) -> None:
         self._registry = registry
+        self._migration = migration
         self._stir = stir
 
     async def schedule(self, schedule: Schedule, if_exists: str) -> int | None:
@@ -82,6 +86,7 @@ class Schedules:
         """Push what a schedule has to push by now; False where another process has."""
         times_ms, next_ms = schedule.plan(entry.time_ms or now_ms, now_ms)
         jobs = [(self._id(schedule, time_ms), time_ms) for time_ms in times_ms]
+        await self._migration.fetch(BUCKET, [job_id for job_id, _ in jobs])
         firing = Firing(entry, next_ms, schedule.topic, schedule.ttr_ms, schedule.body, jobs)
         fired = await self._registry.fire(firing)
         if fired and jobs:

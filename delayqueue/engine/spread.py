@@ -1,15 +1,22 @@
 """Spreads the items of one request over the buckets of their ids, and joins the answers."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from itertools import repeat
-from typing import Generic, TypeVar
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import Generic, Protocol, TypeVar
 
 from delayqueue.engine.batcher import Batcher
+from delayqueue.engine.migration import Migration
 from delayqueue.errors import Unavailable
-from delayqueue.store.store import Store
+from delayqueue.store.caller import LayoutChanged
 
-Item = TypeVar("Item")
+
+class _OfJob(Protocol):
+    @property
+    def id(self) -> str: ...
+
+
+Item = TypeVar("Item", bound=_OfJob | str)
 Result = TypeVar("Result")
 
 
@@ -21,57 +28,88 @@ class Spread(Generic[Item, Result]):
 
     def __init__(
         self,
-        store: Store,
+        migration: Migration,
         call: Callable[[int, list[Item]], Awaitable[Sequence[Result]]],
         name: str,
         lost: Result | None = None,
     ) -> None:
-        self._store = store
+        self._migration = migration
+        self._buckets = migration.buckets
+        self._call = call
+        self._name = name
         self._lost = lost
-        self._batchers = [
-            Batcher(self._of_bucket(call, bucket), f"{name} {bucket}")
-            for bucket in range(store.bucket_count)
-        ]
+        self._batchers: dict[int, Batcher[Item, Result]] = {}
 
     async def one(self, job_id: str, item: Item) -> Result:
         """The result of one item, which belongs to the bucket of `job_id`."""
-        bucket = self._store.bucket_of(job_id)
-        return (await self._batchers[bucket].submit((item,)))[0]
+        while True:
+            generation = self._buckets.layout.generation
+            with suppress(LayoutChanged):
+                return (await self._batcher(self._buckets.of(job_id)).submit((item,)))[0]
+            await self._migration.follow(generation)
 
     async def many(self, ids: Sequence[str], items: Sequence[Item]) -> list[Result]:
         """The results of many items, in their order."""
-        if not ids:
-            return []
-        if len(self._batchers) == 1:
-            return list(await self._batchers[0].submit(items))
+        results: dict[int, Result] = {}
+        while len(results) < len(ids):
+            generation = self._buckets.layout.generation
+            if self._buckets.layout.size == 1:
+                with suppress(LayoutChanged):
+                    return list(await self._batcher(0).submit(items))
+            else:
+                left = [place for place in range(len(ids)) if place not in results]
+                results |= await self._ask(left, ids, items)
+            if len(results) < len(ids):
+                await self._migration.follow(generation)
+        return [results[place] for place in range(len(ids))]
+
+    async def _ask(
+        self, left: Sequence[int], ids: Sequence[str], items: Sequence[Item]
+    ) -> dict[int, Result]:
+        """The results of the items at these places, but for those whose bucket is another one by now."""
         places: dict[int, list[int]] = {}
-        for place, job_id in enumerate(ids):
-            places.setdefault(self._store.bucket_of(job_id), []).append(place)
+        for place in left:
+            places.setdefault(self._buckets.of(ids[place]), []).append(place)
         answers = await asyncio.gather(
             *(
-                self._batchers[bucket].submit([items[place] for place in mine])
+                self._batcher(bucket).submit([items[place] for place in mine])
                 for bucket, mine in places.items()
             ),
             return_exceptions=True,
         )
         results: dict[int, Result] = {}
         for mine, answer in zip(places.values(), answers, strict=True):
-            results |= zip(mine, self._results(answer, answers), strict=False)
-        return [results[place] for place in range(len(ids))]
+            if not isinstance(answer, LayoutChanged):
+                results |= zip(mine, self._results(len(mine), answer, answers), strict=True)
+        return results
 
     def _results(
-        self, answer: Sequence[Result] | BaseException, answers: Sequence[object]
-    ) -> Iterable[Result]:
+        self, count: int, answer: Sequence[Result] | BaseException, answers: Sequence[object]
+    ) -> Sequence[Result]:
         """What to say of a bucket's items; raises where that is nothing."""
         if not isinstance(answer, BaseException):
             return answer
         all_lost = all(isinstance(each, BaseException) for each in answers)
         if self._lost is None or all_lost or not isinstance(answer, Unavailable):
             raise answer
-        return repeat(self._lost)
+        return [self._lost] * count
 
-    @staticmethod
-    def _of_bucket(
-        call: Callable[[int, list[Item]], Awaitable[Sequence[Result]]], bucket: int
-    ) -> Callable[[list[Item]], Awaitable[Sequence[Result]]]:
-        return lambda items: call(bucket, items)
+    def _batcher(self, bucket: int) -> Batcher[Item, Result]:
+        batcher = self._batchers.get(bucket)
+        if batcher is None:
+            batcher = Batcher(lambda items: self._run(bucket, items), f"{self._name} {bucket}")
+            self._batchers[bucket] = batcher
+        return batcher
+
+    async def _run(self, bucket: int, items: list[Item]) -> Sequence[Result]:
+        """Call, if the items belong to the bucket at that very moment; nothing is awaited between the two."""
+        layout = self._buckets.layout
+        if layout.generation:
+            ids = [item if isinstance(item, str) else item.id for item in items]
+            if any(self._buckets.of(job_id) != bucket for job_id in ids):
+                raise LayoutChanged
+            if layout.moving:
+                await self._migration.fetch(bucket, ids)
+                if self._buckets.layout.generation != layout.generation:
+                    raise LayoutChanged
+        return await self._call(bucket, items)

@@ -200,7 +200,7 @@ class Takeover:
     def _by_bucket(self, ids: Iterable[bytes]) -> dict[int, set[bytes]]:
         buckets: dict[int, set[bytes]] = {}
         for job_id in ids:
-            buckets.setdefault(self._store.bucket_of(text(job_id)), set()).add(job_id)
+            buckets.setdefault(self._store.buckets.of(text(job_id)), set()).add(job_id)
         return buckets
 
     def _count(self, take: Take, place: Place | None, *, done: bool) -> None:

@@ -1,11 +1,12 @@
 """The verbs on topics, tags and ranges of due times. They go through all buckets, a bounded piece at a time."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from delayqueue.config import StartupError
 from delayqueue.engine.cursor import Cursor
+from delayqueue.engine.migration import Migration
 from delayqueue.errors import Code, Invalid, Text, WrongState
 from delayqueue.job import JobView, Reserved, State
 from delayqueue.limit import Limit
@@ -53,11 +54,13 @@ class TopicView:
 class Topics:
     """Verbs that concern many jobs. `stir(bucket, stir)` hears what became ready or due."""
 
-    def __init__(self, store: Store, stir: Callable[[int, Stir], None]) -> None:
+    def __init__(
+        self, store: Store, migration: Migration, stir: Callable[[int, Stir], None]
+    ) -> None:
         self._store = store
+        self._migration = migration
         self._limits = Limits(store)
         self._stir = stir
-        self._buckets = range(store.bucket_count)
 
     async def kick(self, topic: str, most: int) -> int:
         """Make the topic's first `most` buried jobs ready, delayed ones where none is buried; returns how many."""
@@ -73,7 +76,7 @@ class Topics:
     async def cancel(self, tag: str, topic: str) -> int:
         """End all jobs of a tag, of one topic or of all (""), whatever their state; returns how many."""
         ended = 0
-        for bucket in self._buckets:
+        async for bucket in self._everywhere():
             cursor = -1
             while cursor != 0:
                 cursor, count, stir = await self._store.cancel(
@@ -86,7 +89,7 @@ class Topics:
     async def purge(self, topic: str, state: str) -> int:
         """Drop the topic's jobs of one state, or of all (""), without a trace; returns how many."""
         dropped = 0
-        for bucket in self._buckets:
+        async for bucket in self._everywhere():
             for each in (state,) if state else PURGE_STATES:
                 more = True
                 while more:
@@ -202,6 +205,19 @@ class Topics:
                 for view, counts in zip(piece, found, strict=True):
                     view.add(counts)
         return views
+
+    @property
+    def _buckets(self) -> range:
+        return range(self._store.buckets.count)
+
+    async def _everywhere(self) -> AsyncIterator[int]:
+        """Every bucket; again while jobs move between them, since one can have been passed by on its way."""
+        for bucket in self._buckets:
+            yield bucket
+        if self._store.buckets.layout.moving:
+            await self._migration.forward()
+            for bucket in self._buckets:
+                yield bucket
 
 
 def _of_known(choose: Callable[..., int], one: int | None, other: int | None) -> int | None:

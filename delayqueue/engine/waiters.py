@@ -12,11 +12,14 @@ from itertools import count, islice
 
 from delayqueue.engine.dispatcher import Dispatcher
 from delayqueue.engine.line import Line, Poll
+from delayqueue.engine.migration import Migration
+from delayqueue.engine.spread import Spread
 from delayqueue.errors import Text, TooMany, Unavailable
 from delayqueue.job import Reserved
 from delayqueue.receipt import nonce_of
+from delayqueue.store.caller import LayoutChanged
 from delayqueue.store.store import Store
-from delayqueue.store.types import Stir
+from delayqueue.store.types import Return, Stir
 
 log = logging.getLogger(__name__)
 
@@ -34,20 +37,36 @@ class Waiters:
     `stir(bucket, stir)` hears when there may be more for polls that got nothing.
     """
 
-    def __init__(self, store: Store, stir: Callable[[int, Stir], None], max_polls: int = 0) -> None:
+    def __init__(
+        self,
+        store: Store,
+        migration: Migration,
+        stir: Callable[[int, Stir], None],
+        max_polls: int = 0,
+    ) -> None:
         self._store = store
+        self._stir = stir
         self._max_polls = max_polls
         self.waiting = 0  # polls that wait
         self._lines: dict[tuple[str, ...], Line] = {}
         self._by_topic: dict[str, dict[Line, None]] = {}
-        self._dispatchers = [
-            Dispatcher(bucket, store, self._hand_out, self._free, stir)
-            for bucket in range(store.bucket_count)
-        ]
+        self._dispatchers: list[Dispatcher] = []
         self._numbers = count(1)
+        self._returns = Spread(migration, self._return, "putback")
         self._putbacks: set[asyncio.Task[None]] = set()
-        self._resync_at = [0] * store.bucket_count
+        self._resync_at: list[int] = []
         self._closing = False
+        self.grow()
+
+    def grow(self) -> None:
+        """There may be more buckets: ask them too."""
+        for bucket in range(len(self._dispatchers), self._store.buckets.count):
+            asker = Dispatcher(bucket, self._store, self._hand_out, self._free, self._stir)
+            self._dispatchers.append(asker)
+            self._resync_at.append(0)
+            for line in self._lines.values():
+                line.hints.append(0)
+                asker.hint(line, line.wanted)
 
     async def pop(self, topics: tuple[str, ...], wanted: int, wait_s: float) -> list[Reserved]:
         """Reserve up to `wanted` jobs; where nothing is ready wait up to `wait_s` for the first. [] = nothing came.
@@ -94,12 +113,9 @@ class Waiters:
 
     def put_back(self, jobs: Iterable[Reserved]) -> None:
         """Undo reservations whose client is gone, in the background."""
-        by_bucket: dict[int, list[tuple[str, str]]] = {}
-        for job in jobs:
-            held = by_bucket.setdefault(self._store.bucket_of(job.id), [])
-            held.append((job.id, nonce_of(job.receipt, job.id)))
-        for bucket, held in by_bucket.items():
-            task = asyncio.create_task(self._put_back(bucket, held), name=f"putback {bucket}")
+        returns = [Return(job.id, nonce_of(job.receipt, job.id)) for job in jobs]
+        if returns:
+            task = asyncio.create_task(self._put_back(returns), name="putback")
             self._putbacks.add(task)
             task.add_done_callback(self._putbacks.discard)
 
@@ -114,14 +130,22 @@ class Waiters:
         while self._putbacks:
             await asyncio.wait(self._putbacks)
 
-    async def _put_back(self, bucket: int, held: list[tuple[str, str]]) -> None:
+    async def _put_back(self, returns: list[Return]) -> None:
+        lost = await self._returns.many([each.id for each in returns], returns)
+        if count := sum(lost):
+            log.warning("%d jobs of vanished clients come again after their TTR", count)
+
+    async def _return(self, bucket: int, returns: list[Return]) -> list[bool]:
+        """Whether each is lost."""
         try:
-            stir = await self._store.putback(bucket, held)
+            stir = await self._store.putback(bucket, returns)
+        except LayoutChanged:
+            raise
         except Unavailable:
-            log.warning("%d jobs of vanished clients come again after their TTR", len(held))
-            return
+            return [True] * len(returns)
         for topic, arrived in stir.ready:
             self.wake(bucket, topic, arrived)
+        return [False] * len(returns)
 
     def _join(self, topics: tuple[str, ...], poll: Poll) -> Line:
         line = self._lines.get(topics)

@@ -9,7 +9,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from delayqueue.store.keys import BucketKeys
+from delayqueue.store.buckets import Buckets
 from delayqueue.store.record import text
 from delayqueue.store.shards import Shards
 from delayqueue.tasks import cancel_all
@@ -29,10 +29,11 @@ class Announcements:
     hear of the jobs on all others; with its shard's messages only, a server's work does not grow with their number.
     """
 
-    def __init__(self, shards: Shards, buckets: Sequence[BucketKeys], sender: str) -> None:
+    def __init__(self, shards: Shards, buckets: Buckets, sender: str) -> None:
         """What `sender` says itself is passed over."""
         self._shards = shards
-        self._bucket_of = {keys.ready_channel: number for number, keys in enumerate(buckets)}
+        self._buckets = buckets
+        self._bucket_of: dict[str, int] = {}  # by channel
         self._sender = sender.encode()
 
     async def listen(
@@ -45,6 +46,7 @@ class Announcements:
         """
         while True:
             changed = asyncio.create_task(self._shards.changed.wait(), name="news of the store")
+            self._bucket_of = {keys.ready_channel: n for n, keys in enumerate(self._buckets.keys)}
             followers = [
                 asyncio.create_task(self._follow(redis, channels, heard, subscribed), name="news")
                 for redis, channels in self._shards.groups(self._bucket_of).items()

@@ -26,7 +26,13 @@ All keys of a bucket begin with its tag `T`, which is one Redis Cluster hash tag
 | T:broken             | zset | id -> ms when its unreadable record was set aside                                     |
 | T:aside:MS:KEY       | any  | what stood at T:KEY and was of another type than that should be (inspect.lua)         |
 | T:layout             | hash | of bucket 1 only: version, bucket_size, queue_name, scheduler, wheel_slots; id: a     |
-|                      |      | name of this data that no other has, once an import asked for it                      |
+|                      |      | name of this data that no other has, once an import asked for it; generation,         |
+|                      |      | former_bucket_sizes, moving: of changes of the number of buckets (layout.py)          |
+| T:fence              | zset | "generation" -> that of the layout; scripts of servers that know another are refused  |
+| T:parcel:BUCKET      | list | number of the parcel, then id, place, ms, record, run of each job that is on its way  |
+|                      |      | to that bucket                                                                        |
+| T:sent               | hash | bucket -> number of the last parcel that was made for it                              |
+| T:taken              | hash | bucket -> number of the last parcel that came from it                                 |
 | T:servers            | hash | of bucket 1 only: server process -> ms when it was heard last, figures (JSON)         |
 | T:subscribers        | hash | of bucket 1 only, as the three below: name -> definition (JSON)                       |
 | T:schedules          | hash | name -> definition (JSON)                                                             |
@@ -56,6 +62,11 @@ class BucketKeys:
     def layout(self) -> str:
         """The hash that says how the data was laid out."""
         return f"{self.tag}:layout"
+
+    @property
+    def fence(self) -> str:
+        """The sorted set that says by which generation of the layout scripts may work here."""
+        return f"{self.tag}:fence"
 
     @property
     def topics(self) -> str:

@@ -1,47 +1,112 @@
-"""How the data is laid out, written beside it: a server that would not find the jobs refuses to start."""
+"""How the data is laid out, written beside it: a server that would not find the jobs refuses to start.
+
+The number of buckets can be changed while servers work (engine/migration.py). The layout says so at once; then a fence
+in each bucket is raised to the layout's generation, and the scripts of servers that know an older one are refused. A
+server acts by the new layout only when all fences are up, so no two ever act by different ones.
+"""
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from redis.asyncio import Redis
-from redis.exceptions import RedisError
+from redis.exceptions import RedisError, WatchError
 
 from delayqueue.config import Config, StartupError
+from delayqueue.store.buckets import Buckets, Layout
 from delayqueue.store.keys import BucketKeys
 from delayqueue.store.shards import Shards
 
-VERSION = 1
+VERSION: Final = 1
+STARTING, ON = "starting", "on"  # what `moving` says before and after the fences are up
 
 
-async def claim_layout(shards: Shards, config: Config) -> None:
+class AnotherChange(Exception):
+    """Somebody else has changed the layout, or is about to."""
+
+
+async def claim_layout(shards: Shards, config: Config) -> Layout:
     """Write the layout where there is none, and check it. StartupError as check_layout."""
     key = _key(config)
     with _one_line():
         for field, value in _wanted(config).items():
             # the first server of all decides
             await shards.call(key, partial(_set_new, key, field, value))
-    await check_layout(shards, config)
+    return await check_layout(shards, config)
 
 
-async def check_layout(shards: Shards, config: Config) -> None:
-    """Compare the layout of existing data with the settings; nothing is written.
+async def check_layout(shards: Shards, config: Config) -> Layout:
+    """Compare the layout of existing data with the settings; nothing is written. Returns what is in force.
 
-    StartupError where the data was made with another layout; it names the option and the way out.
+    StartupError where the data was made with another layout; it names the option and the way out. A `bucket_size` that
+    was in force before is accepted (layout_warnings): a server that starts again must not wait for new settings.
     """
     key = _key(config)
     with _one_line():
-        raw: dict[Any, Any] = await shards.call(key, lambda redis: redis.hgetall(key))
-    stored = {name.decode(): value.decode() for name, value in raw.items()}
+        stored = await shards.call(key, partial(_read, key))
+    layout = _parse(stored, config.bucket_size)
+    if config.bucket_size in layout.former_sizes:
+        stored.pop("bucket_size", None)
     for field, value in _wanted(config).items():
         if stored.get(field, value) != value:
+            more = ", or change it with `delay-queue rebalance`" if field == "bucket_size" else ""
             raise StartupError(
                 f"{field} = {value}, but the data in this store was made with {field} = {stored[field]}: "
-                f"set {field} = {stored[field]}, or choose another store, redis.db or bucket_name",
+                f"set {field} = {stored[field]}{more}, or choose another store, redis.db or bucket_name",
                 key=field,
             )
+    return layout
+
+
+def layout_warnings(layout: Layout, config: Config) -> list[str]:
+    """What somebody should change, and what should be brought to its end."""
+    warnings = []
+    if config.bucket_size != layout.size:
+        warnings.append(
+            f"bucket_size = {config.bucket_size}, but there are {layout.size} buckets by now: "
+            f"set bucket_size = {layout.size}"
+        )
+    if layout.moving:
+        warnings.append(
+            f"jobs are on their way to {layout.size} buckets: where nobody moves them, "
+            f"run `delay-queue rebalance --buckets {layout.size}`"
+        )
+    return warnings
+
+
+async def read_layout(shards: Shards, buckets: Buckets) -> Layout:
+    """What is in force. RedisError where the store does not say it."""
+    key = buckets[0].layout
+    return _parse(await shards.call(key, partial(_read, key)), buckets.layout.size)
+
+
+async def settle_layout(shards: Shards, buckets: Buckets) -> Layout:
+    """What is in force, once it is safe to act by it: all fences are up. RedisError where that cannot be."""
+    while not (layout := await read_layout(shards, buckets)).fenced:
+        for keys in buckets.under(layout):
+            await shards.call(keys.fence, partial(_raise_fence, keys.fence, layout.generation))
+        await _change(shards, buckets, layout, {"moving": ON})
+    return layout
+
+
+async def begin_move(shards: Shards, buckets: Buckets, size: int) -> None:
+    """Let there be `size` buckets. AnotherChange where the layout is not the one of `buckets` any more."""
+    layout = buckets.layout
+    fields = {
+        "bucket_size": str(size),
+        "former_bucket_sizes": ",".join(map(str, (*layout.former_sizes, layout.size))),
+        "generation": str(layout.generation + 1),
+        "moving": STARTING,
+    }
+    if not await _change(shards, buckets, layout, fields):
+        raise AnotherChange
+
+
+async def end_move(shards: Shards, buckets: Buckets) -> None:
+    """All jobs are where they belong. Nothing happens where somebody has said so before."""
+    await _change(shards, buckets, buckets.layout, {"moving": ""})
 
 
 async def data_id(shards: Shards, config: Config) -> str:
@@ -53,8 +118,56 @@ async def data_id(shards: Shards, config: Config) -> str:
     return str(name.decode())
 
 
+async def _change(
+    shards: Shards, buckets: Buckets, expected: Layout, fields: Mapping[str, str]
+) -> bool:
+    """Write these fields if the layout is the expected one; whether it was."""
+    key = buckets[0].layout
+    return await shards.call(key, partial(_compare_and_set, key, expected, fields))
+
+
+async def _compare_and_set(
+    key: str, expected: Layout, fields: Mapping[str, str], redis: Redis
+) -> bool:
+    async with redis.pipeline() as transaction:
+        await transaction.watch(key)
+        if _parse(_decoded(await transaction.hgetall(key)), expected.size) != expected:
+            return False
+        transaction.multi()  # type: ignore[no-untyped-call]
+        for field, value in fields.items():
+            transaction.hset(key, field, value)
+        try:
+            await transaction.execute()
+        except WatchError:
+            return False
+    return True
+
+
+async def _raise_fence(key: str, generation: int, redis: Redis) -> None:
+    await redis.zadd(key, {"generation": generation}, gt=True)  # who comes late cannot lower it
+
+
 async def _set_new(key: str, field: str, value: str, redis: Redis) -> None:
     await redis.hsetnx(key, field, value)
+
+
+async def _read(key: str, redis: Redis) -> dict[str, str]:
+    return _decoded(await redis.hgetall(key))
+
+
+def _decoded(raw: dict[Any, Any]) -> dict[str, str]:
+    return {name.decode(): value.decode() for name, value in raw.items()}
+
+
+def _parse(stored: Mapping[str, str], default_size: int) -> Layout:
+    moving = stored.get("moving", "")
+    return Layout(
+        int(stored.get("bucket_size", default_size)),
+        int(stored.get("generation", 0)),
+        tuple(map(int, filter(None, stored.get("former_bucket_sizes", "").split(",")))),
+        moving=bool(moving),
+        fenced=moving != STARTING,
+    )
 
 
 def _key(config: Config) -> str:

@@ -22,7 +22,7 @@ class Limits:
 
         `declared`: a config file says so; what it does not name is lifted.
         """
-        args = [self._store.sender, topic, bucket, self._store.bucket_count, int(declared)]
+        args = [self._store.sender, topic, bucket, self._store.buckets.count, int(declared)]
         for name, value in wishes.items():
             args += (name, "" if value is None else value)
         code, written, ready = await self._store.run("limit", bucket, args)

@@ -51,7 +51,12 @@ class Registry:
         return Occurring(now_ms, None if wait_ms < 0 else wait_ms, _entries(found))
 
     async def fire(self, firing: Firing) -> bool:
-        """Push the jobs of a schedule and set its next time; False where another process did, or it was changed."""
+        """Push the jobs of a schedule and set its next time.
+
+        False where another process did, the schedule was changed, or its jobs belong to another bucket by now.
+        """
+        if not all(self.owns(job_id) for job_id, _ in firing.jobs):
+            return False
         name, definition, time_ms = firing.entry
         args: list[Any] = [
             name,
@@ -66,7 +71,7 @@ class Registry:
 
     def owns(self, job_id: str) -> bool:
         """Whether a job of this id would stand in the same bucket as the schedules."""
-        return self._store.bucket_of(job_id) == BUCKET
+        return self._store.buckets.of(job_id) == BUCKET
 
     async def _run(self, verb: str, args: Sequence[Any]) -> Any:
         return await self._store.run(verb, BUCKET, args)

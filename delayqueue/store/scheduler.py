@@ -7,16 +7,20 @@ from typing import Final
 # What only some verbs build upon: every function of a script is made anew at each call.
 _RANGES: Final = ("_{index}_ranges",)
 _LIMITS: Final = ("_limits",)
+_SHARES: Final = ("_limits", "_shares")
 _MORE_PARTS: Final = {
+    "apportion": _SHARES,
     "forecast": _RANGES,
     "inspect": ("_{index}_checks", "_checks"),
     "kick": _RANGES,
-    "limit": _LIMITS,
+    "limit": _SHARES,
     "list": _RANGES,
     "pop": _LIMITS,
     "purge": _RANGES,
     "putback": _LIMITS,
+    "send_off": ("_parcels",),
     "take": _RANGES,
+    "take_in": ("_parcels",),
     "tick": _LIMITS,
 }
 
@@ -28,13 +32,14 @@ class Scheduler:
     name: str = "zset"
     wheel_slots: int = 0
 
-    def script(self, verb: str) -> str:
-        """The source of a verb's script, behind all that it builds upon."""
+    def script(self, verb: str, generation: int = 0) -> str:
+        """The source of a verb's script, behind all that it builds upon, for a layout of this generation."""
         folder = resources.files("delayqueue.store.scripts")
         parts = ("_prelude", "_{index}", "_life", *_MORE_PARTS.get(verb, ()), verb)
         names = [f"{part.format(index=self.name)}.lua" for part in parts]
         sources = [folder.joinpath(name).read_text("utf-8") for name in names]
-        return "\n".join([f"local WHEEL_SLOTS = {self.wheel_slots}", *sources])
+        head = f"local WHEEL_SLOTS, GENERATION = {self.wheel_slots}, {generation}"
+        return "\n".join([head, *sources])
 
 
 ZSET = Scheduler()

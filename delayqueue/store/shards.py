@@ -61,7 +61,7 @@ class Shards:
         self._servers: dict[Address, Redis] = {}
         self._retired: list[tuple[float, Redis]] = []  # since when, the oldest first; to be closed
         self._doubt = asyncio.Event()
-        self.changed = asyncio.Event()  # set, and replaced, when buckets have another server
+        self.changed = asyncio.Event()  # set, and replaced, when announce_change is called
 
     @classmethod
     def one(cls, redis: Redis) -> Self:
@@ -111,6 +111,11 @@ class Shards:
         with suppress(RedisError):
             await self.of(key).connection_pool.disconnect(inuse_connections=False)
 
+    def announce_change(self) -> None:
+        """Buckets have another server, or there are other buckets."""
+        self.changed.set()
+        self.changed = asyncio.Event()
+
     async def refresh(self) -> None:
         """Read the topology. RedisError where nobody knows it."""
         if self._topology is None:
@@ -122,7 +127,7 @@ class Shards:
         self._moved = {}
         if differs:
             log.info("the store: %s", ", ".join(map(str, self.servers())))
-            self._announce_change()
+            self.announce_change()
             self._retire(self._servers.keys() - self.servers().keys())
 
     async def watch(self) -> None:
@@ -165,11 +170,7 @@ class Shards:
         """An empty host means that of the server that says it."""
         self._moved[moved.slot_id] = Address(moved.host or asked.host, moved.port)
         self._doubt.set()
-        self._announce_change()
-
-    def _announce_change(self) -> None:
-        self.changed.set()
-        self.changed = asyncio.Event()
+        self.announce_change()
 
     def _retire(self, addresses: Iterable[Address]) -> None:
         now = asyncio.get_running_loop().time()

@@ -1,34 +1,22 @@
 """The store: one method a script, for one bucket at a time. All that the rest of the program sees of Redis."""
 
-import asyncio
 import json
-import logging
 import secrets
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from copy import copy
-from time import perf_counter
 from typing import Any, Self, cast
-from zlib import crc32
-
-from redis.asyncio import Redis
-from redis.commands.core import AsyncScript
-from redis.exceptions import NoScriptError, RedisError
-from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from delayqueue.access import Scope
-from delayqueue.errors import Unavailable
 from delayqueue.failpoint import Failpoint
 from delayqueue.job import Job, JobView, Reserved
-from delayqueue.metrics import SCRIPT_ERRORS, SCRIPT_SECONDS, Metrics
+from delayqueue.metrics import Metrics
 from delayqueue.receipt import nonces
 from delayqueue.store.announcements import Announcements
 from delayqueue.store.answers import moved, reserved, stir, topic_counts, view
+from delayqueue.store.buckets import Buckets
+from delayqueue.store.caller import Caller
 from delayqueue.store.durability import Fsync
 from delayqueue.store.health import health
-from delayqueue.store.keys import BucketKeys
-from delayqueue.store.measure import count_answer
-from delayqueue.store.packing import evalsha
 from delayqueue.store.record import dump_options, reserved_job, text
 from delayqueue.store.scheduler import ZSET, Scheduler
 from delayqueue.store.shards import Shards
@@ -44,6 +32,7 @@ from delayqueue.store.types import (
     Range,
     Release,
     Reschedule,
+    Return,
     Stir,
     Swept,
     Ticked,
@@ -51,18 +40,10 @@ from delayqueue.store.types import (
     Touch,
 )
 
-log = logging.getLogger(__name__)
-
 # One tick moves at most so many jobs: 10,000 blocked the store for 13 ms.
 TICK_LIMIT = 2000
 # The due time of jobs that an import has not settled yet: one that no client can ask for.
 STAGED_DUE_MS = 10_000_000_000_001
-# A call that takes longer has failed, whatever it waited for: a connection of the pool, a connect, an answer.
-ANSWER_S = 5.0
-RELOADS = (
-    3  # further tries where scripts are flushed under load; a missing script has changed nothing
-)
-ADDING = frozenset(("push", "register"))  # what durability = fsync is about
 
 
 class Store:
@@ -75,7 +56,7 @@ class Store:
     def __init__(
         self,
         shards: Shards,
-        buckets: Sequence[BucketKeys],
+        buckets: Buckets,
         scheduler: Scheduler = ZSET,
         failpoint: Failpoint | None = None,
         metrics: Metrics | None = None,
@@ -83,12 +64,9 @@ class Store:
         fsync: Fsync | None = None,
     ) -> None:
         self._shards = shards
-        self._fsync = fsync
-        self._failpoint = failpoint
+        self.buckets = buckets
         self.metrics = metrics or Metrics()
-        self._buckets = buckets
-        self._scheduler = scheduler
-        self._scripts: dict[str, AsyncScript] = {}
+        self._caller = Caller(shards, buckets, scheduler, failpoint, self.metrics, fsync)
         self._nonces = nonces()
         self._sender = secrets.token_hex(6)  # marks what this process announces, for itself to skip
         self._scope: list[str] = []  # the topics that calls are confined to, [] = none
@@ -104,16 +82,17 @@ class Store:
         """What marks the announcements of this process."""
         return self._sender
 
-    @property
-    def bucket_count(self) -> int:
-        """How many buckets there are."""
-        return len(self._buckets)
+    async def follow_layout(self) -> None:
+        """Act by the layout that is in force: there may be more buckets by now, or fewer."""
+        await self._caller.follow_layout()
 
-    def bucket_of(self, job_id: str) -> int:
-        """The number of the bucket that this id belongs to."""
-        if len(self._buckets) == 1:
-            return 0
-        return crc32(job_id.encode()) % len(self._buckets)
+    async def begin_move(self, size: int) -> None:
+        """Let there be `size` buckets. AnotherChange where somebody else has changed the layout meanwhile."""
+        await self._caller.begin_move(size)
+
+    async def end_move(self) -> None:
+        """All jobs are in the buckets where they belong."""
+        await self._caller.end_move()
 
     async def push(self, bucket: int, jobs: Sequence[Job]) -> Pushed:
         """Add or replace jobs that all belong to `bucket`."""
@@ -134,10 +113,10 @@ class Store:
         jobs = [reserved(found, nonce) for found in answers]
         return Popped(jobs, cut == 1, stir([], next_due_ms))
 
-    async def putback(self, bucket: int, jobs: Sequence[tuple[str, str]]) -> Stir:
-        """Undo reservations, given as (id, nonce): to the head of the list, the attempt uncounted."""
+    async def putback(self, bucket: int, returns: Sequence[Return]) -> Stir:
+        """Undo reservations: to the head of the list, the attempt uncounted."""
         args: list[Any] = [self._sender]
-        for job_id, nonce in jobs:
+        for job_id, nonce in returns:
             args += (nonce, job_id)
         _, ready = await self._call("putback", bucket, args)
         return stir(ready)
@@ -183,7 +162,7 @@ class Store:
 
     async def kick_topic(self, bucket: int, topic: str, most: int) -> tuple[int, Stir]:
         """Make the topic's first buried jobs ready, or the first delayed ones where none is buried; how many."""
-        codes, ready = await self._call("kick", bucket, [self._sender, topic, most])
+        codes, ready = await self._call("kick", bucket, [self._sender, topic, most], by_id=False)
         return len(codes), stir(ready)
 
     async def get(self, bucket: int, ids: Sequence[str]) -> list[JobView | None]:
@@ -263,14 +242,14 @@ class Store:
 
     async def topic_names(self, bucket: int) -> list[str]:
         """All topics that the bucket knows."""
-        key = self._buckets[bucket].topics
-        names: Any = await self._answer("topics", bucket, lambda redis: redis.hkeys(key))
+        key = self.buckets[bucket].topics
+        names: Any = await self._caller.ask("topics", bucket, lambda redis: redis.hkeys(key))
         return [text(name) for name in names]
 
     async def topic_settings(self, bucket: int) -> dict[str, Any]:
         """What is set for topics: those that have settings, with what their JSON says."""
-        key = self._buckets[bucket].topics
-        found: Any = await self._answer("topics", bucket, lambda redis: redis.hgetall(key))
+        key = self.buckets[bucket].topics
+        found: Any = await self._caller.ask("topics", bucket, lambda redis: redis.hgetall(key))
         return {text(name): json.loads(written) for name, written in found.items() if written}
 
     async def topics(self, bucket: int, topics: Sequence[str]) -> list[TopicCounts]:
@@ -293,54 +272,16 @@ class Store:
         self, heard: Callable[[int, str, int], None], subscribed: Callable[[int], None]
     ) -> None:
         """Hear what other processes made ready, for ever; see Announcements.listen."""
-        await Announcements(self._shards, self._buckets, self._sender).listen(heard, subscribed)
+        await Announcements(self._shards, self.buckets, self._sender).listen(heard, subscribed)
 
     async def run(self, verb: str, bucket: int, args: Sequence[Any]) -> Any:
         """Run a script for another module of this layer (registry.py, results.py)."""
         return await self._call(verb, bucket, args)
 
-    async def _call(self, verb: str, bucket: int, args: Sequence[Any]) -> Any:
-        """Run a script."""
-        keys = self._buckets[bucket]
-        names = [keys.tag, keys.queue_name, *(keys.tag + scope for scope in self._scope)]
-        if self._failpoint:
-            self._failpoint.reach(f"{verb}.before")
-        began = perf_counter()
-        answer = await self._answer(verb, bucket, lambda redis: self._run(verb, redis, names, args))
-        self.metrics.observe(SCRIPT_SECONDS, perf_counter() - began, verb)
-        count_answer(self.metrics, verb, answer)
-        if self._failpoint:
-            self._failpoint.reach(f"{verb}.after")
-        return answer
-
-    async def _answer(self, verb: str, bucket: int, send: Callable[[Redis], Awaitable[Any]]) -> Any:
-        """What the bucket's server says. The one place where what redis-py raises becomes Unavailable."""
-        tag = self._buckets[bucket].tag
-        try:
-            async with asyncio.timeout(ANSWER_S):
-                return await self._shards.call(tag, send)
-        except (RedisError, TimeoutError) as error:
-            log.warning("%s failed in the store: %s", verb, str(error) or "no answer")
-            self.metrics.count(SCRIPT_ERRORS, verb)
-            if isinstance(error, (RedisTimeoutError, TimeoutError)):
-                # who took another connection next might wait as long
-                await self._shards.drop_idle(tag)
-            raise Unavailable from error
-
-    async def _run(self, verb: str, redis: Redis, keys: list[str], args: Sequence[Any]) -> Any:
-        """A script that is missing is loaded, and the call sent again; a flush can come between the two."""
-        if self._fsync and verb in ADDING:
-            await self._fsync.require(redis)
-        script = self._scripts.get(verb) or self._load(verb, redis)
-        for _ in range(RELOADS):
-            with suppress(NoScriptError):
-                return await evalsha(redis, script.sha, keys, args)
-            await redis.script_load(script.script)
-        return await evalsha(redis, script.sha, keys, args)
-
-    def _load(self, verb: str, redis: Redis) -> AsyncScript:
-        script = self._scripts[verb] = redis.register_script(self._scheduler.script(verb))
-        return script
+    async def _call(
+        self, verb: str, bucket: int, args: Sequence[Any], *, by_id: bool | None = None
+    ) -> Any:
+        return await self._caller.run(verb, bucket, args, self._scope, by_id=by_id)
 
 
 def _when(delay_ms: int, due_ms: int | None) -> str:

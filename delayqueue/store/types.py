@@ -60,6 +60,13 @@ class Ending(NamedTuple):
     message: str
 
 
+class Return(NamedTuple):
+    """A reservation to undo."""
+
+    id: str
+    nonce: str
+
+
 class Release(NamedTuple):
     """A reserved job to give back. nonce "" = whoever holds it; delay None = by its schedule, or else the fallback."""
 

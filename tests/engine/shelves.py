@@ -6,11 +6,11 @@ import asyncio
 from collections import defaultdict, deque
 from itertools import count
 from typing import TYPE_CHECKING, Any
-from zlib import crc32
 
 from delayqueue.errors import Unavailable
 from delayqueue.job import Reserved
 from delayqueue.receipt import nonce_of, receipt_for
+from delayqueue.store.buckets import Buckets, Layout
 from delayqueue.store.store import Store
 from delayqueue.store.types import Popped, Stir, Swept, Ticked
 from tests.waiting import until
@@ -18,7 +18,7 @@ from tests.waiting import until
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from delayqueue.store.types import Demand
+    from delayqueue.store.types import Demand, Return
 
 QUIET = Ticked(Stir([]), 0, 0, 0, 0)
 
@@ -27,6 +27,7 @@ class Shelves(Store):
     """Ready jobs by bucket and topic. It never answers at once, as a real store."""
 
     def __init__(self, buckets: int = 1) -> None:
+        self.buckets = Buckets("b%d", "q%s", Layout(buckets))
         self.ready: list[defaultdict[str, deque[str]]] = [
             defaultdict(deque) for _ in range(buckets)
         ]
@@ -41,21 +42,14 @@ class Shelves(Store):
         self.tick_times_s: list[float] = []  # loop times
         self._numbers = count(1)
 
-    @property
-    def bucket_count(self) -> int:
-        return len(self.ready)
-
-    def bucket_of(self, job_id: str) -> int:
-        return crc32(job_id.encode()) % len(self.ready)
-
     def put(self, topic: str, *ids: str) -> None:
         """Make jobs ready; nobody is told."""
         for job_id in ids:
-            self.ready[self.bucket_of(job_id)][topic].append(job_id)
+            self.ready[self.buckets.of(job_id)][topic].append(job_id)
 
     def id_in(self, bucket: int, word: str = "job") -> str:
         """An id that belongs to that bucket."""
-        return next(i for n in count() if self.bucket_of(i := f"{word}-{n}") == bucket)
+        return next(i for n in count() if self.buckets.of(i := f"{word}-{n}") == bucket)
 
     async def pop(self, bucket: int, demands: Sequence[Demand]) -> Popped:
         self.demands.append(list(demands))
@@ -63,10 +57,10 @@ class Shelves(Store):
         nonce = f"nonce-{next(self._numbers)}"
         return Popped([self._reserve(bucket, demand, nonce) for demand in demands], False, Stir([]))
 
-    async def putback(self, bucket: int, jobs: Sequence[tuple[str, str]]) -> Stir:
+    async def putback(self, bucket: int, returns: Sequence[Return]) -> Stir:
         await self._serve("putback", bucket)
         arrivals: defaultdict[str, int] = defaultdict(int)
-        for job_id, _ in reversed(jobs):
+        for job_id, _ in reversed(returns):
             topic = self.held.pop(job_id)
             self.ready[bucket][topic].appendleft(job_id)
             arrivals[topic] += 1

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from delayqueue.engine.dispatcher import SLOW_S
+from delayqueue.engine.migration import Migration
 from delayqueue.engine.waiters import Waiters
 from delayqueue.errors import Unavailable
 from tests.engine.shelves import Shelves
@@ -34,7 +35,7 @@ async def store(request: pytest.FixtureRequest) -> Shelves:
 
 @pytest.fixture
 async def waiters(store: Shelves) -> Waiters:
-    return Waiters(store, unstirred)
+    return Waiters(store, Migration(store, unstirred), unstirred)
 
 
 def poll(
@@ -51,11 +52,11 @@ def arrive(store: Shelves, waiters: Waiters, *job_ids: str, topic: str = "t") ->
     """Jobs become ready, and this process hears of it."""
     store.put(topic, *job_ids)
     for job_id in job_ids:
-        waiters.wake(store.bucket_of(job_id), topic, 1)
+        waiters.wake(store.buckets.of(job_id), topic, 1)
 
 
 def resync(waiters: Waiters, store: Shelves) -> None:
-    for bucket in range(store.bucket_count):
+    for bucket in range(store.buckets.count):
         waiters.resync(bucket)
 
 
@@ -94,13 +95,13 @@ async def test_an_immediate_poll_gets_nothing_only_after_every_bucket_was_asked(
     store: Shelves, waiters: Waiters
 ) -> None:
     assert await poll(waiters, wait_s=0) == []
-    assert {bucket for _, bucket in store.calls} == set(range(store.bucket_count))
+    assert {bucket for _, bucket in store.calls} == set(range(store.buckets.count))
 
 
 async def test_an_immediate_poll_finds_the_job_of_any_bucket(
     store: Shelves, waiters: Waiters
 ) -> None:
-    for bucket in range(store.bucket_count):
+    for bucket in range(store.buckets.count):
         store.put("t", store.id_in(bucket))
         assert ids(await poll(waiters, wait_s=0)) == [store.id_in(bucket)]
 
@@ -117,7 +118,7 @@ async def test_an_answer_from_before_an_immediate_poll_came_does_not_count_for_i
     store.open.set()
     assert await early == []
     assert await late == []
-    assert len(store.calls) >= asked + store.bucket_count
+    assert len(store.calls) >= asked + store.buckets.count
 
 
 async def test_an_immediate_poll_is_answered_though_an_older_one_took_the_job(
@@ -241,7 +242,7 @@ async def test_a_job_given_back_goes_to_the_next_poll_that_waits(
 
 
 async def test_fresh_polls_hear_that_the_store_is_down(store: Shelves, waiters: Waiters) -> None:
-    store.down.update(range(store.bucket_count))
+    store.down.update(range(store.buckets.count))
     for wait_s in (0, LONG_S):
         with pytest.raises(Unavailable):
             await poll(waiters, wait_s=wait_s)
@@ -250,7 +251,7 @@ async def test_fresh_polls_hear_that_the_store_is_down(store: Shelves, waiters: 
 
 async def test_an_immediate_poll_hears_that_one_bucket_is_down() -> None:
     store = Shelves(3)
-    waiters = Waiters(store, unstirred)
+    waiters = Waiters(store, Migration(store, unstirred), unstirred)
     for bucket in range(3):
         store.down = {bucket}
         with pytest.raises(Unavailable):
@@ -259,7 +260,7 @@ async def test_an_immediate_poll_hears_that_one_bucket_is_down() -> None:
 
 async def test_a_poll_that_waits_does_not_mind_that_one_bucket_is_down() -> None:
     store = Shelves(3)
-    waiters = Waiters(store, unstirred)
+    waiters = Waiters(store, Migration(store, unstirred), unstirred)
     for bucket in range(3):
         store.down = {bucket}
         waiting = poll(waiters)
@@ -275,7 +276,7 @@ async def test_a_poll_that_waits_does_not_mind_that_one_bucket_is_down() -> None
 
 async def test_a_bucket_that_hangs_does_not_keep_polls_from_the_others() -> None:
     store = Shelves(3)
-    waiters = Waiters(store, unstirred)
+    waiters = Waiters(store, Migration(store, unstirred), unstirred)
     stuck, *others = store.id_in(0), store.id_in(1), store.id_in(2)
     store.hung = {0}
     for number, other in enumerate(others):
@@ -297,7 +298,7 @@ async def test_waiting_polls_outlast_a_failure_and_are_served_after_it(
 ) -> None:
     waiting = poll(waiters)
     await settled(waiters, store, waiting=1)
-    store.down.update(range(store.bucket_count))
+    store.down.update(range(store.buckets.count))
     arrive(store, waiters, "a")
     with pytest.raises(Unavailable):
         await poll(waiters)
@@ -311,10 +312,10 @@ async def test_polls_that_came_while_a_call_hung_hear_of_its_failure(
 ) -> None:
     store.open.clear()
     polls = [poll(waiters)]
-    await until(lambda: len(store.calls) == store.bucket_count or len(store.calls) == 1)
+    await until(lambda: len(store.calls) == store.buckets.count or len(store.calls) == 1)
     polls.append(poll(waiters))
     await until(lambda: waiters.waiting == 2)
-    store.down.update(range(store.bucket_count))
+    store.down.update(range(store.buckets.count))
     store.open.set()
     await asyncio.sleep(0.05)  # less than the pause before the next try
     assert [each.done() for each in polls] == [True, True]
@@ -343,7 +344,7 @@ async def test_resync_reaches_every_line_in_turn(store: Shelves, waiters: Waiter
 
 async def test_ten_thousand_waiting_polls_and_one_wake_cost_little() -> None:
     store = Shelves()
-    waiters = Waiters(store, unstirred)
+    waiters = Waiters(store, Migration(store, unstirred), unstirred)
     polls = [poll(waiters) for _ in range(10_000)]
     await settled(waiters, store, waiting=10_000)
     calls, start = len(store.calls), time.process_time()
@@ -366,7 +367,7 @@ async def test_close_answers_every_poll_and_gives_back_what_was_on_its_way(
     assert await asyncio.gather(*polls) == [[], [], []]
     store.open.set()
     await closing
-    assert list(store.ready[store.bucket_of("a")]["t"]) == ["a"]
+    assert list(store.ready[store.buckets.of("a")]["t"]) == ["a"]
     assert store.held == {}
     assert await waiters.pop(("t",), 1, LONG_S) == []
 
@@ -374,7 +375,7 @@ async def test_close_answers_every_poll_and_gives_back_what_was_on_its_way(
 async def test_close_ends_while_the_store_is_down(store: Shelves, waiters: Waiters) -> None:
     waiting = poll(waiters)
     await settled(waiters, store, waiting=1)
-    store.down.update(range(store.bucket_count))
+    store.down.update(range(store.buckets.count))
     arrive(store, waiters, "a")
     await asyncio.wait_for(waiters.close(), 2)
     assert await waiting == []

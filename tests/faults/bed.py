@@ -6,6 +6,8 @@ import asyncio
 import os
 import random
 import resource
+import subprocess
+import sys
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -16,7 +18,7 @@ from redis.asyncio import Redis
 from delayqueue.store.keys import BucketKeys
 from tests.api_client import OK, open_api
 from tests.faults.load import USUAL, running
-from tests.processes import LOOPBACK, Processes, QueueServer, StoreServer
+from tests.processes import LOOPBACK, Processes, QueueServer, StoreServer, environment
 from tests.store.invariants import violations
 from tests.waiting import until, until_async
 
@@ -31,6 +33,7 @@ DATABASE: Final = 1
 PAGE_BYTES: Final = resource.getpagesize()
 START_S: Final = 60.0  # a machine may have better things to do
 BACK_S: Final = 5.0  # after a fault has healed, everything works again within this
+FSCK_S: Final = 60.0
 FILE_SYNC: Final = ("--appendonly", "yes", "--appendfsync")
 
 
@@ -123,6 +126,23 @@ async def assert_whole(store: StoreServer) -> None:
     async with redis_of(store) as redis:
         found = await violations(redis, keys)
         assert not found, found[:5]
+
+
+def assert_fsck_finds_nothing(settings: dict[str, object]) -> None:
+    """Prove the same of all buckets, with the program that users have."""
+    found = program(settings, "fsck").communicate(timeout=FSCK_S)[0]
+    assert "all is whole" in found, found
+
+
+def program(settings: dict[str, object], *arguments: str) -> subprocess.Popen[str]:
+    """`delay-queue` with these settings, running. Its output can be read."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "delayqueue", *arguments],
+        env=environment(settings),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
 
 
 async def assert_back(api: Api) -> float:

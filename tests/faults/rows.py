@@ -9,7 +9,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.faults.bed import Bed, CannotRun
-from tests.faults.scenarios import clients, crashes, failovers, inputs, long_run, outages
+from tests.faults.scenarios import (
+    clients,
+    crashes,
+    failovers,
+    inputs,
+    long_run,
+    outages,
+    rebalances,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -247,6 +255,14 @@ ROWS: Final = (
         f"{GLOBAL}; memory and descriptors level",
         long_run.long_run,
         {"minutes": 12},
+    ),
+    Row(
+        28,
+        "number of buckets changed under load; movers and servers killed",
+        f"{GLOBAL}; all jobs in the bucket where they belong",
+        rebalances.buckets_changed,
+        {"sizes": (4, 3, 1), "kills": 7, "sleepers": 50_000, "cluster": True},
+        {"sizes": (3,), "kills": 2, "sleepers": 2000, "cluster": False},
     ),
 )
 

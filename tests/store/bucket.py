@@ -10,17 +10,18 @@ import pytest
 
 from delayqueue.job import IfExists, Job
 from delayqueue.receipt import nonce_of
-from delayqueue.store.keys import BucketKeys
+from delayqueue.store.buckets import Buckets
 from delayqueue.store.scheduler import ZSET, Scheduler
 from delayqueue.store.shards import Shards
 from delayqueue.store.store import Store
-from delayqueue.store.types import Demand, Ending, Moved, Release, Reschedule, Touch
+from delayqueue.store.types import Demand, Ending, Moved, Release, Reschedule, Return, Touch
 from tests.store.invariants import violations
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
     from delayqueue.job import JobView, Reserved
+    from delayqueue.store.keys import BucketKeys
     from delayqueue.store.types import TopicCounts
 
 HOUR_MS: Final = 3_600_000
@@ -100,9 +101,10 @@ class Bucket:
         cls, redis: Redis, *, bucket_name: str = "dq_bucket_%d", wheel_slots: int = 0
     ) -> Bucket:
         """With slots the scheduler is the wheel."""
-        keys = BucketKeys.of(1, bucket_name, "dq_queue_%s")
+        buckets = Buckets(bucket_name, "dq_queue_%s")
         scheduler = Scheduler("wheel", wheel_slots) if wheel_slots else ZSET
-        return cls(redis, keys, Store(Shards.one(redis), [keys], scheduler), wheel_slots)
+        store = Store(Shards.one(redis), buckets, scheduler)
+        return cls(redis, buckets[0], store, wheel_slots)
 
     async def violations(self) -> list[str]:
         """What is not whole in it."""
@@ -131,7 +133,7 @@ class Bucket:
         return popped
 
     async def put_back(self, *jobs: Reserved) -> None:
-        await self.store.putback(0, [(job.id, nonce_of(job.receipt, job.id)) for job in jobs])
+        await self.store.putback(0, [Return(job.id, nonce_of(job.receipt, job.id)) for job in jobs])
 
     async def finish(self, *ids: str, receipt: str = "", message: str = "") -> list[int]:
         return (await self.store.finish(0, _endings(ids, receipt, message)))[0]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from redis.asyncio import Redis
 
@@ -37,6 +37,7 @@ FAMILIES: Final = (
     "done",
     "tag",
     "queue",
+    "parcel",
 )
 SINGLE: Final = (
     "job",
@@ -49,6 +50,9 @@ SINGLE: Final = (
     "layout",
     "servers",
     "rates",
+    "fence",
+    "sent",
+    "taken",
 )
 REGISTERED: Final = ("subscribers", "schedules", "schedule_times", "revisions")
 
@@ -93,6 +97,10 @@ class Contents:
     done: defaultdict[bytes, Scores] = field(default_factory=lambda: defaultdict(dict))
     queue: defaultdict[bytes, list[bytes]] = field(default_factory=lambda: defaultdict(list))
     tag: defaultdict[bytes, set[bytes]] = field(default_factory=lambda: defaultdict(set))
+    fence: Scores = field(default_factory=dict)
+    sent: dict[bytes, bytes] = field(default_factory=dict)
+    taken: dict[bytes, bytes] = field(default_factory=dict)
+    parcel: dict[bytes, list[bytes]] = field(default_factory=dict)
     registered: dict[str, Any] = field(default_factory=dict)
     unknown: list[bytes] = field(default_factory=list)
 
@@ -104,9 +112,11 @@ class Contents:
                     yield family, topic, job_id, score
 
 
-async def violations(redis: Redis, keys: BucketKeys, wheel_slots: int = 0) -> list[str]:
-    """A sentence for each rule that is broken. Without slots the scheduler is zset."""
-    contents = await read(redis, keys)
+async def violations(
+    redis: Redis, keys: BucketKeys, wheel_slots: int = 0, *, among: Sequence[BucketKeys] = ()
+) -> list[str]:
+    """A sentence for each rule that is broken. Without slots the scheduler is zset; `among` are other buckets there."""
+    contents = await read(redis, keys, among)
     live, found = _records(contents)
     if wheel_slots:
         found += _wheel(contents, HOUR_MS // wheel_slots)
@@ -119,17 +129,21 @@ async def violations(redis: Redis, keys: BucketKeys, wheel_slots: int = 0) -> li
     found += _tags(contents, live | kept)
     found += _timers(contents)
     found += _schedules(contents)
+    found += [f"a parcel for bucket {bucket!r} was left behind" for bucket in contents.parcel]
     found += [f"{key!r} is no key of ours" for key in contents.unknown]
     return found
 
 
-async def read(redis: Redis, keys: BucketKeys) -> Contents:
+async def read(redis: Redis, keys: BucketKeys, among: Sequence[BucketKeys] = ()) -> Contents:
     """Everything that the bucket holds."""
+    others = tuple(f"{each.tag}:".encode() for each in among if each != keys)
     client: Any = redis  # redis-py's own types say bytes or str for every answer
     seconds, microseconds = await client.time()
     contents = Contents(int(seconds) * 1000 + int(microseconds) // 1000)
     prefix = keys.queue_name.removeprefix(f"{keys.tag}:").removesuffix("%s").encode()
     for key in await client.keys():
+        if key.startswith(others):
+            continue
         name: bytes = key.removeprefix(keys.tag.encode() + b":")
         family, colon, member = name.partition(b":")
         if name.startswith(prefix):

@@ -11,9 +11,9 @@ from delayqueue.config import Config, StartupError
 from delayqueue.errors import Unavailable
 from delayqueue.job import Job
 from delayqueue.store import durability
+from delayqueue.store.buckets import Buckets
 from delayqueue.store.connect import connect
 from delayqueue.store.durability import Fsync, check_durability
-from delayqueue.store.keys import BucketKeys
 from delayqueue.store.store import Store
 from delayqueue.store.types import Demand
 from delayqueue.values import Address
@@ -45,8 +45,8 @@ def config_of(store: StoreServer, asked: str = "fsync") -> Config:
 @asynccontextmanager
 async def opened(config: Config) -> AsyncIterator[tuple[Shards, Store]]:
     async with connect(config, None) as shards:
-        bucket = BucketKeys.of(1, config.bucket_name, config.queue_name)
-        yield shards, Store(shards, [bucket], fsync=Fsync())
+        buckets = Buckets(config.bucket_name, config.queue_name)
+        yield shards, Store(shards, buckets, fsync=Fsync())
 
 
 async def test_a_store_that_syncs_before_it_answers_takes_pushes(syncing: StoreServer) -> None:

@@ -9,7 +9,7 @@ import pytest
 from delayqueue.errors import Code
 from delayqueue.limit import Limit
 from delayqueue.receipt import nonce_of
-from delayqueue.store.keys import BucketKeys
+from delayqueue.store.buckets import Buckets, Layout
 from delayqueue.store.limits import Limits
 from delayqueue.store.shards import Shards
 from delayqueue.store.store import Store
@@ -302,12 +302,11 @@ async def test_what_a_config_file_says_is_changed_there_only(bucket: Bucket) -> 
 
 @pytest.mark.parametrize("buckets", [1, 2, 3, 4])
 async def test_the_shares_of_all_buckets_are_the_whole(redis: Redis, buckets: int) -> None:
-    keys = [BucketKeys.of(number, "dq_bucket_%d", "q_%s") for number in range(1, buckets + 1)]
-    store = Store(Shards.one(redis), keys)
+    store = Store(Shards.one(redis), Buckets("dq_bucket_%d", "q_%s", Layout(buckets)))
     passed = 0
     for number in range(buckets):
         await Limits(store).limit(number, "t", {"concurrency": 10})
-        jobs = [job(f"{i}") for i in range(200) if store.bucket_of(f"{i}") == number]
+        jobs = [job(f"{i}") for i in range(200) if store.buckets.of(f"{i}") == number]
         await store.push(number, jobs)
         passed += len((await store.pop(number, [Demand(("t",), MANY)])).jobs[0])
     assert passed == 10

@@ -23,6 +23,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from delayqueue.engine.migration import Migration
 from delayqueue.engine.topics import Topics
 from delayqueue.job import IfExists, Job
 from delayqueue.receipt import receipt_for
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from redis.asyncio import Redis
+
+    from delayqueue.store.types import Stir
 
 CLOCK: Final = "clock of the model"
 STORE_CLOCK: Final = """local function now_ms()
@@ -81,11 +84,15 @@ JOBS: Final = st.builds(
 USES_RECEIPT: Final = st.sampled_from(["none", "right", "right", "old"])
 
 
+def nobody(bucket: int, stir: Stir) -> None:
+    """Waits."""
+
+
 class SteppedScheduler(Scheduler):
     """Whose scripts read the test's clock."""
 
-    def script(self, verb: str) -> str:
-        source = super().script(verb)
+    def script(self, verb: str, generation: int = 0) -> str:
+        source = super().script(verb, generation)
         assert STORE_CLOCK in source
         return source.replace(STORE_CLOCK, OUR_CLOCK)
 
@@ -99,9 +106,11 @@ class Comparison(RuleBasedStateMachine):
         slots = WHEEL_SLOTS if scheduler == "wheel" else 0
         self._redis = self.do(self._opened(open_redis))
         plain = Bucket.over(self._redis, wheel_slots=slots)
-        store = Store(Shards.one(self._redis), [plain.keys], SteppedScheduler(scheduler, slots))
+        store = Store(
+            Shards.one(self._redis), plain.store.buckets, SteppedScheduler(scheduler, slots)
+        )
         self.bucket = Bucket(self._redis, plain.keys, store, slots)
-        self.topics = Topics(store, lambda *_: None)
+        self.topics = Topics(store, Migration(store, nobody), nobody)
         # in the past, for what looks at the store's own clock: at the end all is over that is over here
         self.model = Model(int(time.time() * 1000) - DAY_MS)
         self.old_receipts: dict[str, str] = {}

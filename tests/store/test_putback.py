@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from delayqueue.store.types import Return
 from tests.store.bucket import HOUR_MS, LATER_MS, Bucket, a_moment, job, later
 
 
@@ -26,9 +27,8 @@ async def test_many_jobs_go_back_in_their_order(bucket: Bucket) -> None:
 async def test_those_who_wait_hear_of_what_came_back(bucket: Bucket) -> None:
     await bucket.push(job("a"), job("b"), job("c", topic="u"))
     popped = await bucket.pop("t", "u")
-    stir = await bucket.store.putback(
-        0, [(job.id, job.receipt.rpartition("-")[0]) for job in popped]
-    )
+    returns = [Return(job.id, job.receipt.rpartition("-")[0]) for job in popped]
+    stir = await bucket.store.putback(0, returns)
     assert sorted(stir.ready) == [("t", 2), ("u", 1)]
 
 

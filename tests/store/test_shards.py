@@ -12,7 +12,7 @@ from redis.exceptions import TryAgainError
 
 from delayqueue.config import Config, StartupError
 from delayqueue.errors import Unavailable
-from delayqueue.server import buckets
+from delayqueue.store.buckets import Buckets, Layout
 from delayqueue.store.connect import connect
 from delayqueue.store.health import durability_warnings
 from delayqueue.store.store import Store
@@ -50,7 +50,8 @@ def of_sentinels(watched: WatchedStore, **settings: Any) -> Config:
 async def opened(config: Config) -> AsyncIterator[tuple[Store, Shards]]:
     """A store on these servers."""
     async with connect(config, None) as shards:
-        yield Store(shards, buckets(config)), shards
+        layout = Layout(config.bucket_size)
+        yield Store(shards, Buckets(config.bucket_name, config.queue_name, layout)), shards
 
 
 @asynccontextmanager
@@ -77,7 +78,7 @@ async def push_to(store: Store, bucket: int, **options: Any) -> None:
 
 def id_of(store: Store, bucket: int) -> str:
     """An id that belongs to the bucket."""
-    return next(f"job-{n}" for n in range(1000) if store.bucket_of(f"job-{n}") == bucket)
+    return next(f"job-{n}" for n in range(1000) if store.buckets.of(f"job-{n}") == bucket)
 
 
 async def test_buckets_live_on_all_masters(cluster: StoreCluster) -> None:
@@ -87,7 +88,7 @@ async def test_buckets_live_on_all_masters(cluster: StoreCluster) -> None:
             await push_to(store, bucket)
         ports = {address.port for address in shards.servers()}
         assert ports == {node.port for node in cluster.nodes[:SHARDS]}
-        tags = [keys.tag for keys in buckets(config)]
+        tags = [keys.tag for keys in store.buckets.keys]
         assert len(shards.groups(tags)) == SHARDS
         for redis, tags_here in shards.groups(tags).items():
             keys: Any = await redis.keys("{spread_*:job")
@@ -143,7 +144,7 @@ async def test_a_frozen_master_delays_its_own_buckets_only(mortal_cluster: Store
         frozen = mortal_cluster.holder("{dq_bucket_1}")
         others = [
             bucket
-            for bucket, keys in enumerate(buckets(config))
+            for bucket, keys in enumerate(store.buckets.keys)
             if mortal_cluster.holder(keys.tag) is not frozen
         ]
         frozen.freeze()

@@ -10,6 +10,12 @@
 local tag, queue_name = KEYS[1], KEYS[2]
 local call = redis.call
 
+-- GENERATION, put before this by scheduler.py, is that of the layout which the server knows. One that knows an older one
+-- would look for jobs in the wrong bucket.
+if tonumber(call('ZSCORE', tag .. ':fence', 'generation') or 0) > GENERATION then
+  return redis.error_reply('STALELAYOUT the jobs are spread over another number of buckets by now')
+end
+
 -- the API's codes (errors.py)
 local OK, NOT_FOUND, WRONG_STATE, STALE_RECEIPT, EXISTS, UNAVAILABLE = 0, 2, 3, 4, 5, 6
 
@@ -17,6 +23,7 @@ local JOBS, RUNS, ENDED = tag .. ':job', tag .. ':run', tag .. ':ended'
 local TIMERS, TOPICS = tag .. ':timers', tag .. ':topics'
 local GHOSTS, BROKEN = tag .. ':ghosts', tag .. ':broken'
 
+local SENT, TAKEN = tag .. ':sent', tag .. ':taken'
 local SCHEDULE_TIMES, REVISIONS = tag .. ':schedule_times', tag .. ':revisions'
 
 local queue_split = string.find(queue_name, '%s', 1, true)
@@ -28,6 +35,7 @@ local function buried_key(topic) return tag .. ':buried:' .. topic end
 local function expire_key(topic) return tag .. ':expire:' .. topic end
 local function done_key(topic) return tag .. ':done:' .. topic end
 local function tag_key(name) return tag .. ':tag:' .. name end
+local function parcel_key(bucket) return tag .. ':parcel:' .. bucket end
 local function registered_key(kind) return tag .. ':' .. kind end
 
 -- Lua prints 1.7950e+12 where Redis wants all digits.

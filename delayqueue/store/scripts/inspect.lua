@@ -82,12 +82,14 @@ local SINGLE = {
   broken = { 'zset', each('ZSCAN', check_broken) }, timers = { 'zset', look_at_nothing }, layout = { 'hash', look_at_nothing },
   rates = { 'hash', look_at_nothing }, servers = { 'hash', look_at_nothing }, subscribers = { 'hash', look_at_nothing },
   schedules = { 'hash', look_at_nothing }, schedule_times = { 'zset', each('ZSCAN', check_schedule_time) },
-  revisions = { 'hash', look_at_nothing },
+  revisions = { 'hash', look_at_nothing }, fence = { 'zset', look_at_nothing }, sent = { 'hash', look_at_nothing },
+  taken = { 'hash', look_at_nothing },
 }
 local OF_TOPIC = {
   reserved = { 'zset', each('ZSCAN', check_reserved) }, buried = { 'zset', each('ZSCAN', check_entry) },
   expire = { 'zset', each('ZSCAN', check_expire) }, done = { 'zset', each('ZSCAN', check_done) },
 }
+local PARCEL = { 'list', look_at_nothing }
 local OF_TAG = { 'set', each('SSCAN', check_tagged) }
 local READY_LIST = { 'list', look_at_list }
 
@@ -106,6 +108,7 @@ local function purpose_of(name, key)
   if kind then return { kind, due_of and look_at_delayed(due_of, mismatch) or look_at_nothing }, topic end
   local family, member = string.match(name, '^(%a+):(.*)$')
   if family == 'tag' then return OF_TAG, nil, member end
+  if family == 'parcel' then return PARCEL end
   return OF_TOPIC[family], member
 end
 

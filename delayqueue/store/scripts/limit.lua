@@ -26,31 +26,6 @@ local function merged(limit)
   return limit
 end
 
-local function share_of(limit)
-  local share = {}
-  if limit.concurrency then
-    local rest = limit.concurrency % buckets
-    share.concurrency = (limit.concurrency - rest) / buckets + (number < rest and 1 or 0)
-  end
-  if limit.rate then share.rate, share.burst = limit.rate / buckets, math.max(1, limit.burst / buckets) end
-  return share
-end
-
--- At most a whole burst can have been delivered too early, whatever the rate was before.
-local function adjust_rate(share, now)
-  if not share.rate then return call('HDEL', RATES, topic) end
-  local empty_at = now + share.burst * 1000 / share.rate
-  call('HSET', RATES, topic, string.format('%.3f', math.min(whole_at(topic, now), empty_at)))
-end
-
-local function save(settings, limit)
-  limit.share, limit.declared = share_of(limit), declared or nil
-  settings.limit = (limit.rate or limit.concurrency) and limit or nil
-  save_settings(topic, settings)
-  adjust_rate(limit.share, now_ms())
-  arrive_all(topic)
-end
-
 local settings = settings_of(topic)
 local limit = settings.limit or {}
 local code = OK
@@ -58,6 +33,11 @@ if next(named) and limit.declared and not declared then
   code = WRONG_STATE
 elseif next(named) then
   local wanted = merged(limit)
-  if wanted then save(settings, wanted) else code = INVALID end
+  if wanted then
+    wanted.declared = declared or nil
+    set_limit(topic, settings, wanted, number, buckets)
+  else
+    code = INVALID
+  end
 end
 return { code, settings.limit and cjson.encode(settings.limit) or '{}', announce_arrivals(sender) }

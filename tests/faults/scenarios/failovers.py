@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.clusters import StoreCluster, WatchedStore, ask
-from tests.faults.bed import DATABASE, restart
+from tests.faults.bed import DATABASE, assert_fsck_finds_nothing, restart
 from tests.faults.load import Shape
-from tests.processes import environment
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -23,7 +20,6 @@ Figures = dict[str, Any]
 
 RESUMES_S: Final = 30.0
 FOLLOWS_S: Final = 30.0
-FSCK_S: Final = 60.0
 BUCKETS: Final = 8
 SHAPE: Final = Shape(ttr_s=2)
 
@@ -57,7 +53,7 @@ async def _killed(
             await until(lambda master=master: _follows(master), within_s=FOLLOWS_S)  # type: ignore[misc]
         verdict = await load.finish()
     _check(verdict)
-    await asyncio.to_thread(_assert_whole, settings)
+    await asyncio.to_thread(assert_fsck_finds_nothing, settings)
     return verdict.figures() | {
         "kills": kills,
         "late by the end": len(verdict.after_end),
@@ -101,17 +97,3 @@ def _check(verdict: Verdict) -> None:
     """What a master had not passed on yet is lost: pushes (counted), and ends, so that their jobs come again."""
     assert not verdict.unexpected
     assert not verdict.early
-
-
-def _assert_whole(settings: dict[str, object]) -> None:
-    """Prove that every job is in exactly one place: a replica has whole scripts or none."""
-    command = [sys.executable, "-m", "delayqueue", "fsck"]
-    found = subprocess.run(
-        command,
-        env=environment(settings),
-        capture_output=True,
-        text=True,
-        timeout=FSCK_S,
-        check=False,
-    )
-    assert found.returncode == 0, found.stdout + found.stderr

@@ -1,0 +1,64 @@
+"""The verb `rebalance`: changes the number of buckets while servers work."""
+
+import asyncio
+import sys
+import time
+from argparse import Namespace
+from typing import Final
+
+import uvloop
+
+from delayqueue.cli.verb import DONE, UNREACHABLE
+from delayqueue.config import Config, StartupError
+from delayqueue.engine.rebalance import Rebalance
+from delayqueue.errors import Unavailable
+from delayqueue.server import join_shards, open_store
+from delayqueue.store.layout import AnotherChange
+from delayqueue.tasks import cancel_all
+
+REPORT_S: Final = 2.0
+SAFE: Final = "nothing is lost, all jobs can be reached: run it again to go on"
+
+
+def rebalance(config: Config, asked: Namespace) -> int:
+    """Change the number of buckets and bring every job to its own. StartupError where that cannot be begun."""
+    try:
+        return uvloop.run(_rebalance(config, asked.buckets))
+    except AnotherChange:
+        raise StartupError(
+            "somebody else is changing the number of buckets: run it again"
+        ) from None
+    except Unavailable:
+        sys.stderr.write(f"delay-queue: the store does not answer, or refuses; {SAFE}\n")
+        return UNREACHABLE
+
+
+async def _rebalance(config: Config, size: int) -> int:
+    async with join_shards(config) as shards:
+        work = Rebalance(await open_store(shards, config), size)
+        began = time.monotonic()
+        report = asyncio.create_task(_report(work), name="report")
+        try:
+            await work.run()
+        finally:
+            await cancel_all([report])
+    _say(f"moved {work.moved} jobs in {time.monotonic() - began:.1f} s")
+    if size != config.bucket_size:
+        _say(f"set bucket_size = {size} in the servers' settings")
+    return DONE
+
+
+async def _report(work: Rebalance) -> None:
+    """Say now and then how far it is."""
+    while True:
+        await asyncio.sleep(REPORT_S)
+        at = work.progress
+        _say(
+            f"bucket {at.bucket} of {at.buckets}: looked at {at.looked} of {at.total} jobs; "
+            f"moved {work.moved} in all"
+        )
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()

@@ -1,0 +1,181 @@
+"""Runs scripts in buckets, and makes of what redis-py raises what the rest of the program knows."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from hashlib import sha1
+from time import perf_counter
+from typing import Any, NamedTuple, TypeVar
+
+from redis.asyncio import Redis
+from redis.exceptions import NoScriptError, RedisError, ResponseError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+
+from delayqueue.errors import Unavailable
+from delayqueue.failpoint import Failpoint
+from delayqueue.metrics import SCRIPT_ERRORS, SCRIPT_SECONDS, Metrics
+from delayqueue.store.buckets import Buckets
+from delayqueue.store.durability import Fsync
+from delayqueue.store.layout import begin_move, end_move, settle_layout
+from delayqueue.store.measure import count_answer
+from delayqueue.store.packing import evalsha
+from delayqueue.store.scheduler import Scheduler
+from delayqueue.store.shards import Shards
+
+log = logging.getLogger(__name__)
+
+# A call that takes longer has failed, whatever it waited for: a connection of the pool, a connect, an answer.
+ANSWER_S = 5.0
+RELOADS = (
+    3  # further tries where scripts are flushed under load; a missing script has changed nothing
+)
+ADDING = frozenset(("push", "register", "take_in"))  # what durability = fsync is about
+# Verbs whose bucket is found by the ids of their jobs.
+BY_ID = frozenset(
+    ("push", "putback", "finish", "delete", "bury", "release", "touch", "reschedule", "kick")
+) | frozenset(("get", "settle", "record", "postpone", "fire", "send_off"))
+STALE = "STALELAYOUT"  # how an error of the scripts begins (_prelude.lua)
+
+
+T = TypeVar("T")
+
+
+class LayoutChanged(Unavailable):
+    """The number of buckets was changed, and nothing was done: the ids may belong to other buckets now."""
+
+
+class _Script(NamedTuple):
+    source: str
+    sha: str
+
+
+class Caller:
+    """All calls raise Unavailable where Redis does not answer or refuses."""
+
+    def __init__(
+        self,
+        shards: Shards,
+        buckets: Buckets,
+        scheduler: Scheduler,
+        failpoint: Failpoint | None,
+        metrics: Metrics,
+        fsync: Fsync | None,
+    ) -> None:
+        self._shards = shards
+        self._buckets = buckets
+        self._scheduler = scheduler
+        self._failpoint = failpoint
+        self._metrics = metrics
+        self._fsync = fsync
+        self._following = asyncio.Lock()
+        self._scripts: dict[tuple[str, int], _Script] = {}  # by verb and generation of the layout
+
+    async def run(
+        self,
+        verb: str,
+        bucket: int,
+        args: Sequence[Any],
+        scope: Sequence[str] = (),
+        *,
+        by_id: bool | None = None,
+    ) -> Any:
+        """What a script says. LayoutChanged where another bucket may be the right one by now.
+
+        `by_id`: whether the bucket was found by ids; None = as the verb's usually is.
+        """
+        while True:
+            generation = self._buckets.layout.generation
+            try:
+                return await self._run(generation, verb, bucket, args, scope)
+            except LayoutChanged:
+                if verb in BY_ID if by_id is None else by_id:
+                    raise
+                await self.follow_layout(generation)
+                if self._buckets.layout.generation == generation:
+                    raise  # the layout is older than the fence: somebody has lost it
+
+    async def follow_layout(self, known: int | None = None) -> None:
+        """Act by the layout that is in force, unless one of another generation than `known` is followed by now."""
+        async with self._following:
+            if known not in (None, self._buckets.layout.generation):
+                return
+            layout = await self._settled(settle_layout(self._shards, self._buckets))
+            if layout == self._buckets.layout:
+                return
+            self._buckets.adopt(layout)
+            self._shards.announce_change()
+            origin = f"; jobs come from {layout.former_size}" if layout.moving else ""
+            log.info("the data has %d buckets%s", layout.size, origin)
+
+    async def begin_move(self, size: int) -> None:
+        """Let there be `size` buckets, and follow. AnotherChange where somebody else has changed the layout."""
+        await self._settled(begin_move(self._shards, self._buckets, size))
+        await self.follow_layout()
+
+    async def end_move(self) -> None:
+        """All jobs are where they belong."""
+        await self._settled(end_move(self._shards, self._buckets))
+        await self.follow_layout()
+
+    async def ask(self, verb: str, bucket: int, send: Callable[[Redis], Awaitable[Any]]) -> Any:
+        """What the bucket's server says. The one place where what redis-py raises becomes Unavailable."""
+        tag = self._buckets[bucket].tag
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                return await self._shards.call(tag, send)
+        except (RedisError, TimeoutError) as error:
+            if isinstance(error, ResponseError) and str(error).startswith(STALE):
+                raise LayoutChanged from error
+            log.warning("%s failed in the store: %s", verb, str(error) or "no answer")
+            self._metrics.count(SCRIPT_ERRORS, verb)
+            if isinstance(error, (RedisTimeoutError, TimeoutError)):
+                # who took another connection next might wait as long
+                await self._shards.drop_idle(tag)
+            raise Unavailable from error
+
+    async def _settled(self, work: Awaitable[T]) -> T:
+        """What concerns the layout, of which all buckets are."""
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                return await work
+        except (RedisError, TimeoutError) as error:
+            log.warning("the layout of the data cannot be read or changed: %s", error)
+            raise Unavailable from error
+
+    async def _run(
+        self, generation: int, verb: str, bucket: int, args: Sequence[Any], scope: Sequence[str]
+    ) -> Any:
+        """Run a script by this generation of the layout: nothing is awaited before it is chosen."""
+        keys = self._buckets[bucket]
+        names = [keys.tag, keys.queue_name, *(keys.tag + each for each in scope)]
+        script = self._scripts.get((verb, generation)) or self._load(verb, generation)
+        if self._failpoint:
+            self._failpoint.reach(f"{verb}.before")
+        began = perf_counter()
+        answer = await self.ask(
+            verb, bucket, lambda redis: self._send(verb, script, redis, names, args)
+        )
+        self._metrics.observe(SCRIPT_SECONDS, perf_counter() - began, verb)
+        count_answer(self._metrics, verb, answer)
+        if self._failpoint:
+            self._failpoint.reach(f"{verb}.after")
+        return answer
+
+    async def _send(
+        self, verb: str, script: _Script, redis: Redis, keys: list[str], args: Sequence[Any]
+    ) -> Any:
+        """A script that is missing is loaded, and the call sent again; a flush can come between the two."""
+        if self._fsync and verb in ADDING:
+            await self._fsync.require(redis)
+        for _ in range(RELOADS):
+            with suppress(NoScriptError):
+                return await evalsha(redis, script.sha, keys, args)
+            await redis.script_load(script.source)
+        return await evalsha(redis, script.sha, keys, args)
+
+    def _load(self, verb: str, generation: int) -> _Script:
+        source = self._scheduler.script(verb, generation)
+        script = _Script(source, sha1(source.encode(), usedforsecurity=False).hexdigest())
+        self._scripts[verb, generation] = script
+        return script

@@ -1,0 +1,27 @@
+-- How a topic's limits are divided among the buckets. Put after _limits.lua.
+
+-- What bucket `number` (from 0) of so many may let through of the whole.
+local function share_of(limit, number, buckets)
+  local share = {}
+  if limit.concurrency then
+    local rest = limit.concurrency % buckets
+    share.concurrency = (limit.concurrency - rest) / buckets + (number < rest and 1 or 0)
+  end
+  if limit.rate then share.rate, share.burst = limit.rate / buckets, math.max(1, limit.burst / buckets) end
+  return share
+end
+
+-- At most a whole burst can have been delivered too early, whatever the rate was before.
+local function adjust_rate(topic, share, now)
+  if not share.rate then return call('HDEL', RATES, topic) end
+  local empty_at = now + share.burst * 1000 / share.rate
+  call('HSET', RATES, topic, string.format('%.3f', math.min(whole_at(topic, now), empty_at)))
+end
+
+local function set_limit(topic, settings, limit, number, buckets)
+  limit.share = share_of(limit, number, buckets)
+  settings.limit = (limit.rate or limit.concurrency) and limit or nil
+  save_settings(topic, settings)
+  adjust_rate(topic, limit.share, now_ms())
+  arrive_all(topic)
+end

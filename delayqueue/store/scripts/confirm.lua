@@ -1,0 +1,7 @@
+-- Drops a parcel (send_off.lua) that its bucket has taken in.
+-- KEYS  tag, queue name
+-- ARGV  number of the other bucket, number of the parcel
+-- returns 1, or 0 where that parcel is not there any more
+local key = parcel_key(ARGV[1])
+if call('LINDEX', key, 0) ~= ARGV[2] then return 0 end
+return call('DEL', key)

@@ -1,0 +1,8 @@
+-- The buckets to which parcels of this bucket are on their way.
+-- KEYS  tag, queue name
+-- returns { number, ... }
+local under_way = {}
+for _, target in ipairs(call('HKEYS', SENT)) do
+  if call('EXISTS', parcel_key(target)) == 1 then under_way[#under_way + 1] = tonumber(target) end
+end
+return under_way

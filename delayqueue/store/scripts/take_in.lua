@@ -1,0 +1,58 @@
+-- Puts the jobs of a parcel (send_off.lua) into this bucket, each in its place.
+-- KEYS  tag, queue name
+-- ARGV  sender, number of the bucket that sent the parcel, number of the parcel, then id, place, ms, record, run, ...
+-- returns { ms until the next due time (-1 = none), { topic, jobs made ready, ... } }
+-- keeps: a parcel is taken in once, however often it comes, also where its jobs have gone on since. Who is here already
+--        stays: a server that lost its last writes may have sent it again.
+local sender, source, number = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local STRIDE = 5
+
+local function put_ended(id, time, ended)
+  call('HSET', ENDED, id, ended)
+  local job = job_of_ended(ended)
+  if not job then return end
+  for _, name in ipairs(tags_of(job)) do call('SADD', tag_key(name), id) end
+  call('ZADD', done_key(job.topic), time, id)
+  wake_at(job.topic, time)
+  call('HSETNX', TOPICS, job.topic, '')
+end
+
+local put_in = {
+  delayed = function(id, job)
+    delay_add(job.topic, { job.due, id })
+    wake_at(job.topic, job.due)
+  end,
+  ready = make_ready,
+  reserved = function(id, job, time)
+    call('ZADD', reserved_key(job.topic), time, id)
+    wake_at(job.topic, time)
+  end,
+  buried = function(id, job, time) call('ZADD', buried_key(job.topic), time, id) end,
+}
+
+local function put(id, place, time, record, run)
+  if call('HEXISTS', JOBS, id) == 1 or call('HEXISTS', ENDED, id) == 1 then return end
+  if place == 'ended' then return put_ended(id, time, record) end
+  call('HSET', JOBS, id, record)
+  if run ~= '' then call('HSET', RUNS, id, run) end
+  if place == 'broken' then return call('ZADD', BROKEN, time, id) end
+  local job = unpack_record(record)
+  put_in[place](id, job, time)
+  for _, name in ipairs(tags_of(job)) do call('SADD', tag_key(name), id) end
+  if job.expire > 0 then
+    call('ZADD', expire_key(job.topic), int(job.expire), id)
+    wake_at(job.topic, job.expire)
+  end
+  call('HSETNX', TOPICS, job.topic, '')
+end
+
+allow_when_full()
+if number <= tonumber(call('HGET', TAKEN, source) or 0) then return { -1, {} } end
+for at = 4, #ARGV, STRIDE do
+  local job = ARGV[at + 1] == 'ended' and job_of_ended(ARGV[at + 3]) or unpack_record(ARGV[at + 3])
+  if job then check_keys(job) end
+end
+for at = 4, #ARGV, STRIDE do put(unpack(ARGV, at, at + STRIDE - 1)) end
+call('HSET', TAKEN, source, number)
+local next_time = first_of(TIMERS)
+return { next_time and math.max(0, next_time - now_ms()) or -1, announce_arrivals(sender) }

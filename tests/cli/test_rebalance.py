@@ -1,0 +1,122 @@
+"""`delay-queue rebalance` as a shell sees it, beside a server that works."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from delayqueue.failpoint import EXIT_STATUS
+from tests.api_client import OK, open_api
+from tests.processes import environment, free_port
+
+if TYPE_CHECKING:
+    from tests.processes import Processes, QueueServer, StoreServer
+
+JOBS: Final = 1000
+DONE, USAGE, UNREACHABLE = 0, 2, 3
+
+Settings = dict[str, object]
+
+
+class Installation:
+    """A server with sleeping jobs in one bucket, and the program."""
+
+    def __init__(self, processes: Processes, store: StoreServer) -> None:
+        self._processes = processes
+        self.settings: Settings = {
+            "redis.host": store.address,
+            "redis.db": store.new_database(),
+        }
+        self.server = self.start()
+
+    def start(self) -> QueueServer:
+        named: dict[str, Any] = {key.replace(".", "__"): v for key, v in self.settings.items()}
+        return self._processes.server(None, **named)
+
+    def rebalance(self, buckets: object, **settings: object) -> tuple[int, str]:
+        """Exit status and what was printed."""
+        return self.run("rebalance", "--buckets", str(buckets), **settings)
+
+    def run(self, *arguments: str, **settings: object) -> tuple[int, str]:
+        ended = subprocess.run(
+            [sys.executable, "-m", "delayqueue", *arguments],
+            env=environment(self.settings | {"log_level": "warning"} | settings),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        return ended.returncode, ended.stdout + ended.stderr
+
+
+@pytest.fixture
+async def ours(processes: Processes, redis_server: StoreServer) -> Installation:
+    ours = Installation(processes, redis_server)
+    async with open_api(ours.server.url) as api:
+        jobs = [{"topic": "t", "id": f"job-{n}", "delay": 3600, "ttr": 60} for n in range(JOBS)]
+        (await api.push_all(jobs)).ok()
+    return ours
+
+
+async def test_the_server_goes_on_with_another_number_of_buckets(ours: Installation) -> None:
+    async with open_api(ours.server.url) as api:
+        poll = asyncio.create_task(api.pop("t", timeout=60))
+        status, printed = await asyncio.to_thread(ours.rebalance, 4)
+        assert (status, printed.splitlines()[-1]) == (
+            DONE,
+            "set bucket_size = 4 in the servers' settings",
+        )
+        assert (await api.call("/kick", {"id": "job-7"})).code == OK
+        assert (await poll).ok()["id"] == "job-7"
+        [topic] = (await api.call("/topics", {})).ok()
+        assert (topic["delayed"], topic["reserved"]) == (JOBS - 1, 1)
+
+
+async def test_a_server_may_start_with_a_number_that_was(ours: Installation) -> None:
+    for buckets in (4, 2):
+        assert (await asyncio.to_thread(ours.rebalance, buckets))[0] == DONE
+    server = await asyncio.to_thread(ours.start)
+    assert "bucket_size = 1, but there are 2 buckets by now" in server.log_tail()
+    status, printed = await asyncio.to_thread(ours.rebalance, 2, bucket_size=3)
+    assert (status, "bucket_size = 3, but the data" in printed) == (USAGE, True)
+    async with open_api(server.url) as api:
+        found = (await api.call("/get", {"ids": [f"job-{n}" for n in range(JOBS)]})).ok()
+        assert {job["state"] for job in found} == {"delayed"}
+
+
+async def test_one_that_was_killed_is_resumed(ours: Installation) -> None:
+    status, _ = await asyncio.to_thread(ours.rebalance, 4, failpoint="take_in.after:2")
+    assert status == EXIT_STATUS
+    status, printed = await asyncio.to_thread(ours.rebalance, 3)
+    assert status == USAGE
+    assert "run `delay-queue rebalance --buckets 4` to its end first" in printed
+    async with open_api(ours.server.url) as api:
+        found = (await api.call("/get", {"ids": [f"job-{n}" for n in range(JOBS)]})).ok()
+        assert {job["state"] for job in found} == {"delayed"}
+    status, printed = await asyncio.to_thread(ours.rebalance, 4)
+    assert (status, printed.startswith("moved 0 jobs")) == (DONE, True)  # the server had to, above
+
+
+@pytest.mark.parametrize("buckets", ["0", "1025", "x", "-1", "1.5"])
+def test_a_number_that_is_none_is_refused(ours: Installation, buckets: str) -> None:
+    status, printed = ours.rebalance(buckets)
+    assert (status, "--buckets" in printed) == (USAGE, True)
+
+
+def test_a_store_that_is_away_is_named(ours: Installation) -> None:
+    address = f"127.0.0.1:{free_port()}"
+    status, printed = ours.rebalance(2, **{"redis.host": address})
+    assert (status, address in printed) == (USAGE, True)
+
+
+async def test_an_import_waits_for_its_end(ours: Installation) -> None:
+    status, _ = await asyncio.to_thread(ours.rebalance, 4, failpoint="send_off.after")
+    assert status == EXIT_STATUS
+    source = f"redis://{ours.settings['redis.host']}/{ours.settings['redis.db']}"
+    status, printed = await asyncio.to_thread(ours.run, "import", source)
+    assert status == USAGE
+    assert "run `delay-queue rebalance --buckets 4` to its end first" in printed

@@ -1,0 +1,195 @@
+"""While jobs move between buckets, any sequence of verbs does what it does in one bucket, whoever dies on the way."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import precondition, rule, run_state_machine_as_test
+
+from delayqueue.engine.migration import Migration
+from delayqueue.engine.rebalance import Rebalance
+from delayqueue.engine.spread import Spread
+from delayqueue.engine.topics import Topics
+from delayqueue.store.buckets import Buckets
+from delayqueue.store.parcels import Parcels
+from delayqueue.store.shards import Shards
+from delayqueue.store.store import Store
+from delayqueue.store.types import Demand, Popped, Pushed, Range, Stir, Ticked, TopicCounts
+from tests.store.bucket import SCHEDULERS, WHEEL_SLOTS
+from tests.store.conftest import connect
+from tests.store.invariants import violations
+from tests.store.model import LIVE
+from tests.store.test_model import (
+    JOB_IDS,
+    LONG,
+    SETTINGS,
+    TOPIC_NAMES,
+    TOPICS,
+    Comparison,
+    SteppedScheduler,
+    nobody,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from redis.asyncio import Redis
+
+    from delayqueue.job import Job
+
+QUIET: Final = Stir([])
+SIZES: Final = (1, 2, 3, 5)  # in which the ids of the model have different buckets
+BY_ID: Final = ("finish", "delete", "bury", "release", "touch", "reschedule", "kick", "get")
+
+
+class Everywhere(Store):
+    """A store of many buckets as if they were one: it spreads and fetches as a server does."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.migration = Migration(store, nobody)
+        self._spreads: dict[str, Spread[Any, Any]] = {
+            verb: Spread(self.migration, self._plain(verb), verb) for verb in ("push", *BY_ID)
+        }
+        for verb in BY_ID:
+            setattr(self, verb, partial(self._by_id, verb))
+
+    def _plain(self, verb: str) -> Any:
+        async def call(bucket: int, items: list[Any]) -> Any:
+            answer = await getattr(self._store, verb)(bucket, items)
+            if verb == "push":
+                return answer.codes
+            return answer if verb in {"touch", "get"} else answer[0]
+
+        return call
+
+    async def _by_id(self, verb: str, _bucket: int, items: Sequence[Any]) -> Any:
+        ids = [item if isinstance(item, str) else item.id for item in items]
+        results = await self._spreads[verb].many(ids, items)
+        return results if verb in {"touch", "get"} else (results, QUIET)
+
+    async def push(self, _bucket: int, jobs: Sequence[Job]) -> Pushed:
+        return Pushed(await self._spreads["push"].many([job.id for job in jobs], jobs), QUIET)
+
+    async def pop(self, _bucket: int, demands: Sequence[Demand]) -> Popped:
+        [(topics, wanted)] = demands
+        await self.migration.forward()
+        found: list[Any] = []
+        for topic in topics:
+            for bucket in self._each():
+                demand = Demand((topic,), wanted - len(found))
+                found += (await self._store.pop(bucket, [demand])).jobs[0] if demand.wanted else []
+        return Popped([found], False, QUIET)
+
+    async def tick(self, _bucket: int, _limit: int = 0) -> Ticked:
+        await self.migration.forward()
+        ticks = [await self._store.tick(bucket) for bucket in self._each()]
+        more = any(ticked.stir.next_due_ms == 0 for ticked in ticks)
+        return Ticked(Stir([], 0 if more else None), 0, 0, 0, 0)
+
+    async def topics(self, _bucket: int, topics: Sequence[str]) -> list[TopicCounts]:
+        await self.migration.forward()
+        found = [await self._store.topics(bucket, topics) for bucket in self._each()]
+        return [_sum(counts) for counts in zip(*found, strict=True)]
+
+    def _each(self) -> range:
+        return range(self._store.buckets.count)
+
+
+def _sum(found: Sequence[TopicCounts]) -> TopicCounts:
+    sums: dict[str, Any] = {state: sum(getattr(each, state) for each in found) for state in LIVE}
+    return found[0]._replace(**sums)
+
+
+class Moving(Comparison):
+    """Two servers, which hear of the moves by the scripts only, and somebody who moves jobs and often dies of it."""
+
+    def __init__(self, open_redis: Callable[[], Redis], scheduler: str) -> None:
+        super().__init__(open_redis, scheduler)
+        self._slots = WHEEL_SLOTS if scheduler == "wheel" else 0
+        self._scheduler = scheduler
+        self._servers = [self._new_store() for _ in range(2)]
+        self._mover = self._new_store()
+        self._parcels: list[tuple[int, int, Any]] = []  # all that there ever were
+        self.model.disturbed = set(TOPIC_NAMES)  # buckets have no common order
+        self.another_server_works(0)
+
+    def _new_store(self) -> Store:
+        buckets = Buckets("dq_bucket_%d", "dq_queue_%s")
+        scheduler = SteppedScheduler(self._scheduler, self._slots)
+        return Store(Shards.one(self._redis), buckets, scheduler)
+
+    @rule(number=st.integers(0, 1))
+    def another_server_works(self, number: int) -> None:
+        store = self._servers[number]
+        self.everywhere = Everywhere(store)
+        self.bucket = replace(self.bucket, store=self.everywhere)
+        self.topics = Topics(store, self.everywhere.migration, nobody)
+
+    @precondition(lambda self: not self._mover.buckets.layout.moving)
+    @rule(size=st.sampled_from(SIZES))
+    def a_move_begins(self, size: int) -> None:
+        self.do(Rebalance(self._mover, size).begin())
+
+    @rule(ids=st.lists(st.sampled_from(JOB_IDS), min_size=1, max_size=3))
+    def jobs_are_sent_off(self, ids: list[str]) -> None:
+        """By one who dies of it."""
+        buckets = self._mover.buckets
+        for source in range(buckets.count):
+            mine = [job_id for job_id in ids if buckets.of(job_id) == buckets.of(ids[0]) != source]
+            if mine:
+                target = buckets.of(ids[0])
+                parcel = self.do(Parcels(self._mover).send_off(source, target, mine))
+                self._parcels += [(source, target, parcel)] if parcel.number else []
+
+    @precondition(lambda self: self._parcels)
+    @rule(at=st.integers(0), confirms=st.booleans())
+    def a_parcel_arrives(self, at: int, confirms: bool) -> None:
+        """Again, maybe, and long after; who brought it may die of it."""
+        source, target, parcel = self._parcels[-1 - at % len(self._parcels)]
+        self.do(Parcels(self._mover).take_in(source, target, parcel))
+        if confirms:
+            self.do(Parcels(self._mover).confirm(source, target, parcel))
+
+    @precondition(lambda self: self._mover.buckets.layout.moving)
+    @rule()
+    def the_move_ends(self) -> None:
+        self.do(Rebalance(self._mover, self._mover.buckets.layout.size).run())
+        assert not self._mover.buckets.layout.moving
+
+    @rule(topic=TOPICS, first=st.integers(-5, 20), length=st.integers(0, 20))
+    def take(self, topic: str, first: int, length: int) -> None:
+        self.do(self.everywhere.migration.forward())
+        due = Range(self.model.now_ms + first, self.model.now_ms + first + length)
+        ids = {job.id for job in self.do(self.topics.take(topic, due, len(JOB_IDS)))}
+        assert ids == self.model.take(topic, *due, len(JOB_IDS), [])
+
+    def teardown(self) -> None:
+        self.do(Rebalance(self._mover, self._mover.buckets.layout.size).run())
+        self.do(self._redis.delete("clock of the model"))
+        buckets = self._mover.buckets
+        found: list[str] = []
+        for number, keys in enumerate(buckets.keys):
+            found += self.do(violations(self._redis, keys, self._slots, among=buckets.keys))
+            ids = self.do(self._redis.hkeys(f"{keys.tag}:job"))
+            found += [
+                f"{i!r} is astray in {number}" for i in ids if buckets.of(i.decode()) != number
+            ]
+        self.do(self._redis.aclose())
+        self._loop.close()
+        assert found == []
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS)
+def test_moves_are_seen_by_nobody(request: pytest.FixtureRequest, scheduler: str) -> None:
+    server = request.getfixturevalue("valkey_server")
+    database = server.new_database()
+    machine = cast("type[Moving]", partial(Moving, lambda: connect(server, database), scheduler))
+    run_state_machine_as_test(
+        machine, settings=settings(SETTINGS, max_examples=100 * (40 if LONG else 1))
+    )

@@ -1,0 +1,123 @@
+"""Row 28: the number of buckets is changed under load, and who moves the jobs is killed again and again."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from delayqueue.failpoint import EXIT_STATUS
+from tests.clusters import StoreCluster
+from tests.faults.bed import DATABASE, assert_fsck_finds_nothing, program, restart
+from tests.faults.load import Shape
+from tests.waiting import until
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tests.faults.bed import Bed
+    from tests.faults.load import Load
+    from tests.processes import QueueServer
+
+Figures = dict[str, Any]
+
+STEPS: Final = ("apportion", "strays", "send_off", "take_in", "confirm")
+PLACES: Final = [f"{step}.{when}" for step in STEPS for when in ("before", "after")]
+BATCH: Final = 500
+FAR_S: Final = 86_400
+MOVE_S: Final = 120.0
+KILLED: Final = -9
+
+
+async def buckets_changed(
+    bed: Bed, *, sizes: Sequence[int], kills: int, sleepers: int, cluster: bool
+) -> Figures:
+    """On one Redis, and where `cluster` says so on three masters beside it."""
+    places = {"one Redis": bed.store().settings(DATABASE)}
+    if cluster:
+        places["Cluster"] = StoreCluster(bed.processes).settings(DATABASE)
+    found = await asyncio.gather(
+        *(_changed(bed, settings, sizes, kills, sleepers) for settings in places.values())
+    )
+    return {
+        f"{name}: {figure}": value
+        for name, figures in zip(places, found, strict=True)
+        for figure, value in figures.items()
+    }
+
+
+async def _changed(
+    bed: Bed, settings: dict[str, object], sizes: Sequence[int], kills: int, sleepers: int
+) -> Figures:
+    named = {key.replace(".", "__"): value for key, value in settings.items()}
+    servers = [await bed.server(None, bucket_size=1, **named) for _ in range(2)]
+    await _push_sleepers(bed, servers[0], sleepers)
+    ended = 0
+    async with bed.load(*servers, shape=Shape(ttr_s=2)) as load:
+        await load.until_finished(100)
+        before = 1
+        for size in sizes:
+            settings = settings | {"bucket_size": before}
+            for _ in range(kills):
+                ended += await _moved_and_killed(bed, load, settings, size)
+                await _restarted(bed, load, servers)
+            output = await asyncio.to_thread(_moved_to_the_end, settings, size)
+            load.history.fault(output)
+            await load.until_finished(100)
+            before = size
+        verdict = await load.finish()
+    verdict.check()
+    settings = settings | {"bucket_size": before}
+    assert "moved 0 jobs" in await asyncio.to_thread(_moved_to_the_end, settings, before)
+    await asyncio.to_thread(assert_fsck_finds_nothing, settings)
+    await _count_sleepers(bed, servers[1], sleepers)
+    return verdict.figures() | {"changes": len(sizes), "movers killed": ended}
+
+
+async def _moved_and_killed(bed: Bed, load: Load, settings: dict[str, object], size: int) -> int:
+    """1 where the mover was killed before it was through: at one of its steps, or anywhere."""
+    place = bed.random.choice([*PLACES, ""])
+    named = settings | ({"failpoint": f"{place}:{bed.random.randint(1, 20)}"} if place else {})
+    mover = program(named, "rebalance", "--buckets", str(size))
+    with suppress(AssertionError):
+        await until(lambda: mover.poll() is not None, within_s=bed.random.uniform(0.5, 3))
+    mover.kill()
+    output, _ = mover.communicate()
+    load.history.fault(f"mover to {size} ended at {place or 'any place'}: {output}")
+    assert mover.returncode in {0, EXIT_STATUS, KILLED}, output
+    return int(mover.returncode != 0)
+
+
+async def _restarted(bed: Bed, load: Load, servers: Sequence[QueueServer]) -> None:
+    """One of them is killed, every other time."""
+    if bed.random.random() < 0.5:
+        server = bed.random.choice(servers)
+        load.history.fault("kill a server")
+        server.kill()
+        await restart(server)
+
+
+def _moved_to_the_end(settings: dict[str, object], size: int) -> str:
+    """What the mover says."""
+    mover = program(settings, "rebalance", "--buckets", str(size))
+    output, _ = mover.communicate(timeout=MOVE_S)
+    assert mover.returncode == 0, output
+    return output
+
+
+async def _push_sleepers(bed: Bed, server: QueueServer, count: int) -> None:
+    async with bed.api(server) as api:
+        for first in range(0, count, BATCH):
+            jobs = [
+                {"topic": "sleepers", "id": f"sleeper/{n}", "delay": FAR_S, "body": "z"}
+                for n in range(first, first + BATCH)
+            ]
+            (await api.push_all(jobs)).ok()
+
+
+async def _count_sleepers(bed: Bed, server: QueueServer, count: int) -> None:
+    async with bed.api(server) as api:
+        [topic] = (await api.call("/topics", {"topics": ["sleepers"]})).ok()
+        assert topic["delayed"] == count, topic
+        found = (await api.call("/get", {"ids": [f"sleeper/{n}" for n in range(BATCH)]})).ok()
+        assert {job["state"] for job in found} == {"delayed"}
