@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import time
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -25,6 +27,7 @@ BINARIES: Final = [
     pytest.param(valkey_binary, id="valkey"),
 ]
 KILLS: Final = 4
+GOES_ON_S: Final = 3.0  # a second, on a machine that has nothing else to do
 JOBS_BETWEEN: Final = 300
 
 
@@ -172,3 +175,28 @@ async def test_jobs_that_became_due_while_the_server_was_away_come_at_its_start(
             taken += [job["id"] for job in jobs]
     server.close()
     assert sorted(taken) == sorted(ids)
+
+
+async def test_the_last_server_goes_on_at_once_with_the_work_of_all(
+    processes: Processes, redis_server: StoreServer, topic: str
+) -> None:
+    """With what is ready, and with what falls due after the others were killed."""
+    database = redis_server.new_database()
+    address = redis_server.address
+    last, *others = (
+        processes.server(None, redis__host=address, redis__db=database) for _ in range(3)
+    )
+    async with open_api(last.url) as survivor, AsyncExitStack() as stack:
+        doomed = [await stack.enter_async_context(open_api(server.url)) for server in others]
+        polls = [asyncio.create_task(api.pop(topic, timeout=60)) for api in doomed for _ in "ab"]
+        jobs = [{"topic": topic, "id": f"{topic}/{n}", "delay": n * 0.01} for n in range(200)]
+        (await doomed[0].push_all(jobs)).ok()
+        await asyncio.gather(*polls)
+        for server in others:
+            server.kill()
+        killed_at = time.time()
+        late_s: list[float] = []
+        while len(late_s) < len(jobs) - len(polls):
+            popped = (await survivor.pop(topic, timeout=10, count=100)).ok()
+            late_s += [time.time() - max(killed_at, job["due"]) for job in popped]
+        assert max(late_s) < GOES_ON_S
