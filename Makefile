@@ -6,8 +6,13 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile
 # what the programs of the documentation are run with
 LANGUAGES := nodejs golang-go php-cli php-curl php-illuminate-queue php-illuminate-bus php-illuminate-events
-# what builds the wheel in the image
+# what builds the wheel
 BUILD := setuptools>=77.0.3
+# every version with its hashes: what the image holds, and what the tests run with
+IMAGE_LOCK := deploy/requirements.txt
+TEST_LOCK := deploy/requirements-test.txt
+COMPILE := $(BIN)/uv pip compile pyproject.toml - --universal --python-version 3.11 --generate-hashes \
+	--no-annotate --no-emit-index-url --no-emit-find-links --upgrade --quiet --custom-compile-command 'make lock'
 
 .PHONY: help serve test test-every-store lint format fuzz faults bench docs clean package lock audit
 
@@ -48,25 +53,25 @@ docs: $(VENV)/.installed-dev ## build the documentation as a site into build/sit
 package: $(VENV)/.installed-release ## build wheel and sdist into dist/, try them and the steps of the image
 	$(BIN)/python -m tests.package
 
-lock: $(VENV)/.installed-release ## choose the versions of the image anew: deploy/requirements.txt
-	echo '$(BUILD)' | $(BIN)/uv pip compile pyproject.toml - --extra embedded --universal --python-version 3.11 \
-		--generate-hashes --no-annotate --no-emit-index-url --no-emit-find-links --upgrade --quiet \
-		--custom-compile-command 'make lock' --output-file deploy/requirements.txt
+lock: $(VENV)/.installed-release ## choose all versions anew, those of the image and those of the tests
+	echo '$(BUILD)' | $(COMPILE) --extra embedded --output-file $(IMAGE_LOCK)
+	echo '$(BUILD)' | $(COMPILE) --extra embedded --extra test --extra lint --extra docs \
+		--constraint $(IMAGE_LOCK) --output-file $(TEST_LOCK)
 
-audit: $(VENV)/.installed-release ## look the image's versions up among the known vulnerabilities
-	$(BIN)/pip-audit --strict --require-hashes --disable-pip -r deploy/requirements.txt
+audit: $(VENV)/.installed-release ## look all versions up among the known vulnerabilities
+	$(BIN)/pip-audit --strict --require-hashes --disable-pip -r $(IMAGE_LOCK) -r $(TEST_LOCK)
 
 clean: ## remove what the other targets made, but no data
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
-$(VENV)/.installed: pyproject.toml scripts/setup
-	scripts/setup $(PYTHON) $(VENV) '.[embedded]'
+$(VENV)/.installed: $(IMAGE_LOCK) pyproject.toml scripts/setup
+	scripts/setup $(PYTHON) $(VENV) $(IMAGE_LOCK)
 	touch $@
 
-$(VENV)/.installed-dev: pyproject.toml scripts/setup
-	scripts/setup $(PYTHON) $(VENV) '.[embedded,test,lint,docs]' redis-server wrk curl chromium $(LANGUAGES)
+$(VENV)/.installed-dev: $(TEST_LOCK) pyproject.toml scripts/setup
+	scripts/setup $(PYTHON) $(VENV) $(TEST_LOCK) redis-server wrk curl chromium $(LANGUAGES)
 	touch $@ $(VENV)/.installed
 
 $(VENV)/.installed-release: $(VENV)/.installed-dev
-	scripts/setup $(PYTHON) $(VENV) '.[release]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[release]'
 	touch $@

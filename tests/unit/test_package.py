@@ -13,15 +13,22 @@ from packaging.requirements import Requirement
 from tests.processes import REPOSITORY
 
 PROJECT: Final = tomllib.loads((REPOSITORY / "pyproject.toml").read_text("utf-8"))
-LOCK: Final = (REPOSITORY / "deploy" / "requirements.txt").read_text("utf-8")
-LOCKED: Final = dict(re.findall(r"^([\w.-]+)==(\S+)", LOCK, re.MULTILINE))
-WANTED: Final = [
-    Requirement(text)
-    for text in (
-        *PROJECT["build-system"]["requires"],
-        *PROJECT["project"]["dependencies"],
-        *PROJECT["project"]["optional-dependencies"]["embedded"],
-    )
+EXTRAS: Final = PROJECT["project"]["optional-dependencies"]
+SHIPPED: Final = [
+    *PROJECT["build-system"]["requires"],
+    *PROJECT["project"]["dependencies"],
+    *EXTRAS["embedded"],
+]
+TRIED: Final = [*SHIPPED, *EXTRAS["test"], *EXTRAS["lint"], *EXTRAS["docs"]]
+LOCKS: Final = {
+    name: (REPOSITORY / "deploy" / f"{name}.txt").read_text("utf-8")
+    for name in ("requirements", "requirements-test")
+}
+LOCKED: Final = {
+    name: dict(re.findall(r"^([\w.-]+)==(\S+)", text, re.MULTILINE)) for name, text in LOCKS.items()
+}
+WANTED: Final = [("requirements", each) for each in SHIPPED] + [
+    ("requirements-test", each) for each in TRIED
 ]
 
 
@@ -34,15 +41,22 @@ def test_every_file_of_the_package_is_in_the_wheel() -> None:
     assert files - code <= shipped
 
 
-@pytest.mark.parametrize("wanted", WANTED, ids=lambda wanted: wanted.name)
-def test_the_image_has_a_version_that_fits(wanted: Requirement) -> None:
-    assert wanted.specifier.contains(LOCKED[wanted.name])
+@pytest.mark.parametrize(("lock", "wanted"), WANTED)
+def test_a_version_that_fits_is_locked(lock: str, wanted: str) -> None:
+    requirement = Requirement(wanted)
+    locked = LOCKED[lock][re.sub(r"[_.]", "-", requirement.name).lower()]
+    assert requirement.specifier.contains(locked)
 
 
-def test_every_version_of_the_image_has_its_hashes_and_no_address() -> None:
-    for entry in re.split(r"^(?=\w)", LOCK, flags=re.MULTILINE)[1:]:
+def test_what_is_tried_is_what_is_shipped() -> None:
+    assert LOCKED["requirements"].items() <= LOCKED["requirements-test"].items()
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_every_locked_version_has_its_hashes_and_no_address(lock: str) -> None:
+    for entry in re.split(r"^(?=\w)", LOCKS[lock], flags=re.MULTILINE)[1:]:
         assert entry.count("--hash=sha256:") >= 1, entry
-    assert "://" not in LOCK
+    assert "://" not in LOCKS[lock]
 
 
 def test_the_image_is_built_from_these_versions() -> None:
