@@ -14,17 +14,20 @@ from tests.api_client import open_api
 from tests.waiting import until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator
 
     from tests.processes import Processes, QueueServer, StoreServer
 
 WORKERS: Final = 2
 RESTART_S: Final = 10.0
+START_S: Final = 60.0
 
 
 @pytest.fixture
-def many(processes: Processes, redis_server: StoreServer) -> Iterator[QueueServer]:
+async def many(processes: Processes, redis_server: StoreServer) -> AsyncIterator[QueueServer]:
+    """All of its workers serve: it is ready as soon as one does."""
     server = processes.server(redis_server, workers=WORKERS)
+    await until(lambda: server.log_tail().count("serving on") == WORKERS, within_s=START_S)
     yield server
     server.close()
 
