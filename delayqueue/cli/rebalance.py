@@ -17,7 +17,7 @@ from delayqueue.store.layout import AnotherChange
 from delayqueue.tasks import cancel_all
 
 REPORT_S: Final = 2.0
-SAFE: Final = "nothing is lost, all jobs can be reached: run it again to go on"
+SAFE: Final = "nothing is lost: run it again to go on"
 
 
 def rebalance(config: Config, asked: Namespace) -> int:
@@ -53,10 +53,11 @@ async def _report(work: Rebalance) -> None:
     while True:
         await asyncio.sleep(REPORT_S)
         at = work.progress
-        _say(
-            f"bucket {at.bucket} of {at.buckets}: looked at {at.looked} of {at.total} jobs; "
-            f"moved {work.moved} in all"
-        )
+        if at.bucket:
+            _say(
+                f"bucket {at.bucket} of {at.buckets}: looked at {at.looked} of {at.total} jobs; "
+                f"moved {work.moved} in all"
+            )
 
 
 def _say(line: str) -> None:

@@ -16,17 +16,17 @@ from typing import Final
 from delayqueue.errors import Unavailable
 from delayqueue.store.buckets import Buckets
 from delayqueue.store.caller import LayoutChanged
-from delayqueue.store.parcels import Parcel, Parcels
+from delayqueue.store.parcels import Parcels
 from delayqueue.store.store import Store
 from delayqueue.store.types import Stir
 
 log = logging.getLogger(__name__)
 
 INTERVAL_S: Final = 1.0  # how long what a killed process left on its way can stay there
-JOBS_PER_PARCEL: Final = 200  # about 3 ms of the store's time
-MOST_PARCELS: Final = (
-    100  # that one fetch may meet: others are sending between the same two buckets
-)
+# about 3 ms of the store's time, 8 where they have tags, expire and are retained
+JOBS_PER_PARCEL: Final = 200
+# beside its own that one fetch may meet: others are sending between the same two buckets
+MOST_PARCELS: Final = 100
 
 
 class Migration:
@@ -45,37 +45,59 @@ class Migration:
 
     async def follow(self, known: int) -> None:
         """Act by a later layout than the generation `known`. Unavailable where there is none."""
-        if self.buckets.layout.generation == known:
-            await self._store.follow_layout()
-        if self.buckets.layout.generation == known:
-            raise Unavailable
+        await self._store.follow_layout(known)
 
-    async def fetch(self, bucket: int, ids: Sequence[str]) -> None:
-        """Let all jobs of these ids, which belong to `bucket`, be there. Unavailable where the store fails."""
+    async def fetch(self, bucket: int, ids: Sequence[str]) -> set[str]:
+        """Let all jobs of these ids, which belong to `bucket`, be there; returns those that cannot be reached.
+
+        LayoutChanged where they belong elsewhere by now.
+        """
+        generation, lost = self.buckets.layout.generation, set[str]()
+
+        async def bring(source: int, mine: Sequence[str]) -> None:
+            try:
+                await self.carry(source, bucket, mine, generation)
+            except LayoutChanged:
+                raise
+            except Unavailable:
+                lost.update(mine)
+
         astray = self.buckets.astray(bucket, ids)
-        if astray:
-            carried = (self.carry(former, bucket, lost) for former, lost in astray.items())
-            await asyncio.gather(*carried)
+        await asyncio.gather(*(bring(source, mine) for source, mine in astray.items()))
+        return lost
 
-    async def carry(self, source: int, target: int, ids: Sequence[str]) -> None:
-        """Bring what there is of these ids in `source` to `target`, where they belong.
+    async def carry(self, source: int, target: int, ids: Sequence[str], generation: int) -> None:
+        """Bring what there is of these ids in `source` to `target`, where they belong by the layout of `generation`.
 
-        Unavailable where the store fails, LayoutChanged where they belong elsewhere by now.
+        Unavailable where the store fails, LayoutChanged where another layout is followed by now.
         """
         for at in range(0, len(ids), JOBS_PER_PARCEL):
-            await self._carry(source, target, ids[at : at + JOBS_PER_PARCEL])
+            piece = ids[at : at + JOBS_PER_PARCEL]
+            for _ in range(MOST_PARCELS + len(piece)):
+                if self.buckets.layout.generation != generation:
+                    raise LayoutChanged
+                if not await self._carry_parcel(source, target, piece):
+                    break
+            else:
+                raise Unavailable
 
     async def forward(self) -> int:
-        """Complete what others have begun; returns how many parcels were on their way."""
-        found = 0
-        for source in range(self.buckets.count):
-            for target in await self._parcels.under_way(source):
-                found += 1
-                await self._carry(source, target, [])
+        """Complete what others have begun; returns how many parcels were on their way. Unavailable where one stays."""
+        found, failed = 0, False
+        for source in range(len(self.buckets.keys)):
+            try:
+                for target in await self._parcels.under_way(source):
+                    found += await self._carry_parcel(source, target, [])
+            except LayoutChanged:
+                raise
+            except Unavailable:
+                failed = True  # it does not keep the parcels of others
+        if failed:
+            raise Unavailable
         return found
 
     async def run(self) -> None:
-        """While jobs move, forward what is left behind and look for the end, until cancelled."""
+        """While jobs move, forward what is left behind, and ask the layout whether it is over, until cancelled."""
         while True:
             await asyncio.sleep(INTERVAL_S)
             if not self.buckets.layout.moving:
@@ -86,18 +108,12 @@ class Migration:
             except Unavailable:
                 log.warning("jobs that move to other buckets wait for the store")
 
-    async def _carry(self, source: int, target: int, ids: Sequence[str]) -> None:
-        generation = self.buckets.layout.generation
-        for _ in range(MOST_PARCELS):
-            if self.buckets.layout.generation != generation:
-                raise LayoutChanged  # `target` may be wrong by now
-            parcel = await self._parcels.send_off(source, target, ids)
-            self._stir(source, parcel.stir)
-            if parcel.number == 0:
-                return
-            await self._deliver(source, target, parcel)
-        raise Unavailable
-
-    async def _deliver(self, source: int, target: int, parcel: Parcel) -> None:
+    async def _carry_parcel(self, source: int, target: int, ids: Sequence[str]) -> bool:
+        """Bring one parcel; False where there was none."""
+        parcel = await self._parcels.send_off(source, target, ids)
+        self._stir(source, parcel.stir)
+        if parcel.number == 0:
+            return False
         self._stir(target, await self._parcels.take_in(source, target, parcel))
         await self._parcels.confirm(source, target, parcel)
+        return True

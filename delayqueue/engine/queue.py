@@ -181,26 +181,26 @@ class DelayQueue:
 
     def _tick_age_s(self) -> float | None:
         """Since the oldest of the buckets' last ticks; None where one has not ticked yet."""
-        return _oldest_age_s([timer.last_tick_at for timer in self._timers])
+        return _oldest_age_s([timer.last_tick_at for timer in self._timers[: self.bucket_count]])
 
     def try_age_s(self) -> float | None:
         """Since the oldest of the timers' last tries to tick; None where one has not tried yet.
 
         It stays small while the store is away: only a timer that hangs makes it grow.
         """
-        return _oldest_age_s([timer.last_try_at for timer in self._timers])
+        return _oldest_age_s([timer.last_try_at for timer in self._timers[: self.bucket_count]])
 
     @property
     def bucket_count(self) -> int:
         """How many buckets there are."""
-        return len(self._timers)
+        return self._store.buckets.count
 
     def stale_buckets(self) -> list[int]:
         """Buckets whose timer has not ticked of late: their store does not answer."""
         oldest = asyncio.get_running_loop().time() - READY_TICKS * INTERVAL_S
         return [
             bucket
-            for bucket, timer in enumerate(self._timers)
+            for bucket, timer in enumerate(self._timers[: self.bucket_count])
             if timer.last_tick_at is None or timer.last_tick_at < oldest
         ]
 
@@ -224,7 +224,7 @@ class DelayQueue:
 
     def _grow(self) -> None:
         """There may be more buckets: tick them, and let polls ask them."""
-        for bucket in range(len(self._timers), self._store.buckets.count):
+        for bucket in range(len(self._timers), len(self._store.buckets.keys)):
             care = Caretaker(bucket, self._store, self._stir).step
             resync = self._waiters.resync
             self._timers.append(Timer(bucket, self._store, self._stir, resync, care))

@@ -13,11 +13,13 @@ from delayqueue.errors import Unavailable
 from delayqueue.limit import Limit
 from delayqueue.store.caller import LayoutChanged
 from delayqueue.store.layout import AnotherChange
+from delayqueue.store.limits import Limits
 from delayqueue.store.parcels import Parcels
 from delayqueue.store.store import Store
 
 KINDS: Final = ("job", "ended")
 FIRST: Final = 0  # the bucket whose settings of topics the others take over
+OWN: Final = ""  # in place of settings: those that the bucket has
 PATIENCE_S: Final = 60.0  # for a store that is away; a failover takes seconds
 RETRY_S: Final = 0.5
 
@@ -37,7 +39,8 @@ class Progress:
 class Rebalance:
     """One change. It can be stopped at any point, and be run again then, also by several at once.
 
-    Its methods raise Unavailable where the store is away for longer than PATIENCE_S.
+    Its methods raise Unavailable where the store is away for longer than PATIENCE_S, StartupError where it cannot be
+    begun, AnotherChange where somebody else has changed the number of buckets meanwhile.
     """
 
     def __init__(self, store: Store, size: int) -> None:
@@ -45,26 +48,32 @@ class Rebalance:
         self._store = store
         self._size = size
         self._parcels = Parcels(store)
+        self._limits = Limits(store)
         self._migration = Migration(store, lambda _bucket, _stir: None)
+        self._generation = store.buckets.layout.generation  # what all of this is about
         self.moved = 0  # jobs and kept results
         self.progress = Progress()
 
     async def run(self) -> None:
-        """Go through all of it. StartupError where it cannot be begun, AnotherChange where somebody was faster."""
+        """Go through all of it."""
         await self.begin()
         layout = self._store.buckets.layout
-        buckets = layout.former_size if layout.moving else layout.size
-        for bucket in range(buckets):
-            self.progress = Progress(bucket + 1, buckets)
-            for kind in KINDS:
-                await self._empty(bucket, kind)
-        while await self._patiently(self._migration.forward):
-            pass
-        await self._patiently(self._store.end_move)
-        await self._apportion()
+        self._store.buckets.know(max(layout.size, *layout.former_sizes, 0))
+        moved = -1
+        while moved != self.moved:  # a failover in between can have brought jobs back
+            moved = self.moved
+            for bucket in range(len(self._store.buckets.keys)):
+                self.progress = Progress(bucket + 1, len(self._store.buckets.keys))
+                for kind in KINDS:
+                    await self._empty(bucket, kind)
+            while await self._patiently(self._migration.forward):
+                pass
+        await self._apportion(range(self._size), self._size)
+        await self._patiently(partial(self._store.end_move, layout))
+        await self._apportion(range(self._size), self._size)
 
     async def begin(self) -> None:
-        """Let jobs belong to their new buckets from now on; every verb finds them. Errors as `run`."""
+        """Let jobs belong to their new buckets from now on; every verb finds them."""
         layout = self._store.buckets.layout
         if layout.moving and layout.size != self._size:
             raise StartupError(
@@ -73,47 +82,73 @@ class Rebalance:
             )
         if layout.size != self._size:
             await self._check_limits()
+            most = max(layout.size, self._size)
+            self._store.buckets.know(most)
+            await self._apportion(range(layout.size, most), most)
             await self._store.begin_move(self._size)
-        await self._apportion()
+            self._generation = self._store.buckets.layout.generation
+        count = self._store.buckets.count
+        await self._apportion(range(count), count)
 
     async def _check_limits(self) -> None:
-        for topic, each in (await self._settings()).items():
+        for topic, each in (await self._settings(FIRST)).items():
             most = Limit.read(each.get("limit", {})).concurrency
             if most is not None and most < self._size:
                 raise StartupError(
                     f"the topic {topic!r} has a concurrency of {most}: each of {self._size} buckets needs 1"
                 )
 
-    async def _apportion(self) -> None:
-        """Let topics be set everywhere as they are in the first bucket, each with its share of the limits."""
-        settings: dict[str, Any] | None = None
-        while settings != (settings := await self._settings()):
-            for topic, each in settings.items():
-                written = json.dumps(each)
-                for bucket in range(self._store.buckets.count):
-                    await self._patiently(partial(self._parcels.apportion, topic, written, bucket))
+    async def _apportion(self, buckets: range, count: int) -> None:
+        """Let topics be set in these buckets as in the first one, each with its share, one of `count`, of the limits.
 
-    async def _settings(self) -> dict[str, Any]:
-        return await self._patiently(partial(self._store.topic_settings, FIRST))
+        Until nobody has changed anything meanwhile: who sets a topic begins with the first bucket.
+        """
+        written: dict[str, Any] = {}
+        settings = await self._settings(FIRST)
+        while True:
+            for bucket in buckets:
+                theirs = {} if bucket == FIRST else await self._settings(bucket)
+                for topic in settings.keys() | theirs.keys() | written.keys():
+                    wanted = OWN if bucket == FIRST else json.dumps(settings.get(topic, {}))
+                    set_it = partial(self._limits.apportion, bucket, topic, wanted, count)
+                    await self._patiently(set_it)
+            written, settings = settings, await self._settings(FIRST)
+            if settings == written:
+                return
+
+    async def _settings(self, bucket: int) -> dict[str, Any]:
+        """What is set for topics, without the bucket's share of it."""
+        settings = await self._patiently(partial(self._store.topic_settings, bucket))
+        for each in settings.values():
+            each.get("limit", {}).pop("share", None)
+        return settings
 
     async def _empty(self, bucket: int, kind: str) -> None:
         """Bring away what does not belong to this bucket."""
-        cursor = "0"
+        cursor, process = "0", b""
         while True:
             page = await self._patiently(partial(self._parcels.ids, bucket, kind, cursor))
             if cursor == "0":
+                process = page.process
                 self.progress.total += page.total
-            targets: dict[int, list[str]] = {}
-            for job_id in page.ids:
-                targets.setdefault(self._store.buckets.of(job_id), []).append(job_id)
-            targets.pop(bucket, None)
-            for target, ids in targets.items():
-                await self._patiently(partial(self._migration.carry, bucket, target, ids))
-                self.moved += len(ids)
+            elif page.process != process:  # of another store: the cursor meant nothing to it
+                cursor = "0"
+                continue
+            await self._bring_away(bucket, page.ids)
             self.progress.looked += len(page.ids)
             cursor = page.cursor
             if cursor == "0":
                 return
+
+    async def _bring_away(self, bucket: int, ids: list[str]) -> None:
+        targets: dict[int, list[str]] = {}
+        for job_id in ids:
+            targets.setdefault(self._store.buckets.of(job_id), []).append(job_id)
+        targets.pop(bucket, None)
+        for target, astray in targets.items():
+            work = partial(self._migration.carry, bucket, target, astray, self._generation)
+            await self._patiently(work)
+            self.moved += len(astray)
 
     async def _patiently(self, work: Callable[[], Awaitable[T]]) -> T:
         """Do it; while the store is away, try again. Everything here may be done twice."""
@@ -121,10 +156,14 @@ class Rebalance:
         until = loop.time() + PATIENCE_S
         while True:
             try:
-                return await work()
+                result = await work()
             except LayoutChanged:
                 raise AnotherChange from None
             except Unavailable:
                 if loop.time() > until:
                     raise
                 await asyncio.sleep(RETRY_S)
+                continue
+            if self._store.buckets.layout.generation != self._generation:
+                raise AnotherChange
+            return result

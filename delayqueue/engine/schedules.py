@@ -86,7 +86,8 @@ class Schedules:
         """Push what a schedule has to push by now; False where another process has."""
         times_ms, next_ms = schedule.plan(entry.time_ms or now_ms, now_ms)
         jobs = [(self._id(schedule, time_ms), time_ms) for time_ms in times_ms]
-        await self._migration.fetch(BUCKET, [job_id for job_id, _ in jobs])
+        if await self._migration.fetch(BUCKET, [job_id for job_id, _ in jobs]):
+            return False
         firing = Firing(entry, next_ms, schedule.topic, schedule.ttr_ms, schedule.body, jobs)
         fired = await self._registry.fire(firing)
         if fired and jobs:

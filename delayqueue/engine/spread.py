@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar, cast
 
 from delayqueue.engine.batcher import Batcher
 from delayqueue.engine.migration import Migration
@@ -38,14 +38,17 @@ class Spread(Generic[Item, Result]):
         self._call = call
         self._name = name
         self._lost = lost
-        self._batchers: dict[int, Batcher[Item, Result]] = {}
+        self._batchers: dict[int, Batcher[Item, Result | Unavailable]] = {}
 
     async def one(self, job_id: str, item: Item) -> Result:
         """The result of one item, which belongs to the bucket of `job_id`."""
         while True:
             generation = self._buckets.layout.generation
             with suppress(LayoutChanged):
-                return (await self._batcher(self._buckets.of(job_id)).submit((item,)))[0]
+                [result] = await self._batcher(self._buckets.of(job_id)).submit((item,))
+                if isinstance(result, Unavailable):
+                    raise result
+                return result
             await self._migration.follow(generation)
 
     async def many(self, ids: Sequence[str], items: Sequence[Item]) -> list[Result]:
@@ -55,7 +58,7 @@ class Spread(Generic[Item, Result]):
             generation = self._buckets.layout.generation
             if self._buckets.layout.size == 1:
                 with suppress(LayoutChanged):
-                    return list(await self._batcher(0).submit(items))
+                    return list(self._each_told(await self._batcher(0).submit(items)))
             else:
                 left = [place for place in range(len(ids)) if place not in results]
                 results |= await self._ask(left, ids, items)
@@ -84,32 +87,51 @@ class Spread(Generic[Item, Result]):
         return results
 
     def _results(
-        self, count: int, answer: Sequence[Result] | BaseException, answers: Sequence[object]
+        self,
+        count: int,
+        answer: Sequence[Result | Unavailable] | BaseException,
+        answers: Sequence[object],
     ) -> Sequence[Result]:
         """What to say of a bucket's items; raises where that is nothing."""
         if not isinstance(answer, BaseException):
-            return answer
+            return self._each_told(answer)
         all_lost = all(isinstance(each, BaseException) for each in answers)
         if self._lost is None or all_lost or not isinstance(answer, Unavailable):
             raise answer
         return [self._lost] * count
 
-    def _batcher(self, bucket: int) -> Batcher[Item, Result]:
+    def _each_told(self, results: Sequence[Result | Unavailable]) -> Sequence[Result]:
+        """With `lost` for items that cannot be reached where they came from; raises where there is no such result."""
+        if not self._buckets.layout.generation:
+            return cast("Sequence[Result]", results)
+        told: list[Result] = []
+        for result in results:
+            if not isinstance(result, Unavailable):
+                told.append(result)
+            elif self._lost is None:
+                raise result
+            else:
+                told.append(self._lost)
+        return told
+
+    def _batcher(self, bucket: int) -> Batcher[Item, Result | Unavailable]:
         batcher = self._batchers.get(bucket)
         if batcher is None:
             batcher = Batcher(lambda items: self._run(bucket, items), f"{self._name} {bucket}")
             self._batchers[bucket] = batcher
         return batcher
 
-    async def _run(self, bucket: int, items: list[Item]) -> Sequence[Result]:
+    async def _run(self, bucket: int, items: list[Item]) -> Sequence[Result | Unavailable]:
         """Call, if the items belong to the bucket at that very moment; nothing is awaited between the two."""
         layout = self._buckets.layout
-        if layout.generation:
-            ids = [item if isinstance(item, str) else item.id for item in items]
-            if any(self._buckets.of(job_id) != bucket for job_id in ids):
-                raise LayoutChanged
-            if layout.moving:
-                await self._migration.fetch(bucket, ids)
-                if self._buckets.layout.generation != layout.generation:
-                    raise LayoutChanged
-        return await self._call(bucket, items)
+        if not layout.generation:
+            return await self._call(bucket, items)
+        ids = [item if isinstance(item, str) else item.id for item in items]
+        if any(self._buckets.of(job_id) != bucket for job_id in ids):
+            raise LayoutChanged
+        lost = await self._migration.fetch(bucket, ids) if layout.moving else set[str]()
+        if self._buckets.layout.generation != layout.generation:
+            raise LayoutChanged
+        found = [item for job_id, item in zip(ids, items, strict=True) if job_id not in lost]
+        answers = iter(await self._call(bucket, found) if found else ())
+        return [Unavailable() if job_id in lost else next(answers) for job_id in ids]

@@ -54,6 +54,9 @@ class Timer:
         loop = asyncio.get_running_loop()
         while True:
             self._next_at = loop.time() + INTERVAL_S
+            if self._bucket >= self._store.buckets.count:  # it holds no jobs any more
+                await asyncio.sleep(INTERVAL_S)
+                continue
             try:
                 is_behind = await self._tick()
                 if loop.time() >= self._sweep_at:

@@ -1,7 +1,9 @@
 """The verbs on topics, tags and ranges of due times. They go through all buckets, a bounded piece at a time."""
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 from delayqueue.config import StartupError
@@ -10,11 +12,13 @@ from delayqueue.engine.migration import Migration
 from delayqueue.errors import Code, Invalid, Text, WrongState
 from delayqueue.job import JobView, Reserved, State
 from delayqueue.limit import Limit
+from delayqueue.store.caller import LayoutChanged
 from delayqueue.store.limits import Limits
 from delayqueue.store.store import Store
 from delayqueue.store.types import Listing, Range, Stir, TopicCounts
 
 Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 PIECE = 500  # jobs that one script call ends or drops: about 3 ms of the store's time
 TOPICS_PER_CALL = 100  # about 3 ms of the store's time
@@ -100,14 +104,16 @@ class Topics:
 
     async def pause(self, topic: str, hold_ms: int) -> None:
         """Hold the topic's deliveries for so long; 0 = until it is resumed."""
-        for bucket in self._buckets:
-            stir = await self._store.pause(bucket, topic, hold_ms)
-            self._stir(bucket, stir._replace(next_due_ms=hold_ms or None))
+        await self._anew(partial(self._pause, topic, hold_ms))
 
     async def resume(self, topic: str) -> None:
         """Let the topic's deliveries go on."""
+        await self._anew(partial(self._pause, topic, None))
+
+    async def _pause(self, topic: str, hold_ms: int | None) -> None:
         for bucket in self._buckets:
-            self._stir(bucket, await self._store.pause(bucket, topic, None))
+            stir = await self._store.pause(bucket, topic, hold_ms)
+            self._stir(bucket, stir._replace(next_due_ms=hold_ms or None))
 
     async def limit(self, topic: str, wishes: Mapping[str, float | None]) -> Limit:
         """Limit the topic's deliveries: `rate`, `burst`, `concurrency`, as far as they are named; None = lift it.
@@ -115,7 +121,7 @@ class Topics:
         Returns what is in force. Invalid where there is too little for each bucket, or a burst without a rate;
         WrongState where a config file says otherwise.
         """
-        return await self._limit(topic, wishes)
+        return await self._anew(partial(self._limit, topic, wishes))
 
     async def declare_limits(self, limits: Mapping[str, Limit]) -> None:
         """Let these be all that the config file declares; what was set at run time for other topics stays.
@@ -124,12 +130,15 @@ class Topics:
         """
         for topic, limit in (await self._limits.all(0)).items():
             if limit.declared and topic not in limits:
-                await self._limit(topic, dict.fromkeys(Limit().wishes()), declared=True)
+                await self._declare(topic, Limit())
         for topic, limit in limits.items():
             try:
-                await self._limit(topic, limit.wishes(), declared=True)
+                await self._declare(topic, limit)
             except Invalid as error:
                 raise StartupError(f"[limit {topic}]: {error}") from None
+
+    async def _declare(self, topic: str, limit: Limit) -> None:
+        await self._anew(partial(self._limit, topic, limit.wishes(), declared=True))
 
     async def _limit(
         self, topic: str, wishes: Mapping[str, float | None], *, declared: bool = False
@@ -173,13 +182,13 @@ class Topics:
         at = Cursor.read(cursor, what)
         jobs: list[JobView] = []
         for _ in range(PAGES_PER_LIST):
-            if at.bucket == len(self._buckets) or len(jobs) >= limit:
+            if at.bucket >= len(self._buckets) or len(jobs) >= limit:
                 break
             piece = what._replace(state=states[at.state])
             page = await self._store.list_jobs(at.bucket, piece, limit - len(jobs), at.inner)
             jobs += page.jobs
             at = at.after(page.cursor, states=len(states))
-        return jobs, "" if at.bucket == len(self._buckets) else at.text()
+        return jobs, "" if at.bucket >= len(self._buckets) else at.text()
 
     async def forecast(
         self, topics: Sequence[str], start_ms: int, step_ms: int, steps: int
@@ -211,13 +220,22 @@ class Topics:
         return range(self._store.buckets.count)
 
     async def _everywhere(self) -> AsyncIterator[int]:
-        """Every bucket; again while jobs move between them, since one can have been passed by on its way."""
+        """Every bucket; again where jobs move between them, since one can have been passed by on its way."""
+        before = self._store.buckets.layout
         for bucket in self._buckets:
             yield bucket
-        if self._store.buckets.layout.moving:
-            await self._migration.forward()
+        if before.moving or self._store.buckets.layout != before:
+            await self._anew(self._migration.forward)
             for bucket in self._buckets:
                 yield bucket
+
+    async def _anew(self, work: Callable[[], Awaitable[Result]]) -> Result:
+        """Do what concerns all buckets, and begin anew where there is another number of them by now."""
+        while True:
+            generation = self._store.buckets.layout.generation
+            with suppress(LayoutChanged):
+                return await work()
+            await self._store.follow_layout(generation)
 
 
 def _of_known(choose: Callable[..., int], one: int | None, other: int | None) -> int | None:

@@ -60,7 +60,7 @@ class Waiters:
 
     def grow(self) -> None:
         """There may be more buckets: ask them too."""
-        for bucket in range(len(self._dispatchers), self._store.buckets.count):
+        for bucket in range(len(self._dispatchers), len(self._store.buckets.keys)):
             asker = Dispatcher(bucket, self._store, self._hand_out, self._free, self._stir)
             self._dispatchers.append(asker)
             self._resync_at.append(0)

@@ -56,12 +56,16 @@ class Buckets:
 
     @property
     def keys(self) -> list[BucketKeys]:
-        """Those of all buckets that hold jobs, or did since this process began."""
+        """Those of all buckets that this process knows: that hold jobs, or did since it began."""
         return self._keys
 
-    def under(self, layout: Layout) -> list[BucketKeys]:
-        """Those that hold jobs under that layout."""
-        return [BucketKeys.of(number + 1, *self._names) for number in range(layout.count)]
+    def know(self, count: int) -> None:
+        """There are so many buckets, whether they hold jobs or not."""
+        missing = range(len(self._keys), count)
+        self._keys += [BucketKeys.of(number + 1, *self._names) for number in missing]
+        if missing:
+            for listener in self._listeners:
+                listener()
 
     def of(self, job_id: str) -> int:
         """The bucket that the id belongs to."""
@@ -80,14 +84,10 @@ class Buckets:
         return found
 
     def on_growth(self, listener: Callable[[], None]) -> None:
-        """Call `listener` whenever there are more buckets than ever before."""
+        """Call `listener` whenever there are more keys."""
         self._listeners.append(listener)
 
     def adopt(self, layout: Layout) -> None:
         """The data is laid out so from now on."""
         self.layout = layout
-        missing = range(len(self._keys), self.count)
-        self._keys += [BucketKeys.of(number + 1, *self._names) for number in missing]
-        if missing:
-            for listener in self._listeners:
-                listener()
+        self.know(layout.count)

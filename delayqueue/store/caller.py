@@ -15,7 +15,7 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from delayqueue.errors import Unavailable
 from delayqueue.failpoint import Failpoint
 from delayqueue.metrics import SCRIPT_ERRORS, SCRIPT_SECONDS, Metrics
-from delayqueue.store.buckets import Buckets
+from delayqueue.store.buckets import Buckets, Layout
 from delayqueue.store.durability import Fsync
 from delayqueue.store.layout import begin_move, end_move, settle_layout
 from delayqueue.store.measure import count_answer
@@ -27,14 +27,36 @@ log = logging.getLogger(__name__)
 
 # A call that takes longer has failed, whatever it waited for: a connection of the pool, a connect, an answer.
 ANSWER_S = 5.0
-RELOADS = (
-    3  # further tries where scripts are flushed under load; a missing script has changed nothing
-)
+# further tries where scripts are flushed under load; a missing script has changed nothing
+RELOADS = 3
 ADDING = frozenset(("push", "register", "take_in"))  # what durability = fsync is about
-# Verbs whose bucket is found by the ids of their jobs.
-BY_ID = frozenset(
-    ("push", "putback", "finish", "delete", "bury", "release", "touch", "reschedule", "kick")
-) | frozenset(("get", "settle", "record", "postpone", "fire", "send_off"))
+# Verbs that mean the same in a bucket whatever the layout: they follow it. Who calls any other has to begin anew.
+OF_BUCKET = frozenset(
+    (
+        "pop",
+        "tick",
+        "sweep",
+        "inspect",
+        "ready_ids",
+        "topics",
+        "list",
+        "forecast",
+        "cancel",
+        "purge",
+    )
+) | frozenset(
+    (
+        "take",
+        "rollcall",
+        "register",
+        "unregister",
+        "registered",
+        "occurring",
+        "take_in",
+        "confirm",
+        "parcels",
+    )
+)
 STALE = "STALELAYOUT"  # how an error of the scripts begins (_prelude.lua)
 
 
@@ -78,29 +100,33 @@ class Caller:
         args: Sequence[Any],
         scope: Sequence[str] = (),
         *,
-        by_id: bool | None = None,
+        follows: bool | None = None,
     ) -> Any:
-        """What a script says. LayoutChanged where another bucket may be the right one by now.
+        """What a script says. LayoutChanged where it was chosen by a layout that is not in force any more.
 
-        `by_id`: whether the bucket was found by ids; None = as the verb's usually is.
+        `follows`: whether the call means the same by the next one; None = as the verb's usually does.
         """
         while True:
             generation = self._buckets.layout.generation
             try:
                 return await self._run(generation, verb, bucket, args, scope)
             except LayoutChanged:
-                if verb in BY_ID if by_id is None else by_id:
+                if not (verb in OF_BUCKET if follows is None else follows):
                     raise
                 await self.follow_layout(generation)
-                if self._buckets.layout.generation == generation:
-                    raise  # the layout is older than the fence: somebody has lost it
 
     async def follow_layout(self, known: int | None = None) -> None:
-        """Act by the layout that is in force, unless one of another generation than `known` is followed by now."""
+        """Act by the layout that is in force; by a later one than the generation `known` where that is given.
+
+        Unavailable where there is none.
+        """
         async with self._following:
             if known not in (None, self._buckets.layout.generation):
                 return
             layout = await self._settled(settle_layout(self._shards, self._buckets))
+            if layout.generation == known:
+                log.error("a bucket knows a later layout than bucket 1, which has lost it")
+                raise Unavailable
             if layout == self._buckets.layout:
                 return
             self._buckets.adopt(layout)
@@ -113,9 +139,9 @@ class Caller:
         await self._settled(begin_move(self._shards, self._buckets, size))
         await self.follow_layout()
 
-    async def end_move(self) -> None:
-        """All jobs are where they belong."""
-        await self._settled(end_move(self._shards, self._buckets))
+    async def end_move(self, layout: Layout) -> None:
+        """All jobs are where they belong by that layout."""
+        await self._settled(end_move(self._shards, self._buckets, layout))
         await self.follow_layout()
 
     async def ask(self, verb: str, bucket: int, send: Callable[[Redis], Awaitable[Any]]) -> Any:
@@ -135,10 +161,9 @@ class Caller:
             raise Unavailable from error
 
     async def _settled(self, work: Awaitable[T]) -> T:
-        """What concerns the layout, of which all buckets are."""
+        """What concerns the layout."""
         try:
-            async with asyncio.timeout(ANSWER_S):
-                return await work
+            return await work
         except (RedisError, TimeoutError) as error:
             log.warning("the layout of the data cannot be read or changed: %s", error)
             raise Unavailable from error

@@ -5,11 +5,12 @@ in each bucket is raised to the layout's generation, and the scripts of servers 
 server acts by the new layout only when all fences are up, so no two ever act by different ones.
 """
 
+import asyncio
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from redis.asyncio import Redis
 from redis.exceptions import RedisError, WatchError
@@ -21,6 +22,15 @@ from delayqueue.store.shards import Shards
 
 VERSION: Final = 1
 STARTING, ON = "starting", "on"  # what `moving` says before and after the fences are up
+ANSWER_S: Final = 5.0  # for each call
+# Behind a first write that takes no memory a server lets the second one pass when its memory is full. 0 only looks.
+RAISE: Final = """
+redis.call('ZREM', KEYS[1], '')
+if tonumber(ARGV[1]) > 0 then redis.call('ZADD', KEYS[1], 'GT', ARGV[1], 'generation') end
+return tonumber(redis.call('ZSCORE', KEYS[1], 'generation') or 0)
+"""
+
+T = TypeVar("T")
 
 
 class AnotherChange(Exception):
@@ -76,37 +86,46 @@ def layout_warnings(layout: Layout, config: Config) -> list[str]:
     return warnings
 
 
-async def read_layout(shards: Shards, buckets: Buckets) -> Layout:
-    """What is in force. RedisError where the store does not say it."""
-    key = buckets[0].layout
-    return _parse(await shards.call(key, partial(_read, key)), buckets.layout.size)
-
-
 async def settle_layout(shards: Shards, buckets: Buckets) -> Layout:
-    """What is in force, once it is safe to act by it: all fences are up. RedisError where that cannot be."""
-    while not (layout := await read_layout(shards, buckets)).fenced:
-        for keys in buckets.under(layout):
-            await shards.call(keys.fence, partial(_raise_fence, keys.fence, layout.generation))
+    """What is in force, once it is safe to act by it: all fences are up.
+
+    RedisError or TimeoutError where that cannot be.
+    """
+    while not (layout := await _read_layout(shards, buckets)).fenced:
+        buckets.know(layout.count)
+        raised = [
+            await _tried(_fence(shards, keys.fence, layout.generation))
+            for keys in buckets.keys[: layout.count]
+        ]
+        for failure in filter(None, raised):  # those that could be raised are
+            raise failure
         await _change(shards, buckets, layout, {"moving": ON})
     return layout
 
 
 async def begin_move(shards: Shards, buckets: Buckets, size: int) -> None:
-    """Let there be `size` buckets. AnotherChange where the layout is not the one of `buckets` any more."""
+    """Let there be `size` buckets. Nothing has changed where one of them cannot be reached.
+
+    AnotherChange where the layout is not the one of `buckets` any more.
+    """
     layout = buckets.layout
+    buckets.know(size)
+    fences = [
+        await _fence(shards, keys.fence, 0) for keys in buckets.keys[: max(size, layout.count)]
+    ]
     fields = {
         "bucket_size": str(size),
         "former_bucket_sizes": ",".join(map(str, (*layout.former_sizes, layout.size))),
-        "generation": str(layout.generation + 1),
+        "generation": str(max(layout.generation, *fences) + 1),
         "moving": STARTING,
     }
     if not await _change(shards, buckets, layout, fields):
         raise AnotherChange
 
 
-async def end_move(shards: Shards, buckets: Buckets) -> None:
-    """All jobs are where they belong. Nothing happens where somebody has said so before."""
-    await _change(shards, buckets, buckets.layout, {"moving": ""})
+async def end_move(shards: Shards, buckets: Buckets, layout: Layout) -> None:
+    """All jobs are where they belong by that layout. Nothing happens where it is not in force any more."""
+    await _change(shards, buckets, layout, {"moving": ""})
 
 
 async def data_id(shards: Shards, config: Config) -> str:
@@ -123,7 +142,12 @@ async def _change(
 ) -> bool:
     """Write these fields if the layout is the expected one; whether it was."""
     key = buckets[0].layout
-    return await shards.call(key, partial(_compare_and_set, key, expected, fields))
+    return await _call(shards, key, partial(_compare_and_set, key, expected, fields))
+
+
+async def _read_layout(shards: Shards, buckets: Buckets) -> Layout:
+    key = buckets[0].layout
+    return _parse(await _call(shards, key, partial(_read, key)), buckets.layout.size)
 
 
 async def _compare_and_set(
@@ -143,8 +167,27 @@ async def _compare_and_set(
     return True
 
 
-async def _raise_fence(key: str, generation: int, redis: Redis) -> None:
-    await redis.zadd(key, {"generation": generation}, gt=True)  # who comes late cannot lower it
+async def _fence(shards: Shards, key: str, generation: int) -> int:
+    """Raise a fence; returns where it is then. Who comes late cannot lower it."""
+
+    async def send(redis: Redis) -> int:
+        return int(await redis.eval(RAISE, 1, key, generation))
+
+    return await _call(shards, key, send)
+
+
+async def _tried(work: Awaitable[object]) -> Exception | None:
+    """How it failed."""
+    try:
+        await work
+    except (RedisError, TimeoutError) as error:
+        return error
+    return None
+
+
+async def _call(shards: Shards, key: str, send: Callable[[Redis], Awaitable[T]]) -> T:
+    async with asyncio.timeout(ANSWER_S):
+        return await shards.call(key, send)
 
 
 async def _set_new(key: str, field: str, value: str, redis: Redis) -> None:

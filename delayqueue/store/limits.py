@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from delayqueue.limit import Limit
 from delayqueue.store.answers import stir
 from delayqueue.store.store import Store
-from delayqueue.store.types import Limited
+from delayqueue.store.types import Limited, Stir
 
 
 class Limits:
@@ -34,3 +34,8 @@ class Limits:
         return {
             topic: Limit.read(each["limit"]) for topic, each in settings.items() if "limit" in each
         }
+
+    async def apportion(self, bucket: int, topic: str, written: str, buckets: int) -> Stir:
+        """Let a topic be set in a bucket, one of so many, as these settings (JSON) say; "" = as its own do."""
+        args = [self._store.sender, topic, written, bucket, buckets]
+        return stir(await self._store.run("apportion", bucket, args))

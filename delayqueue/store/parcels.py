@@ -18,11 +18,15 @@ class Parcel(NamedTuple):
 
 
 class Strays(NamedTuple):
-    """A page of the ids of a bucket; cursor "0" = that was all. `total` is how many there are in all."""
+    """A page of the ids of a bucket; cursor "0" = that was all. `total` is how many there are in all.
+
+    The cursor is of that `process` of the store, and means nothing to another one.
+    """
 
     cursor: str
     ids: list[str]
     total: int
+    process: bytes
 
 
 class Parcels:
@@ -55,10 +59,5 @@ class Parcels:
 
     async def ids(self, bucket: int, kind: str, cursor: str) -> Strays:
         """A page of the ids that stand in a bucket: of jobs (`job`) or of kept results (`ended`)."""
-        after, ids, total = await self._store.run("strays", bucket, [kind, cursor])
-        return Strays(after.decode(), [text(job_id) for job_id in ids], total)
-
-    async def apportion(self, topic: str, written: str, bucket: int) -> Stir:
-        """Let a topic be set in a bucket as these settings (JSON) of the first one say."""
-        args = [self._store.sender, topic, written, bucket, self._store.buckets.count]
-        return stir(await self._store.run("apportion", bucket, args))
+        after, ids, *rest = await self._store.run("strays", bucket, [kind, cursor])
+        return Strays(after.decode(), [text(job_id) for job_id in ids], *rest)

@@ -3,6 +3,7 @@
 import json
 import secrets
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from copy import copy
 from typing import Any, Self, cast
 
@@ -13,7 +14,7 @@ from delayqueue.metrics import Metrics
 from delayqueue.receipt import nonces
 from delayqueue.store.announcements import Announcements
 from delayqueue.store.answers import moved, reserved, stir, topic_counts, view
-from delayqueue.store.buckets import Buckets
+from delayqueue.store.buckets import Buckets, Layout
 from delayqueue.store.caller import Caller
 from delayqueue.store.durability import Fsync
 from delayqueue.store.health import health
@@ -82,17 +83,17 @@ class Store:
         """What marks the announcements of this process."""
         return self._sender
 
-    async def follow_layout(self) -> None:
-        """Act by the layout that is in force: there may be more buckets by now, or fewer."""
-        await self._caller.follow_layout()
+    async def follow_layout(self, known: int | None = None) -> None:
+        """Act by the layout that is in force; by a later one than the generation `known` where that is given."""
+        await self._caller.follow_layout(known)
 
     async def begin_move(self, size: int) -> None:
         """Let there be `size` buckets. AnotherChange where somebody else has changed the layout meanwhile."""
         await self._caller.begin_move(size)
 
-    async def end_move(self) -> None:
-        """All jobs are in the buckets where they belong."""
-        await self._caller.end_move()
+    async def end_move(self, layout: Layout) -> None:
+        """All jobs are in the buckets where they belong by that layout."""
+        await self._caller.end_move(layout)
 
     async def push(self, bucket: int, jobs: Sequence[Job]) -> Pushed:
         """Add or replace jobs that all belong to `bucket`."""
@@ -162,7 +163,7 @@ class Store:
 
     async def kick_topic(self, bucket: int, topic: str, most: int) -> tuple[int, Stir]:
         """Make the topic's first buried jobs ready, or the first delayed ones where none is buried; how many."""
-        codes, ready = await self._call("kick", bucket, [self._sender, topic, most], by_id=False)
+        codes, ready = await self._call("kick", bucket, [self._sender, topic, most], follows=True)
         return len(codes), stir(ready)
 
     async def get(self, bucket: int, ids: Sequence[str]) -> list[JobView | None]:
@@ -247,10 +248,11 @@ class Store:
         return [text(name) for name in names]
 
     async def topic_settings(self, bucket: int) -> dict[str, Any]:
-        """What is set for topics: those that have settings, with what their JSON says."""
+        """What is set for topics: those that have settings that can be read, with what their JSON says."""
         key = self.buckets[bucket].topics
         found: Any = await self._caller.ask("topics", bucket, lambda redis: redis.hgetall(key))
-        return {text(name): json.loads(written) for name, written in found.items() if written}
+        settings = {text(name): _settings(written) for name, written in found.items()}
+        return {topic: each for topic, each in settings.items() if each}
 
     async def topics(self, bucket: int, topics: Sequence[str]) -> list[TopicCounts]:
         """The exact counts of topics."""
@@ -279,9 +281,16 @@ class Store:
         return await self._call(verb, bucket, args)
 
     async def _call(
-        self, verb: str, bucket: int, args: Sequence[Any], *, by_id: bool | None = None
+        self, verb: str, bucket: int, args: Sequence[Any], *, follows: bool | None = None
     ) -> Any:
-        return await self._caller.run(verb, bucket, args, self._scope, by_id=by_id)
+        return await self._caller.run(verb, bucket, args, self._scope, follows=follows)
+
+
+def _settings(written: bytes) -> dict[str, Any]:
+    with suppress(ValueError):
+        settings: Any = json.loads(written)
+        return settings if isinstance(settings, dict) else {}
+    return {}
 
 
 def _when(delay_ms: int, due_ms: int | None) -> str:

@@ -4,109 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from delayqueue.config import StartupError
 from delayqueue.engine.migration import Migration
 from delayqueue.engine.queue import DelayQueue
-from delayqueue.engine.rebalance import Progress, Rebalance
+from delayqueue.engine.rebalance import Rebalance
 from delayqueue.errors import Code, Unavailable
-from delayqueue.limit import Limit
 from delayqueue.receipt import receipt_for
-from delayqueue.store.buckets import Buckets, Layout
 from delayqueue.store.caller import LayoutChanged
-from delayqueue.store.layout import AnotherChange
-from delayqueue.store.limits import Limits
 from delayqueue.store.parcels import Parcels
-from delayqueue.store.scheduler import ZSET, Scheduler
-from delayqueue.store.shards import Shards
-from delayqueue.store.store import Store
-from delayqueue.store.types import Demand, Ending, Listing, Range
+from delayqueue.store.types import Demand, Ending, Listing
 from delayqueue.tasks import cancel_all
-from tests.store.bucket import HOUR_MS, SCHEDULERS, STATES, WHEEL_SLOTS, job
-from tests.store.conftest import connect
-from tests.store.invariants import violations
+from tests.engine.moving import AFTER, BEFORE, EVER, A, B, Installation, nobody, source, target
+from tests.store.bucket import HOUR_MS, STATES, job
 from tests.waiting import until
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from redis.asyncio import Redis
-
-    from delayqueue.store.types import Stir
-
-BEFORE, AFTER = 2, 3  # buckets
-EVER: Final = Range(0, 10**15)
-
-
-def nobody(bucket: int, stir: Stir) -> None:
-    """Waits."""
-
-
-class Installation:
-    """A database with two buckets, and what its servers see."""
-
-    def __init__(self, redis: Redis, scheduler: str) -> None:
-        self.redis = redis
-        self._slots = WHEEL_SLOTS if scheduler == "wheel" else 0
-        self._scheduler = Scheduler("wheel", WHEEL_SLOTS) if self._slots else ZSET
-        self.mover = self.server()
-
-    def server(self) -> Store:
-        """A store that knows the layout of the beginning."""
-        buckets = Buckets("dq_bucket_%d", "dq_queue_%s", Layout(BEFORE))
-        return Store(Shards.one(self.redis), buckets, self._scheduler)
-
-    async def begin(self, size: int = AFTER) -> None:
-        await self.redis.hset("{dq_bucket_1}:layout", "bucket_size", str(BEFORE))
-        await Rebalance(self.mover, size).begin()
-
-    async def finish(self) -> Rebalance:
-        """Bring all jobs to where they belong, and prove that they are whole there."""
-        work = Rebalance(self.mover, self.mover.buckets.layout.size)
-        await work.run()
-        buckets = self.mover.buckets
-        for number, keys in enumerate(buckets.keys):
-            found = await violations(self.redis, keys, self._slots, among=buckets.keys)
-            assert found == []
-            for kind in ("job", "ended"):
-                ids: Any = await self.redis.hkeys(f"{keys.tag}:{kind}")
-                assert all(buckets.of(job_id.decode()) == number for job_id in ids)
-        return work
-
-    async def send_off(self, job_id: str) -> Any:
-        """Somebody takes a job out, and dies."""
-        return await Parcels(self.mover).send_off(source(job_id), target(job_id), [job_id])
-
-    async def take_in(self, job_id: str, parcel: Any) -> None:
-        """Somebody brings a parcel, and dies."""
-        await Parcels(self.mover).take_in(source(job_id), target(job_id), parcel)
-
-
-def source(job_id: str) -> int:
-    return Buckets("%d", "%s", Layout(BEFORE)).of(job_id)
-
-
-def target(job_id: str) -> int:
-    return Buckets("%d", "%s", Layout(AFTER)).of(job_id)
-
-
-def ids(number: int) -> list[str]:
-    """So many ids that all go the same way, from the first bucket to the last."""
-    names = (f"job-{n}" for n in count())
-    mine = (name for name in names if (source(name), target(name)) == (0, 2))
-    return [next(mine) for _ in range(number)]
-
-
-A, B = ids(2)
-
-
-@pytest.fixture(params=SCHEDULERS)
-async def ours(request: pytest.FixtureRequest, valkey_server: Any) -> AsyncIterator[Installation]:
-    async with connect(valkey_server) as redis:
-        yield Installation(redis, request.param)
+    from delayqueue.store.store import Store
 
 
 async def put_in(store: Store, state: str, job_id: str, **options: Any) -> None:
@@ -126,14 +42,6 @@ async def put_in(store: Store, state: str, job_id: str, **options: Any) -> None:
 async def look(queue: DelayQueue, job_id: str) -> Any:
     [view] = await queue.get([job_id])
     return view
-
-
-async def pop_all(queue: DelayQueue, topic: str) -> list[str]:
-    """The ids of all ready jobs; each bucket answers for itself."""
-    popped: list[str] = []
-    while jobs := await queue.pop((topic,), 1000, 0):
-        popped += [job.id for job in jobs]
-    return popped
 
 
 @pytest.mark.parametrize("state", [*STATES, "ended"])
@@ -266,7 +174,8 @@ async def test_a_cancel_misses_no_job_that_moves_past_it(
     async def move_on(bucket: int, *what: Any) -> Any:
         answer = await cancel(bucket, *what)
         if bucket == 0 and ours.mover.buckets.layout.moving:
-            await Migration(ours.mover, nobody).carry(1, 0, [passed])
+            generation = ours.mover.buckets.layout.generation
+            await Migration(ours.mover, nobody).carry(1, 0, [passed], generation)
         return answer
 
     monkeypatch.setattr(server, "cancel", move_on)
@@ -293,59 +202,6 @@ async def test_a_poll_that_waits_hears_of_jobs_in_buckets_that_are_new(
     finally:
         await cancel_all(loops)
         await queue.aclose()
-
-
-async def test_fewer_buckets_hold_all_jobs_as_well(ours: Installation) -> None:
-    queue = DelayQueue(ours.server())
-    names = [f"job-{n}" for n in range(600)]
-    await queue.push_many([job(name, delay_ms=HOUR_MS) for name in names])
-    await ours.begin(1)
-    work = await ours.finish()
-    assert work.moved == sum(source(name) == 1 for name in names)
-    assert work.progress == Progress(2, 2, work.moved, work.moved)
-    assert ours.mover.buckets.count == 1
-    assert all(await queue.get(names))
-
-
-async def test_pauses_and_limits_hold_in_the_new_buckets(ours: Installation) -> None:
-    queue = DelayQueue(ours.server())
-    await queue.topics.pause("t", 0)
-    await queue.topics.limit("u", {"concurrency": 9})
-    await ours.begin()
-    await queue.push_many([job(f"{topic}{n}", topic=topic) for n in range(90) for topic in "tu"])
-    assert await queue.pop(("t",), 90, 0) == []
-    assert len(await pop_all(queue, "u")) == 9
-    await ours.finish()
-    for bucket in range(AFTER):
-        assert (await Limits(ours.mover).all(bucket))["u"] == Limit(concurrency=9)
-
-
-async def test_a_limit_that_is_too_small_for_so_many_buckets_is_named(ours: Installation) -> None:
-    await DelayQueue(ours.server()).topics.limit("u", {"concurrency": 2})
-    with pytest.raises(StartupError, match="'u' has a concurrency of 2"):
-        await ours.begin()
-    assert not ours.mover.buckets.layout.moving
-
-
-async def test_one_change_at_a_time(ours: Installation) -> None:
-    await ours.begin()
-    late = ours.server()
-    with pytest.raises(AnotherChange):
-        await Rebalance(late, 5).run()
-    await late.follow_layout()
-    with pytest.raises(StartupError, match="--buckets 3` to its end first"):
-        await Rebalance(late, 5).run()
-
-
-async def test_two_who_move_jobs_at_once_do_not_disturb_each_other(ours: Installation) -> None:
-    names = [f"job-{n}" for n in range(900)]
-    queue = DelayQueue(ours.server())
-    await queue.push_many([job(name) for name in names])
-    await ours.begin()
-    other = ours.server()
-    await other.follow_layout()
-    await asyncio.gather(Rebalance(other, AFTER).run(), ours.finish())
-    assert sorted(await pop_all(queue, "t")) == sorted(names)
 
 
 async def test_a_key_of_another_type_stops_a_job_where_it_is(ours: Installation) -> None:

@@ -5,7 +5,7 @@ local function share_of(limit, number, buckets)
   local share = {}
   if limit.concurrency then
     local rest = limit.concurrency % buckets
-    share.concurrency = (limit.concurrency - rest) / buckets + (number < rest and 1 or 0)
+    share.concurrency = math.max(1, (limit.concurrency - rest) / buckets + (number < rest and 1 or 0))
   end
   if limit.rate then share.rate, share.burst = limit.rate / buckets, math.max(1, limit.burst / buckets) end
   return share

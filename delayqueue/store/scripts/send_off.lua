@@ -78,6 +78,8 @@ for at = 3, #ARGV do
   seen[id] = true
 end
 if #parcel == 0 then return { 0, {}, {} } end
-local number = call('HINCRBY', SENT, target, 1)
-send(number)
+-- By the clock, so that a server that has lost its last writes does not use a number again.
+local number = math.max(now, tonumber(call('HGET', SENT, target) or 0) + 1)
+call('HSET', SENT, target, int(number))
+send(int(number))
 return { number, parcel, announce_arrivals(sender) }

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from tests.faults.bed import Bed
     from tests.faults.load import Load
-    from tests.processes import QueueServer
+    from tests.processes import QueueServer, StoreServer
 
 Figures = dict[str, Any]
 
@@ -27,27 +27,34 @@ BATCH: Final = 500
 FAR_S: Final = 86_400
 MOVE_S: Final = 120.0
 KILLED: Final = -9
+UNREACHABLE: Final = 3
+USAGE: Final = 2
 
 
 async def buckets_changed(
     bed: Bed, *, sizes: Sequence[int], kills: int, sleepers: int, cluster: bool
 ) -> Figures:
     """On one Redis, and where `cluster` says so on three masters beside it."""
-    places = {"one Redis": bed.store().settings(DATABASE)}
+    store = bed.store()
+    runs = {"one Redis": _changed(bed, store.settings(DATABASE), store, sizes, kills, sleepers)}
     if cluster:
-        places["Cluster"] = StoreCluster(bed.processes).settings(DATABASE)
-    found = await asyncio.gather(
-        *(_changed(bed, settings, sizes, kills, sleepers) for settings in places.values())
-    )
+        settings = StoreCluster(bed.processes).settings(DATABASE)
+        runs["Cluster"] = _changed(bed, settings, None, sizes, kills, sleepers)
+    found = await asyncio.gather(*runs.values())
     return {
         f"{name}: {figure}": value
-        for name, figures in zip(places, found, strict=True)
+        for name, figures in zip(runs, found, strict=True)
         for figure, value in figures.items()
     }
 
 
 async def _changed(
-    bed: Bed, settings: dict[str, object], sizes: Sequence[int], kills: int, sleepers: int
+    bed: Bed,
+    settings: dict[str, object],
+    store: StoreServer | None,
+    sizes: Sequence[int],
+    kills: int,
+    sleepers: int,
 ) -> Figures:
     named = {key.replace(".", "__"): value for key, value in settings.items()}
     servers = [await bed.server(None, bucket_size=1, **named) for _ in range(2)]
@@ -59,7 +66,7 @@ async def _changed(
         for size in sizes:
             settings = settings | {"bucket_size": before}
             for _ in range(kills):
-                ended += await _moved_and_killed(bed, load, settings, size)
+                ended += await _moved_and_killed(bed, load, settings, store, size)
                 await _restarted(bed, load, servers)
             output = await asyncio.to_thread(_moved_to_the_end, settings, size)
             load.history.fault(output)
@@ -74,17 +81,27 @@ async def _changed(
     return verdict.figures() | {"changes": len(sizes), "movers killed": ended}
 
 
-async def _moved_and_killed(bed: Bed, load: Load, settings: dict[str, object], size: int) -> int:
-    """1 where the mover was killed before it was through: at one of its steps, or anywhere."""
+async def _moved_and_killed(
+    bed: Bed, load: Load, settings: dict[str, object], store: StoreServer | None, size: int
+) -> int:
+    """1 where the mover was killed before it was through: at one of its steps, or anywhere.
+
+    The store starts again meanwhile, every other time: to another process the mover's cursors mean nothing.
+    """
     place = bed.random.choice([*PLACES, ""])
     named = settings | ({"failpoint": f"{place}:{bed.random.randint(1, 20)}"} if place else {})
     mover = program(named, "rebalance", "--buckets", str(size))
+    if store and bed.random.random() < 0.5:
+        await bed.pause(0.3, 1.5)
+        load.history.fault("the store starts again")
+        await asyncio.to_thread(store.stop)
+        await restart(store)
     with suppress(AssertionError):
         await until(lambda: mover.poll() is not None, within_s=bed.random.uniform(0.5, 3))
     mover.kill()
     output, _ = mover.communicate()
     load.history.fault(f"mover to {size} ended at {place or 'any place'}: {output}")
-    assert mover.returncode in {0, EXIT_STATUS, KILLED}, output
+    assert mover.returncode in {0, EXIT_STATUS, KILLED, UNREACHABLE, USAGE}, output
     return int(mover.returncode != 0)
 
 

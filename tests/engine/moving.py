@@ -1,0 +1,95 @@
+"""A database with two buckets whose number is changed, and what its servers see."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final
+
+from delayqueue.engine.rebalance import Rebalance
+from delayqueue.store.buckets import Buckets, Layout
+from delayqueue.store.parcels import Parcels
+from delayqueue.store.scheduler import ZSET, Scheduler
+from delayqueue.store.shards import Shards
+from delayqueue.store.store import Store
+from delayqueue.store.types import Range
+from tests.store.bucket import WHEEL_SLOTS
+from tests.store.invariants import violations
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+    from delayqueue.engine.queue import DelayQueue
+    from delayqueue.store.types import Stir
+
+BEFORE, AFTER = 2, 3  # buckets
+EVER: Final = Range(0, 10**15)
+
+
+def nobody(bucket: int, stir: Stir) -> None:
+    """Waits."""
+
+
+class Installation:
+    """A database with two buckets, and what its servers see."""
+
+    def __init__(self, redis: Redis, scheduler: str) -> None:
+        self.redis = redis
+        self._slots = WHEEL_SLOTS if scheduler == "wheel" else 0
+        self._scheduler = Scheduler("wheel", WHEEL_SLOTS) if self._slots else ZSET
+        self.mover = self.server()
+
+    def server(self) -> Store:
+        """A store that knows the layout of the beginning."""
+        buckets = Buckets("dq_bucket_%d", "dq_queue_%s", Layout(BEFORE))
+        return Store(Shards.one(self.redis), buckets, self._scheduler)
+
+    async def begin(self, size: int = AFTER) -> None:
+        await self.redis.hset("{dq_bucket_1}:layout", "bucket_size", str(BEFORE))
+        await Rebalance(self.mover, size).begin()
+
+    async def finish(self) -> Rebalance:
+        """Bring all jobs to where they belong, and prove that they are whole there."""
+        work = Rebalance(self.mover, self.mover.buckets.layout.size)
+        await work.run()
+        buckets = self.mover.buckets
+        for number, keys in enumerate(buckets.keys):
+            found = await violations(self.redis, keys, self._slots, among=buckets.keys)
+            assert found == []
+            for kind in ("job", "ended"):
+                ids: Any = await self.redis.hkeys(f"{keys.tag}:{kind}")
+                assert all(buckets.of(job_id.decode()) == number for job_id in ids)
+        return work
+
+    async def send_off(self, job_id: str) -> Any:
+        """Somebody takes a job out, and dies."""
+        return await Parcels(self.mover).send_off(source(job_id), target(job_id), [job_id])
+
+    async def take_in(self, job_id: str, parcel: Any) -> None:
+        """Somebody brings a parcel, and dies."""
+        await Parcels(self.mover).take_in(source(job_id), target(job_id), parcel)
+
+
+def source(job_id: str) -> int:
+    return Buckets("%d", "%s", Layout(BEFORE)).of(job_id)
+
+
+def target(job_id: str) -> int:
+    return Buckets("%d", "%s", Layout(AFTER)).of(job_id)
+
+
+def ids(number: int) -> list[str]:
+    """So many ids that all go the same way, from the first bucket to the last."""
+    names = (f"job-{n}" for n in count())
+    mine = (name for name in names if (source(name), target(name)) == (0, 2))
+    return [next(mine) for _ in range(number)]
+
+
+A, B = ids(2)
+
+
+async def pop_all(queue: DelayQueue, topic: str) -> list[str]:
+    """The ids of all ready jobs; each bucket answers for itself."""
+    popped: list[str] = []
+    while jobs := await queue.pop((topic,), 1000, 0):
+        popped += [job.id for job in jobs]
+    return popped
