@@ -33,6 +33,7 @@ from delayqueue.store.types import (
     Stir,
     Touch,
 )
+from delayqueue.tasks import cancel_all
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -57,7 +58,7 @@ class DelayQueue:
         self._migration = Migration(store, self._stir)
         self._waiters = Waiters(store, self._migration, self._stir, max_polls)
         self._timers: list[Timer] = []
-        self._grown = asyncio.Event()
+        self._grown = asyncio.Event()  # there are more timers
         self._roll_call = RollCall(store, self.metrics, name)
         self._spread(store)
         self._grow()
@@ -232,15 +233,25 @@ class DelayQueue:
         self._grown.set()
 
     async def _run_timers(self) -> None:
-        """Each in a task of its own; one that dies ends all."""
-        running = 0
-        async with asyncio.TaskGroup() as tasks:
+        """Each in a task of its own; one that dies ends all.
+
+        No TaskGroup: it cancels its tasks once, and that can get lost (tasks.py).
+        """
+        tasks: list[asyncio.Task[None]] = []
+        growth = asyncio.create_task(self._grown.wait(), name="growth")
+        try:
             while True:
+                for bucket in range(len(tasks), len(self._timers)):
+                    run = self._timers[bucket].run()
+                    tasks.append(asyncio.create_task(run, name=f"timer {bucket}"))
+                await asyncio.wait([growth, *tasks], return_when=asyncio.FIRST_COMPLETED)
+                for task in tasks:
+                    if task.done():
+                        task.result()
                 self._grown.clear()
-                for bucket in range(running, len(self._timers)):
-                    tasks.create_task(self._timers[bucket].run(), name=f"timer {bucket}")
-                running = len(self._timers)
-                await self._grown.wait()
+                growth = asyncio.create_task(self._grown.wait(), name="growth")
+        finally:
+            await cancel_all([growth, *tasks])
 
     def _stir(self, bucket: int, stir: Stir) -> None:
         """A change in the store: wake those who wait for it."""

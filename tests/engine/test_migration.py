@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import pytest
 from delayqueue.engine.migration import Migration
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.engine.rebalance import Rebalance
+from delayqueue.engine.timer import Timer
 from delayqueue.errors import Code, Unavailable
 from delayqueue.receipt import receipt_for
 from delayqueue.store.caller import LayoutChanged
@@ -239,3 +241,22 @@ async def test_a_job_goes_back_to_the_bucket_that_it_came_from(ours: Installatio
     queue.put_back([popped])
     await queue.aclose()
     assert (await look(queue, A)).state == "ready"
+
+
+async def test_the_timers_end_although_a_cancellation_gets_lost(
+    ours: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it can while redis-py connects."""
+    started = asyncio.Event()
+
+    async def stubborn(_: Timer) -> None:
+        started.set()
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(60)
+        await asyncio.sleep(60)
+
+    monkeypatch.setattr(Timer, "run", stubborn)
+    timers = asyncio.create_task(DelayQueue(ours.server()).background()["timers"]())
+    await started.wait()
+    async with asyncio.timeout(10):
+        await cancel_all([timers])
