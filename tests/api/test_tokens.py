@@ -258,18 +258,25 @@ async def test_a_file_of_tokens_is_read_again_when_it_changes(
     processes: Processes, redis_server: StoreServer, tmp_path: Path
 ) -> None:
     file = tmp_path / "tokens"
-    file.write_text(f"# the shop\nproduce:{PRODUCER}\n\nadmin:{ADMIN}\n", encoding="utf-8")
+    put(file, f"# the shop\nproduce:{PRODUCER}\n\nadmin:{ADMIN}\n")
     server = processes.server(redis_server, auth_tokens_file=file, workers=2)
     async with open_api(server.url, PRODUCER) as old, open_api(server.url, CONSUMER) as new:
         (await old.push(topic="t", id="a")).ok()
         (await new.pop("t")).refused(UNAUTHORIZED, status=401)
-        file.write_text(f"consume:{CONSUMER}\nadmin:{ADMIN}\n", encoding="utf-8")
+        put(file, f"consume:{CONSUMER}\nadmin:{ADMIN}\n")
         await until_async(lambda: all_say(server, PRODUCER, UNAUTHORIZED))
         await until_async(lambda: all_say(server, CONSUMER, OK))
-        file.write_text("nonsense\n", encoding="utf-8")
+        put(file, "nonsense\n")
         await until_async(lambda: logged(server, f"{file}:1: must be ROLE:TOKEN"))
         assert await all_say(server, CONSUMER, OK)
     server.close()
+
+
+def put(file: Path, text: str) -> None:
+    """As a whole: a worker may be reading it, since it starts or at any time."""
+    new = file.with_suffix(".new")
+    new.write_text(text, encoding="utf-8")
+    new.replace(file)
 
 
 async def all_say(server: QueueServer, token: str, code: int) -> bool:
