@@ -10,6 +10,7 @@ from delayqueue.config import Config
 from delayqueue.web.admin import pages
 from delayqueue.web.api import Api
 from delayqueue.web.checks import loopback_only, same_origin
+from delayqueue.web.connections import Connections
 from delayqueue.web.front import Front
 from delayqueue.web.journal import Journal, NoHttp
 from delayqueue.web.routes import endpoints
@@ -37,7 +38,7 @@ def build_server(api: Api, config: Config) -> web.Server:
             message, payload, protocol, writer, task, loop, client_max_size=most_bytes
         )
 
-    return web.Server(
+    return Connections(
         front.handle,
         request_factory=request,
         access_log=None,

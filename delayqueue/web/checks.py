@@ -33,7 +33,10 @@ def is_cross_origin(headers: Mapping[str, str]) -> bool:
     if site is not None:
         return site not in {"same-origin", "none"}
     origin = headers.get(hdrs.ORIGIN)
-    return origin is not None and origin.partition("://")[2] != headers.get(hdrs.HOST)
+    if origin is None:
+        return False
+    host = origin.partition("://")[2]  # empty: of no site that could be told, as in "null"
+    return not host or host != headers.get(hdrs.HOST)
 
 
 def loopback_only(request: web.BaseRequest) -> None:
@@ -62,9 +65,9 @@ def is_rebound(headers: Mapping[str, str]) -> bool:
 
 @lru_cache(1024)
 def is_loopback(address: str | None) -> bool:
-    """Whether a peer's address is one of this host's own loopback addresses; a unix socket has none and is."""
+    """Whether a peer's address is one of this host's own loopback addresses; a peer without one is a stranger."""
     if not address:
-        return True
+        return False
     parsed = ipaddress.ip_address(address)
     mapped = getattr(parsed, "ipv4_mapped", None)
     return (mapped or parsed).is_loopback

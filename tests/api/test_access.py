@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import random
 import socket
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
 from tests.api_client import FORBIDDEN, OK, open_api
+from tests.hangups import reset
 from tests.processes import LOOPBACK, free_port
 
 if TYPE_CHECKING:
     from tests.api_client import Api
     from tests.processes import Processes, StoreServer
 
+RESETS: Final = 150
 # of a block that is kept for documentation; nothing is sent there
 ELSEWHERE: Final = ("198.51.100.1", 9)
 
@@ -53,6 +58,35 @@ async def test_without_protected_mode_strangers_are_served(
     server = processes.server(redis_server, bind_address=f"0.0.0.0:{port}", protected_mode="no")
     async with open_api(f"http://{own_address}:{port}") as stranger:
         (await stranger.push(topic="t", id="a")).ok()
+    server.close()
+
+
+async def push_and_reset(address: str, port: int, topic: str, after_s: float) -> None:
+    """Push from this address, and close with RST without waiting for the answer."""
+    content = json.dumps({"topic": topic, "id": "*", "ttr": 60}).encode()
+    head = f"POST /push HTTP/1.1\r\nHost: x\r\nContent-Length: {len(content)}\r\n\r\n"
+    loop = asyncio.get_running_loop()
+    with socket.socket() as connection:
+        connection.setblocking(False)
+        connection.bind((address, 0))
+        await loop.sock_connect(connection, (address, port))
+        await loop.sock_sendall(connection, head.encode() + content)
+        await asyncio.sleep(after_s)
+        reset(connection)
+
+
+async def test_a_stranger_that_is_gone_already_is_a_stranger(
+    processes: Processes, redis_server: StoreServer, own_address: str
+) -> None:
+    """Of a connection that was reset the system tells no address any more."""
+    server = processes.server(redis_server, bind_address=f"0.0.0.0:{(port := free_port())}")
+    waits_s = [0.0] * RESETS + [random.uniform(0, 0.01) for _ in range(RESETS)]
+    for after_s in waits_s:
+        await push_and_reset(own_address, port, "strangers", after_s)
+    async with open_api(f"http://{LOOPBACK}:{port}") as local:
+        (await local.push(topic="ours", id="a", delay=60)).ok()
+        topics = (await local.call("/topics", {})).ok()
+    assert [each["topic"] for each in topics] == ["ours"]
     server.close()
 
 

@@ -6,12 +6,12 @@ import asyncio
 import json
 import random
 import socket
-import struct
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 from tests.api.jobs import assert_nothing_comes, take
+from tests.hangups import close, half_close, reset
 from tests.processes import LOOPBACK
 
 if TYPE_CHECKING:
@@ -21,22 +21,6 @@ if TYPE_CHECKING:
     from tests.processes import QueueServer
 
 CLIENTS: Final = 60
-NO_LINGER: Final = struct.pack("ii", 1, 0)
-
-
-def close(connection: socket.socket) -> None:
-    connection.close()
-
-
-def reset(connection: socket.socket) -> None:
-    """Close with RST instead of FIN."""
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, NO_LINGER)
-    connection.close()
-
-
-def half_close(connection: socket.socket) -> None:
-    connection.shutdown(socket.SHUT_WR)
-
 
 WAYS_TO_GO: Final = [
     pytest.param(close, {}, id="close"),

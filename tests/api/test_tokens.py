@@ -246,6 +246,7 @@ async def test_pages_of_other_sites_are_refused(clients: Clients) -> None:
         ({"Origin": clients.url}, OK),
         ({"Origin": f"http://{host}0"}, FORBIDDEN),
         ({"Origin": "null"}, FORBIDDEN),
+        ({"Origin": "null", "Host": ""}, FORBIDDEN),
         ({"Sec-Fetch-Site": "same-origin", "Origin": "https://proxy.example"}, OK),
         ({"Sec-Fetch-Site": "none"}, OK),
         ({"Sec-Fetch-Site": "cross-site"}, FORBIDDEN),

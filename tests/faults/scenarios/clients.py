@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
-import struct
 import time
 from collections import Counter
 from contextlib import suppress
@@ -17,6 +16,7 @@ import aiohttp
 from tests.faults.bed import assert_whole, open_files, redis_of, rss_bytes
 from tests.faults.load import Shape
 from tests.figures import scrape
+from tests.hangups import NO_LINGER
 from tests.processes import LOOPBACK
 from tests.waiting import until, until_async
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 Figures = dict[str, Any]
 
-NO_LINGER: Final = struct.pack("ii", 1, 0)
 STALE_RECEIPT: Final = 4
 EVENTS: Final = "delayqueue_job_events_total"
 VISIBLE_S: Final = 1.0
