@@ -172,7 +172,8 @@ LISTED: Final = (
 )
 KICKED: Final = (
     argument("ids", metavar="ID", nargs="*", help="the jobs; these or --topic"),
-    argument("--topic", help="the first buried jobs of this topic, else the first delayed ones"),
+    argument("--topic", help="the first buried jobs of this topic"),
+    argument("--state", help="buried or delayed: jobs of the topic in this state [buried]"),
     argument("--count", metavar="N", type=int, help="so many of the topic [1]"),
 )
 SUBSCRIBED: Final = (

@@ -12,7 +12,7 @@ from delayqueue.job import IfExists
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from delayqueue.client.jobs import JobDetails, Moment, OnConflict, Retry, Seconds
+    from delayqueue.client.jobs import AnyState, JobDetails, Moment, OnConflict, Retry, Seconds
 
 
 class JobVerbs:
@@ -158,9 +158,10 @@ class JobVerbs:
         return Call("/kick", {"ids": list(ids)}, lambda data: _outcomes(data["results"]))
 
     @verb
-    def kick_topic(self, topic: str, *, count: int = 1) -> Call[int]:
-        """Make a topic's first buried jobs ready, or the first delayed ones where none is buried; how many."""
-        return Call("/kick", {"topic": topic, "count": count}, count_of)
+    def kick_topic(self, topic: str, *, count: int = 1, state: AnyState | None = None) -> Call[int]:
+        """Make a topic's first buried jobs ready now, or its first delayed ones by `state`; how many."""
+        request = {"topic": topic, "count": count} | given(state=state and str(state))
+        return Call("/kick", request, count_of)
 
     @verb
     def reschedule(

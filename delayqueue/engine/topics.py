@@ -66,13 +66,16 @@ class Topics:
         self._limits = Limits(store)
         self._stir = stir
 
-    async def kick(self, topic: str, most: int) -> int:
-        """Make the topic's first `most` buried jobs ready, delayed ones where none is buried; returns how many."""
+    async def kick(self, topic: str, state: State, most: int) -> int:
+        """Make `most` of the topic's jobs in that state, buried or delayed, ready; returns how many.
+
+        Of each bucket the first ones.
+        """
         kicked = 0
         for bucket in self._buckets:
             if kicked == most:
                 break
-            count, stir = await self._store.kick_topic(bucket, topic, most - kicked)
+            count, stir = await self._store.kick_topic(bucket, topic, state, most - kicked)
             self._stir(bucket, stir)
             kicked += count
         return kicked

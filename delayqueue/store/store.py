@@ -8,8 +8,9 @@ from copy import copy
 from typing import Any, Self, cast
 
 from delayqueue.access import Scope
+from delayqueue.errors import Code
 from delayqueue.failpoint import Failpoint
-from delayqueue.job import Job, JobView, Reserved
+from delayqueue.job import Job, JobView, Reserved, State
 from delayqueue.metrics import Metrics
 from delayqueue.receipt import nonces
 from delayqueue.store.announcements import Announcements
@@ -158,13 +159,16 @@ class Store:
 
     async def kick(self, bucket: int, ids: Sequence[str]) -> tuple[list[int], Stir]:
         """Make buried or delayed jobs ready now; a code for each."""
-        codes, ready = await self._call("kick", bucket, [self._sender, "", 0, *ids])
+        codes, ready = await self._call("kick", bucket, [self._sender, "", "", 0, *ids])
         return codes, stir(ready)
 
-    async def kick_topic(self, bucket: int, topic: str, most: int) -> tuple[int, Stir]:
-        """Make the topic's first buried jobs ready, or the first delayed ones where none is buried; how many."""
-        codes, ready = await self._call("kick", bucket, [self._sender, topic, most], follows=True)
-        return len(codes), stir(ready)
+    async def kick_topic(
+        self, bucket: int, topic: str, state: State, most: int
+    ) -> tuple[int, Stir]:
+        """Make the topic's first jobs in that state, buried or delayed, ready; how many."""
+        args = [self._sender, topic, state.value, most]
+        codes, ready = await self._call("kick", bucket, args, follows=True)
+        return codes.count(Code.OK), stir(ready)
 
     async def get(self, bucket: int, ids: Sequence[str]) -> list[JobView | None]:
         """All that is known of jobs, None for each unknown id."""

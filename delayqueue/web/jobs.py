@@ -156,10 +156,9 @@ async def kick(api: Api, request: web.BaseRequest) -> web.Response:
     """Make buried or delayed jobs ready now."""
     asked = await api.read(request, KickRequest)
     if asked.by_topic():
+        topic, state = check_topic(asked.topic), asked.checked_state()
         most = check_count("count", asked.count, 1)
-        return api.ok(
-            request, {"count": await api.queue.topics.kick(check_topic(asked.topic), most)}
-        )
+        return api.ok(request, {"count": await api.queue.topics.kick(topic, state, most)})
     ids = asked.each()
     codes = await api.queue.kick(ids)
     if not asked.many:

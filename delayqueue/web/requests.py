@@ -18,6 +18,7 @@ from delayqueue.job import (
     MAX_POP_TOPICS,
     IfExists,
     Job,
+    State,
 )
 from delayqueue.web.fields import (
     WHITE_SPACE,
@@ -26,12 +27,15 @@ from delayqueue.web.fields import (
     check_if_exists,
     check_pushed_topic,
     check_seconds,
+    check_state,
     check_tags,
     check_topic,
     check_traceparent,
     check_ttr,
     check_when,
 )
+
+KICK_STATES = (State.BURIED, State.DELAYED)
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
 
@@ -272,9 +276,10 @@ class RescheduleRequest(OneRequest):
 
 
 class KickRequest(IdRequest):
-    """Jobs to make ready now: one, many, or the first `count` of a topic."""
+    """Jobs to make ready now: one, many, or the first `count` of a topic that are in a state."""
 
     topic: str | None = None
+    state: str | None = None
     count: int | None = None
 
     def reach(self) -> Iterable[str]:
@@ -284,10 +289,18 @@ class KickRequest(IdRequest):
     def by_topic(self) -> bool:
         """Whether a topic was given instead of ids."""
         if self.topic is None:
+            if self.state is not None:
+                raise Invalid(
+                    Text("state 只能和 topic 一起用", "state: goes with topic, not with id")
+                )
             return False
         if self.id is not None or self.ids is not None:
             raise Invalid(Text("topic 和 id 只能有一个", "topic and id exclude each other"))
         return True
+
+    def checked_state(self) -> State:
+        """The state of the topic's jobs to kick."""
+        return State.BURIED if self.state is None else State(check_state(self.state, KICK_STATES))
 
 
 def is_array(raw: bytes) -> bool:

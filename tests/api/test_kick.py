@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.api_client import INVALID
 
 if TYPE_CHECKING:
@@ -23,6 +25,39 @@ async def test_each_of_many_ids_has_its_own_result(api: Api, name: Callable[[str
         "results": [{"id": job_id, "code": code} for job_id, code in results],
     }
     assert (await api.call("/kick", {"topic": topic})).ok() == {"count": 0}
+
+
+async def test_delayed_jobs_are_not_delivered_early_where_few_are_buried_or_none(
+    api: Api, topic: str
+) -> None:
+    ids = [f"{topic}-{number}" for number in range(21)]
+    await api.push_all([{"topic": topic, "id": job_id, "delay": 600} for job_id in ids])
+    (await api.call("/bury", {"id": ids[0]})).ok()
+    kicks = [await api.call("/kick", {"topic": topic, "count": 15}) for _ in range(2)]
+    assert [kick.ok() for kick in kicks] == [{"count": 1}, {"count": 0}]
+    assert [job["id"] for job in (await api.pop(topic, count=21)).ok()] == ids[:1]
+
+
+async def test_delayed_jobs_are_kicked_where_the_state_is_said(api: Api, topic: str) -> None:
+    ids = [f"{topic}-{number}" for number in range(8)]
+    await api.push_all([{"topic": topic, "id": job_id, "delay": 600} for job_id in ids])
+    kick = {"topic": topic, "state": "delayed", "count": 5}
+    assert (await api.call("/kick", kick)).ok() == {"count": 5}
+    [counts] = (await api.call("/topics", {"topics": [topic]})).ok()
+    assert (counts["delayed"], counts["ready"]) == (3, 5)
+
+
+@pytest.mark.parametrize(
+    ("asked", "named"),
+    [
+        ({"topic": "t", "state": "ready"}, "buried, delayed"),
+        ({"id": "a", "state": "buried"}, "state"),
+    ],
+)
+async def test_a_state_that_cannot_be_kicked_is_named(
+    api: Api, asked: dict[str, str], named: str
+) -> None:
+    assert named in (await api.call("/kick", asked)).refused(INVALID)
 
 
 async def test_a_bad_element_of_an_array_is_named_in_the_words_of_json(api: Api) -> None:

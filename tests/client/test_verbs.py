@@ -194,7 +194,8 @@ async def test_a_topic_is_paused_counted_and_purged(client: Caller, topic: str) 
     await client.resume(topic)
     assert await client.cancel(topic) == 1
     await client.push(topic, delay=60)
-    assert await client.kick_topic(topic) == 1
+    assert await client.kick_topic(topic) == 0
+    assert await client.kick_topic(topic, state="delayed") == 1
     assert await client.purge(topic) == 1
 
 

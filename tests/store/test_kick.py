@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from delayqueue.errors import Code
+from delayqueue.job import State
 from delayqueue.store.types import Reschedule
 from tests.store.bucket import HOUR_MS, STATES, a_moment, job
 
@@ -42,20 +43,20 @@ async def test_the_schedule_of_a_kicked_job_begins_anew(bucket: Bucket) -> None:
     assert await bucket.state("a") == "ready"
 
 
-async def test_the_first_buried_jobs_of_a_topic_are_kicked_before_delayed_ones(
-    bucket: Bucket,
-) -> None:
+async def test_a_kick_of_a_topic_takes_the_jobs_of_one_state_only(bucket: Bucket) -> None:
     await bucket.put_in("delayed", "delayed")
     for number in range(3):
         await bucket.push(job(f"buried-{number}"))
         await bucket.bury(f"buried-{number}")
         await a_moment()
-    assert (await bucket.store.kick_topic(0, "t", 2))[0] == 2
+    assert (await bucket.store.kick_topic(0, "t", State.BURIED, 2))[0] == 2
     assert await bucket.pop_ids() == ["buried-0", "buried-1"]
-    assert (await bucket.store.kick_topic(0, "t", 9))[0] == 1
-    assert (await bucket.store.kick_topic(0, "t", 9))[0] == 1
-    assert await bucket.pop_ids() == ["buried-2", "delayed"]
-    assert (await bucket.store.kick_topic(0, "t", 9))[0] == 0
+    assert (await bucket.store.kick_topic(0, "t", State.BURIED, 9))[0] == 1
+    assert (await bucket.store.kick_topic(0, "t", State.BURIED, 9))[0] == 0
+    assert await bucket.pop_ids() == ["buried-2"]
+    assert (await bucket.store.kick_topic(0, "t", State.DELAYED, 9))[0] == 1
+    assert (await bucket.store.kick_topic(0, "t", State.DELAYED, 9))[0] == 0
+    assert await bucket.pop_ids() == ["delayed"]
 
 
 @pytest.mark.parametrize("state", [state for state in STATES if state != "reserved"])

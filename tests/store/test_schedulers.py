@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from delayqueue.job import State
 from delayqueue.store.types import Listing, Range
 from tests.store.bucket import HOUR_MS, Bucket, job
 from tests.store.conftest import fake
@@ -39,7 +40,7 @@ async def step(bucket: Bucket, now_ms: int, dice: random.Random) -> object:  # n
         case "kick":
             return await bucket.kick(*some)
         case "kick topic":
-            return await bucket.store.kick_topic(0, "t", 3)
+            return await bucket.store.kick_topic(0, "t", State.DELAYED, 3)
         case "reschedule":
             due_ms = now_ms + dice.randint(-far_ms, far_ms)
             return await bucket.reschedule(some[0], due_ms=due_ms)

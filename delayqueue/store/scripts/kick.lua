@@ -1,10 +1,10 @@
 -- Makes buried or delayed jobs due and ready now; their retry schedule begins anew.
 -- KEYS  tag, queue name
--- ARGV  sender, topic, count, then ids. With a topic: its first `count` buried jobs, or delayed ones where none is
---       buried. With topic "": the ids.
+-- ARGV  sender, topic, state (buried | delayed), count, then ids. With a topic: its first `count` jobs in that state.
+--       With topic "": the ids.
 -- returns { { code per id }, { topic, jobs made ready, ... } }
 -- keeps: the time at which a job expires moves along with its due time, so that a dead letter can outlive its first one.
-local sender, topic, count = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local sender, topic, wanted, count = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 local now = now_ms()
 
 local function kick(id)
@@ -27,14 +27,13 @@ local function kick(id)
 end
 
 local function first_ids()
-  local ids = call('ZRANGE', buried_key(topic), 0, count - 1)
-  if #ids == 0 then ids = delay_first(topic, count) end
-  return ids
+  if wanted == 'delayed' then return delay_first(topic, count) end
+  return call('ZRANGE', buried_key(topic), 0, count - 1)
 end
 
 allow_when_full()
 local ids = {}
-for at = 4, #ARGV do ids[#ids + 1] = ARGV[at] end
+for at = 5, #ARGV do ids[#ids + 1] = ARGV[at] end
 if topic ~= '' then ids = first_ids() end
 local codes = {}
 for i, id in ipairs(ids) do codes[i] = kick(id) end

@@ -62,7 +62,7 @@ function bulkActions(counts, changed) {
   const { topic: name, buried } = counts;
   const kick = action(t("kickAll"), async () => {
     if (await ask(t("kickAll"), { text: t("kickAllAsk", number(buried), name) }) === null) return;
-    let left = buried; // those only: where no dead letter is left, the server would kick delayed jobs
+    let left = buried; // those only: one that is buried again meanwhile is a new dead letter
     await finish(withProgress(t("kickAll"), buried, async () => {
       if (left <= 0) return 0;
       const { count } = await call("kick", { topic: name, count: Math.min(PIECE, left) });
