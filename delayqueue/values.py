@@ -99,13 +99,21 @@ def redis_host(text: str) -> Address | None:
 
 def addresses(default_port: int) -> Callable[[str], tuple[Address, ...]]:
     def parse(text: str) -> tuple[Address, ...]:
-        parts = [part.strip() for part in text.split(",") if part.strip()]
+        parts = _parts(text)
         try:
             return tuple(_named(part, default_port) for part in parts)
         except ValueError:
             raise ValueError("must be HOST:PORT, HOST:PORT, ...") from None
 
     return parse
+
+
+def _parts(text: str) -> list[str]:
+    """What stands between commas. ValueError if nothing does: who writes a list means something by it."""
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if text and not parts:
+        raise ValueError("there is nothing between its commas; fill it in, or leave it empty")
+    return parts
 
 
 def _named(text: str, default_port: int) -> Address:
@@ -139,11 +147,12 @@ def file(text: str) -> Path | None:
 
 
 def grants(text: str) -> tuple[Grant, ...]:
-    return tuple(parse_grant(part) for part in text.split(",") if part.strip())
+    return tuple(map(parse_grant, _parts(text)))
 
 
 def networks(text: str) -> tuple[IPv4Network | IPv6Network, ...]:
+    parts = _parts(text)
     try:
-        return tuple(ip_network(part.strip()) for part in text.split(",") if part.strip())
+        return tuple(map(ip_network, parts))
     except ValueError as error:
         raise ValueError(f"must be networks such as 10.0.0.0/8, fd00::/8: {error}") from None

@@ -182,6 +182,13 @@ def test_a_url_wins_over_the_embedded_store() -> None:
                 "as 3600, 7200 and 14400 do"
             ),
         ),
+        (
+            "auth_tokens = ,,",
+            (
+                "FILE:1: auth_tokens: there is nothing between its commas; "
+                "fill it in, or leave it empty"
+            ),
+        ),
         ("protected_mode = maybe", "FILE:1: protected_mode = maybe: must be yes or no"),
         ("language = fr", "FILE:1: language = fr: must be one of zh, en"),
         ("redis.dbb = 1", "FILE:1: redis.dbb: unknown key; did you mean redis.db?"),
@@ -227,6 +234,22 @@ def test_a_bad_file_is_named_with_line_key_and_fix(conf: Path, text: str, messag
                 "DELAYQUEUE_AUTH_TOKENS: must be ROLE:TOKEN or ROLE:TOKEN:TOPICS with the ROLE "
                 "produce, consume or admin, a TOKEN of at least 16 letters, digits and . _ ~ + / = -, "
                 "and a topic, or its beginning and *, as TOPICS"
+            ),
+        ),
+        (
+            "DELAYQUEUE_AUTH_TOKENS",
+            " , ,",
+            (
+                "DELAYQUEUE_AUTH_TOKENS: there is nothing between its commas; "
+                "fill it in, or leave it empty"
+            ),
+        ),
+        (
+            "DELAYQUEUE_REDIS_CLUSTER",
+            ",",
+            (
+                "DELAYQUEUE_REDIS_CLUSTER = ,: there is nothing between its commas; "
+                "fill it in, or leave it empty"
             ),
         ),
         (
