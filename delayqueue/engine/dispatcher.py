@@ -105,8 +105,8 @@ class Dispatcher:
             slow.cancel()
         self._slow = False
         self._release()
-        for request, jobs in zip(requests, popped.jobs, strict=True):
-            self._settle(request, jobs, cut=popped.cut)
+        for place, (request, jobs) in enumerate(zip(requests, popped.jobs, strict=True)):
+            self._settle(request, jobs, complete=place < popped.complete)
         self._stir(self._bucket, popped.stir)
 
     def _let_go(self) -> None:
@@ -121,10 +121,10 @@ class Dispatcher:
             request.line.asked -= request.wanted
         return claims
 
-    def _settle(self, request: Request, jobs: list[Reserved], *, cut: bool) -> None:
+    def _settle(self, request: Request, jobs: list[Reserved], *, complete: bool) -> None:
         line = request.line
         self._hand_out(line, jobs)
-        if len(jobs) < request.wanted and not cut:
+        if len(jobs) < request.wanted and complete:
             line.note_dry(self._bucket, request.last_number)
         else:
             line.hints[self._bucket] += request.wanted - len(jobs) + request.spare

@@ -111,9 +111,9 @@ class Store:
         args: list[Any] = [nonce]
         for demand in demands:
             args += (demand.wanted, len(demand.topics), *demand.topics)
-        cut, answers, _, next_due_ms = await self._call("pop", bucket, args)
+        complete, answers, _, next_due_ms = await self._call("pop", bucket, args)
         jobs = [reserved(found, nonce) for found in answers]
-        return Popped(jobs, cut == 1, stir([], next_due_ms))
+        return Popped(jobs, complete, stir([], next_due_ms))
 
     async def putback(self, bucket: int, returns: Sequence[Return]) -> Stir:
         """Undo reservations: to the head of the list, the attempt uncounted."""

@@ -42,13 +42,13 @@ class Demand(NamedTuple):
 
 
 class Popped(NamedTuple):
-    """Jobs for each demand; `cut` where the answer grew so large that ready jobs were left behind.
+    """Jobs for each demand; those after the first `complete` ones may have left ready jobs behind.
 
     `stir.next_due_ms` is when a topic's rate lets go what it holds back.
     """
 
     jobs: list[list[Reserved]]
-    cut: bool
+    complete: int
     stir: Stir
 
 

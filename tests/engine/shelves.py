@@ -55,7 +55,8 @@ class Shelves(Store):
         self.demands.append(list(demands))
         await self._serve("pop", bucket)
         nonce = f"nonce-{next(self._numbers)}"
-        return Popped([self._reserve(bucket, demand, nonce) for demand in demands], False, Stir([]))
+        found = [self._reserve(bucket, demand, nonce) for demand in demands]
+        return Popped(found, len(demands), Stir([]))
 
     async def putback(self, bucket: int, returns: Sequence[Return]) -> Stir:
         await self._serve("putback", bucket)

@@ -84,7 +84,7 @@ class Everywhere(Store):
             for bucket in self._each():
                 demand = Demand((topic,), wanted - len(found))
                 found += (await self._store.pop(bucket, [demand])).jobs[0] if demand.wanted else []
-        return Popped([found], False, QUIET)
+        return Popped([found], 1, QUIET)
 
     async def tick(self, _bucket: int, _limit: int = 0) -> Ticked:
         await self.migration.forward()

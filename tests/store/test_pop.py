@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
@@ -12,6 +12,10 @@ from tests.store.bucket import ALL_WANTED, HOUR_MS, SOON_MS, STATES, a_moment, j
 
 if TYPE_CHECKING:
     from tests.store.bucket import Bucket
+
+# of pop.lua
+LIMIT_BYTES: Final = 4 << 20
+LIMIT_LOOKS: Final = 2000
 
 
 async def test_an_empty_topic_gives_nothing(bucket: Bucket) -> None:
@@ -54,7 +58,7 @@ async def test_the_demands_of_one_call_share_what_is_there_in_their_order(bucket
         ["job-4"],
         [],
     ]
-    assert not popped.cut
+    assert popped.complete == 4
 
 
 async def test_each_call_gives_another_receipt(bucket: Bucket) -> None:
@@ -110,16 +114,63 @@ async def test_a_thousand_jobs_are_given_in_one_call(bucket: Bucket) -> None:
     assert await bucket.pop_ids(wanted=1000) == ids
 
 
-async def test_an_answer_that_grows_too_large_is_cut_and_says_so(bucket: Bucket) -> None:
-    await bucket.push(*(job(f"job-{n}", body="x" * 200_000) for n in range(70)))
+@pytest.mark.parametrize("body_bytes", [200_000, 1 << 20])
+async def test_an_answer_that_would_grow_too_large_is_cut_and_says_so(
+    bucket: Bucket, body_bytes: int
+) -> None:
+    for n in range(70):
+        await bucket.push(job(f"job-{n}", body="x" * body_bytes))
     seen = []
-    cut = True
-    while cut:
-        popped = await bucket.store.pop(0, [Demand(("t",), 10), Demand(("t",), ALL_WANTED)])
-        cut = popped.cut
-        seen += [job.id for jobs in popped.jobs for job in jobs]
+    complete = 0
+    demands = [Demand(("t",), 10), Demand(("t",), ALL_WANTED)]
+    while complete < len(demands):
+        popped = await bucket.store.pop(0, demands)
+        complete = popped.complete
+        found = [job for jobs in popped.jobs for job in jobs]
+        assert sum(len(job.body) for job in found) <= LIMIT_BYTES
+        seen += [job.id for job in found]
         assert len(seen) <= 70
     assert seen == [f"job-{n}" for n in range(70)]
+
+
+async def test_a_job_that_is_larger_than_an_answer_comes_alone(bucket: Bucket) -> None:
+    await bucket.push(job("first", body="x" * (LIMIT_BYTES + 1)), job("second"))
+    assert await bucket.pop_ids() == ["first"]
+    assert await bucket.pop_ids() == ["second"]
+
+
+async def test_a_call_hands_out_so_many_jobs_at_most_whatever_is_wanted(bucket: Bucket) -> None:
+    for start in range(0, 5000, 1000):
+        await bucket.push(*(job(f"job-{n}") for n in range(start, start + 1000)))
+    demands = [Demand(("t",), ALL_WANTED)] * 160
+    counts, complete = list[int](), 0
+    while complete < len(demands):
+        popped = await bucket.store.pop(0, demands)
+        counts.append(sum(map(len, popped.jobs)))
+        complete = popped.complete
+    assert sum(counts) == 5000
+    assert max(counts) < LIMIT_LOOKS + 100
+
+
+async def test_a_call_passes_over_so_many_ghosts_at_most(bucket: Bucket) -> None:
+    for start in range(0, 5000, 1000):
+        ids = [f"job-{n}" for n in range(start, start + 1000)]
+        await bucket.push(*map(job, ids))
+        await bucket.delete(*ids)
+    await bucket.push(job("last"))
+    popped = await bucket.store.pop(0, [Demand(("t",), 1), Demand(("u",), 1)])
+    assert (popped.jobs, popped.complete) == ([[], []], 0)
+    left = await bucket.redis.llen(bucket.key("dq_queue_t"))
+    assert 5001 - LIMIT_LOOKS - 100 < left < 5001
+    while not (found := await bucket.pop_ids()):
+        pass
+    assert found == ["last"]
+
+
+async def test_a_call_looks_at_so_many_topics_at_most(bucket: Bucket) -> None:
+    demand = Demand(tuple(f"empty-{n}" for n in range(64)), 1)
+    popped = await bucket.store.pop(0, [demand] * 200)
+    assert popped.complete == LIMIT_LOOKS // 64
 
 
 async def test_many_consumers_at_once_take_each_job_once(bucket: Bucket) -> None:

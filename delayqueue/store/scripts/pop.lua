@@ -1,14 +1,17 @@
 -- Reserves ready jobs: takes ids off the ready lists, checks them, counts the attempt, sets the deadline.
 -- KEYS  tag, queue name
 -- ARGV  receipt (unique to this call), then for each request: count, number of topics, topics in the order to look at
--- returns { 1 if the answer was cut off at its byte limit, else 0; for each request { id, record, attempt, ... };
+-- returns { how many of the requests, from the first on, were looked through before the call had done all that one may;
+--           for each request { id, record, attempt, ... };
 --           { ms from due to now of each first attempt }; ms until a topic that its rate holds back may go on, or -1 }
 -- keeps: an id is trusted only if its record exists, belongs to this topic, and stands in none of the sets.
 local receipt = ARGV[1]
 local now = now_ms()
-local CHUNK = 32                       -- bodies are read in chunks of so many jobs
-local LIMIT_BYTES = 4 * 1024 * 1024    -- and an answer ends with the chunk that passes this
-local answer_bytes = 0  -- of the whole answer
+local CHUNK = 32                     -- records are read in chunks of so many
+local LIMIT_BYTES = 4 * 1024 * 1024  -- of all that are read in a call, unless the first one is larger
+local LIMIT_LOOKS = 2000             -- ids and topics that a call looks at: about 15 ms
+local read_bytes, looks = 0, 0
+local is_full = false  -- the call has done all that it may
 local late = {}
 local next_time  -- at which a topic's rate lets jobs go again
 
@@ -41,7 +44,6 @@ local function reserve(topic, ids, found)
       deadlines[#deadlines + 1], deadlines[#deadlines + 2] = int(deadline), id
       new_runs[#new_runs + 1], new_runs[#new_runs + 2] = id, pack_run(run)
       found[#found + 1], found[#found + 2], found[#found + 3] = id, records[i], run.attempt
-      answer_bytes = answer_bytes + #records[i]
       if run.attempt == 1 then late[#late + 1] = now - job.due end
     end
   end
@@ -53,17 +55,32 @@ local function reserve(topic, ids, found)
   return ghosts
 end
 
+-- The first of these ids: those whose records may still be read in this call.
+local function allowed(ids)
+  local some = {}
+  for i, id in ipairs(ids) do
+    local bytes = call('HSTRLEN', JOBS, id)
+    is_full = read_bytes > 0 and read_bytes + bytes > LIMIT_BYTES
+    if is_full then break end
+    read_bytes, some[i] = read_bytes + bytes, id
+  end
+  looks = looks + #some
+  is_full = is_full or looks >= LIMIT_LOOKS
+  return some
+end
+
 -- Adds ready jobs to `found` until it holds `count`.
 local function fill(topic, count, found)
   local queue = queue_key(topic)
-  while #found / 3 < count and answer_bytes < LIMIT_BYTES do
+  while #found / 3 < count and not is_full do
     local wanted = math.min(CHUNK, count - #found / 3)
-    local ids = call('LRANGE', queue, 0, wanted - 1)
+    local listed = call('LRANGE', queue, 0, wanted - 1)
+    local ids = allowed(listed)
     if #ids == 0 then return end
     local ghosts = reserve(topic, ids, found)
     call('LTRIM', queue, #ids, -1)
     if ghosts > 0 then count_ghosts(topic, -ghosts) end
-    if #ids < wanted then
+    if #ids == #listed and #listed < wanted then
       call('HDEL', GHOSTS, topic)
       return
     end
@@ -86,13 +103,18 @@ local function pop_topic(topic, count, found)
 end
 
 allow_when_full()
-local answer, at = {}, 2
+local answer, at, complete = {}, 2, 0
 while at <= #ARGV do
   local count, topics = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
   local found = {}
   -- pcall: a topic with a broken key does not keep the others from being served; the timer counts it
-  for i = at + 2, at + 1 + topics do pcall(pop_topic, ARGV[i], count, found) end
+  for i = at + 2, at + 1 + topics do
+    if is_full then break end
+    looks = looks + 1
+    pcall(pop_topic, ARGV[i], count, found)
+  end
   answer[#answer + 1] = found
+  if not is_full then complete = complete + 1 end
   at = at + 2 + topics
 end
-return { answer_bytes < LIMIT_BYTES and 0 or 1, answer, late, next_time and next_time - now or -1 }
+return { complete, answer, late, next_time and next_time - now or -1 }
