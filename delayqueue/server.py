@@ -43,6 +43,7 @@ from delayqueue.web.api import Api
 from delayqueue.web.app import build_server
 from delayqueue.web.auth import Guard
 from delayqueue.web.envelope import Speaker
+from delayqueue.web.front import build_front
 from delayqueue.web.tls import Tls
 from delayqueue.workers import claim, shared_pulses, supervise
 
@@ -51,6 +52,8 @@ log = logging.getLogger(__name__)
 Loop = Callable[[], Coroutine[None, None, None]]
 
 BACKLOG = 4096  # connections that wait to be accepted: thousands of polls come back at once after a restart
+# A request holds at most so many times max_body: a batch of jobs, or one body written in JSON's escapes.
+BODIES_PER_REQUEST = 8
 PULSE_S = 0.5  # between two looks at whether this process works
 SHUTDOWN_S = 4.0  # for requests in flight; aiohttp waits for it twice
 
@@ -110,7 +113,7 @@ async def _serve_here(
         config.shown(),
         guard,
     )
-    http = build_server(api, config)
+    http = build_server(build_front(api, config), BODIES_PER_REQUEST * config.max_body_bytes)
     context, shared = tls.context if tls else None, folder is not None
     async with AsyncExitStack() as stack:
         webhooks = await stack.enter_async_context(Webhooks.open(config.webhook_allow))

@@ -5,9 +5,7 @@ from functools import partial
 from importlib import resources
 from typing import Final
 
-from aiohttp import hdrs, web
-
-from delayqueue.web.front import Handler
+from delayqueue.web.http import Handler, HttpRequest, HttpResponse
 
 PATH: Final = "/admin"
 # Only our own files, no inline code, in nobody's frame.
@@ -28,7 +26,7 @@ HEADERS: Final = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
-    hdrs.CACHE_CONTROL: "no-cache",  # a new server has a new page
+    "Cache-Control": "no-cache",  # a new server has a new page
 }
 
 
@@ -50,10 +48,10 @@ def _files(folder: resources.abc.Traversable, prefix: str = "") -> list[tuple[st
     return found
 
 
-async def _answer(content: bytes, kind: str, _: web.BaseRequest) -> web.Response:
-    return web.Response(body=content, headers=HEADERS | {hdrs.CONTENT_TYPE: kind})
+async def _answer(content: bytes, kind: str, _: HttpRequest) -> HttpResponse:
+    return HttpResponse(content, HEADERS | {"Content-Type": kind})
 
 
-async def _to_page(_: web.BaseRequest) -> web.Response:
+async def _to_page(_: HttpRequest) -> HttpResponse:
     """The page's links are relative, so that it works behind a proxy that adds a path."""
-    return web.Response(status=308, headers={hdrs.LOCATION: "../admin"})
+    return HttpResponse(headers={"Location": "../admin"}, status=308)

@@ -14,11 +14,10 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
-from aiohttp import hdrs, web
-
 from delayqueue.access import EVERYWHERE, Grant, Role, Scope, parse_grant
 from delayqueue.config import Config, StartupError
 from delayqueue.errors import Forbidden, Text, TooMany, Unauthorized
+from delayqueue.web.http import HttpRequest
 
 log = logging.getLogger(__name__)
 
@@ -116,19 +115,19 @@ class Guard:
             holders[digest].add(grant)
         self._holders = holders
 
-    def admit(self, request: web.BaseRequest, roles: Roles) -> Scope:
+    def admit(self, request: HttpRequest, roles: Roles) -> Scope:
         """The topics that this client may reach. Unauthorized, Forbidden or TooMany where it may not come in."""
         if roles is None or not self._holders:
             return EVERYWHERE
-        holder = self._find(token_of(request.headers.get(hdrs.AUTHORIZATION, "")))
+        holder = self._find(token_of(request.headers.get("authorization", "")))
         holder.pace.check()
         return holder.scope(roles)
 
-    def roles(self, request: web.BaseRequest) -> frozenset[Role]:
+    def roles(self, request: HttpRequest) -> frozenset[Role]:
         """The roles of this client: all where no tokens are set. Unauthorized where it has none."""
         if not self._holders:
             return frozenset(Role)
-        return self._find(token_of(request.headers.get(hdrs.AUTHORIZATION, ""))).roles
+        return self._find(token_of(request.headers.get("authorization", ""))).roles
 
     def _find(self, token: str) -> Holder:
         """Looks at every token, so that the time tells nothing about them."""

@@ -5,9 +5,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from urllib.parse import urlsplit
 
-from aiohttp import hdrs, web
-
 from delayqueue.errors import Forbidden, Text
+from delayqueue.web.http import HttpRequest
 
 PROTECTED = Text(
     "保护模式: 只接受本机连接; 网络可信时设置 protected_mode = no",
@@ -18,7 +17,7 @@ CROSS_ORIGIN = Text("不接受其他网站页面的请求", "requests from pages
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
-def same_origin(request: web.BaseRequest) -> None:
+def same_origin(request: HttpRequest) -> None:
     """Keep other sites' pages from using a browser that can reach this server.
 
     Only browsers send these headers; the rule is that of Go's net/http.CrossOriginProtection.
@@ -29,19 +28,19 @@ def same_origin(request: web.BaseRequest) -> None:
 
 def is_cross_origin(headers: Mapping[str, str]) -> bool:
     """Whether a browser sends this for a page of another site."""
-    site = headers.get("Sec-Fetch-Site")
+    site = headers.get("sec-fetch-site")
     if site is not None:
         return site not in {"same-origin", "none"}
-    origin = headers.get(hdrs.ORIGIN)
+    origin = headers.get("origin")
     if origin is None:
         return False
     host = origin.partition("://")[2]  # empty: of no site that could be told, as in "null"
-    return not host or host != headers.get(hdrs.HOST)
+    return not host or host != headers.get("host")
 
 
-def loopback_only(request: web.BaseRequest) -> None:
+def loopback_only(request: HttpRequest) -> None:
     """Serve clients of this host only: protected mode."""
-    if not is_loopback(request.remote):
+    if not is_loopback(request.peer):
         raise Forbidden(PROTECTED)
     if is_rebound(request.headers):
         raise Forbidden(CROSS_ORIGIN)
@@ -52,10 +51,10 @@ def is_rebound(headers: Mapping[str, str]) -> bool:
 
     To the browser that is one site; but a browser of this machine has no need of such a name.
     """
-    if hdrs.ORIGIN not in headers or "Sec-Fetch-Site" in headers:
+    if "origin" not in headers or "sec-fetch-site" in headers:
         return False
     try:
-        name = urlsplit(f"//{headers.get(hdrs.HOST, '')}").hostname
+        name = urlsplit(f"//{headers.get('host', '')}").hostname
         if name != "localhost":
             ipaddress.ip_address(name or "")
     except ValueError:

@@ -3,13 +3,11 @@
 from collections.abc import Mapping
 from http import HTTPStatus
 
-from aiohttp import web
 from pydantic_core import to_json
 
 from delayqueue.errors import DONE, QueueError, Text
-from delayqueue.web.journal import REQUEST_ID, request_id
-
-CONTENT_TYPE = {"Content-Type": "application/json; charset=utf-8"}
+from delayqueue.web.http import JSON, HttpRequest, HttpResponse
+from delayqueue.web.journal import REQUEST_ID, REQUEST_ID_KEY, request_id
 
 
 def envelope(code: int, message: str, data: object = None) -> dict[str, object]:
@@ -18,10 +16,10 @@ def envelope(code: int, message: str, data: object = None) -> dict[str, object]:
 
 
 def answer(
-    body: object, status: HTTPStatus = HTTPStatus.OK, headers: Mapping[str, str] = CONTENT_TYPE
-) -> web.Response:
+    body: object, status: HTTPStatus = HTTPStatus.OK, headers: Mapping[str, str] = JSON
+) -> HttpResponse:
     """An answer with this object as JSON."""
-    return web.Response(body=to_json(body), status=status, headers=headers)
+    return HttpResponse(to_json(body), headers, status)
 
 
 class Speaker:
@@ -31,18 +29,16 @@ class Speaker:
         self._english = language == "en"
         self._without_data: dict[str, bytes] = {}
 
-    def say(self, request: web.BaseRequest, message: Text) -> str:
+    def say(self, request: HttpRequest, message: Text) -> str:
         """The message in the request's language."""
-        accepted = request.headers.get("Accept-Language")
+        accepted = request.headers.get("accept-language")
         if accepted is None:
             return message.en if self._english else message.zh
         first = accepted.lstrip()[:2].lower()
         english = first == "en" or (self._english and first != "zh")
         return message.en if english else message.zh
 
-    def ok(
-        self, request: web.BaseRequest, data: object = None, message: Text = DONE
-    ) -> web.Response:
+    def ok(self, request: HttpRequest, data: object = None, message: Text = DONE) -> HttpResponse:
         """The answer to a request that went well."""
         said = self.say(request, message)
         headers = _headers(request)
@@ -51,11 +47,9 @@ class Speaker:
         body = self._without_data.get(said)
         if body is None:
             body = self._without_data[said] = to_json(envelope(0, said))
-        return web.Response(body=body, headers=headers)
+        return HttpResponse(body, headers)
 
-    def error(
-        self, request: web.BaseRequest, error: QueueError, given_id: str = ""
-    ) -> web.Response:
+    def error(self, request: HttpRequest, error: QueueError, given_id: str = "") -> HttpResponse:
         """The answer to a request that failed; `given_id` names it where its client did not."""
         body = envelope(error.code, self.say(request, error.text))
         headers = {**_headers(request), **error.headers}
@@ -64,8 +58,8 @@ class Speaker:
         return answer(body, error.status, headers)
 
 
-def _headers(request: web.BaseRequest) -> Mapping[str, str]:
+def _headers(request: HttpRequest) -> Mapping[str, str]:
     """The Content-Type, and the request's id where its client gave it one."""
-    if REQUEST_ID not in request.headers or not (given := request_id(request)):
-        return CONTENT_TYPE
-    return {**CONTENT_TYPE, REQUEST_ID: given}
+    if REQUEST_ID_KEY not in request.headers or not (given := request_id(request)):
+        return JSON
+    return {**JSON, REQUEST_ID: given}

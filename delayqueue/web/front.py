@@ -1,31 +1,38 @@
-"""Every request comes in here: it is checked, finds its endpoint, and is answered in the envelope, whatever happens.
-
-This stands on aiohttp's low-level server, in the place of its Application, whose router and middlewares take a tenth of
-the processor time of a push or a pop (measured): all paths are constant, so there is nothing to resolve.
-"""
+"""Every request comes in here: it is checked, finds its endpoint, and is answered in the envelope, whatever happens."""
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from time import perf_counter
 from typing import Final
 
-from aiohttp import HttpVersion11, hdrs, web
-
-from delayqueue.errors import Code, NoSuchPath, QueueError, TooLarge, Unavailable, WrongMethod
+from delayqueue.config import Config
+from delayqueue.errors import Code, NoSuchPath, QueueError, Unavailable, WrongMethod
+from delayqueue.web.admin import pages
+from delayqueue.web.api import Api
+from delayqueue.web.checks import loopback_only, same_origin
 from delayqueue.web.envelope import Speaker
+from delayqueue.web.http import Endpoints, Handler, HttpRequest, HttpResponse, Send
 from delayqueue.web.journal import OTHER_PATHS, Journal, new_request_id, request_id
+from delayqueue.web.routes import endpoints
 
 log = logging.getLogger(__name__)
 
 CLIENT_GONE: Final = 499  # as nginx calls it, for the log of requests
 
-Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
-Check = Callable[[web.BaseRequest], None]  # raises what the client is refused with
-Endpoints = Mapping[str, Mapping[str, Handler]]  # by path and method
+Check = Callable[[HttpRequest], None]  # raises what the client is refused with
+
+
+def build_front(api: Api, config: Config) -> "Front":
+    """What answers all that design and docs/api.md promise."""
+    is_protected = config.protected_mode and not api.guard.asks
+    checks = [same_origin, loopback_only] if is_protected else [same_origin]
+    journal = Journal(api.queue.metrics, lines=config.access_log)
+    return Front(endpoints(api) | pages(), checks, api.speaker, journal)
 
 
 class Front:
-    """What aiohttp calls with each request."""
+    """What each way in calls with each request."""
 
     def __init__(
         self, endpoints: Endpoints, checks: Sequence[Check], speaker: Speaker, journal: Journal
@@ -35,68 +42,59 @@ class Front:
         self._speaker = speaker
         self._journal = journal
 
-    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer a request."""
+    async def handle(self, request: HttpRequest, send: Send) -> None:
+        """Answer a request with `send`; an answer that cannot be sent is told so."""
         began_s = perf_counter()
         code, path = Code.OK, OTHER_PATHS
         try:
             for check in self._checks:
                 check(request)
             path, handler = self._find(request)
-            if hdrs.EXPECT in request.headers:
-                await _encourage(request)
             response = await handler(request)
-        except ConnectionError:
-            # The client is gone. aiohttp would log what is raised here; an answer that it cannot write, it drops.
-            response = web.Response(status=CLIENT_GONE)
+        except ConnectionError:  # the client is gone, in the midst of its request
+            response = HttpResponse(status=CLIENT_GONE)
         except Exception as error:
-            code, response = _answer(self._speaker, request, error)
-        self._journal.note(request, path, response.status, code.value, began_s)
-        return response
+            code, response = _refusal(self._speaker, request, error)
+        if response.undelivered is None:
+            self._journal.note(request, path, response.status, code.value, began_s)
+            with suppress(ConnectionError):
+                await send(response)
+        else:
+            status = await _deliver(response, response.undelivered, send)
+            self._journal.note(request, path, status, code.value, began_s)
 
-    def _find(self, request: web.BaseRequest) -> tuple[str, Handler]:
+    def _find(self, request: HttpRequest) -> tuple[str, Handler]:
         """The endpoint's path and what answers this method. NoSuchPath, WrongMethod."""
-        path = request.raw_path
-        if path not in self._endpoints:
-            path = request.path  # without the query and %-escapes
-        methods = self._endpoints.get(path)
+        methods = self._endpoints.get(request.path)
         if methods is None:
             raise NoSuchPath
         handler = methods.get(request.method)
         if handler is None:
             raise WrongMethod(methods)
-        return path, handler
+        return request.path, handler
 
 
-async def _encourage(request: web.BaseRequest) -> None:
-    """curl sends a larger body only once it is told to, or after a second."""
-    if request.version == HttpVersion11 and request.headers[hdrs.EXPECT].lower() == "100-continue":
-        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        request.writer.output_size = 0  # of the answer nothing has been sent yet
+async def _deliver(response: HttpResponse, undelivered: Callable[[], None], send: Send) -> int:
+    """Send what must arrive or be taken back; returns the status for the log."""
+    try:
+        await send(response)
+    except BaseException as error:
+        undelivered()
+        if isinstance(error, ConnectionError):
+            return CLIENT_GONE
+        raise
+    return response.status
 
 
-def _answer(
-    speaker: Speaker, request: web.BaseRequest, error: Exception
-) -> tuple[Code, web.StreamResponse]:
+def _refusal(speaker: Speaker, request: HttpRequest, error: Exception) -> tuple[Code, HttpResponse]:
     """The answer to what was raised, and its code.
 
-    Not in the middleware: its frame is part of the error's traceback, and if it held the error in turn, the request's
+    Not in the method: its frame is part of the error's traceback, and if it held the error in turn, the request's
     body would stay until the garbage collector finds that ring.
     """
-    refusal, given_id = _refusal(request, error)
-    return refusal.code, speaker.error(request, refusal, given_id)
-
-
-def _refusal(request: web.BaseRequest, error: Exception) -> tuple[QueueError, str]:
-    """What to answer where this was raised, and an id for the request where somebody will want to find it."""
-    match error:
-        case QueueError():
-            return error, ""
-        case web.HTTPRequestEntityTooLarge():
-            return TooLarge(), ""
-        case _:
-            # a defect of ours: the client learns that it may try again, the log learns the rest
-            name = request_id(request) or new_request_id()
-            text = "%s %s failed, request %s"
-            log.error(text, request.method, request.path, name, exc_info=error)
-            return Unavailable(), name
+    if isinstance(error, QueueError):
+        return error.code, speaker.error(request, error)
+    # a defect of ours: the client learns that it may try again, the log learns the rest
+    name = request_id(request) or new_request_id()
+    log.error("%s %s failed, request %s", request.method, request.path, name, exc_info=error)
+    return Unavailable.code, speaker.error(request, Unavailable(), name)

@@ -1,6 +1,6 @@
 """The verbs on jobs. A handler reads, calls one verb of the queue, answers."""
 
-from aiohttp import web
+from functools import partial
 
 from delayqueue.engine.queue import raise_for
 from delayqueue.errors import ADDED, Code, QueueError
@@ -8,6 +8,7 @@ from delayqueue.job import Job
 from delayqueue.web import views
 from delayqueue.web.api import Api, results
 from delayqueue.web.fields import check_count, check_id, check_topic, is_traceparent
+from delayqueue.web.http import HttpRequest, HttpResponse
 from delayqueue.web.requests import (
     IdRequest,
     KickRequest,
@@ -27,7 +28,7 @@ from delayqueue.web.reservation_requests import (
 )
 
 
-async def push(api: Api, request: web.BaseRequest) -> web.Response:
+async def push(api: Api, request: HttpRequest) -> HttpResponse:
     """Add a job, or an array of jobs."""
     raw = await api.read_raw(request)
     if is_array(raw):
@@ -39,7 +40,7 @@ async def push(api: Api, request: web.BaseRequest) -> web.Response:
     return api.ok(request, {"id": job.id} if asked.id_is_ours else None, ADDED)
 
 
-async def _push_many(api: Api, request: web.BaseRequest, raw: bytes) -> web.Response:
+async def _push_many(api: Api, request: HttpRequest, raw: bytes) -> HttpResponse:
     """A bad job spoils only itself."""
     items, trace = parse_array(raw), _trace(request)
     jobs = [_job_or_error(api, item, trace) for item in items]
@@ -53,7 +54,7 @@ async def _push_many(api: Api, request: web.BaseRequest, raw: bytes) -> web.Resp
     return api.ok(request, outcomes, ADDED)
 
 
-def _trace(request: web.BaseRequest) -> str:
+def _trace(request: HttpRequest) -> str:
     """The request's trace, for its jobs; "" where it has none, or not a right one, as W3C wants that ignored."""
     header: str | None = request.headers.get("traceparent")
     return header if header is not None and is_traceparent(header) else ""
@@ -73,29 +74,19 @@ def _id_of(item: object) -> object:
     return item.get("id") if isinstance(item, dict) else None
 
 
-async def pop(api: Api, request: web.BaseRequest) -> web.StreamResponse:
-    """Reserve ready jobs; wait for the first.
-
-    The answer is written here and not by aiohttp after the handler, so that a client that is gone is noticed and
-    its jobs go back at once.
-    """
+async def pop(api: Api, request: HttpRequest) -> HttpResponse:
+    """Reserve ready jobs; wait for the first. If the client is gone before it has the answer, they go back at once."""
     asked = await api.read(request, PopRequest)
     topics, wanted = asked.topics(), check_count("count", asked.count, 1)
     jobs = await api.queue.pop(topics, wanted, asked.wait_s(api.longest_wait_s))
     data = [views.reserved(job) for job in jobs]
     response = api.ok(request, data if asked.count is not None else data[0] if data else None)
-    if not jobs:
-        return response
-    try:
-        await response.prepare(request)
-        await response.write_eof()
-    except BaseException:
-        api.queue.put_back(jobs)
-        raise
+    if jobs:
+        response.undelivered = partial(api.queue.put_back, jobs)
     return response
 
 
-async def finish(api: Api, request: web.BaseRequest) -> web.Response:
+async def finish(api: Api, request: HttpRequest) -> HttpResponse:
     """End jobs whose work is done."""
     asked = await api.read(request, EndRequest)
     ids = asked.each()
@@ -103,7 +94,7 @@ async def finish(api: Api, request: web.BaseRequest) -> web.Response:
     return api.ok_each(request, asked, ids, codes)
 
 
-async def delete(api: Api, request: web.BaseRequest) -> web.Response:
+async def delete(api: Api, request: HttpRequest) -> HttpResponse:
     """End jobs that are not wanted any more."""
     asked = await api.read(request, EndRequest)
     ids = asked.each()
@@ -111,14 +102,14 @@ async def delete(api: Api, request: web.BaseRequest) -> web.Response:
     return api.ok_each(request, asked, ids, codes)
 
 
-async def get(api: Api, request: web.BaseRequest) -> web.Response:
+async def get(api: Api, request: HttpRequest) -> HttpResponse:
     """All that is known of jobs."""
     asked = await api.read(request, IdRequest)
     found = [views.full(job) for job in await api.queue.get(asked.each())]
     return api.ok(request, found if asked.many else found[0])
 
 
-async def release(api: Api, request: web.BaseRequest) -> web.Response:
+async def release(api: Api, request: HttpRequest) -> HttpResponse:
     """Give a reserved job back after a failed attempt."""
     asked = await api.read(request, ReleaseRequest)
     due_ms = await api.queue.release(
@@ -131,28 +122,28 @@ async def release(api: Api, request: web.BaseRequest) -> web.Response:
     return api.ok(request, {"due": views.seconds(due_ms)})
 
 
-async def touch(api: Api, request: web.BaseRequest) -> web.Response:
+async def touch(api: Api, request: HttpRequest) -> HttpResponse:
     """Extend a reservation."""
     asked = await api.read(request, TouchRequest)
     deadline_ms = await api.queue.touch(check_id(asked.id), asked.receipt or "", asked.ttr_ms())
     return api.ok(request, {"deadline": views.seconds(deadline_ms)})
 
 
-async def bury(api: Api, request: web.BaseRequest) -> web.Response:
+async def bury(api: Api, request: HttpRequest) -> HttpResponse:
     """Give a job up, to be kept for a person."""
     asked = await api.read(request, BuryRequest)
     await api.queue.bury(check_id(asked.id), asked.receipt or "", asked.note())
     return api.ok(request)
 
 
-async def reschedule(api: Api, request: web.BaseRequest) -> web.Response:
+async def reschedule(api: Api, request: HttpRequest) -> HttpResponse:
     """Give a job that is not reserved a new due time."""
     asked = await api.read(request, RescheduleRequest)
     due_ms = await api.queue.reschedule(check_id(asked.id), *asked.when())
     return api.ok(request, {"due": views.seconds(due_ms)})
 
 
-async def kick(api: Api, request: web.BaseRequest) -> web.Response:
+async def kick(api: Api, request: HttpRequest) -> HttpResponse:
     """Make buried or delayed jobs ready now."""
     asked = await api.read(request, KickRequest)
     if asked.by_topic():

@@ -6,21 +6,20 @@ import secrets
 from time import perf_counter
 from typing import Final
 
-from aiohttp import web
-from aiohttp.http_exceptions import HttpProcessingError
-
 from delayqueue.metrics import REQUESTS, Metrics
+from delayqueue.web.http import HttpRequest
 
 log = logging.getLogger(__name__)
 
 REQUEST_ID: Final = "X-Request-Id"
+REQUEST_ID_KEY: Final = REQUEST_ID.lower()
 SANE_ID: Final = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
 OTHER_PATHS: Final = "other"
 
 
-def request_id(request: web.BaseRequest) -> str:
+def request_id(request: HttpRequest) -> str:
     """The id that the client gave the request, "" where it gave none, or one that nobody wants in a log."""
-    given: str | None = request.headers.get(REQUEST_ID)
+    given: str | None = request.headers.get(REQUEST_ID_KEY)
     return given if given is not None and SANE_ID.fullmatch(given) else ""
 
 
@@ -36,9 +35,7 @@ class Journal:
         self._metrics = metrics
         self._lines = lines
 
-    def note(
-        self, request: web.BaseRequest, path: str, status: int, code: int, began_s: float
-    ) -> None:
+    def note(self, request: HttpRequest, path: str, status: int, code: int, began_s: float) -> None:
         """The request that came at `began_s` (perf_counter) was answered so.
 
         `path`: the endpoint's; what no endpoint has is not named, so that nobody can fill the metrics.
@@ -52,7 +49,7 @@ class Journal:
             "status": status,
             "code": code,
             "ms": round((perf_counter() - began_s) * 1000, 2),
-            "client": request.remote,
+            "client": request.peer,
             "request": request_id(request) or "-",
         }
         log.info(
@@ -60,15 +57,3 @@ class Journal:
             fields,
             extra={"fields": fields},
         )
-
-
-class NoHttp(logging.Filter):
-    """Takes what is no HTTP out of aiohttp's log: as errors with tracebacks, any client could fill the disk."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Whether the record stays; else it becomes a line at the level debug."""
-        error = record.exc_info[1] if record.exc_info else None
-        if not isinstance(error, HttpProcessingError):
-            return True
-        log.debug("%s: %s", record.getMessage(), error)
-        return False

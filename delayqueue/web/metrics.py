@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Final, NamedTuple
 
-from aiohttp import hdrs, web
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
@@ -22,6 +21,7 @@ from delayqueue.errors import Unavailable
 from delayqueue.metrics import COUNTERS, GAUGES, HISTOGRAMS, Metric, Snapshot
 from delayqueue.store.types import Health
 from delayqueue.web.api import Api
+from delayqueue.web.http import HttpRequest, HttpResponse
 
 OTHER: Final = "other"
 STATES: Final = ("delayed", "ready", "reserved", "buried")
@@ -145,13 +145,13 @@ def _counts(view: TopicView) -> Iterable[int]:
     return view.delayed, view.ready, view.reserved, view.buried
 
 
-async def metrics(api: Api, request: web.BaseRequest) -> web.Response:
+async def metrics(api: Api, request: HttpRequest) -> HttpResponse:
     """What happens here, for Prometheus."""
     api.scope.check(None)
     store = await _of_store(api)  # before the workers' figures, which tell how that went
     figures = Figures(await api.peers.snapshots(), store, api.metrics_topics)
-    text, content_type = exposition(figures, request.headers.get(hdrs.ACCEPT, ""))
-    return web.Response(body=text, headers={hdrs.CONTENT_TYPE: content_type})
+    text, content_type = exposition(figures, request.headers.get("accept", ""))
+    return HttpResponse(body=text, headers={"Content-Type": content_type})
 
 
 def exposition(figures: Figures, accepted: str) -> tuple[bytes, str]:

@@ -7,9 +7,9 @@ from html import escape
 from importlib import resources
 from typing import Any, Final
 
-from aiohttp import hdrs, web
 from pydantic_core import to_json
 
+from delayqueue.web.http import HttpResponse
 from delayqueue.web.openapi import Json
 
 STYLE: Final = resources.files("delayqueue.web").joinpath("static", "docs.css").read_text("utf-8")
@@ -23,19 +23,18 @@ PAGE_HEADERS: Final = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
-    hdrs.CONTENT_TYPE: "text/html; charset=utf-8",
+    "Content-Type": "text/html; charset=utf-8",
 }
-JSON_HEADERS: Final = {hdrs.CONTENT_TYPE: "application/json; charset=utf-8"}
 
 
-def answer_json(document: Json) -> web.Response:
+def answer_json(document: Json) -> HttpResponse:
     """The document for programs."""
-    return web.Response(body=to_json(document), headers=JSON_HEADERS)
+    return HttpResponse(to_json(document))
 
 
-def answer_page(document: Json) -> web.Response:
+def answer_page(document: Json) -> HttpResponse:
     """The document for people."""
-    return web.Response(text=page(document), headers=PAGE_HEADERS)
+    return HttpResponse(page(document).encode(), PAGE_HEADERS)
 
 
 def page(document: Json) -> str:

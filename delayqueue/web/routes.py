@@ -4,17 +4,15 @@ from collections.abc import Awaitable, Callable
 from functools import cache
 from typing import NamedTuple
 
-from aiohttp import web
-
 from delayqueue.access import EVERYWHERE, Role, Scope
 from delayqueue.web import jobs, metrics, ops, schedules, stats, subscribers, topics
 from delayqueue.web.api import Api
 from delayqueue.web.auth import Roles
-from delayqueue.web.front import Handler
+from delayqueue.web.http import Handler, HttpRequest, HttpResponse
 from delayqueue.web.openapi import Json, document
 from delayqueue.web.pages import answer_json, answer_page
 
-Verb = Callable[[Api, web.BaseRequest], Awaitable[web.StreamResponse]]
+Verb = Callable[[Api, HttpRequest], Awaitable[HttpResponse]]
 
 # The admin role may call everything.
 OPEN: Roles = None
@@ -41,12 +39,12 @@ def description() -> Json:
     return document((each.method, each.path, each.roles, each.summary) for each in ROUTES)
 
 
-async def openapi(_api: Api, _request: web.BaseRequest) -> web.Response:
+async def openapi(_api: Api, _request: HttpRequest) -> HttpResponse:
     """The description of all endpoints."""
     return answer_json(description())
 
 
-async def docs(_api: Api, _request: web.BaseRequest) -> web.Response:
+async def docs(_api: Api, _request: HttpRequest) -> HttpResponse:
     """The description of all endpoints as a page."""
     return answer_page(description())
 
@@ -107,7 +105,7 @@ def endpoints(api: Api) -> dict[str, dict[str, Handler]]:
         return confined[scope]
 
     def bind(route: Route) -> Handler:
-        async def handle(request: web.BaseRequest) -> web.StreamResponse:
+        async def handle(request: HttpRequest) -> HttpResponse:
             return await route.handler(api_for(api.guard.admit(request, route.roles)), request)
 
         return handle

@@ -4,17 +4,16 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from heapq import nlargest
 
-from aiohttp import web
-
 from delayqueue.engine.topics import TopicView
 from delayqueue.web import views
 from delayqueue.web.api import Api
+from delayqueue.web.http import HttpRequest, HttpResponse
 
 BUSIEST = 8
 STATES = ("delayed", "ready", "reserved", "buried")
 
 
-async def stats(api: Api, request: web.BaseRequest) -> web.Response:
+async def stats(api: Api, request: HttpRequest) -> HttpResponse:
     """All in short, for a person or a page."""
     api.scope.check(None)
     topics = await api.queue.topics.all()

@@ -6,12 +6,14 @@ import weakref
 
 import pytest
 from aiohttp import ClientConnectionError, ClientSession, web
-from aiohttp.test_utils import RawTestServer, make_mocked_request
+from aiohttp.test_utils import RawTestServer
 
 from delayqueue.errors import QueueError, TooLarge
 from delayqueue.metrics import Metrics
+from delayqueue.web.app import Answering, Streamed
 from delayqueue.web.envelope import Speaker
-from delayqueue.web.front import Front, Handler
+from delayqueue.web.front import Front
+from delayqueue.web.http import Handler, HttpRequest, HttpResponse
 from delayqueue.web.journal import Journal
 from tests.waiting import until
 
@@ -22,45 +24,57 @@ def front(handler: Handler) -> Front:
     return Front(endpoints, [], Speaker("en"), Journal(Metrics(), lines=False))
 
 
-async def test_a_client_that_is_gone_is_no_error_of_ours(caplog: pytest.LogCaptureFixture) -> None:
+def request(path: str) -> HttpRequest:
+    return HttpRequest("POST", path, {}, "127.0.0.1", b"{}")
+
+
+async def test_a_client_that_is_gone_is_no_error_of_ours_and_the_answer_is_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     """Over a real connection: it is aiohttp that logs what a handler raises."""
-    raised: list[ConnectionError] = []
+    undelivered: list[str] = []
 
-    async def handler(request: web.BaseRequest) -> web.StreamResponse:
-        assert request.transport is not None
-        request.transport.abort()
-        response = web.Response(text="for nobody")
-        try:
-            await response.prepare(request)
-            await response.write_eof()
-        except ConnectionError as error:
-            raised.append(error)
-            raise
-        return response
+    async def handler(_: HttpRequest) -> HttpResponse:
+        assert transports[0] is not None
+        transports[0].abort()
+        return HttpResponse(b"for nobody", undelivered=lambda: undelivered.append("told"))
 
-    async with RawTestServer(front(handler).handle) as server:
+    transports = []
+
+    async def handle(request: web.BaseRequest) -> web.StreamResponse:
+        transports.append(request.transport)
+        answering = Answering(request)
+        await front(handler).handle(Streamed(request), answering.send)
+        return answering.sent
+
+    async with RawTestServer(handle) as server:
         with caplog.at_level(logging.DEBUG), pytest.raises(ClientConnectionError):
             async with ClientSession() as session, session.post(server.make_url("/pop")):
                 pass
-        await until(lambda: bool(raised))
+        await until(lambda: undelivered == ["told"])
     assert [record for record in caplog.records if record.levelno > logging.INFO] == []
 
 
 async def test_a_defect_is_logged_and_not_shown(caplog: pytest.LogCaptureFixture) -> None:
-    async def handler(request: web.BaseRequest) -> web.StreamResponse:
+    async def handler(_: HttpRequest) -> HttpResponse:
         raise KeyError("a secret")
 
-    answer = await front(handler).handle(make_mocked_request("POST", "/pop"))
-    assert isinstance(answer, web.Response)
+    sent: list[HttpResponse] = []
+
+    async def send(response: HttpResponse) -> None:
+        sent.append(response)
+
+    await front(handler).handle(request("/pop"), send)
+    [answer] = sent
     assert answer.status == 503
-    assert "secret" not in (answer.text or "")
+    assert b"secret" not in answer.body
     assert f"POST /pop failed, request {answer.headers['X-Request-Id']}" in caplog.text
 
 
 async def test_an_error_that_was_answered_holds_no_memory() -> None:
     raised: list[weakref.ref[QueueError]] = []
 
-    async def handler(request: web.BaseRequest) -> web.StreamResponse:
+    async def handler(_: HttpRequest) -> HttpResponse:
         error = TooLarge()
         raised.append(weakref.ref(error))
         try:
@@ -68,9 +82,12 @@ async def test_an_error_that_was_answered_holds_no_memory() -> None:
         finally:
             del error
 
+    async def send(_: HttpResponse) -> None:
+        pass
+
     gc.disable()
     try:
-        await front(handler).handle(make_mocked_request("POST", "/push"))
+        await front(handler).handle(request("/push"), send)
         [error] = raised
         assert error() is None
     finally:

@@ -1,0 +1,58 @@
+"""What came in and what goes out, whichever protocol carries it."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+JSON: Final[Mapping[str, str]] = {"Content-Type": "application/json; charset=utf-8"}
+
+
+class HttpRequest:
+    """One request.
+
+    `path` is without query and %-escapes, `headers` are by their names in lower case, the first one of each name.
+    `peer` is the client's address, None if it is not known.
+    """
+
+    __slots__ = ("body", "headers", "method", "path", "peer")
+
+    def __init__(
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str],
+        peer: str | None,
+        body: bytes | None = None,
+    ) -> None:
+        self.method = method
+        self.path = path
+        self.headers = headers
+        self.peer = peer
+        self.body = body
+
+    async def read(self) -> bytes:
+        """The whole body. Raises TooLarge or SlowRequest if it is that."""
+        return self.body or b""
+
+
+class HttpResponse:
+    """One answer. `undelivered` is called if the client is gone before it is written."""
+
+    __slots__ = ("body", "headers", "status", "undelivered")
+
+    def __init__(
+        self,
+        body: bytes = b"",
+        headers: Mapping[str, str] = JSON,
+        status: int = 200,
+        undelivered: Callable[[], None] | None = None,
+    ) -> None:
+        self.body = body
+        self.headers = headers
+        self.status = status
+        self.undelivered = undelivered
+
+
+# Writes an answer. Raises ConnectionError if the client is gone.
+Send = Callable[[HttpResponse], Awaitable[None]]
+Handler = Callable[[HttpRequest], Awaitable[HttpResponse]]
+Endpoints = Mapping[str, Mapping[str, Handler]]  # by path and method
