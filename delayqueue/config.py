@@ -10,8 +10,9 @@ from typing import Any, Final, NamedTuple
 
 from delayqueue import failpoint, ini, values
 from delayqueue.access import Grant
+from delayqueue.mistakes import Mistake, Mistakes
 from delayqueue.option import PREFIX, Option, option
-from delayqueue.sections import SectionError, Sections, read_sections
+from delayqueue.sections import Sections, read_sections
 from delayqueue.values import EMBEDDED, Address
 
 # what `redis.host` means in a config file that does not name it: the original's default
@@ -28,18 +29,31 @@ MOST_BUCKETS: Final = 1024
 
 
 class StartupError(Exception):
-    """The server cannot start. The message is one line that names the thing and the way out.
+    """The server cannot start. Each message is one line that names the thing and the way out.
 
-    `key` is the option that it is about, "" for none: Config.place_of tells where somebody set it.
+    `key` is the option that it is about, "" for none.
     """
 
-    def __init__(self, message: str, *, key: str = "") -> None:
-        super().__init__(message)
+    def __init__(self, *messages: str, key: str = "") -> None:
+        super().__init__("\n".join(messages))
+        self.messages = messages
         self.key = key
+
+    def lines(self, config: "Config | None") -> list[str]:
+        """The messages, with the place where somebody set the option in that config."""
+        place = config.places.get(self.key) if config else None
+        return [f"{place}: {message}" if place else message for message in self.messages]
 
 
 class ConfigError(StartupError):
-    """An option that cannot be understood; the message names file and line, or variable, and key."""
+    """Settings that cannot be understood: a message for each, with file and line, or variable, and key.
+
+    `rest` has what can be understood, and the defaults for all else.
+    """
+
+    def __init__(self, mistakes: Iterable[str], rest: "Config") -> None:
+        super().__init__(*mistakes)
+        self.rest = rest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -304,23 +318,33 @@ class _Setting(NamedTuple):
             return self.option.parse(self.text)
         except ValueError as error:
             shown = "" if self.option.secret else f" = {ini.printable(self.text)}"
-            raise ConfigError(f"{self.where}{shown}: {error}") from None
+            raise Mistake(f"{self.where}{shown}: {error}") from None
 
 
 def load(path: Path | None, environ: Mapping[str, str]) -> Config:
     """The defaults, over them the file at `path`, over it the DELAYQUEUE_* variables in `environ`.
 
-    An empty value counts as not given. Raises ConfigError for the first thing that is wrong.
+    An empty value counts as not given. Raises ConfigError with all that is wrong.
     """
+    mistakes = Mistakes()
     given: dict[str, Any] = {}
     settings: dict[str, _Setting] = {}
     if path is not None:
         given["redis_host"] = values.redis_host(FILE_REDIS_HOST)
-        settings, given["sections"] = _from_file(path)
-    settings |= _from_environment(environ)
-    _check_store(settings)
-    given |= {_FIELDS[key]: setting.parsed() for key, setting in settings.items()}
-    return Config(**given, places={key: setting.place for key, setting in settings.items()})
+        with mistakes.noted():
+            top, *named = ini.read(path, mistakes)
+            settings = _from_top(top, mistakes)
+            given["sections"] = read_sections(named, mistakes)
+    settings |= _from_environment(environ, mistakes)
+    for key, setting in settings.items():
+        with mistakes.noted():
+            given[_FIELDS[key]] = setting.parsed()
+    with mistakes.noted():
+        _check_store(settings)
+    config = Config(**given, places={key: setting.place for key, setting in settings.items()})
+    if mistakes.lines:
+        raise ConfigError(mistakes.lines, config)
+    return config
 
 
 def _check_store(settings: Mapping[str, _Setting]) -> None:
@@ -329,38 +353,34 @@ def _check_store(settings: Mapping[str, _Setting]) -> None:
         settings[key] for key in ("redis.url", "redis.sentinel", "redis.cluster") if key in settings
     ]
     for other in stores[1:]:
-        raise ConfigError(
-            f"{other.where}: the store is {stores[0].where} already; keep one of them"
-        )
+        raise Mistake(f"{other.where}: the store is {stores[0].where} already; keep one of them")
     url = settings.get("redis.url")
     encrypted = url.text.startswith("rediss:") if url else "redis.tls" in settings
     for key in ("redis.tls_ca", "redis.tls_cert", "redis.tls_key"):
         if key in settings and not encrypted:
-            raise ConfigError(
+            raise Mistake(
                 f"{settings[key].where}: counts with TLS only; say redis.tls = yes, or rediss:// in redis.url"
             )
 
 
-def _from_file(path: Path) -> tuple[dict[str, _Setting], Sections]:
-    try:
-        top, *named = ini.read(path)
-        return _from_top(top), read_sections(named)
-    except (ini.IniError, SectionError) as error:
-        raise ConfigError(str(error)) from None
-
-
-def _from_top(top: ini.Section) -> dict[str, _Setting]:
+def _from_top(top: ini.Section, mistakes: Mistakes) -> dict[str, _Setting]:
     settings: dict[str, _Setting] = {}
-    for where, key, text in top.lines:
-        if key not in OPTIONS:
-            raise ConfigError(f"{where}: {key}: unknown key; {_hint(key, OPTIONS)}")
-        if key in settings:
-            raise ConfigError(f"{settings[key].where}: set again at {where}; keep one of them")
-        settings[key] = _Setting(where, f"{where}: {key}", OPTIONS[key], text)
+    for line in top.lines:
+        with mistakes.noted():
+            _add(settings, line)
     return {key: setting for key, setting in settings.items() if setting.text}
 
 
-def _from_environment(environ: Mapping[str, str]) -> dict[str, _Setting]:
+def _add(settings: dict[str, _Setting], line: ini.Line) -> None:
+    where, key, text = line
+    if key not in OPTIONS:
+        raise Mistake(f"{where}: {key}: unknown key; {_hint(key, OPTIONS)}")
+    if key in settings:
+        raise Mistake(f"{settings[key].where}: set again at {where}; keep one of them")
+    settings[key] = _Setting(where, f"{where}: {key}", OPTIONS[key], text)
+
+
+def _from_environment(environ: Mapping[str, str], mistakes: Mistakes) -> dict[str, _Setting]:
     settings = {}
     for name, text in environ.items():
         if not name.startswith(PREFIX) or SERVICE_LINK.fullmatch(f"{name}={text}"):
@@ -368,8 +388,8 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, _Setting]:
         if name in NO_SETTINGS:
             continue
         if name not in _VARIABLES:
-            raise ConfigError(f"{name}: unknown variable; {_hint(name, _VARIABLES)}")
-        if text.strip():
+            mistakes.lines.append(f"{name}: unknown variable; {_hint(name, _VARIABLES)}")
+        elif text.strip():
             option = _VARIABLES[name]
             settings[option.key] = _Setting(name, name, option, text.strip())
     return settings

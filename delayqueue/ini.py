@@ -10,9 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-
-class IniError(Exception):
-    """A file that cannot be read. The message is one line with the file, the line and the fix."""
+from delayqueue.mistakes import Mistake, Mistakes
 
 
 class Line(NamedTuple):
@@ -32,18 +30,15 @@ class Section:
     lines: list[Line] = field(default_factory=list)
 
 
-def read(path: Path) -> list[Section]:
-    """The sections of the file in its order, the top of the file first. Raises IniError."""
+def read(path: Path, mistakes: Mistakes) -> list[Section]:
+    """The sections of the file in its order, the top of the file first. Raises Mistake if it cannot be read at all."""
     sections = [Section("", str(path))]
     for where, line in _lines(path):
         if header := re.fullmatch(r"\[([^\]]*)\]\s*(?:[;#].*)?", line):
             sections.append(Section(header[1].strip(), where))
             continue
-        pair = re.fullmatch(r"([^=:]+?)\s*[=:]\s*(.*)", line)
-        if not pair:
-            raise IniError(f"{where}: {printable(line)}: must be KEY = VALUE, or begin with ;")
-        key = printable(pair[1])
-        sections[-1].lines.append(Line(where, key, _value(f"{where}: {key}", pair[2])))
+        with mistakes.noted():
+            sections[-1].lines.append(_pair(where, line))
     return sections
 
 
@@ -58,14 +53,22 @@ def _lines(path: Path) -> Iterator[tuple[str, str]]:
         content = path.read_bytes()
         text = content.decode("utf-8-sig")
     except OSError as error:
-        raise IniError(f"{path}: {error.strerror}: name a file that can be read") from None
+        raise Mistake(f"{path}: {error.strerror}: name a file that can be read") from None
     except UnicodeDecodeError as error:
         number = content.count(b"\n", 0, error.start) + 1
-        raise IniError(f"{path}:{number}: is not UTF-8: save the file as UTF-8") from None
+        raise Mistake(f"{path}:{number}: is not UTF-8: save the file as UTF-8") from None
     for number, raw in enumerate(text.split("\n"), start=1):
         line = raw.strip()
         if line and line[0] not in ";#":
             yield f"{path}:{number}", line
+
+
+def _pair(where: str, line: str) -> Line:
+    pair = re.fullmatch(r"([^=:]+?)\s*[=:]\s*(.*)", line)
+    if not pair:
+        raise Mistake(f"{where}: {printable(line)}: must be KEY = VALUE, or begin with ;")
+    key = printable(pair[1])
+    return Line(where, key, _value(f"{where}: {key}", pair[2]))
 
 
 def _value(where: str, raw: str) -> str:
@@ -74,5 +77,5 @@ def _value(where: str, raw: str) -> str:
         return re.split("[;#]", raw, maxsplit=1)[0].strip()
     quoted = re.fullmatch(rf"{raw[0]}([^{raw[0]}]*){raw[0]}\s*(?:[;#].*)?", raw)
     if not quoted:
-        raise IniError(f"{where}: the value must end with the quote it begins with: {raw[0]}")
+        raise Mistake(f"{where}: the value must end with the quote it begins with: {raw[0]}")
     return quoted[1]

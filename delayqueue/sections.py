@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 from delayqueue import ini, limit, retry
 from delayqueue.job import MAX_TOPIC_BYTES, MAX_TTR_S
 from delayqueue.limit import Limit, check_rate
+from delayqueue.mistakes import Mistake, Mistakes
 from delayqueue.schedule import Schedule, check_catch_up, check_cron, check_every, check_tz
 from delayqueue.subscriber import (
     MAX_CONCURRENCY,
@@ -22,10 +23,6 @@ from delayqueue.subscriber import (
 
 # A parser takes text; it raises ValueError("must be ..."): what a good value looks like.
 Parser = Callable[[str], object]
-
-
-class SectionError(Exception):
-    """A section that cannot be understood; the message names file, line, section and key."""
 
 
 class Declared(NamedTuple):
@@ -43,70 +40,83 @@ class Sections(NamedTuple):
     limits: Mapping[str, Limit] = MappingProxyType({})  # by topic
 
 
-def read_sections(sections: Iterable[ini.Section]) -> Sections:
-    """What the sections declare. Raises SectionError, also where one is none of ours."""
+def read_sections(sections: Iterable[ini.Section], mistakes: Mistakes) -> Sections:
+    """What the sections declare; a section with a mistake declares nothing."""
     found: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS}
     for section in sections:
-        where = f"{section.where}: [{ini.printable(section.name)}]"
-        kind, _, name = section.name.partition(" ")
-        if kind not in KINDS:
-            raise SectionError(f"{where}: unknown section; remove it")
-        check, read = KINDS[kind]
-        name = _name(where, name.strip(), check)
-        if name in found[kind]:
-            raise SectionError(f"{where}: stands in the file twice; choose another name")
-        found[kind][name] = read(where, name, section.lines)
+        with mistakes.noted():
+            _read(section, found, mistakes)
     return Sections(
         tuple(found["subscriber"].values()), tuple(found["schedule"].values()), found["limit"]
     )
+
+
+def _read(section: ini.Section, found: dict[str, dict[str, Any]], mistakes: Mistakes) -> None:
+    where = f"{section.where}: [{ini.printable(section.name)}]"
+    kind, _, name = section.name.partition(" ")
+    if kind not in KINDS:
+        raise Mistake(f"{where}: unknown section; remove it")
+    check, keys, read = KINDS[kind]
+    name = _name(where, name.strip(), check)
+    if name in found[kind]:
+        raise Mistake(f"{where}: stands in the file twice; choose another name")
+    known = len(mistakes.lines)
+    values = _values(section.lines, keys, mistakes)
+    if len(mistakes.lines) == known:  # else a key may seem to be missing
+        found[kind][name] = read(where, name, values)
 
 
 def _name(where: str, name: str, check: Callable[[str], str]) -> str:
     try:
         return check(name)
     except ValueError as error:
-        raise SectionError(f"{where}: the name {error}") from None
+        raise Mistake(f"{where}: the name {error}") from None
 
 
-def _subscriber(where: str, name: str, lines: Iterable[ini.Line]) -> Declared:
-    values = _values(lines, SUBSCRIBER_KEYS)
+def _subscriber(where: str, name: str, values: dict[str, Any]) -> Declared:
     if "topic" not in values:
-        raise SectionError(f"{where}: topic is missing")
+        raise Mistake(f"{where}: topic is missing")
     if ("url" in values) == ("handler" in values):
-        raise SectionError(f"{where}: give either url or handler")
+        raise Mistake(f"{where}: give either url or handler")
     return Declared(where, Subscriber(name=name, declared=True, **values))
 
 
-def _schedule(where: str, name: str, lines: Iterable[ini.Line]) -> Schedule:
-    values = _values(lines, SCHEDULE_KEYS)
+def _schedule(where: str, name: str, values: dict[str, Any]) -> Schedule:
     if "topic" not in values:
-        raise SectionError(f"{where}: topic is missing")
+        raise Mistake(f"{where}: topic is missing")
     if ("cron" in values) == ("every_ms" in values):
-        raise SectionError(f"{where}: give either cron or every")
+        raise Mistake(f"{where}: give either cron or every")
     return Schedule(name=name, declared=True, **values)
 
 
-def _limit(where: str, _: str, lines: Iterable[ini.Line]) -> Limit:
-    values = _values(lines, LIMIT_KEYS)
+def _limit(where: str, _: str, values: dict[str, Any]) -> Limit:
     if not values:
-        raise SectionError(f"{where}: give rate, concurrency or both")
+        raise Mistake(f"{where}: give rate, concurrency or both")
     if "burst" in values and "rate" not in values:
-        raise SectionError(f"{where}: burst needs a rate")
+        raise Mistake(f"{where}: burst needs a rate")
     return Limit(declared=True, **values)
 
 
-def _values(lines: Iterable[ini.Line], keys: dict[str, tuple[str, Parser]]) -> dict[str, Any]:
+def _values(
+    lines: Iterable[ini.Line], keys: dict[str, tuple[str, Parser]], mistakes: Mistakes
+) -> dict[str, Any]:
     """What the lines say, by the names of the fields. Keys without a value are as good as absent."""
     values: dict[str, Any] = {}
-    for where, key, text in lines:
-        if key not in keys:
-            raise SectionError(f"{where}: {key}: unknown key; a section takes {', '.join(keys)}")
-        field, parse = keys[key]
-        if field in values:
-            raise SectionError(f"{where}: {key}: set twice; keep one of them")
-        if text:
-            values[field] = _parsed(where, key, text, parse)
+    for line in lines:
+        with mistakes.noted():
+            _add(values, line, keys)
     return values
+
+
+def _add(values: dict[str, Any], line: ini.Line, keys: dict[str, tuple[str, Parser]]) -> None:
+    where, key, text = line
+    if key not in keys:
+        raise Mistake(f"{where}: {key}: unknown key; a section takes {', '.join(keys)}")
+    field, parse = keys[key]
+    if field in values:
+        raise Mistake(f"{where}: {key}: set twice; keep one of them")
+    if text:
+        values[field] = _parsed(where, key, text, parse)
 
 
 def _parsed(where: str, key: str, text: str, parse: Parser) -> object:
@@ -114,7 +124,7 @@ def _parsed(where: str, key: str, text: str, parse: Parser) -> object:
         return parse(text)
     except ValueError as error:
         shown = "" if key == "secret" else f" = {ini.printable(text)}"
-        raise SectionError(f"{where}: {key}{shown}: {error}") from None
+        raise Mistake(f"{where}: {key}{shown}: {error}") from None
 
 
 def _topic(text: str) -> str:
@@ -193,9 +203,11 @@ SCHEDULE_KEYS: Final[dict[str, tuple[str, Parser]]] = {
     "ttr": ("ttr_ms", _ttr_ms),
     "catch_up": ("catch_up", check_catch_up),
 }
-# What stands behind the kind in a section's name, and how the section is read.
-KINDS: Final[dict[str, tuple[Callable[[str], str], Callable[..., Any]]]] = {
-    "subscriber": (check_name, _subscriber),
-    "schedule": (check_name, _schedule),
-    "limit": (_topic, _limit),
+# What stands behind the kind in a section's name, the section's keys, and what is made of their values.
+KINDS: Final[
+    dict[str, tuple[Callable[[str], str], dict[str, tuple[str, Parser]], Callable[..., Any]]]
+] = {
+    "subscriber": (check_name, SUBSCRIBER_KEYS, _subscriber),
+    "schedule": (check_name, SCHEDULE_KEYS, _schedule),
+    "limit": (_topic, LIMIT_KEYS, _limit),
 }

@@ -1,6 +1,7 @@
 """The composition root: builds everything, owns every task, stops everything."""
 
 import asyncio
+import errno
 import logging
 import os
 import signal
@@ -266,22 +267,35 @@ async def listening(
             )
             await site.start()
         except OSError as error:
-            raise _taken(address, error) from error
+            raise _unusable(address, error) from error
         yield
     finally:
         await runner.cleanup()
+
+
+def check_address(config: Config) -> None:
+    """StartupError where nobody could listen. That somebody does is nothing wrong: this server may be running."""
+    try:
+        claim(config.bind_address)
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise _unusable(config.bind_address, error) from None
 
 
 def _claim(config: Config) -> None:
     try:
         claim(config.bind_address)
     except OSError as error:
-        raise _taken(config.bind_address, error) from error
+        raise _unusable(config.bind_address, error) from error
 
 
-def _taken(address: Address, error: OSError) -> StartupError:
+def _unusable(address: Address, error: OSError) -> StartupError:
+    taken = error.errno == errno.EADDRINUSE
+    way_out = (
+        "stop what listens there or choose another port"
+        if taken
+        else "name an address of this machine, and a port that its user may listen on"
+    )
     return StartupError(
-        f"bind_address = {address}: {error.strerror}; "
-        "stop what listens there or choose another port",
-        key="bind_address",
+        f"bind_address = {address}: {error.strerror}; {way_out}", key="bind_address"
     )

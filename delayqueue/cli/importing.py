@@ -16,11 +16,10 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from delayqueue import values
-from delayqueue.cli.verb import DONE, REFUSED, UNREACHABLE
+from delayqueue.cli.verb import DONE, REFUSED, UNREACHABLE, complain
 from delayqueue.config import Config, StartupError
 from delayqueue.engine.takeover import Takeover
 from delayqueue.errors import Unavailable
-from delayqueue.log import one_line
 from delayqueue.server import join_shards, open_store
 from delayqueue.store.connect import connect
 from delayqueue.store.health import durability_warnings
@@ -41,8 +40,7 @@ def take_over(config: Config, asked: Namespace) -> int:
     try:
         return uvloop.run(_take_over(config, asked))
     except (Unavailable, RedisError, AnotherImport) as error:
-        sys.stderr.write(f"delay-queue: {one_line(str(error))}; {SAFE}\n")
-        return UNREACHABLE
+        return complain([f"{error}; {SAFE}"], UNREACHABLE)
 
 
 async def _take_over(config: Config, asked: Namespace) -> int:

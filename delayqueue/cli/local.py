@@ -1,26 +1,16 @@
 """The verbs that do something here: run the server or a worker, work with the settings and the store."""
 
 import os
-import sys
-from argparse import SUPPRESS, ArgumentTypeError, Namespace
-from pathlib import Path
+from argparse import ArgumentTypeError, Namespace
 from typing import Final
 
 from delayqueue import log, values
-from delayqueue.cli.verb import REFUSED, USAGE, Argument, Verb, argument, late
+from delayqueue.cli.verb import CONFIG_FILE, USAGE, Argument, Verb, argument, complain, late
 from delayqueue.config import MOST_BUCKETS, StartupError, load
 
-# after the verb as well as before it
-CONFIG_FILE: Final = argument(
-    "-c", dest="config", metavar="FILE", type=Path, default=SUPPRESS, help="config file"
-)
 
-
-def local(name: str, text: str, work: str, *arguments: Argument, failed: int) -> Verb:
-    """A row of a verb with settings: `work` names a function of them and the arguments that returns the exit status.
-
-    A StartupError is one line and the status `failed`.
-    """
+def local(name: str, text: str, work: str, *arguments: Argument) -> Verb:
+    """A row of a verb with settings: `work` names a function of them and the arguments that returns the exit status."""
 
     def run(asked: Namespace) -> int:
         config = None
@@ -29,10 +19,7 @@ def local(name: str, text: str, work: str, *arguments: Argument, failed: int) ->
             log.set_up(config.log_level, config.log_format)
             return late(work)(config, asked)
         except StartupError as error:
-            place = config.places.get(error.key) if config else None
-            message = f"{place}: {error}" if place else str(error)
-            sys.stderr.write(f"delay-queue: {log.one_line(message)}\n")
-            return failed
+            return complain(error.lines(config), USAGE)
 
     return Verb(name, text, run, (*arguments, CONFIG_FILE))
 
@@ -65,24 +52,18 @@ WORKER: Final = (
 )
 
 LOCAL: Final = (
-    local(
-        "serve",
-        "run the server; meant where no verb is given",
-        "delayqueue.cli.running:serve",
-        failed=USAGE,
-    ),
-    local(
+    local("serve", "run the server; meant where no verb is given", "delayqueue.cli.running:serve"),
+    Verb(
         "check",
-        "try the settings and the store, say what is wrong",
-        "delayqueue.cli.running:check",
-        failed=REFUSED,
+        "try the settings and the store, say all that is wrong; nothing is started or written",
+        late("delayqueue.cli.checking:check"),
+        (CONFIG_FILE,),
     ),
     local(
         "import",
         "take over the jobs of ouqiang/delay-queue or php-cpm/delay-queue",
         "delayqueue.cli.importing:take_over",
         *IMPORTED,
-        failed=USAGE,
     ),
     local(
         "fsck",
@@ -90,7 +71,6 @@ LOCAL: Final = (
         "delayqueue.cli.fsck:fsck",
         argument("--repair", action="store_true", help="mend what is found"),
         argument("--json", action="store_true", help="print one line of JSON"),
-        failed=USAGE,
     ),
     local(
         "rebalance",
@@ -103,7 +83,6 @@ LOCAL: Final = (
             metavar="N",
             help="how many there shall be; the number that there are: look for jobs that went astray",
         ),
-        failed=USAGE,
     ),
     Verb("worker", "run a Worker of yours", late("delayqueue.cli.working:work"), WORKER),
 )

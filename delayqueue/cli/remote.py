@@ -5,12 +5,22 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final
 
 from delayqueue.cli import asking, tables
 from delayqueue.cli.asking import at, one_or_many
 from delayqueue.cli.call import CallError, Server
-from delayqueue.cli.verb import DONE, REFUSED, Argument, Verb, argument
+from delayqueue.cli.verb import (
+    CONFIG_FILE,
+    DONE,
+    REFUSED,
+    USAGE,
+    Argument,
+    Verb,
+    argument,
+    complain,
+)
 from delayqueue.cli.words import (
     at_once,
     body,
@@ -20,9 +30,10 @@ from delayqueue.cli.words import (
     schedule,
     secret,
 )
+from delayqueue.config import StartupError, load
 from delayqueue.job import IfExists, State
-from delayqueue.log import one_line
 from delayqueue.schedule import CatchUp
+from delayqueue.values import Address
 
 DEFAULT_URL: Final = "http://127.0.0.1:9277"
 LENGTHS: Final = "A LENGTH is a number of seconds, or like 500ms, 15s, 30m, 2h, 1d."
@@ -32,10 +43,16 @@ TIMES: Final = (
 )
 
 CONNECTION: Final = (
-    argument("--url", help=f"where the server is [DELAYQUEUE_URL, else {DEFAULT_URL}]"),
+    argument(
+        "--url",
+        help=f"where the server is [bind_address of -c FILE, else DELAYQUEUE_URL, else {DEFAULT_URL}]",
+    ),
     argument("--token", help="lets you in; others may see arguments: better [DELAYQUEUE_TOKEN]"),
     argument("--json", action="store_true", help="print the answer's data as one line of JSON"),
+    CONFIG_FILE,
 )
+# of an address to listen on, the one that leads there from this machine
+HERE: Final = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # nobody listens here
 NO_FIELDS: Final = {"run", "config", "url", "token", "json"}
 
 
@@ -59,12 +76,14 @@ def remote(
             with _server(asked) as server:
                 data = ask(server, fields)
         except CallError as error:
-            return _complain(str(error), error.status)
+            return complain([str(error)], error.status)
+        except StartupError as error:
+            return complain(error.lines(None), USAGE)
         if asked.json:
             _print(json.dumps(data, ensure_ascii=False))
         elif data or not nothing:
             _print(_readable(data, show))
-        return _complain(nothing, REFUSED) if nothing and _is_empty(data) else _status(data)
+        return complain([nothing], REFUSED) if nothing and _is_empty(data) else _status(data)
 
     types = [one.options.get("type") for one in arguments]
     notes = [LENGTHS] * (length in types) + [TIMES] * (moment in types)
@@ -72,8 +91,16 @@ def remote(
 
 
 def _server(asked: Namespace) -> Server:
-    url = asked.url or os.environ.get("DELAYQUEUE_URL") or DEFAULT_URL
-    return Server(url, asked.token or os.environ.get("DELAYQUEUE_TOKEN") or "")
+    url = asked.url or (url_in(asked.config) if asked.config else os.environ.get("DELAYQUEUE_URL"))
+    return Server(url or DEFAULT_URL, asked.token or os.environ.get("DELAYQUEUE_TOKEN") or "")
+
+
+def url_in(file: Path) -> str:
+    """Where the server of that config file listens. Raises StartupError if the file cannot be understood."""
+    config = load(file, os.environ)
+    host, port = config.bind_address
+    address = Address(HERE.get(host, host), port)
+    return f"{'https' if config.tls_cert else 'http'}://{address}"
 
 
 def _readable(data: Any, show: Callable[[Any], str]) -> str:
@@ -99,11 +126,6 @@ def _status(data: Any) -> int:
     """One of many refused is refused."""
     codes = [one.get("code") for one in data] if isinstance(data, list) else []
     return REFUSED if any(codes) else DONE
-
-
-def _complain(message: str, status: int) -> int:
-    sys.stderr.write(f"delay-queue: {one_line(message)}\n")
-    return status
 
 
 TOPIC: Final = argument("topic", metavar="TOPIC", help="the topic")

@@ -1,9 +1,13 @@
 """What a word of the command line is."""
 
-from argparse import ArgumentParser, Namespace
-from collections.abc import Callable
+import sys
+from argparse import SUPPRESS, ArgumentParser, Namespace
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Final, NamedTuple
+
+from delayqueue.log import one_line
 
 DONE: Final = 0
 REFUSED: Final = 1  # the queue said no, or had nothing
@@ -25,6 +29,19 @@ class Argument(NamedTuple):
 def argument(*flags: str, **options: Any) -> Argument:
     """One argument, as argparse's add_argument takes it."""
     return Argument(flags, options)
+
+
+# after the verb as well as before it
+CONFIG_FILE: Final = argument(
+    "-c", dest="config", metavar="FILE", type=Path, default=SUPPRESS, help="config file"
+)
+
+
+def complain(lines: Iterable[str], status: int) -> int:
+    """Say on standard error what is wrong, each thing on a line. Returns the status."""
+    for line in lines:
+        sys.stderr.write(f"delay-queue: {one_line(line)}\n")
+    return status
 
 
 def late(function: str) -> Callable[..., int]:

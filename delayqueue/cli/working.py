@@ -11,7 +11,7 @@ from pkgutil import resolve_name
 from typing import Final
 
 from delayqueue import log
-from delayqueue.cli.verb import DONE, USAGE
+from delayqueue.cli.verb import DONE, USAGE, complain
 from delayqueue.worker import Worker
 
 LOOK_S: Final = 0.5  # between two looks at the files
@@ -37,8 +37,7 @@ def work(asked: Namespace) -> int:
 
 
 def _refuse(message: str) -> int:
-    sys.stderr.write(f"delay-queue: {log.one_line(message)}\n")
-    return USAGE
+    return complain([message], USAGE)
 
 
 def _reload(command: list[str]) -> int:

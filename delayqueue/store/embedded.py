@@ -1,6 +1,7 @@
 """The store that the server brings itself: a Valkey or Redis child process on a unix socket."""
 
 import asyncio
+import errno
 import fcntl
 import importlib.util
 import logging
@@ -164,10 +165,21 @@ def find_binary(configured: str, last: str = "") -> str:
     )
 
 
+def check_startable(data_dir: Path, binary: str) -> None:
+    """Raises StartupError if no store could be started in this absolute path. Nothing is made or started."""
+    find_binary(binary, _read(data_dir / PROGRAM))
+    with _named(data_dir):
+        nearest = next(place for place in (data_dir, *data_dir.parents) if place.exists())
+        if not nearest.is_dir():
+            raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        if not os.access(nearest, os.W_OK | os.X_OK):
+            raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+
+
 async def running_in(directory: Path) -> str | None:
     """The socket of the embedded store that another process runs on this directory, None where none answers."""
-    with socket_path(directory) as path:
-        return path if await _answers(path) else None
+    path = directory / SOCKET
+    return str(path) if _fits(path) and await _answers(str(path)) else None
 
 
 @asynccontextmanager
@@ -229,11 +241,15 @@ def _try_lock(descriptor: int) -> bool:
 def socket_path(directory: Path) -> Iterator[str]:
     """Where the socket goes: in `directory`, or in a short one where that path is too long."""
     path = directory / SOCKET
-    if len(os.fsencode(path)) <= SOCKET_PATH_BYTES:
+    if _fits(path):
         yield str(path)
         return
     with tempfile.TemporaryDirectory(prefix="delay-queue-") as short:
         yield str(Path(short) / SOCKET)
+
+
+def _fits(path: Path) -> bool:
+    return len(os.fsencode(path)) <= SOCKET_PATH_BYTES
 
 
 def _read(note: Path) -> str:

@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from delayqueue.cli.remote import REMOTE
+from delayqueue.cli.remote import REMOTE, url_in
 from delayqueue.web.routes import ROUTES
-from tests.processes import environment, free_port
+from tests.processes import LOOPBACK, environment, free_port
 
 from .stranger import Stranger
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from delayqueue.web.routes import Route
     from tests.processes import QueueServer
@@ -44,6 +45,42 @@ def test_a_job_goes_through_its_life(run: Run, topic: str) -> None:
     assert (job["id"], job["body"], job["attempt"]) == (topic, "hello", 1)
     assert run("finish", topic, "--receipt", job["receipt"]).ok() == "ok"
     assert run("get", topic).failed(1) == "no such job"
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before the verb", "after the verb"])
+def test_a_config_file_leads_to_its_server(
+    run: Run, server: QueueServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, after: bool
+) -> None:
+    """It is given by hand, so it counts more than the variable, and less than --url."""
+    monkeypatch.setenv("DELAYQUEUE_URL", f"http://{LOOPBACK}:1")
+    file = tmp_path / "dq.conf"
+    file.write_text(f"bind_address = 0.0.0.0:{server.port}\n", encoding="utf-8")
+    named = ("-c", str(file))
+    command = ("topics", *named) if after else (*named, "topics")
+    run(*command).ok()
+    assert f"{LOOPBACK}:1" in run(*command, "--url", f"http://{LOOPBACK}:1").failed(3)
+
+
+def test_a_config_file_that_cannot_be_understood_leads_nowhere(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "dq.conf"
+    file.write_text("bind_address = here\n", encoding="utf-8")
+    assert f"{file}:1: bind_address = here: must be" in run("-c", str(file), "topics").failed(2)
+
+
+@pytest.mark.parametrize(
+    ("lines", "url"),
+    [
+        ("", "http://127.0.0.1:9277"),
+        ("bind_address = :80", "http://127.0.0.1:80"),
+        ("bind_address = [::]:80", "http://[::1]:80"),
+        ("bind_address = queue.example:80", "http://queue.example:80"),
+        ("bind_address = 10.0.0.7:443\ntls_cert = c.pem", "https://10.0.0.7:443"),
+    ],
+)
+def test_where_the_server_of_a_config_file_is(tmp_path: Path, lines: str, url: str) -> None:
+    file = tmp_path / "dq.conf"
+    file.write_text(lines, encoding="utf-8")
+    assert url_in(file) == url
 
 
 def test_every_option_of_a_push_reaches_the_server(run: Run, topic: str) -> None:

@@ -126,11 +126,84 @@ def test_a_data_dir_in_use_is_one_line(run: Run, processes: Processes) -> None:
     assert str(server.pid) in ended.stderr
 
 
-def test_check_is_content_with_an_embedded_store(run: Run, tmp_path: Path) -> None:
-    ended = run("check", settings={"log_level": "error"})
+def test_check_neither_starts_nor_makes_an_embedded_store(run: Run, tmp_path: Path) -> None:
+    ended = run("check", settings={"bind_address": f"{LOOPBACK}:0"})
     assert (ended.returncode, ended.stderr) == (0, "")
     assert ended.stdout == "ok: settings\nok: store\n"
-    assert (tmp_path / "data").is_dir()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("bucket_size", [1, 2])
+def test_check_asks_the_store_of_a_running_server_and_disturbs_neither(
+    run: Run, processes: Processes, bucket_size: int
+) -> None:
+    server = processes.server()
+    ended = run(
+        "check",
+        settings={
+            "bind_address": server.address,
+            "data_dir": server.home / "data",
+            "bucket_size": bucket_size,
+        },
+    )
+    assert server.is_ready()
+    server.close()
+    if bucket_size == 1:
+        assert (ended.returncode, ended.stderr) == (0, "")
+    else:
+        assert ended.returncode == 1
+        assert "the data in this store was made with bucket_size = 1" in the_line(ended)
+
+
+def test_check_says_all_that_is_wrong_at_once(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "dq.conf").write_text(
+        "colour = red\n"
+        "no setting\n"
+        "bucket_size = many\n"
+        "tls_cert = nowhere.pem\n"
+        "auth_tokens_file = no-tokens\n"
+        "bind_address = 192.0.2.1:9277\n"
+        "[subscriber a]\ntopic = t\nhandler = no.such:handler\n"
+        "[subscriber b]\ntopic = t\nhandler = nor.that:handler\n"
+        "[subscriber c]\norder = first\ntimeout = soon\n"
+        "[limit t]\n"
+        "[colours]\n",
+        encoding="utf-8",
+    )
+    ended = run("-c", "dq.conf", "check", settings={"redis.db": "x"})
+    assert (ended.returncode, ended.stdout) == (1, "")
+    expected = [
+        "dq.conf:2: no setting: must be",
+        "dq.conf:1: colour: unknown key",
+        "dq.conf:14: order = first: must be",
+        "dq.conf:15: timeout = soon: ",
+        "dq.conf:16: [limit t]: give rate",
+        "dq.conf:17: [colours]: unknown section",
+        "dq.conf:3: bucket_size = many: must be",
+        "DELAYQUEUE_REDIS_DB = x: must be",
+        "dq.conf:5: auth_tokens_file = no-tokens: ",
+        "dq.conf:4: tls_cert = nowhere.pem",
+        "dq.conf:7: [subscriber a]: handler = no.such:handler: cannot be imported",
+        "dq.conf:10: [subscriber b]: handler = nor.that:handler: cannot be imported",
+        "dq.conf:6: bind_address = 192.0.2.1:9277: ",
+    ]
+    lines = ended.stderr.splitlines()
+    assert [
+        (line, beginning)
+        for line, beginning in zip(lines, expected, strict=True)
+        if not line.startswith(f"delay-queue: {beginning}")
+    ] == []
+
+
+@pytest.mark.parametrize("verb", [[], ["check"]], ids=["serve", "check"])
+def test_what_is_wrong_with_an_embedded_store_is_one_line(
+    run: Run, tmp_path: Path, verb: list[str]
+) -> None:
+    (tmp_path / "file").touch()
+    ended = run(*verb, settings={"bind_address": f"{LOOPBACK}:0", "data_dir": "file/data"})
+    assert ended.returncode in {1, 2}
+    said = f"DELAYQUEUE_DATA_DIR: data_dir = {tmp_path / 'file/data'}: Not a directory; name a"
+    assert the_line(ended).startswith(said)
 
 
 def test_check_warns_of_a_store_that_can_lose_jobs(run: Run, redis_server: StoreServer) -> None:

@@ -1,0 +1,90 @@
+"""The verb `check`: all that a start looks at, without a start."""
+
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Callable
+from functools import partial
+
+import uvloop
+
+from delayqueue import log
+from delayqueue.cli.verb import DONE, REFUSED, complain
+from delayqueue.config import Config, ConfigError, StartupError, load
+from delayqueue.delivery.callables import load_all
+from delayqueue.sections import Declared, Sections
+from delayqueue.server import check_address
+from delayqueue.store.connect import connect
+from delayqueue.store.durability import check_durability
+from delayqueue.store.embedded import check_startable, running_in
+from delayqueue.store.health import durability_warnings
+from delayqueue.store.layout import check_layout, layout_warnings
+from delayqueue.web.auth import Guard
+from delayqueue.web.tls import Tls
+
+
+def check(asked: Namespace) -> int:
+    """Say all that is wrong with the settings and the store. Nothing is started or written, and servers may run.
+
+    A warning is no reason not to start. The store is asked only if all settings can be understood: it might be another.
+    """
+    wrong: list[str] = []
+    try:
+        config, understood = load(asked.config, os.environ), True
+    except ConfigError as error:
+        config, understood = error.rest, False
+        wrong += error.lines(None)
+    log.set_up(config.log_level, config.log_format)
+    for look in (Guard.of, Tls.of, *_handlers(config), check_address):
+        wrong += _found(look, config)
+    if not wrong:
+        _say("ok: settings")
+    if understood:
+        wrong += _found(_check_store, config)
+    return complain(wrong, REFUSED) if wrong else DONE
+
+
+def _found(look: Callable[[Config], object], config: Config) -> list[str]:
+    """What is wrong, as this look at it says."""
+    try:
+        look(config)
+    except StartupError as error:
+        return error.lines(config)
+    return []
+
+
+def _handlers(config: Config) -> list[Callable[[Config], object]]:
+    """Looks at the Python handlers, one at each."""
+    declared = (config.sections or Sections()).subscribers
+    return [partial(_load, one) for one in declared]
+
+
+def _load(declared: Declared, _: Config) -> None:
+    load_all([declared])
+
+
+def _check_store(config: Config) -> None:
+    warnings = uvloop.run(_warnings(config))
+    _say("ok: store")
+    for warning in warnings:
+        _say(f"warning: {warning}")
+
+
+async def _warnings(config: Config) -> list[str]:
+    """What is not well with the store. An embedded one is asked if it runs, else it is only seen whether it could."""
+    socket_path = None
+    if config.embedded:
+        data_dir = config.data_dir.absolute()
+        check_startable(data_dir, config.redis_binary)
+        socket_path = await running_in(data_dir)
+        if socket_path is None:
+            return []
+    async with connect(config, socket_path) as shards:
+        await check_durability(shards, config)
+        layout = await check_layout(shards, config)
+        return layout_warnings(layout, config) + await durability_warnings(shards)
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()  # before what is wrong
