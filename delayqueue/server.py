@@ -18,6 +18,7 @@ import uvloop
 from aiohttp import web
 
 from delayqueue.config import Config, StartupError
+from delayqueue.delivery.addresses import AddressGuard
 from delayqueue.delivery.callables import load_all
 from delayqueue.delivery.callers import Callers
 from delayqueue.delivery.subscribers import Delivery
@@ -97,7 +98,8 @@ async def _serve_here(
     """Serve as worker `number` of those that share `folder` and `pulses`; None = alone."""
     queue = DelayQueue(await open_store(shards, config), config.max_polls, _name(config, number))
     sections = config.sections or Sections()
-    handlers = load_all(sections.subscribers)
+    handlers, addresses = load_all(sections.subscribers), AddressGuard(config.webhook_allow)
+    addresses.check_declared(sections.subscribers)
     if config.sections is not None:
         await queue.subscribers.declare(one.subscriber for one in sections.subscribers)
         await queue.schedules.declare(sections.schedules)
@@ -113,6 +115,7 @@ async def _serve_here(
         config.metrics_topics,
         config.shown(),
         guard,
+        addresses.check_url,
     )
     http = build_server(build_front(api, config), BODIES_PER_REQUEST * config.max_body_bytes)
     context, shared = tls.context if tls else None, folder is not None

@@ -7,12 +7,16 @@ between a check and a connection gains nothing.
 import errno
 import socket
 from collections.abc import Iterable
+from contextlib import suppress
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 
+from delayqueue.config import StartupError
 from delayqueue.delivery.threads import in_thread
+from delayqueue.sections import Declared
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
@@ -85,15 +89,46 @@ class AddressGuard:
         forms = {address, unwrapped(address)}
         return any(form in network for form in forms for network in self._allowed)
 
+    def check_url(self, url: str) -> str:
+        """The url. Raises ValueError if its host is an address that webhooks may not reach.
+
+        A name is looked up at each call.
+        """
+        address = literal(urlsplit(url).hostname or "")
+        if address is not None:
+            self._check(address, str(address))
+        return url
+
+    def check_declared(self, subscribers: Iterable[Declared]) -> None:
+        """The same of the subscribers in a config file. Raises StartupError, which names the place."""
+        for where, subscriber in subscribers:
+            try:
+                self.check_url(subscriber.url)
+            except ValueError as error:
+                raise StartupError(f"{where}: url = {subscriber.url}: {error}") from None
+
     def make_socket(self, target: Target) -> socket.socket:
         """A socket for this very target, as getaddrinfo describes one. PermissionError where it is forbidden."""
         family, kind, protocol, _, place = target
         host = str(place[0])
-        if not self.permits(ip_address(host)):
-            raise PermissionError(
-                errno.EACCES, f"{host} is not a public address and webhook_allow does not list it"
-            )
+        try:
+            self._check(ip_address(host), host)
+        except ValueError as error:
+            raise PermissionError(errno.EACCES, str(error)) from None
         return socket.socket(family, kind, protocol)
+
+    def _check(self, address: Address, shown: str) -> None:
+        if not self.permits(address):
+            raise ValueError(f"{shown} is not a public address and webhook_allow does not list it")
+
+
+def literal(host: str) -> Address | None:
+    """The address that a url names in place of a name, in any way that the system reads: 127.1 and 0x7f.1, too."""
+    with suppress(ValueError):
+        return ip_address(host)
+    with suppress(OSError):
+        return IPv4Address(socket.inet_aton(host))
+    return None
 
 
 class Resolver(AbstractResolver):

@@ -1,6 +1,6 @@
 """What every handler uses: the queue, the limits, reading a request, answering it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
@@ -34,6 +34,7 @@ class Api:
     metrics_topics: int
     settings: Mapping[str, str]  # to look at
     guard: Guard
+    check_url: Callable[[str], str]  # raises ValueError for one that webhooks may not call
     new_id: IdMaker = field(default_factory=IdMaker)
     scope: Scope = EVERYWHERE  # the topics that the client may reach
 

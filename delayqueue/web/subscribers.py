@@ -3,13 +3,20 @@
 from delayqueue.web import views
 from delayqueue.web.api import Api
 from delayqueue.web.http import HttpRequest, HttpResponse
-from delayqueue.web.subscriber_requests import NameRequest, SubscribeRequest, SubscribersRequest
+from delayqueue.web.subscriber_requests import (
+    NameRequest,
+    SubscribeRequest,
+    SubscribersRequest,
+    by_rule,
+)
 
 
 async def subscribe(api: Api, request: HttpRequest) -> HttpResponse:
     """Have a url called with the due jobs of a topic."""
     asked = await api.read(request, SubscribeRequest)
-    await api.queue.subscribers.subscribe(asked.subscriber(), asked.checked_if_exists())
+    subscriber = asked.subscriber()
+    by_rule("url", subscriber.url, api.check_url)
+    await api.queue.subscribers.subscribe(subscriber, asked.checked_if_exists())
     return api.ok(request)
 
 

@@ -216,14 +216,20 @@ def test_a_handler_that_is_none_is_named_with_its_section(
     assert str(caught.value).replace(str(path), "FILE").startswith(message)
 
 
-def test_a_handler_that_is_none_keeps_the_server_from_starting(
-    processes: Processes, redis_server: StoreServer
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("handler = no.such:thing", "cannot be imported"),
+        ("url = http://10.0.0.1/", "10.0.0.1 is not a public address and webhook_allow"),
+    ],
+)
+def test_whom_it_cannot_call_keeps_the_server_from_starting(
+    processes: Processes, redis_server: StoreServer, option: str, message: str
 ) -> None:
-    section = "[subscriber s]\ntopic = t\nhandler = no.such:thing"
-    server = processes.configured(section, redis_server)
+    server = processes.configured(f"[subscriber s]\ntopic = t\n{option}", redis_server)
     with pytest.raises(ProcessError):
         server.start()
-    assert "[subscriber s]: handler = no.such:thing: cannot be imported" in server.log_tail()
+    assert f"[subscriber s]: {option}: {message}" in server.log_tail()
 
 
 async def test_the_file_and_the_run_time_do_not_replace_each_other(

@@ -16,16 +16,17 @@ from delayqueue.delivery.addresses import AddressGuard
 from delayqueue.delivery.webhook import ANSWER_BYTES, Webhooks, header_text, sign
 from delayqueue.job import MAX_MESSAGE_CHARS, Reserved
 from delayqueue.subscriber import Subscriber
+from tests.api_client import open_api
 from tests.processes import LOOPBACK
 from tests.waiting import until, until_async
 
-from .conftest import results
+from .conftest import Shop, results
 from .receiver import SECRET, Answer
 
 if TYPE_CHECKING:
     from delayqueue.delivery.outcome import Outcome
+    from tests.processes import Processes, StoreServer
 
-    from .conftest import Shop
     from .receiver import Receiver
 
 HERE: Final = ip_network("127.0.0.1/32")
@@ -285,8 +286,20 @@ async def test_retry_after_is_obeyed(shop: Shop) -> None:
     await shop.becomes("finished")
 
 
-async def test_the_server_refuses_a_private_address_that_is_not_allowed(shop: Shop) -> None:
-    await shop.subscribe("x", url="http://127.0.0.2:9/", retry={"delays": [0]})
-    await shop.push()
-    job = await shop.becomes("buried")
+async def test_an_address_that_is_not_allowed_any_more_is_not_called(
+    processes: Processes, redis_server: StoreServer, receiver: Receiver, topic: str
+) -> None:
+    database = redis_server.new_database()
+    wide = processes.server(redis_server, redis__db=database, webhook_allow="127.0.0.0/8")
+    async with open_api(wide.url) as api:
+        await Shop(api, receiver, topic).subscribe(
+            "x", url="http://127.0.0.2:9/", retry={"delays": [0]}
+        )
+    wide.stop()
+    narrow = processes.server(redis_server, redis__db=database, webhook_allow="127.0.0.1/32")
+    async with open_api(narrow.url) as api:
+        shop = Shop(api, receiver, topic)
+        await shop.push()
+        job = await shop.becomes("buried")
     assert f"127.0.0.2 {NOT_PUBLIC} and webhook_allow does not list it" in job["message"]
+    narrow.close()
