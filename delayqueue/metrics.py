@@ -107,7 +107,8 @@ TICK_AGE: Final = Metric(
     "delayqueue_tick_age_seconds", "Time since the last tick, of the bucket whose one is oldest."
 )
 BUCKETS_AWAY: Final = Metric(
-    "delayqueue_buckets_away", "Buckets whose store does not answer; /readyz names them."
+    "delayqueue_buckets_away",
+    "Buckets whose store does not answer or takes nothing in; /readyz names them.",
 )
 COUNTERS: Final = (REQUESTS, JOB_EVENTS, REPAIRS, SCRIPT_ERRORS)
 HISTOGRAMS: Final = (SCRIPT_SECONDS, READY_LATENESS, DELIVERY_LATENESS, HANDLING)

@@ -197,13 +197,21 @@ class DelayQueue:
         return self._store.buckets.count
 
     def stale_buckets(self) -> list[int]:
-        """Buckets whose timer has not ticked of late: their store does not answer."""
+        """Buckets that do not work: their timer has not ticked of late, or their store takes nothing in.
+
+        A tick writes only what is due, so a store with a full disk goes on answering. The roll call writes to the first
+        bucket every two seconds; if nothing arrives there, this holds for all buckets of that server.
+        """
         oldest = asyncio.get_running_loop().time() - READY_TICKS * INTERVAL_S
-        return [
+        stale = {
             bucket
             for bucket, timer in enumerate(self._timers[: self.bucket_count])
             if timer.last_tick_at is None or timer.last_tick_at < oldest
-        ]
+        }
+        noted_at = self._roll_call.noted_at
+        if noted_at is None or noted_at < oldest:
+            stale.update(self._store.beside(0))
+        return sorted(stale)
 
     def background(self) -> dict[str, Callable[[], Coroutine[None, None, None]]]:
         """The loops that must run for the queue to live, by name; the server owns the tasks."""

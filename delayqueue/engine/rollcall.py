@@ -46,6 +46,7 @@ class RollCall:
         self._metrics = metrics
         self._name = name
         self._started = time()
+        self.noted_at: float | None = None  # loop time at which the store last took the entry
         self._window: deque[Sequence[int]] = deque(maxlen=round(WINDOW_S / INTERVAL_S) + 1)
 
     async def run(self) -> None:
@@ -54,6 +55,7 @@ class RollCall:
             self._window.append(self._late())
             try:
                 await self._store.roll_call(self._name, json.dumps(self._figures()), SILENCE_MS)
+                self.noted_at = asyncio.get_running_loop().time()
             except Unavailable:
                 log.debug("the roll call failed")
             await asyncio.sleep(INTERVAL_S)

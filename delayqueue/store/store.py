@@ -267,6 +267,13 @@ class Store:
         """What the servers say of themselves; those that do not answer are passed over, unless none does."""
         return await health(self._shards)
 
+    def beside(self, bucket: int) -> list[int]:
+        """The buckets on the server of this one, itself among them."""
+        keys = self.buckets.keys[: self.buckets.count]
+        groups = self._shards.groups(each.tag for each in keys).values()
+        tags = next((group for group in groups if keys[bucket].tag in group), [keys[bucket].tag])
+        return [number for number, each in enumerate(keys) if each.tag in tags]
+
     async def roll_call(
         self, name: str, figures: str, silence_ms: int
     ) -> list[tuple[str, int, str]]:

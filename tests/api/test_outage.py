@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import http.client
+import resource
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import pytest
+from redis.asyncio import Redis
 
 from tests.api.jobs import waiting_poll
 from tests.api_client import OK, UNAVAILABLE, Api, open_api, push_due_in
 from tests.faults.load import running
+from tests.processes import LOOPBACK, redis_binary
 from tests.waiting import until, until_async
 
 if TYPE_CHECKING:
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
 
 SERVICE_UNAVAILABLE: Final = 503
 ANSWER_S: Final = 6.0
+NOT_READY_S: Final = 7.0  # after so long a store that takes nothing in would have been noticed
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +98,74 @@ async def test_while_redis_is_away_every_verb_is_503_and_then_works_again(
     await until_async(lambda: works_again(mortal_api), within_s=5)
     await until(mortal_server.is_ready, within_s=5)
     assert (await mortal_api.pop(topic)).ok()["body"] == "kept"
+
+
+async def test_a_store_with_a_full_disk_is_not_ready(
+    processes: Processes, tmp_path: Path, topic: str
+) -> None:
+    """An embedded store ends at each write that fails, and starts again; in between it answers all that reads."""
+    disk = Disk(tmp_path)
+    server = processes.server(redis__binary=disk.program)
+    async with open_api(server.url) as api:
+        (await api.push(topic=topic, id="before")).ok()
+        disk.fill(server.children())
+        await until_async(lambda: is_refused(api, topic))
+        await until(lambda: server.probe("/readyz") == SERVICE_UNAVAILABLE)
+        assert await is_refused(api, topic)
+        assert server.probe("/healthz") == http.client.OK
+        disk.clear(server.children())
+        await until_async(lambda: works_again(api), within_s=10)
+        await until(server.is_ready, within_s=10)
+        (await api.push(topic=topic, id="after")).ok()
+    server.close()
+
+
+async def test_a_store_with_a_full_memory_is_ready(
+    processes: Processes,
+) -> None:
+    """Consumers go on, and what they end makes room: nobody should be sent elsewhere."""
+    store = processes.redis("--maxmemory-policy", "noeviction")
+    server = processes.server(store)
+    async with open_api(server.url) as api, Redis(host=LOOPBACK, port=store.port) as redis:
+        (await api.push(topic="t", id="before")).ok()
+        await redis.config_set("maxmemory", 1)
+        (await api.push(topic="t", id="full")).refused(UNAVAILABLE, SERVICE_UNAVAILABLE)
+        until_s = time.monotonic() + NOT_READY_S
+        while time.monotonic() < until_s:
+            assert server.probe("/readyz") == http.client.OK
+            await asyncio.sleep(0.2)
+        assert (await api.pop("t")).ok()["id"] == "before"
+    server.close()
+    store.close()
+
+
+class Disk:
+    """A disk that can be full, for a store that is started again and again: its files may not grow beyond a limit."""
+
+    def __init__(self, folder: Path) -> None:
+        self._limit = folder / "limit"
+        self._limit.write_text("unlimited", encoding="ascii")
+        self.program = folder / "store"
+        script = f'#!/bin/sh\nulimit -S -f "$(cat {self._limit})"\nexec {redis_binary()} "$@"\n'
+        self.program.write_text(script, encoding="ascii")
+        self.program.chmod(0o700)
+
+    def fill(self, running: list[int]) -> None:
+        """There is no room any more, for the store that runs and for those that are started."""
+        self._change("1", 512, running)
+
+    def clear(self, running: list[int]) -> None:
+        self._change("unlimited", resource.RLIM_INFINITY, running)
+
+    def _change(self, blocks: str, limit_bytes: int, running: list[int]) -> None:
+        self._limit.write_text(blocks, encoding="ascii")
+        for pid in running:
+            with suppress(ProcessLookupError):
+                resource.prlimit(pid, resource.RLIMIT_FSIZE, (limit_bytes, resource.RLIM_INFINITY))
+
+
+async def is_refused(api: Api, topic: str) -> bool:
+    return (await api.push(topic=topic, id="during", delay=3600)).code == UNAVAILABLE
 
 
 @outages

@@ -4,7 +4,10 @@
 -- returns { now, { name, ms when it was heard last, figures, ... } }
 local name, figures, silence = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local servers, now = tag .. ':servers', now_ms()
-if name ~= '' then call('HSET', servers, name, int(now) .. ' ' .. figures) end
+if name ~= '' then
+  allow_when_full()
+  call('HSET', servers, name, int(now) .. ' ' .. figures)
+end
 local found, entries = {}, call('HGETALL', servers)
 for i = 1, #entries, 2 do
   local heard, said = string.match(entries[i + 1], '^(%d+) (.*)$')
