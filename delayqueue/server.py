@@ -19,7 +19,7 @@ from aiohttp import web
 
 from delayqueue.config import Config, StartupError
 from delayqueue.delivery.addresses import AddressGuard
-from delayqueue.delivery.callables import load_all
+from delayqueue.delivery.callables import PythonHandlers, load_all
 from delayqueue.delivery.callers import Callers
 from delayqueue.delivery.subscribers import Delivery
 from delayqueue.delivery.webhook import Webhooks
@@ -98,7 +98,8 @@ async def _serve_here(
     """Serve as worker `number` of those that share `folder` and `pulses`; None = alone."""
     queue = DelayQueue(await open_store(shards, config), config.max_polls, _name(config, number))
     sections = config.sections or Sections()
-    handlers, addresses = load_all(sections.subscribers), AddressGuard(config.webhook_allow)
+    handlers = PythonHandlers(load_all(sections.subscribers))
+    addresses = AddressGuard(config.webhook_allow)
     addresses.check_declared(sections.subscribers)
     if config.sections is not None:
         await queue.subscribers.declare(one.subscriber for one in sections.subscribers)
@@ -233,14 +234,23 @@ def watched(config: Config, guard: Guard, tls: Tls | None) -> list[Watched]:
     ]
 
 
+class LoopDied(Exception):
+    """A loop that the server needs has ended: why stands in the log."""
+
+
 @asynccontextmanager
 async def running(loops: Mapping[str, Loop], stop: asyncio.Event) -> AsyncIterator[None]:
-    """Run the loops; one that dies stops the server, loudly."""
+    """Run the loops; one that dies stops the server, loudly. At the end raises LoopDied if one did."""
+    told_to_end: set[asyncio.Task[None]] = set()
+    died: list[str] = []
 
     def ended(task: asyncio.Task[None]) -> None:
-        if not task.cancelled():
-            log.critical("%s died", task.get_name(), exc_info=task.exception())
-            stop.set()
+        error = None if task.cancelled() else task.exception()
+        if error is None and task in told_to_end:
+            return
+        log.critical("%s died", task.get_name(), exc_info=error)
+        died.append(task.get_name())
+        stop.set()
 
     tasks = [asyncio.create_task(run(), name=name) for name, run in loops.items()]
     for task in tasks:
@@ -248,7 +258,10 @@ async def running(loops: Mapping[str, Loop], stop: asyncio.Event) -> AsyncIterat
     try:
         yield
     finally:
+        told_to_end.update(task for task in tasks if not task.done())
         await cancel_all(tasks)
+    if died:
+        raise LoopDied(", ".join(died))
 
 
 @asynccontextmanager

@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from delayqueue.config import StartupError
-from delayqueue.delivery.threads import in_thread
 from delayqueue.sections import Declared
+from delayqueue.threads import Threads
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
@@ -132,14 +132,17 @@ def literal(host: str) -> Address | None:
 
 
 class Resolver(AbstractResolver):
-    """Looks names up, each in a thread of its own: a name server that hangs keeps nobody else waiting."""
+    """Looks names up in threads: a name server that hangs keeps nobody else waiting."""
+
+    def __init__(self) -> None:
+        self._threads = Threads("resolver")
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
         """The addresses of a name. OSError where it has none."""
-        found = await in_thread(
-            lambda: socket.getaddrinfo(host, port, family, socket.SOCK_STREAM), f"resolve {host}"
+        found = await self._threads.run(
+            lambda: socket.getaddrinfo(host, port, family, socket.SOCK_STREAM)
         )
         return [
             ResolveResult(

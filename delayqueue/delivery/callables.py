@@ -1,18 +1,23 @@
-"""Python handlers: loading them from where the config file says, and calling them."""
+"""Python handlers: loading them from where the config file says, and calling them, whatever they do."""
 
 import asyncio
 import importlib
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
 from delayqueue.config import StartupError
 from delayqueue.delivery.outcome import Outcome
-from delayqueue.delivery.threads import in_thread
+from delayqueue.delivery.side_loop import SideLoop
 from delayqueue.job import Reserved
 from delayqueue.log import one_line
+from delayqueue.said import said_by, said_of
 from delayqueue.sections import Declared
+from delayqueue.subscriber import Subscriber
+from delayqueue.threads import Threads
 
 Handler = Callable[[Reserved], Any]
 
@@ -35,7 +40,7 @@ def load(spec: str) -> Handler:
     module, _, name = spec.partition(":")
     try:
         found = attrgetter(name)(importlib.import_module(module))
-    except Exception as error:
+    except BaseException as error:  # a module may do anything, such as exit
         raise ValueError(f"cannot be imported: {said_by(error)}") from error
     if not callable(found):
         raise ValueError(f"is a {type(found).__name__} and cannot be called")  # noqa: TRY004  # of text
@@ -43,30 +48,99 @@ def load(spec: str) -> Handler:
     return handler
 
 
-async def call(handler: Handler, job: Reserved, timeout_ms: int) -> Outcome:
-    """Call a handler with a job; an exception is a failure. What it returns is the message.
+class PythonHandlers:
+    """Calls handlers outside of the server's loop: plain functions in threads, async ones in a loop of their own.
 
-    A plain function runs in a thread, which nothing can stop: the timeout is for async ones.
+    They are somebody else's code. Whatever one raises, returns or does not end is the outcome of its call, and nothing
+    else. `handlers` are known by "package.module:callable".
     """
-    try:
-        if _is_async(handler):
-            async with asyncio.timeout(timeout_ms / 1000):
-                said = await handler(job)
-        else:
-            said = await in_thread(lambda: handler(job), f"handler of {job.topic}")
-    except TimeoutError as error:
-        return Outcome(False, said_by(error) if str(error) else f"timeout: {timeout_ms / 1000:g} s")
-    except (Exception, SystemExit) as error:  # it is somebody else's code: whatever it raises
-        return Outcome(False, said_by(error))
-    return Outcome(True, "" if said is None else str(said))
+
+    def __init__(self, handlers: Mapping[str, Handler]) -> None:
+        self._handlers = handlers
+        self._threads = Threads("handlers")
+        self._side_loop = SideLoop("loop of handlers")
+        self._places: dict[Subscriber, asyncio.Semaphore] = {}
+
+    def knows(self, subscriber: Subscriber) -> bool:
+        """Whether the subscriber's handler is one of these."""
+        return subscriber.handler in self._handlers
+
+    async def call(self, subscriber: Subscriber, job: Reserved) -> Outcome:
+        """Call a subscriber's handler; an exception is a failure, what it returns is the message.
+
+        At its timeout it has failed. Nothing can stop a plain function, so one that hangs goes on and keeps its place
+        among the `concurrency` of its subscriber until it ends.
+        """
+        timeout_s = subscriber.timeout_ms / 1000
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await self._call(subscriber, job)
+        except TimeoutError:
+            return Outcome(False, f"timeout: {timeout_s:g} s")
+
+    async def _call(self, subscriber: Subscriber, job: Reserved) -> Outcome:
+        loop = asyncio.get_running_loop()
+        place = self._places.setdefault(subscriber, asyncio.Semaphore(subscriber.concurrency))
+        await place.acquire()
+
+        def leave() -> None:
+            with suppress(RuntimeError):  # the server has ended
+                loop.call_soon_threadsafe(place.release)
+
+        # a copy: what it does to the job does not matter
+        call = _Call(self._handlers[subscriber.handler], replace(job), leave)
+        try:
+            if not call.is_async and (outcome := await self._threads.run(call.plain)):
+                return outcome
+            return await self._side_loop.run(call.asynchronous())
+        except RuntimeError as error:  # no thread can be had
+            leave()
+            return _failed(error)
 
 
-def said_by(error: BaseException) -> str:
-    """An exception as a message."""
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+class _Call:
+    """One call of a handler. It raises nothing; once the handler has ended it calls `leave`, in its thread."""
+
+    def __init__(self, handler: Handler, job: Reserved, leave: Callable[[], None]) -> None:
+        self._handler = handler
+        self._job = job
+        self._leave = leave
+        self._awaitable: Awaitable[Any] | None = None
+
+    @property
+    def is_async(self) -> bool:
+        """Whether the handler is known to be async before it is called."""
+        return inspect.iscoroutinefunction(self._handler) or inspect.iscoroutinefunction(
+            getattr(self._handler, "__call__", None)  # noqa: B004  # an object whose __call__ is async
+        )
+
+    def plain(self) -> Outcome | None:
+        """Call the handler; None where it was async without looking so, and is yet to be awaited."""
+        try:
+            said = self._handler(self._job)
+            if inspect.isawaitable(said):
+                self._awaitable = said
+                return None
+            return _succeeded(said)
+        except BaseException as error:
+            return _failed(error)
+        finally:
+            self._leave()
+
+    async def asynchronous(self) -> Outcome:
+        """Await the handler."""
+        try:
+            return _succeeded(await (self._awaitable or self._handler(self._job)))
+        except BaseException as error:
+            return _failed(error)
+        finally:
+            if self._awaitable is None:
+                self._leave()
 
 
-def _is_async(handler: Handler) -> bool:
-    return inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(
-        getattr(handler, "__call__", None)  # noqa: B004  # an object whose __call__ is async
-    )
+def _succeeded(said: object) -> Outcome:
+    return Outcome(True, "" if said is None else said_of(said))
+
+
+def _failed(error: BaseException) -> Outcome:
+    return Outcome(False, said_by(error), error=error)

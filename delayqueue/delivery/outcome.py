@@ -4,9 +4,13 @@ from typing import NamedTuple
 
 
 class Outcome(NamedTuple):
-    """`message` says what the other side said. `gone`: it wants no more calls. `retry_after_ms`: none before that."""
+    """`message` says what the other side said. `gone`: it wants no more calls. `retry_after_ms`: none before that.
+
+    `error` is what a Python handler raised.
+    """
 
     succeeded: bool
     message: str
     retry_after_ms: int = 0
     gone: bool = False
+    error: BaseException | None = None

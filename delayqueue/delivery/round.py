@@ -10,8 +10,9 @@ from delayqueue.delivery.callers import Callers
 from delayqueue.delivery.outcome import Outcome
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.errors import NoSuchJob, StaleReceipt, Unavailable
-from delayqueue.job import MAX_MESSAGE_CHARS, Reserved, Result
+from delayqueue.job import Reserved, Result
 from delayqueue.receipt import nonce_of
+from delayqueue.said import clean
 from delayqueue.store.types import Postponement, Recording
 from delayqueue.subscriber import Subscriber
 
@@ -102,7 +103,7 @@ class Round:
             nonce=self._nonce,
             subscriber=subscriber.name,
             succeeded=outcome.succeeded,
-            message=outcome.message[:MAX_MESSAGE_CHARS],
+            message=clean(outcome.message),
             attempts=attempts_before + 1,
             took_ms=round(1000 * (loop.time() - started_at)),
             delay_ms=self._delay_ms(subscriber, attempts_before, outcome),
@@ -131,9 +132,7 @@ class Round:
             self._queue.put_back([self._job])
         elif failed:
             message = "; ".join(f"{name}: {self._messages[name]}" for name in failed)
-            postponement = Postponement(
-                self._job.id, self._nonce, message[:MAX_MESSAGE_CHARS], names
-            )
+            postponement = Postponement(self._job.id, self._nonce, clean(message), names)
             await self._surely(lambda: self._queue.postpone(postponement))
         else:
             await self._surely(lambda: self._queue.finish([self._job.id], [self._job.receipt]))

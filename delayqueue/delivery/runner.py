@@ -7,12 +7,12 @@ from typing import Any
 from delayqueue.delivery.callers import Callers
 from delayqueue.delivery.round import Round
 from delayqueue.engine.queue import DelayQueue
-from delayqueue.errors import Unavailable
+from delayqueue.errors import TooMany, Unavailable
 from delayqueue.job import Reserved
 from delayqueue.subscriber import Subscriber
 
 POLL_S = 60.0
-RETRY_S = 0.2  # until the next try where the store has failed
+RETRY_S = 0.2  # until the next try where the store has failed, or as many polls wait as may
 
 Spawn = Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]]
 
@@ -77,7 +77,7 @@ class Runner:
                 continue
             try:
                 jobs = await self._queue.pop((self._topic,), room, POLL_S)
-            except Unavailable:
+            except (Unavailable, TooMany):
                 await asyncio.sleep(RETRY_S)
                 continue
             for job in jobs:

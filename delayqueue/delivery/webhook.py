@@ -18,6 +18,7 @@ from delayqueue import __version__
 from delayqueue.delivery.addresses import AddressGuard, Network, Resolver
 from delayqueue.delivery.outcome import Outcome
 from delayqueue.job import MAX_MESSAGE_CHARS, Reserved
+from delayqueue.said import said_of
 from delayqueue.subscriber import Subscriber, signing_key
 
 CONNECT_S: Final = 10.0  # names looked up, connected, TLS agreed on
@@ -69,9 +70,9 @@ class Webhooks:
             ) as response:
                 return _outcome(response, await _beginning(response))
         except TimeoutError as error:
-            return Outcome(False, str(error) or f"timeout: {subscriber.timeout_ms / 1000:g} s")
+            return Outcome(False, said_of(error) or f"timeout: {subscriber.timeout_ms / 1000:g} s")
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            return Outcome(False, str(error) or type(error).__name__)
+            return Outcome(False, said_of(error) or type(error).__name__)
 
 
 def sign(secret: str, message_id: str, timestamp: str, body: bytes) -> str:

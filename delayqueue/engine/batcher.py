@@ -26,7 +26,8 @@ class _Request(NamedTuple, Generic[Item, Result]):
 class Batcher(Generic[Item, Result]):
     """Joins concurrent requests into calls, one in flight at a time (two were slower, measured).
 
-    `call` takes items and returns one result each, in their order; what it raises, every request in it gets.
+    `call` takes items and returns one result each, in their order; what it raises, every request in it gets. But an
+    item that cannot be written as UTF-8, so that nothing was sent, costs its own request only.
     """
 
     def __init__(
@@ -67,11 +68,12 @@ class Batcher(Generic[Item, Result]):
         try:
             results = await self._call([item for request in requests for item in request.items])
         except BaseException as error:
-            if isinstance(error, Unavailable):
-                requests += self._take_impatient()
-            for request in requests:
-                if not request.future.done():
-                    request.future.set_exception(error)
+            if isinstance(error, UnicodeEncodeError) and len(requests) > 1:
+                middle = len(requests) // 2
+                await self._send(requests[:middle])
+                await self._send(requests[middle:])
+                return
+            self._fail(requests, error)
             if not isinstance(error, Exception):
                 raise
             return
@@ -80,6 +82,13 @@ class Batcher(Generic[Item, Result]):
             if not future.done():
                 future.set_result(results[at : at + len(items)])
             at += len(items)
+
+    def _fail(self, requests: list[_Request[Item, Result]], error: BaseException) -> None:
+        if isinstance(error, Unavailable):
+            requests += self._take_impatient()
+        for request in requests:
+            if not request.future.done():
+                request.future.set_exception(error)
 
     def _take_impatient(self) -> list[_Request[Item, Result]]:
         last = asyncio.get_running_loop().time() - PATIENCE_S

@@ -5,6 +5,7 @@ Numbers stand in a header, everything else follows untouched, by length, so any 
 
 import json
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -109,18 +110,21 @@ def parse_run(raw: bytes) -> Run:
 
 
 def _parse_results(raw: bytes) -> list[Result]:
-    return [
-        Result(
-            subscriber=result["name"],
-            succeeded=result["ok"],
-            message=result["message"],
-            attempts=result["attempts"],
-            started_ms=result["started"],
-            ended_ms=result["ended"],
-            due_ms=result.get("due"),
-        )
-        for result in (json.loads(raw) if raw else ())
-    ]
+    """What cannot be read counts as none, as in the scripts."""
+    with suppress(ValueError, KeyError, TypeError, AttributeError):
+        return [
+            Result(
+                subscriber=result["name"],
+                succeeded=result["ok"],
+                message=result["message"],
+                attempts=result["attempts"],
+                started_ms=result["started"],
+                ended_ms=result["ended"],
+                due_ms=result.get("due"),
+            )
+            for result in (json.loads(raw) if raw else ())
+        ]
+    return []
 
 
 def _parse_notes(raw: bytes, at: int) -> list[Attempt]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.api_client import open_api
+from tests.figures import scrape
+from tests.waiting import until_async
 
-from .conftest import Shop
+from .conftest import SEEN_S, Shop
 from .receiver import SECRET
 
 if TYPE_CHECKING:
@@ -68,6 +71,27 @@ async def test_a_name_belongs_to_one_subscriber(api: Api, topic: str) -> None:
 async def url_of(api: Api, topic: str) -> str:
     (one,) = (await api.call("/subscribers", {"topic": topic})).ok()
     return str(one["url"])
+
+
+async def test_polls_that_are_too_many_do_not_end_a_server_that_has_subscribers(
+    processes: Processes, redis_server: StoreServer, receiver: Receiver, topic: str
+) -> None:
+    server = processes.server(redis_server, max_polls=1, webhook_allow="127.0.0.1/32")
+    async with open_api(server.url) as api:
+        poll = asyncio.create_task(api.pop("other", timeout=60))
+        await until_async(lambda: waits(api))
+        shop = Shop(api, receiver, topic)
+        await shop.subscribe("x")
+        await asyncio.sleep(SEEN_S)  # it has been refused, too
+        (await api.push(topic="other", id=f"{topic}-other")).ok()
+        await poll
+        await shop.push()
+        await shop.becomes("finished")
+
+
+async def waits(api: Api) -> bool:
+    """Whether a poll waits."""
+    return (await scrape(api)).sum("delayqueue_waiting_polls") == 1
 
 
 async def test_who_is_unsubscribed_is_called_no_more(shop: Shop) -> None:

@@ -13,6 +13,7 @@ import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from delayqueue.delivery.addresses import AddressGuard
+from delayqueue.delivery.outcome import Outcome
 from delayqueue.delivery.webhook import ANSWER_BYTES, Webhooks, header_text, sign
 from delayqueue.job import MAX_MESSAGE_CHARS, Reserved
 from delayqueue.subscriber import Subscriber
@@ -24,7 +25,6 @@ from .conftest import Shop, results
 from .receiver import SECRET, Answer
 
 if TYPE_CHECKING:
-    from delayqueue.delivery.outcome import Outcome
     from tests.processes import Processes, StoreServer
 
     from .receiver import Receiver
@@ -140,7 +140,7 @@ async def test_who_does_not_answer_in_time_has_failed(receiver: Receiver) -> Non
     async with Webhooks.open([HERE]) as webhooks:
         one = Subscriber(name="s", topic="t", url=url, timeout_ms=200)
         outcome = await webhooks.call(one, job())
-    assert outcome == (False, "timeout: 0.2 s", 0, False)
+    assert outcome == Outcome(succeeded=False, message="timeout: 0.2 s")
 
 
 async def test_a_closed_port_is_a_failure_that_says_so() -> None:

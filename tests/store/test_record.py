@@ -160,3 +160,21 @@ async def test_a_reservation_comes_with_its_own_schedule(bucket: Bucket) -> None
     first, second = await bucket.pop()
     assert (first.retry_ms, second.retry_ms) == ((5, 10), None)
     assert first.ttr_ms == HOUR_MS
+
+
+async def test_results_that_cannot_be_read_cost_no_other_job_its_own(bucket: Bucket) -> None:
+    await bucket.push(job("a"), job("b"))
+    first, second = await bucket.pop()
+    await record(bucket, first, "one")
+    run = await bucket.redis.hget(bucket.key("run"), "a")
+    assert isinstance(run, bytes)
+    await bucket.redis.hset(bucket.key("run"), "a", run.replace(b'"one"', b"xonex"))
+    codes = await Results(bucket.store).record(
+        0,
+        [
+            Recording(held.id, nonce_of(held.receipt, held.id), "two", True, "said", 1, 40, None)
+            for held in (first, second)
+        ],
+    )
+    assert codes == [0, 0]
+    assert list(await results(bucket, "a")) == list(await results(bucket, "b")) == ["two"]

@@ -218,7 +218,12 @@ end
 -- that only move or end jobs.
 local function allow_when_full() call('ZREM', TIMERS, '') end
 
-local function results_of(run) return run.results ~= '' and cjson.decode(run.results) or {} end
+-- What cannot be read counts as none: one job's must not stop a call for many.
+local function results_of(run)
+  if run.results == '' then return {} end
+  local readable, results = pcall(cjson.decode, run.results)
+  return readable and type(results) == 'table' and results or {}
+end
 
 -- A person gives a job another chance: subscribers that failed are called anew, their retry schedules begin anew.
 local function reopen_results(run)

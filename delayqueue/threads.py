@@ -1,0 +1,81 @@
+"""Threads for calls that block: one that hangs keeps neither others waiting nor the program from ending."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from typing import Final, TypeVar
+
+T = TypeVar("T")
+
+IDLE_S: Final = (
+    10.0  # for which a thread waits for the next call; starting one costs more than waking one
+)
+
+
+class Threads:
+    """As many threads as there are calls at once. They are daemons: the program ends without them."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._lock = threading.Lock()
+        self._idle = 0  # threads that wait, but for those that a call is on its way to
+        self._calls: SimpleQueue[Callable[[], None]] = SimpleQueue()
+
+    async def run(self, call: Callable[[], T]) -> T:
+        """What `call` returns or raises; RuntimeError where a future cannot hold what it raises.
+
+        Cancelled, the call goes on unheard: nothing can stop a thread.
+        """
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+
+        def tell(settle: Callable[[], None]) -> None:
+            def unless_cancelled() -> None:
+                if not future.done():
+                    settle()
+
+            with suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(unless_cancelled)
+
+        def work() -> None:
+            try:
+                result = call()
+            except (StopIteration, asyncio.CancelledError) as error:
+                failure = RuntimeError(type(error).__name__)
+                tell(lambda: future.set_exception(failure))
+            except BaseException as error:  # SystemExit too is for the one who asked
+                caught = error  # the other name ends with this block
+                tell(lambda: future.set_exception(caught))
+            else:
+                tell(lambda: future.set_result(result))
+
+        self._hand(work)
+        return await future
+
+    def _hand(self, work: Callable[[], None]) -> None:
+        with self._lock:
+            if self._idle:
+                self._idle -= 1
+                self._calls.put(work)
+                return
+        threading.Thread(target=self._live, args=(work,), name=self._name, daemon=True).start()
+
+    def _live(self, work: Callable[[], None] | None) -> None:
+        while work is not None:
+            work()
+            work = self._next()
+
+    def _next(self) -> Callable[[], None] | None:
+        """The next call; None where none comes."""
+        with self._lock:
+            self._idle += 1
+        try:
+            return self._calls.get(timeout=IDLE_S)
+        except Empty:
+            with self._lock:
+                if self._idle:
+                    self._idle -= 1
+                    return None
+        return self._calls.get()
