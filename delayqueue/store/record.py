@@ -176,8 +176,12 @@ def live_view(job_id: str, state: State, raw: bytes, raw_run: bytes) -> JobView:
 
 
 def _options(record: Record) -> dict[str, Any]:
-    options: dict[str, Any] = json.loads(record.options) if record.options else {}
-    return options
+    """The scripts set a record aside whose options they cannot read; what JSON is to them only counts as none."""
+    with suppress(ValueError):
+        options: Any = json.loads(text(record.options) or "{}")
+        if isinstance(options, dict):
+            return options
+    return {}
 
 
 def ended_view(job_id: str, raw: bytes) -> JobView:

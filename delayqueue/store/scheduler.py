@@ -18,9 +18,7 @@ _MORE_PARTS: Final = {
     "pop": _LIMITS,
     "purge": _RANGES,
     "putback": _LIMITS,
-    "send_off": ("_parcels",),
     "take": _RANGES,
-    "take_in": ("_parcels",),
     "tick": _LIMITS,
 }
 

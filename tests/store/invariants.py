@@ -186,8 +186,13 @@ def parse(raw: bytes) -> Record | None:
     body_at = options_at + options_length
     if body_at > len(raw):
         return None
-    options = json.loads(raw[options_at:body_at] or b"{}")
-    tags = tuple(name.encode() for name in options.get("tags", ()))
+    try:
+        options = json.loads(raw[options_at:body_at] or b"{}")
+        tags = tuple(name.encode() for name in options.get("tags", ()))
+        tuple(map(float, options.get("retry", ())))
+        str.encode(options.get("traceparent", ""))
+    except (ValueError, AttributeError, TypeError):
+        return None
     return Record(due_ms, expire_ms, retain_ms, raw[head.end() : options_at], tags)
 
 

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 Command = list[str]
 
+UNREADABLE: Final = "1" + RECORD[1:22] + "!" * 14 + '!!!!"' + "t{body"
+
 # what is done to a filled bucket, the kinds of damage that must be found, and a word of reason
 DAMAGE: Final[list[tuple[list[Command], set[str], str]]] = [
     ([["ZREM", "delay:t", "delayed"]], {"lost"}, "a delayed job in no place"),
@@ -64,6 +66,7 @@ DAMAGE: Final[list[tuple[list[Command], set[str], str]]] = [
     ([["HSET", "topics", "t", "{"]], {"settings"}, "settings that cannot be read"),
     ([["HSET", "topics", "t", "5"]], {"settings"}, "settings that are none"),
     ([["HSET", "job", "x", "garbage"]], {"record"}, "a record that cannot be read"),
+    ([["HSET", "job", "x", UNREADABLE]], {"record"}, "a record with options that are no JSON"),
     (
         [["HSET", "job", "x", "0"], ["ZADD", "delay:t", "7", "x"], ["RPUSH", "dq_queue_t", "x"]],
         {"record", "entry", "timer"},

@@ -223,6 +223,14 @@ async def test_a_body_comes_back_byte_for_byte(bucket: Bucket) -> None:
         assert (await bucket.pop_one()).body == body
 
 
+async def test_a_tag_whose_key_is_broken_spoils_no_other_job_of_the_batch(bucket: Bucket) -> None:
+    await bucket.redis.set(bucket.key("tag:bad"), "of another type")
+    batch = job("a", tags=("good",)), job("b", tags=("good", "bad")), job("c")
+    assert await bucket.push(*batch) == [Code.OK, Code.UNAVAILABLE, Code.OK]
+    assert await bucket.pop_ids() == ["a", "c"]
+    await bucket.redis.delete(bucket.key("tag:bad"))
+
+
 async def test_the_scripts_come_back_by_themselves_after_a_flush(bucket: Bucket) -> None:
     await bucket.push(job("a"))
     await bucket.redis.script_flush()

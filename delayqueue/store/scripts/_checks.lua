@@ -96,119 +96,126 @@ end
 
 -- jobs
 
-local function check_tags(id, job)
-  for _, name in ipairs(options_of(job).tags or {}) do
-    if call('SISMEMBER', tag_key(name), id) == 0 then
-      found('tag', name, id, function() call('SADD', tag_key(name), id) end)
+-- Lua allows 200 local variables in a script, the parts that it builds upon counted: what only this block needs ends with it.
+local check_tags, expire_later, check_jobs
+do
+  function check_tags(id, job)
+    for _, name in ipairs(job.tags or {}) do
+      if call('SISMEMBER', tag_key(name), id) == 0 then
+        found('tag', name, id, function() call('SADD', tag_key(name), id) end)
+      end
     end
   end
-end
 
-local function expire_later(id, job)
-  call('ZADD', expire_key(job.topic), int(job.expire), id)
-  wake_at(job.topic, job.expire)
-end
-
-local function check_expiry(id, job)
-  if job.expire > now and not call('ZSCORE', expire_key(job.topic), id) then
-    found('expiry', job.topic, id, function() expire_later(id, job) end)
+  function expire_later(id, job)
+    call('ZADD', expire_key(job.topic), int(job.expire), id)
+    wake_at(job.topic, job.expire)
   end
-end
 
-local function find_again(id, job)
-  if job.expire > 0 then expire_later(id, job) end
-  if job.due > now then delay_job(id, job, job.due) else make_ready(id, job) end
-end
-
--- Somebody holds a job where its run has his receipt; else the delayed job is the one that will come.
-local function leave_all_but_one(id, job, places)
-  local held = unpack_run(call('HGET', RUNS, id)).receipt ~= '-'
-  local kept = places.reserved and held and 'reserved' or places.delayed and 'delayed' or 'buried'
-  if kept ~= 'reserved' then call('ZREM', reserved_key(job.topic), id) end
-  if kept ~= 'delayed' then delay_remove(job.topic, id, job.due) end
-  if kept ~= 'buried' then call('ZREM', buried_key(job.topic), id) end
-end
-
--- A job stands in one place. is_listed(topic, id) = nil: not known in this call.
-local function check_place(id, job, places, is_listed)
-  local count = (places.reserved and 1 or 0) + (places.delayed and 1 or 0) + (places.buried and 1 or 0)
-  if count > 1 then
-    found('double', job.topic, id, function() leave_all_but_one(id, job, places) end)
-  elseif count == 0 then
-    local listed = is_listed(job.topic, id)
-    if listed == nil then
-      suspects[#suspects + 1], suspects[#suspects + 2] = job.topic, id
-    elseif not listed then
-      found('lost', job.topic, id, function() find_again(id, job) end)
+  local function check_expiry(id, job)
+    if job.expire > now and not call('ZSCORE', expire_key(job.topic), id) then
+      found('expiry', job.topic, id, function() expire_later(id, job) end)
     end
   end
-end
 
-local function check_jobs_of(topic, ids, jobs, dues, is_listed)
-  check_listed(topic)
-  local reserved, buried = call('ZMSCORE', reserved_key(topic), unpack(ids)), call('ZMSCORE', buried_key(topic), unpack(ids))
-  local delayed = delay_has(topic, ids, dues)
-  for i, id in ipairs(ids) do
-    local job = jobs[i]
-    check_place(id, job, { reserved = reserved[i], delayed = delayed[i], buried = buried[i] }, is_listed)
-    if job.expire > 0 then check_expiry(id, job) end
-    if job.options ~= '' then check_tags(id, job) end
+  local function find_again(id, job)
+    if job.expire > 0 then expire_later(id, job) end
+    if job.due > now then delay_job(id, job, job.due) else make_ready(id, job) end
   end
-end
 
-local function check_jobs(all, records, is_listed)
-  local ids, jobs, dues = {}, {}, {}  -- by topic
-  for i, id in ipairs(all) do
-    spend(#records[i] / UNIT_BYTES)
-    local job = unpack_record(records[i])
-    if job then
-      local topic = job.topic
-      if not ids[topic] then ids[topic], jobs[topic], dues[topic] = {}, {}, {} end
-      local n = #ids[topic] + 1
-      ids[topic][n], jobs[topic][n], dues[topic][n] = id, job, job.due
-    elseif not call('ZSCORE', BROKEN, id) then
-      found('record', 'job', id, function() call('ZADD', BROKEN, int(now), id) end)
+  -- Somebody holds a job where its run has his receipt; else the delayed job is the one that will come.
+  local function leave_all_but_one(id, job, places)
+    local held = unpack_run(call('HGET', RUNS, id)).receipt ~= '-'
+    local kept = places.reserved and held and 'reserved' or places.delayed and 'delayed' or 'buried'
+    if kept ~= 'reserved' then call('ZREM', reserved_key(job.topic), id) end
+    if kept ~= 'delayed' then delay_remove(job.topic, id, job.due) end
+    if kept ~= 'buried' then call('ZREM', buried_key(job.topic), id) end
+  end
+
+  -- A job stands in one place. is_listed(topic, id) = nil: not known in this call.
+  local function check_place(id, job, places, is_listed)
+    local count = (places.reserved and 1 or 0) + (places.delayed and 1 or 0) + (places.buried and 1 or 0)
+    if count > 1 then
+      found('double', job.topic, id, function() leave_all_but_one(id, job, places) end)
+    elseif count == 0 then
+      local listed = is_listed(job.topic, id)
+      if listed == nil then
+        suspects[#suspects + 1], suspects[#suspects + 2] = job.topic, id
+      elseif not listed then
+        found('lost', job.topic, id, function() find_again(id, job) end)
+      end
     end
   end
-  for topic in pairs(ids) do try(check_jobs_of, topic, ids[topic], jobs[topic], dues[topic], is_listed) end
+
+  local function check_jobs_of(topic, ids, jobs, dues, is_listed)
+    check_listed(topic)
+    local reserved, buried = call('ZMSCORE', reserved_key(topic), unpack(ids)), call('ZMSCORE', buried_key(topic), unpack(ids))
+    local delayed = delay_has(topic, ids, dues)
+    for i, id in ipairs(ids) do
+      local job = jobs[i]
+      check_place(id, job, { reserved = reserved[i], delayed = delayed[i], buried = buried[i] }, is_listed)
+      if job.expire > 0 then check_expiry(id, job) end
+      if job.options ~= '' then check_tags(id, job) end
+    end
+  end
+
+  function check_jobs(all, records, is_listed)
+    local ids, jobs, dues = {}, {}, {}  -- by topic
+    for i, id in ipairs(all) do
+      spend(#records[i] / UNIT_BYTES)
+      local job = unpack_record(records[i])
+      if job then
+        local topic = job.topic
+        if not ids[topic] then ids[topic], jobs[topic], dues[topic] = {}, {}, {} end
+        local n = #ids[topic] + 1
+        ids[topic][n], jobs[topic][n], dues[topic][n] = id, job, job.due
+      elseif not call('ZSCORE', BROKEN, id) then
+        found('record', 'job', id, function() call('ZADD', BROKEN, int(now), id) end)
+      end
+    end
+    for topic in pairs(ids) do try(check_jobs_of, topic, ids[topic], jobs[topic], dues[topic], is_listed) end
+  end
 end
 
 -- runs
 
-local function has_whole_notes(run)
-  local at = 1
-  while at <= #run.notes do
-    local length, message_at = string.match(run.notes, '^%d+ %d+ %d+ (%d+) ()', at)
-    if not length then return false end
-    at = message_at + length
+local check_run
+do
+  local function has_whole_notes(run)
+    local at = 1
+    while at <= #run.notes do
+      local length, message_at = string.match(run.notes, '^%d+ %d+ %d+ (%d+) ()', at)
+      if not length then return false end
+      at = message_at + length
+    end
+    return at == #run.notes + 1
   end
-  return at == #run.notes + 1
-end
 
--- The run that a job with this record should have, packed; nil for none.
-local function sound_run(id, job, packed_run)
-  local run = unpack_run(packed_run)
-  local is_held = call('ZSCORE', reserved_key(job.topic), id)
-  local is_readable, results = pcall(results_of, run)
-  if not is_readable or type(results) ~= 'table' then run.results = '' end
-  if not has_whole_notes(run) then run.notes = '' end
-  if is_held then
-    run.attempt = math.max(1, run.attempt)
-    if run.receipt == '-' then run.receipt = 'lost' end  -- nobody has this one: the job comes again after its TTR
-  else
-    run.receipt = '-'
+  -- The run that a job with this record should have, packed; nil for none.
+  local function sound_run(id, job, packed_run)
+    local run = unpack_run(packed_run)
+    local is_held = call('ZSCORE', reserved_key(job.topic), id)
+    local is_readable, results = pcall(results_of, run)
+    if not is_readable or type(results) ~= 'table' then run.results = '' end
+    if not has_whole_notes(run) then run.notes = '' end
+    if is_held then
+      run.attempt = math.max(1, run.attempt)
+      if run.receipt == '-' then run.receipt = 'lost' end  -- nobody has this one: the job comes again after its TTR
+    else
+      run.receipt = '-'
+    end
+    return (run.attempt > 0 or run.notes .. run.results ~= '') and pack_run(run) or nil
   end
-  return (run.attempt > 0 or run.notes .. run.results ~= '') and pack_run(run) or nil
-end
 
-local function check_run(id, packed_run)
-  local job, has_record = job_of(id)
-  if has_record and not job then return end  -- it stays with its record, for a person
-  local sound = job and sound_run(id, job, packed_run)
-  if sound == packed_run or not sound and not packed_run then return end
-  found('run', job and job.topic or 'run', id, function()
-    if sound then call('HSET', RUNS, id, sound) else call('HDEL', RUNS, id) end
-  end)
+  function check_run(id, packed_run)
+    local job, has_record = job_of(id)
+    if has_record and not job then return end  -- it stays with its record, for a person
+    local sound = job and sound_run(id, job, packed_run)
+    if sound == packed_run or not sound and not packed_run then return end
+    found('run', job and job.topic or 'run', id, function()
+      if sound then call('HSET', RUNS, id, sound) else call('HDEL', RUNS, id) end
+    end)
+  end
 end
 
 -- jobs that ended
@@ -298,7 +305,7 @@ end
 local function check_tagged(key, name, id)
   local ended = call('HGET', ENDED, id)
   local job = job_of(id) or ended and job_of_ended(ended)
-  for _, tagged in ipairs(job and options_of(job).tags or {}) do
+  for _, tagged in ipairs(job and job.tags or {}) do
     if tagged == name then return end
   end
   found_entry(key, id, function() call('SREM', key, id) end)

@@ -12,6 +12,28 @@ local function save_settings(topic, settings)
   call('HSET', TOPICS, topic, next(settings) and cjson.encode(settings) or '')
 end
 
+local sound_topics, sound_sets = {}, {}
+
+-- Raises where a key that a job needs is of another type than it should be: a verb stops here, where nothing has changed.
+local function check_keys(job)
+  local topic, delayed_in = job.topic, delay_key(job.topic, job.due)
+  if not sound_topics[topic] then
+    call('HLEN', RUNS)
+    call('HLEN', GHOSTS)
+    call('LLEN', queue_key(topic))
+    delay_check(topic)
+    for _, key in ipairs({ reserved_key(topic), buried_key(topic), expire_key(topic), done_key(topic) }) do
+      call('ZCARD', key)
+    end
+    sound_topics[topic] = true
+  end
+  if not sound_sets[delayed_in] then
+    call('ZCARD', delayed_in)
+    sound_sets[delayed_in] = true
+  end
+  for _, name in ipairs(job.tags or {}) do call('SCARD', tag_key(name)) end
+end
+
 -- The lowest score, or nil.
 local function first_of(key) return tonumber(call('ZRANGE', key, 0, 0, 'WITHSCORES')[2]) end
 
@@ -110,15 +132,16 @@ local function held_job(id, receipt)
   return job
 end
 
+-- A key of another type holds no job of the tag.
 local function untag(id, job)
-  for _, name in ipairs(options_of(job).tags or {}) do call('SREM', tag_key(name), id) end
+  for _, name in ipairs(job.tags or {}) do redis.pcall('SREM', tag_key(name), id) end
 end
 
 -- Drops everything that is kept of a live job, but for its place.
 local function forget(id, job)
-  call('HDEL', JOBS, id)
   call('HDEL', RUNS, id)
   if job.expire > 0 then call('ZREM', expire_key(job.topic), id) end
+  call('HDEL', JOBS, id)
 end
 
 -- Ends a job, wherever it is. With retain its record is kept in `ended`:
@@ -127,9 +150,9 @@ local function finish_job(id, job, state, message, now)
   if job.retain > 0 then
     local run = call('HGET', RUNS, id) or ''
     local head = state .. ' ' .. int(now) .. ' ' .. #message .. ' ' .. #run .. '\n'
-    call('HSET', ENDED, id, head .. message .. run .. pack_record(job))
     call('ZADD', done_key(job.topic), int(now + job.retain), id)
     wake_at(job.topic, now + job.retain)
+    call('HSET', ENDED, id, head .. message .. run .. pack_record(job))
   else
     untag(id, job)
   end
@@ -190,17 +213,15 @@ local function arrive_all(topic)
 end
 
 -- Where a topic hands out only so many jobs at once, the end of a reservation lets others go.
-local function let_others_go()
-  for topic in pairs(freed) do
-    local limit = settings_of(topic).limit
-    if limit and limit.concurrency then arrive_all(topic) end
-  end
+local function let_others_go(topic)
+  local limit = settings_of(topic).limit
+  if limit and limit.concurrency then arrive_all(topic) end
 end
 
 -- Tells the other processes; returns { topic, count, ... } for this one. The last step of every verb by which jobs become
 -- ready or reservations end.
 local function announce_arrivals(sender)
-  let_others_go()
+  for topic in pairs(freed) do pcall(let_others_go, topic) end  -- what was done must be told, whatever the list is
   local flat = {}
   for topic, count in pairs(arrivals) do
     announce(sender, topic, count)
@@ -225,6 +246,14 @@ local function results_of(run)
   return readable and type(results) == 'table' and results or {}
 end
 
+-- Does what a verb does to one job, for whose code its call has asked. A broken key that only this job needs is told for
+-- this job: what was done to the others of the call is done, and must be said.
+local function safely(verb, ...)
+  local done, code, time = pcall(verb, ...)
+  if done then return code, time end
+  return UNAVAILABLE, -1
+end
+
 -- A person gives a job another chance: subscribers that failed are called anew, their retry schedules begin anew.
 local function reopen_results(run)
   if run.results == '' then return end
@@ -237,18 +266,17 @@ end
 
 -- The reservation of a job has failed: notes it, and puts the job where `delay` says, else its schedule, else `fallback`.
 -- Returns 'ready', 'delayed' or 'buried'; 'expired' where nobody needs it any more.
--- keeps: the id is added to its new place before it leaves `reserved`.
+-- keeps: the id is added to its new place before it leaves `reserved`, and holds its receipt until then.
 local function fail_job(id, job, message, now, delay, fallback)
   local run = unpack_run(call('HGET', RUNS, id))
-  local schedule = options_of(job).retry
   note(run, message, now)
   run.step, run.receipt = run.step + 1, '-'
-  call('HSET', RUNS, id, pack_run(run))
   if job.expire > 0 and job.expire <= now then
+    call('HSET', RUNS, id, pack_run(run))
     finish_job(id, job, 'expired', message, now)
     return 'expired'
   end
-  if not delay and schedule then delay = schedule[run.step] or -1 end
+  if not delay and job.retry then delay = job.retry[run.step] or -1 end
   delay = delay or fallback
   local state
   if delay == -1 then
@@ -261,6 +289,7 @@ local function fail_job(id, job, message, now, delay, fallback)
     make_ready(id, job)
     state = 'ready'
   end
+  call('HSET', RUNS, id, pack_run(run))
   unreserve(id, job.topic)
   return state
 end

@@ -5,7 +5,8 @@
 --
 -- keeps: a job is in exactly one place: a record in `job` (delayed, ready, reserved, buried) or in `ended`.
 --        A write that adds stands before the write that removes: a command that Redis refuses (memory full, a key of
---        another type) stops a script before anything is taken away.
+--        another type) stops a script before anything is taken away. What an answer or a count says was written before
+--        it was said. The record goes last of all: from it inspect.lua finds a job again that was stopped half-way.
 
 local tag, queue_name = KEYS[1], KEYS[2]
 local call = redis.call
@@ -64,66 +65,92 @@ local function announce(sender, topic, count) call(PUBLISH, tag .. ':ready', sen
 --   "1" due created ttr topic_length expire retain options_length      41 bytes
 -- Times in ms; expire = absolute, 0 for never; retain = 0 for none. Each number has its fixed width in digits of base 90,
 -- '!' (33) to 'z': bytes of memory a job count more than being read at a glance.
-local TIME, SHORT_TIME, LENGTH = 7, 5, 2
-local TIME_ZERO, SHORT_TIME_ZERO, LENGTH_ZERO = 17734604157303, 2189457303, 3003  -- "!!!!!!!", "!!!!!", "!!" as digits
-local PLAIN, FULL = 48, 49  -- "0", "1"
+local read_options, pack_record, unpack_record
+do  -- so that the others do not count among the 200 local variables that Lua allows in a script
+  local TIME, SHORT_TIME, LENGTH = 7, 5, 2
+  local TIME_ZERO, SHORT_TIME_ZERO, LENGTH_ZERO = 17734604157303, 2189457303, 3003  -- "!!!!!!!", "!!!!!", "!!" as digits
+  local PLAIN, FULL = 48, 49  -- "0", "1"
 
--- Neither this nor number_at has a loop: they run for each job that is looked at.
-local function pack_number(number, width)
-  local g = number % 90
-  number = (number - g) / 90
-  local f = number % 90
-  number = (number - f) / 90
-  local e = number % 90
-  number = (number - e) / 90
-  local d = number % 90
-  number = (number - d) / 90
-  local c = number % 90
-  number = (number - c) / 90
-  local b = number % 90
-  local a = (number - b) / 90
-  local digits = string.char(a + 33, b + 33, c + 33, d + 33, e + 33, f + 33, g + 33)
-  return width == TIME and digits or string.sub(digits, -width)
-end
-
-local function number_at(text, at, width)
-  local a, b, c, d, e, f, g = string.byte(text, at, at + width - 1)
-  if width == LENGTH then return a * 90 + b - LENGTH_ZERO end
-  if width == SHORT_TIME then return (((a * 90 + b) * 90 + c) * 90 + d) * 90 + e - SHORT_TIME_ZERO end
-  return (((((a * 90 + b) * 90 + c) * 90 + d) * 90 + e) * 90 + f) * 90 + g - TIME_ZERO
-end
-
-local shared_head, head_created, head_ttr, head_topic  -- jobs that are pushed in one call often share these
-
-local function pack_record(job)
-  if job.created ~= head_created or job.ttr ~= head_ttr or job.topic ~= head_topic then
-    head_created, head_ttr, head_topic = job.created, job.ttr, job.topic
-    shared_head = pack_number(job.created, TIME) .. pack_number(job.ttr, SHORT_TIME) .. pack_number(#job.topic, LENGTH)
+  -- Neither this nor number_at has a loop: they run for each job that is looked at.
+  local function pack_number(number, width)
+    local g = number % 90
+    number = (number - g) / 90
+    local f = number % 90
+    number = (number - f) / 90
+    local e = number % 90
+    number = (number - e) / 90
+    local d = number % 90
+    number = (number - d) / 90
+    local c = number % 90
+    number = (number - c) / 90
+    local b = number % 90
+    local a = (number - b) / 90
+    local digits = string.char(a + 33, b + 33, c + 33, d + 33, e + 33, f + 33, g + 33)
+    return width == TIME and digits or string.sub(digits, -width)
   end
-  local head = pack_number(job.due, TIME) .. shared_head
-  if job.expire == 0 and job.retain == 0 and job.options == '' then return '0' .. head .. job.topic .. job.body end
-  return '1' .. head .. pack_number(job.expire, TIME) .. pack_number(job.retain, TIME)
-    .. pack_number(#job.options, SHORT_TIME) .. job.topic .. job.options .. job.body
-end
 
--- Returns nil for what is no record.
-local function unpack_record(record)
-  local kind, expire, retain, options_length, topic_at = string.byte(record), 0, 0, 0, 23
-  if kind ~= PLAIN and kind ~= FULL or #record < 22 then return nil end
-  if kind == FULL then
-    if #record < 41 then return nil end
-    expire, retain, options_length = number_at(record, 23, TIME), number_at(record, 30, TIME), number_at(record, 37, SHORT_TIME)
-    topic_at = 42
+  local function number_at(text, at, width)
+    local a, b, c, d, e, f, g = string.byte(text, at, at + width - 1)
+    if width == LENGTH then return a * 90 + b - LENGTH_ZERO end
+    if width == SHORT_TIME then return (((a * 90 + b) * 90 + c) * 90 + d) * 90 + e - SHORT_TIME_ZERO end
+    return (((((a * 90 + b) * 90 + c) * 90 + d) * 90 + e) * 90 + f) * 90 + g - TIME_ZERO
   end
-  local options_at = topic_at + number_at(record, 21, LENGTH)
-  local body_at = options_at + options_length
-  if options_at < topic_at or body_at < options_at or body_at > #record + 1 then return nil end
-  return {
-    due = number_at(record, 2, TIME), created = number_at(record, 9, TIME), ttr = number_at(record, 16, SHORT_TIME),
-    expire = expire, retain = retain,
-    topic = string.sub(record, topic_at, options_at - 1), options = string.sub(record, options_at, body_at - 1),
-    body = string.sub(record, body_at),
-  }
+
+  local shared_head, head_created, head_ttr, head_topic  -- jobs that are pushed in one call often share these
+
+  function pack_record(job)
+    if job.created ~= head_created or job.ttr ~= head_ttr or job.topic ~= head_topic then
+      head_created, head_ttr, head_topic = job.created, job.ttr, job.topic
+      shared_head = pack_number(job.created, TIME) .. pack_number(job.ttr, SHORT_TIME) .. pack_number(#job.topic, LENGTH)
+    end
+    local head = pack_number(job.due, TIME) .. shared_head
+    if job.expire == 0 and job.retain == 0 and job.options == '' then return '0' .. head .. job.topic .. job.body end
+    return '1' .. head .. pack_number(job.expire, TIME) .. pack_number(job.retain, TIME)
+      .. pack_number(#job.options, SHORT_TIME) .. job.topic .. job.options .. job.body
+  end
+
+  -- Whether all of a list are of that type; so they are where there is none.
+  local function is_list_of(kind, list)
+    if type(list) ~= 'table' then return list == nil end
+    for _, each in ipairs(list) do
+      if type(each) ~= kind then return false end
+    end
+    return true
+  end
+
+  local NO_OPTIONS = {}
+
+  -- The optional fields of a job (record.py, dump_options), nil where they cannot be read.
+  function read_options(text)
+    if text == '' then return NO_OPTIONS end
+    local readable, options = pcall(cjson.decode, text)
+    if not readable or type(options) ~= 'table' then return nil end
+    local is_sound = is_list_of('string', options.tags) and is_list_of('number', options.retry)
+    return is_sound and (options.traceparent == nil or type(options.traceparent) == 'string') and options or nil
+  end
+
+  -- Returns nil for what is no record. `tags` and `retry` are those of its options, nil where it has none.
+  function unpack_record(record)
+    local kind, expire, retain, options_length, topic_at = string.byte(record), 0, 0, 0, 23
+    if kind ~= PLAIN and kind ~= FULL or #record < 22 then return nil end
+    if kind == FULL then
+      if #record < 41 then return nil end
+      expire, retain, options_length = number_at(record, 23, TIME), number_at(record, 30, TIME), number_at(record, 37, SHORT_TIME)
+      topic_at = 42
+    end
+    local options_at = topic_at + number_at(record, 21, LENGTH)
+    local body_at = options_at + options_length
+    if options_at < topic_at or body_at < options_at or body_at > #record + 1 then return nil end
+    local packed_options = string.sub(record, options_at, body_at - 1)
+    local options = read_options(packed_options)
+    if not options then return nil end
+    return {
+      due = number_at(record, 2, TIME), created = number_at(record, 9, TIME), ttr = number_at(record, 16, SHORT_TIME),
+      expire = expire, retain = retain,
+      topic = string.sub(record, topic_at, options_at - 1), options = packed_options,
+      body = string.sub(record, body_at), tags = options.tags, retry = options.retry,
+    }
+  end
 end
 
 local scope = KEYS[3] and cjson.decode(string.sub(KEYS[3], #tag + 1))
@@ -136,12 +163,6 @@ local function is_hidden(topic)
     if topic == entry or string.sub(entry, -1) == '*' and string.sub(topic, 1, #start) == start then return false end
   end
   return true
-end
-
-local function options_of(job)
-  if job.options == '' then return {} end
-  local readable, options = pcall(cjson.decode, job.options)
-  return readable and options or {}
 end
 
 -- The run of a job that was handed out: "attempt step receipt started\n" and one note for each attempt that failed.

@@ -12,6 +12,7 @@ local function bury(id, receipt, message)
   if receipt ~= '' and not holds(id, job, receipt) then return STALE_RECEIPT end
   local state = state_of(id, job)
   if state == 'buried' then return WRONG_STATE end
+  check_keys(job)
   if state == 'reserved' or message ~= '' then
     local run = unpack_run(call('HGET', RUNS, id))
     if state == 'reserved' then note(run, message, now) else remark(run, message, now) end
@@ -25,5 +26,5 @@ end
 
 allow_when_full()
 local codes = {}
-for at = 2, #ARGV, 3 do codes[#codes + 1] = bury(ARGV[at], ARGV[at + 1], ARGV[at + 2]) end
+for at = 2, #ARGV, 3 do codes[#codes + 1] = safely(bury, ARGV[at], ARGV[at + 1], ARGV[at + 2]) end
 return { codes, announce_arrivals(sender) }

@@ -11,8 +11,7 @@ local page = call('SSCAN', tag_key(name), cursor, 'COUNT', limit)
 for _, id in ipairs(page[2]) do
   local job = read_job(id)
   if job and (topic == '' or job.topic == topic) then
-    finish_job(id, job, 'cancelled', '', now)
-    count = count + 1
+    if pcall(finish_job, id, job, 'cancelled', '', now) then count = count + 1 end  -- a broken key: it stays
   end
 end
 return { page[1], count, announce_arrivals(sender) }

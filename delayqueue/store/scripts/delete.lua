@@ -12,11 +12,12 @@ local function delete(id, receipt, message)
   local job = read_job(id)
   if not job then return receipt == '' and OK or NOT_FOUND end
   if receipt ~= '' and not holds(id, job, receipt) then return STALE_RECEIPT end
-  held[#held + 1] = held_for(id, now)
+  local time = held_for(id, now)
   finish_job(id, job, 'cancelled', message, now)
+  held[#held + 1] = time
   return OK
 end
 
 allow_when_full()
-for at = 2, #ARGV, 3 do codes[#codes + 1] = delete(ARGV[at], ARGV[at + 1], ARGV[at + 2]) end
+for at = 2, #ARGV, 3 do codes[#codes + 1] = safely(delete, ARGV[at], ARGV[at + 1], ARGV[at + 2]) end
 return { codes, held, announce_arrivals(sender) }

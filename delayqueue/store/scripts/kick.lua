@@ -12,6 +12,7 @@ local function kick(id)
   if not job then return NOT_FOUND end
   local state = state_of(id, job)
   if state ~= 'buried' and state ~= 'delayed' then return WRONG_STATE end
+  check_keys(job)
   leave(id, job)
   set_due(id, job, now)
   call('HSET', JOBS, id, pack_record(job))
@@ -36,5 +37,5 @@ local ids = {}
 for at = 5, #ARGV do ids[#ids + 1] = ARGV[at] end
 if topic ~= '' then ids = first_ids() end
 local codes = {}
-for i, id in ipairs(ids) do codes[i] = kick(id) end
+for i, id in ipairs(ids) do codes[i] = safely(kick, id) end
 return { codes, announce_arrivals(sender) }

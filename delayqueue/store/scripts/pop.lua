@@ -4,7 +4,8 @@
 -- returns { how many of the requests, from the first on, were looked through before the call had done all that one may;
 --           for each request { id, record, attempt, ... };
 --           { ms from due to now of each first attempt }; ms until a topic that its rate holds back may go on, or -1 }
--- keeps: an id is trusted only if its record exists, belongs to this topic, and stands in none of the sets.
+-- keeps: an id is trusted only if its record exists, belongs to this topic, and stands in none of the sets. Who is told of
+--        a job has its reservation: it is written before.
 local receipt = ARGV[1]
 local now = now_ms()
 local CHUNK = 32                     -- records are read in chunks of so many
@@ -27,6 +28,7 @@ local function reserve(topic, ids, found)
   end
   local delayed = delay_has(topic, ids, dues)
   local ghosts, deadlines, new_runs, taken, first = 0, {}, {}, {}, nil
+  local told, delays = {}, {}
   for i, id in ipairs(ids) do
     local job = jobs[i]
     if records[i] and not job then
@@ -34,8 +36,9 @@ local function reserve(topic, ids, found)
     elseif not job or job.topic ~= topic or reserved[i] or delayed[i] or buried[i] or taken[id] then
       ghosts = ghosts + 1
     elseif job.expire > 0 and job.expire <= now then
-      finish_job(id, job, 'expired', '', now)  -- the timer has not come to it yet
-      ghosts, taken[id] = ghosts + 1, true
+      -- the timer has not come to it yet; where a key of another type keeps it from its end, it is left to the timer
+      if pcall(finish_job, id, job, 'expired', '', now) then ghosts = ghosts + 1 end
+      taken[id] = true
     else
       local run = unpack_run(runs[i])
       run.attempt, run.receipt, run.started = run.attempt + 1, receipt, now
@@ -43,8 +46,8 @@ local function reserve(topic, ids, found)
       taken[id], first = true, math.min(first or deadline, deadline)
       deadlines[#deadlines + 1], deadlines[#deadlines + 2] = int(deadline), id
       new_runs[#new_runs + 1], new_runs[#new_runs + 2] = id, pack_run(run)
-      found[#found + 1], found[#found + 2], found[#found + 3] = id, records[i], run.attempt
-      if run.attempt == 1 then late[#late + 1] = now - job.due end
+      told[#told + 1], told[#told + 2], told[#told + 3] = id, records[i], run.attempt
+      if run.attempt == 1 then delays[#delays + 1] = now - job.due end
     end
   end
   if first then
@@ -52,6 +55,8 @@ local function reserve(topic, ids, found)
     call('HSET', RUNS, unpack(new_runs))
     wake_at(topic, first)
   end
+  for _, part in ipairs(told) do found[#found + 1] = part end
+  for _, delay in ipairs(delays) do late[#late + 1] = delay end
   return ghosts
 end
 

@@ -37,7 +37,7 @@ end
 
 allow_when_full()
 for at = 2, #ARGV, 4 do
-  local code, due = postpone(ARGV[at], ARGV[at + 1], ARGV[at + 2], cjson.decode(ARGV[at + 3]))
+  local code, due = safely(postpone, ARGV[at], ARGV[at + 1], ARGV[at + 2], cjson.decode(ARGV[at + 3]))
   codes[#codes + 1], dues[#dues + 1] = code, due
 end
 return { codes, dues, announce_arrivals(sender), earliest and earliest - now or -1 }

@@ -29,10 +29,15 @@ end
 
 allow_when_full()
 local ids = ids_of()
-local dropped = 0
+local dropped, stuck = 0, 0
 for _, id in ipairs(ids) do
-  if drop(id) then dropped = dropped + 1 end
+  local done, is_dropped = pcall(drop, id)
+  if not done then
+    stuck = stuck + 1  -- a broken key: it stays
+  elseif is_dropped then
+    dropped = dropped + 1
+  end
 end
 if state == 'ready' then drop_ghosts(topic, 0, #ids) end
-local goes_on = dropped > 0 or state == 'ready' or state == 'ended'
+local goes_on = dropped > 0 or stuck < #ids and (state == 'ready' or state == 'ended')
 return { dropped, #ids == limit and goes_on and 1 or 0, announce_arrivals(sender) }

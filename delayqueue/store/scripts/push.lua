@@ -41,25 +41,6 @@ local function write()
   records, delayed, ready, wake, tagged = {}, {}, {}, {}, {}
 end
 
-local sound_topics, sound_sets = {}, {}
-
--- Whether the job's keys are what they should be. A job whose keys are not is refused before anything is written, since
--- a command that fails half-way would leave the jobs of other topics in no place.
-local function is_sound(job)
-  local topic, delayed_in = job.topic, delay_key(job.topic, job.due)
-  if sound_topics[topic] == nil then
-    sound_topics[topic] = pcall(function()
-      call('LLEN', queue_key(topic))
-      delay_check(topic)
-      for _, key in ipairs({ reserved_key(topic), buried_key(topic), expire_key(topic), done_key(topic) }) do
-        call('ZCARD', key)
-      end
-    end)
-  end
-  if sound_sets[delayed_in] == nil then sound_sets[delayed_in] = pcall(call, 'ZCARD', delayed_in) end
-  return sound_topics[topic] and sound_sets[delayed_in]
-end
-
 local overdue = {}
 
 -- Whether the topic has due jobs that no tick has moved yet: a job that is due now queues behind them.
@@ -88,7 +69,7 @@ local function place(id, job)
     call('ZADD', expire_key(job.topic), int(job.expire), id)
     due_at(job.topic, job.expire)
   end
-  for _, name in ipairs(options_of(job).tags or {}) do append(tagged, name, id) end
+  for _, name in ipairs(job.tags or {}) do append(tagged, name, id) end
 end
 
 local function replace(id, old, record)
@@ -104,7 +85,8 @@ local function push(id, job, if_exists, old_record, ended)
   if old and is_hidden(old.topic) or ended and is_hidden_ended(ended) then return EXISTS end
   if (old or ended) and if_exists == 'keep' then return OK end
   if (old or ended) and if_exists == 'fail' then return EXISTS end
-  if not is_sound(job) or old and not is_sound(old) then return UNAVAILABLE end
+  -- before anything is written: a command that fails half-way would leave the jobs of other topics in no place
+  if not pcall(check_keys, job) or old and not pcall(check_keys, old) then return UNAVAILABLE end
   local record = pack_record(job)
   if old then replace(id, old, record) end
   records[#records + 1] = id
@@ -114,12 +96,13 @@ local function push(id, job, if_exists, old_record, ended)
   return OK
 end
 
-local function read_job(at)
+local function job_at(at)
   local due = time_of(ARGV[at + 2], now)
   local expire = tonumber(ARGV[at + 4])
   return {
     topic = ARGV[at + 1], due = due, created = now, ttr = tonumber(ARGV[at + 3]), expire = expire > 0 and due + expire or 0,
     retain = tonumber(ARGV[at + 5]), options = ARGV[at + 7], body = ARGV[at + 8],
+    tags = read_options(ARGV[at + 7]).tags,
   }
 end
 
@@ -136,7 +119,7 @@ for i, id in ipairs(ids) do
     old_records[i], ended[i] = call('HGET', JOBS, id), call('HGET', ENDED, id)
   end
   seen[id] = true
-  codes[i] = push(id, read_job(at), ARGV[at + 6], old_records[i], ended[i])
+  codes[i] = push(id, job_at(at), ARGV[at + 6], old_records[i], ended[i])
 end
 write()
 

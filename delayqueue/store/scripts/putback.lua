@@ -12,24 +12,23 @@ local function put_back(id, receipt)
   local job = held_job(id, receipt)
   if not job then return end
   local run = unpack_run(call('HGET', RUNS, id))
+  local counts = run.results ~= ''
   call('LPUSH', queue_key(job.topic), id)
-  unreserve(id, job.topic)
-  if run.results == '' then
-    run.attempt = run.attempt - 1
-    local limit = settings_of(job.topic).limit
-    if limit then count_through(job.topic, limit, -1, now) end
-  end
+  if not counts then run.attempt = run.attempt - 1 end
   run.receipt = '-'
   if run.attempt == 0 and run.notes == '' then call('HDEL', RUNS, id) else call('HSET', RUNS, id, pack_run(run)) end
+  unreserve(id, job.topic)
+  arrive(job.topic)
+  returned = returned + 1
+  local limit = settings_of(job.topic).limit
+  if limit and not counts then count_through(job.topic, limit, -1, now) end
   if job.expire > 0 then  -- the timer may have passed it over while it was reserved
     call('ZADD', expire_key(job.topic), int(job.expire), id)
     wake_at(job.topic, job.expire)
   end
-  arrive(job.topic)
-  returned = returned + 1
 end
 
 allow_when_full()
-for at = #ARGV - 1, 2, -2 do put_back(ARGV[at + 1], ARGV[at]) end
+for at = #ARGV - 1, 2, -2 do safely(put_back, ARGV[at + 1], ARGV[at]) end
 
 return { returned, announce_arrivals(sender) }

@@ -38,6 +38,6 @@ for at = 1, #ARGV, 8 do
     name = ARGV[at + 2], ok = ARGV[at + 3] == '1', message = ARGV[at + 4], attempts = tonumber(ARGV[at + 5]),
     started = now - tonumber(ARGV[at + 6]), ended = now,
   }
-  codes[#codes + 1] = record(ARGV[at], ARGV[at + 1], result, tonumber(ARGV[at + 7]))
+  codes[#codes + 1] = safely(record, ARGV[at], ARGV[at + 1], result, tonumber(ARGV[at + 7]))
 end
 return codes

@@ -23,7 +23,7 @@ end
 
 allow_when_full()
 for at = 2, #ARGV, 5 do
-  local code, due = release(unpack(ARGV, at, at + 4))
+  local code, due = safely(release, unpack(ARGV, at, at + 4))
   codes[#codes + 1], dues[#dues + 1] = code, due
 end
 return { codes, dues, announce_arrivals(sender), earliest and earliest - now or -1 }

@@ -19,6 +19,8 @@ local function reschedule(id, due)
   local job = read_job(id)
   if not job then return NOT_FOUND, -1 end
   if state_of(id, job) == 'reserved' then return WRONG_STATE, -1 end
+  check_keys(job)
+  call('ZCARD', delay_key(job.topic, due))
   leave(id, job)
   set_due(id, job, due)
   delay_job(id, job, due)
@@ -29,6 +31,6 @@ end
 
 allow_when_full()
 for at = 1, #ARGV, 2 do
-  codes[#codes + 1], dues[#dues + 1] = reschedule(ARGV[at], time_of(ARGV[at + 1], now))
+  codes[#codes + 1], dues[#dues + 1] = safely(reschedule, ARGV[at], time_of(ARGV[at + 1], now))
 end
 return { codes, dues, earliest and math.max(0, earliest - now) or -1 }

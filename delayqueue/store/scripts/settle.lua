@@ -15,5 +15,5 @@ end
 
 allow_when_full()
 local codes = {}
-for at = 2, #ARGV, 2 do codes[#codes + 1] = settle(ARGV[at], ARGV[at + 1]) end
+for at = 2, #ARGV, 2 do codes[#codes + 1] = safely(settle, ARGV[at], ARGV[at + 1]) end
 return codes

@@ -15,7 +15,7 @@ local function is_full() return #taken / 2 >= limit or bytes >= LIMIT_BYTES end
 
 local function take(id, job)
   local record = pack_record(job)
-  finish_job(id, job, 'finished', '', now)
+  if not pcall(finish_job, id, job, 'finished', '', now) then return end  -- a broken key: it stays
   taken[#taken + 1], taken[#taken + 2] = id, record
   bytes = bytes + #record
 end
@@ -44,6 +44,10 @@ local function take_delayed()
 end
 
 allow_when_full()
-if place >= 0 then take_ready() end
-if place == -1 then take_delayed() end
+-- What was taken is gone: it must be told, whatever comes between.
+local done, reason = pcall(function()
+  if place >= 0 then take_ready() end
+  if place == -1 then take_delayed() end
+end)
+if not done and #taken == 0 then error(reason) end
 return { place, taken }

@@ -11,7 +11,7 @@ local function put_ended(id, time, ended)
   call('HSET', ENDED, id, ended)
   local job = job_of_ended(ended)
   if not job then return end
-  for _, name in ipairs(tags_of(job)) do call('SADD', tag_key(name), id) end
+  for _, name in ipairs(job.tags or {}) do call('SADD', tag_key(name), id) end
   call('ZADD', done_key(job.topic), time, id)
   wake_at(job.topic, time)
   call('HSETNX', TOPICS, job.topic, '')
@@ -38,7 +38,7 @@ local function put(id, place, time, record, run)
   if place == 'broken' then return call('ZADD', BROKEN, time, id) end
   local job = unpack_record(record)
   put_in[place](id, job, time)
-  for _, name in ipairs(tags_of(job)) do call('SADD', tag_key(name), id) end
+  for _, name in ipairs(job.tags or {}) do call('SADD', tag_key(name), id) end
   if job.expire > 0 then
     call('ZADD', expire_key(job.topic), int(job.expire), id)
     wake_at(job.topic, job.expire)

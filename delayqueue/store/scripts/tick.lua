@@ -7,12 +7,21 @@
 -- keeps: the work is proportional to what is due; a topic that fails does not hold up the others.
 local sender, limit = ARGV[1], tonumber(ARGV[2])
 local TOPICS_PER_CALL = 500
-local SET_ASIDE_MS = 60000  -- a topic with a broken key is tried again after this
+local SET_ASIDE_MS = 60000  -- what a broken key keeps from its turn, a job or a topic, is tried again after this
 local now = now_ms()
 local redelivered, buried, expired, set_aside, late = 0, 0, 0, 0, {}
 
-local function due_of(key, share)
-  return call('ZRANGEBYSCORE', key, '-inf', int(now), 'LIMIT', 0, share)
+-- Acts on the ids of a set whose time has come. Returns how many there were. One that cannot have its turn does not keep
+-- the others from theirs.
+local function each_due(key, share, act)
+  local ids = call('ZRANGEBYSCORE', key, '-inf', int(now), 'LIMIT', 0, share)
+  for _, id in ipairs(ids) do
+    if not pcall(act, id) then
+      call('ZADD', key, int(now + SET_ASIDE_MS), id)
+      set_aside = set_aside + 1
+    end
+  end
+  return #ids
 end
 
 -- An entry without a job of this topic is dropped; a record that cannot be read is kept for a person, out of the way.
@@ -24,35 +33,31 @@ end
 
 -- Reservations that ran out. This and the three below return how many ids they looked at.
 local function move_expired_reservations(topic, share)
-  local ids = due_of(reserved_key(topic), share)
-  for _, id in ipairs(ids) do
+  return each_due(reserved_key(topic), share, function(id)
     local job = read_job(id)
-    if job and job.topic == topic then
-      local state = fail_job(id, job, 'ttr expired', now)
-      if state == 'buried' then buried = buried + 1 end
-      if state == 'expired' then expired = expired + 1 end
-      redelivered = redelivered + 1
-    else
-      put_aside(reserved_key(topic), id, job)
-    end
-  end
-  return #ids
+    if not job or job.topic ~= topic then return put_aside(reserved_key(topic), id, job) end
+    local state = fail_job(id, job, 'ttr expired', now)
+    if state == 'buried' then buried = buried + 1 end
+    if state == 'expired' then expired = expired + 1 end
+    redelivered = redelivered + 1
+  end)
 end
 
 local function move_due(topic, share)
   local ids = delay_due(topic, now, share)
   if #ids > 0 then
-    late[#late + 1] = now - delay_next(topic)
+    local first = delay_next(topic)
+    delay_check(topic)
     call('RPUSH', queue_key(topic), unpack(ids))
     delay_drop_due(topic, ids)
     arrive(topic, #ids)
+    late[#late + 1] = now - first
   end
   return #ids
 end
 
 local function end_expired(topic, share)
-  local ids = due_of(expire_key(topic), share)
-  for _, id in ipairs(ids) do
+  return each_due(expire_key(topic), share, function(id)
     local job = read_job(id)
     local state = job and state_of(id, job)
     if state == 'delayed' or state == 'ready' then
@@ -60,18 +65,15 @@ local function end_expired(topic, share)
       expired = expired + 1
     end
     call('ZREM', expire_key(topic), id)
-  end
-  return #ids
+  end)
 end
 
 local function sweep_ended(topic, share)
-  local ids = due_of(done_key(topic), share)
-  for _, id in ipairs(ids) do
+  return each_due(done_key(topic), share, function(id)
     local ended = call('HGET', ENDED, id)
     if ended then forget_ended(id, ended) end
     call('ZREM', done_key(topic), id)
-  end
-  return #ids
+  end)
 end
 
 -- The end of a pause is a due time too. This and the one below return the time at which there is something to do.

@@ -17,7 +17,7 @@ end
 
 allow_when_full()
 for at = 1, #ARGV, 3 do
-  local code, deadline = touch(ARGV[at], ARGV[at + 1], ARGV[at + 2])
+  local code, deadline = safely(touch, ARGV[at], ARGV[at + 1], ARGV[at + 2])
   codes[#codes + 1], deadlines[#deadlines + 1] = code, deadline
 end
 return { codes, deadlines }

@@ -1,0 +1,214 @@
+"""What is broken costs no more than itself: what a script has said is done, and what it has done it says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from delayqueue.engine.fsck import examine
+from delayqueue.errors import Code
+from delayqueue.store.limits import Limits
+from delayqueue.store.types import Range
+from tests.store.bucket import HOUR_MS, LATER_MS, SOON_MS, a_moment, job, later, on_real_servers
+
+if TYPE_CHECKING:
+    from tests.store.bucket import Bucket
+
+EVER: Final = Range(0, 10**13)
+OF_THE_END: Final = ("done:t", "ended", "tag:x", "ghosts")  # keys that the end of a job needs
+UNREADABLE: Final = (
+    "{",
+    "5",
+    "null",
+    '{"tags":5}',
+    '{"tags":[{}]}',
+    '{"tags":[["x"]]}',
+    '{"retry":"soon"}',
+    '{"retry":null}',
+    '{"retry":["soon"]}',
+    '{"traceparent":[]}',
+)
+
+
+async def spoil(bucket: Bucket, *names: str) -> None:
+    """Put something of another type at keys."""
+    for name in names:
+        await bucket.redis.set(bucket.key(name), "of another type")
+
+
+async def heal(bucket: Bucket) -> None:
+    """Let the inspection put it aside; the bucket must be whole then."""
+    assert not (await examine(bucket.store, lambda *_: None, mend=True)).left
+    assert await bucket.violations() == []
+
+
+def record(options: str) -> str:
+    """A record of a job of topic t with these options, less than 90 bytes, that is due since long."""
+    length = "!!!!" + chr(ord("!") + len(options))
+    return "1" + "!!!!!#z" * 2 + "!!!#z" + '!"' + "!" * 14 + length + "t" + options + "body"
+
+
+@pytest.mark.parametrize("key", OF_THE_END)
+async def test_a_job_that_cannot_be_ended_does_not_let_others_be_handed_out_twice(
+    bucket: Bucket, key: str
+) -> None:
+    good = [f"job-{n}" for n in range(5)]
+    late = job("late", expire_ms=SOON_MS, retain_ms=0 if key == "tag:x" else HOUR_MS, tags=("x",))
+    await bucket.push(*map(job, good[:3]), late, *map(job, good[3:]))
+    await spoil(bucket, key)
+    await a_moment()
+    assert await bucket.pop_ids() == good
+    assert await bucket.pop_ids() == []
+    assert await bucket.finish(*good) == [Code.OK] * 5
+    await heal(bucket)
+    await bucket.tick()
+    await heal(bucket)
+    assert await bucket.state("late") == (None if key == "tag:x" else "expired")
+
+
+@pytest.mark.parametrize("key", ["done:t", "ended"])
+async def test_what_take_has_removed_it_answers_though_another_job_cannot_be_ended(
+    bucket: Bucket, key: str
+) -> None:
+    await bucket.push(job("a"), job("stays", retain_ms=HOUR_MS), job("b"))
+    await bucket.push(job("c", delay_ms=HOUR_MS))
+    await spoil(bucket, key)
+    taken, _ = await bucket.store.take(0, "t", EVER, 10, 0)
+    assert [each.id for each in taken] == ["a", "b", "c"]
+    await heal(bucket)
+    assert await bucket.pop_ids() == ["stays"]
+
+
+@on_real_servers
+@pytest.mark.parametrize("scheduler", ["wheel"])
+async def test_what_take_has_removed_it_answers_though_the_delayed_jobs_cannot_be_looked_at(
+    bucket: Bucket,
+) -> None:
+    await bucket.push(job("ready"), job("delayed", delay_ms=HOUR_MS // 2))
+    slot = (await bucket.view("delayed")).due_ms // 1000 % bucket.wheel_slots
+    await bucket.redis.delete(bucket.key(f"slot:{slot}:t"))
+    await spoil(bucket, f"slot:{slot}:t")
+    taken, _ = await bucket.store.take(0, "t", EVER, 10, 0)
+    assert [each.id for each in taken] == ["ready"]
+    await heal(bucket)
+    assert await bucket.state("delayed") == "delayed"
+
+
+@pytest.mark.parametrize(
+    ("state", "verb", "key"),
+    [
+        ("reserved", "finish", "done:u"),
+        ("delayed", "finish", "done:u"),
+        ("buried", "delete", "done:u"),
+        ("reserved", "bury", "buried:u"),
+        ("ready", "bury", "buried:u"),
+        ("buried", "kick", "dq_queue_u"),
+        ("delayed", "kick", "dq_queue_u"),
+        ("delayed", "kick", "expire:u"),
+    ],
+)
+async def test_a_broken_key_is_told_for_the_job_that_needs_it_alone(
+    bucket: Bucket, state: str, verb: str, key: str
+) -> None:
+    for job_id, topic in (("a", "t"), ("bad", "u"), ("b", "v")):
+        await bucket.put_in(state, job_id, topic=topic, retain_ms=HOUR_MS, expire_ms=HOUR_MS)
+    await bucket.redis.delete(bucket.key(key))
+    await spoil(bucket, key)
+    codes = await getattr(bucket, verb)("a", "bad", "b")
+    assert codes == [Code.OK, Code.UNAVAILABLE, Code.OK]
+    await heal(bucket)
+    assert await bucket.state("bad") == state
+    assert await bucket.state("a") != state
+    assert await bucket.finish("bad") == [Code.OK]
+
+
+async def test_a_reservation_that_cannot_end_does_not_keep_others_from_their_turn(
+    bucket: Bucket,
+) -> None:
+    bad = [job(f"bad-{n}", ttr_ms=1, expire_ms=LATER_MS, retain_ms=HOUR_MS) for n in range(3)]
+    await bucket.push(*bad, job("good", ttr_ms=2), job("delayed", delay_ms=1))
+    assert len(await bucket.pop()) == 4
+    await spoil(bucket, "ended")
+    await later()
+    ticked = await bucket.store.tick(0, limit=4)
+    assert (ticked.redelivered, ticked.expired) == (1, 0)
+    await bucket.tick()
+    assert (await bucket.store.tick(0)).set_aside == 0
+    assert sorted(await bucket.pop_ids()) == ["delayed", "good"]
+    await heal(bucket)
+
+
+async def test_a_job_that_cannot_expire_does_not_keep_others_from_their_turn(
+    bucket: Bucket,
+) -> None:
+    await bucket.push(
+        *(job(f"bad-{n}", delay_ms=1, expire_ms=1, retain_ms=HOUR_MS) for n in range(3)),
+        job("expires", delay_ms=2, expire_ms=1),
+        job("delayed", delay_ms=3),
+    )
+    await spoil(bucket, "ended")
+    await a_moment()
+    await a_moment()
+    for _ in range(3):
+        await bucket.store.tick(0, limit=4)
+    assert not await bucket.redis.hexists(bucket.key("job"), "expires")
+    assert await bucket.pop_ids() == ["delayed"]
+    await heal(bucket)
+
+
+async def test_the_end_of_a_reservation_is_told_though_the_ready_list_is_broken(
+    bucket: Bucket,
+) -> None:
+    await bucket.put_in("reserved")
+    await Limits(bucket.store).limit(0, "t", {"concurrency": 1})
+    await spoil(bucket, "dq_queue_t")
+    assert await bucket.finish("a") == [Code.OK]
+    await heal(bucket)
+
+
+@pytest.mark.parametrize("verb", ["cancel", "purge"])
+async def test_a_job_that_cannot_be_ended_does_not_keep_others_from_their_end(
+    bucket: Bucket, verb: str
+) -> None:
+    await bucket.push(*(job(i, retain_ms=HOUR_MS, tags=("x",)) for i in ("a", "b")))
+    await bucket.push(job("c", topic="u", tags=("x",)))
+    await spoil(bucket, "ghosts" if verb == "purge" else "done:t")
+    if verb == "cancel":
+        assert await bucket.store.cancel(0, "x", "", 0, 10) == (0, 1, ([], None))
+        assert await bucket.state("c") is None
+    else:
+        dropped, more, _ = await bucket.store.purge(0, "t", "delayed", 10)
+        assert (dropped, more) == (0, False)
+    await heal(bucket)
+    assert await bucket.pop_ids() == ["a", "b"]
+
+
+@on_real_servers
+@pytest.mark.parametrize("options", UNREADABLE)
+async def test_a_record_whose_options_cannot_be_read_is_set_aside(
+    bucket: Bucket, options: str
+) -> None:
+    await bucket.push(job("a"), job("odd"), job("b"))
+    await bucket.redis.hset(bucket.key("job"), "odd", record(options))
+    assert await bucket.pop_ids() == ["a", "b"]
+    assert await bucket.redis.zscore(bucket.key("broken"), "odd") is not None
+    assert await bucket.get("odd") is None
+    assert await bucket.finish("odd", "a") == [Code.OK, Code.OK]
+    assert await bucket.redis.hget(bucket.key("job"), "odd") == record(options).encode()
+
+
+@on_real_servers
+@pytest.mark.parametrize(
+    "options", ['{"traceparent":"a\nb"}', '{"retry":[01]}', '{"tags":["caf\udce9"]}']
+)
+async def test_what_only_the_scripts_can_read_of_the_options_does_no_harm(
+    bucket: Bucket, options: str
+) -> None:
+    await bucket.push(job("a"), job("odd"), job("b"))
+    written = record(options).encode(errors="surrogateescape")
+    await bucket.redis.hset(bucket.key("job"), "odd", written)
+    assert await bucket.pop_ids() == ["a", "odd", "b"]
+    assert await bucket.state("odd") == "reserved"
+    assert await bucket.finish("odd") == [Code.OK]
+    await heal(bucket)
