@@ -1,6 +1,7 @@
 """Reserves jobs of one bucket for the lines of polls that want some, with one call in flight."""
 
 import asyncio
+import logging
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -9,6 +10,8 @@ from delayqueue.errors import Unavailable
 from delayqueue.job import Reserved
 from delayqueue.store.store import Store
 from delayqueue.store.types import Demand, Stir
+
+log = logging.getLogger(__name__)
 
 JOBS_PER_DEMAND = 1000
 DEMANDS_PER_CALL = 200
@@ -28,7 +31,8 @@ class Request(NamedTuple):
 class Dispatcher:
     """Asks its bucket on behalf of lines; `hand_out` takes the jobs, `freed` hears that a line's call is over.
 
-    `stir` hears when a topic that its rate holds back may go on.
+    `stir` hears when a topic that its rate holds back may go on. A call that fails, for whatever reason, is told to the
+    polls that it asked for, and the bucket is asked again.
     """
 
     def __init__(
@@ -91,7 +95,9 @@ class Dispatcher:
         slow = asyncio.get_running_loop().call_later(SLOW_S, self._let_go)
         try:
             popped = await self._store.pop(self._bucket, demands)
-        except Unavailable:
+        except Exception as error:
+            if not isinstance(error, Unavailable):
+                log.exception("jobs cannot be taken from bucket %d", self._bucket + 1)
             self._let_go()
             for request in requests:
                 self._fail(request)

@@ -36,6 +36,7 @@ class Shelves(Store):
         self.demands: list[list[Demand]] = []  # of each pop
         self.down: set[int] = set()  # buckets that fail
         self.hung: set[int] = set()  # buckets that do not answer
+        self.mad: set[int] = set()  # buckets whose answer cannot be read
         self.open = asyncio.Event()  # while it is clear, calls hang
         self.open.set()
         self.next_ticks: deque[Ticked] = deque()  # what the next ticks answer, QUIET after them
@@ -88,6 +89,8 @@ class Shelves(Store):
         await until(lambda: bucket not in self.hung)
         if bucket in self.down:
             raise Unavailable
+        if bucket in self.mad:
+            raise ValueError
 
     def _reserve(self, bucket: int, demand: Demand, nonce: str) -> list[Reserved]:
         found: list[Reserved] = []

@@ -307,6 +307,24 @@ async def test_waiting_polls_outlast_a_failure_and_are_served_after_it(
     assert ids(await asyncio.wait_for(waiting, 2)) == ["a"]
 
 
+async def test_an_answer_that_cannot_be_read_is_a_failure_that_is_outlasted(
+    store: Shelves, waiters: Waiters, caplog: pytest.LogCaptureFixture
+) -> None:
+    waiting = poll(waiters)
+    await settled(waiters, store, waiting=1)
+    store.mad.update(range(store.buckets.count))
+    arrive(store, waiters, "a")
+    for wait_s in (0, LONG_S):
+        with pytest.raises(Unavailable):
+            await asyncio.wait_for(poll(waiters, wait_s=wait_s), 1)
+    assert not waiting.done()
+    assert "jobs cannot be taken from bucket" in caplog.text
+    store.mad.clear()
+    assert ids(await asyncio.wait_for(waiting, 2)) == ["a"]
+    arrive(store, waiters, "b")
+    assert ids(await asyncio.wait_for(poll(waiters), 1)) == ["b"]
+
+
 async def test_polls_that_came_while_a_call_hung_hear_of_its_failure(
     store: Shelves, waiters: Waiters
 ) -> None:
