@@ -250,6 +250,12 @@ class Config:
         values.networks,
         "private networks that webhooks may reach, as CIDR, CIDR",
     )
+    strict: bool = option(
+        "strict",
+        "no",
+        values.yes_no,
+        "refuse requests with unknown fields, and delays of more than a year",
+    )
     language: str = option(
         "language", "zh", values.choice("zh", "en"), "language of messages: zh or en"
     )

@@ -47,6 +47,10 @@ EVENTS: Final = (
     "taken",
     "purged",
 )
+WARNINGS: Final = (
+    "unknown_field",
+    "long_delay",  # of more than a year
+)
 REPAIRED: Final = (
     "set_aside",  # an entry that cannot be
     "ghosts",  # entries left over in a ready list
@@ -73,6 +77,12 @@ JOB_EVENTS: Final = Metric(
     "What became of jobs.",
     ("event",),
     known=EVENTS,
+)
+REQUEST_WARNINGS: Final = Metric(
+    "delayqueue_request_warnings",
+    "Requests, or jobs of an array, that say what their client can hardly mean.",
+    ("warning",),
+    known=WARNINGS,
 )
 REPAIRS: Final = Metric(
     "delayqueue_repairs",
@@ -110,7 +120,7 @@ BUCKETS_AWAY: Final = Metric(
     "delayqueue_buckets_away",
     "Buckets whose store does not answer or takes nothing in; /readyz names them.",
 )
-COUNTERS: Final = (REQUESTS, JOB_EVENTS, REPAIRS, SCRIPT_ERRORS)
+COUNTERS: Final = (REQUESTS, REQUEST_WARNINGS, JOB_EVENTS, REPAIRS, SCRIPT_ERRORS)
 HISTOGRAMS: Final = (SCRIPT_SECONDS, READY_LATENESS, DELIVERY_LATENESS, HANDLING)
 GAUGES: Final = (WAITING_POLLS, TICK_AGE, BUCKETS_AWAY)
 

@@ -117,6 +117,7 @@ async def _serve_here(
         config.shown(),
         guard,
         addresses.check_url,
+        config.strict,
     )
     http = build_server(build_front(api, config), BODIES_PER_REQUEST * config.max_body_bytes)
     context, shared = tls.context if tls else None, folder is not None

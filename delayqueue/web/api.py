@@ -14,12 +14,17 @@ from delayqueue.errors import (
     QueueError,
     Text,
 )
+from delayqueue.metrics import REQUEST_WARNINGS
 from delayqueue.peers import Peers
+from delayqueue.web import doubts
 from delayqueue.web.auth import Guard
 from delayqueue.web.envelope import Speaker
 from delayqueue.web.http import HttpRequest, HttpResponse
 from delayqueue.web.ids import IdMaker
-from delayqueue.web.requests import IdRequest, Model, Request, parse
+from delayqueue.web.parse import Model, in_lower_case, parse
+from delayqueue.web.requests import IdRequest, Request
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # Windows' editors and .NET put it before UTF-8
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,7 @@ class Api:
     settings: Mapping[str, str]  # to look at
     guard: Guard
     check_url: Callable[[str], str]  # raises ValueError for one that webhooks may not call
+    strict: bool  # refuse what clients can hardly mean
     new_id: IdMaker = field(default_factory=IdMaker)
     scope: Scope = EVERYWHERE  # the topics that the client may reach
 
@@ -46,7 +52,7 @@ class Api:
         """The request's body as `model`. Invalid, TooLarge or SlowRequest where it is not that, Forbidden where the
         client may not ask for it.
         """
-        asked = parse(model, await self.read_raw(request))
+        asked = self.heed(request, parse(model, await self.read_raw(request)))
         self.check_reach(asked)
         return asked
 
@@ -55,11 +61,36 @@ class Api:
         if self.scope is not EVERYWHERE:
             self.scope.check(asked.reach())
 
+    def heed(self, request: HttpRequest, asked: Model) -> Model:
+        """What was asked, as it is meant; the answer tells of what the client can hardly mean.
+
+        Invalid where `strict` refuses that.
+        """
+        if not asked.is_doubtful:
+            return asked
+        if asked.any_case:
+            asked = in_lower_case(asked)
+        if asked.unknown:
+            doubts.note(request, doubts.UNKNOWN_FIELDS, asked.unknown)
+            self.queue.metrics.count(REQUEST_WARNINGS, "unknown_field")
+            if self.strict:
+                doubts.refuse_unknown(asked)
+        if asked.long_delay_s:
+            doubts.note(request, doubts.LONG_DELAY, [f"{asked.long_delay_s:.0f}"])
+            self.queue.metrics.count(REQUEST_WARNINGS, "long_delay")
+            if self.strict:
+                doubts.refuse_long_delay(asked.long_delay_s)
+        return asked
+
     async def read_raw(self, request: HttpRequest) -> bytes:
-        """The request's body, whatever its Content-Type says. TooLarge or SlowRequest where it does not come."""
+        """The request's body without a byte order mark, whatever its Content-Type says.
+
+        TooLarge or SlowRequest where it does not come.
+        """
         if request.headers.get("content-encoding", "identity") != "identity":
             raise Compressed
-        return request.body if request.body is not None else await request.read()
+        raw = request.body if request.body is not None else await request.read()
+        return raw.removeprefix(BYTE_ORDER_MARK)
 
     def ok(self, request: HttpRequest, data: object = None, message: Text = DONE) -> HttpResponse:
         """The answer to a request that went well."""

@@ -6,6 +6,7 @@ from http import HTTPStatus
 from pydantic_core import to_json
 
 from delayqueue.errors import DONE, QueueError, Text
+from delayqueue.web import doubts
 from delayqueue.web.http import JSON, HttpRequest, HttpResponse
 from delayqueue.web.journal import REQUEST_ID, REQUEST_ID_KEY, request_id
 
@@ -19,7 +20,8 @@ def answer(
     body: object, status: HTTPStatus = HTTPStatus.OK, headers: Mapping[str, str] = JSON
 ) -> HttpResponse:
     """An answer with this object as JSON."""
-    return HttpResponse(to_json(body), headers, status)
+    content = to_json(body, inf_nan_mode="null")  # a bad id comes back as it was sent
+    return HttpResponse(content, headers, status)
 
 
 class Speaker:
@@ -59,7 +61,8 @@ class Speaker:
 
 
 def _headers(request: HttpRequest) -> Mapping[str, str]:
-    """The Content-Type, and the request's id where its client gave it one."""
+    """The Content-Type, what there is to say of the request, and its id where its client gave it one."""
+    headers = {**JSON, **doubts.headers(request.doubts)} if request.doubts else JSON
     if REQUEST_ID_KEY not in request.headers or not (given := request_id(request)):
-        return JSON
-    return {**JSON, REQUEST_ID: given}
+        return headers
+    return {**headers, REQUEST_ID: given}

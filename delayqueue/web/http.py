@@ -3,6 +3,8 @@
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
+Doubts = dict[str, dict[str, None]]  # by header, what it names, each once
+
 JSON: Final[Mapping[str, str]] = {"Content-Type": "application/json; charset=utf-8"}
 
 
@@ -10,10 +12,10 @@ class HttpRequest:
     """One request.
 
     `path` is without query and %-escapes, `headers` are by their names in lower case, the first one of each name.
-    `peer` is the client's address, None if it is not known.
+    `peer` is the client's address, None if it is not known. `doubts` is what the answer's headers will tell of it.
     """
 
-    __slots__ = ("body", "headers", "method", "path", "peer")
+    __slots__ = ("body", "doubts", "headers", "method", "path", "peer")
 
     def __init__(
         self,
@@ -28,6 +30,7 @@ class HttpRequest:
         self.headers = headers
         self.peer = peer
         self.body = body
+        self.doubts: Doubts | None = None
 
     async def read(self) -> bytes:
         """The whole body. Raises TooLarge or SlowRequest if it is that."""

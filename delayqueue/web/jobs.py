@@ -9,16 +9,13 @@ from delayqueue.web import views
 from delayqueue.web.api import Api, results
 from delayqueue.web.fields import check_count, check_id, check_topic, is_traceparent
 from delayqueue.web.http import HttpRequest, HttpResponse
+from delayqueue.web.parse import is_array, parse, parse_array, parse_item
 from delayqueue.web.requests import (
-    IdRequest,
+    GetRequest,
     KickRequest,
     PopRequest,
     PushRequest,
     RescheduleRequest,
-    is_array,
-    parse,
-    parse_array,
-    parse_item,
 )
 from delayqueue.web.reservation_requests import (
     BuryRequest,
@@ -33,7 +30,7 @@ async def push(api: Api, request: HttpRequest) -> HttpResponse:
     raw = await api.read_raw(request)
     if is_array(raw):
         return await _push_many(api, request, raw)
-    asked = parse(PushRequest, raw)
+    asked = api.heed(request, parse(PushRequest, raw))
     api.check_reach(asked)
     job = asked.job(api.max_body_bytes, api.new_id, _trace(request))
     await api.queue.push(job)
@@ -43,7 +40,7 @@ async def push(api: Api, request: HttpRequest) -> HttpResponse:
 async def _push_many(api: Api, request: HttpRequest, raw: bytes) -> HttpResponse:
     """A bad job spoils only itself."""
     items, trace = parse_array(raw), _trace(request)
-    jobs = [_job_or_error(api, item, trace) for item in items]
+    jobs = [_job_or_error(api, request, item, trace) for item in items]
     codes = iter(await api.queue.push_many([job for job in jobs if isinstance(job, Job)]))
     outcomes = [
         api.outcome(request, job.id, next(codes), ADDED)
@@ -60,9 +57,9 @@ def _trace(request: HttpRequest) -> str:
     return header if header is not None and is_traceparent(header) else ""
 
 
-def _job_or_error(api: Api, item: object, trace: str) -> Job | QueueError:
+def _job_or_error(api: Api, request: HttpRequest, item: object, trace: str) -> Job | QueueError:
     try:
-        asked = parse_item(PushRequest, item)
+        asked = api.heed(request, parse_item(PushRequest, item))
         api.check_reach(asked)
         return asked.job(api.max_body_bytes, api.new_id, trace)
     except QueueError as error:
@@ -104,7 +101,7 @@ async def delete(api: Api, request: HttpRequest) -> HttpResponse:
 
 async def get(api: Api, request: HttpRequest) -> HttpResponse:
     """All that is known of jobs."""
-    asked = await api.read(request, IdRequest)
+    asked = await api.read(request, GetRequest)
     found = [views.full(job) for job in await api.queue.get(asked.each())]
     return api.ok(request, found if asked.many else found[0])
 

@@ -57,8 +57,9 @@ def document(routes: Iterable[tuple[str, str, Roles, str]]) -> Json:
             "version": __version__,
             "description": (
                 "Jobs that are handed out when they are due. The status is 200 whenever a request reached the "
-                "queue; `code` says what happened. A body may have any Content-Type; unknown fields are ignored, "
-                "null is as good as leaving a field out."
+                "queue; `code` says what happened. A body may have any Content-Type; unknown fields are ignored and "
+                "named in the header X-Delayqueue-Unknown-Fields, or refused where `strict` is set; null is as good "
+                "as leaving a field out."
             ),
             "license": {"name": "MIT", "identifier": "MIT"},
         },
@@ -120,6 +121,7 @@ def _body(path: str, operation: Operation, model: type[Request], schemas: Json) 
 
 def _with_fields(schema: Json, needs: Sequence[str]) -> Json:
     """The schema with what FIELDS says, which pydantic does not know: values are checked in fields.py."""
+    del schema["additionalProperties"]  # they are taken, but nobody should send them
     for name, shape in schema["properties"].items():
         about = dict(FIELDS.get(name, {}))
         if description := about.pop("description", ""):

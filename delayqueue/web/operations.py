@@ -197,7 +197,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
         [{"id": "1001", "code": 0}, {"id": "1002", "code": 0}],
     ),
     "/get": Operation(
-        requests.IdRequest, (), FullJob | list[FullJob | None] | None, BAD, {"id": "1001"}, FULL
+        requests.GetRequest, (), FullJob | list[FullJob | None] | None, BAD, {"id": "1001"}, FULL
     ),
     "/touch": Operation(
         reservation_requests.TouchRequest,

@@ -1,18 +1,17 @@
 """What each endpoint takes. Types are checked by pydantic, values by fields.py.
 
-As in the original, unknown fields are ignored, null is as good as absent, and ids and topics lose their outer white
-space. Types are strict: `true` or `"1"` is no number, a number is no id.
+As in the original, null is as good as absent, and ids and topics lose their outer white space. Types are strict: `true`
+or `"1"` is no number, a number is no id. Unknown fields are kept aside: doubts.py tells of them.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from random import random
-from typing import Annotated, TypeVar
+from typing import Annotated, ClassVar, Final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic_core import from_json
+from pydantic import BaseModel, ConfigDict, Field
 
 from delayqueue import retry
-from delayqueue.errors import BadJson, Invalid, Text
+from delayqueue.errors import Invalid, Text
 from delayqueue.job import (
     MAX_BATCH,
     MAX_POP_TOPICS,
@@ -35,6 +34,9 @@ from delayqueue.web.fields import (
     check_when,
 )
 
+# nobody plans so far; a unix time that was sent as a delay is half a century
+LONG_DELAY_S: Final = 366 * 86_400
+
 KICK_STATES = (State.BURIED, State.DELAYED)
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
@@ -43,54 +45,39 @@ Number = Annotated[float, Field(allow_inf_nan=False)]
 class Request(BaseModel):
     """Base of all requests."""
 
-    model_config = ConfigDict(strict=True, extra="ignore", frozen=False)
+    model_config = ConfigDict(strict=True, extra="allow", frozen=False)
+
+    # whether `Topic` is as good as `topic`, as it is to the original
+    any_case: ClassVar[bool] = False
 
     def reach(self) -> Iterable[str] | None:
         """The topics that it concerns, None = all. A verb by id says (): the store sees to those."""
         return None
 
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether there is an unknown field or a long delay."""
+        return bool(self.__pydantic_extra__ or self.long_delay_s)
 
-Model = TypeVar("Model", bound=Request)
+    @property
+    def unknown(self) -> Collection[str]:
+        """The fields that were sent and that no such request has."""
+        return self.__pydantic_extra__ or ()
 
-
-def parse(model: type[Model], raw: bytes) -> Model:
-    """Read one JSON object. BadJson names the first field that does not fit."""
-    try:
-        return model.model_validate_json(raw)
-    except ValidationError as error:
-        raise _bad_json(error) from None
-
-
-def parse_item(model: type[Model], item: object) -> Model:
-    """Read one element of an array that was read already."""
-    try:
-        return model.model_validate(item)
-    except ValidationError as error:
-        raise _bad_json(error) from None
+    @property
+    def long_delay_s(self) -> float:
+        """Its delay, where it has one of more than a year; else 0."""
+        delay_s: float = self.__dict__.get("delay") or 0
+        return delay_s if delay_s > LONG_DELAY_S else 0
 
 
-def parse_array(raw: bytes) -> list[object]:
-    """Read a JSON array of 1 to 1000 elements; what they are is not looked at."""
-    try:
-        items = from_json(raw, allow_inf_nan=False)
-    except ValueError as error:
-        raise BadJson(Text(f"解析json失败: {error}", f"not valid JSON: {error}")) from None
-    if not isinstance(items, list) or not items:
-        raise BadJson(Text("解析json失败: 需要非空数组", "an array of jobs must not be empty"))
-    if len(items) > MAX_BATCH:
-        raise Invalid(
-            Text(f"一次最多{MAX_BATCH}个job", f"{len(items)} jobs: at most {MAX_BATCH} in a call")
-        )
-    return items
-
-
-def _bad_json(error: ValidationError) -> BadJson:
-    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    field = ".".join(str(part) for part in first["loc"])
-    where = f"{field}: " if field else ""
-    # pydantic would name the class
-    said = "Input should be an object" if first["type"] == "model_type" else first["msg"]
-    return BadJson(Text(f"解析json失败: {where}{said}", f"{where}{said}"))
+def with_inner(
+    extra: Mapping[str, object] | None, field: str, inner: Request | None
+) -> Collection[str]:
+    """The unknown fields of a request, and those of an object in it, as FIELD.NAME."""
+    if inner is None or not inner.unknown:
+        return extra or ()
+    return [*(extra or ()), *(f"{field}.{name}" for name in inner.unknown)]
 
 
 class RetryRequest(Request):
@@ -149,9 +136,25 @@ class PushRequest(Request):
     expire: Number | None = None
     traceparent: str | None = None
 
+    any_case = True
+
     def reach(self) -> Iterable[str]:
         """Its topic."""
         return (check_topic(self.topic),)
+
+    @property
+    def is_doubtful(self) -> bool:
+        """As of all requests, in a third of the time, since this one is read most often."""
+        return bool(
+            self.__pydantic_extra__
+            or (self.retry is not None and self.retry.__pydantic_extra__)
+            or (self.delay is not None and self.delay > LONG_DELAY_S)
+        )
+
+    @property
+    def unknown(self) -> Collection[str]:
+        """Those of its retry schedule, too."""
+        return with_inner(self.__pydantic_extra__, "retry", self.retry)
 
     @property
     def id_is_ours(self) -> bool:
@@ -190,6 +193,8 @@ class PopRequest(Request):
     topic: str | None = None
     timeout: Number | None = None
     count: int | None = None
+
+    any_case = True
 
     def reach(self) -> Iterable[str]:
         """Its topics."""
@@ -262,6 +267,12 @@ class IdRequest(OneRequest):
         return [check_id(job_id) for job_id in self.ids]
 
 
+class GetRequest(IdRequest):
+    """Jobs to look at."""
+
+    any_case = True
+
+
 class RescheduleRequest(OneRequest):
     """A new due time for a job."""
 
@@ -301,8 +312,3 @@ class KickRequest(IdRequest):
     def checked_state(self) -> State:
         """The state of the topic's jobs to kick."""
         return State.BURIED if self.state is None else State(check_state(self.state, KICK_STATES))
-
-
-def is_array(raw: bytes) -> bool:
-    """Whether the JSON text is an array."""
-    return raw[:64].lstrip()[:1] == b"["

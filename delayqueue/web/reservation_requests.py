@@ -13,6 +13,8 @@ class EndRequest(IdRequest):
     receipts: list[str] | None = None
     message: str | None = None
 
+    any_case = True
+
     def proofs(self) -> list[str]:
         """The receipt of each id, "" where none was given."""
         if self.ids is None:

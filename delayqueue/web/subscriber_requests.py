@@ -1,6 +1,6 @@
 """What the endpoints on subscribers take."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TypeVar
 
 from delayqueue import subscriber as rules
@@ -15,7 +15,7 @@ from delayqueue.web.fields import (
     check_range,
     check_topic,
 )
-from delayqueue.web.requests import Number, Request, RetryRequest
+from delayqueue.web.requests import Number, Request, RetryRequest, with_inner
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -50,6 +50,16 @@ class SubscribeRequest(NameRequest):
     concurrency: int | None = None
     secret: str | None = None
     if_exists: str | None = None
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether there is an unknown field, in its retry schedule, too."""
+        return bool(self.unknown)
+
+    @property
+    def unknown(self) -> Collection[str]:
+        """Those of its retry schedule, too."""
+        return with_inner(self.__pydantic_extra__, "retry", self.retry)
 
     def subscriber(self) -> Subscriber:
         """The subscriber. Invalid names the field and what it may be."""

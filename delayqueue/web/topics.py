@@ -5,7 +5,7 @@ from delayqueue.web import views
 from delayqueue.web.api import Api
 from delayqueue.web.fields import check_count, check_tag, check_topic
 from delayqueue.web.http import HttpRequest, HttpResponse
-from delayqueue.web.requests import parse
+from delayqueue.web.parse import parse
 from delayqueue.web.topic_requests import (
     CancelRequest,
     ForecastRequest,
@@ -87,7 +87,9 @@ async def purge(api: Api, request: HttpRequest) -> HttpResponse:
 async def topics(api: Api, request: HttpRequest) -> HttpResponse:
     """Topics with their exact counts, by name; to a client that may reach some topics only, those."""
     raw = await api.read_raw(request)
-    asked = parse(TopicsRequest, raw) if raw.strip() else TopicsRequest()
+    asked = TopicsRequest()
+    if raw.strip():
+        asked = api.heed(request, parse(TopicsRequest, raw))
     wanted = asked.wanted()
     limit = None if asked.limit is None else check_count("limit", asked.limit, DEFAULT_PAGE)
     found = await api.queue.topics.all(

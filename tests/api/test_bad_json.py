@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from tests.api_client import TOO_LARGE
+
 if TYPE_CHECKING:
     from tests.api_client import Api
 
@@ -51,7 +53,6 @@ BAD: Final = {
     "bad UTF-8 in a name": job_with(b'"\xff":1'),
     "Latin-1": job_with('"body":"é"'.encode("latin-1")),
     "UTF-16": job_with(b'"body":"x"').decode().encode("utf-16"),
-    "byte order mark": b"\xef\xbb\xbf" + job_with(b'"body":"x"'),
     "compressed": b"\x1f\x8b\x08\x00\x00\x00\x00\x00",
     "100,000 arrays": b"[" * LEVELS + b"]" * LEVELS,
     "100,000 arrays open": b"[" * LEVELS,
@@ -118,6 +119,27 @@ async def test_bad_json_gets_an_error_in_the_envelope(api: Api, path: str, raw: 
     assert spent_s < 2
 
 
+@pytest.mark.parametrize(
+    "raw",
+    [
+        job_with(b",".join(b'"%x":1' % n for n in range(LEVELS))),
+        job_with(b'"x":[' + b"[]," * LEVELS + b"[]]"),
+        job_with(b'"body":"\\",",' + b"1," * LEVELS),  # cut off
+        b"[" + b"{}," * LEVELS + b"{}]",
+    ],
+    ids=["unknown fields", "in a field", "cut off", "array"],
+)
+async def test_a_request_of_too_many_members_is_refused(api: Api, raw: bytes) -> None:
+    message = (await api.request("POST", "/push", raw)).refused(TOO_LARGE, 413)
+    assert "成员" in message
+
+
+async def test_a_body_may_have_any_number_of_commas(api: Api, topic: str) -> None:
+    body = '{"a":[1,"\\"]}, ' * 30_000
+    (await api.push(topic=topic, id=topic, body=body)).ok()
+    assert (await api.pop(topic)).ok()["body"] == body
+
+
 def first_code(results: list[dict[str, int]] | None, *, otherwise: int) -> int:
     """An array may be refused as a whole, or its one bad job alone."""
     return results[0]["code"] if results else otherwise
@@ -142,6 +164,18 @@ async def test_white_space_around_the_json_is_no_error(api: Api, topic: str) -> 
     for content in (job, f" \n[{job}] "):
         (await api.request("POST", "/push", content.encode())).ok()
     assert (await api.pop(topic)).ok()["id"] == topic
+
+
+async def test_a_byte_order_mark_is_passed_over(api: Api, topic: str) -> None:
+    job = f'{{"topic": "{topic}", "id": "{topic}", "ttr": 60}}'
+    for content in (job, f"[{job}]"):
+        (await api.request("POST", "/push", b"\xef\xbb\xbf" + content.encode())).ok()
+    assert (await api.pop(topic)).ok()["id"] == topic
+
+
+async def test_an_id_that_is_no_json_number_is_answered_as_null(api: Api) -> None:
+    answer = await api.request("POST", "/push", b'[{"id": 1e400}, {"id": -1e400}, {"id": 5}]')
+    assert [one["id"] for one in answer.ok()] == [None, None, 5]
 
 
 async def test_unknown_fields_are_ignored_as_by_the_original(api: Api, topic: str) -> None:

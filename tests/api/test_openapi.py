@@ -15,8 +15,9 @@ from pydantic import TypeAdapter
 
 from delayqueue.errors import Code
 from delayqueue.web.operations import OPERATIONS
+from delayqueue.web.parse import parse_item
 from delayqueue.web.request_fields import FIELDS
-from delayqueue.web.requests import Request, parse_item
+from delayqueue.web.requests import Request
 from delayqueue.web.routes import ROUTES, description
 from tests.api_client import open_api
 from tests.fuzz import fuzz, served

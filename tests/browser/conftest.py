@@ -33,7 +33,8 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def server(processes: Processes, redis_server: StoreServer) -> QueueServer:
-    return processes.server(redis_server)
+    """One that refuses what the page should not send."""
+    return processes.server(redis_server, strict="yes")
 
 
 @pytest.fixture

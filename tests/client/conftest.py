@@ -37,7 +37,8 @@ class Caller:
 
 @pytest.fixture(scope="session")
 def server(processes: Processes, redis_server: StoreServer) -> QueueServer:
-    return processes.server(redis_server)
+    """One that refuses what a client should not send."""
+    return processes.server(redis_server, strict="yes")
 
 
 @pytest.fixture(params=KINDS)

@@ -10,6 +10,7 @@ import pytest
 from delayqueue import errors, job, retry
 from delayqueue.errors import QueueError
 from delayqueue.subscriber import MAX_NAME_BYTES
+from delayqueue.web import parse
 from delayqueue.web.fields import MAX_DUE_S
 from delayqueue.web.operations import OPERATIONS
 from delayqueue.web.requests import Request
@@ -33,6 +34,8 @@ LIMITS: Final = (
     ("`due`, `start`, `end`", MAX_DUE_S),
     ("`ttr`", job.MAX_TTR_S),
     ("jobs, ids in a call; `count`; `limit`", job.MAX_BATCH),
+    ("members of a request's JSON, nested ones too", parse.MOST_MEMBERS),
+    ("members of a request's JSON, nested ones too", parse.MOST_MEMBERS_OF_ARRAY),
     ("topics in a `/pop`", job.MAX_POP_TOPICS),
     ("tags of a job", job.MAX_TAGS),
     ("delays of a retry schedule", retry.MAX_STEPS),
@@ -44,8 +47,8 @@ LIMITS: Final = (
 
 @pytest.fixture(scope="module")
 def english_server(processes: Processes, redis_server: StoreServer) -> QueueServer:
-    """A server with no jobs, as the page says that it is set."""
-    return processes.server(redis_server, language="en")
+    """A server with no jobs, as the page says that it is set; the page has no field that there is not."""
+    return processes.server(redis_server, language="en", strict="yes")
 
 
 def test_every_example_answers_as_shown(english_server: QueueServer) -> None:

@@ -1,0 +1,186 @@
+"""What a client can hardly mean, as a misspelt field or a unix time as delay, is told, and refused by `strict`."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from tests.api_client import INVALID, open_api
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from tests.api_client import Api
+    from tests.processes import Processes, StoreServer
+
+UNKNOWN: Final = "X-Delayqueue-Unknown-Fields"
+LONG: Final = "X-Delayqueue-Long-Delay"
+YEAR_S: Final = 366 * 86_400
+
+
+@pytest.fixture(scope="module")
+def strict_url(processes: Processes, redis_server: StoreServer) -> str:
+    return processes.server(redis_server, strict="yes", language="en").url
+
+
+@pytest.fixture
+async def strict_api(strict_url: str) -> AsyncIterator[Api]:
+    async with open_api(strict_url) as client:
+        yield client
+
+
+JOB: Final = {"topic": "doubts", "id": "doubts", "ttr": 60}
+
+
+@pytest.mark.parametrize(
+    ("path", "asked", "named"),
+    [
+        ("/push", JOB | {"dely": 5}, "dely"),
+        ("/push", JOB | {"retry": {"preset": "wechat", "jiter": 1}, "x": 1}, "x, retry.jiter"),
+        ("/push", JOB | {"a,b\r\nC: d": 1, "延": 2}, "a%2Cb%0D%0AC%3A%20d, %E5%BB%B6"),
+        ("/push", {"topic": "doubts", "idd": "doubts", "ttr": 60}, "idd"),
+        ("/pop", {"topic": "doubts", "wait": 0, "timeout": 0}, "wait"),
+        ("/finish", {"id": "doubts", "reciept": "r"}, "reciept"),
+        ("/cancel", {"tag": "doubts", "topics": ["a"]}, "topics"),
+        ("/topics", {"limits": 1}, "limits"),
+        ("/subscribe", {"name": "n", "retry": {"max": 1, "y": 1}}, "retry.y"),
+    ],
+)
+async def test_an_unknown_field_is_named_in_the_answer(
+    api: Api, path: str, asked: dict[str, Any], named: str
+) -> None:
+    assert (await api.call(path, asked)).headers[UNKNOWN] == named
+
+
+async def test_the_names_in_the_header_have_an_end(api: Api, topic: str) -> None:
+    fields = {f"{number}-{'界' * 1000}": number for number in range(500)}
+    answer = await api.push(topic=topic, id=topic, **fields)
+    answer.ok()
+    assert 0 < len(answer.headers[UNKNOWN]) <= 1000
+
+
+async def test_the_jobs_of_an_array_share_one_header(api: Api, topic: str) -> None:
+    jobs = [{"topic": topic, "id": f"{topic}-{n}", "dely": n, f"x{n % 2}": 1} for n in range(5)]
+    answer = await api.push_all(jobs)
+    assert {one["code"] for one in answer.ok()} == {0}
+    assert answer.headers[UNKNOWN] == "dely, x0, x1"
+
+
+async def test_a_request_without_doubts_has_no_header(api: Api, topic: str) -> None:
+    # the same connection, after one that had some
+    (await api.push(topic=topic, id=topic, dely=1)).ok()
+    answer = await api.push(topic=topic, id=topic, delay=YEAR_S, retry={"preset": "wechat"})
+    answer.ok()
+    assert not {UNKNOWN, LONG} & set(answer.headers)
+
+
+@pytest.mark.parametrize("path", ["/push", "/reschedule", "/release"])
+async def test_a_unix_time_as_delay_is_told(api: Api, topic: str, path: str) -> None:
+    (await api.push(topic=topic, id=topic)).ok()
+    if path == "/release":
+        (await api.pop(topic)).ok()
+    delay_s = int(time.time()) + 60
+    asked = {"topic": topic, "ttr": 60} if path == "/push" else {}
+    answer = await api.call(path, asked | {"id": topic, "delay": delay_s})
+    answer.ok()
+    assert answer.headers[LONG] == str(delay_s)
+    assert UNKNOWN not in answer.headers
+
+
+async def test_doubts_are_counted(api: Api, topic: str) -> None:
+    async def counted() -> dict[str, float]:
+        async with api.session.get(f"{api.url}/metrics") as response:
+            lines = (await response.text()).splitlines()
+        rows = [line for line in lines if line.startswith("delayqueue_request_warnings_total{")]
+        return {row.split('warning="')[1].split('"')[0]: float(row.split()[-1]) for row in rows}
+
+    before = await counted()
+    await api.push(topic=topic, id=topic, dely=1, delay=YEAR_S + 1)
+    await api.push_all([{"topic": topic, "id": topic, "dely": 1}, {"topic": topic, "id": topic}])
+    after = await counted()
+    assert {name: after[name] - before[name] for name in after} == {
+        "unknown_field": 2,
+        "long_delay": 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "asked", "said"),
+    [
+        ("/push", {"dely": 5}, "dely: unknown field; did you mean delay?"),
+        ("/push", {"Dely": 5}, "Dely: unknown field; did you mean delay?"),
+        ("/push", {"colour": 5}, "colour: unknown field; there are topic, id, delay"),
+        ("/push", {"retry": {"max": 3, "jiter": 1}}, "retry.jiter: unknown field"),
+        ("/push", {"delay": 1795217037}, "delay 1795217037: more than a year; a unix time"),
+        ("/cancel", {"tag": "t", "topc": "t"}, "topc: unknown field; did you mean topic?"),
+    ],
+)
+async def test_strict_refuses_what_a_client_can_hardly_mean(
+    strict_api: Api, topic: str, path: str, asked: dict[str, Any], said: str
+) -> None:
+    known = {"topic": topic, "id": topic, "ttr": 60} if path == "/push" else {}
+    assert (await strict_api.call(path, known | asked)).refused(INVALID).startswith(said)
+    assert (await strict_api.get(topic)).ok() is None
+
+
+async def test_strict_refuses_one_job_of_an_array_alone(strict_api: Api, topic: str) -> None:
+    jobs = [
+        {"topic": topic, "id": f"{topic}-{n}", **({"x": 1} if n == 1 else {})} for n in range(3)
+    ]
+    assert [one["code"] for one in (await strict_api.push_all(jobs)).ok()] == [0, INVALID, 0]
+
+
+async def test_strict_takes_what_is_right(strict_api: Api, topic: str) -> None:
+    (await strict_api.push(topic=topic, id=topic, retry={"preset": "alipay"})).ok()
+    (await strict_api.call("/push", {"Topic": topic, "Id": "Go", "TTR": 60})).ok()
+    assert len((await strict_api.pop(topic, count=9)).ok()) == 2
+
+
+@pytest.mark.parametrize("spell", [str.upper, str.title], ids=["upper", "title"])
+async def test_the_originals_endpoints_take_keys_in_any_case(
+    api: Api, topic: str, spell: Callable[[str], str]
+) -> None:
+    async def call(path: str, **fields: object) -> Any:
+        answer = await api.call(path, {spell(name): value for name, value in fields.items()})
+        assert UNKNOWN not in answer.headers
+        return answer.ok()
+
+    await call("/push", topic=topic, id=topic, ttr=60, body="x", delay=0, retry={"Max": 3})
+    assert (await call("/pop", topic=topic, timeout=10))["body"] == "x"
+    assert (await call("/get", id=topic))["ttr"] == 60
+    await call("/finish", id=topic)
+    await call("/delete", id=topic)
+    assert (await api.get(topic)).ok() is None
+
+
+async def test_an_array_takes_keys_in_any_case(api: Api, topic: str) -> None:
+    jobs = [{"Topic": topic, "ID": f"{topic}-{n}", "Ttr": 60} for n in range(2)]
+    assert [one["code"] for one in (await api.call("/push", jobs)).ok()] == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("fields", "body"),
+    [
+        ('"body": "exact", "Body": "other"', "exact"),
+        ('"Body": "other", "body": "exact"', "exact"),
+        ('"BODY": "first", "Body": "last"', "last"),
+        ('"Body": "other", "body": null', "other"),
+    ],
+)
+async def test_a_key_in_its_own_spelling_wins(api: Api, topic: str, fields: str, body: str) -> None:
+    job = f'{{"topic": {json.dumps(topic)}, "id": "{topic}", "ttr": 60, {fields}}}'
+    (await api.request("POST", "/push", job.encode())).ok()
+    assert (await api.pop(topic)).ok()["body"] == body
+
+
+async def test_a_value_of_the_wrong_type_is_named_in_any_case(api: Api, topic: str) -> None:
+    answer = await api.call("/push", {"Topic": topic, "Id": 5, "TTR": 60})
+    assert "id" in answer.refused(INVALID)
+
+
+async def test_other_endpoints_know_their_fields_in_lower_case_only(api: Api, topic: str) -> None:
+    answer = await api.call("/cancel", {"tag": topic, "Topic": topic})
+    assert answer.headers[UNKNOWN] == "Topic"
