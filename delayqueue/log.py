@@ -11,6 +11,7 @@ LEVELS: Final = {
     "warning": logging.WARNING,
     "error": logging.ERROR,
 }
+TRACEBACK_CHARS: Final = 8192  # what is longer is cut in its middle
 
 
 class TextFormatter(logging.Formatter):
@@ -55,7 +56,14 @@ def one_line(text: str) -> str:
 
 
 def _traceback(formatter: logging.Formatter, record: logging.LogRecord) -> list[str]:
-    return [formatter.formatException(record.exc_info)] if record.exc_info else []
+    """Its beginning and its end, which say most."""
+    if not record.exc_info:
+        return []
+    text = formatter.formatException(record.exc_info)
+    if len(text) <= TRACEBACK_CHARS:
+        return [text]
+    half = TRACEBACK_CHARS // 2
+    return [f"{text[:half]} ... {text[-half:]}"]
 
 
 def _utc(record: logging.LogRecord) -> str:

@@ -24,3 +24,9 @@ async def cancel_all(tasks: Iterable[asyncio.Task[Any]]) -> None:
         left = {task for task in left if not task.done()}
     if cancelled:
         raise asyncio.CancelledError
+
+
+def is_told_to_end(error: BaseException) -> bool:
+    """Whether the error is a cancellation of the task that runs; code that it calls can raise one of its own making."""
+    task = asyncio.current_task()
+    return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0

@@ -11,6 +11,8 @@ import time
 from typing import TYPE_CHECKING
 
 from delayqueue.client.jobs import ReservedJob, new_id
+from delayqueue.tasks import is_told_to_end
+from delayqueue.threads import Threads
 from delayqueue.worker.verdict import Buried, Finished, Released, verdict_of
 
 if TYPE_CHECKING:
@@ -37,7 +39,9 @@ async def arun(worker: Worker, topic: str, body: str = "", *, attempt: int = 1) 
     if topic not in worker.handlers.topics:
         raise KeyError(topic)
     try:
-        await worker.handlers.run(job(topic, body, attempt=attempt))
-    except Exception as error:
+        await worker.handlers.run(job(topic, body, attempt=attempt), Threads("handlers"))
+    except BaseException as error:
+        if is_told_to_end(error):
+            raise
         return verdict_of(error)
     return Finished()

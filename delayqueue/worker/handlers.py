@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextvars
 import inspect
 from collections.abc import Awaitable, Callable
@@ -12,7 +11,7 @@ from delayqueue.client.jobs import ReservedJob
 from delayqueue.job import MAX_POP_TOPICS
 
 if TYPE_CHECKING:
-    from concurrent.futures import Executor
+    from delayqueue.threads import Threads
 
 Handler: TypeAlias = Callable[[ReservedJob], Any]
 Next: TypeAlias = Callable[[ReservedJob], Awaitable[None]]
@@ -51,7 +50,7 @@ class Handlers:
         """Have `middleware` called around the handlers of each job, the first one outermost."""
         self._middlewares.append(middleware)
 
-    async def run(self, job: ReservedJob, threads: Executor | None = None) -> None:
+    async def run(self, job: ReservedJob, threads: Threads) -> None:
         """Call the job's handlers one after the other; what one raises ends it. Plain functions run in `threads`."""
 
         async def innermost(job: ReservedJob) -> None:
@@ -68,11 +67,11 @@ def _around(middleware: Middleware, course: Next) -> Next:
     return lambda job: middleware(job, course)
 
 
-async def _call(handler: Handler, job: ReservedJob, threads: Executor | None) -> None:
+async def _call(handler: Handler, job: ReservedJob, threads: Threads) -> None:
     if inspect.iscoroutinefunction(handler):
         await handler(job)
         return
     context = contextvars.copy_context()  # what middlewares have set, such as a trace
-    result = await asyncio.get_running_loop().run_in_executor(threads, context.run, handler, job)
+    result = await threads.run(lambda: context.run(handler, job))
     if inspect.isawaitable(result):  # a callable object may be asynchronous without looking so
         await result

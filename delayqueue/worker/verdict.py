@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from delayqueue.client.jobs import seconds
+from delayqueue.job import MAX_DELAY_S
+from delayqueue.said import said_by, said_of
 
 if TYPE_CHECKING:
     from delayqueue.client.jobs import Seconds
@@ -35,21 +37,26 @@ Verdict: TypeAlias = Finished | Released | Buried
 
 
 class Retry(Exception):  # an order, not an error
-    """A handler raises it to have the job again after `delay`, whatever its schedule says."""
+    """A handler raises it to have the job again after `delay`, whatever its schedule says. ValueError: a bad delay."""
+
+    delay_s: float | None = None  # of a subclass that does not say: as the schedule does
 
     def __init__(self, delay: Seconds, message: str = "") -> None:
         super().__init__(message or "to be tried again")
-        self.delay_s: float = seconds(delay)
+        delay_s = seconds(delay)
+        if not 0 <= delay_s <= MAX_DELAY_S:
+            raise ValueError(f"delay {delay_s}: must be 0 to {MAX_DELAY_S} seconds")
+        self.delay_s = delay_s
 
 
 class Bury(Exception):  # an order, not an error
     """A handler raises it to give the job up: trying again would not help."""
 
 
-def verdict_of(error: Exception) -> Released | Buried:
+def verdict_of(error: BaseException) -> Released | Buried:
     """What a handler's exception means."""
     if isinstance(error, Retry):
-        return Released(str(error), error.delay_s)
+        return Released(said_of(error), error.delay_s)
     if isinstance(error, Bury):
-        return Buried(str(error))
-    return Released(f"{type(error).__name__}: {error}")
+        return Buried(said_of(error))
+    return Released(said_by(error))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import signal
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import count
 from typing import TYPE_CHECKING, Final
@@ -14,12 +12,14 @@ from delayqueue.client.address import DEFAULT_URL
 from delayqueue.client.aio import AsyncClient
 from delayqueue.client.calls import TransportError
 from delayqueue.client.jobs import seconds
-from delayqueue.errors import NoSuchJob, QueueError, StaleReceipt
+from delayqueue.errors import NoSuchJob, QueueError, StaleReceipt, TooMany, Unavailable
 from delayqueue.job import MAX_BATCH
-from delayqueue.worker import lease
+from delayqueue.tasks import is_told_to_end
+from delayqueue.threads import Threads
+from delayqueue.worker import lease, program
 from delayqueue.worker.finisher import Finisher
 from delayqueue.worker.handlers import Handlers
-from delayqueue.worker.verdict import Buried, Finished, Released, verdict_of
+from delayqueue.worker.verdict import Buried, Bury, Finished, Released, Retry, verdict_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,9 +33,12 @@ log = logging.getLogger(__name__)
 DEFAULT_CONCURRENCY: Final = 10
 POLL_S: Final = 30.0  # of a poll; between polls the order of the topics changes
 RETRY_S: Final = 1.0  # until the next poll when the server is away
+FIRST_RETRY_S: Final = 0.5  # until the next report of a job's end; doubled up to the other
+LONGEST_RETRY_S: Final = 5.0
 # A job without a retry schedule that fails comes again after 1 s, 2 s, 4 s, … up to this
 LONGEST_PAUSE_S: Final = 300
 DEFAULT_GRACE_S: Final = 30.0
+CANCEL_S: Final = 1.0  # for handlers that are cancelled then
 
 
 class Worker:
@@ -81,25 +84,18 @@ class Worker:
         return middleware
 
     def run(self, *, grace: Seconds = DEFAULT_GRACE_S) -> None:
-        """Work until SIGTERM or SIGINT. Then take no more jobs, and give those that run `grace` to end."""
-        asyncio.run(self._run_until_signalled(grace))
+        """Work until SIGTERM or SIGINT. Then take no more jobs, and give those that run `grace` to end.
 
-    async def _run_until_signalled(self, grace: Seconds) -> None:
-        stop = asyncio.Event()
-        for signum in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(signum, stop.set)
-        await self.work(stop, grace=grace)
+        A second SIGINT ends the program at once.
+        """
+        program.run(lambda stop: self.work(stop, grace=grace), seconds(grace))
 
     async def work(self, stop: asyncio.Event, *, grace: Seconds = DEFAULT_GRACE_S) -> None:
         """Work until `stop` is set, for programs that have a loop of their own; else as run()."""
         if not self.handlers.topics:
             raise ValueError("this worker has no handlers: decorate a function with on()")
-        threads = ThreadPoolExecutor(self._concurrency, "delay-queue-worker")
-        try:
-            async with AsyncClient(self._url, token=self._token) as client:
-                await _Shift(self.handlers, client, threads, self._concurrency).work(stop, grace)
-        finally:
-            threads.shutdown(wait=False, cancel_futures=True)
+        async with AsyncClient(self._url, token=self._token) as client:
+            await _Shift(self.handlers, client, self._concurrency).work(stop, grace)
 
 
 class _Shift:
@@ -109,13 +105,12 @@ class _Shift:
         self,
         handlers: Handlers,
         client: AsyncClient,
-        threads: ThreadPoolExecutor,
         concurrency: int,
     ) -> None:
         self._handlers = handlers
         self._client = client
         self._finisher = Finisher(client)
-        self._threads = threads
+        self._threads = Threads("delay-queue-worker")
         self._concurrency = concurrency
         self._running: set[asyncio.Task[None]] = set()
         self._changed = asyncio.Event()
@@ -141,7 +136,7 @@ class _Shift:
             task.cancel()
         if late:
             log.warning("%d jobs did not end in time; they come again", len(late))
-            await asyncio.wait(late)
+            await asyncio.wait(late, timeout=CANCEL_S)
         await self._finisher.close()
 
     async def _poll(self) -> None:
@@ -184,27 +179,46 @@ class _Shift:
     async def _handle(self, job: ReservedJob) -> Verdict:
         try:
             await self._handlers.run(job, self._threads)
-        except Exception as error:
+        except BaseException as error:  # it is somebody else's code: whatever it raises
+            if is_told_to_end(error):
+                raise
             verdict = verdict_of(error)
+            traceback = None if isinstance(error, (Retry, Bury)) else error
             log.warning(
-                "job %s of %s, attempt %d: %s", job.id, job.topic, job.attempt, verdict.message
+                "job %s of %s, attempt %d: %s",
+                job.id,
+                job.topic,
+                job.attempt,
+                verdict.message,
+                exc_info=traceback,
             )
             return verdict
         return Finished()
 
     async def _report(self, job: ReservedJob, verdict: Verdict) -> None:
-        try:
-            match verdict:
-                case Finished():
-                    await self._finisher.finish(job)
-                case Released(message, delay_s):
-                    fallback_s = min(LONGEST_PAUSE_S, 2 ** min(job.attempt - 1, 30))
-                    await self._client.release(
-                        job, delay=delay_s, fallback=fallback_s, message=message
-                    )
-                case Buried(message):
-                    await self._client.bury(job, message=message)
-        except (StaleReceipt, NoSuchJob):
-            log.warning("job %s took longer than its TTR, or was cancelled", job.id)
-        except (QueueError, TransportError) as error:
-            log.warning("job %s comes again, as its end could not be reported: %s", job.id, error)
+        """Tell the server, however long it is away: it says whether the reservation is still this worker's."""
+        for tries in count():
+            try:
+                await self._tell(job, verdict)
+            except (StaleReceipt, NoSuchJob):
+                if not tries:
+                    log.warning("job %s took longer than its TTR, or was cancelled", job.id)
+                # else an earlier report may have arrived though its answer did not
+            except (Unavailable, TooMany, TransportError) as error:
+                pause_s = min(LONGEST_RETRY_S, FIRST_RETRY_S * 2 ** min(tries, 10))
+                log.warning("job %s: its end could not be reported yet: %s", job.id, error)
+                await asyncio.sleep(pause_s)
+                continue
+            except QueueError as error:
+                log.warning("job %s comes again, as its end was refused: %s", job.id, error)
+            return
+
+    async def _tell(self, job: ReservedJob, verdict: Verdict) -> None:
+        match verdict:
+            case Finished():
+                await self._finisher.finish(job)
+            case Released(message, delay_s):
+                fallback_s = min(LONGEST_PAUSE_S, 2 ** min(job.attempt - 1, 30))
+                await self._client.release(job, delay=delay_s, fallback=fallback_s, message=message)
+            case Buried(message):
+                await self._client.bury(job, message=message)

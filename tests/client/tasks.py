@@ -4,6 +4,8 @@ import asyncio
 import os
 import random
 import time
+from collections.abc import Callable
+from dataclasses import replace
 
 from delayqueue import Bury, Retry, Worker
 from delayqueue.worker import ReservedJob
@@ -61,3 +63,61 @@ def at_random(job: ReservedJob) -> None:
     if luck < 0.25:
         raise RuntimeError("bad luck")
     note("random", job.id)
+
+
+class Timeout(BaseException):
+    """As gevent's: no Exception."""
+
+
+class UnspeakableError(Exception):
+    def __str__(self) -> str:
+        raise Timeout
+
+
+MISBEHAVIOUR: dict[str, Callable[[], BaseException]] = {
+    "exit": lambda: SystemExit(3),
+    "interrupt": KeyboardInterrupt,
+    "timeout": lambda: Timeout("too late"),
+    "cancel": asyncio.CancelledError,
+    "stop iteration": StopIteration,
+    "file name": lambda: OSError(b"caf\xe9".decode("utf-8", "surrogateescape")),
+    "unspeakable": UnspeakableError,
+    "huge": lambda: ValueError("A" * 10_000_000),
+    "delay": lambda: Retry(float("nan")),
+}
+
+
+@worker.on("misbehaves")
+def misbehaves(job: ReservedJob) -> None:
+    raise MISBEHAVIOUR[job.body]()
+
+
+@worker.on("misbehaves-async")
+async def misbehaves_async(job: ReservedJob) -> None:
+    if job.body == "leave a task":
+        task = asyncio.create_task(misbehaves_async(replace(job, body="exit")))
+        await asyncio.sleep(0.01)
+        raise LookupError(f"done: {task.done()}")
+    raise MISBEHAVIOUR[job.body]()
+
+
+@worker.on("hangs")
+def hangs(job: ReservedJob) -> None:
+    note("hangs", job.id)
+    time.sleep(3600)
+
+
+@worker.on("hangs-async")
+async def hangs_async(job: ReservedJob) -> None:
+    note("hangs", job.id)
+    while True:
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            continue
+
+
+@worker.on("hangs-loop")
+async def hangs_loop(job: ReservedJob) -> None:
+    note("hangs", job.id)
+    time.sleep(3600)  # noqa: ASYNC251  # it blocks the loop

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from delayqueue.client import AsyncClient, Job, JobDetails
-from delayqueue.job import MAX_BATCH
+from delayqueue.job import MAX_BATCH, MAX_MESSAGE_CHARS
+from delayqueue.worker.program import HANGS
 from tests.processes import REPOSITORY
 from tests.waiting import until, until_async
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
     from pathlib import Path
 
-    from tests.processes import QueueServer
+    from tests.processes import Processes, QueueServer, StoreServer
 
 STOP_S: Final = 15.0
 TASKS: Final = "tests.client.tasks:worker"
@@ -230,6 +231,107 @@ async def test_more_jobs_may_run_at_once_than_a_pop_can_bring(
     job_id = await queue.push("invoice")
     with working(server, trace, concurrency=1001):
         await until_gone(queue, job_id)
+
+
+MISBEHAVIOUR: Final = {
+    ("misbehaves", "exit"): "SystemExit: 3",
+    ("misbehaves", "interrupt"): "KeyboardInterrupt",
+    ("misbehaves", "timeout"): "Timeout: too late",
+    ("misbehaves", "cancel"): "RuntimeError: CancelledError",
+    ("misbehaves", "stop iteration"): "RuntimeError: StopIteration",
+    ("misbehaves", "file name"): "OSError: caf\\udce9",
+    (
+        "misbehaves",
+        "unspeakable",
+    ): "UnspeakableError: (UnspeakableError, whose text cannot be had: Timeout)",
+    ("misbehaves", "huge"): ("ValueError: " + "A" * MAX_MESSAGE_CHARS)[:MAX_MESSAGE_CHARS],
+    ("misbehaves", "delay"): "ValueError: delay nan: must be 0 to 2147483648 seconds",
+    ("misbehaves-async", "exit"): "SystemExit: 3",
+    ("misbehaves-async", "interrupt"): "KeyboardInterrupt",
+    ("misbehaves-async", "timeout"): "Timeout: too late",
+    ("misbehaves-async", "cancel"): "CancelledError",
+    ("misbehaves-async", "file name"): "OSError: caf\\udce9",
+    ("misbehaves-async", "leave a task"): "LookupError: done: True",
+}
+
+
+async def test_a_handler_that_misbehaves_has_failed_by_its_schedule(
+    server: QueueServer, queue: AsyncClient, trace: Trace
+) -> None:
+    jobs = {
+        await queue.push(topic, body, retry=[0.1]): message
+        for (topic, body), message in MISBEHAVIOUR.items()
+    }
+
+    async def are_buried() -> bool:
+        found = await queue.get_many(list(jobs))
+        return all(job and job.state == "buried" for job in found)
+
+    with working(server, trace) as process:
+        await until_async(are_buried, within_s=20)
+        await until_gone(queue, await queue.push("invoice"))
+        assert process.poll() is None
+    for job in await queue.get_many(list(jobs)):
+        assert job
+        assert [attempt.message for attempt in job.attempts] == [jobs[job.id]] * 2, job.body
+
+
+@pytest.mark.parametrize(
+    ("topic", "status"), [("hangs", 0), ("hangs-async", 0), ("hangs-loop", HANGS)]
+)
+async def test_a_handler_that_hangs_does_not_keep_the_worker_from_ending(
+    server: QueueServer, queue: AsyncClient, trace: Trace, topic: str, status: int
+) -> None:
+    job_id = await queue.push(topic, ttr=60)
+    command = [
+        sys.executable,
+        "-c",
+        f"from {TASKS.replace(':', ' import ')}; worker.run(grace=0.3)",
+    ]
+    environ = os.environ | {"DELAYQUEUE_URL": server.url, "TRACE": str(trace.path)}
+    with program(command, cwd=REPOSITORY, env=environ) as process:
+        await until(lambda: trace.lines() == [f"hangs {job_id}"])
+        process.terminate()
+        assert await asyncio.to_thread(process.wait, STOP_S) == status
+    await queue.delete(job_id)
+
+
+async def test_a_second_interrupt_ends_a_worker_at_once(
+    server: QueueServer, queue: AsyncClient, trace: Trace
+) -> None:
+    await queue.push("slow", "60")
+    with working(server, trace) as process:
+        await until(lambda: bool(trace.lines()))
+
+        def has_ended() -> bool:
+            process.send_signal(signal.SIGINT)
+            return process.poll() is not None
+
+        await until(has_ended)
+        assert process.returncode == -signal.SIGINT
+    await queue.purge("slow")
+
+
+async def test_jobs_that_end_while_the_server_is_away_are_reported_when_it_is_back(
+    processes: Processes, redis_server: StoreServer, trace: Trace
+) -> None:
+    server = processes.server(redis_server)
+    async with AsyncClient(server.url) as queue:
+        jobs = [Job(topic="slow", body="1", ttr=60) for _ in range(5)]
+        failing = Job(topic="steered", body="fail", retry=[0.1], ttr=60)
+        await queue.push_many(jobs)
+        with working(server, trace):
+            await until(lambda: len(trace.lines()) == 5)
+            server.kill()
+            await until(lambda: len(trace.lines()) == 10)
+            await asyncio.sleep(1.5)  # as long as clients try, and longer
+            server.start()
+            for job in jobs:
+                await until_gone(queue, job.id)
+            await queue.push_many([failing])
+            await until_gone(queue, failing.id)
+    words = Counter(line.split()[0] for line in trace.lines())
+    assert words == {"slow": 5, "slept": 5, "steered": 1}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,94 @@
+"""A worker as a program of its own: its signals, and an end that no handler puts off."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterator
+
+log = logging.getLogger(__name__)
+
+LEFT_S: Final = 1.0  # for tasks that handlers have left behind
+HANGING_S: Final = 5.0  # beyond the grace, until the program ends though a handler blocks its loop
+HANGS: Final = 1  # exit status
+
+
+def run(work: Callable[[asyncio.Event], Coroutine[Any, Any, None]], grace_s: float) -> None:
+    """Run `work(stop)` in a loop of its own; SIGTERM and SIGINT set `stop`, a second SIGINT ends the program at once.
+
+    `work` ends at most `grace_s` after `stop`; the program ends soon after that, whatever handlers do.
+    """
+    loop, stop = asyncio.new_event_loop(), asyncio.Event()
+    asyncio.set_event_loop(loop)
+    try:
+        with _stopped_by_signals(loop, stop, grace_s):
+            try:
+                _run_to_its_end(loop, loop.create_task(work(stop), name="worker"))
+            finally:
+                _drop(loop)
+                loop.run_until_complete(loop.shutdown_asyncgens())
+    finally:
+        asyncio.set_event_loop(None)
+        loop.close()
+
+
+def _run_to_its_end(loop: asyncio.AbstractEventLoop, work: asyncio.Task[None]) -> None:
+    while not work.done():
+        try:
+            loop.run_until_complete(work)
+        except (SystemExit, KeyboardInterrupt) as error:
+            if work.done():
+                raise
+            log.error("a task that a handler left behind raised %s", type(error).__name__)  # noqa: TRY400  # of no use
+
+
+def _drop(loop: asyncio.AbstractEventLoop) -> None:
+    """Cancel what is left in the loop, and do not wait for ever, as asyncio.run() does."""
+    left = asyncio.all_tasks(loop)
+    for task in left:
+        task.cancel()
+    if left:
+        _, hanging = loop.run_until_complete(asyncio.wait(left, timeout=LEFT_S))
+        for task in hanging:
+            log.warning("%s goes on though it was cancelled: it is left behind", task.get_name())
+
+
+@contextmanager
+def _stopped_by_signals(
+    loop: asyncio.AbstractEventLoop, stop: asyncio.Event, grace_s: float
+) -> Iterator[None]:
+    """Let signals set `stop`. Unlike with the loop's add_signal_handler() they are heard while a handler blocks it."""
+    end = threading.Timer(grace_s + HANGING_S, _end)
+    end.daemon = True
+    heard = False
+
+    def hear(signum: int, _: object) -> None:
+        nonlocal heard
+        if not heard:
+            heard = True
+            end.start()
+            loop.call_soon_threadsafe(stop.set)
+        elif signum == signal.SIGINT:
+            signal.signal(signum, signal.SIG_DFL)
+            signal.raise_signal(signum)
+
+    before = {signum: signal.signal(signum, hear) for signum in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for signum, handler in before.items():
+            signal.signal(signum, handler)
+        end.cancel()
+
+
+def _end() -> None:
+    # no logging: a handler may hang in it
+    os.write(2, b"delay-queue: a handler blocks the loop: the worker ends without it\n")
+    os._exit(HANGS)
