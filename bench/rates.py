@@ -1,6 +1,8 @@
 """How many jobs a second: push, pop, the whole cycle."""
 
-from bench.load import LARGE_BATCH, fill, run
+from typing import Any
+
+from bench.load import LARGE_BATCH, Tally, fill, run
 from bench.measure import (
     SLEEP_FROM_S,
     SLEEP_TO_S,
@@ -11,7 +13,7 @@ from bench.measure import (
     new_topic,
     per_second,
 )
-from bench.processes import wait_until
+from bench.processes import cpu_seconds, listeners, wait_until
 from bench.target import Server
 
 BODY_BYTES = 40
@@ -22,20 +24,50 @@ READY_LIMIT_S = 120.0
 POPPED_SHARE = 0.75
 
 
-def _push(server: Server, scale: Scale, connections: int, batch: int = 1) -> Outcome:
-    tally = run(
-        "push.lua",
+def _rate(
+    server: Server, script: str, topic: str, **options: Any
+) -> tuple[Tally, dict[str, Figure]]:
+    """Run a load: its tally, and the figures of every rate.
+
+    Processor time is that of the server and, where it can be seen, its store: steadier than a rate on a machine that
+    others use, and what people pay for.
+    """
+    servers = listeners(server.port)
+    stores = [] if server.store is None else [int(server.store.info("process_id"))]
+    before_s = cpu_seconds(servers), cpu_seconds(stores)
+    tally = run(script, server, topic, **options)
+    after_s = cpu_seconds(servers), cpu_seconds(stores)
+    spent_us = [
+        1e6 * (after - before) / tally.jobs for before, after in zip(before_s, after_s, strict=True)
+    ]
+    figures = {
+        "jobs": per_second(tally.rate),
+        "server": Figure(spent_us[0], "µs of processor a job"),
+    }
+    if stores:
+        figures |= {
+            "store": Figure(spent_us[1], "µs of processor a job"),
+            "both": Figure(sum(spent_us), "µs of processor a job"),
+        }
+    return tally, figures
+
+
+def _push(
+    server: Server, scale: Scale, connections: int, batch: int = 1, *, connect: bool = False
+) -> Outcome:
+    tally, figures = _rate(
         server,
+        "push.lua",
         new_topic(),
         connections=connections,
+        connect=connect,
         seconds=scale.seconds,
         batch=batch,
         body_bytes=BODY_BYTES,
         delay_from=SLEEP_FROM_S,
         delay_to=SLEEP_TO_S,
     )
-    answer = Figure(tally.answer_ms_p99, "ms")
-    return Outcome({"jobs": per_second(tally.rate), "answer p99": answer})
+    return Outcome(figures | {"answer p99": Figure(tally.answer_ms_p99, "ms")})
 
 
 def push(server: Server, scale: Scale) -> Outcome:
@@ -46,6 +78,11 @@ def push(server: Server, scale: Scale) -> Outcome:
 def push128(server: Server, scale: Scale) -> Outcome:
     """One job a request, 128 connections."""
     return _push(server, scale, connections=128)
+
+
+def connect(server: Server, scale: Scale) -> Outcome:
+    """One job a request and a new connection for each, 32 at once: what curl in PHP-FPM does."""
+    return _push(server, scale, connections=32, connect=True)
 
 
 def batch(server: Server, scale: Scale) -> Outcome:
@@ -66,28 +103,28 @@ def pop(server: Server, scale: Scale) -> Outcome:
     )
     wait_until(lambda: server.ready(topic) >= filled.jobs, "jobs to pop", READY_LIMIT_S)
     count = filled.jobs * POPPED_SHARE
-    tally = run("pop.lua", server, topic, connections=32, seconds=60, count=count)
-    answer = Figure(tally.answer_ms_p99, "ms")
-    return Outcome({"jobs": per_second(tally.rate), "answer p99": answer})
+    tally, figures = _rate(server, "pop.lua", topic, connections=32, seconds=60, count=count)
+    return Outcome(figures | {"answer p99": Figure(tally.answer_ms_p99, "ms")})
 
 
 def cycle(server: Server, scale: Scale) -> Outcome:
     """Push, pop and finish in balance, 32 connections; counted when finished."""
-    tally = run(
-        "cycle.lua",
+    _, figures = _rate(
         server,
+        "cycle.lua",
         new_topic(),
         connections=32,
         seconds=2 * scale.seconds,
         depth=scale.cycle_depth,
         body_bytes=BODY_BYTES,
     )
-    return Outcome({"jobs": per_second(tally.rate)})
+    return Outcome(figures)
 
 
 MEASURES = (
     Measure("push", "push, one job a request, 32 connections", push),
     Measure("push128", "push, one job a request, 128 connections", push128),
+    Measure("connect", "push, a new connection for each, 32 at once", connect),
     Measure("batch", "push in batches of 100 (one by one where there are none)", batch),
     Measure("pop", "pop ready jobs, 32 connections", pop),
     Measure("cycle", "push, pop, finish in balance, 32 connections", cycle),

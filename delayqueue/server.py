@@ -6,7 +6,6 @@ import logging
 import os
 import signal
 import socket
-import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, MutableSequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
@@ -15,7 +14,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import uvloop
-from aiohttp import web
 
 from delayqueue.config import Config, StartupError
 from delayqueue.delivery.addresses import AddressGuard
@@ -40,12 +38,11 @@ from delayqueue.store.scheduler import Scheduler
 from delayqueue.store.shards import Shards
 from delayqueue.store.store import Store
 from delayqueue.tasks import cancel_all
-from delayqueue.values import Address
 from delayqueue.web.api import Api
-from delayqueue.web.app import build_server
 from delayqueue.web.auth import Guard
 from delayqueue.web.envelope import Speaker
 from delayqueue.web.front import build_front
+from delayqueue.web.listening import listening, unusable
 from delayqueue.web.tls import Tls
 from delayqueue.workers import claim, shared_pulses, supervise
 
@@ -53,11 +50,9 @@ log = logging.getLogger(__name__)
 
 Loop = Callable[[], Coroutine[None, None, None]]
 
-BACKLOG = 4096  # connections that wait to be accepted: thousands of polls come back at once after a restart
 # A request holds at most so many times max_body: a batch of jobs, or one body written in JSON's escapes.
 BODIES_PER_REQUEST = 8
 PULSE_S = 0.5  # between two looks at whether this process works
-SHUTDOWN_S = 4.0  # for requests in flight; aiohttp waits for it twice
 
 
 async def serve(config: Config) -> None:
@@ -119,7 +114,7 @@ async def _serve_here(
         addresses.check_url,
         config.strict,
     )
-    http = build_server(build_front(api, config), BODIES_PER_REQUEST * config.max_body_bytes)
+    front = build_front(api, config)
     context, shared = tls.context if tls else None, folder is not None
     async with AsyncExitStack() as stack:
         webhooks = await stack.enter_async_context(Webhooks.open(config.webhook_allow))
@@ -134,7 +129,13 @@ async def _serve_here(
             aclosing(queue),  # last of all, what delivery has given back arrives
             running(loops, stop),
             aclosing(delivery),
-            listening(http, config.bind_address, context, reuse_port=shared),
+            listening(
+                front,
+                config.bind_address,
+                context,
+                most_bytes=BODIES_PER_REQUEST * config.max_body_bytes,
+                reuse_port=shared,
+            ),
             running({"pulse": partial(_pulse, queue, pulses, number)}, stop),
             aclosing(queue),  # first of all polls are answered, so that requests can end
         ):
@@ -265,54 +266,17 @@ async def running(loops: Mapping[str, Loop], stop: asyncio.Event) -> AsyncIterat
         raise LoopDied(", ".join(died))
 
 
-@asynccontextmanager
-async def listening(
-    http: web.Server, address: Address, tls: ssl.SSLContext | None, *, reuse_port: bool
-) -> AsyncIterator[None]:
-    """Listen on the address."""
-    runner = web.ServerRunner(http, shutdown_timeout=SHUTDOWN_S)
-    await runner.setup()
-    try:
-        try:
-            site = web.TCPSite(
-                runner,
-                address.host,
-                address.port,
-                ssl_context=tls,
-                backlog=BACKLOG,
-                reuse_port=reuse_port,
-            )
-            await site.start()
-        except OSError as error:
-            raise _unusable(address, error) from error
-        yield
-    finally:
-        await runner.cleanup()
-
-
 def check_address(config: Config) -> None:
     """StartupError where nobody could listen. That somebody does is nothing wrong: this server may be running."""
     try:
         claim(config.bind_address)
     except OSError as error:
         if error.errno != errno.EADDRINUSE:
-            raise _unusable(config.bind_address, error) from None
+            raise unusable(config.bind_address, error) from None
 
 
 def _claim(config: Config) -> None:
     try:
         claim(config.bind_address)
     except OSError as error:
-        raise _unusable(config.bind_address, error) from error
-
-
-def _unusable(address: Address, error: OSError) -> StartupError:
-    taken = error.errno == errno.EADDRINUSE
-    way_out = (
-        "stop what listens there or choose another port"
-        if taken
-        else "name an address of this machine, and a port that its user may listen on"
-    )
-    return StartupError(
-        f"bind_address = {address}: {error.strerror}; {way_out}", key="bind_address"
-    )
+        raise unusable(config.bind_address, error) from error

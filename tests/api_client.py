@@ -118,12 +118,15 @@ async def push_due_in(api: Api, delay_s: float, **job: Any) -> Sent:
 
 @asynccontextmanager
 async def open_api(
-    url: str, token: str = "", tls: ssl.SSLContext | None = None
+    url: str,
+    token: str = "",
+    tls: ssl.SSLContext | None = None,
+    headers: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Api]:
-    """A client with as many connections as it needs, and with its token, where it has one."""
+    """A client with as many connections as it needs, its token if it has one, and these headers with each request."""
     connector = aiohttp.TCPConnector(limit=0, ssl=tls or True)
     timeout = aiohttp.ClientTimeout(total=TIMEOUT_S)
-    headers = {"Authorization": f"Bearer {token}"} if token else None
+    headers = dict(headers or {}) | ({"Authorization": f"Bearer {token}"} if token else {})
     async with aiohttp.ClientSession(
         connector=connector, timeout=timeout, headers=headers
     ) as session:

@@ -42,6 +42,10 @@ class Front:
         self._speaker = speaker
         self._journal = journal
 
+    def paths(self, method: str) -> frozenset[str]:
+        """The paths that this method is answered at."""
+        return frozenset(path for path, methods in self._endpoints.items() if method in methods)
+
     async def handle(self, request: HttpRequest, send: Send) -> None:
         """Answer a request with `send`; an answer that cannot be sent is told so."""
         began_s = perf_counter()

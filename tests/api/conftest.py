@@ -10,12 +10,16 @@ import pytest
 from tests.api_client import Api, open_api
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 
     from tests.processes import Processes, QueueServer, StoreServer
 
 
 Pair = tuple[Api, Api]
+
+
+EXPRESS: Final[Mapping[str, str]] = {}  # nothing keeps requests from the express lane
+AIOHTTP: Final = {"TE": "trailers"}  # more than the express lane answers: aiohttp does
 
 
 class Setup(NamedTuple):
@@ -24,6 +28,7 @@ class Setup(NamedTuple):
     store: str  # the fixture that gives the store
     bucket_size: int
     scheduler: str = "zset"
+    headers: Mapping[str, str] = EXPRESS  # of the client's requests
 
     def settings(self) -> dict[str, Any]:
         """What the server is told."""
@@ -36,7 +41,8 @@ ONE_BUCKET: Final = Setup("redis_server", bucket_size=1)
 SETUPS: Final = [
     pytest.param(ONE_BUCKET, id="redis"),
     pytest.param(
-        Setup("valkey_server", bucket_size=4, scheduler="wheel"), id="valkey-4-buckets-wheel"
+        Setup("valkey_server", bucket_size=4, scheduler="wheel", headers=AIOHTTP),
+        id="valkey-4-buckets-wheel",
     ),
     pytest.param(Setup("watched_store", bucket_size=1), id="sentinel", marks=ESSENTIAL),
     pytest.param(Setup("cluster", bucket_size=8), id="cluster-8-buckets", marks=ESSENTIAL),
@@ -55,8 +61,10 @@ def server(request: pytest.FixtureRequest, processes: Processes) -> QueueServer:
 
 
 @pytest.fixture
-async def api(server: QueueServer) -> AsyncIterator[Api]:
-    async with open_api(server.url) as client:
+async def api(request: pytest.FixtureRequest, server: QueueServer) -> AsyncIterator[Api]:
+    """A client of the server. Each test runs through both ways in: the express lane, and aiohttp."""
+    setup = request.node.callspec.params.get("server", ONE_BUCKET)
+    async with open_api(server.url, headers=setup.headers) as client:
         yield client
 
 

@@ -1,0 +1,264 @@
+"""The express lane: answers plain requests itself, and hands a connection to aiohttp at the first other one.
+
+aiohttp's protocol, request, response and task take more processor time than all the rest of a push. Most requests need
+nothing of what they can do: POST to a known path, a Content-Length, a short body. This protocol may refuse any request,
+and need not understand it: aiohttp gets its bytes, and all that comes after on that connection.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection
+from email.utils import formatdate
+from http import HTTPStatus
+from time import time
+from typing import Final, cast
+
+from delayqueue.tasks import cancel_all
+from delayqueue.web.front import Front
+from delayqueue.web.head import END, MAX_HEAD_BYTES, may_become_plain, read_head
+from delayqueue.web.http import JSON, HttpRequest, HttpResponse
+
+log = logging.getLogger(__name__)
+
+MAX_BODY_BYTES: Final = 64 * 1024  # a request with a longer one is not plain
+MAX_AHEAD_BYTES: Final = 64 * 1024  # of pipelined requests that are kept while one is answered
+PATIENCE_S: Final = 2.0  # an incomplete request is aiohttp's after this, with its limits of time
+IDLE_S: Final = 75.0  # a connection without a request is closed after this
+STALLED_S: Final = 30.0  # so is one whose client does not read its answer
+LOOK_S: Final = 1.0  # between two looks at all connections; these times are kept as exactly
+
+POLL: Final = "/pop"
+OK_JSON: Final = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: "
+)
+CLOSE: Final = b"\r\nConnection: close"
+
+
+class Express:
+    """The connections of the express lane. `other` makes the protocol that takes over a connection."""
+
+    def __init__(
+        self,
+        front: Front,
+        paths: Collection[str],
+        other: Callable[[], asyncio.Protocol],
+    ) -> None:
+        self.front = front
+        self.paths = paths
+        self.other = other
+        self.loop = asyncio.get_running_loop()
+        self.connections: set[Connection] = set()
+        self.stopping = False
+        self.now_s = self.loop.time()  # as of the last look
+        self._date_s = 0
+        self._date = b""
+        self._next_look = self.loop.call_later(LOOK_S, self._look)
+
+    def connection(self) -> "Connection":
+        """The protocol of a new connection."""
+        return Connection(self)
+
+    def date(self) -> bytes:
+        """The Date header, and the line's end before it."""
+        now_s = int(time())
+        if now_s != self._date_s:
+            self._date_s = now_s
+            self._date = b"\r\nDate: " + formatdate(now_s, usegmt=True).encode()
+        return self._date
+
+    def _look(self) -> None:
+        """End what takes too long, again and again."""
+        self._next_look = self.loop.call_later(LOOK_S, self._look)
+        self.now_s = self.loop.time()
+        for connection in list(self.connections):
+            connection.look(self.now_s)
+
+    async def close(self, within_s: float) -> None:
+        """Close idle connections; let the others answer their request, and cut off those that have not done so."""
+        self.stopping = True
+        self._next_look.cancel()
+        for connection in list(self.connections):
+            connection.close_if_idle()
+        tasks = [each.task for each in self.connections if each.task is not None]
+        if tasks:
+            await asyncio.wait(tasks, timeout=within_s)
+        await cancel_all([task for task in tasks if not task.done()])
+        for connection in list(self.connections):
+            connection.abort()
+
+
+class Connection(asyncio.Protocol):
+    """One connection: one request at a time, in their order."""
+
+    __slots__ = (
+        "_buffer",
+        "_closes",
+        "_express",
+        "_is_full",
+        "_is_stalled",
+        "_peer",
+        "_polls",
+        "_since_s",
+        "_transport",
+        "task",
+    )
+
+    _transport: asyncio.Transport
+
+    def __init__(self, express: Express) -> None:
+        self._express = express
+        self._buffer = b""  # what has come and is not answered
+        self._closes = False  # after the answer
+        self._is_full = False  # so much has come that reading is paused
+        self._is_stalled = False  # so much is unsent that nothing more is answered
+        self._polls = False  # the present request waits for jobs
+        self._since_s = express.now_s  # when it came into its present state
+        self._peer: str | None = None
+        self.task: asyncio.Task[None] | None = None  # answers the present request
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the peer's address while it is there: of a connection that was reset nobody knows it any more."""
+        self._transport = cast("asyncio.Transport", transport)
+        peer = transport.get_extra_info("peername")
+        self._peer = peer[0] if peer else None
+        self._express.connections.add(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Part of a request, or one, or several."""
+        self._buffer = self._buffer + data if self._buffer else data
+        if self.task is None:
+            self._next()
+        elif len(self._buffer) > MAX_AHEAD_BYTES and not self._is_full:
+            self._is_full = True
+            self._transport.pause_reading()
+
+    def eof_received(self) -> bool:
+        """The client sends nothing more. True keeps the connection open for the answer.
+
+        Whoever waits for jobs and ends the connection is gone: a process that dies leaves the same sign.
+        """
+        self._closes = True
+        return self.task is not None and not self._polls
+
+    def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002  # the protocol's signature
+        """The client is gone: what it waits for, nobody waits for."""
+        self._express.connections.discard(self)
+        if self.task is not None:
+            self.task.cancel()
+
+    def pause_writing(self) -> None:
+        """The client does not read as fast as it asks."""
+        self._is_stalled = True
+        self._since_s = self._express.now_s
+
+    def resume_writing(self) -> None:
+        """It has read."""
+        self._is_stalled = False
+        self._since_s = self._express.now_s
+        if self.task is None:
+            self._next()
+
+    def look(self, now_s: float) -> None:
+        """End what takes too long."""
+        lasted_s = now_s - self._since_s
+        if self._is_stalled:
+            if lasted_s > STALLED_S:
+                self.abort()
+        elif self.task is not None:
+            return
+        elif self._buffer:
+            if lasted_s > PATIENCE_S:
+                self._hand_over()
+        elif lasted_s > IDLE_S:
+            self._transport.close()
+
+    def close_if_idle(self) -> None:
+        """Close the connection, unless a request is being answered."""
+        if self.task is None:
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Cut the client off."""
+        self._transport.abort()
+
+    def _next(self) -> None:
+        """Answer the next request, if it is here as a whole."""
+        buffer = self._buffer
+        if self._is_stalled or not buffer:
+            return
+        size = buffer.find(END) + len(END)
+        if size < len(END):
+            if len(buffer) > MAX_HEAD_BYTES or not may_become_plain(buffer):
+                self._hand_over()
+            return
+        head = read_head(buffer[:size])
+        if head is None or head.length > MAX_BODY_BYTES or head.path not in self._express.paths:
+            self._hand_over()
+            return
+        end = size + head.length
+        if len(buffer) < end:
+            return
+        self._buffer = buffer[end:]
+        if self._is_full and len(self._buffer) <= MAX_AHEAD_BYTES:
+            self._is_full = False
+            self._transport.resume_reading()
+        if head.closes:
+            self._closes = True
+        self._polls = head.path == POLL
+        request = HttpRequest("POST", head.path, head.headers, self._peer, buffer[size:end])
+        self.task = self._express.loop.create_task(self._answer(request))
+
+    async def _answer(self, request: HttpRequest) -> None:
+        try:
+            await self._express.front.handle(request, self._send)
+        except Exception:
+            log.exception("%s could not be answered", request.path)
+            self.abort()
+        finally:
+            self.task = None
+        if self._closes:
+            self._transport.close()
+        else:
+            self._since_s = self._express.now_s
+            self._next()
+
+    async def _send(self, response: HttpResponse) -> None:
+        """Write an answer. Raises ConnectionResetError if the client is gone."""
+        transport = self._transport
+        if transport.is_closing():
+            raise ConnectionResetError
+        if self._express.stopping:
+            self._closes = True
+        body = response.body
+        is_usual = response.status == HTTPStatus.OK and response.headers is JSON
+        transport.write(
+            b"%b%d%b%b%b%b"
+            % (
+                OK_JSON if is_usual else start_of(response),
+                len(body),
+                self._express.date(),
+                CLOSE if self._closes else b"",
+                END,
+                body,
+            )
+        )
+
+    def _hand_over(self) -> None:
+        """Let aiohttp answer all that is not answered yet, and what will come."""
+        other = self._express.other()
+        self._express.connections.discard(self)
+        other.connection_made(self._transport)
+        self._transport.set_protocol(other)
+        other.data_received(self._buffer)
+
+
+def start_of(response: HttpResponse) -> bytes:
+    """An answer's first bytes, up to the value of its Content-Length.
+
+    Raises ValueError if a header would end early.
+    """
+    lines = [f"HTTP/1.1 {response.status:d} {HTTPStatus(response.status).phrase}"]
+    lines += [f"{name}: {value}" for name, value in response.headers.items()]
+    if any("\r" in line or "\n" in line for line in lines):
+        raise ValueError("a header holds the end of a line")
+    return "\r\n".join([*lines, "Content-Length: "]).encode()

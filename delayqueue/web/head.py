@@ -1,0 +1,76 @@
+"""The head of a plain request: what the express lane understands of HTTP, as RFC 9112 writes it and nothing looser."""
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+END: Final = b"\r\n\r\n"
+MAX_HEAD_BYTES: Final = 4096  # a longer one is not plain
+REMEMBERED_BYTES: Final = (
+    1024  # a client sends the same head again and again: those up to here are kept,
+)
+REMEMBERED: Final = 1024  # so many of them, the latest
+
+_REQUEST: Final = re.compile(rb"POST (/[a-z]+) HTTP/1\.1\r\n")
+_FIELD: Final = re.compile(
+    rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?)?[ \t]*\r\n"
+)
+_LENGTH: Final = re.compile("[0-9]{1,9}")
+# What asks for more than an answer to a body of known length.
+_NOT_PLAIN: Final = frozenset(
+    {"transfer-encoding", "content-encoding", "expect", "upgrade", "te", "trailer"}
+)
+
+
+class Head(NamedTuple):
+    """Path and headers (by their names in lower case) of a plain request, and the length of its body in bytes.
+
+    `closes`: the client wants no other request on this connection.
+    """
+
+    path: str
+    headers: Mapping[str, str]
+    length: int
+    closes: bool
+
+
+def read_head(raw: bytes) -> Head | None:
+    """The head that these bytes are, up to the empty line and with it; None if it is not a plain one."""
+    return _remembered(raw) if len(raw) <= REMEMBERED_BYTES else _read(raw)
+
+
+def may_become_plain(beginning: bytes) -> bool:
+    """Whether these bytes can be the beginning of a plain head."""
+    return beginning[:6] == b"POST /"[: len(beginning)] and b"\n" not in beginning.replace(
+        b"\r\n", b""
+    )
+
+
+def _read(raw: bytes) -> Head | None:
+    request = _REQUEST.match(raw)
+    if request is None:
+        return None
+    headers: dict[str, str] = {}
+    at, end = request.end(), len(raw) - 2
+    while at < end:
+        field = _FIELD.match(raw, at, end)
+        if field is None:
+            return None
+        name = field[1].decode("ascii").lower()
+        if name in headers:
+            return None
+        headers[name] = (field[2] or b"").decode("ascii")
+        at = field.end()
+    length = headers.get("content-length", "")
+    connection = headers.get("connection", "keep-alive").lower()
+    if (
+        not _LENGTH.fullmatch(length)
+        or connection not in {"close", "keep-alive"}
+        or not _NOT_PLAIN.isdisjoint(headers)
+    ):
+        return None
+    return Head(request[1].decode("ascii"), headers, int(length), connection == "close")
+
+
+_remembered = lru_cache(REMEMBERED)(_read)

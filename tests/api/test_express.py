@@ -1,0 +1,153 @@
+"""The express lane: plain requests as they come over a socket, in pieces, one after the other, and beside others."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from tests.processes import LOOPBACK
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.api_client import Api
+    from tests.processes import QueueServer
+
+ANSWER_S: Final = 10.0
+REQUESTS: Final = 500_000  # more than sockets and server hold
+
+
+def post(path: str, payload: object, *lines: str) -> bytes:
+    body = json.dumps(payload).encode()
+    head = [f"POST {path} HTTP/1.1", "Host: x", f"Content-Length: {len(body)}", *lines]
+    return "\r\n".join([*head, "", ""]).encode() + body
+
+
+def push(topic: str, job_id: str, *lines: str) -> bytes:
+    return post("/push", {"topic": topic, "id": job_id, "ttr": 60}, *lines)
+
+
+async def answer(reader: asyncio.StreamReader) -> tuple[int, dict[str, str], bytes]:
+    """Status, headers and body of the next answer."""
+    async with asyncio.timeout(ANSWER_S):
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+        headers = dict(line.split(": ", 1) for line in head[1:] if line)
+        return (
+            int(head[0].split()[1]),
+            headers,
+            await reader.readexactly(int(headers["Content-Length"])),
+        )
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 64])
+async def test_a_request_may_come_in_pieces(server: QueueServer, topic: str, size: int) -> None:
+    reader, writer = await asyncio.open_connection(LOOPBACK, server.port)
+    request = push(topic, topic)
+    for at in range(0, len(request), size):
+        writer.write(request[at : at + size])
+        await asyncio.sleep(0)
+    status, headers, body = await answer(reader)
+    assert (status, json.loads(body)["code"]) == (200, 0)
+    assert headers["Content-Type"] == "application/json; charset=utf-8"
+    assert "GMT" in headers["Date"]
+    writer.close()
+
+
+async def test_requests_without_waiting_are_answered_in_their_order(
+    server: QueueServer, topic: str
+) -> None:
+    """Those between the plain ones are aiohttp's, and so is all that comes after."""
+    reader, writer = await asyncio.open_connection(LOOPBACK, server.port)
+    gets = [post("/get", {"id": f"{topic}/{n}"}) for n in range(20)]
+    gets[15] = post("/get", {"id": f"{topic}/15"}, "TE: trailers")
+    writer.write(b"".join(push(topic, f"{topic}/{n}") for n in range(20)) + b"".join(gets))
+    for _ in range(20):
+        assert json.loads((await answer(reader))[2])["code"] == 0
+    for n in range(20):
+        assert json.loads((await answer(reader))[2])["data"]["id"] == f"{topic}/{n}"
+    writer.close()
+
+
+async def test_a_connection_is_closed_if_the_client_asks_for_it(
+    server: QueueServer, topic: str
+) -> None:
+    reader, writer = await asyncio.open_connection(LOOPBACK, server.port)
+    writer.write(push(topic, topic, "Connection: close") + push(topic, f"{topic}/not"))
+    _, headers, _ = await answer(reader)
+    assert headers["Connection"] == "close"
+    async with asyncio.timeout(ANSWER_S):
+        assert await reader.read() == b""
+    writer.close()
+
+
+async def test_a_client_that_ends_its_side_gets_its_answer(
+    server: QueueServer, api: Api, topic: str
+) -> None:
+    """As `nc -N` does."""
+    reader, writer = await asyncio.open_connection(LOOPBACK, server.port)
+    writer.write(push(topic, topic))
+    writer.write_eof()
+    assert json.loads((await answer(reader))[2])["code"] == 0
+    async with asyncio.timeout(ANSWER_S):
+        assert await reader.read() == b""
+    writer.close()
+    assert (await api.get(topic)).ok()["state"] == "ready"
+
+
+async def test_an_error_is_answered_as_aiohttp_would(server: QueueServer) -> None:
+    answers = []
+    for lines in ((), ("TE: trailers",)):
+        reader, writer = await asyncio.open_connection(LOOPBACK, server.port)
+        writer.write(post("/push", [], "X-Request-Id: abc", "Accept-Language: en", *lines))
+        status, headers, body = await answer(reader)
+        answers.append((status, headers["X-Request-Id"], headers["Content-Type"], body))
+        writer.close()
+    assert answers[0] == answers[1]
+
+
+async def test_a_long_body_is_aiohttps(server: QueueServer, api: Api, topic: str) -> None:
+    body = "b" * 200_000
+    reader, writer = await asyncio.open_connection(LOOPBACK, server.port)
+    request = {"topic": topic, "id": topic, "ttr": 60, "body": body}
+    writer.write(post("/push", request))
+    assert json.loads((await answer(reader))[2])["code"] == 0
+    writer.close()
+    assert (await api.get(topic)).ok()["body"] == body
+
+
+async def test_a_poll_behind_a_push_on_one_connection_gives_back_what_its_client_left(
+    server: QueueServer, api: Api, topic: str
+) -> None:
+    reader, writer = await asyncio.open_connection(LOOPBACK, server.port)
+    writer.write(push(topic, topic) + post("/pop", {"topic": f"{topic}/other"}))
+    await answer(reader)
+    writer.close()
+    await writer.wait_closed()
+    (await api.push(topic=f"{topic}/other", id=f"{topic}/other")).ok()
+    job = (await api.pop(f"{topic}/other")).ok()
+    assert (job["id"], job["attempt"]) == (f"{topic}/other", 1)
+
+
+async def test_a_client_that_reads_nothing_gets_no_more_than_it_can_hold(
+    server: QueueServer, api: Api, name: Callable[[str], str]
+) -> None:
+    """Its requests wait in its own socket: the server keeps a few answers, and takes no more requests."""
+    job_id = name("large")
+    (await api.push(topic=job_id, id=job_id, body="b" * 500_000)).ok()
+    request, sent, loop = post("/get", {"id": job_id}) * 1000, 0, asyncio.get_running_loop()
+    with socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.connect((LOOPBACK, server.port))
+        connection.setblocking(False)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(3):
+                while sent < REQUESTS:
+                    await loop.sock_sendall(connection, request)
+                    sent += 1000
+        assert sent < REQUESTS
+        assert (await api.get(job_id)).ok() is not None, "others are served"
