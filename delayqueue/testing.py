@@ -23,7 +23,9 @@ __all__ = ["Buried", "Finished", "Released", "arun", "job", "run"]
 
 def job(topic: str, body: str = "", *, id: str | None = None, attempt: int = 1) -> ReservedJob:  # noqa: A002  # its name in the API
     """A job as a handler gets it."""
-    return ReservedJob(topic, id or new_id(), body, attempt, "a-receipt", time.time())
+    return ReservedJob(
+        topic, new_id() if id is None else id, body, attempt, "a-receipt", time.time()
+    )
 
 
 def run(worker: Worker, topic: str, body: str = "", *, attempt: int = 1) -> Verdict:

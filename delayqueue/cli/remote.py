@@ -91,8 +91,11 @@ def remote(
 
 
 def _server(asked: Namespace) -> Server:
-    url = asked.url or (url_in(asked.config) if asked.config else os.environ.get("DELAYQUEUE_URL"))
-    return Server(url or DEFAULT_URL, asked.token or os.environ.get("DELAYQUEUE_TOKEN") or "")
+    url, token = asked.url, asked.token
+    if url is None:
+        of_file = url_in(asked.config) if asked.config else ""
+        url = of_file or os.environ.get("DELAYQUEUE_URL") or DEFAULT_URL
+    return Server(url, os.environ.get("DELAYQUEUE_TOKEN", "") if token is None else token)
 
 
 def url_in(file: Path) -> str:

@@ -43,7 +43,7 @@ class JobVerbs:
         job = Job(
             topic=topic,
             body=body,
-            id=id or new_id(),
+            id=new_id() if id is None else id,
             delay=delay,
             due=due,
             ttr=ttr,

@@ -140,6 +140,16 @@ def check_seconds(field: str, value_s: float) -> int:
     return round(value_s * 1000)
 
 
+def check_some_seconds(field: str, value_s: float) -> int:
+    """A length of time in seconds as milliseconds, at least one: where 0 means something else to the store."""
+    value_ms = check_seconds(field, value_s)
+    if value_ms == 0:
+        raise Invalid(
+            Text(f"{field} 至少0.001秒", f"{field} {value_s:g}: must be at least 0.001 seconds")
+        )
+    return value_ms
+
+
 def check_range(field: str, value: int, least: int, most: int) -> int:
     """A whole number between two others, both in."""
     if not least <= value <= most:

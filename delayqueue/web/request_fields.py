@@ -39,7 +39,7 @@ FIELDS: Final[dict[str, dict[str, Any]]] = {
     },
     "expire": {
         "description": "Seconds after it was due when nobody needs it any more.",
-        "minimum": 0,
+        "minimum": 0.001,
         "maximum": 2**31,
     },
     "traceparent": {
@@ -82,7 +82,7 @@ FIELDS: Final[dict[str, dict[str, Any]]] = {
     "start": {"description": "Unix seconds: the first due time.", "minimum": 0, "maximum": 10**10},
     "end": {"description": "Unix seconds: the last due time.", "minimum": 0, "maximum": 10**10},
     "step": {"description": "Seconds that a step has.", "exclusiveMinimum": 0, "maximum": 2**31},
-    "seconds": {"description": "For how long.", "minimum": 0, "maximum": 2**31},
+    "seconds": {"description": "For how long.", "minimum": 0.001, "maximum": 2**31},
     "name": {"description": "Names the subscriber or the schedule, 1 to 128 bytes."},
     "cron": {
         "description": "Minute, hour, day, month, weekday; a field for seconds may come first."

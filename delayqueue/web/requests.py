@@ -26,6 +26,7 @@ from delayqueue.web.fields import (
     check_if_exists,
     check_pushed_topic,
     check_seconds,
+    check_some_seconds,
     check_state,
     check_tags,
     check_topic,
@@ -180,9 +181,11 @@ class PushRequest(Request):
             due_ms=due_ms,
             tags=check_tags(self.tags) if self.tags else (),
             retry_ms=self.retry.schedule() if self.retry else None,
-            if_exists=check_if_exists(self.if_exists) if self.if_exists else IfExists.REPLACE,
-            retain_ms=check_seconds("retain", self.retain) if self.retain else 0,
-            expire_ms=check_seconds("expire", self.expire) if self.expire else 0,
+            if_exists=IfExists.REPLACE
+            if self.if_exists is None
+            else check_if_exists(self.if_exists),
+            retain_ms=0 if self.retain is None else check_seconds("retain", self.retain),
+            expire_ms=0 if self.expire is None else check_some_seconds("expire", self.expire),
             traceparent=check_traceparent(self.traceparent) if self.traceparent else trace,
         )
 

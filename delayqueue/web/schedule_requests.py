@@ -44,8 +44,10 @@ class ScheduleRequest(NameRequest):
             ttr_ms=check_ttr(DEFAULT_TTR_S if self.ttr is None else self.ttr),
             cron="" if self.cron is None else by_rule("cron", self.cron, rules.check_cron),
             every_ms=0 if self.every is None else self._every_ms(self.every),
-            tz=by_rule("tz", self.tz or "UTC", rules.check_tz),
-            catch_up=by_rule("catch_up", self.catch_up or CatchUp.ONCE, rules.check_catch_up),
+            tz=by_rule("tz", "UTC" if self.tz is None else self.tz, rules.check_tz),
+            catch_up=CatchUp.ONCE
+            if self.catch_up is None
+            else by_rule("catch_up", self.catch_up, rules.check_catch_up),
         )
 
     def checked_if_exists(self) -> IfExists:

@@ -73,7 +73,7 @@ class SubscribeRequest(NameRequest):
             given["retry_ms"] = self.retry.schedule()
         if self.concurrency is not None:
             given["concurrency"] = check_range("concurrency", self.concurrency, 1, MAX_CONCURRENCY)
-        if self.secret:
+        if self.secret is not None:
             given["secret"] = by_rule("secret", self.secret, rules.check_secret)
         return Subscriber(
             name=self.checked_name(),

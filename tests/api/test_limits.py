@@ -272,3 +272,33 @@ async def test_a_bad_field_is_refused_and_nothing_is_kept(
     message = (await api.push(**{"topic": topic, "id": job_id, "delay": 0} | fields)).refused()
     assert any(field in message for field in fields)
     assert (await api.get(job_id)).ok() is None
+
+
+@pytest.mark.parametrize(
+    ("path", "asked", "named"),
+    [
+        ("/pause", {"topic": "t", "seconds": 0}, "seconds"),
+        ("/pause", {"topic": "t", "seconds": 0.0001}, "seconds"),
+        ("/push", {"topic": "t", "id": "a", "ttr": 60, "expire": 0}, "expire"),
+        ("/push", {"topic": "t", "id": "a", "ttr": 60, "expire": 0.0004}, "expire"),
+        ("/push", {"topic": "t", "id": "a", "ttr": 60, "if_exists": ""}, "if_exists"),
+        ("/push", {"topic": "t", "id": "a", "ttr": 60, "retry": {"max": 0}}, "max"),
+        ("/push", {"topic": "t", "id": "a", "ttr": 0}, "ttr"),
+        ("/pop", {"topic": "t", "count": 0}, "count"),
+        ("/list", {"topic": "t", "limit": 0}, "limit"),
+        ("/list", {"topic": "t", "state": ""}, "state"),
+        ("/limit", {"topic": "t", "concurrency": 0}, "concurrency"),
+        ("/limit", {"topic": "t", "rate": 0}, "rate"),
+        ("/cancel", {"tag": "t", "topic": ""}, "topic"),
+        ("/purge", {"topic": "t", "state": ""}, "state"),
+        ("/subscribe", {"name": "n", "topic": "t", "url": "http://a.b", "secret": ""}, "secret"),
+        ("/subscribe", {"name": "n", "topic": "t", "url": "http://a.b", "timeout": 0}, "timeout"),
+        ("/schedule", {"name": "n", "topic": "t", "every": 0}, "every"),
+        ("/schedule", {"name": "n", "topic": "t", "every": 60, "tz": ""}, "tz"),
+        ("/schedule", {"name": "n", "topic": "t", "every": 60, "catch_up": ""}, "catch_up"),
+    ],
+)
+async def test_nothing_and_zero_are_values_and_not_the_default(
+    api: Api, path: str, asked: dict[str, Any], named: str
+) -> None:
+    assert named in (await api.call(path, asked)).refused(INVALID)

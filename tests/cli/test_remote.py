@@ -223,6 +223,7 @@ def test_every_endpoint_has_its_verb(route: Route) -> None:
         (["push"], "the following arguments are required: TOPIC"),
         (["push", "t", "--if-exists", "maybe"], "invalid choice: 'maybe'"),
         (["pop", "t", "--count", "x"], "invalid int value: 'x'"),
+        (["stats", "--url", ""], "--url : must be http://HOST:PORT"),
         (["stats", "--url", "ftp://queue"], "--url ftp://queue: must be http://HOST:PORT"),
         (["stats", "--url", "http://queue:port"], "--url http://queue:port: must be"),
         (["stats", "--token", "a\nb"], "--token: must be printable ASCII"),

@@ -99,6 +99,12 @@ async def test_a_retry_schedule_is_kept(client: Caller, topic: str, retry: Any) 
     assert [attempt.message for attempt in details.attempts] == ["no luck"]
 
 
+async def test_an_empty_id_is_no_id(client: Caller, topic: str) -> None:
+    with pytest.raises(Invalid, match="id: must not be empty"):
+        await client.push(topic, id="")
+    assert await client.pop(topic, wait=0) is None
+
+
 async def test_an_id_can_be_refused_when_it_exists(client: Caller, topic: str) -> None:
     job_id = await client.push(topic, delay=60)
     with pytest.raises(JobExists):
