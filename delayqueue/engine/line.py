@@ -73,6 +73,13 @@ class Line:
             self.fresh.pop(poll, None)
             self.wanted -= poll.wanted
 
+    def expire(self, poll: Poll) -> None:
+        """The poll's time is over: it is answered as soon as every bucket was asked once."""
+        if len(poll.asked_buckets | poll.failed_buckets) == len(self.hints):
+            poll.answer([])
+        else:
+            poll.patient = False
+
     def hand_out(self, jobs: list[Reserved]) -> list[Reserved]:
         """Give jobs to the polls that wait; returns what nobody is left to take."""
         while jobs and self.polls:

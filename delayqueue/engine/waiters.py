@@ -24,6 +24,7 @@ from delayqueue.store.types import Return, Stir
 log = logging.getLogger(__name__)
 
 RESYNC_LINES = 500  # lines that one resync asks for
+LOOK_S = 1.0  # that a poll may take, however short its wait, to hear of each bucket whether a job is ready
 RETRY_AFTER_S = 5.0  # for a poll that is one too many
 TOO_MANY_POLLS = Text(
     "等待中的pop过多, 请稍后再试",
@@ -71,6 +72,7 @@ class Waiters:
     async def pop(self, topics: tuple[str, ...], wanted: int, wait_s: float) -> list[Reserved]:
         """Reserve up to `wanted` jobs; where nothing is ready wait up to `wait_s` for the first. [] = nothing came.
 
+        A job that is ready is found however short the wait is.
         Unavailable where the store fails before it has once said that nothing is ready; later failures are waited
         out, unless `wait_s` is 0. A caller that is cancelled takes nothing: what was reserved for it goes back.
         TooMany where as many wait already as may.
@@ -83,7 +85,11 @@ class Waiters:
         poll = Poll(next(self._numbers), wanted, patient=wait_s > 0)
         self.waiting += 1
         line = self._join(topics, poll)
-        timer = loop.call_later(wait_s, poll.answer, []) if poll.patient else None
+        timers = []
+        if poll.patient:
+            timers.append(loop.call_later(max(wait_s, LOOK_S), poll.answer, []))
+        if poll.patient and wait_s < LOOK_S:
+            timers.append(loop.call_later(wait_s, line.expire, poll))
         for dispatcher in self._dispatchers:
             dispatcher.hint(line, wanted)
         try:
@@ -93,7 +99,7 @@ class Waiters:
             raise
         finally:
             self.waiting -= 1
-            if timer is not None:
+            for timer in timers:
                 timer.cancel()
             line.drop(poll)
             self._remove_if_empty(line)

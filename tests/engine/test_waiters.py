@@ -11,7 +11,7 @@ import pytest
 
 from delayqueue.engine.dispatcher import SLOW_S
 from delayqueue.engine.migration import Migration
-from delayqueue.engine.waiters import Waiters
+from delayqueue.engine.waiters import LOOK_S, Waiters
 from delayqueue.errors import Unavailable
 from tests.engine.shelves import Shelves
 from tests.waiting import until
@@ -192,6 +192,34 @@ async def test_a_poll_that_wants_many_is_answered_with_the_first(
 
 async def test_a_wait_ends_with_nothing_at_its_time(store: Shelves, waiters: Waiters) -> None:
     assert await poll(waiters, wait_s=0.02) == []
+    assert waiters.waiting == 0
+
+
+@pytest.mark.parametrize("wait_s", [1e-9, 0.0001, 0.01])
+async def test_a_ready_job_is_found_however_short_the_wait_is(
+    store: Shelves, waiters: Waiters, wait_s: float
+) -> None:
+    store.put("t", "a")
+    store.open.clear()
+    short = poll(waiters, wait_s=wait_s)
+    await asyncio.sleep(wait_s + 0.005)
+    assert not short.done()
+    store.open.set()
+    assert ids(await short) == ["a"]
+    assert not any(verb == "putback" for verb, _ in store.calls)
+
+
+async def test_a_short_wait_for_nothing_ends_though_a_bucket_hangs_or_is_down() -> None:
+    store = Shelves(2)
+    waiters = Waiters(store, Migration(store, unstirred), unstirred)
+    store.hung = {1}
+    began = time.monotonic()
+    assert await asyncio.wait_for(poll(waiters, wait_s=0.01), LOOK_S + 1) == []
+    assert time.monotonic() - began >= LOOK_S - 0.01
+    store.hung.clear()
+    store.down = {1}
+    waiting = poll(waiters, wait_s=0.05)
+    assert await asyncio.wait_for(waiting, LOOK_S / 2) == []
     assert waiters.waiting == 0
 
 
