@@ -236,7 +236,7 @@ local function make_ready(id, job)
 end
 
 -- After a first write that takes no memory Redis lets a script's other writes pass when its memory is full. For verbs
--- that only move or end jobs.
+-- that only move or end jobs, and for those by which a person lets them go.
 local function allow_when_full() call('ZREM', TIMERS, '') end
 
 -- What cannot be read counts as none: one job's must not stop a call for many.

@@ -6,6 +6,7 @@
 local sender, topic, number, buckets = ARGV[1], ARGV[2], tonumber(ARGV[4]), tonumber(ARGV[5])
 local settings = ARGV[3] == '' and settings_of(topic) or cjson.decode(ARGV[3])
 
+allow_when_full()
 save_settings(topic, settings)
 if settings.limit then set_limit(topic, settings, settings.limit, number, buckets) else call('HDEL', RATES, topic) end
 if (settings.paused_until or 0) > 0 then wake_at(topic, settings.paused_until) end

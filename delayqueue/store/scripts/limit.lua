@@ -26,6 +26,7 @@ local function merged(limit)
   return limit
 end
 
+allow_when_full()
 local settings = settings_of(topic)
 local limit = settings.limit or {}
 local code = OK

@@ -1,0 +1,52 @@
+"""A store whose memory is full takes no job in; all that leads to room in it goes on."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from delayqueue.errors import Code, Unavailable
+from delayqueue.store.limits import Limits
+from tests.store.bucket import HOUR_MS, Bucket, job, on_real_servers
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+
+@asynccontextmanager
+async def full(bucket: Bucket) -> AsyncIterator[None]:
+    """The memory of the store's server is full meanwhile."""
+    await bucket.redis.config_set("maxmemory", 1)
+    try:
+        with pytest.raises(Unavailable):
+            await bucket.push(job("one too many"))
+        yield
+    finally:
+        await bucket.redis.config_set("maxmemory", 0)
+
+
+@on_real_servers
+async def test_a_full_topic_that_is_held_can_be_let_go_and_drained(bucket: Bucket) -> None:
+    limits = Limits(bucket.store)
+    await bucket.push(*(job(f"{n}") for n in range(20)))
+    await bucket.store.pause(0, "t", 0)
+    await limits.limit(0, "t", {"rate": 1, "concurrency": 1})
+    async with full(bucket):
+        assert await bucket.pop_ids() == []
+        assert (await bucket.store.pause(0, "t", None)).ready == [("t", 20)]
+        assert len(await bucket.pop_ids()) == 1
+        assert (await limits.limit(0, "t", {"rate": 1000, "concurrency": None})).code == Code.OK
+        assert (await limits.limit(0, "t", {"rate": None})).code == Code.OK
+        await limits.apportion(0, "t", "", 1)
+        assert len(ids := await bucket.pop_ids()) == 19
+        assert set(await bucket.finish(*ids)) == {Code.OK}
+
+
+@on_real_servers
+async def test_a_topic_can_be_held_while_the_memory_is_full(bucket: Bucket) -> None:
+    await bucket.push(job("a"))
+    async with full(bucket):
+        await bucket.store.pause(0, "t", HOUR_MS)
+        assert await bucket.pop_ids() == []
