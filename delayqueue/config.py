@@ -125,7 +125,7 @@ class Config:
         "bucket_name", "dq_bucket_%d", values.template("%d"), "first part of every key in Redis"
     )
     queue_name: str = option(
-        "queue_name", "dq_queue_%s", values.template("%s"), "last part of the ready lists' keys"
+        "queue_name", "dq_queue_%s", values.queue_name, "last part of the ready lists' keys"
     )
     queue_block_timeout_s: int = option(
         "queue_block_timeout",

@@ -55,6 +55,31 @@ def template(placeholder: str) -> Callable[[str], str]:
     return parse
 
 
+# The other keys of a bucket (store/keys.py); of those that end with a colon there is one for each topic or tag.
+OWN_KEYS = (
+    *("job", "run", "ended", "timers", "topics", "ghosts", "rates", "broken", "layout", "fence"),
+    *("sent", "taken", "servers", "subscribers", "schedules", "schedule_times", "revisions"),
+    *("delay:", "slot:", "wheel:", "rounds:", "reserved:", "buried:", "expire:", "done:", "tag:"),
+    *("aside:", "parcel:"),
+)
+
+
+def queue_name(text: str) -> str:
+    before, after = template("%s")(text).split("%s")
+    for own in OWN_KEYS:
+        if own.endswith(":"):
+            meets = own.startswith(before) or before.startswith(own)
+        else:
+            is_longer = len(own) > len(before) + len(after)
+            meets = is_longer and own.startswith(before) and own.endswith(after)
+        if meets:
+            raise ValueError(
+                f"some topic's list would have the name of another key ({own}); "
+                "let it begin with dq_queue_"
+            )
+    return text
+
+
 def yes_no(text: str) -> bool:
     words = {"yes": True, "true": True, "on": True, "1": True}
     words |= {"no": False, "false": False, "off": False, "0": False}

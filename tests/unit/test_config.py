@@ -1,13 +1,16 @@
 """What config files and variables mean, and what is said of those that mean nothing."""
 
+import re
 from dataclasses import fields
 from pathlib import Path
 from typing import Final
 
 import pytest
 
+from delayqueue import values
 from delayqueue.config import FILE_REDIS_HOST, OPTIONS, Config, ConfigError, load
 from delayqueue.sections import Sections
+from delayqueue.store import keys
 from delayqueue.values import Address
 
 SHIPPED: Final = Path(__file__).parents[2] / "delay-queue.conf"
@@ -170,6 +173,13 @@ def test_a_url_wins_over_the_embedded_store() -> None:
             "queue_name = {%s}",
             "FILE:1: queue_name = {%s}: must contain %s once and no braces",
         ),
+        (
+            "queue_name = %s",
+            (
+                "FILE:1: queue_name = %s: some topic's list would have the name of another key "
+                "(job); let it begin with dq_queue_"
+            ),
+        ),
         ("scheduler = list", "FILE:1: scheduler = list: must be one of zset, wheel"),
         (
             "wheel_slots = 59",
@@ -304,3 +314,37 @@ def test_secrets_do_not_show() -> None:
     assert config.redis_password == "s3"
     assert [grant.topics for grant in config.auth_tokens] == ["*", "a*"]
     assert "s3" not in repr(config)
+
+
+@pytest.mark.parametrize(
+    ("name", "meets"),
+    [
+        ("%s", "any key"),
+        ("%s:x", "delay:x of topic x"),
+        ("tag:%s", "the jobs of a tag"),
+        ("reserved:%s", "the reserved jobs of a topic"),
+        ("reserved:a%s", "those of a topic that begins with a"),
+        ("ta%s", "tag:x and taken"),
+        ("t%srs", "timers"),
+        ("timer%s", "timers"),
+        ("%stimes", "schedule_times"),
+    ],
+)
+def test_a_queue_name_that_can_meet_another_key_is_refused(name: str, meets: str) -> None:
+    with pytest.raises(ValueError, match="another key"):
+        values.queue_name(name)
+    assert meets
+
+
+@pytest.mark.parametrize("name", ["dq_queue_%s", "q%s", "timers%s", "timers:%s", "x_%s_ready"])
+def test_a_queue_name_that_meets_no_other_key_is_taken(name: str) -> None:
+    assert values.queue_name(name) == name
+
+
+def test_the_keys_that_a_queue_name_must_not_meet_are_those_of_the_store() -> None:
+    rows = re.findall(
+        r"^\| T:(\w+)(:?)\S* +\| (?:hash|zset|set|list|any) +\|", keys.__doc__ or "", re.M
+    )
+    assert sorted(name + colon for name, colon in rows if name != "dq_queue_TOPIC") == sorted(
+        values.OWN_KEYS
+    )
