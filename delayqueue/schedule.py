@@ -17,6 +17,8 @@ MIN_EVERY_S = 1
 MAX_EVERY_S = 366 * 86_400
 # an occurrence that could not be pushed for so long has been missed
 LATE_MS = 60_000
+# no clock is put back by more (Antarctica/Troll)
+REPETITION_MS = 2 * 3_600_000
 # occurrences that are pushed in one go; more follow at once
 BATCH = 100
 
@@ -69,7 +71,7 @@ class Schedule:
         """The last occurrence at or before that unix time."""
         if self.every_ms:
             return time_ms // self.every_ms * self.every_ms
-        before = self._calendar(time_ms + 1000, back=True)
+        before = self._calendar(self._after_repetition(time_ms), back=True)
         return next((found for found in before if found <= time_ms), None)
 
     def plan(self, first_ms: int, now_ms: int) -> tuple[list[int], int | None]:
@@ -90,6 +92,15 @@ class Schedule:
         time = datetime.fromtimestamp(time_ms / 1000, UTC)
         spec = "milliseconds" if time_ms % 1000 else "seconds"
         return f"{self.name}@{time.isoformat(timespec=spec).removesuffix('+00:00')}Z"
+
+    def _after_repetition(self, time_ms: int) -> int:
+        """A time after that one, and after the hour that the zone's clock repeats: CronSim leaves times of it out."""
+        zone = ZoneInfo(self.tz)
+        before, after = (
+            datetime.fromtimestamp((time_ms + shift_ms) / 1000, zone).utcoffset()
+            for shift_ms in (-REPETITION_MS, REPETITION_MS)
+        )
+        return time_ms + (1000 if before == after else REPETITION_MS)
 
     def _calendar(self, time_ms: int, *, back: bool = False) -> Iterator[int]:
         start = datetime.fromtimestamp(time_ms // 1000, ZoneInfo(self.tz))

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import secrets
 from collections.abc import Callable, Iterable
 from itertools import count
 from typing import NamedTuple
@@ -11,7 +12,7 @@ from delayqueue.engine.subscribers import raise_unregistered, read_all, refuse_t
 from delayqueue.errors import Code, JobExists, Unavailable
 from delayqueue.schedule import Schedule
 from delayqueue.store.registry import BUCKET, Registry
-from delayqueue.store.types import Entry, Firing, Stir
+from delayqueue.store.types import Entry, Firing, Occurrence, Stir
 
 log = logging.getLogger(__name__)
 
@@ -85,18 +86,28 @@ class Schedules:
     async def _fire(self, entry: Entry, schedule: Schedule, now_ms: int) -> bool:
         """Push what a schedule has to push by now; False where another process has."""
         times_ms, next_ms = schedule.plan(entry.time_ms or now_ms, now_ms)
-        jobs = [(self._id(schedule, time_ms), time_ms) for time_ms in times_ms]
-        if await self._migration.fetch(BUCKET, [job_id for job_id, _ in jobs]):
+        jobs = [self._occurrence(schedule, time_ms) for time_ms in times_ms]
+        if await self._migration.fetch(BUCKET, [one.id for one in jobs]):
             return False
         firing = Firing(entry, next_ms, schedule.topic, schedule.ttr_ms, schedule.body, jobs)
         fired = await self._registry.fire(firing)
-        if fired and jobs:
+        for job_id in fired.taken:
+            log.warning(
+                "schedule %r: the id %r belongs to a job that somebody pushed; its job has another one",
+                schedule.name,
+                job_id,
+            )
+        if fired.done and jobs:
             self._stir(BUCKET, Stir([], 0))
-        return fired
+        return fired.done
 
-    def _id(self, schedule: Schedule, time_ms: int) -> str:
-        """The id of an occurrence's job, with a number where it would else belong to another bucket."""
+    def _occurrence(self, schedule: Schedule, time_ms: int) -> Occurrence:
         plain = schedule.job_id(time_ms)
+        spare_id = self._owned(f"{plain}~{secrets.token_hex(8)}")  # nobody else can know it
+        return Occurrence(self._owned(plain), spare_id, time_ms)
+
+    def _owned(self, plain: str) -> str:
+        """The id, with a number where it would else belong to another bucket."""
         if self._registry.owns(plain):
             return plain
         return next(job_id for n in count() if self._registry.owns(job_id := f"{plain}#{n}"))

@@ -5,7 +5,7 @@ from typing import Any, Literal, NamedTuple
 
 from delayqueue.store.record import text
 from delayqueue.store.store import Store
-from delayqueue.store.types import Entry, Firing, Occurring
+from delayqueue.store.types import Entry, Fired, Firing, Occurring
 
 BUCKET = 0
 OCCURRING_LIMIT = 100  # schedules that one call reads
@@ -50,13 +50,13 @@ class Registry:
         now_ms, wait_ms, found = await self._run("occurring", [OCCURRING_LIMIT])
         return Occurring(now_ms, None if wait_ms < 0 else wait_ms, _entries(found))
 
-    async def fire(self, firing: Firing) -> bool:
+    async def fire(self, firing: Firing) -> Fired:
         """Push the jobs of a schedule and set its next time.
 
-        False where another process did, the schedule was changed, or its jobs belong to another bucket by now.
+        Not done where another process did, the schedule was changed, or its jobs belong to another bucket by now.
         """
-        if not all(self.owns(job_id) for job_id, _ in firing.jobs):
-            return False
+        if not all(self.owns(one.id) and self.owns(one.spare_id) for one in firing.jobs):
+            return Fired(False, [])
         name, definition, time_ms = firing.entry
         args: list[Any] = [
             name,
@@ -65,9 +65,10 @@ class Registry:
             "" if firing.next_ms is None else firing.next_ms,
         ]
         args += (firing.topic, firing.ttr_ms, firing.body)
-        for job_id, due_ms in firing.jobs:
-            args += (job_id, due_ms)
-        return bool(await self._run("fire", args))
+        for one in firing.jobs:
+            args += one
+        done, *taken = await self._run("fire", args)
+        return Fired(done == 1, [text(job_id) for job_id in taken])
 
     def owns(self, job_id: str) -> bool:
         """Whether a job of this id would stand in the same bucket as the schedules."""

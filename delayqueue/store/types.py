@@ -200,14 +200,29 @@ class Occurring(NamedTuple):
 
 
 class Firing(NamedTuple):
-    """The jobs that occurrences of a schedule push: `jobs` are id and due ms of each. `next_ms` None = never again."""
+    """The jobs that occurrences of a schedule push. `next_ms` None = never again."""
 
     entry: Entry
     next_ms: int | None
     topic: str
     ttr_ms: int
     body: str
-    jobs: list[tuple[str, int]]
+    jobs: list["Occurrence"]
+
+
+class Occurrence(NamedTuple):
+    """The job of an occurrence. It has the id `spare_id` where somebody else's job has the other."""
+
+    id: str
+    spare_id: str
+    due_ms: int
+
+
+class Fired(NamedTuple):
+    """Whether a schedule was fired by this call, and the ids of its occurrences that were somebody else's."""
+
+    done: bool
+    taken: list[str]
 
 
 class Piece(NamedTuple):

@@ -12,7 +12,7 @@ from tests.api_client import open_api
 
 if TYPE_CHECKING:
     from tests.api_client import Api, Json
-    from tests.processes import Processes, StoreServer
+    from tests.processes import Processes, QueueServer, StoreServer
 
 
 async def taken(api: Api, topic: str, *, within_s: float) -> list[str]:
@@ -73,6 +73,23 @@ async def test_a_schedule_is_shown_with_its_next_time(api: Api, topic: str) -> N
             "declared": False,
         }
     ]
+
+
+async def test_an_occurrence_whose_id_somebody_pushed_comes_all_the_same(
+    server: QueueServer, api: Api, topic: str
+) -> None:
+    next_s = round((await api.call("/schedule", schedule(topic, every=3))).ok()["next"])
+    ids = [
+        f"{topic}/s@{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime(next_s))}{end}"
+        for end in ("", *(f"#{n}" for n in range(40)))
+    ]
+    for job_id in ids:  # where there are several buckets its number is not known
+        (await api.push(topic="other", id=job_id, delay=3600)).ok()
+    came = (await api.pop(topic, timeout=10)).ok()
+    (await api.call("/unschedule", {"name": f"{topic}/s"})).ok()
+    assert came["id"].partition("~")[0] == ids[0]
+    assert came["due"] == next_s
+    assert "belongs to a job that somebody pushed" in server.log_tail()
 
 
 async def test_a_name_belongs_to_one_schedule(api: Api, topic: str) -> None:

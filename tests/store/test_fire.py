@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from delayqueue.store.registry import Registry
-from delayqueue.store.types import Entry, Firing
+from delayqueue.store.types import Entry, Fired, Firing, Occurrence
 from tests.store.bucket import HOUR_MS, job
 
 if TYPE_CHECKING:
@@ -31,7 +31,9 @@ async def registered(registry: Registry, bucket: Bucket, time_ms: int = 0) -> En
 
 def firing(entry: Entry, next_ms: int | None, *ids: str) -> Firing:
     due_ms = entry.time_ms or 0
-    return Firing(entry, next_ms, "t", 5000, "body", [(job_id, due_ms) for job_id in ids])
+    return Firing(
+        entry, next_ms, "t", 5000, "body", [Occurrence(one, f"{one}~", due_ms) for one in ids]
+    )
 
 
 async def test_a_time_that_has_come_is_seen_until_it_is_fired(
@@ -42,7 +44,7 @@ async def test_a_time_that_has_come_is_seen_until_it_is_fired(
     now_ms, wait_ms, entries = await registry.occurring()
     assert (entries, wait_ms) == ([entry], 0)
     assert now_ms >= (entry.time_ms or 0)
-    assert await registry.fire(firing(entry, now_ms + HOUR_MS, "a", "b"))
+    assert (await registry.fire(firing(entry, now_ms + HOUR_MS, "a", "b"))).done
     _, wait_ms, entries = await registry.occurring()
     assert entries == []
     assert 0 < (wait_ms or 0) <= HOUR_MS
@@ -57,11 +59,17 @@ async def test_a_time_that_has_come_is_seen_until_it_is_fired(
 async def test_of_many_who_fire_one_does(bucket: Bucket, registry: Registry) -> None:
     entry = await registered(registry, bucket)
     wanted = firing(entry, (entry.time_ms or 0) + HOUR_MS, "a")
-    assert sum(await asyncio.gather(*(registry.fire(wanted) for _ in range(20)))) == 1
+    assert (
+        sum(
+            fired.done
+            for fired in await asyncio.gather(*(registry.fire(wanted) for _ in range(20)))
+        )
+        == 1
+    )
     await bucket.tick()
     assert await bucket.pop_ids() == ["a"]
     await bucket.finish("a")
-    assert not await registry.fire(wanted)  # also when the job is done and forgotten
+    assert not (await registry.fire(wanted)).done  # also when the job is done and forgotten
     assert await bucket.get("a") is None
 
 
@@ -71,9 +79,9 @@ async def test_a_schedule_that_was_changed_or_dropped_does_not_fire(
     entry = await registered(registry, bucket)
     changed = Entry("s", '{"declared": false, "body": "new"}', entry.time_ms)
     await registry.register("schedules", changed, "replace")
-    assert not await registry.fire(firing(entry, None, "a"))
+    assert not (await registry.fire(firing(entry, None, "a"))).done
     await registry.unregister("schedules", "s")
-    assert not await registry.fire(firing(changed, None, "a"))
+    assert not (await registry.fire(firing(changed, None, "a"))).done
     assert await bucket.get("a") is None
 
 
@@ -86,24 +94,27 @@ async def test_the_same_again_keeps_its_time(bucket: Bucket, registry: Registry)
 
 async def test_a_schedule_can_come_to_its_end(bucket: Bucket, registry: Registry) -> None:
     entry = await registered(registry, bucket)
-    assert await registry.fire(firing(entry, None, "a"))
+    assert (await registry.fire(firing(entry, None, "a"))).done
     assert (await registry.occurring()).wait_ms is None
     assert (await registry.registered("schedules")).entries == [entry._replace(time_ms=None)]
 
 
 async def test_an_occurrence_may_push_nothing(bucket: Bucket, registry: Registry) -> None:
     entry = await registered(registry, bucket)
-    assert await registry.fire(firing(entry, (entry.time_ms or 0) + HOUR_MS))
+    assert (await registry.fire(firing(entry, (entry.time_ms or 0) + HOUR_MS))).done
     assert await bucket.store.topic_names(0) == []
 
 
-async def test_a_job_of_the_same_id_is_left_alone(bucket: Bucket, registry: Registry) -> None:
+async def test_a_job_of_the_same_id_is_left_alone_and_the_occurrence_has_another(
+    bucket: Bucket, registry: Registry
+) -> None:
     await bucket.push(job("a", body="mine"), job("b", retain_ms=HOUR_MS, tags=("x",)))
     await bucket.finish("b")
     entry = await registered(registry, bucket)
-    assert await registry.fire(firing(entry, None, "a", "b"))
+    assert await registry.fire(firing(entry, None, "a", "b")) == Fired(True, ["a"])
     await bucket.tick()
-    assert {one.id: one.body for one in await bucket.pop()} == {"a": "mine", "b": "body"}
+    found = {one.id: one.body for one in await bucket.pop()}
+    assert found == {"a": "mine", "a~": "body", "b": "body"}
 
 
 async def test_what_a_file_declares_no_more_is_fired_no_more(

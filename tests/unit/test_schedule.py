@@ -119,6 +119,22 @@ def test_occurrences_of_a_year_go_forward_and_until_finds_each(cron: str, tz: st
         assert one.after(following - 1) == following
 
 
+@pytest.mark.parametrize(
+    ("cron", "tz", "until", "last"),
+    [
+        ("30 2 * * *", "Europe/Berlin", "2026-10-25 01:10", "2026-10-25 00:30:00"),
+        ("30 2 * * SUN", "Europe/Berlin", "2026-10-25 01:00", "2026-10-25 00:30:00"),
+        ("15 1,2 * * *", "Europe/Berlin", "2026-10-25 01:10", "2026-10-25 00:15:00"),
+        ("30 1 * * *", "America/New_York", "2026-11-01 06:20", "2026-11-01 05:30:00"),
+        ("*/15 * * * *", "Europe/Berlin", "2026-10-25 01:10", "2026-10-25 01:00:00"),
+    ],
+)
+def test_the_last_occurrence_is_found_in_the_hour_that_clocks_repeat(
+    cron: str, tz: str, until: str, last: str
+) -> None:
+    assert shown(schedule(cron=cron, tz=tz).until(ms(until))) == last
+
+
 def test_every_is_counted_from_1970() -> None:
     quarter = schedule(every_ms=900_000)
     assert occurrences(quarter, "2026-01-01 00:07", 2) == [
