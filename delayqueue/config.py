@@ -3,7 +3,7 @@
 import difflib
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -26,6 +26,24 @@ NO_SETTINGS: Final = {f"{PREFIX}URL", f"{PREFIX}TOKEN", failpoint.VARIABLE}
 
 
 MOST_BUCKETS: Final = 1024
+# what a server that is told so (SIGHUP) puts into force without a restart; the sections of the file, too
+RELOADED: Final = frozenset(
+    {
+        "protected_mode",
+        "auth_tokens",
+        "auth_tokens_file",
+        "token_rate",
+        "tls_cert",
+        "tls_key",
+        "queue_block_timeout",
+        "strict",
+        "language",
+        "metrics_topics",
+        "log_level",
+        "log_format",
+        "access_log",
+    }
+)
 
 
 class StartupError(Exception):
@@ -282,6 +300,22 @@ class Config:
 
     # "FILE:LINE" or the variable's name, of each option that was set
     places: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+    # the file that it was read from
+    file: Path | None = field(default=None, repr=False, compare=False)
+
+    def changed_to(self, found: "Config") -> tuple["Config", list[str]]:
+        """This config with what of the one that was found can be put into force while a server runs.
+
+        And the keys of what cannot. TLS can be neither begun nor ended: connections are made for one of them.
+        """
+        keys = [
+            key for key in OPTIONS if getattr(self, _FIELDS[key]) != getattr(found, _FIELDS[key])
+        ]
+        fixed = set(OPTIONS) - RELOADED
+        if bool(self.tls_cert) != bool(found.tls_cert):
+            fixed |= {"tls_cert", "tls_key"}
+        kept = {_FIELDS[key]: getattr(self, _FIELDS[key]) for key in keys if key in fixed}
+        return replace(found, **kept), [key for key in keys if key in fixed]
 
     def shown(self) -> dict[str, str]:
         """The settings by key, as text, for people; of a secret only whether it is set."""
@@ -347,7 +381,8 @@ def load(path: Path | None, environ: Mapping[str, str]) -> Config:
             given[_FIELDS[key]] = setting.parsed()
     with mistakes.noted():
         _check_store(settings)
-    config = Config(**given, places={key: setting.place for key, setting in settings.items()})
+    places = {key: setting.place for key, setting in settings.items()}
+    config = Config(**given, places=places, file=path)
     if mistakes.lines:
         raise ConfigError(mistakes.lines, config)
     return config

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -22,21 +22,25 @@ class Watched(NamedTuple):
     reload: Callable[[], None]
 
 
-async def watch(watched: Sequence[Watched]) -> None:
-    """Reload what has changed, for ever. Where that fails, the log says so and what was in force stays."""
-    in_force = {each: _stamps(each.files) for each in watched}
-    for each in watched:
-        _reload(each, logging.DEBUG)  # they may have changed since they were read at the start
-    seen = dict(in_force)
+async def watch(watched: Callable[[], Iterable[Watched]]) -> None:
+    """Reload what has changed, for ever. Where that fails, the log says so and what was in force stays.
+
+    `watched` is asked each time, so that other files can take the place of those at the start.
+    """
+    in_force: dict[Watched, tuple[Stamp, ...]] = {}
+    seen: dict[Watched, tuple[Stamp, ...]] = {}
     while True:
-        await asyncio.sleep(LOOK_S)
-        for each in watched:
+        for each in watched():
             stamps = _stamps(each.files)
+            if each not in in_force:
+                in_force[each] = stamps
+                _reload(each, logging.DEBUG)  # they may have changed since they were read at first
             # only once they are at rest: whoever writes them may be half-way
-            if stamps == seen[each] != in_force[each]:
+            elif stamps == seen[each] != in_force[each]:
                 in_force[each] = stamps
                 _reload(each)
             seen[each] = stamps
+        await asyncio.sleep(LOOK_S)
 
 
 def _reload(watched: Watched, level: int = logging.INFO) -> None:

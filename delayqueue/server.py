@@ -9,15 +9,16 @@ import socket
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, MutableSequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 import uvloop
 
 from delayqueue.config import Config, StartupError
-from delayqueue.delivery.addresses import AddressGuard
-from delayqueue.delivery.callables import PythonHandlers, load_all
+from delayqueue.delivery.callables import PythonHandlers
 from delayqueue.delivery.callers import Callers
 from delayqueue.delivery.subscribers import Delivery
 from delayqueue.delivery.webhook import Webhooks
@@ -26,8 +27,8 @@ from delayqueue.failpoint import VARIABLE, Failpoint
 from delayqueue.log import set_up
 from delayqueue.notify import START_S, Service
 from delayqueue.peers import Peers
-from delayqueue.reload import Watched, watch
-from delayqueue.sections import Sections
+from delayqueue.reload import watch
+from delayqueue.settings import Settings, announce, read_again, refuse
 from delayqueue.store.buckets import Buckets
 from delayqueue.store.connect import connect
 from delayqueue.store.durability import FSYNC, Fsync, check_durability
@@ -38,13 +39,8 @@ from delayqueue.store.scheduler import Scheduler
 from delayqueue.store.shards import Shards
 from delayqueue.store.store import Store
 from delayqueue.tasks import cancel_all
-from delayqueue.web.api import Api
-from delayqueue.web.auth import Guard
-from delayqueue.web.envelope import Speaker
-from delayqueue.web.front import build_front
 from delayqueue.web.listening import listening, unusable
-from delayqueue.web.tls import Tls
-from delayqueue.workers import claim, shared_pulses, supervise
+from delayqueue.workers import HELD_BACK, claim, shared_pulses, supervise, tell_all
 
 log = logging.getLogger(__name__)
 
@@ -55,23 +51,36 @@ BODIES_PER_REQUEST = 8
 PULSE_S = 0.5  # between two looks at whether this process works
 
 
+class Signals(NamedTuple):
+    """What this process is told by signals."""
+
+    stop: asyncio.Event  # SIGTERM, SIGINT
+    again: asyncio.Event  # SIGHUP: read the settings again
+
+
 async def serve(config: Config) -> None:
-    """Serve until SIGTERM or SIGINT. StartupError where the server cannot start; every other error is a defect."""
-    stop = _stopped_by_signals()
+    """Serve until SIGTERM or SIGINT; read the settings again on SIGHUP.
+
+    StartupError where the server cannot start; every other error is a defect.
+    """
+    told = _signals()
     async with open_shards(config) as (shards, socket_path):
         await check_durability(shards, config)
         layout = await claim_layout(shards, config)
         for warning in layout_warnings(layout, config) + await durability_warnings(shards):
             log.warning("%s", warning)
         pulses = [0.0] if config.workers == 1 else shared_pulses(config.workers)
-        async with Service(os.environ, os.getpid()).telling(pulses, stop):
+        async with Service(os.environ, os.getpid()).telling(pulses, told.stop):
             if config.workers == 1:
-                await _serve_here(config, shards, stop, pulses)
+                await _serve_here(config, shards, told, pulses)
             else:
                 _claim(config)
                 with _meeting_place() as peers:
-                    work = partial(_worker, config, socket_path, Path(peers), pulses)
-                    await supervise(config.workers, work, stop)
+                    work = _Work(config, socket_path, Path(peers), pulses)
+                    async with running(
+                        {"settings": partial(_pass_on, told.again, work)}, told.stop
+                    ):
+                        await supervise(config.workers, work, told.stop)
 
 
 def _meeting_place() -> TemporaryDirectory[str]:
@@ -85,63 +94,44 @@ def _meeting_place() -> TemporaryDirectory[str]:
 async def _serve_here(
     config: Config,
     shards: Shards,
-    stop: asyncio.Event,
+    told: Signals,
     pulses: MutableSequence[float],
     number: int = 1,
     folder: Path | None = None,
 ) -> None:
     """Serve as worker `number` of those that share `folder` and `pulses`; None = alone."""
     queue = DelayQueue(await open_store(shards, config), config.max_polls, _name(config, number))
-    sections = config.sections or Sections()
-    handlers = PythonHandlers(load_all(sections.subscribers))
-    addresses = AddressGuard(config.webhook_allow)
-    addresses.check_declared(sections.subscribers)
-    if config.sections is not None:
-        await queue.subscribers.declare(one.subscriber for one in sections.subscribers)
-        await queue.schedules.declare(sections.schedules)
-        await queue.topics.declare_limits(sections.limits)
     peers = Peers(folder, number, queue.metrics.snapshot)
-    guard, tls = Guard.of(config), Tls.of(config)
-    api = Api(
-        queue,
-        Speaker(config.language),
-        config.max_body_bytes,
-        config.queue_block_timeout_s,
-        peers,
-        config.metrics_topics,
-        config.shown(),
-        guard,
-        addresses.check_url,
-        config.strict,
-    )
-    front = build_front(api, config)
-    context, shared = tls.context if tls else None, folder is not None
+    settings = Settings(config, queue, peers)
+    await settings.declare()
+    context, shared = settings.tls.context if settings.tls else None, folder is not None
     async with AsyncExitStack() as stack:
         webhooks = await stack.enter_async_context(Webhooks.open(config.webhook_allow))
-        delivery = Delivery(queue, Callers(webhooks, handlers))
+        delivery = Delivery(queue, Callers(webhooks, PythonHandlers(settings.handlers)))
         loops = queue.background() | {
             "shards": shards.watch,
-            "reload": partial(watch, watched(config, guard, tls)),
+            "reload": partial(watch, settings.watched),
+            "settings": partial(settings.follow, told.again),
             "delivery": delivery.run,
         }
         for lifetime in (
             peers.answering(),
             aclosing(queue),  # last of all, what delivery has given back arrives
-            running(loops, stop),
+            running(loops, told.stop),
             aclosing(delivery),
             listening(
-                front,
+                settings.front,
                 config.bind_address,
                 context,
                 most_bytes=BODIES_PER_REQUEST * config.max_body_bytes,
                 reuse_port=shared,
             ),
-            running({"pulse": partial(_pulse, queue, pulses, number)}, stop),
+            running({"pulse": partial(_pulse, queue, pulses, number)}, told.stop),
             aclosing(queue),  # first of all polls are answered, so that requests can end
         ):
             await stack.enter_async_context(lifetime)
-        log.info("serving on %s%s", config.bind_address, " with TLS" if tls else "")
-        await stop.wait()
+        log.info("serving on %s%s", config.bind_address, " with TLS" if settings.tls else "")
+        await told.stop.wait()
         log.info("stopping")
         delivery.stop()
 
@@ -154,22 +144,38 @@ async def _pulse(queue: DelayQueue, pulses: MutableSequence[float], number: int)
         await asyncio.sleep(PULSE_S if age_s is not None else START_S)
 
 
-def _worker(
-    config: Config,
-    socket_path: str | None,
-    folder: Path,
-    pulses: MutableSequence[float],
-    number: int,
-) -> None:
-    """One of several processes on the port."""
+@dataclass(slots=True)
+class _Work:
+    """What each of several processes on the port does. Those that are started later have the config of then."""
 
-    async def work() -> None:
-        stop = _stopped_by_signals()
-        async with connect(config, socket_path) as shards:
-            await _serve_here(config, shards, stop, pulses, number, folder)
+    config: Config
+    socket_path: str | None
+    folder: Path
+    pulses: MutableSequence[float]
 
-    set_up(config.log_level, config.log_format)
-    uvloop.run(work())
+    def __call__(self, number: int) -> None:
+        set_up(self.config.log_level, self.config.log_format)
+        uvloop.run(self._serve(number))
+
+    async def _serve(self, number: int) -> None:
+        told = _signals()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD_BACK)
+        async with connect(self.config, self.socket_path) as shards:
+            await _serve_here(self.config, shards, told, self.pulses, number, self.folder)
+
+
+async def _pass_on(again: asyncio.Event, work: _Work) -> None:
+    """Let the workers read the settings again whenever `again` is set, until cancelled."""
+    while True:
+        await again.wait()
+        again.clear()
+        try:
+            work.config, left = read_again(work.config)
+        except StartupError as error:
+            refuse(error)
+        else:
+            announce(work.config, left)
+            tell_all(signal.SIGHUP)
 
 
 def _name(config: Config, number: int) -> str:
@@ -177,11 +183,13 @@ def _name(config: Config, number: int) -> str:
     return f"{socket.gethostname()}:{config.bind_address.port} #{number}"
 
 
-def _stopped_by_signals() -> asyncio.Event:
-    stop = asyncio.Event()
-    for signum in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(signum, stop.set)
-    return stop
+def _signals() -> Signals:
+    told = Signals(asyncio.Event(), asyncio.Event())
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, told.stop.set)
+    loop.add_signal_handler(signal.SIGINT, told.stop.set)
+    loop.add_signal_handler(signal.SIGHUP, told.again.set)
+    return told
 
 
 @asynccontextmanager
@@ -225,15 +233,6 @@ async def open_store(shards: Shards, config: Config) -> Store:
     if not layout.fenced:
         await store.follow_layout()
     return store
-
-
-def watched(config: Config, guard: Guard, tls: Tls | None) -> list[Watched]:
-    """The files that are read again when they change."""
-    tokens = config.auth_tokens_file
-    return [
-        *([Watched((tokens,), guard.reload)] if tokens else ()),
-        *([Watched(tls.files, tls.reload)] if tls else ()),
-    ]
 
 
 class LoopDied(Exception):

@@ -8,7 +8,8 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, MutableSequence
+from collections.abc import Callable, Iterable, Iterator, MutableSequence
+from contextlib import contextmanager
 from functools import partial
 from multiprocessing.context import SpawnProcess
 from typing import cast
@@ -22,6 +23,8 @@ STOP_S = 15.0  # for workers to end; they give requests in flight 4 s, twice
 FIRST_PAUSE_S = 0.2  # before a worker that died is started again; doubled while it goes on dying
 LONGEST_PAUSE_S = 5.0
 STARTUP_FAILED = 2  # exit status of a worker that could not start and has said why
+
+HELD_BACK = {signal.SIGHUP}  # from a worker until it listens to them: they would end it
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
@@ -37,7 +40,7 @@ async def supervise(count: int, work: Callable[[int], None], stop: asyncio.Event
     """Keep `count` processes running `work` until `stop` is set, then end them.
 
     `work` is picklable, gets the process's number from 1 on, and returns on SIGTERM.
-    StartupError where a worker cannot start; it has said why itself.
+    StartupError where one cannot start for the first time; it has said why itself.
     """
     keepers = [
         asyncio.create_task(_keep(work, number, stop), name=f"worker {number}")
@@ -63,16 +66,26 @@ def claim(address: Address) -> None:
         probe.bind(place)
 
 
+def tell_all(signum: signal.Signals) -> None:
+    """Send a signal to all workers."""
+    for process in multiprocessing.active_children():
+        if process.pid is not None:
+            os.kill(process.pid, signum)
+
+
 async def _keep(work: Callable[[int], None], number: int, stop: asyncio.Event) -> None:
     pause_s = FIRST_PAUSE_S
+    starts = 0
     loop = asyncio.get_running_loop()
     try:
         while not stop.is_set():
+            starts += 1
             started_at = loop.time()
             status = await _run(work, number, stop)
             if stop.is_set():
                 return
-            if status == STARTUP_FAILED:
+            # later the others serve, and somebody may correct what is wrong by now
+            if status == STARTUP_FAILED and starts == 1:
                 raise StartupError("a worker could not start, see above")
             log.error("worker %d died (status %s), starting it again", number, status)
             lived_s = loop.time() - started_at
@@ -88,10 +101,21 @@ async def _run(work: Callable[[int], None], number: int, stop: asyncio.Event) ->
     process = _SPAWN.Process(
         target=_work, args=(partial(work, number), os.getpid()), name=f"worker {number}"
     )
-    process.start()
+    with _held_back(HELD_BACK):
+        process.start()
     await _ended_or_stopped(process, stop)
     process.join()
     return process.exitcode
+
+
+@contextmanager
+def _held_back(signums: Iterable[signal.Signals]) -> Iterator[None]:
+    """Let these wait in the processes that are started in the block, until those ask for them."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signums)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 async def _ended_or_stopped(process: SpawnProcess, stop: asyncio.Event) -> None:

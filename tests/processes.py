@@ -325,10 +325,16 @@ class Processes:
         named = _on(store, settings)
         return self.started(QueueServer("server", self.home("server"), named, tls))
 
-    def configured(self, config: str, store: StoreServer, **settings: object) -> QueueServer:
+    def configured(
+        self,
+        config: str,
+        store: Store | None,
+        tls: ssl.SSLContext | None = None,
+        **settings: object,
+    ) -> QueueServer:
         """A server with a config file of this text, not started yet; `settings` win over it."""
         named = _on(store, settings)
-        return self.adopt(QueueServer("server", self.home("server"), named, config=config))
+        return self.adopt(QueueServer("server", self.home("server"), named, tls, config))
 
     def close(self) -> None:
         for process in reversed(self._made):

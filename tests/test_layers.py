@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 PACKAGE: Final = Path(__file__).parent.parent / "delayqueue"
 LAYERS: Final = {"store": 1, "engine": 2, "web": 3, "delivery": 3}  # of height 0 is the ground
-COMPOSITION: Final = {"server.py", "cli", "__main__.py", "workers.py"}
+COMPOSITION: Final = {"server.py", "settings.py", "cli", "__main__.py", "workers.py"}
 MODULES: Final = sorted(PACKAGE.rglob("*.py"))
 
 

@@ -11,6 +11,7 @@ import uvloop
 from delayqueue import log
 from delayqueue.cli.verb import DONE, REFUSED, complain
 from delayqueue.config import Config, ConfigError, StartupError, load
+from delayqueue.delivery.addresses import AddressGuard
 from delayqueue.delivery.callables import load_all
 from delayqueue.sections import Declared, Sections
 from delayqueue.server import check_address
@@ -35,7 +36,7 @@ def check(asked: Namespace) -> int:
         config, understood = error.rest, False
         wrong += error.lines(None)
     log.set_up(config.log_level, config.log_format)
-    for look in (Guard.of, Tls.of, *_handlers(config), check_address):
+    for look in (Guard.of, Tls.of, *_subscribers(config), check_address):
         wrong += _found(look, config)
     if not wrong:
         _say("ok: settings")
@@ -53,13 +54,14 @@ def _found(look: Callable[[Config], object], config: Config) -> list[str]:
     return []
 
 
-def _handlers(config: Config) -> list[Callable[[Config], object]]:
-    """Looks at the Python handlers, one at each."""
+def _subscribers(config: Config) -> list[Callable[[Config], object]]:
+    """Looks at the subscribers, one at each."""
     declared = (config.sections or Sections()).subscribers
-    return [partial(_load, one) for one in declared]
+    return [partial(_check_subscriber, one) for one in declared]
 
 
-def _load(declared: Declared, _: Config) -> None:
+def _check_subscriber(declared: Declared, config: Config) -> None:
+    AddressGuard(config.webhook_allow).check_declared([declared])
     load_all([declared])
 
 

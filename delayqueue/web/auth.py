@@ -86,12 +86,10 @@ class Guard:
     """The tokens in force: those of the settings, and those of a file that can be read anew."""
 
     def __init__(self, settings: Sequence[Grant], file: Path | None, rate: int) -> None:
-        self._settings = settings
-        self._file = file
-        self._rate = rate
         self._key = secrets.token_bytes(32)
         self._holders: dict[bytes, Holder] = {}
-        self.reload()
+        self._rate = rate
+        self._read(settings, file, rate)
 
     @classmethod
     def of(cls, config: Config) -> "Guard":
@@ -105,14 +103,23 @@ class Guard:
 
     def reload(self) -> None:
         """Read the file again. StartupError where it cannot be read; what was in force then stays so."""
-        grants = [*self._settings, *(read_tokens(self._file) if self._file else ())]
+        self._read(self._settings, self._file, self._rate)
+
+    def configure(self, config: Config) -> None:
+        """Let in whom this config lets in. StartupError where its file cannot be read; then nothing changes."""
+        self._read(config.auth_tokens, config.auth_tokens_file, config.token_rate)
+
+    def _read(self, settings: Sequence[Grant], file: Path | None, rate: int) -> None:
+        grants = [*settings, *(read_tokens(file) if file else ())]
+        paced = self._holders if rate == self._rate else {}
         holders: dict[bytes, Holder] = {}
         for grant in grants:
             digest = self._digest(grant.token)
             if digest not in holders:
-                known = self._holders.get(digest)
-                holders[digest] = Holder(known.pace if known else Pace(self._rate))
+                known = paced.get(digest)
+                holders[digest] = Holder(known.pace if known else Pace(rate))
             holders[digest].add(grant)
+        self._settings, self._file, self._rate = settings, file, rate
         self._holders = holders
 
     def admit(self, request: HttpRequest, roles: Roles) -> Scope:

@@ -46,6 +46,13 @@ class Front:
         """The paths that this method is answered at."""
         return frozenset(path for path, methods in self._endpoints.items() if method in methods)
 
+    def answer_as(self, other: "Front") -> None:
+        """Answer as the other one does, from the next request on."""
+        self._endpoints = other._endpoints
+        self._checks = other._checks
+        self._speaker = other._speaker
+        self._journal = other._journal
+
     async def handle(self, request: HttpRequest, send: Send) -> None:
         """Answer a request with `send`; an answer that cannot be sent is told so."""
         began_s = perf_counter()

@@ -30,6 +30,15 @@ class Tls:
         self._read()  # a certificate that does not fit its key must not get into the context in use
         self._load(self.context)
 
+    def configure(self, config: Config) -> None:
+        """Use this config's certificate for new connections. StartupError where it is not right; then nothing changes.
+
+        The authority stays: a context never forgets one.
+        """
+        if (other := Tls.of(config)) is not None:
+            self.files, self._cert, self._key = other.files, other._cert, other._key
+            self._load(self.context)
+
     def _read(self) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)  # TLS 1.2 or newer
         self._load(context)

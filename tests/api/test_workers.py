@@ -33,15 +33,15 @@ async def many(processes: Processes, redis_server: StoreServer) -> AsyncIterator
 
 
 def serving(server: QueueServer) -> list[int]:
-    """The pids of the workers: children that run the server, not multiprocessing's own helper."""
-    return [pid for pid in server.children() if b"resource_tracker" not in _command_line(pid)]
+    """The pids of the workers: not of multiprocessing's own helper, nor of an embedded store."""
+    return [pid for pid in server.children() if b"spawn_main" in _command_line(pid)]
 
 
 def _command_line(pid: int) -> bytes:
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     except FileNotFoundError:
-        return b"resource_tracker"
+        return b""
 
 
 def alive(pid: int) -> bool:
@@ -75,6 +75,23 @@ async def test_a_worker_that_dies_is_replaced_while_the_others_serve(
     async with open_api(many.url) as api:
         (await api.push(topic=topic, id=topic, ttr=60)).ok()
         assert (await api.pop(topic, timeout=5)).ok()["id"] == topic
+
+
+async def test_a_worker_that_cannot_start_again_is_tried_until_it_can(
+    processes: Processes, redis_server: StoreServer, tmp_path: Path
+) -> None:
+    """What keeps it from starting may be on its way to be mended, and the other one serves."""
+    tokens = tmp_path / "tokens"
+    tokens.write_text(f"admin:{'a' * 20}\n", encoding="utf-8")
+    server = processes.server(redis_server, workers=WORKERS, auth_tokens_file=tokens)
+    await until(lambda: server.log_tail().count("serving on") == WORKERS, within_s=START_S)
+    tokens.write_text("nonsense", encoding="utf-8")
+    os.kill(serving(server)[0], signal.SIGKILL)
+    await until(lambda: "(status 2), starting it again" in server.log_tail(), within_s=START_S)
+    assert server.is_ready()
+    tokens.write_text(f"admin:{'a' * 20}\n", encoding="utf-8")
+    await until(lambda: server.log_tail().count("serving on") == WORKERS + 1, within_s=START_S)
+    assert server.stop() == 0
 
 
 async def test_one_signal_stops_all(many: QueueServer) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from delayqueue.config import NO_SETTINGS, OPTIONS
+from delayqueue.config import NO_SETTINGS, OPTIONS, RELOADED
 from tests.processes import REPOSITORY
 
 from .markdown import read
@@ -31,6 +31,14 @@ def test_a_setting_has_its_row(option: Option) -> None:
 
 def test_no_row_is_of_a_setting_that_is_not() -> None:
     assert set(re.findall(r"^\| `([\w.]+)` \|", PAGE, re.M)) == set(OPTIONS)
+
+
+def test_what_a_reload_changes_is_named() -> None:
+    section = PAGE.partition("## Reload\n")[2].partition("\n## ")[0]
+    named = {
+        key for line in re.findall(r"^- `.*", section, re.M) for key in re.findall(r"`(\w+)`", line)
+    }
+    assert named == RELOADED
 
 
 def test_every_variable_that_a_page_names_is_one() -> None:

@@ -18,7 +18,8 @@ async def test_what_changed_before_the_first_look_is_read_as_well(tmp_path: Path
     file.write_text("as read at the start")
     read: list[str] = []
     file.write_text("changed since")
-    watching = asyncio.create_task(watch([Watched((file,), lambda: read.append(file.read_text()))]))
+    watched = [Watched((file,), lambda: read.append(file.read_text()))]
+    watching = asyncio.create_task(watch(lambda: watched))
     await until(lambda: read == ["changed since"])
     file.write_text("changed once more")
     await until(lambda: read == ["changed since", "changed once more"])

@@ -1,0 +1,229 @@
+"""SIGHUP: what can change while the server works does so, what cannot is named, and no client notices."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from typing import TYPE_CHECKING, Final
+
+import aiohttp
+import pytest
+
+from tests.api.jobs import waiting_poll
+from tests.api.test_workers import serving
+from tests.api_client import OK, UNAUTHORIZED, open_api
+from tests.certificates import make
+from tests.waiting import until, until_async
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from tests.api_client import Api
+    from tests.certificates import Pair
+    from tests.processes import Processes, QueueServer, StoreServer
+
+OLD: Final = "old-old-old-old-old"
+NEW: Final = "new-new-new-new-new"
+CALLS: Final = 20  # each on a connection of its own: the kernel spreads them over the workers
+START_S: Final = 60.0
+REFUSED: Final = "the settings that were in force stay"
+
+
+class Reloading:
+    """A server whose config file is changed."""
+
+    def __init__(self, server: QueueServer, workers: int, head: str) -> None:
+        self.server = server
+        self.workers = workers
+        self.file = server.home / "delay-queue.conf"
+        self._head = head
+
+    async def change(self, text: str) -> None:
+        """Let the file say this, and wait until all processes know it."""
+        known = self.count("read again")
+        self.write(text)
+        processes = self.workers + (self.workers > 1)
+        await until(lambda: self.count("read again") >= known + processes)
+
+    def write(self, text: str) -> None:
+        """Let the file say this, and tell the server."""
+        self.file.write_text(self._head + text, encoding="utf-8")
+        self.server.send(signal.SIGHUP)
+
+    def count(self, text: str) -> int:
+        """How often it stands in the log."""
+        return self.server.log.read_text("utf-8").count(text)
+
+    async def codes(self, token: str) -> set[int]:
+        """What all workers answer to a client with this token."""
+
+        async def code() -> int:
+            async with open_api(self.server.url, token) as api:
+                return (await api.call("/topics", {})).code
+
+        return set(await asyncio.gather(*(code() for _ in range(CALLS))))
+
+
+@pytest.fixture(params=[1, 2], ids=["alone", "workers"])
+async def reloading(
+    request: pytest.FixtureRequest, processes: Processes, redis_server: StoreServer
+) -> AsyncIterator[Reloading]:
+    """One process with a Redis, or two with an embedded store."""
+    store = None if request.param > 1 else redis_server
+    head = "" if store else "redis.host = embedded\n"
+    config = f"{head}auth_tokens = admin:{OLD}\n"
+    server = processes.configured(config, store, workers=request.param)
+    server.start()
+    await until(lambda: server.log_tail().count("serving on") == request.param, within_s=START_S)
+    pid = server.pid
+    yield Reloading(server, request.param, head)
+    assert server.pid == pid
+    assert server.stop() == 0
+
+
+async def test_other_tokens_let_in_from_then_on(reloading: Reloading) -> None:
+    assert await reloading.codes(OLD) == {OK}
+    await reloading.change(f"auth_tokens = admin:{NEW}\n")
+    assert await reloading.codes(NEW) == {OK}
+    assert await reloading.codes(OLD) == {UNAUTHORIZED}
+
+
+async def test_who_waits_goes_on_waiting(reloading: Reloading, topic: str) -> None:
+    async with open_api(reloading.server.url, OLD) as api:
+        poll = await waiting_poll(api, topic, timeout=30)
+        await reloading.change(f"auth_tokens = admin:{OLD}\nlog_level = debug\n")
+        (await api.push(topic=topic, id=topic)).ok()
+        assert (await poll).ok()["id"] == topic
+
+
+async def test_the_sections_of_the_file_are_declared_anew(reloading: Reloading, topic: str) -> None:
+    tokens = f"auth_tokens = admin:{OLD}\n"
+    async with open_api(reloading.server.url, OLD) as api:
+        reloading.write(f"{tokens}[limit {topic}]\nrate = 5\n")
+        await until_async(lambda: are_declared(api, topic, limit=True, schedules=[]))
+        reloading.write(f"{tokens}[schedule {topic}]\ntopic = {topic}\nevery = 1h\n")
+        await until_async(lambda: are_declared(api, topic, limit=False, schedules=[topic]))
+
+
+async def are_declared(api: Api, topic: str, *, limit: bool, schedules: list[str]) -> bool:
+    found = (await api.call("/limit", {"topic": topic})).ok()["declared"]
+    names = [one["name"] for one in (await api.call("/schedules", {})).ok()]
+    return (found, names) == (limit, schedules)
+
+
+async def test_what_is_wrong_changes_nothing(reloading: Reloading) -> None:
+    reloading.write(f"auth_tokens = admin:{NEW}\nlog_level = loud\nlanguage = fr\n")
+    await until(lambda: reloading.count(REFUSED) >= 2)
+    assert reloading.count("log_level = loud: must be one of") >= 1
+    assert reloading.count("language = fr: must be one of") >= 1
+    assert await reloading.codes(OLD) == {OK}
+    reloading.write(f"auth_tokens = admin:{NEW}\nauth_tokens_file = nowhere\n")
+    await until(lambda: reloading.count("auth_tokens_file = nowhere: ") >= 1)
+    assert await reloading.codes(NEW) == {UNAUTHORIZED}
+
+
+async def test_what_takes_a_restart_is_named_and_the_rest_changes(reloading: Reloading) -> None:
+    await reloading.change(
+        f"auth_tokens = admin:{NEW}\nmax_body = 2048\ntls_cert = cert.pem\nscheduler = wheel\n"
+    )
+    text = "not changed: tls_cert, scheduler, max_body; that takes a restart"
+    assert reloading.count(text) >= 1
+    assert await reloading.codes(NEW) == {OK}
+
+
+async def test_the_log_says_as_much_as_is_asked_for(reloading: Reloading) -> None:
+    tokens = f"auth_tokens = admin:{OLD}\n"
+    await reloading.codes(OLD)
+    assert reloading.count("POST /topics") == 0
+    await reloading.change(f"{tokens}access_log = yes\n")
+    await reloading.codes(OLD)
+    await until(lambda: reloading.count("POST /topics") == CALLS)
+    await reloading.change(f"{tokens}access_log = yes\nlog_level = info\nlog_format = json\n")
+    assert reloading.count('{"time"') > 0
+
+
+async def test_settings_are_shown_as_they_are_in_force(reloading: Reloading) -> None:
+    await reloading.change(f"auth_tokens = admin:{OLD}\nlanguage = en\nmax_polls = 7\n")
+    async with open_api(reloading.server.url, OLD) as api:
+        settings = (await api.call("/stats", {})).ok()["settings"]
+    assert (settings["language"], settings["max_polls"]) == ("en", "20000")
+
+
+@pytest.mark.parametrize("reloading", [2], indirect=True)
+async def test_a_worker_that_starts_later_has_the_new_settings(reloading: Reloading) -> None:
+    await reloading.change(f"auth_tokens = admin:{NEW}\n")
+    started = reloading.count("serving on")
+    os.kill(serving(reloading.server)[0], signal.SIGKILL)
+    await until(lambda: reloading.count("serving on") > started, within_s=START_S)
+    assert await reloading.codes(NEW) == {OK}
+
+
+@pytest.mark.parametrize("reloading", [2], indirect=True)
+async def test_a_worker_that_is_about_to_start_reads_the_settings_as_well(
+    reloading: Reloading,
+) -> None:
+    """The signal must not end it, though it does not listen yet."""
+    os.kill(serving(reloading.server)[0], signal.SIGKILL)
+    await until(lambda: len(serving(reloading.server)) == 2)
+    started = reloading.count("serving on")
+    for number in range(100):
+        reloading.write(f"auth_tokens = admin:{NEW}-{number}\n")
+        await asyncio.sleep(0.02)
+        if reloading.count("serving on") > started:
+            break
+    await until_async(lambda: admits(reloading, f"{NEW}-{number}"), within_s=START_S)
+    assert reloading.count("died") == 1
+
+
+async def admits(reloading: Reloading, token: str) -> bool:
+    return await reloading.codes(token) == {OK}
+
+
+async def is_limited(url: str, topic: str) -> bool:
+    async with open_api(url, NEW) as api:
+        answer = await api.call("/limit", {"topic": topic})
+        return answer.code == OK and bool(answer.data["declared"])
+
+
+async def test_tokens_do_not_wait_for_a_store_that_is_away_and_sections_do(
+    processes: Processes, topic: str
+) -> None:
+    store = processes.redis()
+    server = processes.configured(f"auth_tokens = admin:{OLD}\n", store)
+    server.start()
+    reloading = Reloading(server, 1, "")
+    store.kill()
+    await reloading.change(f"auth_tokens = admin:{NEW}\n[limit {topic}]\nrate = 5\n")
+    assert await reloading.codes(OLD) == {UNAUTHORIZED}
+    store.start()
+
+    await until_async(lambda: is_limited(server.url, topic))
+    assert server.stop() == 0
+    store.close()
+
+
+@pytest.fixture
+def pairs(tmp_path: Path) -> tuple[Pair, Pair]:
+    return make(tmp_path, "old"), make(tmp_path, "new")
+
+
+async def test_another_certificate_takes_the_place_of_the_first(
+    processes: Processes, redis_server: StoreServer, pairs: tuple[Pair, Pair]
+) -> None:
+    old, new = pairs
+
+    def named(pair: Pair) -> str:
+        return f"tls_cert = {pair.cert}\ntls_key = {pair.key}\n"
+
+    server = processes.configured(named(old), redis_server, tls=old.context())
+    server.start()
+    reloading = Reloading(server, 1, "")
+    await reloading.change(named(new))
+    async with open_api(server.url, tls=new.context()) as api:
+        (await api.get("x")).ok()
+    async with open_api(server.url, tls=old.context()) as api:
+        with pytest.raises(aiohttp.ClientError):
+            await api.get("x")
+    assert server.stop() == 0
