@@ -41,6 +41,17 @@ def assert_holds(server: QueueServer, prefix: str) -> None:
         assert [job and job.body for job in queue.get_many(ids)] == [str(n) for n in range(JOBS)]
 
 
+def readable_by_others(path: Path) -> list[Path]:
+    """What others can read there: nothing that is in a directory that they cannot enter."""
+    if not path.stat().st_mode & 0o077:
+        return []
+    return (
+        [path, *(found for each in path.iterdir() for found in readable_by_others(each))]
+        if path.is_dir()
+        else [path]
+    )
+
+
 def test_the_embedded_store_is_copied_while_it_works_and_put_back(processes: Processes) -> None:
     server = processes.server()
     follower = Follower(server.home, server)
@@ -50,6 +61,7 @@ def test_the_embedded_store_is_copied_while_it_works_and_put_back(processes: Pro
         follower.run("redis-cli -s data/redis.sock bgrewriteaof")
         follower.run(COPY)
         meanwhile.result()
+    assert readable_by_others(server.home / "backup") == []
     push(server, "after-")
     server.stop()
     follower.run(PUT_BACK)
@@ -67,7 +79,9 @@ def test_a_snapshot_of_redis_is_restored(processes: Processes, tmp_path: Path) -
     push(server, "")
     follower = Follower(tmp_path, server)
     follower.run(SNAPSHOT.replace("6379", str(old.port)))
+    assert readable_by_others(tmp_path / "dump.rdb") == []
     port = str(free_port())
     follower.run(REBUILD.replace("6380", port))
+    assert readable_by_others(tmp_path / "restored") == []
     new = processes.redis("--appendonly", "yes", "--dir", str(tmp_path / "restored"))
     assert_holds(processes.server(new, redis__db=1), "")
