@@ -17,7 +17,9 @@ def main() -> None:
     parent, program = int(sys.argv[1]), sys.argv[2:]
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    os.umask(0o077)  # what it writes is for this user only, also in a directory that others can read
+    os.umask(
+        0o077
+    )  # what it writes is for this user only, also in a directory that others can read
     if os.getppid() != parent:  # it died before the kernel was told
         sys.exit(f"process {parent} is gone")
     try:
