@@ -35,6 +35,14 @@ class Text(NamedTuple):
     en: str
 
 
+class BadValue(ValueError):
+    """A value that cannot be; it says what the value must be. For what is read from requests and from files."""
+
+    def __init__(self, zh: str, en: str) -> None:
+        super().__init__(en)
+        self.text = Text(zh, en)
+
+
 ADDED = Text("添加成功", "added")
 DONE = Text("操作成功", "ok")
 

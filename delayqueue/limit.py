@@ -1,11 +1,13 @@
 """How fast and how many at once a topic's jobs are handed out. Pure.
 
-The checks take what somebody wrote and return what it means; they raise ValueError("must be ...").
+The checks take what somebody wrote and return what it means; they raise BadValue.
 """
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Self
+
+from delayqueue.errors import BadValue
 
 # A rate is kept in thousandths of a millisecond; above this nobody would notice it.
 MAX_RATE = 100_000
@@ -39,19 +41,21 @@ class Limit:
 def check_rate(rate: float) -> float:
     """Deliveries a second."""
     if not MIN_RATE <= rate <= MAX_RATE:
-        raise ValueError(f"must be {MIN_RATE} to {MAX_RATE} a second")
+        raise BadValue(
+            f"取值范围每秒{MIN_RATE} - {MAX_RATE}", f"must be {MIN_RATE} to {MAX_RATE} a second"
+        )
     return rate
 
 
 def check_burst(burst: int) -> int:
     """Deliveries at once after a rest."""
     if not 1 <= burst <= MAX_BURST:
-        raise ValueError(f"must be 1 to {MAX_BURST}")
+        raise BadValue(f"取值范围1 - {MAX_BURST}", f"must be 1 to {MAX_BURST}")
     return burst
 
 
 def check_concurrency(concurrency: int) -> int:
     """Jobs reserved at once."""
     if not 1 <= concurrency <= MAX_CONCURRENCY:
-        raise ValueError(f"must be 1 to {MAX_CONCURRENCY}")
+        raise BadValue(f"取值范围1 - {MAX_CONCURRENCY}", f"must be 1 to {MAX_CONCURRENCY}")
     return concurrency

@@ -9,6 +9,8 @@ import math
 import re
 from collections.abc import Callable, Sequence
 
+from delayqueue.errors import BadValue
+
 MAX_STEPS = 64
 MAX_DELAY_MS = 2**31 * 1000
 
@@ -28,7 +30,7 @@ PRESETS = {
 def duration_ms(value: float | str) -> int:
     """A delay in milliseconds, from a number of seconds or a text such as "500ms", "15s", "2m", "1.5h", "1d".
 
-    ValueError says what a delay looks like.
+    BadValue says what a delay looks like.
     """
     if isinstance(value, str):
         match = _DURATION.fullmatch(value.strip())
@@ -36,8 +38,9 @@ def duration_ms(value: float | str) -> int:
     else:
         ms = value * 1000
     if not 0 <= ms <= MAX_DELAY_MS:
-        raise ValueError(
-            f'{value!r}: must be seconds or a text like "15s", "2m", "1h", 0 to 2^31 s'
+        raise BadValue(
+            f'{value!r} 须为秒数或 "15s"、"2m"、"1h" 这样的文本, 0 - 2^31 秒',
+            f'{value!r}: must be seconds or a text like "15s", "2m", "1h", 0 to 2^31 s',
         )
     return round(ms)
 
@@ -45,14 +48,17 @@ def duration_ms(value: float | str) -> int:
 def explicit(delays: Sequence[float | str]) -> tuple[int, ...]:
     """The schedule of a list of delays."""
     if not 1 <= len(delays) <= MAX_STEPS:
-        raise ValueError(f"{len(delays)} steps: must be 1 to {MAX_STEPS}")
+        raise BadValue(
+            f"次数取值范围1 - {MAX_STEPS}", f"{len(delays)} steps: must be 1 to {MAX_STEPS}"
+        )
     return tuple(duration_ms(delay) for delay in delays)
 
 
 def preset(name: str) -> tuple[int, ...]:
     """The schedule of that name."""
     if name not in PRESETS:
-        raise ValueError(f"{name!r}: must be one of {', '.join(PRESETS)}")
+        names = ", ".join(PRESETS)
+        raise BadValue(f"preset 只能是 {names}", f"{name!r}: must be one of {names}")
     return explicit(PRESETS[name])
 
 
@@ -70,11 +76,11 @@ def exponential(
     `random` returns 0 <= x < 1.
     """
     if not 1 <= steps <= MAX_STEPS:
-        raise ValueError(f"max {steps}: must be 1 to {MAX_STEPS}")
+        raise BadValue(f"max 取值范围1 - {MAX_STEPS}", f"max {steps}: must be 1 to {MAX_STEPS}")
     if not 1 <= factor <= 100:
-        raise ValueError(f"factor {factor:g}: must be 1 to 100")
+        raise BadValue("factor 取值范围1 - 100", f"factor {factor:g}: must be 1 to 100")
     if not 0 <= jitter <= 1:
-        raise ValueError(f"jitter {jitter:g}: must be 0 to 1")
+        raise BadValue("jitter 取值范围0 - 1", f"jitter {jitter:g}: must be 0 to 1")
     plain = (min(cap_ms, base_ms * factor**step) for step in range(steps))
     return tuple(
         min(round(delay * (1 + jitter * (2 * random() - 1))), MAX_DELAY_MS) for delay in plain

@@ -1,6 +1,6 @@
 """A schedule: jobs that are pushed at the times of a calendar, or every so often. Pure.
 
-The checks take what somebody wrote and return what it means; they raise ValueError("must be ...").
+The checks take what somebody wrote and return what it means; they raise BadValue.
 """
 
 import json
@@ -12,6 +12,8 @@ from typing import Self
 from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
+
+from delayqueue.errors import BadValue
 
 MIN_EVERY_S = 1
 MAX_EVERY_S = 366 * 86_400
@@ -114,9 +116,11 @@ def check_cron(text: str) -> str:
         expression = Schedule(name="", topic="", cron=text)
         never = expression.after(0) is None
     except CronSimError as error:
-        raise ValueError(f"{error}: must be like 30 9 * * MON-FRI") from None
+        raise BadValue(
+            "须形如 30 9 * * MON-FRI", f"{error}: must be like 30 9 * * MON-FRI"
+        ) from None
     if never:
-        raise ValueError("must be a time that will come")
+        raise BadValue("须为会到来的时间", "must be a time that will come")
     return text
 
 
@@ -125,14 +129,19 @@ def check_tz(text: str) -> str:
     try:
         ZoneInfo(text)
     except (KeyError, ValueError, OSError):  # not found, a path that leads elsewhere, a folder
-        raise ValueError("must be a time zone such as Asia/Shanghai or UTC") from None
+        raise BadValue(
+            "须为 Asia/Shanghai、UTC 这样的时区", "must be a time zone such as Asia/Shanghai or UTC"
+        ) from None
     return text
 
 
 def check_every(every_ms: int) -> int:
     """How often."""
     if not MIN_EVERY_S * 1000 <= every_ms <= MAX_EVERY_S * 1000:
-        raise ValueError(f"must be {MIN_EVERY_S} to {MAX_EVERY_S} seconds")
+        raise BadValue(
+            f"取值范围{MIN_EVERY_S} - {MAX_EVERY_S}秒",
+            f"must be {MIN_EVERY_S} to {MAX_EVERY_S} seconds",
+        )
     return every_ms
 
 
@@ -141,4 +150,5 @@ def check_catch_up(text: str) -> CatchUp:
     try:
         return CatchUp(text)
     except ValueError:
-        raise ValueError(f"must be one of {', '.join(CatchUp)}") from None
+        words = ", ".join(CatchUp)
+        raise BadValue(f"只能是 {words}", f"must be one of {words}") from None

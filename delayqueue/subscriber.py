@@ -1,6 +1,6 @@
 """A subscriber: whom the server calls with the due jobs of a topic. Pure.
 
-The checks take what somebody wrote and return what it means; they raise ValueError("must be ...").
+The checks take what somebody wrote and return what it means; they raise BadValue.
 """
 
 import binascii
@@ -12,6 +12,7 @@ from typing import Self
 from urllib.parse import urlsplit
 
 from delayqueue import retry
+from delayqueue.errors import BadValue
 
 MAX_NAME_BYTES = 128
 MAX_ORDER = 1_000_000
@@ -60,7 +61,7 @@ class Subscriber:
 def check_name(text: str) -> str:
     """The name of a subscriber or a schedule."""
     if not 1 <= len(text.encode()) <= MAX_NAME_BYTES:
-        raise ValueError(f"must have 1 to {MAX_NAME_BYTES} bytes")
+        raise BadValue(f"须为1 - {MAX_NAME_BYTES}字节", f"must have 1 to {MAX_NAME_BYTES} bytes")
     return text
 
 
@@ -72,8 +73,9 @@ def check_url(text: str) -> str:
     except ValueError:  # brackets, or a port that is none
         good = False
     if not good or len(text) > MAX_URL_CHARS or re.search(r"[\s#\x00-\x1f\x7f]", text):
-        raise ValueError(
-            f"must be http[s]://HOST[:PORT][/PATH], at most {MAX_URL_CHARS} characters"
+        raise BadValue(
+            f"须为 http[s]://HOST[:PORT][/PATH], 最长{MAX_URL_CHARS}个字符",
+            f"must be http[s]://HOST[:PORT][/PATH], at most {MAX_URL_CHARS} characters",
         )
     return text
 
@@ -83,7 +85,7 @@ def check_handler(text: str) -> str:
     module, colon, name = text.partition(":")
     parts = [*module.split("."), *name.split(".")]
     if not (colon and all(part.isidentifier() for part in parts)):
-        raise ValueError("must be package.module:callable")
+        raise BadValue("须为 package.module:callable", "must be package.module:callable")
     return text
 
 
@@ -95,7 +97,10 @@ def check_secret(text: str) -> str:
     except (binascii.Error, ValueError):
         good = False
     if not good:
-        raise ValueError(f"must be {SECRET_PREFIX} and then {least} to {most} bytes as base64")
+        raise BadValue(
+            f"须为 {SECRET_PREFIX} 加{least} - {most}字节的base64",
+            f"must be {SECRET_PREFIX} and then {least} to {most} bytes as base64",
+        )
     return text
 
 
@@ -107,5 +112,8 @@ def signing_key(secret: str) -> bytes:
 def check_timeout(timeout_ms: int) -> int:
     """How long a call may take."""
     if not 1 <= timeout_ms <= MAX_TIMEOUT_S * 1000:
-        raise ValueError(f"must be more than 0 and at most {MAX_TIMEOUT_S} seconds")
+        raise BadValue(
+            f"须大于0, 最多{MAX_TIMEOUT_S}秒",
+            f"must be more than 0 and at most {MAX_TIMEOUT_S} seconds",
+        )
     return timeout_ms

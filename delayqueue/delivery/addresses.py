@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from delayqueue.config import StartupError
+from delayqueue.errors import BadValue
 from delayqueue.sections import Declared
 from delayqueue.threads import Threads
 
@@ -119,7 +120,10 @@ class AddressGuard:
 
     def _check(self, address: Address, shown: str) -> None:
         if not self.permits(address):
-            raise ValueError(f"{shown} is not a public address and webhook_allow does not list it")
+            raise BadValue(
+                f"{shown} 不是公网地址, webhook_allow 也未列出",
+                f"{shown} is not a public address and webhook_allow does not list it",
+            )
 
 
 def literal(host: str) -> Address | None:

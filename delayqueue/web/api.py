@@ -39,7 +39,7 @@ class Api:
     metrics_topics: int
     settings: Mapping[str, str]  # to look at
     guard: Guard
-    check_url: Callable[[str], str]  # raises ValueError for one that webhooks may not call
+    check_url: Callable[[str], str]  # raises BadValue for one that webhooks may not call
     strict: bool  # refuse what clients can hardly mean
     new_id: IdMaker = field(default_factory=IdMaker)
     scope: Scope = EVERYWHERE  # the topics that the client may reach

@@ -16,6 +16,18 @@ MOST_MEMBERS_OF_ARRAY: Final = 100_000
 # A text, also one that does not end: so the search never begins anew within it.
 TEXT: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 
+# What pydantic says of a value, for all types that the models have.
+KINDS: Final = {
+    "string_type": Text("字符串", "a string"),
+    "int_type": Text("整数", "an integer"),
+    "float_type": Text("数字", "a number"),
+    "finite_number": Text("有限的数字", "a finite number"),
+    "list_type": Text("数组", "an array"),
+    "model_type": Text("对象", "an object"),
+}
+CHOICES: Final = {"float", "str"}  # the last part of a place where one of several types may stand
+PLACE: Final = re.compile(r"at line (\d+) column (\d+)")
+
 Model = TypeVar("Model", bound=Request)
 
 
@@ -42,7 +54,7 @@ def parse_array(raw: bytes) -> list[object]:
     try:
         items = from_json(raw, allow_inf_nan=False)
     except ValueError as error:
-        raise BadJson(Text(f"解析json失败: {error}", f"not valid JSON: {error}")) from None
+        raise BadJson(_no_json(str(error))) from None
     if not isinstance(items, list) or not items:
         raise BadJson(Text("解析json失败: 需要非空数组", "an array of jobs must not be empty"))
     if len(items) > MAX_BATCH:
@@ -98,9 +110,27 @@ def _in_lower_case(asked: Model) -> Model:
 
 
 def _bad_json(error: ValidationError) -> BadJson:
-    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    field = ".".join(str(part) for part in first["loc"])
-    where = f"{field}: " if field else ""
-    # pydantic would name the class
-    said = "Input should be an object" if first["type"] == "model_type" else first["msg"]
-    return BadJson(Text(f"解析json失败: {where}{said}", f"{where}{said}"))
+    """The first field that does not fit, and what may stand there."""
+    first, *others = error.errors(include_url=False, include_input=False)
+    if first["type"] == "json_invalid":
+        return BadJson(_no_json(first["ctx"]["error"]))
+    place, kinds = list(first["loc"]), [first["type"]]
+    if place and place[-1] in CHOICES:
+        place.pop()
+        kinds += [other["type"] for other in others if list(other["loc"][:-1]) == place]
+    field = ".".join(map(str, place))
+    zh = "或".join(KINDS[kind].zh for kind in kinds)
+    en = " or ".join(KINDS[kind].en for kind in kinds)
+    return BadJson(
+        Text(
+            f"解析json失败: {field} 须为{zh}" if field else f"解析json失败: 须为{zh}",
+            f"{field}: must be {en}" if field else f"must be {en}",
+        )
+    )
+
+
+def _no_json(error: str) -> Text:
+    """What the parser says, which speaks English: in Chinese the place will do."""
+    place = PLACE.search(error)
+    where = f"第{place[1]}行第{place[2]}列有误" if place else "不是有效的json"
+    return Text(f"解析json失败: {where}", f"not valid JSON: {error}")

@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar, Final
 from pydantic import BaseModel, ConfigDict, Field
 
 from delayqueue import retry
-from delayqueue.errors import Invalid, Text
+from delayqueue.errors import BadValue, Invalid, Text
 from delayqueue.job import (
     MAX_BATCH,
     MAX_POP_TOPICS,
@@ -103,8 +103,8 @@ class RetryRequest(Request):
             )
         try:
             return self._schedule()
-        except ValueError as error:
-            raise Invalid(Text(f"retry 无效: {error}", f"retry: {error}")) from None
+        except BadValue as error:
+            raise Invalid(Text(f"retry: {error.text.zh}", f"retry: {error.text.en}")) from None
 
     def _schedule(self) -> tuple[int, ...]:
         if self.delays is not None:

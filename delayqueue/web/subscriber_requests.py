@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import TypeVar
 
 from delayqueue import subscriber as rules
-from delayqueue.errors import Invalid, Text
+from delayqueue.errors import BadValue, Invalid, Text
 from delayqueue.job import IfExists
 from delayqueue.retry import duration_ms
 from delayqueue.subscriber import MAX_CONCURRENCY, MAX_ORDER, Subscriber
@@ -22,11 +22,11 @@ V = TypeVar("V")
 
 
 def by_rule(field: str, value: V, check: Callable[[V], T]) -> T:
-    """What a check of the ground makes of the value; its ValueError becomes Invalid, which names the field."""
+    """What a check of the ground makes of the value; its BadValue becomes Invalid, which names the field."""
     try:
         return check(value)
-    except ValueError as error:
-        raise Invalid(Text(f"{field} 无效: {error}", f"{field}: {error}")) from None
+    except BadValue as error:
+        raise Invalid(Text(f"{field} {error.text.zh}", f"{field}: {error.text.en}")) from None
 
 
 class NameRequest(Request):

@@ -63,7 +63,7 @@ async def test_a_state_that_cannot_be_kicked_is_named(
 async def test_a_bad_element_of_an_array_is_named_in_the_words_of_json(api: Api) -> None:
     (outcome,) = (await api.call("/push", [5])).ok()
     assert outcome["code"] == INVALID
-    assert "an object" in outcome["message"]
+    assert "须为对象" in outcome["message"]
     assert "PushRequest" not in outcome["message"]
 
 

@@ -1,0 +1,131 @@
+"""What is said of a request whose JSON does not fit: the field, and what may stand there, in one language at a time."""
+
+import json
+import re
+from typing import Any, Final
+
+import pytest
+
+from delayqueue.errors import BadJson, QueueError, Text
+from delayqueue.web.operations import OPERATIONS
+from delayqueue.web.parse import parse, parse_array
+from delayqueue.web.requests import PushRequest
+from delayqueue.web.schedule_requests import ScheduleRequest
+from delayqueue.web.subscriber_requests import SubscribeRequest
+from delayqueue.web.topic_requests import LimitRequest
+
+VALUES: Final[tuple[Any, ...]] = (True, 1, 1.5, 10**30, "x", "", [], [1], [[]], {}, {"a": 1})
+MODELS: Final = {path: each.takes for path, each in OPERATIONS.items() if each.takes}
+SENTENCE: Final = re.compile(r"\b[A-Za-z]+ [a-z]+ [a-z]+")
+CHINESE: Final = re.compile(r"[\u3000-\u9fff\uff00-\uffef]")
+
+
+def in_one_language_each(text: Text) -> bool:
+    return bool(CHINESE.search(text.zh)) and not SENTENCE.search(text.zh) and text.en.isascii()
+
+
+def refusal(path: str, asked: dict[str, Any]) -> Text | None:
+    """What is said of it; None where the types are right."""
+    try:
+        parse(MODELS[path], json.dumps(asked).encode())
+    except BadJson as error:
+        return error.text
+    return None
+
+
+@pytest.mark.parametrize("path", MODELS)
+def test_every_field_of_a_wrong_type_is_told_in_each_language(path: str) -> None:
+    fields = MODELS[path].model_fields
+    said = [
+        (field, text)
+        for field in fields
+        for value in VALUES
+        if (text := refusal(path, {field: value}))
+    ]
+    assert {field for field, _ in said} == set(fields)
+    for field, text in said:
+        assert in_one_language_each(text), text
+        assert text.en.startswith(field)
+
+
+@pytest.mark.parametrize(
+    ("raw", "zh", "en"),
+    [
+        ('{"body": 1}', "解析json失败: body 须为字符串", "body: must be a string"),
+        ('{"tags": ["a", 1]}', "解析json失败: tags.1 须为字符串", "tags.1: must be a string"),
+        (
+            '{"delay": 1e400}',
+            "解析json失败: delay 须为有限的数字",
+            "delay: must be a finite number",
+        ),
+        (
+            '{"retry": {"delays": ["1s", true], "max": "x"}}',
+            "解析json失败: retry.delays.1 须为数字或字符串",
+            "retry.delays.1: must be a number or a string",
+        ),
+        ("5", "解析json失败: 须为对象", "must be an object"),
+        (
+            '{"topic":\n tru}',
+            "解析json失败: 第2行第5列有误",
+            "not valid JSON: expected ident at line 2 column 5",
+        ),
+    ],
+)
+def test_a_message_names_the_field_and_what_may_stand_there(raw: str, zh: str, en: str) -> None:
+    with pytest.raises(BadJson) as refused:
+        parse(PushRequest, raw.encode())
+    assert refused.value.text == Text(zh, en)
+
+
+@pytest.mark.parametrize("raw", [b"[1", b"[]", b'["\xff"]', b"{"])
+def test_an_array_that_is_none_is_told_in_each_language(raw: bytes) -> None:
+    with pytest.raises(BadJson) as refused:
+        parse_array(raw)
+    assert in_one_language_each(refused.value.text)
+
+
+def _subscriber(**fields: Any) -> None:
+    asked = {"name": "n", "topic": "t", "url": "http://a.b"} | fields
+    SubscribeRequest.model_validate(asked).subscriber()
+
+
+def _schedule(**fields: Any) -> None:
+    ScheduleRequest.model_validate({"name": "n", "topic": "t"} | fields).schedule(1000)
+
+
+def _job(**retry: Any) -> None:
+    asked = {"topic": "t", "id": "a", "ttr": 1, "retry": retry}
+    PushRequest.model_validate(asked).job(1000, str)
+
+
+def _limit(**fields: Any) -> None:
+    LimitRequest.model_validate({"topic": "t"} | fields).wishes()
+
+
+@pytest.mark.parametrize(
+    ("read", "fields"),
+    [
+        (_job, {"delays": []}),
+        (_job, {"delays": ["soon"]}),
+        (_job, {"preset": "paypal"}),
+        (_job, {"max": 100}),
+        (_job, {"max": 3, "factor": 0}),
+        (_job, {"max": 3, "jitter": 2}),
+        (_subscriber, {"name": ""}),
+        (_subscriber, {"url": "ftp://x"}),
+        (_subscriber, {"secret": "hunter2"}),
+        (_subscriber, {"timeout": 0}),
+        (_schedule, {"cron": "* * 31 2 *"}),
+        (_schedule, {"cron": "99 * * * *"}),
+        (_schedule, {"every": 0}),
+        (_schedule, {"every": 60, "tz": "Mars"}),
+        (_schedule, {"every": 60, "catch_up": "never"}),
+        (_limit, {"rate": 0}),
+        (_limit, {"burst": 0}),
+        (_limit, {"concurrency": 0}),
+    ],
+)
+def test_a_rule_of_the_ground_is_told_in_each_language(read: Any, fields: dict[str, Any]) -> None:
+    with pytest.raises(QueueError) as refused:
+        read(**fields)
+    assert in_one_language_each(refused.value.text), refused.value.text
