@@ -20,6 +20,7 @@ log = logging.getLogger(__name__)
 
 RETRY_S = 0.2  # until the next try where the store has failed
 TOUCHES_PER_TTR = 3
+LOG_CHARS = 200  # of a message
 
 T = TypeVar("T")
 
@@ -108,8 +109,23 @@ class Round:
             took_ms=round(1000 * (loop.time() - started_at)),
             delay_ms=self._delay_ms(subscriber, attempts_before, outcome),
         )
+        if not outcome.succeeded:
+            self._tell(recording, outcome)
         await self._surely(lambda: self._queue.record(recording))
         self._note(subscriber, succeeded=outcome.succeeded, message=recording.message)
+
+    def _tell(self, recording: Recording, outcome: Outcome) -> None:
+        """A line in the log; of an answer without its text, which may hold what no log should."""
+        said = f"HTTP status {outcome.status}" if outcome.status else recording.message[:LOG_CHARS]
+        log.warning(
+            "subscriber %r failed with job %r of topic %r, attempt %d: %s",
+            recording.subscriber,
+            self._job.id,
+            self._job.topic,
+            recording.attempts,
+            said,
+            exc_info=outcome.error,
+        )
 
     def _delay_ms(
         self, subscriber: Subscriber, attempts_before: int, outcome: Outcome

@@ -130,6 +130,7 @@ def _outcome(response: aiohttp.ClientResponse, said: str) -> Outcome:
         message=message,
         retry_after_ms=_retry_after_ms(response.headers.get("Retry-After", "")),
         gone=response.status == HTTPStatus.GONE,
+        status=response.status,
     )
 
 

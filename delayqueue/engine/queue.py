@@ -1,6 +1,7 @@
 """The delay queue inside one server process: the verbs that HTTP and push delivery call."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from copy import copy
 from typing import Self, TypeVar
@@ -34,6 +35,8 @@ from delayqueue.store.types import (
     Touch,
 )
 from delayqueue.tasks import cancel_all
+
+log = logging.getLogger(__name__)
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -138,7 +141,10 @@ class DelayQueue:
         its due time, None where the schedule was over, so that it is buried, or nobody needs it any more.
         """
         item = Release(job_id, _nonce(receipt, job_id), delay_ms, message, fallback_ms)
-        return _time_of(await self._releases.one(job_id, item))
+        moved = await self._releases.one(job_id, item)
+        if moved.buried:
+            log.warning("job %r is buried: it failed at the end of its schedule", job_id)
+        return _time_of(moved)
 
     async def touch(self, job_id: str, receipt: str, ttr_ms: int | None) -> int | None:
         """Extend a reservation by `ttr_ms` from now, or by the job's own TTR; returns the deadline."""
@@ -149,6 +155,7 @@ class DelayQueue:
         """Give a job up; it is kept for a person."""
         item = Ending(job_id, _nonce(receipt, job_id), message)
         raise_for(await self._buries.one(job_id, item))
+        log.warning("job %r is buried: who worked on it has given it up", job_id)
 
     async def record(self, recording: Recording) -> None:
         """Record how a subscriber fared with a job that is reserved for it."""
@@ -156,7 +163,10 @@ class DelayQueue:
 
     async def postpone(self, postponement: Postponement) -> None:
         """Give a reserved job back until a subscriber that failed may be called again, or bury it."""
-        raise_for((await self._postponements.one(postponement.id, postponement)).code)
+        moved = await self._postponements.one(postponement.id, postponement)
+        raise_for(moved.code)
+        if moved.buried:
+            log.warning("job %r is buried: subscribers have failed for good", postponement.id)
 
     async def reschedule(self, job_id: str, delay_ms: int, due_ms: int | None) -> int | None:
         """Give a job that is not reserved a new due time: `due_ms`, or `delay_ms` from now; returns it."""

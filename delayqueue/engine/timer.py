@@ -1,12 +1,15 @@
 """The timer of one bucket: ticks every second, and earlier when something is due earlier."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from delayqueue.errors import Unavailable
 from delayqueue.store.store import Store
 from delayqueue.store.types import Stir
+
+log = logging.getLogger(__name__)
 
 INTERVAL_S = (
     1.0  # as the original; also the longest that a message lost between processes can delay a job
@@ -76,6 +79,14 @@ class Timer:
         ticked = await self._store.tick(self._bucket)
         self.last_tick_at = asyncio.get_running_loop().time()
         self._stir(self._bucket, ticked.stir)
+        for topic, job_id in ticked.named:
+            log.warning(
+                "job %r of topic %r is buried: its TTR ran out at the end of its schedule",
+                job_id,
+                topic,
+            )
+        if ticked.buried > len(ticked.named):
+            log.warning("%d more jobs are buried for that", ticked.buried - len(ticked.named))
         return ticked.stir.next_due_ms == 0
 
     async def _keep_house(self, *, is_behind: bool) -> None:

@@ -4,11 +4,14 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from delayqueue.errors import Code
 from delayqueue.job import JobView, Reserved, State
 from delayqueue.limit import Limit
 from delayqueue.receipt import receipt_for
 from delayqueue.store.record import ended_view, live_view, reserved_job, text
 from delayqueue.store.types import Arrivals, Moved, Stir, TopicCounts
+
+BURIED = -1  # in place of the time of a job that comes again
 
 
 def or_none(number: int) -> int | None:
@@ -24,7 +27,10 @@ def stir(ready: Sequence[Any], next_due_ms: int = -1) -> Stir:
 
 def moved(codes: list[int], times: list[int]) -> list[Moved]:
     """A code and a time for each job."""
-    return [Moved(code, or_none(time)) for code, time in zip(codes, times, strict=True)]
+    return [
+        Moved(code, or_none(time), code == Code.OK and time == BURIED)
+        for code, time in zip(codes, times, strict=True)
+    ]
 
 
 def reserved(found: Sequence[Any], nonce: str) -> list[Reserved]:

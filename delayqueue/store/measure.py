@@ -82,7 +82,7 @@ def _take(metrics: Metrics, answer: Any) -> None:
 
 
 def _tick(metrics: Metrics, answer: Sequence[Any]) -> None:
-    _, _, timed_out, buried, expired, set_aside, late_ms = answer
+    _, _, timed_out, buried, expired, set_aside, late_ms, _ = answer
     _event(metrics, "timed_out", timed_out)
     _event(metrics, "buried", buried)
     _event(metrics, "expired", expired)

@@ -180,8 +180,10 @@ class Store:
 
     async def tick(self, bucket: int, limit: int = TICK_LIMIT) -> Ticked:
         """Move what is due."""
-        next_due_ms, ready, *counts, _ = await self._call("tick", bucket, [self._sender, limit])
-        return Ticked(stir(ready, next_due_ms), *counts)
+        answer = await self._call("tick", bucket, [self._sender, limit])
+        next_due_ms, ready, redelivered, in_all, expired, set_aside, _, buried = answer
+        names = [(text(buried[i]), text(buried[i + 1])) for i in range(0, len(buried), 2)]
+        return Ticked(stir(ready, next_due_ms), redelivered, in_all, expired, set_aside, names)
 
     async def settle(self, bucket: int, jobs: Sequence[tuple[str, int | None]]) -> list[int]:
         """Give staged jobs, by their ids, a due time in ms; None = drop it. A code for each."""

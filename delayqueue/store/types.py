@@ -25,13 +25,14 @@ class Pushed(NamedTuple):
 
 
 class Ticked(NamedTuple):
-    """What a tick did; `stir.next_due_ms` is 0 where more is due now."""
+    """What a tick did; `stir.next_due_ms` is 0 where more is due now. `named`: topics and ids of buried jobs."""
 
     stir: Stir
     redelivered: int
     buried: int
     expired: int
     set_aside: int
+    named: Sequence[tuple[str, str]] = ()
 
 
 class Demand(NamedTuple):
@@ -116,10 +117,11 @@ class Reschedule(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """What became of one job: a code, and its new due time or deadline, None where it has none."""
+    """What became of one job: a code, and its new due time or deadline, None where it has none, as if it was buried."""
 
     code: int
     time_ms: int | None
+    buried: bool = False
 
 
 class Range(NamedTuple):

@@ -10,7 +10,7 @@ import pytest
 
 from tests.api_client import UNAUTHORIZED, open_api
 from tests.processes import LOOPBACK
-from tests.waiting import until
+from tests.waiting import until, until_async
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -155,3 +155,35 @@ async def test_requests_are_not_logged_unless_wanted(
     await until(lambda: "serving on" in server.log_tail())
     assert "/push" not in server.log_tail()
     server.close()
+
+
+async def test_a_job_that_is_buried_is_one_line(
+    logging_server: QueueServer, logged_api: Api
+) -> None:
+    gone = {"ttr": 1, "retry": {"delays": [0]}}
+    for job_id in ("bury", "release", "time out"):
+        (await logged_api.push(topic="dead", id=job_id, body=BODY, **gone)).ok()
+        await bury(logged_api, job_id)
+
+        async def is_buried(job_id: str = job_id) -> bool:
+            return bool((await logged_api.get(job_id)).ok()["state"] == "buried")
+
+        await until_async(is_buried)
+    messages = [str(event["message"]) for event in events(logging_server)]
+    assert [message for message in messages if "is buried" in message] == [
+        "job 'bury' is buried: who worked on it has given it up",
+        "job 'release' is buried: it failed at the end of its schedule",
+        "job 'time out' of topic 'dead' is buried: its TTR ran out at the end of its schedule",
+    ]
+    assert BODY not in logging_server.log.read_text("utf-8")
+
+
+async def bury(api: Api, job_id: str) -> None:
+    """Have a job buried in one of three ways."""
+    for _ in range(2):
+        job = (await api.pop("dead", timeout=10)).ok()
+        if job_id == "bury":
+            (await api.call("/bury", {"id": job_id, "message": BODY})).ok()
+            return
+        if job_id == "release":
+            (await api.call("/release", {"id": job_id, "receipt": job["receipt"]})).ok()

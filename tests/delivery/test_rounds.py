@@ -14,6 +14,8 @@ from .conftest import results
 from .receiver import SECRET, Answer
 
 if TYPE_CHECKING:
+    from tests.processes import QueueServer
+
     from .conftest import Shop
 
 NOT_FOUND: Final = 2
@@ -218,3 +220,21 @@ async def test_each_call_is_signed_anew_with_the_secret(shop: Shop, *, signed: b
     assert first.headers["Content-Type"] == "application/json"
     assert second.headers["traceparent"] == trace
     assert [call.headers["delay-queue-attempt"] for call in (first, second)] == ["1", "2"]
+
+
+async def test_a_call_that_fails_and_a_job_that_is_buried_leave_a_line_each(
+    shop: Shop, server: QueueServer
+) -> None:
+    secret = "what the other side says"  # in the log it would be
+    shop.receiver.says("bad", Answer(500, secret))
+    await shop.subscribe("bad", retry={"delays": [0]})
+    await shop.push(body="the body")
+    job = await shop.becomes("buried")
+    assert job["message"].endswith(secret)
+    lines = [line for line in server.log.read_text("utf-8").splitlines() if job["id"] in line]
+    said = f"subscriber '{shop.topic}/bad' failed with job '{job['id']}' of topic '{shop.topic}'"
+    assert [line.partition(": ")[2] for line in lines] == [
+        f"{said}, attempt 1: HTTP status 500",
+        f"{said}, attempt 2: HTTP status 500",
+        f"job '{job['id']}' is buried: subscribers have failed for good",
+    ]

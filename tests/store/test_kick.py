@@ -8,7 +8,7 @@ import pytest
 
 from delayqueue.errors import Code
 from delayqueue.job import State
-from delayqueue.store.types import Reschedule
+from delayqueue.store.types import Moved, Reschedule
 from tests.store.bucket import HOUR_MS, STATES, a_moment, job
 
 if TYPE_CHECKING:
@@ -67,15 +67,15 @@ async def test_a_rescheduled_job_waits_for_its_new_time(bucket: Bucket, state: s
     assert await bucket.state("a") == "delayed"
     await bucket.tick()
     assert await bucket.pop() == []
-    assert await bucket.reschedule("a", due_ms=5) == (Code.OK, 5)
+    assert await bucket.reschedule("a", due_ms=5) == Moved(Code.OK, 5)
     await bucket.tick()
     assert [job.due_ms for job in await bucket.pop()] == [5]
 
 
 async def test_a_held_job_is_left_to_its_holder(bucket: Bucket) -> None:
     await bucket.put_in("reserved")
-    assert await bucket.reschedule("a") == (Code.WRONG_STATE, None)
-    assert await bucket.reschedule("x") == (Code.NO_SUCH_JOB, None)
+    assert await bucket.reschedule("a") == Moved(Code.WRONG_STATE, None)
+    assert await bucket.reschedule("x") == Moved(Code.NO_SUCH_JOB, None)
 
 
 async def test_the_timer_hears_of_the_earliest_new_time(bucket: Bucket) -> None:

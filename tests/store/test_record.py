@@ -117,7 +117,7 @@ async def test_pauses_of_one_round_begin_together(bucket: Bucket) -> None:
 async def test_where_none_may_be_called_again_the_job_is_buried(bucket: Bucket) -> None:
     held = await reserved(bucket)
     await record(bucket, held, "one")
-    assert await postpone(bucket, held, *NAMES) == Moved(0, None)
+    assert await postpone(bucket, held, *NAMES) == Moved(0, None, buried=True)
     assert await bucket.state("a") == "buried"
 
 

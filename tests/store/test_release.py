@@ -110,7 +110,7 @@ async def test_a_released_job_goes_on_with_its_schedule(bucket: Bucket) -> None:
     assert (await bucket.release("a")).code == Code.OK
     assert await bucket.state("a") == "ready"
     await bucket.pop_one()
-    assert await bucket.release("a") == (Code.OK, None)
+    assert await bucket.release("a") == Moved(Code.OK, None, buried=True)
     assert await bucket.state("a") == "buried"
 
 
@@ -118,7 +118,7 @@ async def test_a_released_job_that_nobody_needs_any_more_expires(bucket: Bucket)
     await bucket.push(job("a", expire_ms=LATER_MS, retain_ms=HOUR_MS))
     await bucket.pop_one()
     await later()
-    assert await bucket.release("a", delay_ms=HOUR_MS, message="x") == (Code.OK, None)
+    assert await bucket.release("a", delay_ms=HOUR_MS, message="x") == Moved(Code.OK, None)
     view = await bucket.view("a")
     assert (view.state, view.message) == ("expired", "x")
 

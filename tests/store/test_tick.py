@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from delayqueue.job import State
+from delayqueue.store.types import Stir, Ticked
 from tests.store.bucket import HOUR_MS, LATER_MS, a_moment, job, later
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 async def test_nothing_is_due_in_an_empty_bucket(bucket: Bucket) -> None:
     ticked = await bucket.store.tick(0)
-    assert ticked == (([], None), 0, 0, 0, 0)
+    assert ticked == Ticked(Stir([]), 0, 0, 0, 0, [])
 
 
 async def test_a_due_job_becomes_ready_and_no_other(bucket: Bucket) -> None:

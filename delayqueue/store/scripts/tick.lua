@@ -3,13 +3,15 @@
 -- KEYS  tag, queue name
 -- ARGV  sender, limit (jobs moved at most in this call, shared among the due topics)
 -- returns { ms until the next due time (0 = more is due now, -1 = nothing waits), { topic, jobs made ready, ... },
---           redelivered, buried, expired, set aside, { ms from due to now of each topic's oldest moved job } }
+--           redelivered, buried, expired, set aside, { ms from due to now of each topic's oldest moved job },
+--           { topic and id of the first buried ones, ... } }
 -- keeps: the work is proportional to what is due; a topic that fails does not hold up the others.
 local sender, limit = ARGV[1], tonumber(ARGV[2])
 local TOPICS_PER_CALL = 500
 local SET_ASIDE_MS = 60000  -- what a broken key keeps from its turn, a job or a topic, is tried again after this
 local now = now_ms()
-local redelivered, buried, expired, set_aside, late = 0, 0, 0, 0, {}
+local NAMED = 20  -- buried jobs that are told by name, for the log
+local redelivered, buried, expired, set_aside, late, named = 0, 0, 0, 0, {}, {}
 
 -- Acts on the ids of a set whose time has come. Returns how many there were. One that cannot have its turn does not keep
 -- the others from theirs.
@@ -37,7 +39,10 @@ local function move_expired_reservations(topic, share)
     local job = read_job(id)
     if not job or job.topic ~= topic then return put_aside(reserved_key(topic), id, job) end
     local state = fail_job(id, job, 'ttr expired', now)
-    if state == 'buried' then buried = buried + 1 end
+    if state == 'buried' then
+      buried = buried + 1
+      if buried <= NAMED then named[#named + 1], named[#named + 2] = topic, id end
+    end
     if state == 'expired' then expired = expired + 1 end
     redelivered = redelivered + 1
   end)
@@ -123,4 +128,4 @@ end
 
 local next_time = first_of(TIMERS)
 local wait = next_time and math.max(0, next_time - now) or -1
-return { wait, announce_arrivals(sender), redelivered, buried, expired, set_aside, late }
+return { wait, announce_arrivals(sender), redelivered, buried, expired, set_aside, late, named }
