@@ -34,7 +34,7 @@ from delayqueue.store.connect import connect
 from delayqueue.store.durability import FSYNC, Fsync, check_durability
 from delayqueue.store.embedded import EmbeddedServer, running_in
 from delayqueue.store.health import durability_warnings
-from delayqueue.store.layout import check_layout, claim_layout, layout_warnings
+from delayqueue.store.layout import check_layout, claim_layout, keep_layout, layout_warnings
 from delayqueue.store.scheduler import Scheduler
 from delayqueue.store.shards import Shards
 from delayqueue.store.store import Store
@@ -100,7 +100,8 @@ async def _serve_here(
     folder: Path | None = None,
 ) -> None:
     """Serve as worker `number` of those that share `folder` and `pulses`; None = alone."""
-    queue = DelayQueue(await open_store(shards, config), config.max_polls, _name(config, number))
+    store = await open_store(shards, config)
+    queue = DelayQueue(store, config.max_polls, _name(config, number))
     peers = Peers(folder, number, queue.metrics.snapshot)
     settings = Settings(config, queue, peers)
     await settings.declare()
@@ -110,6 +111,7 @@ async def _serve_here(
         delivery = Delivery(queue, Callers(webhooks, PythonHandlers(settings.handlers)))
         loops = queue.background() | {
             "shards": shards.watch,
+            "layout": partial(keep_layout, shards, config, store.buckets, store.follow_layout),
             "reload": partial(watch, settings.watched),
             "settings": partial(settings.follow, told.again),
             "delivery": delivery.run,

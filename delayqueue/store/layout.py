@@ -6,6 +6,7 @@ server acts by the new layout only when all fences are up, so no two ever act by
 """
 
 import asyncio
+import logging
 import secrets
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,18 +17,27 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError, WatchError
 
 from delayqueue.config import Config, StartupError
+from delayqueue.errors import Unavailable
 from delayqueue.store.buckets import Buckets, Layout
 from delayqueue.store.keys import BucketKeys
 from delayqueue.store.shards import Shards
 
+log = logging.getLogger(__name__)
+
 VERSION: Final = 1
 STARTING, ON = "starting", "on"  # what `moving` says before and after the fences are up
 ANSWER_S: Final = 5.0  # for each call
+LOOK_S: Final = 1.0  # between two looks whether the layout is still there
 # Behind a first write that takes no memory a server lets the second one pass when its memory is full. 0 only looks.
 RAISE: Final = """
 redis.call('ZREM', KEYS[1], '')
 if tonumber(ARGV[1]) > 0 then redis.call('ZADD', KEYS[1], 'GT', ARGV[1], 'generation') end
 return tonumber(redis.call('ZSCORE', KEYS[1], 'generation') or 0)
+"""
+# Writes a layout (ARGV: field, value, ...) where there is none; returns what is in force.
+CLAIM: Final = """
+if redis.call('HEXISTS', KEYS[1], 'bucket_size') == 0 then redis.call('HSET', KEYS[1], unpack(ARGV)) end
+return redis.call('HGETALL', KEYS[1])
 """
 
 T = TypeVar("T")
@@ -56,6 +66,43 @@ async def check_layout(shards: Shards, config: Config) -> Layout:
     key = _key(config)
     with _one_line():
         stored = await shards.call(key, partial(_read, key))
+    return _checked(stored, config)
+
+
+async def keep_layout(
+    shards: Shards, config: Config, buckets: Buckets, follow: Callable[[], Awaitable[None]]
+) -> None:
+    """Look whether the layout is the one that this process acts by, until cancelled.
+
+    Where the data was wiped under it (FLUSHALL) the layout is claimed again, before one with other settings is let in.
+    One that was made since is followed. StartupError where it does not agree with the settings, as at the start.
+    """
+    while True:
+        await asyncio.sleep(LOOK_S)
+        known = buckets.layout
+        if known.moving:
+            continue
+        try:
+            stored = await _call(shards, _key(config), partial(_claim_again, config, known))
+            layout = _checked(stored, config)
+            if layout.generation <= known.generation and layout != known:
+                await follow()
+        except (RedisError, TimeoutError, Unavailable):
+            log.debug("the layout of the data cannot be looked at")
+
+
+async def _claim_again(config: Config, layout: Layout, redis: Redis) -> dict[str, str]:
+    fields = _wanted(config) | {"bucket_size": str(layout.size)}
+    if layout.generation:
+        fields["generation"] = str(layout.generation)
+        fields["former_bucket_sizes"] = ",".join(map(str, layout.former_sizes))
+    pairs = [part for field in fields.items() for part in field]
+    flat: Any = await redis.eval(CLAIM, 1, _key(config), *pairs)
+    return _decoded(dict(zip(flat[::2], flat[1::2], strict=True)))
+
+
+def _checked(stored: dict[str, str], config: Config) -> Layout:
+    """The layout that is stored; StartupError where it is not that of the settings."""
     layout = _parse(stored, config.bucket_size)
     if config.bucket_size in layout.former_sizes:
         stored.pop("bucket_size", None)
