@@ -14,6 +14,7 @@ from typing import Final, NamedTuple, Protocol, Self, TypeVar
 from redis.asyncio import Redis
 from redis.crc import key_slot
 from redis.exceptions import AskError, ClusterDownError, MovedError, RedisError
+from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from delayqueue.values import Address
 
@@ -60,6 +61,8 @@ class Shards:
         self._moved: dict[int, Address] = {}  # what servers have said since the topology was read
         self._servers: dict[Address, Redis] = {}
         self._retired: list[tuple[float, Redis]] = []  # since when, the oldest first; to be closed
+        self._silent: set[Address] = set()  # where a call has timed out since the topology was read
+        self._reading = asyncio.Lock()
         self._doubt = asyncio.Event()
         self.changed = asyncio.Event()  # set, and replaced, when announce_change is called
 
@@ -88,11 +91,17 @@ class Shards:
     async def call(self, key: str, send: Callable[[Redis], Awaitable[T]]) -> T:
         """Send to the server that holds the key, and on to another where that one says so: it has done nothing then.
 
+        After a timeout the next call to that server waits until the topology has been read: another may have taken its
+        place by then, and it would wait as long for nothing.
+
         Nothing is ever sent again after any other error. While a slot is on its way from one server to another (ASK,
         TRYAGAIN) its calls fail: half of the bucket's keys would be missing.
         """
         for _ in range(HOPS):
             address = self._address(key)
+            if address in self._silent:
+                await self._look_for(address)
+                address = self._address(key)
             try:
                 return await send(self._server(address))
             except MovedError as moved:
@@ -101,7 +110,10 @@ class Shards:
                 raise ClusterDownError(
                     f"slot {asked.slot_id} is on its way to another server"
                 ) from asked
-            except (RedisError, asyncio.CancelledError):
+            except (RedisTimeoutError, asyncio.CancelledError):
+                self._suspect(address)
+                raise
+            except RedisError:
                 self._doubt.set()
                 raise
         raise ClusterDownError(f"servers send each other the calls for {key}")
@@ -120,8 +132,23 @@ class Shards:
         """Read the topology. RedisError where nobody knows it."""
         if self._topology is None:
             return
+        async with self._reading:
+            await self._read(self._topology)
+
+    async def _look_for(self, silent: Address) -> None:
+        """Read the topology unless somebody has done so since that server fell silent."""
+        async with self._reading:
+            if self._topology and silent in self._silent:
+                with suppress(RedisError):
+                    await self._read(self._topology)
+
+    async def _read(self, topology: Topology) -> None:
         await self._close_retired(LAST_CALLS_S)
-        spans = await self._topology.find()
+        silent = set(self._silent)
+        try:
+            spans = await topology.find()
+        finally:
+            self._silent -= silent
         differs = self._spans != spans or bool(self._moved)
         self._spans = spans
         self._moved = {}
@@ -165,6 +192,11 @@ class Shards:
         if redis is None:
             redis = self._servers[address] = self._dial(address)
         return redis
+
+    def _suspect(self, address: Address) -> None:
+        if self._topology:
+            self._silent.add(address)
+            self._doubt.set()
 
     def _note(self, moved: MovedError, asked: Address) -> None:
         """An empty host means that of the server that says it."""

@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
@@ -11,7 +11,10 @@ from redis.exceptions import RedisError, ResponseError
 
 from delayqueue.store.record import text
 from delayqueue.store.shards import SLOTS, Span
+from delayqueue.tasks import cancel_all
 from delayqueue.values import Address
+
+MOMENT_S: Final = 0.1  # a server of a Cluster that works answers sooner
 
 
 class _Named(NamedTuple):
@@ -65,16 +68,31 @@ class Cluster:
         self._known: set[Address] = set()  # replicas too: they know when their master is lost
 
     async def find(self) -> list[Span]:
-        """The masters' spans, as the first server says that answers: any of them may be lost, or lag behind."""
-        errors: list[object] = []
+        """The masters' spans, as the first server says that answers: any of them may be lost, or lag behind.
+
+        One that is silent for a moment has the next one asked beside it.
+        """
         addresses = list(self._known | set(self._seeds))
         random.shuffle(addresses)
-        for address in addresses:
-            try:
-                return await self._ask(address)
-            except RedisError as error:
-                errors.append(error)
-        raise _first_error(errors)
+        asked: set[asyncio.Task[list[Span]]] = set()
+        errors: list[object] = []
+        try:
+            while addresses or asked:
+                if addresses:
+                    address = addresses.pop()
+                    asked.add(asyncio.create_task(self._ask(address), name=f"ask {address}"))
+                answered, asked = await asyncio.wait(
+                    asked,
+                    timeout=MOMENT_S if addresses else None,
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
+                for task in answered:
+                    if task.exception() is None:
+                        return task.result()
+                    errors.append(task.exception())
+            raise _first_error(errors)
+        finally:
+            await cancel_all(asked)
 
     async def _ask(self, address: Address) -> list[Span]:
         async with self._dial(address) as redis:
@@ -104,6 +122,9 @@ def _said(error: ResponseError, address: Address, what: str) -> RedisError:
 
 
 def _first_error(answers: Sequence[object]) -> RedisError:
-    """The reason to show, of those who did not tell."""
+    """The reason to show, of those who did not tell. What is not Redis's is raised: a defect, or files for TLS."""
+    for answer in answers:
+        if isinstance(answer, BaseException) and not isinstance(answer, RedisError):
+            raise answer
     errors = [error for error in answers if isinstance(error, RedisError)]
     return errors[0] if errors else RedisConnectionError("nobody is there to ask")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -19,7 +20,7 @@ from delayqueue.store.store import Store
 from delayqueue.tasks import cancel_all
 from delayqueue.values import Address
 from tests.certificates import make
-from tests.clusters import MASTER_NAME, SHARDS, StoreCluster, WatchedStore, ask
+from tests.clusters import MASTER_NAME, SHARDS, ClusterNode, StoreCluster, WatchedStore, ask
 from tests.processes import LOOPBACK, free_port
 from tests.store.bucket import job
 from tests.waiting import until, until_async
@@ -156,6 +157,49 @@ async def test_a_frozen_master_delays_its_own_buckets_only(mortal_cluster: Store
         with pytest.raises(Unavailable):
             await stuck
         await until_async(lambda: works(store, 0), within_s=FOR_A_NEW_MASTER_S)
+
+
+async def test_after_a_timeout_a_call_goes_to_the_master_that_has_taken_the_place(
+    mortal_cluster: StoreCluster,
+) -> None:
+    """Nobody else looks: the call itself does, and not at the frozen one first and in vain."""
+    config = of_cluster(mortal_cluster, redis_read_timeout_ms=5000, redis_write_timeout_ms=5000)
+    async with opened(config) as (store, shards):
+        await store.tick(0)
+        frozen = mortal_cluster.holder("{dq_bucket_1}")
+        slot = ask(frozen, "CLUSTER", "KEYSLOT", "{dq_bucket_1}")
+        frozen.freeze()
+        stuck = asyncio.create_task(works(store, 0))
+        alive = next(node for node in mortal_cluster.nodes if node is not frozen)
+        await until(lambda: master_port(alive, slot) != frozen.port, within_s=FOR_A_NEW_MASTER_S)
+        assert not stuck.done(), "the new master was not chosen within the timeout"
+        assert not await stuck
+        began = time.monotonic()
+        assert await works(store, 0)
+        assert time.monotonic() - began < 1
+        assert Address(LOOPBACK, frozen.port) not in shards.servers()
+
+
+def master_port(node: ClusterNode, slot: int) -> int:
+    """The port of the master that holds the slot, as this server says."""
+    for first, last, (_, port, *_), *_ in ask(node, "CLUSTER", "SLOTS"):
+        if first <= slot <= last:
+            return int(port)
+    return 0
+
+
+async def test_the_topology_is_not_asked_for_behind_servers_that_are_silent(
+    cluster: StoreCluster,
+) -> None:
+    with ExitStack() as stack:
+        silent = [stack.enter_context(socket.create_server((LOOPBACK, 0))) for _ in range(4)]
+        ports = [server.getsockname()[1] for server in silent] + [cluster.nodes[0].port]
+        addresses = tuple(Address(LOOPBACK, port) for port in ports)
+        for _ in range(3):  # they are asked in any order
+            began = time.monotonic()
+            async with connect(Config(redis_cluster=addresses), None) as shards:
+                assert len(shards.servers()) == SHARDS
+            assert time.monotonic() - began < 1
 
 
 async def works(store: Store, bucket: int) -> bool:
