@@ -10,15 +10,29 @@ from delayqueue.job import Reserved
 class Poll:
     """One client that waits for up to `wanted` jobs. Polls are numbered in the order in which they came."""
 
-    __slots__ = ("asked_buckets", "failed_buckets", "future", "number", "patient", "wanted")
+    __slots__ = (
+        "asked_buckets",
+        "deadline",
+        "failed_buckets",
+        "future",
+        "number",
+        "patient",
+        "wanted",
+    )
 
-    def __init__(self, number: int, wanted: int, *, patient: bool) -> None:
+    def __init__(self, number: int, wanted: int, wait_s: float) -> None:
+        loop = asyncio.get_running_loop()
         self.number = number
         self.wanted = wanted
-        self.patient = patient  # False: is answered as soon as every bucket was asked once
-        self.asked_buckets: set[int] = set()
-        self.failed_buckets: set[int] = set()
-        self.future: asyncio.Future[list[Reserved]] = asyncio.get_running_loop().create_future()
+        self.patient = wait_s > 0  # False: is answered as soon as every bucket was asked once
+        self.deadline = loop.time() + wait_s  # loop time
+        self.asked_buckets = 0  # a bit each: thousands of polls wait, and a set takes 200 bytes
+        self.failed_buckets = 0
+        self.future: asyncio.Future[list[Reserved]] = loop.create_future()
+
+    def __lt__(self, other: "Poll") -> bool:
+        """Whether its deadline is earlier."""
+        return self.deadline < other.deadline
 
     def answer(self, jobs: list[Reserved]) -> None:
         """Answer the poll, unless it is answered or gone."""
@@ -75,7 +89,7 @@ class Line:
 
     def expire(self, poll: Poll) -> None:
         """The poll's time is over: it is answered as soon as every bucket was asked once."""
-        if len(poll.asked_buckets | poll.failed_buckets) == len(self.hints):
+        if (poll.asked_buckets | poll.failed_buckets).bit_count() == len(self.hints):
             poll.answer([])
         else:
             poll.patient = False
@@ -93,12 +107,14 @@ class Line:
     def note_dry(self, bucket: int, last_number: int) -> None:
         """The bucket has nothing more for the polls up to `last_number`."""
         for poll in [poll for poll in self.fresh if poll.number <= last_number]:
-            poll.asked_buckets.add(bucket)
-            if len(poll.asked_buckets) == len(self.hints):
+            poll.asked_buckets |= 1 << bucket
+            if poll.asked_buckets.bit_count() == len(self.hints):
                 del self.fresh[poll]
                 if not poll.patient:
                     self.drop(poll)
                     poll.answer([])
+        if not self.fresh:
+            self.fresh.clear()  # gives back the memory of thousands
 
     def note_failure(self, bucket: int) -> None:
         """The bucket's store failed: polls that no bucket ever answered hear of it, also those that came meanwhile.
@@ -106,8 +122,10 @@ class Line:
         Who would not wait hears it of any bucket: nobody can tell him that nothing is there.
         """
         for poll in list(self.fresh):
-            poll.failed_buckets.add(bucket)
-            everywhere = not poll.asked_buckets and len(poll.failed_buckets) == len(self.hints)
+            poll.failed_buckets |= 1 << bucket
+            everywhere = not poll.asked_buckets and poll.failed_buckets.bit_count() == len(
+                self.hints
+            )
             if everywhere or not poll.patient:
                 self.drop(poll)
                 poll.fail()

@@ -103,9 +103,11 @@ class DelayQueue:
         """Add many jobs; a code for each."""
         return await self._pushes.many([job.id for job in jobs], jobs)
 
-    async def pop(self, topics: tuple[str, ...], count: int, wait_s: float) -> list[Reserved]:
+    def pop(
+        self, topics: tuple[str, ...], count: int, wait_s: float
+    ) -> Coroutine[None, None, list[Reserved]]:
         """Reserve up to `count` ready jobs of the topics, in their order; wait up to `wait_s` for the first."""
-        return await self._waiters.pop(topics, count, wait_s)
+        return self._waiters.pop(topics, count, wait_s)
 
     def put_back(self, jobs: Iterable[Reserved]) -> None:
         """Undo reservations whose client is gone: they are ready again at once, the attempt uncounted."""

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Iterable
 from itertools import count, islice
 
+from delayqueue.engine.deadlines import Deadlines
 from delayqueue.engine.dispatcher import Dispatcher
 from delayqueue.engine.line import Line, Poll
 from delayqueue.engine.migration import Migration
@@ -52,6 +53,7 @@ class Waiters:
         self._lines: dict[tuple[str, ...], Line] = {}
         self._by_topic: dict[str, dict[Line, None]] = {}
         self._dispatchers: list[Dispatcher] = []
+        self._deadlines = Deadlines()
         self._numbers = count(1)
         self._returns = Spread(migration, self._return, "putback")
         self._putbacks: set[asyncio.Task[None]] = set()
@@ -81,15 +83,15 @@ class Waiters:
             return []
         if wait_s > 0 and 0 < self._max_polls <= self.waiting:
             raise TooMany(TOO_MANY_POLLS, retry_after_s=RETRY_AFTER_S)
-        loop = asyncio.get_running_loop()
-        poll = Poll(next(self._numbers), wanted, patient=wait_s > 0)
+        poll = Poll(next(self._numbers), wanted, max(wait_s, LOOK_S) if wait_s > 0 else 0)
         self.waiting += 1
         line = self._join(topics, poll)
-        timers = []
+        del topics  # the line's are the same
+        hurry = None
         if poll.patient:
-            timers.append(loop.call_later(max(wait_s, LOOK_S), poll.answer, []))
-        if poll.patient and wait_s < LOOK_S:
-            timers.append(loop.call_later(wait_s, line.expire, poll))
+            self._deadlines.add(poll, self.waiting)
+            if wait_s < LOOK_S:
+                hurry = asyncio.get_running_loop().call_later(wait_s, line.expire, poll)
         for dispatcher in self._dispatchers:
             dispatcher.hint(line, wanted)
         try:
@@ -99,8 +101,8 @@ class Waiters:
             raise
         finally:
             self.waiting -= 1
-            for timer in timers:
-                timer.cancel()
+            if hurry is not None:
+                hurry.cancel()
             line.drop(poll)
             self._remove_if_empty(line)
 
@@ -128,6 +130,7 @@ class Waiters:
     async def close(self) -> None:
         """Answer every poll with nothing, now and from now on; wait for what is in flight and give it back."""
         self._closing = True
+        self._deadlines.close()
         for line in self._lines.values():
             for poll in line.polls:
                 poll.answer([])

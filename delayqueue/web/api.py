@@ -89,7 +89,9 @@ class Api:
         """
         if request.headers.get("content-encoding", "identity") != "identity":
             raise Compressed
-        raw = request.body if request.body is not None else await request.read()
+        raw, request.body = request.body, None  # a poll that waits has no need of it any more
+        if raw is None:
+            raw = await request.read()
         return raw.removeprefix(BYTE_ORDER_MARK)
 
     def ok(self, request: HttpRequest, data: object = None, message: Text = DONE) -> HttpResponse:

@@ -29,7 +29,7 @@ def build_server(front: Front, most_bytes: int) -> web.Server:
 
     async def handle(request: web.BaseRequest) -> web.StreamResponse:
         answering = Answering(request)
-        await front.handle(Streamed(request), answering.send)
+        await front.handle(Streamed(request), answering)
         return answering.sent
 
     def request(

@@ -6,7 +6,7 @@ and need not understand it: aiohttp gets its bytes, and all that comes after on 
 """
 
 import asyncio
-import logging
+import sys
 from collections.abc import Callable, Collection
 from email.utils import formatdate
 from http import HTTPStatus
@@ -18,8 +18,6 @@ from delayqueue.web.front import Front
 from delayqueue.web.head import END, MAX_HEAD_BYTES, may_become_plain, read_head
 from delayqueue.web.http import JSON, HttpRequest, HttpResponse
 
-log = logging.getLogger(__name__)
-
 MAX_BODY_BYTES: Final = 64 * 1024  # a request with a longer one is not plain
 MAX_AHEAD_BYTES: Final = 64 * 1024  # of pipelined requests that are kept while one is answered
 PATIENCE_S: Final = 2.0  # an incomplete request is aiohttp's after this, with its limits of time
@@ -28,6 +26,7 @@ STALLED_S: Final = 30.0  # so is one whose client does not read its answer
 LOOK_S: Final = 1.0  # between two looks at all connections; these times are kept as exactly
 
 POLL: Final = "/pop"
+TASK: Final = "request"
 OK_JSON: Final = (
     b"HTTP/1.1 200 OK\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: "
 )
@@ -120,7 +119,7 @@ class Connection(asyncio.Protocol):
         """Take the peer's address while it is there: of a connection that was reset nobody knows it any more."""
         self._transport = cast("asyncio.Transport", transport)
         peer = transport.get_extra_info("peername")
-        self._peer = peer[0] if peer else None
+        self._peer = sys.intern(peer[0]) if peer else None
         self._express.connections.add(self)
 
     def data_received(self, data: bytes) -> None:
@@ -165,7 +164,8 @@ class Connection(asyncio.Protocol):
             if lasted_s > STALLED_S:
                 self.abort()
         elif self.task is not None:
-            return
+            if self.task.done():  # without an answer, which is a defect of ours
+                self.abort()
         elif self._buffer:
             if lasted_s > PATIENCE_S:
                 self._hand_over()
@@ -206,24 +206,12 @@ class Connection(asyncio.Protocol):
             self._closes = True
         self._polls = head.path == POLL
         request = HttpRequest("POST", head.path, head.headers, self._peer, buffer[size:end])
-        self.task = self._express.loop.create_task(self._answer(request))
+        answering = self._express.front.handle(request, self)
+        # the name, since asyncio would make one for each
+        self.task = self._express.loop.create_task(answering, name=TASK)
 
-    async def _answer(self, request: HttpRequest) -> None:
-        try:
-            await self._express.front.handle(request, self._send)
-        except Exception:
-            log.exception("%s could not be answered", request.path)
-            self.abort()
-        finally:
-            self.task = None
-        if self._closes:
-            self._transport.close()
-        else:
-            self._since_s = self._express.now_s
-            self._next()
-
-    async def _send(self, response: HttpResponse) -> None:
-        """Write an answer. Raises ConnectionResetError if the client is gone."""
+    async def send(self, response: HttpResponse) -> None:
+        """Write the answer to the present request, and go on. Raises ConnectionResetError if the client is gone."""
         transport = self._transport
         if transport.is_closing():
             raise ConnectionResetError
@@ -242,6 +230,12 @@ class Connection(asyncio.Protocol):
                 body,
             )
         )
+        self.task = None
+        if self._closes:
+            transport.close()
+        else:
+            self._since_s = self._express.now_s
+            self._next()
 
     def _hand_over(self) -> None:
         """Let aiohttp answer all that is not answered yet, and what will come."""

@@ -12,7 +12,7 @@ from delayqueue.web.admin import pages
 from delayqueue.web.api import Api
 from delayqueue.web.checks import loopback_only, same_origin
 from delayqueue.web.envelope import Speaker
-from delayqueue.web.http import Endpoints, Handler, HttpRequest, HttpResponse, Send
+from delayqueue.web.http import Client, Endpoints, Handler, HttpRequest, HttpResponse
 from delayqueue.web.journal import OTHER_PATHS, Journal, new_request_id, request_id
 from delayqueue.web.routes import endpoints
 
@@ -53,8 +53,8 @@ class Front:
         self._speaker = other._speaker
         self._journal = other._journal
 
-    async def handle(self, request: HttpRequest, send: Send) -> None:
-        """Answer a request with `send`; an answer that cannot be sent is told so."""
+    async def handle(self, request: HttpRequest, client: Client) -> None:
+        """Answer a client's request; an answer that cannot be sent is told so."""
         began_s = perf_counter()
         code, path = Code.OK, OTHER_PATHS
         try:
@@ -69,9 +69,9 @@ class Front:
         if response.undelivered is None:
             self._journal.note(request, path, response.status, code.value, began_s)
             with suppress(ConnectionError):
-                await send(response)
+                await client.send(response)
         else:
-            status = await _deliver(response, response.undelivered, send)
+            status = await _deliver(response, response.undelivered, client)
             self._journal.note(request, path, status, code.value, began_s)
 
     def _find(self, request: HttpRequest) -> tuple[str, Handler]:
@@ -85,10 +85,10 @@ class Front:
         return request.path, handler
 
 
-async def _deliver(response: HttpResponse, undelivered: Callable[[], None], send: Send) -> int:
+async def _deliver(response: HttpResponse, undelivered: Callable[[], None], client: Client) -> int:
     """Send what must arrive or be taken back; returns the status for the log."""
     try:
-        await send(response)
+        await client.send(response)
     except BaseException as error:
         undelivered()
         if isinstance(error, ConnectionError):

@@ -1,7 +1,7 @@
 """What came in and what goes out, whichever protocol carries it."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Final
+from typing import Final, Protocol
 
 Doubts = dict[str, dict[str, None]]  # by header, what it names, each once
 
@@ -55,7 +55,12 @@ class HttpResponse:
         self.undelivered = undelivered
 
 
-# Writes an answer. Raises ConnectionError if the client is gone.
-Send = Callable[[HttpResponse], Awaitable[None]]
+class Client(Protocol):
+    """Whoever gets the answer."""
+
+    async def send(self, response: HttpResponse) -> None:
+        """Write the answer. Raises ConnectionError if the client is gone."""
+
+
 Handler = Callable[[HttpRequest], Awaitable[HttpResponse]]
 Endpoints = Mapping[str, Mapping[str, Handler]]  # by path and method

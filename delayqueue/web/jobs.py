@@ -74,10 +74,12 @@ def _id_of(item: object) -> object:
 async def pop(api: Api, request: HttpRequest) -> HttpResponse:
     """Reserve ready jobs; wait for the first. If the client is gone before it has the answer, they go back at once."""
     asked = await api.read(request, PopRequest)
-    topics, wanted = asked.topics(), check_count("count", asked.count, 1)
-    jobs = await api.queue.pop(topics, wanted, asked.wait_s(api.longest_wait_s))
+    wanted, many = check_count("count", asked.count, 1), asked.count is not None
+    reserving = api.queue.pop(asked.topics(), wanted, asked.wait_s(api.longest_wait_s))
+    del asked  # thousands of polls wait here, so they hold nothing that is not needed any more
+    jobs = await reserving
     data = [views.reserved(job) for job in jobs]
-    response = api.ok(request, data if asked.count is not None else data[0] if data else None)
+    response = api.ok(request, data if many else data[0] if data else None)
     if jobs:
         response.undelivered = partial(api.queue.put_back, jobs)
     return response

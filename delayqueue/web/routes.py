@@ -105,8 +105,8 @@ def endpoints(api: Api) -> dict[str, dict[str, Handler]]:
         return confined[scope]
 
     def bind(route: Route) -> Handler:
-        async def handle(request: HttpRequest) -> HttpResponse:
-            return await route.handler(api_for(api.guard.admit(request, route.roles)), request)
+        def handle(request: HttpRequest) -> Awaitable[HttpResponse]:
+            return route.handler(api_for(api.guard.admit(request, route.roles)), request)
 
         return handle
 

@@ -24,6 +24,16 @@ def front(handler: Handler) -> Front:
     return Front(endpoints, [], Speaker("en"), Journal(Metrics(), lines=False))
 
 
+class Reader:
+    """A client that reads what it is sent."""
+
+    def __init__(self) -> None:
+        self.read: list[HttpResponse] = []
+
+    async def send(self, response: HttpResponse) -> None:
+        self.read.append(response)
+
+
 def request(path: str) -> HttpRequest:
     return HttpRequest("POST", path, {}, "127.0.0.1", b"{}")
 
@@ -44,7 +54,7 @@ async def test_a_client_that_is_gone_is_no_error_of_ours_and_the_answer_is_told(
     async def handle(request: web.BaseRequest) -> web.StreamResponse:
         transports.append(request.transport)
         answering = Answering(request)
-        await front(handler).handle(Streamed(request), answering.send)
+        await front(handler).handle(Streamed(request), answering)
         return answering.sent
 
     async with RawTestServer(handle) as server:
@@ -59,13 +69,9 @@ async def test_a_defect_is_logged_and_not_shown(caplog: pytest.LogCaptureFixture
     async def handler(_: HttpRequest) -> HttpResponse:
         raise KeyError("a secret")
 
-    sent: list[HttpResponse] = []
-
-    async def send(response: HttpResponse) -> None:
-        sent.append(response)
-
-    await front(handler).handle(request("/pop"), send)
-    [answer] = sent
+    client = Reader()
+    await front(handler).handle(request("/pop"), client)
+    [answer] = client.read
     assert answer.status == 503
     assert b"secret" not in answer.body
     assert f"POST /pop failed, request {answer.headers['X-Request-Id']}" in caplog.text
@@ -82,12 +88,9 @@ async def test_an_error_that_was_answered_holds_no_memory() -> None:
         finally:
             del error
 
-    async def send(_: HttpResponse) -> None:
-        pass
-
     gc.disable()
     try:
-        await front(handler).handle(request("/push"), send)
+        await front(handler).handle(request("/push"), Reader())
         [error] = raised
         assert error() is None
     finally:
