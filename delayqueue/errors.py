@@ -40,7 +40,7 @@ class BadValue(ValueError):
 
     def __init__(self, zh: str, en: str) -> None:
         super().__init__(en)
-        self.text = Text(zh, en)
+        self.text: Text = Text(zh, en)
 
 
 ADDED = Text("添加成功", "added")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import json
 from dataclasses import dataclass
 from typing import (
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
+M = TypeVar("M", bound="Callable[..., Any]")
 
 FIRST_PAUSE_S: Final = 0.1  # before a call is repeated; four times as long before each further try
 SERVER_LANGUAGE: Final = "en"
@@ -113,27 +115,68 @@ def _each_without_gone(data: Any) -> Any:
 
 
 class verb(Generic[P, T]):  # noqa: N801  # used as a decorator
-    """Makes a method of both clients out of one that builds a Call[T].
+    """Stands for a method of both clients, written once, as a function that builds a Call[T].
 
-    Client's returns T, AsyncClient's a coroutine of T.
+    Client's returns T, AsyncClient's a coroutine of T: `give_methods` puts them in its place.
     """
 
     def __init__(self, build: Callable[Concatenate[Any, P], Call[T]]) -> None:
-        self._build = build
-        functools.update_wrapper(self, build)  # type: ignore[arg-type]  # for help(): name, docstring, signature
+        self.build = build
 
-    @overload
-    def __get__(self, client: None, owner: type) -> verb[P, T]: ...
-    @overload
-    def __get__(self, client: Client, owner: type) -> Callable[P, T]: ...
-    @overload
-    def __get__(self, client: AsyncClient, owner: type) -> Callable[P, Coroutine[Any, Any, T]]: ...
-    def __get__(self, client: Client | AsyncClient | None, owner: type) -> Any:
-        if client is None:
-            return self
+    if TYPE_CHECKING:
 
-        @functools.wraps(self._build)
-        def method(*args: P.args, **kwargs: P.kwargs) -> Any:
-            return client.send(self._build(client, *args, **kwargs))
+        @overload
+        def __get__(
+            self, client: None, owner: type[Client]
+        ) -> Callable[Concatenate[Client, P], T]: ...
+        @overload
+        def __get__(
+            self, client: None, owner: type[AsyncClient]
+        ) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]]: ...
+        @overload
+        def __get__(self, client: Client, owner: type) -> Callable[P, T]: ...
+        @overload
+        def __get__(
+            self, client: AsyncClient, owner: type
+        ) -> Callable[P, Coroutine[Any, Any, T]]: ...
+        def __get__(self, client: Client | AsyncClient | None, owner: type) -> Any: ...
 
-        return method
+
+def give_methods(client: type[Any]) -> None:
+    """Put a method in the place of each verb that the class inherits.
+
+    They are functions like those that somebody writes by hand, with the Call's result as theirs, so that help(),
+    inspect.signature() and mocks with a spec know them.
+    """
+    make = _awaited if inspect.iscoroutinefunction(client.send) else _blocking
+    for name in dir(client):
+        found = inspect.getattr_static(client, name)
+        if isinstance(found, verb):
+            method = make(found.build)
+            method.__module__ = client.__module__
+            method.__qualname__ = f"{client.__qualname__}.{name}"
+            setattr(client, name, method)
+
+
+def _blocking(build: Callable[..., Call[T]]) -> Callable[..., T]:
+    def method(client: Client, *args: Any, **kwargs: Any) -> T:
+        return client.send(build(client, *args, **kwargs))
+
+    return _signed(method, build)
+
+
+def _awaited(build: Callable[..., Call[T]]) -> Callable[..., Coroutine[Any, Any, T]]:
+    async def method(client: AsyncClient, *args: Any, **kwargs: Any) -> T:
+        return await client.send(build(client, *args, **kwargs))
+
+    return _signed(method, build)
+
+
+def _signed(method: M, build: Callable[..., Any]) -> M:
+    """The method with the name, words and signature of `build`, which is annotated to return a "Call[RESULT]"."""
+    functools.update_wrapper(method, build)
+    result = build.__annotations__["return"].removeprefix("Call[").removesuffix("]")
+    method.__annotations__ = build.__annotations__ | {"return": result}
+    signature = inspect.signature(build).replace(return_annotation=result)
+    method.__signature__ = signature  # type: ignore[attr-defined]  # of every callable, says inspect
+    return method

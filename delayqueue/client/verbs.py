@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from delayqueue.client.calls import give_methods
 from delayqueue.client.job_verbs import JobVerbs
 from delayqueue.client.schedules import ScheduleVerbs
 from delayqueue.client.servers import ServerVerbs
@@ -14,3 +17,7 @@ class Verbs(JobVerbs, TopicVerbs, SubscriberVerbs, ScheduleVerbs, ServerVerbs):
 
     Where a method takes a job, an id will do; a ReservedJob brings its receipt, so that a late worker changes nothing.
     """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        give_methods(cls)
