@@ -73,6 +73,17 @@ class BadJson(Invalid):
     default: ClassVar[Text] = Text("解析json失败", "the request is not valid JSON")
 
 
+class Malformed(Invalid):
+    """What came is not HTTP."""
+
+    status = HTTPStatus.BAD_REQUEST
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            Text(f"不是有效的HTTP请求: {reason}", f"this is not a valid HTTP request: {reason}")
+        )
+
+
 class NoSuchPath(Invalid):
     """No endpoint has this path."""
 

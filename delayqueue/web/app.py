@@ -8,9 +8,10 @@ from aiohttp import HttpVersion11, hdrs, web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from delayqueue.errors import SlowRequest, TooLarge
-from delayqueue.web.connections import Connections
+from delayqueue.web.connections import Connection, Connections
 from delayqueue.web.front import Front
 from delayqueue.web.http import HttpRequest, HttpResponse
+from delayqueue.web.unread import Unread
 
 log = logging.getLogger(__name__)
 
@@ -33,14 +34,18 @@ def build_server(front: Front, most_bytes: int) -> web.Server:
         return answering.sent
 
     def request(
-        message: Any, payload: Any, protocol: Any, writer: Any, task: Any
+        message: Any, payload: Any, protocol: Connection, writer: Any, task: Any
     ) -> web.BaseRequest:
-        return web.BaseRequest(
+        began = web.BaseRequest(
             message, payload, protocol, writer, task, loop, client_max_size=most_bytes
         )
+        protocol.began(began)
+        return began
 
     return Connections(
         handle,
+        unread=Unread(),
+        refuse=lambda reason: _written(front.malformed(reason)),
         request_factory=request,
         access_log=None,
         auto_decompress=False,  # it would unpack all of a request that is refused: web/api.py, Compressed
@@ -88,10 +93,15 @@ class Answering:
 
     async def send(self, response: HttpResponse) -> None:
         """Write the answer. Raises ConnectionError if the client is gone."""
-        written = web.Response(body=response.body, status=response.status, headers=response.headers)
+        written = _written(response)
         await written.prepare(self._request)
         await written.write_eof()
+        written.body = None  # aiohttp keeps the last answer of a connection until the next request
         self.sent = written
+
+
+def _written(response: HttpResponse) -> web.Response:
+    return web.Response(body=response.body, status=response.status, headers=response.headers)
 
 
 async def _encourage(request: web.BaseRequest) -> None:

@@ -7,7 +7,7 @@ from time import perf_counter
 from typing import Final
 
 from delayqueue.config import Config
-from delayqueue.errors import Code, NoSuchPath, QueueError, Unavailable, WrongMethod
+from delayqueue.errors import Code, Malformed, NoSuchPath, QueueError, Unavailable, WrongMethod
 from delayqueue.web.admin import pages
 from delayqueue.web.api import Api
 from delayqueue.web.checks import loopback_only, same_origin
@@ -73,6 +73,10 @@ class Front:
         else:
             status = await _deliver(response, response.undelivered, client)
             self._journal.note(request, path, status, code.value, began_s)
+
+    def malformed(self, reason: str) -> HttpResponse:
+        """The answer to what is not HTTP."""
+        return self._speaker.error(HttpRequest("", "", {}, None), Malformed(reason))
 
     def _find(self, request: HttpRequest) -> tuple[str, Handler]:
         """The endpoint's path and what answers this method. NoSuchPath, WrongMethod."""

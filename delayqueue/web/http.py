@@ -5,6 +5,8 @@ from typing import Final, Protocol
 
 Doubts = dict[str, dict[str, None]]  # by header, what it names, each once
 
+# Requests to these wait: if the client ends the connection, or its half of it, it counts as gone.
+WAITING_PATHS: Final = frozenset({"/pop"})
 JSON: Final[Mapping[str, str]] = {"Content-Type": "application/json; charset=utf-8"}
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from tests.api_client import INVALID, OK
 from tests.processes import LOOPBACK
 
 if TYPE_CHECKING:
@@ -57,3 +58,95 @@ async def test_the_page_answers_head_as_get_without_its_body(api: Api) -> None:
     async with api.session.head(f"{api.url}/admin") as answer:
         assert (answer.status, await answer.read()) == (200, b"")
         assert answer.headers["Content-Length"] == str(length)
+
+
+def post(path: str, payload: object) -> bytes:
+    content = json.dumps(payload).encode()
+    head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(content)}\r\n\r\n"
+    return head.encode() + content
+
+
+async def answers(server: QueueServer, sent: bytes, *, ends: bool = True) -> list[tuple[int, Any]]:
+    """Status and content of all answers up to the end. `ends`: half-close after the request, as `nc -N` does."""
+    reader, writer = await asyncio.open_connection(LOOPBACK, server.port)
+    writer.write(sent)
+    if ends:
+        writer.write_eof()
+    async with asyncio.timeout(10):
+        raw = await reader.read()
+    writer.close()
+    found = []
+    while raw:
+        head, _, raw = raw.partition(b"\r\n\r\n")
+        headers = head.lower().split(b"\r\n")
+        (length,) = (int(line[15:]) for line in headers if line.startswith(b"content-length:"))
+        found.append((int(head.split()[1]), json.loads(raw[:length])))
+        raw = raw[length:]
+    return found
+
+
+async def test_who_half_closes_after_its_request_is_answered(
+    server: QueueServer, topic: str
+) -> None:
+    job = {"topic": topic, "id": topic, "ttr": 60, "body": "x"}
+    assert await codes(server, post("/push", job)) == [(200, OK)]
+    [(_, found)] = await answers(server, post("/get", {"id": topic}))
+    assert found["data"]["body"] == "x"
+    assert await codes(server, b"GET /healthz HTTP/1.0\r\n\r\n") == [(200, OK)]
+    chunked = b"POST /get HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+    assert await codes(server, chunked + b'a\r\n{"id":"x"}\r\n0\r\n\r\n') == [(200, OK)]
+
+
+async def codes(server: QueueServer, sent: bytes) -> list[tuple[int, int]]:
+    return [(status, content["code"]) for status, content in await answers(server, sent)]
+
+
+async def test_all_that_came_before_the_half_close_is_answered(
+    server: QueueServer, topic: str
+) -> None:
+    job = {"topic": topic, "id": topic, "ttr": 60, "body": "x"}
+    sent = post("/push", job) + post("/get", {"id": topic}) + post("/delete", {"id": topic})
+    assert await codes(server, sent) == [(200, OK)] * 3
+
+
+async def test_a_poll_whose_client_half_closes_counts_as_gone(
+    api: Api, server: QueueServer, topic: str
+) -> None:
+    """A process that dies sends the same, so its job goes to the next one at once."""
+    assert await answers(server, post("/pop", {"topic": topic, "timeout": 60})) == []
+    (await api.push(topic=topic, id=topic)).ok()
+    assert await answers(server, post("/pop", {"topic": topic, "timeout": 60})) == []
+    assert (await api.pop(topic, timeout=10)).ok()["attempt"] == 1
+
+
+@pytest.mark.parametrize("sent", [b"", b"POST /push HT", post("/push", {"topic": "t"})[:-3]])
+async def test_part_of_a_request_has_no_answer(server: QueueServer, sent: bytes) -> None:
+    assert await answers(server, sent) == []
+
+
+NOT_HTTP: Final = {
+    "a TLS client": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
+    "a header without colon": b"GET /healthz HTTP/1.1\r\nHost: x\r\nfoo bar\r\n\r\n",
+    "a length that is none": b"POST /push HTTP/1.1\r\nHost: x\r\nContent-Length: abc\r\n\r\n",
+    "two lengths": b"POST /push HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n{}",
+    "two ways to tell the length": (
+        b"POST /push HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}"
+    ),
+    "a bad chunk": b"POST /push HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n{}\r\n",
+    "a long path": b"GET /" + b"a" * 9000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
+    "a long header": b"GET /healthz HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 9000 + b"\r\n\r\n",
+    "many headers": b"GET /healthz HTTP/1.1\r\nHost: x\r\n" + b"X: a\r\n" * 300 + b"\r\n",
+    "HTTP/2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    "a path that is no text": b"GET /\xff\xfe HTTP/1.1\r\nHost: x\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("sent", NOT_HTTP.values(), ids=NOT_HTTP)
+async def test_what_is_not_http_is_answered_in_the_envelope(
+    server: QueueServer, sent: bytes
+) -> None:
+    [(status, content)] = await answers(server, sent, ends=False)
+    assert (status, list(content)) == (400, ["code", "message", "data"])
+    assert (content["code"], content["data"]) == (INVALID, None)
+    assert content["message"].startswith("不是有效的HTTP请求: ")
+    assert "aaa" not in content["message"]

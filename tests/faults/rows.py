@@ -264,6 +264,13 @@ ROWS: Final = (
         {"sizes": (4, 3, 1), "kills": 7, "sleepers": 50_000, "cluster": True},
         {"sizes": (3,), "kills": 2, "sleepers": 2000, "cluster": False},
     ),
+    Row(
+        30,
+        "clients ask for much and never read",
+        "memory grows by less than 256 MiB; all are closed within 90 s; the others' p99 less than doubled",
+        clients.clients_never_read,
+        {"clients": 300, "most_mib": 256},
+    ),
 )
 
 

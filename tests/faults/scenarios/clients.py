@@ -1,14 +1,14 @@
-"""Rows 13 to 16 and 20 to 22: clients vanish, die, come late or at once, are slow, are many; a server is stopped."""
+"""Rows 13 to 16, 20 to 22, 30: clients vanish, die, come late or at once, are slow, are many; a server is stopped."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import signal
+import socket
 import time
 from collections import Counter
-from contextlib import suppress
-from socket import SO_LINGER, SOL_SOCKET
+from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import aiohttp
@@ -44,6 +44,8 @@ SLOW_WAYS: Final = {
 }
 CLOSED_IN_S: Final = 90.0
 MIB: Final = 1 << 20
+LARGE_JOBS: Final = 4
+LARGE_BYTES: Final = 1_000_000
 
 
 async def polls_vanish(bed: Bed, *, polls: int, jobs: int) -> Figures:
@@ -94,7 +96,7 @@ async def vanish(bed: Bed, server: QueueServer, topic: str) -> bool:
             reached = bool(await reader.read(1))
             await asyncio.sleep(60)
     if bed.random.random() < 0.5:
-        writer.get_extra_info("socket").setsockopt(SOL_SOCKET, SO_LINGER, NO_LINGER)
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, NO_LINGER)
     writer.close()
     with suppress(OSError):
         await writer.wait_closed()
@@ -249,6 +251,60 @@ async def _stay(server: QueueServer, way: str, number: int, clients: int) -> tup
                 pass
     writer.close()
     return way, time.monotonic() - since_s
+
+
+async def clients_never_read(bed: Bed, *, clients: int, most_mib: int) -> Figures:
+    """Each asks for much, and reads one byte of it."""
+    store = bed.store()
+    server = await bed.server(store)
+    ids = [f"{bed.topic}/large/{n}" for n in range(LARGE_JOBS)]
+    async with bed.api(server) as api, AsyncExitStack() as stack:
+        for job_id in ids:
+            (await api.push(topic=bed.topic, id=job_id, body="x" * LARGE_BYTES, delay=3600)).ok()
+        alone_ms = await _p99_ms(api, bed.topic)
+        before_bytes, most_bytes, before_files = rss_bytes(server.pid), 0, open_files(server.pid)
+        since_s = time.monotonic()
+        for _ in range(clients):
+            stack.enter_context(await _ask_and_not_read(server, ids))
+            most_bytes = max(most_bytes, rss_bytes(server.pid))
+        asked_s = time.monotonic() - since_s
+        beside_ms = await _p99_ms(api, bed.topic)
+
+        async def are_closed() -> bool:
+            nonlocal most_bytes
+            most_bytes = max(most_bytes, rss_bytes(server.pid))
+            await asyncio.sleep(0.1)
+            return open_files(server.pid) <= before_files
+
+        await until_async(are_closed, within_s=CLOSED_IN_S)
+        closed_s = time.monotonic() - since_s
+    grown_mib = round((most_bytes - before_bytes) / MIB)
+    assert grown_mib < most_mib, grown_mib
+    assert beside_ms < 2 * alone_ms + 5, (alone_ms, beside_ms)
+    return {
+        "clients": clients,
+        "asked for by all MiB": round(clients * LARGE_JOBS * LARGE_BYTES / MIB),
+        "memory grows by MiB": grown_mib,
+        "all have asked after s": round(asked_s, 1),
+        "all are closed after s": round(closed_s, 1),
+        "others' p99 alone ms": alone_ms,
+        "others' p99 beside them ms": beside_ms,
+    }
+
+
+async def _ask_and_not_read(server: QueueServer, ids: list[str]) -> socket.socket:
+    content = json.dumps({"ids": ids}).encode()
+    head = b"POST /get HTTP/1.1\r\nHost: faults\r\nContent-Length: %d\r\n\r\n" % len(content)
+    connection = socket.socket()
+    connection.setsockopt(
+        socket.SOL_SOCKET, socket.SO_RCVBUF, 4096
+    )  # the system reads little for it
+    connection.setblocking(False)
+    loop = asyncio.get_running_loop()
+    await loop.sock_connect(connection, (LOOPBACK, server.port))
+    await loop.sock_sendall(connection, head + content)
+    await loop.sock_recv(connection, 1)
+    return connection
 
 
 async def _p99_ms(api: Api, topic: str) -> float:

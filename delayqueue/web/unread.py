@@ -1,0 +1,63 @@
+"""Answers that clients do not read. They stay in memory, so there is a limit of time for each, of bytes for all."""
+
+import asyncio
+import logging
+import socket
+import struct
+from typing import Final
+
+log = logging.getLogger(__name__)
+
+PATIENCE_S: Final = 30.0  # for a client that reads nothing
+SLOWEST_BYTES_PER_S: Final = 64 * 1024  # a long answer has the time that it takes at this pace
+MOST_BYTES: Final = (
+    64 << 20
+)  # of these answers in a process; then who has not read for longest is cut off
+AT_ONCE: Final = struct.pack("ii", 1, 0)  # SO_LINGER: the system need not go on sending
+
+
+class Unread:
+    """The connections that have more to send than their clients read."""
+
+    def __init__(
+        self,
+        patience_s: float = PATIENCE_S,
+        slowest_bytes_per_s: int = SLOWEST_BYTES_PER_S,
+        most_bytes: int = MOST_BYTES,
+    ) -> None:
+        self._patience_s = patience_s
+        self._slowest_bytes_per_s = slowest_bytes_per_s
+        self._most_bytes = most_bytes
+        self._loop = asyncio.get_running_loop()
+        # the answer's size, and the end of our patience; the connection that has stalled for longest comes first
+        self._stalled: dict[asyncio.Transport, tuple[int, asyncio.TimerHandle]] = {}
+        self._bytes = 0
+
+    @staticmethod
+    def watch(transport: asyncio.Transport) -> None:
+        """Let it be known (pause_writing) if anything is left to send, however little: an answer is held as a whole."""
+        transport.set_write_buffer_limits(high=0)
+
+    def stalled(self, transport: asyncio.Transport, answer_bytes: int) -> None:
+        """Its client does not read as fast as it is written to (pause_writing)."""
+        left_bytes = transport.get_write_buffer_size()
+        wait_s = max(self._patience_s, left_bytes / self._slowest_bytes_per_s)
+        timer = self._loop.call_later(wait_s, self._cut_off, transport)
+        self._stalled[transport] = answer_bytes, timer
+        self._bytes += answer_bytes
+        while self._bytes > self._most_bytes:
+            self._cut_off(next(iter(self._stalled)))
+
+    def flows(self, transport: asyncio.Transport) -> None:
+        """Its client has read, or is gone (resume_writing, connection_lost)."""
+        if (found := self._stalled.pop(transport, None)) is not None:
+            answer_bytes, timer = found
+            self._bytes -= answer_bytes
+            timer.cancel()
+
+    def _cut_off(self, transport: asyncio.Transport) -> None:
+        self.flows(transport)
+        peer, left_bytes = transport.get_extra_info("peername"), transport.get_write_buffer_size()
+        log.info("cut off %s: %d bytes of its answer were left to read", peer, left_bytes)
+        transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, AT_ONCE)
+        transport.abort()
