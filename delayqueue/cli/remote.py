@@ -8,12 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from delayqueue.cli import asking, tables
+from delayqueue.cli import asking, outcome, tables
 from delayqueue.cli.asking import at, one_or_many
 from delayqueue.cli.call import CallError, Server
 from delayqueue.cli.verb import (
     CONFIG_FILE,
-    DONE,
     REFUSED,
     USAGE,
     Argument,
@@ -82,8 +81,12 @@ def remote(
         if asked.json:
             _print(json.dumps(data, ensure_ascii=False))
         elif data or not nothing:
-            _print(_readable(data, show))
-        return complain([nothing], REFUSED) if nothing and _is_empty(data) else _status(data)
+            _print(outcome.readable(data, show))
+        return (
+            complain([nothing], REFUSED)
+            if nothing and outcome.is_empty(data)
+            else outcome.status(data)
+        )
 
     types = [one.options.get("type") for one in arguments]
     notes = [LENGTHS] * (length in types) + [TIMES] * (moment in types)
@@ -106,29 +109,10 @@ def url_in(file: Path) -> str:
     return f"{'https' if config.tls_cert else 'http'}://{address}"
 
 
-def _readable(data: Any, show: Callable[[Any], str]) -> str:
-    """The answer for people."""
-    if data is None:
-        return "ok"
-    if isinstance(data, list) and any("code" in one for one in data if one):
-        return tables.outcomes(data)
-    return show(data)
-
-
 def _print(text: str) -> None:
     """Write to standard output."""
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
-
-
-def _is_empty(data: Any) -> bool:
-    return data is None or data == [] or (isinstance(data, list) and None in data)
-
-
-def _status(data: Any) -> int:
-    """One of many refused is refused."""
-    codes = [one.get("code") for one in data] if isinstance(data, list) else []
-    return REFUSED if any(codes) else DONE
 
 
 TOPIC: Final = argument("topic", metavar="TOPIC", help="the topic")
@@ -196,9 +180,10 @@ LISTED: Final = (
     ),
 )
 KICKED: Final = (
-    argument("ids", metavar="ID", nargs="*", help="the jobs; these or --topic"),
+    argument("ids", metavar="ID", nargs="*", help="the jobs; these, --topic or --tag"),
     argument("--topic", help="the first buried jobs of this topic"),
-    argument("--state", help="buried or delayed: jobs of the topic in this state [buried]"),
+    argument("--tag", help="all buried jobs of this tag, with --topic those of the topic"),
+    argument("--state", help="buried or delayed: jobs of the topic or tag in this state [buried]"),
     argument("--count", metavar="N", type=int, help="so many of the topic [1]"),
 )
 SUBSCRIBED: Final = (
@@ -286,7 +271,15 @@ REMOTE: Final = (
     ),
     remote("bury", "give a job up, to be kept for a person", at("/bury"), ID, RECEIPT, MESSAGE),
     remote("kick", "make buried or delayed jobs ready now", one_or_many("/kick"), *KICKED),
-    remote("reschedule", "give a job a new due time", at("/reschedule"), ID, DELAY, DUE),
+    remote(
+        "reschedule",
+        "give jobs a new due time",
+        one_or_many("/reschedule"),
+        argument("ids", metavar="ID", nargs="*", help="the jobs; these or --tag"),
+        argument("--tag", help="all jobs of this tag that are not reserved"),
+        argument("--topic", help="of the tag only those of this topic"),
+        *(DELAY, DUE),
+    ),
     remote(
         "cancel",
         "end all jobs of a tag",

@@ -164,12 +164,46 @@ class JobVerbs:
         return Call("/kick", request, count_of)
 
     @verb
+    def kick_tag(
+        self, tag: str, *, topic: str | None = None, state: AnyState | None = None
+    ) -> Call[int]:
+        """Make the buried jobs of a tag ready now, or its delayed ones by `state`, of one topic or of all; how many."""
+        request = given(tag=tag, topic=topic, state=state and str(state))
+        return Call("/kick", request, count_of)
+
+    @verb
     def reschedule(
         self, job_id: str, *, delay: Seconds | None = None, due: Moment | None = None
     ) -> Call[float]:
         """Give a job that is not reserved a new due time, which is returned."""
         request = {"id": job_id} | given(delay=in_seconds(delay), due=in_unix(due))
         return Call("/reschedule", request, lambda data: data["due"], repeatable=due is not None)
+
+    @verb
+    def reschedule_many(
+        self, ids: Iterable[str], *, delay: Seconds | None = None, due: Moment | None = None
+    ) -> Call[list[Outcome]]:
+        """Give up to 1000 jobs that are not reserved a new due time; what became of each."""
+        request = {"ids": list(ids)} | given(delay=in_seconds(delay), due=in_unix(due))
+        return Call(
+            "/reschedule",
+            request,
+            lambda data: _outcomes(data["results"]),
+            repeatable=due is not None,
+        )
+
+    @verb
+    def reschedule_tag(
+        self,
+        tag: str,
+        *,
+        topic: str | None = None,
+        delay: Seconds | None = None,
+        due: Moment | None = None,
+    ) -> Call[int]:
+        """Give the jobs of a tag that are not reserved the same new due time, of one topic or of all; how many."""
+        request = given(tag=tag, topic=topic, delay=in_seconds(delay), due=in_unix(due))
+        return Call("/reschedule", request, count_of)
 
 
 def _held(job: ReservedJob | str) -> dict[str, Any]:

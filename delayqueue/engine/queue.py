@@ -87,7 +87,9 @@ class DelayQueue:
         results = Results(store)
         self._recordings = Spread(self._migration, results.record, "record")
         self._postponements = Spread(self._migration, self._stirring(results.postpone), "postpone")
-        self._reschedules = Spread(self._migration, self._stirring(store.reschedule), "reschedule")
+        self._reschedules = Spread(
+            self._migration, self._stirring(store.reschedule), "reschedule", Moved(LOST, None)
+        )
         self._kicks = Spread(self._migration, self._stirring(store.kick), "kick", LOST)
         self._gets = Spread(self._migration, store.get, "get")
         self.topics = Topics(store, self._migration, self._stir)
@@ -170,10 +172,12 @@ class DelayQueue:
         if moved.buried:
             log.warning("job %r is buried: subscribers have failed for good", postponement.id)
 
-    async def reschedule(self, job_id: str, delay_ms: int, due_ms: int | None) -> int | None:
-        """Give a job that is not reserved a new due time: `due_ms`, or `delay_ms` from now; returns it."""
-        item = Reschedule(job_id, delay_ms, due_ms)
-        return _time_of(await self._reschedules.one(job_id, item))
+    async def reschedule(
+        self, ids: Sequence[str], delay_ms: int, due_ms: int | None
+    ) -> list[Moved]:
+        """Give jobs that are not reserved a new due time, `due_ms`, or `delay_ms` from now; a code and it for each."""
+        items = [Reschedule(job_id, delay_ms, due_ms) for job_id in ids]
+        return await self._reschedules.many(ids, items)
 
     async def kick(self, ids: Sequence[str]) -> list[int]:
         """Make buried or delayed jobs ready now; a code for each."""

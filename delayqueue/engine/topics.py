@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 from delayqueue.config import StartupError
 from delayqueue.engine.cursor import Cursor
@@ -15,10 +15,12 @@ from delayqueue.limit import Limit
 from delayqueue.store.caller import LayoutChanged
 from delayqueue.store.limits import Limits
 from delayqueue.store.store import Store
+from delayqueue.store.tags import Tags
 from delayqueue.store.types import Listing, Range, Stir, TopicCounts
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Paged = tuple[int, int, Stir]  # next cursor, 0 = done; how many; what became ready or due
 
 PIECE = 500  # jobs that one script call ends or drops: about 3 ms of the store's time
 TOPICS_PER_CALL = 100  # about 3 ms of the store's time
@@ -64,6 +66,7 @@ class Topics:
         self._store = store
         self._migration = migration
         self._limits = Limits(store)
+        self._tags = Tags(store)
         self._stir = stir
 
     async def kick(self, topic: str, state: State, most: int) -> int:
@@ -82,16 +85,37 @@ class Topics:
 
     async def cancel(self, tag: str, topic: str) -> int:
         """End all jobs of a tag, of one topic or of all (""), whatever their state; returns how many."""
-        ended = 0
+        return await self._each_page(tag, topic, self._store.cancel)
+
+    async def kick_tag(self, tag: str, topic: str, state: State) -> int:
+        """Make the jobs of a tag in that state, buried or delayed, ready, of one topic or of all (""); how many."""
+        return await self._each_page(tag, topic, partial(self._tags.kick, state=state))
+
+    async def reschedule_tag(self, tag: str, topic: str, delay_ms: int, due_ms: int | None) -> int:
+        """Give the jobs of a tag that are not reserved the same new due time, of one topic or of all (""); how many."""
+        time_ms = due_ms
+
+        async def reschedule(bucket: int, *page: Any) -> Paged:
+            nonlocal time_ms
+            *paged, time_ms = await self._tags.reschedule(
+                bucket, *page, delay_ms=delay_ms, due_ms=time_ms
+            )
+            return cast("Paged", paged)
+
+        return await self._each_page(tag, topic, reschedule)
+
+    async def _each_page(
+        self, tag: str, topic: str, change: Callable[..., Awaitable[Paged]]
+    ) -> int:
+        """Change the jobs of a tag, in pieces; how many were changed."""
+        changed = 0
         async for bucket in self._everywhere():
             cursor = -1
             while cursor != 0:
-                cursor, count, stir = await self._store.cancel(
-                    bucket, tag, topic, max(cursor, 0), PIECE
-                )
+                cursor, count, stir = await change(bucket, tag, topic, max(cursor, 0), PIECE)
                 self._stir(bucket, stir)
-                ended += count
-        return ended
+                changed += count
+        return changed
 
     async def purge(self, topic: str, state: str) -> int:
         """Drop the topic's jobs of one state, or of all (""), without a trace; returns how many."""

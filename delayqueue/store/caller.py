@@ -42,6 +42,8 @@ OF_BUCKET = frozenset(
         "list",
         "forecast",
         "cancel",
+        "kick_tag",
+        "reschedule_tag",
         "purge",
     )
 ) | frozenset(

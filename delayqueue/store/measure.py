@@ -114,6 +114,7 @@ _COUNTS: Final[dict[str, Callable[[Metrics, Any], None]]] = {
     "release": _release,
     "postpone": _release,
     "kick": _kick,
+    "kick_tag": _kick,
     "cancel": _cancel,
     "purge": _purge,
     "take": _take,

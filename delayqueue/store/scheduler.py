@@ -7,17 +7,22 @@ from typing import Final
 # What only some verbs build upon: every function of a script is made anew at each call.
 _RANGES: Final = ("_{index}_ranges",)
 _LIMITS: Final = ("_limits",)
+_TAG: Final = ("_tag",)
 _SHARES: Final = ("_limits", "_shares")
 _MORE_PARTS: Final = {
     "apportion": _SHARES,
+    "cancel": _TAG,
     "forecast": _RANGES,
     "inspect": ("_{index}_checks", "_checks"),
-    "kick": _RANGES,
+    "kick": (*_RANGES, "_kick"),
+    "kick_tag": (*_TAG, "_kick"),
     "limit": _SHARES,
     "list": _RANGES,
     "pop": _LIMITS,
     "purge": _RANGES,
     "putback": _LIMITS,
+    "reschedule": ("_reschedule",),
+    "reschedule_tag": (*_TAG, "_reschedule"),
     "take": _RANGES,
     "tick": _LIMITS,
 }

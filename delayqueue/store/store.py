@@ -100,7 +100,7 @@ class Store:
         """Add or replace jobs that all belong to `bucket`."""
         args: list[Any] = [self._sender]
         for job in jobs:
-            args += (job.id, job.topic, _when(job.delay_ms, job.due_ms), job.ttr_ms, job.expire_ms)
+            args += (job.id, job.topic, when(job.delay_ms, job.due_ms), job.ttr_ms, job.expire_ms)
             args += (job.retain_ms, job.if_exists.value, dump_options(job), job.body)
         next_due_ms, codes, ready = await self._call("push", bucket, args)
         return Pushed(codes, stir(ready, next_due_ms))
@@ -153,7 +153,7 @@ class Store:
         self, bucket: int, reschedules: Sequence[Reschedule]
     ) -> tuple[list[Moved], Stir]:
         """Give jobs that are not reserved a new due time."""
-        args = [part for one in reschedules for part in (one.id, _when(one.delay_ms, one.due_ms))]
+        args = [part for one in reschedules for part in (one.id, when(one.delay_ms, one.due_ms))]
         codes, dues, next_due_ms = await self._call("reschedule", bucket, args)
         return moved(codes, dues), stir([], next_due_ms)
 
@@ -306,7 +306,8 @@ def _settings(written: bytes) -> dict[str, Any]:
     return {}
 
 
-def _when(delay_ms: int, due_ms: int | None) -> str:
+def when(delay_ms: int, due_ms: int | None) -> str:
+    """A delay or a due time as the scripts take it; the due time counts where it is not None."""
     return f"+{delay_ms}" if due_ms is None else f"={due_ms}"
 
 

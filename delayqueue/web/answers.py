@@ -170,6 +170,18 @@ class Kicked(Count):
     results: NotRequired[list[Result]]
 
 
+class MovedJob(Result):
+    """What became of one of many ids, and when it is due; null where it was not moved."""
+
+    due: float | None
+
+
+class Rescheduled(Count):
+    """How many jobs have the new due time; with `ids` what became of each."""
+
+    results: NotRequired[list[MovedJob]]
+
+
 class Page(TypedDict):
     """Some of the jobs; `cursor` asks for the next ones, "" = that was all."""
 

@@ -7,7 +7,7 @@ from delayqueue.errors import ADDED, Code, QueueError
 from delayqueue.job import Job
 from delayqueue.web import views
 from delayqueue.web.api import Api, results
-from delayqueue.web.fields import check_count, check_id, check_topic, is_traceparent
+from delayqueue.web.fields import check_count, check_id, check_tag, check_topic, is_traceparent
 from delayqueue.web.http import HttpRequest, HttpResponse
 from delayqueue.web.parse import is_array, parse, parse_array, parse_item
 from delayqueue.web.requests import (
@@ -16,6 +16,7 @@ from delayqueue.web.requests import (
     PopRequest,
     PushRequest,
     RescheduleRequest,
+    TagRequest,
 )
 from delayqueue.web.reservation_requests import (
     BuryRequest,
@@ -136,15 +137,30 @@ async def bury(api: Api, request: HttpRequest) -> HttpResponse:
 
 
 async def reschedule(api: Api, request: HttpRequest) -> HttpResponse:
-    """Give a job that is not reserved a new due time."""
+    """Give jobs that are not reserved a new due time."""
     asked = await api.read(request, RescheduleRequest)
-    due_ms = await api.queue.reschedule(check_id(asked.id), *asked.when())
-    return api.ok(request, {"due": views.seconds(due_ms)})
+    if asked.by_tag():
+        tag, topic = check_tag(asked.tag or ""), _topic_or_all(asked)
+        count = await api.queue.topics.reschedule_tag(tag, topic, *asked.when())
+        return api.ok(request, {"count": count})
+    ids = asked.each()
+    moved = await api.queue.reschedule(ids, *asked.when())
+    if not asked.many:
+        raise_for(moved[0].code)
+        return api.ok(request, {"due": views.seconds(moved[0].time_ms)})
+    each = results(ids, [one.code for one in moved])
+    dues = [{"due": views.seconds(one.time_ms)} for one in moved]
+    done = [result | due for result, due in zip(each, dues, strict=True)]
+    return api.ok(request, {"count": sum(one.code == Code.OK for one in moved), "results": done})
 
 
 async def kick(api: Api, request: HttpRequest) -> HttpResponse:
     """Make buried or delayed jobs ready now."""
     asked = await api.read(request, KickRequest)
+    if asked.by_tag():
+        tag, topic = check_tag(asked.tag or ""), _topic_or_all(asked)
+        count = await api.queue.topics.kick_tag(tag, topic, asked.checked_state())
+        return api.ok(request, {"count": count})
     if asked.by_topic():
         topic, state = check_topic(asked.topic), asked.checked_state()
         most = check_count("count", asked.count, 1)
@@ -153,5 +169,9 @@ async def kick(api: Api, request: HttpRequest) -> HttpResponse:
     codes = await api.queue.kick(ids)
     if not asked.many:
         raise_for(codes[0])
-    count = {"count": codes.count(Code.OK)}
-    return api.ok(request, count | {"results": results(ids, codes)} if asked.many else count)
+        return api.ok(request, {"count": 1})
+    return api.ok(request, {"count": codes.count(Code.OK), "results": results(ids, codes)})
+
+
+def _topic_or_all(asked: TagRequest) -> str:
+    return "" if asked.topic is None else check_topic(asked.topic)

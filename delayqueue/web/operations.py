@@ -34,6 +34,7 @@ from delayqueue.web.answers import (
     Outcome,
     Page,
     Readiness,
+    Rescheduled,
     ReservedJob,
     Result,
     ScheduleState,
@@ -233,8 +234,8 @@ OPERATIONS: Final[dict[str, Operation]] = {
     ),
     "/reschedule": Operation(
         requests.RescheduleRequest,
-        ("id",),
-        Due,
+        (),
+        Due | Rescheduled,
         (*BAD, NoSuchJob, WrongState),
         {"id": "1001", "delay": 60},
         {"due": 1795217097.354},

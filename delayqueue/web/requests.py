@@ -239,7 +239,7 @@ class OneRequest(Request):
 
     id: str | None = None
 
-    def reach(self) -> Iterable[str]:
+    def reach(self) -> Iterable[str] | None:
         """Nothing but a job."""
         return ()
 
@@ -276,11 +276,40 @@ class GetRequest(IdRequest):
     any_case = True
 
 
-class RescheduleRequest(OneRequest):
-    """A new due time for a job."""
+class TagRequest(IdRequest):
+    """Jobs by their ids, or those of a tag, of one topic or of all."""
+
+    tag: str | None = None
+    topic: str | None = None
+
+    def reach(self) -> Iterable[str] | None:
+        """Its topic, where it has one; a tag can be on jobs of all."""
+        if self.topic is not None:
+            return (check_topic(self.topic),)
+        return () if self.tag is None else None
+
+    def by_tag(self) -> bool:
+        """Whether a tag was given instead of ids."""
+        if self.tag is not None and self._has_id:
+            raise Invalid(Text("tag 和 id 只能有一个", "tag and id exclude each other"))
+        return self.tag is not None
+
+    @property
+    def _has_id(self) -> bool:
+        return self.id is not None or self.ids is not None
+
+
+class RescheduleRequest(TagRequest):
+    """A new due time for jobs."""
 
     delay: Number | None = None
     due: Number | None = None
+
+    def by_tag(self) -> bool:
+        """Whether a tag was given instead of ids."""
+        if self.topic is not None and self.tag is None:
+            raise Invalid(Text("topic 只能和 tag 一起用", "topic: goes with tag, not with id"))
+        return super().by_tag()
 
     def when(self) -> tuple[int, int | None]:
         """Delay and due time in ms; the due time counts where it is not None."""
@@ -289,29 +318,30 @@ class RescheduleRequest(OneRequest):
         return check_when(self.delay, self.due)
 
 
-class KickRequest(IdRequest):
-    """Jobs to make ready now: one, many, or the first `count` of a topic that are in a state."""
+class KickRequest(TagRequest):
+    """Jobs to make ready now: by id, or in a state, those of a tag or the first `count` of a topic."""
 
-    topic: str | None = None
     state: str | None = None
     count: int | None = None
 
-    def reach(self) -> Iterable[str]:
-        """Its topic, where it has one."""
-        return () if self.topic is None else (check_topic(self.topic),)
+    def by_tag(self) -> bool:
+        """Whether a tag was given instead of ids."""
+        if self.tag is not None and self.count is not None:
+            raise Invalid(Text("count 不能和 tag 一起用", "count: goes with topic, not with tag"))
+        return super().by_tag()
 
     def by_topic(self) -> bool:
         """Whether a topic was given instead of ids."""
         if self.topic is None:
-            if self.state is not None:
+            if self.state is not None and self.tag is None:
                 raise Invalid(
-                    Text("state 只能和 topic 一起用", "state: goes with topic, not with id")
+                    Text("state 只能和 topic 或 tag 一起用", "state: goes with topic or tag")
                 )
             return False
-        if self.id is not None or self.ids is not None:
+        if self._has_id:
             raise Invalid(Text("topic 和 id 只能有一个", "topic and id exclude each other"))
         return True
 
     def checked_state(self) -> State:
-        """The state of the topic's jobs to kick."""
+        """The state of the jobs to kick, where they are not named by their ids."""
         return State.BURIED if self.state is None else State(check_state(self.state, KICK_STATES))

@@ -65,7 +65,7 @@ ROUTES = (
     Route("POST", "/touch", jobs.touch, CONSUMERS, "extend a reservation"),
     Route("POST", "/bury", jobs.bury, CONSUMERS, "give a job up, to be kept for a person"),
     Route("POST", "/kick", jobs.kick, ADMINS, "make buried or delayed jobs ready now"),
-    Route("POST", "/reschedule", jobs.reschedule, PRODUCERS, "give a job a new due time"),
+    Route("POST", "/reschedule", jobs.reschedule, PRODUCERS, "give jobs a new due time"),
     Route("POST", "/cancel", topics.cancel, PRODUCERS, "end all jobs of a tag"),
     Route("POST", "/list", topics.list_jobs, ADMINS, "a page of the jobs of a topic or a tag"),
     Route("POST", "/take", topics.take, CONSUMERS, "hand out the jobs of a range of due times"),

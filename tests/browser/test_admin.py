@@ -233,6 +233,17 @@ def test_dead_letters_are_handled_in_bulk(
     assert found in ([counts], [] if counts == (0, 0, 0) else [counts])
 
 
+def test_the_jobs_of_a_tag_are_rescheduled_at_once(admin: Admin, queue: Client, topic: str) -> None:
+    for _ in range(3):
+        queue.push(topic, delay=60, tags=[topic])
+    page = admin.open(f"tag/{topic}")
+    press(page, "Reschedule all")
+    page.locator("dialog input").fill("2h")
+    page.locator("dialog").get_by_role("button", name="OK").click()
+    expect(page.get_by_text("Done: 3 jobs.")).to_be_visible()
+    assert min(job.due for job in queue.list_jobs(topic).jobs) > time.time() + 7000
+
+
 def test_a_topic_is_paused_resumed_and_purged_by_its_name(
     admin: Admin, queue: Client, topic: str
 ) -> None:

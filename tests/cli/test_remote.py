@@ -136,6 +136,18 @@ def test_a_bad_item_of_a_batch_is_status_1_and_the_others_are_done(run: Run, top
     assert json.loads(run("finish", topic, "x", "--json").ok())[0] == {"id": topic, "code": 0}
 
 
+def test_the_jobs_of_a_tag_are_moved_and_each_of_many_ids_is_told(run: Run, topic: str) -> None:
+    for name in ("a", "b"):
+        run("push", topic, "--id", f"{topic}-{name}", "--tag", topic, "--delay", "1h").ok()
+    assert run("reschedule", "--tag", topic, "--delay", "2h").ok() == "count: 2"
+    assert run("kick", "--tag", topic, "--state", "delayed").ok() == "count: 2"
+    ended = run("kick", f"{topic}-a", "never-pushed")
+    assert ended.status == 1
+    rows = [line.split() for line in ended.out.splitlines()[1:]]
+    assert rows == [[f"{topic}-a", "3"], ["never-pushed", "2"]]
+    assert run("reschedule", f"{topic}-a", f"{topic}-b", "--delay", "0").status == 0
+
+
 def test_more_jobs_than_a_page_holds_are_listed(run: Run, topic: str, server: QueueServer) -> None:
     run("push", topic, "--id", topic).ok()
     for _ in range(3):

@@ -220,6 +220,17 @@ async def test_many_jobs_are_kicked_at_once(client: Caller, topic: str) -> None:
     assert (await client.pop(topic, wait=5)).id == job_id
 
 
+async def test_the_jobs_of_a_tag_are_moved_together(client: Caller, topic: str) -> None:
+    ids = [await client.push(topic, delay=HOUR, tags=[topic]) for _ in range(2)]
+    assert await client.reschedule_tag(topic, delay=2 * HOUR) == 2
+    assert await client.reschedule_tag(topic, topic="another", delay=HOUR) == 0
+    outcomes = await client.reschedule_many([*ids, "never-pushed"], delay=HOUR)
+    assert [outcome.code for outcome in outcomes] == [0, 0, NoSuchJob.code]
+    assert await client.kick_tag(topic) == 0
+    assert await client.kick_tag(topic, topic=topic, state="delayed") == 2
+    assert len(await client.pop_many(topic, count=2, wait=5)) == 2
+
+
 async def test_a_trace_goes_from_a_push_to_its_pop(client: Caller, topic: str) -> None:
     trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     await client.push(topic, traceparent=trace)

@@ -7,11 +7,8 @@ local now = now_ms()
 local count = 0
 
 allow_when_full()
-local page = call('SSCAN', tag_key(name), cursor, 'COUNT', limit)
-for _, id in ipairs(page[2]) do
-  local job = read_job(id)
-  if job and (topic == '' or job.topic == topic) then
-    if pcall(finish_job, id, job, 'cancelled', '', now) then count = count + 1 end  -- a broken key: it stays
-  end
+local after, ids = tagged(name, topic, cursor, limit)
+for _, id in ipairs(ids) do
+  if pcall(finish_job, id, read_job(id), 'cancelled', '', now) then count = count + 1 end  -- a broken key: it stays
 end
-return { page[1], count, announce_arrivals(sender) }
+return { after, count, announce_arrivals(sender) }

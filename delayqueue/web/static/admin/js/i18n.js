@@ -101,6 +101,8 @@ const TEXTS = {
   noJobs: ["No jobs here.", "没有任务。"],
   noSuchJob: ["No job has the id “{0}”. Jobs that ended are only kept with “retain”.", "没有 id 为 “{0}” 的任务。已结束的任务只有设置 retain 才会保留。"],
   withTag: ["Jobs with the tag “{0}”", "标签为 “{0}” 的任务"],
+  delayTag: ["Reschedule all", "全部改期"],
+  delayTagAsk: ["When shall all jobs with the tag “{0}” that nobody works on be due? (such as 10m or 2h)", "标签 “{0}” 中未在处理的任务何时到期? (如 10m 或 2h)"],
   cancelAll: ["Cancel all", "全部取消"],
   cancelAllAsk: ["Cancel all jobs with the tag “{0}”, whatever their topic and state?", "取消标签 “{0}” 的所有任务, 不论主题和状态?"],
   touch: ["Extend", "延长"],

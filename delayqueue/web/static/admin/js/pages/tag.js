@@ -3,7 +3,7 @@
 import { call } from "../api.js";
 import { action, ask, say } from "../ask.js";
 import { fill, h } from "../dom.js";
-import { number } from "../format.js";
+import { number, seconds } from "../format.js";
 import { t } from "../i18n.js";
 import { jobTable } from "./jobs.js";
 
@@ -16,7 +16,13 @@ export async function tag(content, name, live) {
     say(t("didCount", number((await call("cancel", { tag: name })).count)));
     await refresh();
   }, "danger");
-  fill(content, h("div", { class: "bar" }, h("h1", {}, t("withTag", name)), h("span", { class: "grow" }), cancel), h("section", { class: "card" }, list));
+  const delay = action(t("delayTag"), async () => {
+    const answer = await ask(t("delayTag"), { input: t("delayTagAsk", name), value: "10m" });
+    if (answer === null) return;
+    say(t("didCount", number((await call("reschedule", { tag: name, delay: seconds(answer) })).count)));
+    await refresh();
+  });
+  fill(content, h("div", { class: "bar" }, h("h1", {}, t("withTag", name)), h("span", { class: "grow" }), delay, cancel), h("section", { class: "card" }, list));
   let cursors = [""];
   async function refresh() {
     const rows = [];

@@ -75,8 +75,8 @@ function bulkActions(counts, changed) {
     if (answer === null) return;
     const wait = seconds(answer);
     await finish(withProgress(t("delayAll"), buried, async () => {
-      const { jobs } = await call("list", { topic: name, state: "buried", limit: 100 });
-      await Promise.all(jobs.map((job) => call("reschedule", { id: job.id, delay: wait })));
+      const { jobs } = await call("list", { topic: name, state: "buried", limit: PIECE });
+      if (jobs.length) await call("reschedule", { ids: jobs.map((job) => job.id), delay: wait });
       return jobs.length;
     }));
   });

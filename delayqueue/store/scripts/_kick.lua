@@ -1,0 +1,21 @@
+
+-- Makes a job due and ready now, in whatever of the wanted states it is; its retry schedule begins anew.
+-- keeps: the time at which a job expires moves along with its due time, so that a dead letter can outlive its first one.
+local function kick(id, now, wanted)
+  local job = read_job(id)
+  if not job then return NOT_FOUND end
+  if not wanted[state_of(id, job)] then return WRONG_STATE end
+  check_keys(job)
+  leave(id, job)
+  set_due(id, job, now)
+  call('HSET', JOBS, id, pack_record(job))
+  local run = call('HGET', RUNS, id)
+  if run then
+    run = unpack_run(run)
+    run.step = 0
+    reopen_results(run)
+    call('HSET', RUNS, id, pack_run(run))
+  end
+  make_ready(id, job)
+  return OK
+end

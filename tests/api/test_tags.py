@@ -1,0 +1,100 @@
+"""All jobs of a tag, or many by their ids, are moved in one call."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.api_client import INVALID
+
+if TYPE_CHECKING:
+    from tests.api_client import Api
+
+COUNT = 30
+
+
+async def push_order(api: Api, topic: str, **options: Any) -> list[str]:
+    """Delayed jobs of one order, half of them in another topic; the tag is the topic's name."""
+    ids = [f"{topic}-{number}" for number in range(COUNT)]
+    jobs = [
+        {"topic": topic if n % 2 else f"{topic}-other", "id": job_id, "tags": [topic], "delay": 600}
+        for n, job_id in enumerate(ids)
+    ]
+    await api.push_all([job | options for job in jobs])
+    return ids
+
+
+async def test_all_jobs_of_a_tag_are_rescheduled_to_the_same_time(api: Api, topic: str) -> None:
+    ids = await push_order(api, topic)
+    (await api.call("/bury", {"id": ids[1]})).ok()
+    (await api.push(topic=topic, id=f"{topic}-bystander", delay=600)).ok()
+    (await api.push(topic=f"{topic}-held", id=f"{topic}-held", tags=[topic])).ok()
+    (await api.pop(f"{topic}-held")).ok()
+    answer = await api.call("/reschedule", {"tag": topic, "delay": 3600})
+    assert answer.ok() == {"count": COUNT}
+    found = (await api.call("/get", {"ids": ids})).ok()
+    assert {job["state"] for job in found} == {"delayed"}
+    (due,) = {job["due"] for job in found}
+    assert 3500 < due - time.time() <= 3600
+    assert (await api.get(f"{topic}-held")).ok()["state"] == "reserved"
+    assert (await api.get(f"{topic}-bystander")).ok()["due"] < due
+    # they are there already
+    assert (await api.call("/reschedule", {"tag": topic, "due": due})).ok() == {"count": 0}
+
+
+async def test_the_jobs_of_a_tag_are_rescheduled_in_one_topic(api: Api, topic: str) -> None:
+    await push_order(api, topic)
+    moved = {"tag": topic, "topic": topic, "delay": 0}
+    assert (await api.call("/reschedule", moved)).ok() == {"count": COUNT // 2}
+    jobs = (await api.pop(topic, count=COUNT)).ok()
+    while len(jobs) < COUNT // 2:
+        jobs += (await api.pop(topic, count=COUNT)).ok()
+    assert {job["topic"] for job in jobs} == {topic}
+    assert (await api.pop(f"{topic}-other", timeout=0)).ok() is None
+
+
+async def test_many_jobs_are_rescheduled_by_their_ids(api: Api, topic: str) -> None:
+    ids = await push_order(api, topic)
+    due = int(time.time()) + 7200
+    answer = (await api.call("/reschedule", {"ids": [*ids, "never-pushed"], "due": due})).ok()
+    assert answer["count"] == COUNT
+    done = [{"id": job_id, "code": 0, "due": due} for job_id in ids]
+    assert answer["results"] == [*done, {"id": "never-pushed", "code": 2, "due": None}]
+
+
+async def test_the_buried_jobs_of_a_tag_are_kicked_and_delayed_ones_where_it_is_said(
+    api: Api, topic: str
+) -> None:
+    ids = await push_order(api, topic)
+    for job_id in ids[:4]:
+        (await api.call("/bury", {"id": job_id})).ok()
+    kick = {"tag": topic, "topic": topic}
+    assert (await api.call("/kick", kick)).ok() == {"count": 2}
+    assert (await api.call("/kick", {"tag": topic})).ok() == {"count": 2}
+    assert (await api.call("/kick", {"tag": topic})).ok() == {"count": 0}
+    assert (await api.call("/kick", {"tag": topic, "state": "delayed"})).ok() == {
+        "count": COUNT - 4
+    }
+    found = (await api.call("/get", {"ids": ids})).ok()
+    assert {job["state"] for job in found} == {"ready"}
+
+
+@pytest.mark.parametrize(
+    ("path", "asked", "named"),
+    [
+        ("/reschedule", {"tag": "t"}, "delay"),
+        ("/reschedule", {"tag": "t", "id": "a", "delay": 1}, "tag"),
+        ("/reschedule", {"tag": " ", "delay": 1}, "tag"),
+        ("/reschedule", {"topic": "t", "delay": 1}, "topic"),
+        ("/reschedule", {"id": "a", "ids": ["a"], "delay": 1}, "ids"),
+        ("/kick", {"tag": "t", "ids": ["a"]}, "tag"),
+        ("/kick", {"tag": "t", "count": 5}, "count"),
+        ("/kick", {"tag": "t", "state": "ready"}, "state"),
+    ],
+)
+async def test_what_does_not_go_together_is_named(
+    api: Api, path: str, asked: dict[str, Any], named: str
+) -> None:
+    assert named in (await api.call(path, asked)).refused(INVALID)
