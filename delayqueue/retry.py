@@ -1,8 +1,8 @@
 """Retry schedules: what a client may ask for, and the plain list of delays that it comes to. Pure.
 
 A job's schedule is a list of delays: after the first failed attempt it waits the first one, and so on; a failure after
-the last one buries it. The store knows such lists only; presets and formulas are written out when the job is pushed,
-so each job has its own jitter.
+the last one buries it. An empty one is no retry at all. The store knows such lists only; presets and formulas are
+written out when the job is pushed, so each job has its own jitter.
 """
 
 import math
@@ -47,10 +47,8 @@ def duration_ms(value: float | str) -> int:
 
 def explicit(delays: Sequence[float | str]) -> tuple[int, ...]:
     """The schedule of a list of delays."""
-    if not 1 <= len(delays) <= MAX_STEPS:
-        raise BadValue(
-            f"次数取值范围1 - {MAX_STEPS}", f"{len(delays)} steps: must be 1 to {MAX_STEPS}"
-        )
+    if len(delays) > MAX_STEPS:
+        raise BadValue(f"最多{MAX_STEPS}次", f"{len(delays)} steps: must be at most {MAX_STEPS}")
     return tuple(duration_ms(delay) for delay in delays)
 
 

@@ -14,8 +14,11 @@ from delayqueue.subscriber import (
     MAX_CONCURRENCY,
     MAX_ORDER,
     Subscriber,
+    check_expect,
     check_handler,
     check_name,
+    check_on_failure,
+    check_payload,
     check_secret,
     check_timeout,
     check_url,
@@ -23,6 +26,8 @@ from delayqueue.subscriber import (
 
 # A parser takes text; it raises ValueError("must be ..."): what a good value looks like.
 Parser = Callable[[str], object]
+
+NO_RETRY: Final = "none"
 
 
 class Declared(NamedTuple):
@@ -78,6 +83,9 @@ def _subscriber(where: str, name: str, values: dict[str, Any]) -> Declared:
         raise Mistake(f"{where}: topic is missing")
     if ("url" in values) == ("handler" in values):
         raise Mistake(f"{where}: give either url or handler")
+    for key in ("expect", "payload"):
+        if key in values and "url" not in values:
+            raise Mistake(f"{where}: {key} is for a url")
     return Declared(where, Subscriber(name=name, declared=True, **values))
 
 
@@ -170,12 +178,14 @@ def _timeout_ms(text: str) -> int:
 def _retry_ms(text: str) -> tuple[int, ...]:
     if text in retry.PRESETS:
         return retry.preset(text)
+    if text == NO_RETRY:
+        return ()
     try:
         return tuple(_duration_ms(part.strip()) for part in text.split(",", retry.MAX_STEPS - 1))
     except ValueError:
         raise ValueError(
-            f"must be a preset ({', '.join(retry.PRESETS)}) or at most {retry.MAX_STEPS} delays: "
-            "0s,2m,10m"
+            f"must be a preset ({', '.join(retry.PRESETS)}), {NO_RETRY}, or at most "
+            f"{retry.MAX_STEPS} delays: 0s,2m,10m"
         ) from None
 
 
@@ -188,6 +198,9 @@ SUBSCRIBER_KEYS: Final[dict[str, tuple[str, Parser]]] = {
     "retry": ("retry_ms", _retry_ms),
     "concurrency": ("concurrency", _whole(1, MAX_CONCURRENCY)),
     "secret": ("secret", check_secret),
+    "expect": ("expect", check_expect),
+    "on_failure": ("on_failure", check_on_failure),
+    "payload": ("payload", check_payload),
 }
 LIMIT_KEYS: Final[dict[str, tuple[str, Parser]]] = {
     "rate": ("rate", _rate),

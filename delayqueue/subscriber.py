@@ -8,7 +8,8 @@ import json
 import re
 from base64 import b64decode
 from dataclasses import asdict, dataclass, field, fields
-from typing import Self
+from enum import StrEnum
+from typing import Final, Self
 from urllib.parse import urlsplit
 
 from delayqueue import retry
@@ -19,9 +20,24 @@ MAX_ORDER = 1_000_000
 MAX_TIMEOUT_S = 300
 MAX_CONCURRENCY = 1000
 MAX_URL_CHARS = 2048
+MAX_EXPECT_CHARS = 256
 SECRET_BYTES = (24, 64)  # by the Standard Webhooks specification
 
 SECRET_PREFIX = "whsec_"  # noqa: S105  # no secret
+
+
+class OnFailure(StrEnum):
+    """What a subscriber that has failed for good means for its job."""
+
+    BURY = "bury"  # it is kept for a person
+    CONTINUE = "continue"  # nothing: it ends as finished when all others are done, with the message
+
+
+class Payload(StrEnum):
+    """What a webhook is sent."""
+
+    BODY = "body"  # the job's body as it is
+    EVENT = "event"  # a JSON object: the job, and what the subscribers before said
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +57,9 @@ class Subscriber:
     concurrency: int = 10  # calls at once, for each server process
     secret: str = field(default="", repr=False)  # "" = webhooks are not signed
     declared: bool = False  # in a config file, not at run time
+    expect: str = ""  # what the answer must be, or hold as in "*success*"; "" = any
+    on_failure: OnFailure = OnFailure.BURY
+    payload: Payload = Payload.BODY
 
     @classmethod
     def read(cls, definition: str) -> Self:
@@ -48,14 +67,63 @@ class Subscriber:
         try:
             found = json.loads(definition)
             known = {field.name: found[field.name] for field in fields(cls) if field.name in found}
-            return cls(**known | {"retry_ms": tuple(found["retry_ms"])})
+            known["retry_ms"] = tuple(found["retry_ms"])
+            known["on_failure"] = OnFailure(known.get("on_failure", OnFailure.BURY))
+            known["payload"] = Payload(known.get("payload", Payload.BODY))
+            return cls(**known)
         except (KeyError, TypeError) as error:
             raise ValueError(f"no definition of a subscriber: {error}") from None
 
     @property
     def definition(self) -> str:
-        """What stands in the store."""
-        return json.dumps(asdict(self), ensure_ascii=False)
+        """What stands in the store. Newer fields are left out where they say nothing: so it was written before them."""
+        written = asdict(self)
+        for name, default in NEWER_FIELDS.items():
+            if written[name] == default:
+                del written[name]
+        return json.dumps(written, ensure_ascii=False)
+
+    def is_expected(self, said: str) -> bool:
+        """Whether this is what the subscriber is to answer."""
+        wanted = self.expect
+        if len(wanted) > 2 and wanted[0] == wanted[-1] == "*":
+            return wanted[1:-1] in said
+        return not wanted or said == wanted
+
+
+NEWER_FIELDS: Final = {"expect": "", "on_failure": OnFailure.BURY, "payload": Payload.BODY}
+
+
+def check_expect(text: str) -> str:
+    """What a webhook is to answer."""
+    text = text.strip()
+    if not 1 <= len(text) <= MAX_EXPECT_CHARS:
+        raise BadValue(
+            f"须为1 - {MAX_EXPECT_CHARS}个字符, 如 success 或 *success*",
+            f"must have 1 to {MAX_EXPECT_CHARS} characters, as success or *success*",
+        )
+    return text
+
+
+def check_on_failure(text: str) -> OnFailure:
+    """What it means if a subscriber has failed for good."""
+    try:
+        return OnFailure(text)
+    except ValueError:
+        raise _no_word(OnFailure) from None
+
+
+def check_payload(text: str) -> Payload:
+    """What a webhook is sent."""
+    try:
+        return Payload(text)
+    except ValueError:
+        raise _no_word(Payload) from None
+
+
+def _no_word(kind: type[StrEnum]) -> BadValue:
+    words = ", ".join(kind)
+    return BadValue(f"只能是 {words}", f"must be one of {words}")
 
 
 def check_name(text: str) -> str:

@@ -32,6 +32,7 @@ from delayqueue.cli.words import (
 from delayqueue.config import StartupError, load
 from delayqueue.job import IfExists, State
 from delayqueue.schedule import CatchUp
+from delayqueue.subscriber import OnFailure, Payload
 from delayqueue.values import Address
 
 DEFAULT_URL: Final = "http://127.0.0.1:9277"
@@ -195,6 +196,17 @@ SUBSCRIBED: Final = (
     RETRY,
     argument("--concurrency", metavar="N", type=int, help="calls at once from each server [10]"),
     argument("--secret", type=secret, help="signs the calls; - = read stdin, where nobody sees it"),
+    argument("--expect", metavar="TEXT", help="what the answer must be; '*TEXT*' = hold"),
+    argument(
+        "--on-failure",
+        choices=list(map(str, OnFailure)),
+        help="what becomes of a job with which it has failed for good [bury]",
+    ),
+    argument(
+        "--payload",
+        choices=list(map(str, Payload)),
+        help="what is sent: the job's body, or a JSON object with the results so far [body]",
+    ),
     IF_NAMED,
 )
 SCHEDULED: Final = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from delayqueue.client.calls import Call, verb
 from delayqueue.client.fields import given, in_seconds, nothing, read
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 class Subscriber:
     """Whom the server calls with a topic's jobs: a `url`, or its Python callable `handler`.
 
-    `timeout` and `retry` are seconds; `signed`: it has a secret; `declared`: it stands in a config file.
+    `timeout` and `retry` are seconds; `signed`: it has a secret; `declared`: it stands in a config file. `expect`: what
+    its answer must be, "" = any.
     """
 
     name: str
@@ -30,6 +31,9 @@ class Subscriber:
     concurrency: int
     signed: bool
     declared: bool
+    expect: str = ""
+    on_failure: str = "bury"
+    payload: str = "body"
 
 
 class SubscriberVerbs:
@@ -47,6 +51,9 @@ class SubscriberVerbs:
         retry: Retry | None = None,
         concurrency: int | None = None,
         secret: str | None = None,
+        expect: str | None = None,
+        on_failure: Literal["bury", "continue"] | None = None,
+        payload: Literal["body", "event"] | None = None,
         if_exists: OnConflict | None = None,
     ) -> Call[None]:
         """Have `url` called with the due jobs of a topic.
@@ -62,6 +69,9 @@ class SubscriberVerbs:
             retry=None if retry is None else retry_request(retry),
             concurrency=concurrency,
             secret=secret,
+            expect=expect,
+            on_failure=on_failure,
+            payload=payload,
             if_exists=if_exists,
         )
         return Call("/subscribe", request, nothing, repeatable=True)

@@ -5,21 +5,19 @@ import importlib
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
 from delayqueue.config import StartupError
-from delayqueue.delivery.outcome import Outcome
+from delayqueue.delivery.outcome import Event, Outcome
 from delayqueue.delivery.side_loop import SideLoop
-from delayqueue.job import Reserved
 from delayqueue.log import one_line
 from delayqueue.said import said_by, said_of
 from delayqueue.sections import Declared
 from delayqueue.subscriber import Subscriber
 from delayqueue.threads import Threads
 
-Handler = Callable[[Reserved], Any]
+Handler = Callable[[Event], Any]
 
 
 def load_all(subscribers: Iterable[Declared]) -> dict[str, Handler]:
@@ -65,7 +63,7 @@ class PythonHandlers:
         """Whether the subscriber's handler is one of these."""
         return subscriber.handler in self._handlers
 
-    async def call(self, subscriber: Subscriber, job: Reserved) -> Outcome:
+    async def call(self, subscriber: Subscriber, job: Event) -> Outcome:
         """Call a subscriber's handler; an exception is a failure, what it returns is the message.
 
         At its timeout it has failed. Nothing can stop a plain function, so one that hangs goes on and keeps its place
@@ -78,7 +76,7 @@ class PythonHandlers:
         except TimeoutError:
             return Outcome(False, f"timeout: {timeout_s:g} s")
 
-    async def _call(self, subscriber: Subscriber, job: Reserved) -> Outcome:
+    async def _call(self, subscriber: Subscriber, job: Event) -> Outcome:
         loop = asyncio.get_running_loop()
         place = self._places.setdefault(subscriber, asyncio.Semaphore(subscriber.concurrency))
         await place.acquire()
@@ -87,8 +85,7 @@ class PythonHandlers:
             with suppress(RuntimeError):  # the server has ended
                 loop.call_soon_threadsafe(place.release)
 
-        # a copy: what it does to the job does not matter
-        call = _Call(self._handlers[subscriber.handler], replace(job), leave)
+        call = _Call(self._handlers[subscriber.handler], job, leave)
         try:
             if not call.is_async and (outcome := await self._threads.run(call.plain)):
                 return outcome
@@ -101,7 +98,7 @@ class PythonHandlers:
 class _Call:
     """One call of a handler. It raises nothing; once the handler has ended it calls `leave`, in its thread."""
 
-    def __init__(self, handler: Handler, job: Reserved, leave: Callable[[], None]) -> None:
+    def __init__(self, handler: Handler, job: Event, leave: Callable[[], None]) -> None:
         self._handler = handler
         self._job = job
         self._leave = leave

@@ -1,9 +1,8 @@
 """How each subscriber is called: by a webhook, or as a Python handler of this process."""
 
 from delayqueue.delivery.callables import PythonHandlers
-from delayqueue.delivery.outcome import Outcome
+from delayqueue.delivery.outcome import Event, Outcome
 from delayqueue.delivery.webhook import Webhooks
-from delayqueue.job import Reserved
 from delayqueue.subscriber import Subscriber
 
 
@@ -22,7 +21,7 @@ class Callers:
         """Whether this process can call the subscriber."""
         return bool(subscriber.url) or self._handlers.knows(subscriber)
 
-    async def call(self, subscriber: Subscriber, job: Reserved) -> Outcome:
+    async def call(self, subscriber: Subscriber, job: Event) -> Outcome:
         """Call a subscriber that can be called."""
         if subscriber.url:
             return await self._webhooks.call(subscriber, job)

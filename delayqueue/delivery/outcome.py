@@ -1,6 +1,10 @@
-"""What became of one call of a subscriber."""
+"""What became of one call of a subscriber, and what a subscriber is told of those before it."""
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import NamedTuple, Self
+
+from delayqueue.job import Reserved
 
 
 class Outcome(NamedTuple):
@@ -15,3 +19,23 @@ class Outcome(NamedTuple):
     gone: bool = False
     error: BaseException | None = None
     status: int = 0
+
+
+class Earlier(NamedTuple):
+    """What a subscriber said that comes before: its message, as a success or a failure."""
+
+    succeeded: bool
+    message: str
+
+
+@dataclass(slots=True)
+class Event(Reserved):
+    """A job as a subscriber is called with it: a copy of its own, with the results of those before it, by name."""
+
+    results: Mapping[str, Earlier] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, job: Reserved, results: Mapping[str, Earlier]) -> Self:
+        """The job with these results."""
+        of_job = {each.name: getattr(job, each.name) for each in fields(Reserved)}
+        return cls(**of_job, results=results)

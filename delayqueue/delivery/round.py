@@ -7,14 +7,14 @@ from contextlib import asynccontextmanager, suppress
 from typing import TypeVar
 
 from delayqueue.delivery.callers import Callers
-from delayqueue.delivery.outcome import Outcome
+from delayqueue.delivery.outcome import Earlier, Event, Outcome
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.errors import NoSuchJob, StaleReceipt, Unavailable
 from delayqueue.job import Reserved, Result
 from delayqueue.receipt import nonce_of
 from delayqueue.said import clean
 from delayqueue.store.types import Postponement, Recording
-from delayqueue.subscriber import Subscriber
+from delayqueue.subscriber import OnFailure, Subscriber
 
 log = logging.getLogger(__name__)
 
@@ -49,8 +49,8 @@ class Round:
         self._subscribers = subscribers
         self._refresh = refresh
         self._stopping = stopping
-        self._succeeded: dict[str, bool] = {}
-        self._messages: dict[str, str] = {}
+        self._results: dict[str, Earlier] = {}  # in the order of the calls
+        self._again: set[str] = set()  # who has failed and is to be called again
 
     async def run(self) -> None:
         """Work on the job until it is finished, postponed or given back. Cancelled, gives it back."""
@@ -71,9 +71,9 @@ class Round:
         results, now_ms = await self._so_far()
         for subscriber in subscribers:
             result = results.get(subscriber.name)
-            if result is not None:
-                self._note(subscriber, succeeded=result.succeeded, message=result.message)
             if not _is_open(result, now_ms) or not self._is_subscribed(subscriber):
+                if result is not None:
+                    self._note(subscriber, result.succeeded, result.message, result.due_ms)
                 continue
             if self._stopping.is_set():
                 self._queue.put_back([self._job])
@@ -93,7 +93,8 @@ class Round:
     async def _call(self, subscriber: Subscriber, attempts_before: int) -> None:
         loop = asyncio.get_running_loop()
         started_at = loop.time()
-        outcome = await self._callers.call(subscriber, self._job)
+        event = Event.of(self._job, dict(self._results))
+        outcome = await self._callers.call(subscriber, event)
         if outcome.gone:
             log.warning("%s is unsubscribed: its url answered 410", subscriber.name)
             await self._surely(lambda: self._queue.subscribers.drop(subscriber))
@@ -112,7 +113,7 @@ class Round:
         if not outcome.succeeded:
             self._tell(recording, outcome)
         await self._surely(lambda: self._queue.record(recording))
-        self._note(subscriber, succeeded=outcome.succeeded, message=recording.message)
+        self._note(subscriber, outcome.succeeded, recording.message, recording.delay_ms)
 
     def _tell(self, recording: Recording, outcome: Outcome) -> None:
         """A line in the log; of an answer without its text, which may hold what no log should."""
@@ -138,24 +139,32 @@ class Round:
         return max(schedule[attempts_before], outcome.retry_after_ms)
 
     async def _end(self) -> None:
-        names = tuple(
-            subscriber.name
-            for subscriber in self._subscribers()
-            if subscriber.name in self._succeeded
+        subscribers = [one for one in self._subscribers() if one.name in self._results]
+        failed = [one for one in subscribers if not self._results[one.name].succeeded]
+        message = clean(
+            "; ".join(f"{one.name}: {self._results[one.name].message}" for one in failed)
         )
-        failed = [name for name in names if not self._succeeded[name]]
-        if not names:  # all were unsubscribed meanwhile: the job waits for whoever comes
+        if not subscribers:  # all were unsubscribed meanwhile: the job waits for whoever comes
             self._queue.put_back([self._job])
-        elif failed:
-            message = "; ".join(f"{name}: {self._messages[name]}" for name in failed)
-            postponement = Postponement(self._job.id, self._nonce, clean(message), names)
-            await self._surely(lambda: self._queue.postpone(postponement))
+        elif all(self._is_over(one) for one in failed):
+            ends = [self._job.id], [self._job.receipt]
+            await self._surely(lambda: self._queue.finish(*ends, message))
         else:
-            await self._surely(lambda: self._queue.finish([self._job.id], [self._job.receipt]))
+            names = tuple(one.name for one in subscribers)
+            postponement = Postponement(self._job.id, self._nonce, message, names)
+            await self._surely(lambda: self._queue.postpone(postponement))
 
-    def _note(self, subscriber: Subscriber, *, succeeded: bool, message: str) -> None:
-        self._succeeded[subscriber.name] = succeeded
-        self._messages[subscriber.name] = message
+    def _is_over(self, subscriber: Subscriber) -> bool:
+        """Whether one that has failed is not called again, and the job goes on to its end all the same."""
+        return subscriber.on_failure is OnFailure.CONTINUE and subscriber.name not in self._again
+
+    def _note(
+        self, subscriber: Subscriber, succeeded: bool, message: str, again_ms: int | None
+    ) -> None:
+        self._results[subscriber.name] = Earlier(succeeded, message)
+        self._again.discard(subscriber.name)
+        if not succeeded and again_ms is not None:
+            self._again.add(subscriber.name)
 
     def _is_subscribed(self, subscriber: Subscriber) -> bool:
         return any(one.name == subscriber.name for one in self._subscribers())

@@ -16,10 +16,9 @@ from aiohttp.abc import AbstractResolver
 
 from delayqueue import __version__
 from delayqueue.delivery.addresses import AddressGuard, Network, Resolver
-from delayqueue.delivery.outcome import Outcome
-from delayqueue.job import MAX_MESSAGE_CHARS, Reserved
-from delayqueue.said import said_of
-from delayqueue.subscriber import Subscriber, signing_key
+from delayqueue.delivery.outcome import Event, Outcome
+from delayqueue.said import clean, said_of
+from delayqueue.subscriber import Payload, Subscriber, signing_key
 
 CONNECT_S: Final = 10.0  # names looked up, connected, TLS agreed on
 ANSWER_BYTES: Final = 64 * 1024  # what is longer is not read, and costs the connection
@@ -55,20 +54,21 @@ class Webhooks:
         ) as session:
             yield cls(session)
 
-    async def call(self, subscriber: Subscriber, job: Reserved) -> Outcome:
-        """POST the job's body: any 2xx is success."""
-        body = job.body.encode()
+    async def call(self, subscriber: Subscriber, job: Event) -> Outcome:
+        """POST the job's body, or the event: a 2xx is success, with the answer that is expected, where one is."""
+        text = event_text(job) if subscriber.payload is Payload.EVENT else job.body
+        body = text.encode()
         try:
             async with self._session.post(
                 subscriber.url,
                 data=body,
-                headers=_headers(subscriber, job, body),
+                headers=_headers(subscriber, job, text, body),
                 allow_redirects=False,
                 timeout=aiohttp.ClientTimeout(
                     total=subscriber.timeout_ms / 1000, connect=CONNECT_S
                 ),
             ) as response:
-                return _outcome(response, await _beginning(response))
+                return _outcome(subscriber, response, await _beginning(response))
         except TimeoutError as error:
             return Outcome(False, said_of(error) or f"timeout: {subscriber.timeout_ms / 1000:g} s")
         except (aiohttp.ClientError, OSError, ValueError) as error:
@@ -86,10 +86,10 @@ def header_text(text: str) -> str:
     return quote(text, safe=VISIBLE).replace(".", "%2E")
 
 
-def _headers(subscriber: Subscriber, job: Reserved, body: bytes) -> dict[str, str]:
+def _headers(subscriber: Subscriber, job: Event, text: str, body: bytes) -> dict[str, str]:
     message_id, timestamp = header_text(job.id), str(int(time.time()))
     headers = {
-        "Content-Type": _content_type(job.body),
+        "Content-Type": _content_type(text),
         "webhook-id": message_id,
         "webhook-timestamp": timestamp,
         "delay-queue-topic": header_text(job.topic),
@@ -100,6 +100,19 @@ def _headers(subscriber: Subscriber, job: Reserved, body: bytes) -> dict[str, st
     if subscriber.secret:
         headers["webhook-signature"] = sign(subscriber.secret, message_id, timestamp, body)
     return headers
+
+
+def event_text(job: Event) -> str:
+    """The job and the results of the subscribers before, as JSON."""
+    event = {
+        "topic": job.topic,
+        "id": job.id,
+        "body": job.body,
+        "attempt": job.attempt,
+        "due": job.due_ms / 1000,
+        "results": {name: result._asdict() for name, result in job.results.items()},
+    }
+    return json.dumps(event, ensure_ascii=False, separators=(",", ":"))
 
 
 def _content_type(body: str) -> str:
@@ -120,14 +133,18 @@ async def _beginning(response: aiohttp.ClientResponse) -> str:
                 break
     except (aiohttp.ClientError, TimeoutError):
         pass
-    return read[: 4 * MAX_MESSAGE_CHARS].decode("utf-8", "replace").strip()
+    return read[:ANSWER_BYTES].decode("utf-8", "replace").strip()
 
 
-def _outcome(response: aiohttp.ClientResponse, said: str) -> Outcome:
-    message = f"{response.status} {said}".strip()[:MAX_MESSAGE_CHARS]
+def _outcome(subscriber: Subscriber, response: aiohttp.ClientResponse, said: str) -> Outcome:
+    message = f"{response.status} {said}".strip()
+    is_2xx = 200 <= response.status < 300
+    if is_2xx and not subscriber.is_expected(said):
+        message = f"not {subscriber.expect}: {message}"
+        is_2xx = False
     return Outcome(
-        succeeded=200 <= response.status < 300,
-        message=message,
+        succeeded=is_2xx,
+        message=clean(message),
         retry_after_ms=_retry_after_ms(response.headers.get("Retry-After", "")),
         gone=response.status == HTTPStatus.GONE,
         status=response.status,

@@ -192,6 +192,8 @@ def ended_view(job_id: str, raw: bytes) -> JobView:
     run_at = head.end() + int(head[3])
     record_at = run_at + int(head[4])
     view = live_view(job_id, State(head[1].decode()), raw[record_at:], raw[run_at:record_at])
-    view.message = text(raw[head.end() : run_at]) or view.message
+    said = text(raw[head.end() : run_at])
+    # what has failed before is no message of a job that is finished
+    view.message = said if view.state is State.FINISHED else said or view.message
     view.ended_ms = int(head[2])
     return view

@@ -102,6 +102,9 @@ class SubscriberState(TypedDict):
     concurrency: int
     signed: bool
     declared: bool
+    expect: str
+    on_failure: str
+    payload: str
 
 
 class ScheduleState(TypedDict):

@@ -101,6 +101,9 @@ SUBSCRIBER: Final = SubscriberState(
     concurrency=10,
     signed=True,
     declared=False,
+    expect="",
+    on_failure="bury",
+    payload="body",
 )
 TOPIC: Final = TopicState(
     topic="order",

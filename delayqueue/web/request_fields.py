@@ -116,4 +116,15 @@ FIELDS: Final[dict[str, dict[str, Any]]] = {
         "maximum": 1_000_000,
     },
     "secret": {"description": "`whsec_` and base64: what webhooks are signed with."},
+    "expect": {
+        "description": "What the answer must be; with * at its beginning and its end what it must hold."
+    },
+    "on_failure": {
+        "description": "What it means if the subscriber has failed for good: its job is buried, or ends as finished.",
+        "enum": ["bury", "continue"],
+    },
+    "payload": {
+        "description": "What is sent: the job's body, or a JSON object with the job and the results so far.",
+        "enum": ["body", "event"],
+    },
 }

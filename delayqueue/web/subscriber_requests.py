@@ -49,6 +49,9 @@ class SubscribeRequest(NameRequest):
     retry: RetryRequest | None = None
     concurrency: int | None = None
     secret: str | None = None
+    expect: str | None = None
+    on_failure: str | None = None
+    payload: str | None = None
     if_exists: str | None = None
 
     @property
@@ -75,12 +78,24 @@ class SubscribeRequest(NameRequest):
             given["concurrency"] = check_range("concurrency", self.concurrency, 1, MAX_CONCURRENCY)
         if self.secret is not None:
             given["secret"] = by_rule("secret", self.secret, rules.check_secret)
+        given |= self._of_answers()
         return Subscriber(
             name=self.checked_name(),
             topic=check_pushed_topic(self.topic),
             url=by_rule("url", self.url or "", rules.check_url),
             **given,  # type: ignore[arg-type]  # each was checked by its own rule
         )
+
+    def _of_answers(self) -> dict[str, object]:
+        """What is sent, and what its answers mean."""
+        given: dict[str, object] = {}
+        if self.expect is not None:
+            given["expect"] = by_rule("expect", self.expect, rules.check_expect)
+        if self.on_failure is not None:
+            given["on_failure"] = by_rule("on_failure", self.on_failure, rules.check_on_failure)
+        if self.payload is not None:
+            given["payload"] = by_rule("payload", self.payload, rules.check_payload)
+        return given
 
     def checked_if_exists(self) -> IfExists:
         """What to do with another subscriber of the name."""

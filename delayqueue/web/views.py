@@ -93,6 +93,9 @@ def subscriber(one: Subscriber) -> SubscriberState:
         "concurrency": one.concurrency,
         "signed": bool(one.secret),
         "declared": one.declared,
+        "expect": one.expect,
+        "on_failure": one.on_failure.value,
+        "payload": one.payload.value,
     }
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from delayqueue.delivery.outcome import Event
     from delayqueue.job import Reserved
 
 NO_FUNCTION: Final = 5
@@ -57,3 +58,7 @@ async def hangs(job: Reserved) -> None:
 def blocks(job: Reserved) -> None:
     note(job, "blocks")
     time.sleep(3600)
+
+
+def reads_results(job: Event) -> str:
+    return ", ".join(f"{name} {result.message}" for name, result in job.results.items())

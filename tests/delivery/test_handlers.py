@@ -43,6 +43,15 @@ topic = invoice
 order = 20
 handler = {MODULE}:instance
 
+[subscriber first]
+topic = handed-on
+handler = {MODULE}:plain
+
+[subscriber second]
+topic = handed-on
+order = 10
+handler = {MODULE}:reads_results
+
 [subscriber shaky]
 topic = shaky
 handler = {MODULE}:fails_at_first
@@ -105,6 +114,15 @@ async def test_plain_async_and_object_handlers_run_in_order(
     }
 
 
+async def test_a_handler_is_given_what_the_one_before_returned(
+    own_api: Api, receiver: Receiver, file: Path
+) -> None:
+    shop = Shop(own_api, receiver, "handed-on")
+    await shop.push(body=str(file))
+    job = await shop.becomes("finished")
+    assert results(job)["second"] == ("succeeded", 1, "first wrote handed-on")
+
+
 async def test_an_exception_is_a_failure_with_its_text(
     own_api: Api, receiver: Receiver, file: Path
 ) -> None:
@@ -146,6 +164,9 @@ async def test_subscribers_of_the_file_are_shown_and_not_dropped_at_run_time(own
         "concurrency": 10,
         "signed": False,
         "declared": True,
+        "expect": "",
+        "on_failure": "bury",
+        "payload": "body",
     }
     message = (await own_api.call("/unsubscribe", {"name": "shaky"})).refused(3)
     assert message.startswith("shaky: stands in a config file")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
@@ -238,3 +239,74 @@ async def test_a_call_that_fails_and_a_job_that_is_buried_leave_a_line_each(
         f"{said}, attempt 2: HTTP status 500",
         f"job '{job['id']}' is buried: subscribers have failed for good",
     ]
+
+
+async def test_a_payment_notification_is_repeated_until_the_merchant_says_success(
+    shop: Shop,
+) -> None:
+    shop.receiver.says("merchant", Answer(200, "fail"), Answer(200, "success"))
+    await shop.subscribe("merchant", retry=FAST, expect="success")
+    await shop.push()
+    job = await shop.becomes("finished")
+    assert results(job) == {"merchant": ("succeeded", 2, "200 success")}
+    assert [attempt["message"] for attempt in job["attempts"]] == [
+        f"{shop.topic}/merchant: not success: 200 fail"
+    ]
+    assert job["message"] == ""
+
+
+async def test_a_later_subscriber_is_given_what_the_earlier_ones_said(shop: Shop) -> None:
+    shop.receiver.says("one", Answer(200, "I-1001"))
+    shop.receiver.says("two", Answer(500, "oops"), Answer(200))
+    shop.receiver.says("three", Answer(500), Answer(200))
+    for number, path in enumerate(("one", "two", "three")):
+        await shop.subscribe(path, order=number, retry=FAST, payload="event")
+    await shop.subscribe("four", order=4)
+    await shop.push(body='{"naïve": "排队"}')
+    job = await shop.becomes("finished")
+    one = {f"{shop.topic}/one": {"succeeded": True, "message": "200 I-1001"}}
+    two = {f"{shop.topic}/two": {"succeeded": False, "message": "500 oops"}}
+    two_then = {f"{shop.topic}/two": {"succeeded": True, "message": "200"}}
+    told = [json.loads(call.body)["results"] for call in shop.receiver.calls if call.path != "four"]
+    assert told == [{}, one, one | two, one, one | two_then]
+    event = json.loads(shop.receiver.to("two")[0].body)
+    assert event == {
+        "topic": shop.topic,
+        "id": job["id"],
+        "body": '{"naïve": "排队"}',
+        "attempt": 1,
+        "due": job["due"] if job["attempt"] == 1 else event["due"],
+        "results": one,
+    }
+    assert shop.receiver.to("four")[0].body == '{"naïve": "排队"}'.encode()
+
+
+async def test_no_retry_at_all_buries_a_job_at_its_first_failure(shop: Shop) -> None:
+    shop.receiver.says("bad", Answer(500))
+    await shop.subscribe("bad", retry={"delays": []})
+    await shop.push()
+    assert results(await shop.becomes("buried")) == {"bad": ("failed", 1, "500")}
+    await shop.push("its own", retry={"delays": []})
+    assert results(await shop.becomes("buried", "its own")) == {"bad": ("failed", 1, "500")}
+
+
+async def test_a_failure_that_does_not_matter_ends_the_job_as_finished(shop: Shop) -> None:
+    shop.receiver.says("optional", Answer(500, "no"))
+    shop.receiver.says("shaky", Answer(500), Answer(200))
+    await shop.subscribe("optional", retry={"delays": []}, on_failure="continue")
+    await shop.subscribe("shaky", order=1, retry=FAST)
+    await shop.push()
+    job = await shop.becomes("finished")
+    assert results(job) == {"optional": ("failed", 1, "500 no"), "shaky": ("succeeded", 2, "200")}
+    assert job["message"] == f"{shop.topic}/optional: 500 no"
+
+
+async def test_one_whose_failure_matters_buries_the_job_beside_one_whose_does_not(
+    shop: Shop,
+) -> None:
+    for path, on_failure in (("optional", "continue"), ("needed", "bury")):
+        shop.receiver.says(path, Answer(500))
+        await shop.subscribe(path, retry={"delays": [0]}, on_failure=on_failure)
+    await shop.push()
+    job = await shop.becomes("buried")
+    assert results(job) == {"optional": ("failed", 2, "500"), "needed": ("failed", 2, "500")}

@@ -44,6 +44,9 @@ async def test_a_subscriber_is_shown_without_its_secret(api: Api, topic: str) ->
             "concurrency": 3,
             "signed": True,
             "declared": False,
+            "expect": "",
+            "on_failure": "bury",
+            "payload": "body",
         }
     ]
 
@@ -135,7 +138,10 @@ async def test_who_is_unsubscribed_is_called_no_more(shop: Shop) -> None:
         ({"timeout": 0}, "timeout: must be more than 0 and at most 300 seconds"),
         ({"timeout": 301}, "timeout: must be more than 0 and at most 300 seconds"),
         ({"timeout": "6m"}, "timeout: must be a number"),
-        ({"retry": {"delays": []}}, "retry: 0 steps: must be 1 to 64"),
+        ({"retry": {"delays": [1] * 65}}, "retry: 65 steps: must be at most 64"),
+        ({"expect": " "}, "expect: must have 1 to 256 characters, as success or *success*"),
+        ({"on_failure": "go"}, "on_failure: must be one of bury, continue"),
+        ({"payload": "all"}, "payload: must be one of body, event"),
         ({"retry": {"preset": "visa"}}, "retry: 'visa': must be one of alipay, wechat"),
         ({"concurrency": 0}, "concurrency 0: must be 1 to 1000"),
         ({"secret": "hunter2"}, "secret: must be whsec_ and then 24 to 64 bytes as base64"),

@@ -13,9 +13,9 @@ import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from delayqueue.delivery.addresses import AddressGuard
-from delayqueue.delivery.outcome import Outcome
+from delayqueue.delivery.outcome import Event, Outcome
 from delayqueue.delivery.webhook import ANSWER_BYTES, Webhooks, header_text, sign
-from delayqueue.job import MAX_MESSAGE_CHARS, Reserved
+from delayqueue.job import MAX_MESSAGE_CHARS
 from delayqueue.subscriber import Subscriber
 from tests.api_client import open_api
 from tests.processes import LOOPBACK
@@ -38,8 +38,8 @@ EXAMPLE: Final = ("msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", b'{"test": 24322
 EXAMPLE_SIGNATURE: Final = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
 
 
-def job(job_id: str = "j", body: str = "{}") -> Reserved:
-    return Reserved("t", job_id, body, 1, "", 0, 1000, None)
+def job(job_id: str = "j", body: str = "{}") -> Event:
+    return Event("t", job_id, body, 1, "", 0, 1000, None)
 
 
 async def call(url: str, *, allowed: str = "", resolver: AbstractResolver | None = None) -> Outcome:
@@ -133,6 +133,38 @@ async def test_a_long_answer_is_cut_off(receiver: Receiver) -> None:
         receiver.says("x", Answer(500, "é" * 10 * ANSWER_BYTES)), allowed=str(HERE)
     )
     assert outcome.message == ("500 " + "é" * MAX_MESSAGE_CHARS)[:MAX_MESSAGE_CHARS]
+
+
+@pytest.mark.parametrize(
+    ("expect", "text", "succeeded", "message"),
+    [
+        ("success", "success", True, "200 success"),
+        ("success", " success\n", True, "200 success"),
+        ("success", "unsuccessful", False, "not success: 200 unsuccessful"),
+        ("success", "SUCCESS", False, "not success: 200 SUCCESS"),
+        ("success", "", False, "not success: 200"),
+        ("*SUCCESS*", "<xml>SUCCESS</xml>", True, "200 <xml>SUCCESS</xml>"),
+        ("*SUCCESS*", "<xml>FAIL</xml>", False, "not *SUCCESS*: 200 <xml>FAIL</xml>"),
+        ("**", "**", True, "200 **"),
+        ("", "whatever", True, "200 whatever"),
+    ],
+)
+async def test_an_answer_must_be_what_is_expected(
+    receiver: Receiver, expect: str, text: str, *, succeeded: bool, message: str
+) -> None:
+    one = Subscriber(name="s", topic="t", url=receiver.says("x", Answer(200, text)), expect=expect)
+    async with Webhooks.open([HERE]) as webhooks:
+        outcome = await webhooks.call(one, job())
+    assert (outcome.succeeded, outcome.message) == (succeeded, message)
+
+
+async def test_what_is_expected_is_no_success_without_a_2xx(receiver: Receiver) -> None:
+    url = receiver.says("x", Answer(500, "success"))
+    async with Webhooks.open([HERE]) as webhooks:
+        outcome = await webhooks.call(
+            Subscriber(name="s", topic="t", url=url, expect="success"), job()
+        )
+    assert (outcome.succeeded, outcome.message) == (False, "500 success")
 
 
 async def test_who_does_not_answer_in_time_has_failed(receiver: Receiver) -> None:

@@ -37,7 +37,7 @@ def test_every_key_of_a_section_has_its_row(page: str, keys: dict[str, object]) 
 
 
 @pytest.mark.parametrize(
-    "block", blocks(PAGE + SCHEDULES, "ini"), ids=["subscribers", "allow", "schedules"]
+    "block", blocks(PAGE + SCHEDULES, "ini"), ids=["subscribers", "merchant", "allow", "schedules"]
 )
 def test_the_config_that_is_shown_is_understood(block: object, tmp_path: Path) -> None:
     path = tmp_path / "conf"

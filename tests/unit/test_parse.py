@@ -105,7 +105,7 @@ def _limit(**fields: Any) -> None:
 @pytest.mark.parametrize(
     ("read", "fields"),
     [
-        (_job, {"delays": []}),
+        (_job, {"delays": [1] * 65}),
         (_job, {"delays": ["soon"]}),
         (_job, {"preset": "paypal"}),
         (_job, {"max": 100}),

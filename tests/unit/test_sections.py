@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -102,6 +103,26 @@ def test_a_definition_is_read_as_it_was_written(conf: Path) -> None:
     subscriber = only(conf, HEAD + f"secret = {SECRET}")
     assert Subscriber.read(subscriber.definition) == subscriber
     assert SECRET not in repr(subscriber)
+    words = "expect = success\non_failure = continue\npayload = event\nretry = none"
+    newer = only(conf, HEAD + words)
+    assert (newer.expect, newer.on_failure, newer.payload) == ("success", "continue", "event")
+    assert Subscriber.read(newer.definition) == newer
+
+
+def test_a_definition_says_no_more_than_the_version_before_wrote(conf: Path) -> None:
+    """So the very same subscriber again is no other one after an upgrade."""
+    assert set(json.loads(only(conf, HEAD).definition)) == {
+        "name",
+        "topic",
+        "order",
+        "url",
+        "handler",
+        "timeout_ms",
+        "retry_ms",
+        "concurrency",
+        "secret",
+        "declared",
+    }
 
 
 @pytest.mark.parametrize(
@@ -118,7 +139,8 @@ def test_a_definition_is_read_as_it_was_written(conf: Path) -> None:
             HEAD + "color = red",
             (
                 "FILE:4: color: unknown key; a section takes "
-                "topic, order, url, handler, timeout, retry, concurrency, secret"
+                "topic, order, url, handler, timeout, retry, concurrency, secret, expect, "
+                "on_failure, payload"
             ),
         ),
         (
@@ -145,7 +167,13 @@ def test_a_definition_is_read_as_it_was_written(conf: Path) -> None:
         (HEAD + "timeout = 0", "FILE:4: timeout = 0: must be more than 0 and at most 300 seconds"),
         (
             HEAD + "retry = visa",
-            "FILE:4: retry = visa: must be a preset (alipay, wechat) or at most 64 delays: 0s,2m,10m",
+            "FILE:4: retry = visa: must be a preset (alipay, wechat), none, or at most 64 delays: ",
+        ),
+        (HEAD + "on_failure = go", "FILE:4: on_failure = go: must be one of bury, continue"),
+        (HEAD + "payload = x", "FILE:4: payload = x: must be one of body, event"),
+        (
+            "[subscriber s]\ntopic = t\nhandler = a:b\nexpect = success",
+            "FILE:1: [subscriber s]: expect is for a url",
         ),
         (HEAD + "retry = " + "1s," * 64 + "1s", "FILE:4: retry = "),
         (
