@@ -46,7 +46,7 @@ def look_into(wheel: Path) -> None:
     found = contents(wheel)
     missing = {name for name in committed() if name.startswith("delayqueue/")} - found.keys()
     assert not missing, f"not in the wheel: {sorted(missing)}"
-    info = f"delay_queue-{__version__}.dist-info"
+    info = f"delay_queue_server-{__version__}.dist-info"
     assert f"\nVersion: {__version__}\n" in found[f"{info}/METADATA"].decode()
     assert f"{info}/licenses/LICENSE" in found
 

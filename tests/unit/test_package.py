@@ -41,6 +41,13 @@ def test_every_file_of_the_package_is_in_the_wheel() -> None:
     assert files - code <= shipped
 
 
+def test_the_package_index_does_not_take_its_name_for_that_of_another_project() -> None:
+    """`delayqueue` is one; letter case and separators make no difference there."""
+    name = PROJECT["project"]["name"]
+    assert re.sub(r"[-_.]", "", name).lower() != "delayqueue"
+    assert f"`{name}`" in (REPOSITORY / "docs" / "releasing.md").read_text("utf-8")
+
+
 @pytest.mark.parametrize(("lock", "wanted"), WANTED)
 def test_a_version_that_fits_is_locked(lock: str, wanted: str) -> None:
     requirement = Requirement(wanted)
