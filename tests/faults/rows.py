@@ -16,6 +16,7 @@ from tests.faults.scenarios import (
     inputs,
     long_run,
     outages,
+    random_operations,
     rebalances,
 )
 
@@ -263,6 +264,18 @@ ROWS: Final = (
         rebalances.buckets_changed,
         {"sizes": (4, 3, 1), "kills": 7, "sleepers": 50_000, "cluster": True},
         {"sizes": (3,), "kills": 2, "sleepers": 2000, "cluster": False},
+    ),
+    Row(
+        29,
+        "random operations of every verb at once, two servers, whose clocks step",
+        "each second every job is where its answers allow, all counts are exact; at the end nothing is left",
+        random_operations.random_operations,
+        {
+            "seconds": 60,
+            "plans": (("zset", 1), ("zset", 4), ("wheel", 1), ("wheel", 4)),
+            "clocks_step": True,
+        },
+        {"seconds": 4, "plans": (("zset", 1), ("wheel", 4))},
     ),
     Row(
         30,

@@ -1,15 +1,13 @@
-"""Reads all keys of a bucket and proves that it is whole: every job in exactly one place, every count exact.
-
-It knows the layout from keys.py and reads it by itself, not with the code under test.
-"""
+"""Proves that a bucket is whole: every job in exactly one place, every count exact. Not with the code under test."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
+
+from tests.store.contents import RUN, parse, parse_ended, read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -17,106 +15,22 @@ if TYPE_CHECKING:
     from redis.asyncio import Redis
 
     from delayqueue.store.keys import BucketKeys
+    from tests.store.contents import Contents, Record, Scores
 
-TIME: Final = rb"([!-z]{7})"
-RECORD: Final = re.compile(  # (?(1)...): only after a 1
-    rb"(?:0|(1))" + TIME + TIME + rb"([!-z]{5})([!-z]{2})(?(1)" + TIME + TIME + rb"([!-z]{5}))"
-)
-RUN: Final = re.compile(rb"(\d+) (\d+) (\S+) (\d+)(?: (\d+))?\n")
 NOTE: Final = re.compile(rb"\d+ \d+ \d+ (\d+) ")
-ENDED: Final = re.compile(rb"(finished|cancelled|expired) (\d+) (\d+) (\d+)\n")
-
-FAMILIES: Final = (
-    "delay",
-    "slot",
-    "wheel",
-    "rounds",
-    "reserved",
-    "buried",
-    "expire",
-    "done",
-    "tag",
-    "queue",
-    "parcel",
-)
-SINGLE: Final = (
-    "job",
-    "run",
-    "ended",
-    "timers",
-    "topics",
-    "ghosts",
-    "broken",
-    "layout",
-    "servers",
-    "rates",
-    "fence",
-    "sent",
-    "taken",
-)
-REGISTERED: Final = ("subscribers", "schedules", "schedule_times", "revisions")
 
 HOUR_MS: Final = 3_600_000
-
-Scores = dict[bytes, float]
-
-
-@dataclass(frozen=True)
-class Record:
-    """What a record says of its job."""
-
-    due_ms: int
-    expire_ms: int
-    retain_ms: int
-    topic: bytes
-    tags: tuple[bytes, ...]
-
-
-@dataclass
-class Contents:
-    """All that the bucket holds, by key; families of keys by topic or tag."""
-
-    now_ms: int
-    job: dict[bytes, bytes] = field(default_factory=dict)
-    run: dict[bytes, bytes] = field(default_factory=dict)
-    ended: dict[bytes, bytes] = field(default_factory=dict)
-    timers: Scores = field(default_factory=dict)
-    topics: dict[bytes, bytes] = field(default_factory=dict)
-    ghosts: dict[bytes, bytes] = field(default_factory=dict)
-    broken: Scores = field(default_factory=dict)
-    layout: dict[bytes, bytes] = field(default_factory=dict)
-    servers: dict[bytes, bytes] = field(default_factory=dict)
-    rates: dict[bytes, bytes] = field(default_factory=dict)
-    delay: defaultdict[bytes, Scores] = field(default_factory=lambda: defaultdict(dict))
-    slot: defaultdict[bytes, Scores] = field(default_factory=lambda: defaultdict(dict))
-    wheel: defaultdict[bytes, Scores] = field(default_factory=lambda: defaultdict(dict))
-    rounds: dict[bytes, dict[bytes, bytes]] = field(default_factory=dict)
-    reserved: defaultdict[bytes, Scores] = field(default_factory=lambda: defaultdict(dict))
-    buried: defaultdict[bytes, Scores] = field(default_factory=lambda: defaultdict(dict))
-    expire: defaultdict[bytes, Scores] = field(default_factory=lambda: defaultdict(dict))
-    done: defaultdict[bytes, Scores] = field(default_factory=lambda: defaultdict(dict))
-    queue: defaultdict[bytes, list[bytes]] = field(default_factory=lambda: defaultdict(list))
-    tag: defaultdict[bytes, set[bytes]] = field(default_factory=lambda: defaultdict(set))
-    fence: Scores = field(default_factory=dict)
-    sent: dict[bytes, bytes] = field(default_factory=dict)
-    taken: dict[bytes, bytes] = field(default_factory=dict)
-    parcel: dict[bytes, list[bytes]] = field(default_factory=dict)
-    registered: dict[str, Any] = field(default_factory=dict)
-    unknown: list[bytes] = field(default_factory=list)
-
-    def entries(self, *families: str) -> Iterator[tuple[str, bytes, bytes, float]]:
-        """(family, topic, id, score) of the sorted sets."""
-        for family in families:
-            for topic, scores in getattr(self, family).items():
-                for job_id, score in scores.items():
-                    yield family, topic, job_id, score
 
 
 async def violations(
     redis: Redis, keys: BucketKeys, wheel_slots: int = 0, *, among: Sequence[BucketKeys] = ()
 ) -> list[str]:
     """A sentence for each rule that is broken. Without slots the scheduler is zset; `among` are other buckets there."""
-    contents = await read(redis, keys, among)
+    return violations_of(await read(redis, keys, among), wheel_slots)
+
+
+def violations_of(contents: Contents, wheel_slots: int = 0) -> list[str]:
+    """The same of what was read before."""
     live, found = _records(contents)
     if wheel_slots:
         found += _wheel(contents, HOUR_MS // wheel_slots)
@@ -134,74 +48,6 @@ async def violations(
     return found
 
 
-async def read(redis: Redis, keys: BucketKeys, among: Sequence[BucketKeys] = ()) -> Contents:
-    """Everything that the bucket holds."""
-    others = tuple(f"{each.tag}:".encode() for each in among if each != keys)
-    client: Any = redis  # redis-py's own types say bytes or str for every answer
-    seconds, microseconds = await client.time()
-    contents = Contents(int(seconds) * 1000 + int(microseconds) // 1000)
-    prefix = keys.queue_name.removeprefix(f"{keys.tag}:").removesuffix("%s").encode()
-    for key in await client.keys():
-        if key.startswith(others):
-            continue
-        name: bytes = key.removeprefix(keys.tag.encode() + b":")
-        family, colon, member = name.partition(b":")
-        if name.startswith(prefix):
-            contents.queue[name.removeprefix(prefix)] = await _value(client, key)
-        elif not colon and family.decode() in SINGLE:
-            setattr(contents, family.decode(), await _value(client, key))
-        elif name.decode() in REGISTERED:
-            contents.registered[name.decode()] = await _value(client, key)
-        elif colon and family.decode() in FAMILIES:
-            getattr(contents, family.decode())[member] = await _value(client, key)
-        elif family == b"aside":  # kept for a person
-            continue
-        else:
-            contents.unknown.append(key)
-    return contents
-
-
-async def _value(client: Any, key: bytes) -> Any:
-    match await client.type(key):
-        case b"hash":
-            return await client.hgetall(key)
-        case b"zset":
-            return dict(await client.zrange(key, 0, -1, withscores=True))
-        case b"list":
-            return await client.lrange(key, 0, -1)
-        case b"set":
-            return await client.smembers(key)
-        case kind:
-            raise AssertionError(f"{key!r} is a {kind!r}")
-
-
-def parse(raw: bytes) -> Record | None:
-    """A record; None where it is none."""
-    head = RECORD.match(raw)
-    if head is None:
-        return None
-    numbers = map(_digits, head.groups()[1:])
-    due_ms, _, _, topic_length, expire_ms, retain_ms, options_length = numbers
-    options_at = head.end() + topic_length
-    body_at = options_at + options_length
-    if body_at > len(raw):
-        return None
-    try:
-        options = json.loads(raw[options_at:body_at] or b"{}")
-        tags = tuple(name.encode() for name in options.get("tags", ()))
-        tuple(map(float, options.get("retry", ())))
-        str.encode(options.get("traceparent", ""))
-    except (ValueError, AttributeError, TypeError):
-        return None
-    return Record(due_ms, expire_ms, retain_ms, raw[head.end() : options_at], tags)
-
-
-def _digits(text: bytes | None) -> int:
-    """A number of a record's header, base 90; 0 where the header is the short one."""
-    powers = range(len(text or b"") - 1, -1, -1)
-    return sum((digit - 33) * 90**power for digit, power in zip(text or b"", powers, strict=True))
-
-
 def _records(contents: Contents) -> tuple[dict[bytes, Record], list[str]]:
     records = {job_id: parse(raw) for job_id, raw in contents.job.items()}
     live = {job_id: record for job_id, record in records.items() if record is not None}
@@ -213,12 +59,11 @@ def _kept(contents: Contents, found: list[str]) -> dict[bytes, Record]:
     """The records of jobs that ended."""
     kept = {}
     for job_id, raw in contents.ended.items():
-        head = ENDED.match(raw)
-        record = parse(raw[head.end() + int(head[3]) + int(head[4]) :]) if head else None
-        if record is None:
+        ended = parse_ended(raw)
+        if ended is None:
             found.append(f"the kept record of {job_id!r} is broken")
         else:
-            kept[job_id] = record
+            kept[job_id] = ended.record
     return kept
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from delayqueue.errors import Code
 from tests.store.bucket import HOUR_MS, LATER_MS, STATES, Bucket, a_moment, job, later
-from tests.store.invariants import read
+from tests.store.contents import read
 
 ENDINGS = {"finish": "finished", "delete": "cancelled"}
 

@@ -25,7 +25,7 @@ from tests.store.bucket import (
     on_real_servers,
     on_zset,
 )
-from tests.store.invariants import parse
+from tests.store.contents import parse
 from tests.store.test_invariants import PLANTED, PLANTED_ON_A_WHEEL, RECORD, fill
 
 if TYPE_CHECKING:

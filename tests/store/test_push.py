@@ -9,7 +9,7 @@ import pytest
 
 from delayqueue.errors import Code
 from tests.store.bucket import HOSTILE, HOUR_MS, SCHEDULERS, STATES, a_moment, job
-from tests.store.invariants import read
+from tests.store.contents import read
 
 if TYPE_CHECKING:
     from tests.store.bucket import Bucket

@@ -7,11 +7,11 @@ import http.client
 import resource
 import time
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.api_client import OK, UNAVAILABLE
-from tests.faults.bed import BACK_S, CannotRun, assert_back, assert_whole, redis_of, restart
+from tests.faults.bed import BACK_S, assert_back, assert_whole, redis_of, restart
+from tests.faults.clock import Clock
 from tests.faults.history import FREEZE, THAW
 from tests.faults.load import MOST_IDS, Shape
 from tests.faults.proxy import Proxy
@@ -245,33 +245,18 @@ async def _filled(api: Api, topic: str) -> list[str]:
     return accepted
 
 
-def _faketime() -> Path:
-    """The library that shows a program another time."""
-    for library in Path("/usr/lib").glob("*/faketime/libfaketime.so.1"):
-        return library
-    raise CannotRun("libfaketime is not installed: apt-get install faketime")
-
-
-def _set_clock(clock: Path, ahead_s: int) -> None:
-    """At once: libfaketime must not read half a file."""
-    new = clock.with_suffix(".new")
-    new.write_text(f"+{ahead_s}", encoding="ascii")
-    new.rename(clock)
-
-
 async def clocks_wrong(bed: Bed, *, jobs: int) -> Figures:
     """Servers an hour ahead and behind beside a right store: no effect. Then the store's clock jumps.
 
     The store is Valkey: Redis's allocator (jemalloc) cannot start under libfaketime.
     """
-    clock = bed.home / "clock"
-    _set_clock(clock, 0)
-    fake = ["env", f"LD_PRELOAD={_faketime()}", "FAKETIME_DONT_FAKE_MONOTONIC=1"]
-    wrapper = [*fake, f"FAKETIME_TIMESTAMP_FILE={clock}", "FAKETIME_NO_CACHE=1"]
-    store = bed.wrapped_store(wrapper, valkey_binary())
+    clock = Clock(bed.home / "clock")
+    store = bed.wrapped_store(clock.wrapper, valkey_binary())
     servers = [bed.new_server(store) for _ in range(2)]
     for server, hours in zip(servers, (1, -1), strict=True):
-        server.wrap(*fake, f"FAKETIME={hours:+}h")
+        its_clock = Clock(server.home / "clock")
+        its_clock.set(hours * HOUR_S)
+        server.wrap(*its_clock.wrapper)
         await restart(server)
     shape = Shape(most=jobs, ttr_s=5)
     async with bed.load(*servers, shape=shape) as load:
@@ -286,7 +271,7 @@ async def clocks_wrong(bed: Bed, *, jobs: int) -> Figures:
         for jump_s in (HOUR_S, 0, HOUR_S):
             await load.until_acknowledged(200)
             load.history.set_clock(real_s + jump_s)
-            _set_clock(clock, jump_s)
+            clock.set(jump_s)
         verdict = await load.finish()
     verdict.check()
     await assert_whole(store)

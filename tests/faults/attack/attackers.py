@@ -1,0 +1,57 @@
+"""Clients that ask for anything, at random, of one or more servers, and tell the shadow what they asked and heard."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import TYPE_CHECKING, Final
+
+from tests.faults.attack.job_verbs import JobVerbs
+from tests.faults.attack.many_verbs import ManyVerbs
+
+if TYPE_CHECKING:
+    from tests.faults.attack.gate import Gate
+    from tests.faults.attack.voice import Crowd
+
+WEIGHTS: Final = {
+    "push": 24,
+    "pop": 24,
+    "finish": 10,
+    "delete": 4,
+    "release": 6,
+    "touch": 4,
+    "bury": 4,
+    "kick": 5,
+    "kick_some": 1,
+    "reschedule": 5,
+    "cancel": 1,
+    "take": 2,
+    "purge": 1,
+    "get": 8,
+    "list": 3,
+    "pause": 1,
+    "resume": 2,
+    "limit": 1,
+    "schedule": 1,
+    "show": 1,
+}
+
+
+class Attacker(JobVerbs, ManyVerbs):
+    """One client, which goes through a gate with each thing that it does."""
+
+    async def run(self, gate: Gate) -> None:
+        """Attack until cancelled."""
+        while True:
+            async with gate.passed():
+                [verb] = self.rng.choices(list(WEIGHTS), list(WEIGHTS.values()))
+                self.crowd.counts[verb] += 1
+                await getattr(self, f"_{verb}")()
+
+
+async def attack(crowd: Crowd, gate: Gate, *, seed: int, clients: int) -> None:
+    """Let so many clients attack until cancelled, each with a seed of its own."""
+    async with asyncio.TaskGroup() as group:
+        for number in range(clients):
+            attacker = Attacker(crowd, random.Random(f"{seed}/{number}"))
+            group.create_task(attacker.run(gate))

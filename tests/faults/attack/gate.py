@@ -1,0 +1,43 @@
+"""Lets a load through, or holds it."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+
+class Gate:
+    """Clients pass it with each thing that they do."""
+
+    def __init__(self) -> None:
+        self._open = asyncio.Event()
+        self._open.set()
+        self._idle = asyncio.Event()
+        self._busy = 0
+
+    @asynccontextmanager
+    async def passed(self) -> AsyncIterator[None]:
+        """Do one thing, once the gate is open."""
+        await self._open.wait()
+        self._busy += 1
+        try:
+            yield
+        finally:
+            self._busy -= 1
+            self._idle.set()
+
+    @asynccontextmanager
+    async def held(self) -> AsyncIterator[None]:
+        """Nobody passes while this runs, and all have done what they were about."""
+        self._open.clear()
+        try:
+            while self._busy:
+                self._idle.clear()
+                await self._idle.wait()
+            yield
+        finally:
+            self._open.set()

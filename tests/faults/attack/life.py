@@ -1,0 +1,339 @@
+"""What each verb may do to one job, as docs/api.md says it: from one state to the next, with the answer.
+
+Nobody outside knows at what moment a script ran, only when it was asked for and when its answer was heard. So a time is
+a span, its earliest and latest ms, until an answer or the store tells it exactly; and a step yields each state that
+there can be after it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from delayqueue.errors import Code
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+NOBODY: Final = "?"  # holds a job that was reserved for a poll which is over
+BURIED_MS: Final = -1
+FOR_EVER_MS: Final = 1 << 60
+
+Span = tuple[int, int]
+UNKNOWN: Final[Span] = (0, FOR_EVER_MS)
+
+
+def later(span: Span, ms: int) -> Span:
+    """The span so many ms later."""
+    return span[0] + ms, span[1] + ms
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A job as it was pushed; `body` tells one push from another."""
+
+    topic: str
+    body: str
+    ttr_ms: int
+    tags: tuple[str, ...] = ()
+    retry_ms: tuple[int, ...] | None = None
+    retain_ms: int = 0
+
+
+@dataclass(frozen=True)
+class Live:
+    """A job that has not ended."""
+
+    spec: Spec
+    state: str
+    due: Span
+    expire: Span | None = None
+    attempt: int = 0
+    step: int = 0  # failures since it was pushed or kicked
+    deadline: Span | None = None
+    holder: str = ""  # the receipt of who has it
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A job that ended and is remembered."""
+
+    spec: Spec
+    state: str
+    until: Span
+
+
+State = Live | Kept | None  # None = nothing is known of the id
+
+
+@dataclass(frozen=True)
+class Told:
+    """An answer, as far as it says something of one job. A time is what the answer says, or may say."""
+
+    code: int = Code.OK
+    time: Span | None = None
+    seen: tuple[object, ...] = ()
+
+    def agrees(self, said: Told) -> bool:
+        """Whether this can be what was said."""
+        if (self.code, self.seen) != (said.code, said.seen):
+            return False
+        if self.time is None or said.time is None:
+            return self.time is said.time
+        return self.time[0] <= said.time[1] and said.time[0] <= self.time[1]
+
+
+Step = tuple[Told, State]
+DONE: Final = Told()
+UNKNOWN_ID: Final = Told(Code.NO_SUCH_JOB)
+WRONG: Final = Told(Code.WRONG_STATE)
+STALE: Final = Told(Code.STALE_RECEIPT)
+
+
+def ended(job: Live, how: str, at: Span) -> State:
+    """What is left of a job that ended."""
+    retain_ms = job.spec.retain_ms
+    return Kept(job.spec, how, later(at, retain_ms)) if retain_ms else None
+
+
+def push(state: State, asked: Mapping[str, Any], at: Span) -> Iterator[Step]:
+    """Add or replace it. Also a job that is due now may be `delayed` for a moment."""
+    if state is not None and asked["if_exists"] != "replace":
+        yield (DONE if asked["if_exists"] == "keep" else Told(Code.JOB_EXISTS)), state
+        return
+    due = asked["due"] or later(at, asked["delay_ms"])
+    expire = later(due, asked["expire_ms"]) if asked["expire_ms"] else None
+    yield DONE, Live(asked["spec"], "delayed", due, expire)
+
+
+def pop(state: State, asked: Mapping[str, Any], at: Span) -> Iterator[Step]:
+    """Hand it out; only of jobs that came is it known that they were asked for."""
+    if not isinstance(state, Live) or state.state != "ready":
+        return
+    if state.expire and state.expire[1] <= at[0]:
+        return
+    told = Told(time=state.due, seen=(state.spec.topic, state.spec.body, state.attempt + 1))
+    yield told, _reserved(state, asked["receipt"], later(at, state.spec.ttr_ms))
+
+
+def lost_pop(state: State, asked: Mapping[str, Any], at: Span) -> Iterator[Step]:
+    """A client was gone before it had its answer: it was put back, or the client has it and does not know."""
+    yield DONE, state
+    if isinstance(state, Live) and state.state == "ready":
+        yield DONE, _reserved(state, NOBODY, later(at, state.spec.ttr_ms))
+
+
+def end(state: State, asked: Mapping[str, Any], at: Span) -> Iterator[Step]:
+    """/finish and /delete: `how` says which."""
+    if not isinstance(state, Live):
+        yield (UNKNOWN_ID if asked["receipt"] else DONE), state
+    elif refusal := _refusal(state, asked["receipt"]):
+        yield refusal, state
+    else:
+        yield DONE, ended(state, asked["how"], at)
+
+
+def release(state: State, asked: Mapping[str, Any], at: Span) -> Iterator[Step]:
+    """Give it back."""
+    refusal = _refusal(state, asked["receipt"], reserved=True)
+    if refusal or not isinstance(state, Live):
+        yield refusal or UNKNOWN_ID, state
+        return
+    for after in failed(state, at, asked["delay_ms"], asked["fallback_ms"]):
+        if not isinstance(after, Live) or after.state == "buried":
+            yield DONE, after
+        else:
+            yield Told(time=after.due if after.state == "delayed" else at), after
+
+
+def touch(state: State, asked: Mapping[str, Any], at: Span) -> Iterator[Step]:
+    """Work on it for longer."""
+    refusal = _refusal(state, asked["receipt"], reserved=True)
+    if refusal or not isinstance(state, Live):
+        yield refusal or UNKNOWN_ID, state
+        return
+    deadline = later(at, asked["ttr_ms"] or state.spec.ttr_ms)
+    yield Told(time=deadline), replace(state, deadline=deadline)
+
+
+def bury(state: State, asked: Mapping[str, Any], at: Span) -> Iterator[Step]:
+    """Give it up."""
+    refusal = _refusal(state, asked["receipt"])
+    if refusal or not isinstance(state, Live):
+        yield refusal or UNKNOWN_ID, state
+    elif state.state == "buried":
+        yield WRONG, state
+    else:
+        yield DONE, replace(state, state="buried", deadline=None, holder="")
+
+
+def kick(state: State, asked: Mapping[str, Any], at: Span) -> Iterator[Step]:
+    """Make it ready now."""
+    if not isinstance(state, Live):
+        yield UNKNOWN_ID, state
+    elif state.state not in {"buried", "delayed"}:
+        yield WRONG, state
+    else:
+        yield DONE, replace(_due_at(state, at), state="ready", step=0)
+
+
+def reschedule(state: State, asked: Mapping[str, Any], at: Span) -> Iterator[Step]:
+    """Give it another due time."""
+    if not isinstance(state, Live):
+        yield UNKNOWN_ID, state
+    elif state.state == "reserved":
+        yield WRONG, state
+    else:
+        due = asked["due"] or later(at, asked["delay_ms"])
+        yield Told(time=due), replace(_due_at(state, due), state="delayed")
+
+
+def cancel(state: State, asked: Mapping[str, Any], at: Span) -> Iterator[Step]:
+    """By tag, of one topic or of all."""
+    tagged = isinstance(state, Live) and asked["tag"] in state.spec.tags
+    if isinstance(state, Live) and tagged and asked["topic"] in {"", state.spec.topic}:
+        yield DONE, ended(state, "cancelled", at)
+    else:
+        yield DONE, state
+
+
+def take(state: State, asked: Mapping[str, Any], at: Span) -> Iterator[Step]:
+    """Only of jobs that came is it known that they were taken."""
+    if (
+        isinstance(state, Live)
+        and state.state in {"delayed", "ready"}
+        and concerns("take", asked, state.spec)
+    ):
+        told = Told(time=state.due, seen=(state.spec.topic, state.spec.body))
+        yield told, ended(state, "finished", at)
+
+
+def purge(state: State, asked: Mapping[str, Any], at: Span) -> Iterator[Step]:
+    """A topic's jobs of one state; `misses`: of all states, one after the other, so that it misses a job that moves."""
+    where = "ended" if isinstance(state, Kept) else state.state if state else ""
+    hits = state is not None and (state.spec.topic, where) == (asked["topic"], asked["state"])
+    if hits:
+        yield DONE, None
+    if not hits or asked["misses"]:
+        yield DONE, state
+
+
+def kick_some(state: State, asked: Mapping[str, Any], at: Span) -> Iterator[Step]:
+    """The first ones of a topic: the answer does not say which."""
+    yield DONE, state
+    if isinstance(state, Live) and state.spec.topic == asked["topic"]:
+        yield from (step for step in kick(state, asked, at) if step[0] == DONE)
+
+
+def look(state: State, asked: Mapping[str, Any], at: Span) -> Iterator[Step]:
+    """/get, and /list of jobs that it shows."""
+    if state is None:
+        yield DONE, state
+    elif isinstance(state, Kept):
+        yield Told(seen=(state.spec.topic, state.spec.body, state.state)), state
+    else:
+        seen = (state.spec.topic, state.spec.body, state.state, state.attempt)
+        yield Told(time=state.due, seen=seen), state
+
+
+VERBS: Final[dict[str, Callable[[State, Mapping[str, Any], Span], Iterator[Step]]]] = {
+    "push": push,
+    "pop": pop,
+    "lost_pop": lost_pop,
+    "finish": end,
+    "delete": end,
+    "release": release,
+    "touch": touch,
+    "bury": bury,
+    "kick": kick,
+    "kick_some": kick_some,
+    "reschedule": reschedule,
+    "cancel": cancel,
+    "take": take,
+    "purge": purge,
+    "look": look,
+}
+
+
+def concerns(verb: str, asked: Mapping[str, Any], spec: Spec) -> bool:
+    """Whether a verb on many jobs can do anything to a job that was pushed so."""
+    if verb == "cancel":
+        return asked["tag"] in spec.tags and asked["topic"] in {"", spec.topic}
+    if verb == "lost_pop":
+        return spec.topic in asked["topics"]
+    return verb not in {"purge", "kick_some", "take"} or asked["topic"] == spec.topic
+
+
+def failed(
+    job: Live, at: Span, delay_ms: int | None = None, fallback_ms: int | None = None
+) -> Iterator[State]:
+    """After an attempt that failed."""
+    job = replace(job, step=job.step + 1, deadline=None, holder="")
+    if job.expire and job.expire[0] <= at[1]:
+        yield ended(job, "expired", at)
+        if job.expire[1] <= at[0]:
+            return
+    schedule = job.spec.retry_ms
+    if delay_ms is None and schedule is not None:
+        delay_ms = schedule[job.step - 1] if job.step <= len(schedule) else BURIED_MS
+    delay_ms = fallback_ms if delay_ms is None else delay_ms
+    if delay_ms == BURIED_MS:
+        yield replace(job, state="buried")
+    elif delay_ms:
+        yield replace(job, state="delayed", due=later(at, delay_ms))
+    else:
+        yield replace(job, state="ready")
+
+
+def alone(state: State, now_ms: int, between: Span) -> Iterator[State]:
+    """What can have become of it by itself until now, one step further.
+
+    `between` has its time in it: a wider span than need be, so that there are fewer different states.
+    """
+    if isinstance(state, Kept):
+        if state.until[0] <= now_ms:
+            yield None
+    elif state is not None:
+        yield from _alone(state, now_ms, between)
+
+
+def _alone(job: Live, now_ms: int, between: Span) -> Iterator[State]:
+    if job.holder == NOBODY:
+        yield replace(job, state="ready", attempt=job.attempt - 1, deadline=None, holder="")
+    if job.deadline and job.deadline != UNKNOWN and job.deadline[0] <= now_ms:
+        yield from failed(job, (job.deadline[0], between[1]))
+    if job.state in {"delayed", "ready"} and job.expire and job.expire[0] <= now_ms:
+        yield ended(job, "expired", (job.expire[0], between[1]))
+    if job.state == "delayed" and job.due[0] <= now_ms:
+        yield replace(job, state="ready")
+    if job.state == "ready":
+        yield _reserved(job, NOBODY, UNKNOWN)
+
+
+def overlap(one: Span, other: Span) -> bool:
+    """Whether two spans have a moment in common."""
+    return one[0] <= other[1] and other[0] <= one[1]
+
+
+def _reserved(job: Live, holder: str, deadline: Span) -> Live:
+    attempt = job.attempt + 1
+    return replace(job, state="reserved", attempt=attempt, deadline=deadline, holder=holder)
+
+
+def _due_at(job: Live, due: Span) -> Live:
+    """A person gives it a new due time; when it expires moves along."""
+    expire = job.expire and (
+        job.expire[0] + due[0] - job.due[1],
+        job.expire[1] + due[1] - job.due[0],
+    )
+    return replace(job, due=due, expire=expire)
+
+
+def _refusal(state: State, receipt: str, *, reserved: bool = False) -> Told | None:
+    if not isinstance(state, Live):
+        return UNKNOWN_ID
+    if receipt and not (state.state == "reserved" and state.holder == receipt):
+        return STALE
+    if reserved and state.state != "reserved":
+        return WRONG
+    return None

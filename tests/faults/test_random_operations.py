@@ -1,0 +1,68 @@
+"""The random attack finds what is broken: a fault planted in a script, in a copy of the program, does not pass."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from contextlib import closing
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from tests.faults.bed import Bed
+from tests.faults.scenarios.random_operations import random_operations
+from tests.processes import REPOSITORY
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SECONDS: Final = 20.0  # it ends as soon as something is found
+SCRIPTS: Final = "delayqueue/store/scripts"
+
+# a script, words in it and what they become, and words of what must be found
+FAULTS: Final = {
+    "a job that ends keeps its place": (
+        "_life.lua",
+        "  leave(id, job)\n  forget(id, job)",
+        "  forget(id, job)",
+        "without a job of that topic|ghosts",
+    ),
+    "a job is ready before it is due": (
+        "push.lua",
+        "job.due > now then",
+        "job.due > now + 400 then",
+        "could be|must not answer so",
+    ),
+    "a stale receipt is as good as the right one": (
+        "_life.lua",
+        "return unpack_run(call('HGET', RUNS, id)).receipt == receipt and",
+        "return",
+        "must not answer so",
+    ),
+    "a push that must keep the job replaces it": (
+        "push.lua",
+        "if_exists == 'keep' then",
+        "if_exists == 'never' then",
+        "could be|must not answer so",
+    ),
+    "a kick does not begin the schedule anew": (
+        "kick.lua",
+        "run.step = 0",
+        "run.step = run.step",
+        "could be|must not answer so",
+    ),
+}
+
+
+@pytest.mark.parametrize(("script", "words", "instead", "found"), FAULTS.values(), ids=FAULTS)
+def test_a_fault_planted_in_a_script_is_found(
+    tmp_path: Path, script: str, words: str, instead: str, found: str
+) -> None:
+    program = tmp_path / "program"
+    shutil.copytree(REPOSITORY / "delayqueue", program / "delayqueue")
+    path = program / SCRIPTS / script
+    text = path.read_text(encoding="utf-8")
+    assert text.count(words) == 1
+    path.write_text(text.replace(words, instead), encoding="utf-8")
+    with closing(Bed(tmp_path / "bed", seed=1)) as bed, pytest.raises(AssertionError, match=found):
+        asyncio.run(random_operations(bed, seconds=SECONDS, plans=[("zset", 1)], program=program))
