@@ -158,6 +158,20 @@ async def test_a_faster_rate_counts_at_once(turned: Bucket, clock: Clock) -> Non
     assert await ask(turned) == (1, 10)
 
 
+@pytest.mark.parametrize(("rate", "burst"), [(1, 1), (10, 2), (0.01, 1)])
+async def test_a_clock_that_is_put_back_holds_back_no_longer_than_the_rate(
+    turned: Bucket, clock: Clock, rate: float, burst: int
+) -> None:
+    await limit(turned, rate=rate, burst=burst)
+    await fill(turned)
+    assert await ask(turned) == (burst, 1000 / rate)
+    clock.pass_ms(-HOUR_MS)
+    assert await ask(turned) == (0, 1000 / rate)
+    await turned.tick()
+    clock.pass_ms(round(1000 / rate))
+    assert await ask(turned) == (1, 1000 / rate)
+
+
 async def test_a_delivery_that_is_undone_does_not_count(turned: Bucket, clock: Clock) -> None:
     await limit(turned, rate=1, burst=2)
     await fill(turned)

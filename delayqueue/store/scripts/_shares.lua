@@ -14,8 +14,7 @@ end
 -- At most a whole burst can have been delivered too early, whatever the rate was before.
 local function adjust_rate(topic, share, now)
   if not share.rate then return call('HDEL', RATES, topic) end
-  local empty_at = now + share.burst * 1000 / share.rate
-  call('HSET', RATES, topic, string.format('%.3f', math.min(whole_at(topic, now), empty_at)))
+  set_whole_at(topic, whole_at(topic, share, now))
 end
 
 local function set_limit(topic, settings, limit, number, buckets)
