@@ -40,6 +40,8 @@ class Shelves(Store):
         self.open = asyncio.Event()  # while it is clear, calls hang
         self.open.set()
         self.next_ticks: deque[Ticked] = deque()  # what the next ticks answer, QUIET after them
+        self.swept_topics: list[int] = []  # how many each sweep was told to look at
+        self.empty_topics = 0  # what sweeps can forget
         self.tick_times_s: list[float] = []  # loop times
         self._numbers = count(1)
 
@@ -73,9 +75,12 @@ class Shelves(Store):
         await self._serve("tick", bucket)
         return self.next_ticks.popleft() if self.next_ticks else QUIET
 
-    async def sweep(self, bucket: int, _cursor: int, _topics: int) -> Swept:
+    async def sweep(self, bucket: int, _cursor: int, topics: int) -> Swept:
         await self._serve("sweep", bucket)
-        return Swept(0, 0, 0)
+        self.swept_topics.append(topics)
+        forgotten = min(topics, self.empty_topics)
+        self.empty_topics -= forgotten
+        return Swept(0, 0, forgotten)
 
     async def run(self, verb: str, bucket: int, _args: Sequence[Any]) -> Any:
         """The caretaker's look, which finds nothing."""

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
-from delayqueue.engine.timer import Timer
+from delayqueue.engine.timer import MOST_SWEEP_TOPICS, SWEEP_TOPICS, Timer
 from delayqueue.store.types import Stir
 from tests.engine.shelves import QUIET, Shelves
 from tests.waiting import until
+
+if TYPE_CHECKING:
+    import pytest
 
 BEHIND = QUIET._replace(stir=Stir([], next_due_ms=0))
 
@@ -33,3 +37,23 @@ async def test_the_store_is_cared_for_only_when_no_tick_is_behind() -> None:
         await running
     assert not store.next_ticks
     assert ticks_before == [5]  # three that were behind, a quiet one, and the next second's
+
+
+async def test_housekeeping_follows_the_backlog_of_empty_topics(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("delayqueue.engine.timer.INTERVAL_S", 0.001)
+    store = Shelves()
+    store.empty_topics = 30_000
+
+    async def care() -> None:
+        pass
+
+    timer = Timer(0, store, lambda _bucket, _stir: None, lambda _bucket: None, care)
+    running = asyncio.create_task(timer.run())
+    await until(lambda: store.empty_topics == 0 and store.swept_topics[-1] == SWEEP_TOPICS)
+    running.cancel()
+    with suppress(asyncio.CancelledError):
+        await running
+    assert max(store.swept_topics) == MOST_SWEEP_TOPICS
+    assert len(store.swept_topics) < 90  # seconds

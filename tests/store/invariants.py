@@ -215,6 +215,8 @@ def _timers(contents: Contents) -> Iterator[str]:
         paused_until_ms = json.loads(raw or b"{}").get("paused_until", 0)
         if paused_until_ms > 0:
             times[topic].append(paused_until_ms)
+    for topic in contents.timers.keys() - contents.topics.keys():
+        yield f"{topic!r} has a timer and is not in the list of topics"
     for topic, times_ms in times.items():
         if topic not in contents.timers:
             yield f"{topic!r} has no timer"

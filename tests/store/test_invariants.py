@@ -41,6 +41,7 @@ PLANTED = [
     (["SREM", "tag:y", "delayed"], "tag b'y' has set()", "a tag that misses a job"),
     (["SADD", "tag:z", "delayed"], "tag b'z' has", "a tag that the job does not have"),
     (["ZREM", "timers", "t"], "no timer", "a topic without a timer"),
+    (["ZADD", "timers", "9999999999999", "u"], "b'u' has a timer", "a timer of no topic"),
     (["ZADD", "timers", "9999999999999", "t"], "rings at 9999999999999", "a timer too late"),
     (["HSET", "topics", "u", '{"paused_until":5}'], "b'u' has no timer", "a pause without end"),
     (["HDEL", "topics", "t"], "not in the list of topics", "a topic nobody sees"),

@@ -317,6 +317,11 @@ end
 
 -- topics
 
+local function check_timer(key, _, topic)
+  if exists(TOPICS, topic) or first_time(topic) then return end
+  found_entry(key, topic, function() call('ZREM', key, topic) end)
+end
+
 local function check_topic(topic)
   local settings = settings_of(topic)
   if not next(settings) and call('HGET', TOPICS, topic) ~= '' then

@@ -79,7 +79,8 @@ end
 local SINGLE = {
   job = { 'hash', look_at_jobs }, run = { 'hash', each_field(check_run) }, ended = { 'hash', each_field(check_ended) },
   topics = { 'hash', each_field(check_topic) }, ghosts = { 'hash', each_field(check_list) },
-  broken = { 'zset', each('ZSCAN', check_broken) }, timers = { 'zset', look_at_nothing }, layout = { 'hash', look_at_nothing },
+  broken = { 'zset', each('ZSCAN', check_broken) }, timers = { 'zset', each('ZSCAN', check_timer) },
+  layout = { 'hash', look_at_nothing },
   rates = { 'hash', look_at_nothing }, servers = { 'hash', look_at_nothing }, subscribers = { 'hash', look_at_nothing },
   schedules = { 'hash', look_at_nothing }, schedule_times = { 'zset', each('ZSCAN', check_schedule_time) },
   revisions = { 'hash', look_at_nothing }, fence = { 'zset', look_at_nothing }, sent = { 'hash', look_at_nothing },
