@@ -124,7 +124,12 @@ def _with_fields(schema: Json, needs: Sequence[str]) -> Json:
     del schema["additionalProperties"]  # they are taken, but nobody should send them
     for name, shape in schema["properties"].items():
         about = dict(FIELDS.get(name, {}))
-        if description := about.pop("description", ""):
+        description = about.pop("description", "")
+        # not as `default`: by that, generators of code take what is not required for what is always there
+        default = shape.pop("default", None)
+        if default is not None:
+            description = f"{description} {default:g} where it is not said.".lstrip()
+        if description:
             shape["description"] = description
         for choice in shape.get("anyOf", [shape]):
             if choice.get("type") != "null" and "$ref" not in choice:
