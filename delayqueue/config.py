@@ -342,6 +342,8 @@ def _shown(option: Option, value: object) -> str:
         return "***" if value else ""
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value))
     return "" if value is None else str(value)
 
 

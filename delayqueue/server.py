@@ -64,6 +64,7 @@ async def serve(config: Config) -> None:
     StartupError where the server cannot start; every other error is a defect.
     """
     told = _signals()
+    _claim(config)  # before anything is started that would have to be stopped again
     async with open_shards(config) as (shards, socket_path):
         await check_durability(shards, config)
         layout = await claim_layout(shards, config)
@@ -74,7 +75,6 @@ async def serve(config: Config) -> None:
             if config.workers == 1:
                 await _serve_here(config, shards, told, pulses)
             else:
-                _claim(config)
                 with _meeting_place() as peers:
                     work = _Work(config, socket_path, Path(peers), pulses)
                     async with running(

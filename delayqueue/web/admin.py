@@ -33,11 +33,11 @@ HEADERS: Final = {
 def pages() -> dict[str, dict[str, Handler]]:
     """What answers for the page and its files, by path and method. They are read once."""
     folder = resources.files("delayqueue.web").joinpath("static", "admin")
-    found: dict[str, Handler] = {f"{PATH}/": _to_page}
+    found: dict[str, Handler] = {"/": _from_root, f"{PATH}/": _to_page}
     for name, content in _files(folder):
         kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
         found[PATH if name == "index.html" else f"{PATH}/{name}"] = partial(_answer, content, kind)
-    return {path: {"GET": handler, "HEAD": handler} for path, handler in found.items()}
+    return {path: {"GET": handler} for path, handler in found.items()}
 
 
 def _files(folder: resources.abc.Traversable, prefix: str = "") -> list[tuple[str, bytes]]:
@@ -50,6 +50,11 @@ def _files(folder: resources.abc.Traversable, prefix: str = "") -> list[tuple[st
 
 async def _answer(content: bytes, kind: str, _: HttpRequest) -> HttpResponse:
     return HttpResponse(content, HEADERS | {"Content-Type": kind})
+
+
+async def _from_root(_: HttpRequest) -> HttpResponse:
+    """Who types in the server's address means the page."""
+    return HttpResponse(headers={"Location": "admin"}, status=302)
 
 
 async def _to_page(_: HttpRequest) -> HttpResponse:

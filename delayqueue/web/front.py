@@ -1,7 +1,7 @@
 """Every request comes in here: it is checked, finds its endpoint, and is answered in the envelope, whatever happens."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from time import perf_counter
 from typing import Final
@@ -37,7 +37,7 @@ class Front:
     def __init__(
         self, endpoints: Endpoints, checks: Sequence[Check], speaker: Speaker, journal: Journal
     ) -> None:
-        self._endpoints = endpoints
+        self._endpoints = {path: _with_head(methods) for path, methods in endpoints.items()}
         self._checks = checks
         self._speaker = speaker
         self._journal = journal
@@ -87,6 +87,11 @@ class Front:
         if handler is None:
             raise WrongMethod(methods)
         return request.path, handler
+
+
+def _with_head(methods: Mapping[str, Handler]) -> Mapping[str, Handler]:
+    """HEAD is answered as GET; the body is left out where the answer is written."""
+    return {**methods, "HEAD": methods["GET"]} if "GET" in methods else methods
 
 
 async def _deliver(response: HttpResponse, undelivered: Callable[[], None], client: Client) -> int:

@@ -92,6 +92,10 @@ ROUTES = (
     Route("GET", "/docs", docs, ADMINS, "this description, for people"),
 )
 
+# The original took any method with a body at its endpoints. Not GET: pages of other sites can have a browser send it.
+ORIGINAL = frozenset({"/push", "/pop", "/finish", "/delete", "/get"})
+AS_POST = ("DELETE", "PATCH", "PUT")
+
 
 def endpoints(api: Api) -> dict[str, dict[str, Handler]]:
     """What answers, by path and method; each behind the guard."""
@@ -113,4 +117,6 @@ def endpoints(api: Api) -> dict[str, dict[str, Handler]]:
     found: dict[str, dict[str, Handler]] = {}
     for route in ROUTES:
         found.setdefault(route.path, {})[route.method] = bind(route)
+    for path in ORIGINAL:
+        found[path] |= dict.fromkeys(AS_POST, found[path]["POST"])
     return found

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from tests.api_client import INVALID, OK
+from tests.api_client import FORBIDDEN, INVALID, OK
 from tests.processes import LOOPBACK
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ async def test_a_path_is_read_as_the_web_does(api: Api, path: str, reason: str) 
     assert (await api.request("POST", path, b'{"id":"x"}')).ok() is None, reason
 
 
-@pytest.mark.parametrize("path", ["/get/", "//get", "/GET", "/", "*", "/admin/js"])
+@pytest.mark.parametrize("path", ["/get/", "//get", "/GET", "*", "/admin/js"])
 async def test_any_other_path_is_unknown(api: Api, path: str) -> None:
     (await api.request("POST", path if path != "*" else "/*", b"{}")).refused(status=404)
 
@@ -49,7 +49,38 @@ async def test_any_other_path_is_unknown(api: Api, path: str) -> None:
 async def test_a_wrong_method_is_told_the_right_ones(api: Api) -> None:
     answer = await api.request("PUT", "/topics", b"{}")
     answer.refused(status=405)
-    assert answer.headers["Allow"] == "GET, POST"
+    assert answer.headers["Allow"] == "GET, HEAD, POST"
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE"])
+async def test_the_originals_endpoints_take_any_method_with_a_body(
+    api: Api, topic: str, method: str
+) -> None:
+    async def ask(path: str, **payload: object) -> Any:
+        return (await api.request(method, path, json.dumps(payload).encode())).ok()
+
+    await ask("/push", topic=topic, id=topic, ttr=60, body="x")
+    assert (await ask("/get", id=topic))["body"] == "x"
+    assert (await ask("/pop", topic=topic))["id"] == topic
+    await ask("/finish", id=topic)
+    await ask("/delete", id=topic)
+    page = {"Origin": "https://elsewhere.example"}
+    (await api.request(method, "/delete", b'{"id":"x"}', page)).refused(FORBIDDEN, status=403)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/healthz", "/readyz", "/topics", "/stats", "/metrics", "/openapi.json", "/docs", "/admin"],
+)
+async def test_head_is_answered_as_get_without_the_body(api: Api, path: str) -> None:
+    async with api.session.head(f"{api.url}{path}") as answer:
+        assert (answer.status, await answer.read()) == (200, b"")
+        assert int(answer.headers["Content-Length"]) > 0
+
+
+async def test_the_root_leads_to_the_page(api: Api) -> None:
+    async with api.session.get(f"{api.url}/") as answer:
+        assert (answer.status, answer.url.path) == (200, "/admin")
 
 
 async def test_the_page_answers_head_as_get_without_its_body(api: Api) -> None:

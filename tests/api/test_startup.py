@@ -210,18 +210,15 @@ def test_a_store_program_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert f"{program.place_of('redis.binary')} = /no/such/redis-server" in program.refusal()
 
 
-def test_a_port_in_use_is_refused(
-    tmp_path: Path, processes: Processes, redis_server: StoreServer, embedded_server: QueueServer
+def test_a_port_in_use_is_refused_before_a_store_is_started(
+    tmp_path: Path, embedded_server: QueueServer
 ) -> None:
-    lines = [
-        f"bind_address = {embedded_server.address}",
-        f"redis.host = {redis_server.address}",
-        f"redis.db = {redis_server.new_database()}",
-        "log_level = error",  # no warning that this Redis keeps nothing
-    ]
-    program = Program(tmp_path, *lines)
+    program = Program(
+        tmp_path, f"bind_address = {embedded_server.address}", "redis.host = embedded"
+    )
     place = program.place_of("bind_address")
     assert f"{place} = {embedded_server.address}" in program.refusal()
+    assert not (tmp_path / "data").exists()
 
 
 def test_check_of_a_good_config_and_store_ends_well(

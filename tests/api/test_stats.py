@@ -60,6 +60,17 @@ async def test_a_server_that_was_stopped_is_forgotten(
     staying.close()
 
 
+async def test_lists_are_shown_as_they_are_written(
+    processes: Processes, redis_server: StoreServer
+) -> None:
+    server = processes.server(redis_server, webhook_allow="10.1.0.0/16,fd00::/8")
+    async with open_api(server.url) as api:
+        settings = (await api.call("/stats", {})).ok()["settings"]
+    assert settings["webhook_allow"] == "10.1.0.0/16, fd00::/8"
+    assert settings["redis.cluster"] == ""
+    server.close()
+
+
 async def test_secrets_are_not_shown(processes: Processes) -> None:
     store = processes.redis("--requirepass", "a-secret-of-the-store")
     server = processes.server(store, redis__password="a-secret-of-the-store")
