@@ -17,6 +17,8 @@ class SideLoop:
     def __init__(self, name: str) -> None:
         self._name = name
         self._loop: asyncio.AbstractEventLoop | None = None
+        # never freed: that would close files once more, by numbers that are others' by now
+        self._broken: list[asyncio.AbstractEventLoop] = []
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
         """What `work` returns or raises. Cancelled, `work` is cancelled too, and not waited for.
@@ -42,5 +44,6 @@ class SideLoop:
                 log.error("a task in the %s raised %s", self._name, type(error).__name__)  # noqa: TRY400  # of no use
             except BaseException:
                 log.exception("the %s broke; calls from now on get a new one", self._name)
+                self._broken.append(loop)
                 self._loop = None
                 return
