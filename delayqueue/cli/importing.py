@@ -6,14 +6,10 @@ import time
 from argparse import Namespace
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import replace
+from contextlib import asynccontextmanager, suppress
 from typing import Final
-from urllib.parse import urlsplit
 
 import uvloop
-from redis.asyncio import Redis
-from redis.exceptions import RedisError
 
 from delayqueue import values
 from delayqueue.cli.verb import DONE, REFUSED, UNREACHABLE, complain
@@ -21,11 +17,11 @@ from delayqueue.config import Config, StartupError
 from delayqueue.engine.takeover import Takeover
 from delayqueue.errors import Unavailable
 from delayqueue.server import join_shards, open_store
-from delayqueue.store.connect import connect
 from delayqueue.store.health import durability_warnings
 from delayqueue.store.layout import claim_layout, data_id
 from delayqueue.store.original.detect import key_prefix
 from delayqueue.store.original.names import ASIDE, Names
+from delayqueue.store.original.opening import StoreAway, open_old
 from delayqueue.store.original.place import Place
 from delayqueue.store.original.source import AnotherImport, Original
 from delayqueue.store.shards import Shards
@@ -39,13 +35,13 @@ def take_over(config: Config, asked: Namespace) -> int:
     """Take over all jobs of an old installation, until it holds none any more."""
     try:
         return uvloop.run(_take_over(config, asked))
-    except (Unavailable, RedisError, AnotherImport) as error:
+    except (Unavailable, StoreAway, AnotherImport) as error:
         return complain([f"{error}; {SAFE}"], UNREACHABLE)
 
 
 async def _take_over(config: Config, asked: Namespace) -> int:
     names = Names("", *_patterns(config, asked))
-    async with _old_redis(config, asked.source) as old, join_shards(config) as new:
+    async with open_old(config, asked.source) as old, join_shards(config) as new:
         await claim_layout(new, config)
         for warning in await durability_warnings(new):
             _say(f"warning: {warning}")
@@ -76,27 +72,6 @@ def _patterns(config: Config, asked: Namespace) -> tuple[str, str]:
         )
     except ValueError as error:
         raise StartupError(f"--bucket-name, --queue-name: {error}") from None
-
-
-@asynccontextmanager
-async def _old_redis(config: Config, url: str) -> AsyncIterator[Redis]:
-    """Connections to the old Redis, as careful as to our own. StartupError where it is not there."""
-    try:
-        values.redis_url(url)
-    except ValueError as error:
-        raise StartupError(f"the old store: {error}") from None
-    parts = urlsplit(url)
-    if parts.scheme != "unix" and not parts.path.strip("/") and "db=" not in parts.query:
-        raise StartupError(
-            "the old store: say which database, as in redis://HOST:PORT/1; its config file has it as redis.db"
-        )
-    async with AsyncExitStack() as stack:
-        there = replace(config, redis_url=url, redis_sentinel=(), redis_cluster=())
-        try:
-            shards = await stack.enter_async_context(connect(there, None))
-        except StartupError as error:
-            raise StartupError(f"the old store: {error}") from None
-        yield shards.of("")
 
 
 @asynccontextmanager
