@@ -177,8 +177,10 @@ def live_view(job_id: str, state: State, raw: bytes, raw_run: bytes) -> JobView:
 
 def _options(record: Record) -> dict[str, Any]:
     """The scripts set a record aside whose options they cannot read; what JSON is to them only counts as none."""
+    if not record.options:
+        return {}
     with suppress(ValueError):
-        options: Any = json.loads(text(record.options) or "{}")
+        options: Any = json.loads(text(record.options))
         if isinstance(options, dict):
             return options
     return {}
