@@ -1,7 +1,7 @@
 """python -m bench.engine: what engine and store take of the processor for a push, a pop, a finish, without HTTP.
 
-Callers of one process work at once, each with one job after the other, on a Redis of its own; figures are µs a job from /proc,
-of this process and of Redis. `--profile` shows where the time of this process goes.
+Callers of one process work at once, each with one job after the other, on a Redis of its own; figures are µs a job
+of this process and of Redis, from /proc. `--profile` shows where the time of this process goes.
 """
 
 import argparse

@@ -19,7 +19,7 @@ KEEPALIVE_S: Final = 75.0  # of an idle connection; aiohttp's own default is ove
 READ_S: Final = 30.0  # a request's body must have arrived after this; aiohttp itself waits for ever
 
 
-def build_server(front: Front, most_bytes: int) -> web.Server:
+def build_server(front: Front, most_bytes: int, unread: Unread) -> web.Server:
     """The server that lets `front` answer all; a request's body has at most so many bytes.
 
     It is aiohttp's low-level server, in the place of its Application, whose router and middlewares take a tenth of
@@ -44,7 +44,7 @@ def build_server(front: Front, most_bytes: int) -> web.Server:
 
     return Connections(
         handle,
-        unread=Unread(),
+        unread=unread,
         refuse=lambda reason: _written(front.malformed(reason)),
         request_factory=request,
         access_log=None,

@@ -16,16 +16,15 @@ from typing import Final, cast
 from delayqueue.tasks import cancel_all
 from delayqueue.web.front import Front
 from delayqueue.web.head import END, MAX_HEAD_BYTES, may_become_plain, read_head
-from delayqueue.web.http import JSON, HttpRequest, HttpResponse
+from delayqueue.web.http import JSON, WAITING_PATHS, HttpRequest, HttpResponse
+from delayqueue.web.unread import Unread
 
 MAX_BODY_BYTES: Final = 64 * 1024  # a request with a longer one is not plain
 MAX_AHEAD_BYTES: Final = 64 * 1024  # of pipelined requests that are kept while one is answered
 PATIENCE_S: Final = 2.0  # an incomplete request is aiohttp's after this, with its limits of time
 IDLE_S: Final = 75.0  # a connection without a request is closed after this
-STALLED_S: Final = 30.0  # so is one whose client does not read its answer
 LOOK_S: Final = 1.0  # between two looks at all connections; these times are kept as exactly
 
-POLL: Final = "/pop"
 TASK: Final = "request"
 OK_JSON: Final = (
     b"HTTP/1.1 200 OK\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: "
@@ -40,9 +39,11 @@ class Express:
         self,
         front: Front,
         paths: Collection[str],
+        unread: Unread,
         other: Callable[[], asyncio.Protocol],
     ) -> None:
         self.front = front
+        self.unread = unread
         self.paths = paths
         self.other = other
         self.loop = asyncio.get_running_loop()
@@ -90,15 +91,17 @@ class Connection(asyncio.Protocol):
     """One connection: one request at a time, in their order."""
 
     __slots__ = (
+        "_answer_bytes",
         "_buffer",
         "_closes",
         "_express",
+        "_has_ended",
         "_is_full",
         "_is_stalled",
         "_peer",
-        "_polls",
         "_since_s",
         "_transport",
+        "_waits",
         "task",
     )
 
@@ -107,10 +110,12 @@ class Connection(asyncio.Protocol):
     def __init__(self, express: Express) -> None:
         self._express = express
         self._buffer = b""  # what has come and is not answered
+        self._answer_bytes = 0  # of the latest one
         self._closes = False  # after the answer
+        self._has_ended = False  # the client sends nothing more
         self._is_full = False  # so much has come that reading is paused
         self._is_stalled = False  # so much is unsent that nothing more is answered
-        self._polls = False  # the present request waits for jobs
+        self._waits = False  # the present request is one that waits
         self._since_s = express.now_s  # when it came into its present state
         self._peer: str | None = None
         self.task: asyncio.Task[None] | None = None  # answers the present request
@@ -120,11 +125,15 @@ class Connection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
         peer = transport.get_extra_info("peername")
         self._peer = sys.intern(peer[0]) if peer else None
+        self._express.unread.watch(self._transport)
         self._express.connections.add(self)
 
     def data_received(self, data: bytes) -> None:
         """Part of a request, or one, or several."""
-        self._buffer = self._buffer + data if self._buffer else data
+        if self._buffer:
+            self._buffer += data
+        else:
+            self._buffer, self._since_s = data, self._express.now_s
         if self.task is None:
             self._next()
         elif len(self._buffer) > MAX_AHEAD_BYTES and not self._is_full:
@@ -132,40 +141,43 @@ class Connection(asyncio.Protocol):
             self._transport.pause_reading()
 
     def eof_received(self) -> bool:
-        """The client sends nothing more. True keeps the connection open for the answer.
+        """The client sends nothing more. True keeps the connection open until all that came is answered.
 
         Whoever waits for jobs and ends the connection is gone: a process that dies leaves the same sign.
         """
-        self._closes = True
-        return self.task is not None and not self._polls
+        self._has_ended = True
+        if self._transport.get_extra_info("sslcontext"):  # TLS knows no half of a connection
+            return False
+        return self._is_stalled or (self.task is not None and not self._waits)
 
     def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002  # the protocol's signature
         """The client is gone: what it waits for, nobody waits for."""
         self._express.connections.discard(self)
+        self._express.unread.flows(self._transport)
         if self.task is not None:
             self.task.cancel()
 
     def pause_writing(self) -> None:
-        """The client does not read as fast as it asks."""
+        """The client does not read as fast as it is answered."""
         self._is_stalled = True
-        self._since_s = self._express.now_s
+        self._express.unread.stalled(self._transport, self._answer_bytes)
 
     def resume_writing(self) -> None:
         """It has read."""
         self._is_stalled = False
+        self._express.unread.flows(self._transport)
         self._since_s = self._express.now_s
         if self.task is None:
-            self._next()
+            self._go_on()
 
     def look(self, now_s: float) -> None:
         """End what takes too long."""
         lasted_s = now_s - self._since_s
-        if self._is_stalled:
-            if lasted_s > STALLED_S:
-                self.abort()
-        elif self.task is not None:
+        if self.task is not None:
             if self.task.done():  # without an answer, which is a defect of ours
                 self.abort()
+        elif self._is_stalled:
+            return
         elif self._buffer:
             if lasted_s > PATIENCE_S:
                 self._hand_over()
@@ -202,9 +214,10 @@ class Connection(asyncio.Protocol):
         if self._is_full and len(self._buffer) <= MAX_AHEAD_BYTES:
             self._is_full = False
             self._transport.resume_reading()
-        if head.closes:
-            self._closes = True
-        self._polls = head.path == POLL
+        self._closes = head.closes
+        self._waits = head.path in WAITING_PATHS
+        if self._waits and self._has_ended:
+            return
         request = HttpRequest("POST", head.path, head.headers, self._peer, buffer[size:end])
         answering = self._express.front.handle(request, self)
         # the name, since asyncio would make one for each
@@ -218,6 +231,7 @@ class Connection(asyncio.Protocol):
         if self._express.stopping:
             self._closes = True
         body = response.body
+        self._answer_bytes = len(body)
         is_usual = response.status == HTTPStatus.OK and response.headers is JSON
         transport.write(
             b"%b%d%b%b%b%b"
@@ -235,7 +249,13 @@ class Connection(asyncio.Protocol):
             transport.close()
         else:
             self._since_s = self._express.now_s
-            self._next()
+            self._go_on()
+
+    def _go_on(self) -> None:
+        """Answer the next request; close if none can come any more."""
+        self._next()
+        if self._has_ended and self.task is None and not self._is_stalled:
+            self._transport.close()
 
     def _hand_over(self) -> None:
         """Let aiohttp answer all that is not answered yet, and what will come."""
@@ -244,6 +264,9 @@ class Connection(asyncio.Protocol):
         other.connection_made(self._transport)
         self._transport.set_protocol(other)
         other.data_received(self._buffer)
+        if self._has_ended and not other.eof_received():
+            self._transport.close()
+        self._has_ended = False  # the rest is not ours
 
 
 def start_of(response: HttpResponse) -> bytes:

@@ -12,6 +12,7 @@ from delayqueue.values import Address
 from delayqueue.web.app import build_server
 from delayqueue.web.express import Express
 from delayqueue.web.front import Front
+from delayqueue.web.unread import Unread
 
 BACKLOG: Final = 4096  # connections that wait to be accepted: thousands of polls come back at once after a restart
 SHUTDOWN_S: Final = 4.0  # for requests in flight; aiohttp waits for it twice
@@ -30,8 +31,9 @@ async def listening(
 
     Raises StartupError if the address cannot be had.
     """
-    other = build_server(front, most_bytes)
-    express = Express(front, front.paths("POST"), other)
+    unread = Unread()
+    other = build_server(front, most_bytes, unread)
+    express = Express(front, front.paths("POST"), unread, other)
     try:
         listener = await asyncio.get_running_loop().create_server(
             express.connection,

@@ -99,6 +99,21 @@ async def test_a_client_that_ends_its_side_gets_its_answer(
     assert (await api.get(topic)).ok()["state"] == "ready"
 
 
+async def test_all_that_came_before_the_end_is_answered(
+    server: QueueServer, api: Api, topic: str
+) -> None:
+    reader, writer = await asyncio.open_connection(LOOPBACK, server.port)
+    gets = [post("/get", {"id": f"{topic}/{n}"}) for n in range(10)]
+    gets[7] = post("/get", {"id": f"{topic}/7"}, "TE: trailers")
+    writer.write(b"".join(push(topic, f"{topic}/{n}") for n in range(10)) + b"".join(gets))
+    writer.write_eof()
+    for _ in range(20):
+        assert json.loads((await answer(reader))[2])["code"] == 0
+    async with asyncio.timeout(ANSWER_S):
+        assert await reader.read() == b""
+    writer.close()
+
+
 async def test_an_error_is_answered_as_aiohttp_would(server: QueueServer) -> None:
     answers = []
     for lines in ((), ("TE: trailers",)):
