@@ -101,7 +101,7 @@ class Config:
         "token_rate",
         "0",
         values.whole(0, 1_000_000),
-        "most requests a second of a token; 0 = no limit",
+        "most requests a second of a token in a process; 0 = no limit",
     )
     tls_cert: Path | None = option(
         "tls_cert", "", values.file, "PEM file of the certificate and its chain; empty = plain HTTP"
