@@ -6,10 +6,18 @@ import re
 import time
 from typing import TYPE_CHECKING, Final
 
+import pytest
 import redis
 
 from delayqueue.cli.local import IMPORTED
+from delayqueue.config import Config
+from delayqueue.job import MAX_ID_BYTES
 from delayqueue.store.original import names, pulse, source
+from delayqueue.web import doubts
+from delayqueue.web.app import KEEPALIVE_S, READ_S
+from delayqueue.web.parse import MOST_MEMBERS
+from delayqueue.web.requests import GetRequest, PopRequest, PushRequest
+from delayqueue.web.reservation_requests import EndRequest
 from tests.takeover.old import packed
 
 from .markdown import Example, read
@@ -21,6 +29,9 @@ if TYPE_CHECKING:
     from tests.processes import StoreServer
 
 PAGE: Final = read("docs/migration.md")
+CHINESE_PAGE: Final = read("docs/migration.zh-CN.md")
+ORIGINALS: Final = (PushRequest, PopRequest, EndRequest, GetRequest)
+ORIGINAL_FIELDS: Final = {"topic", "id", "delay", "ttr", "body"}
 COMMAND: Final = re.compile(r"^ *\$ (delay-queue import .*)\n((?: {4}[^`\s].*\n)+)", re.MULTILINE)
 OLD_URL: Final = "redis://127.0.0.1:6379/1"
 
@@ -67,3 +78,35 @@ def test_what_the_page_says_of_names_and_times_is_so() -> None:
         *(f"`{one.flags[0]}" for one in IMPORTED if one.flags[0].startswith("--")),
     ):
         assert said in PAGE
+
+
+def differences(page: str) -> list[list[str]]:
+    """The rows of the table of what a client can see, but for its head."""
+    (table,) = re.findall(r"^\| \| [^|]* \| [^|]* \|\n\| --- .*\n((?:\|.*\n)+)", page, re.M)
+    return [line.strip("| ").split(" | ") for line in table.splitlines()]
+
+
+@pytest.mark.parametrize("page", [PAGE, CHINESE_PAGE], ids=["en", "zh"])
+def test_the_differences_that_a_client_can_see_are_those_of_the_code(page: str) -> None:
+    rows = differences(page)
+    assert {len(row) for row in rows} == {3}
+    here = " ".join(row[2] for row in rows)
+    fields = {name for model in ORIGINALS for name in model.model_fields} - ORIGINAL_FIELDS
+    for said in (
+        *(f"`{name}`" for name in fields),
+        f"{MAX_ID_BYTES} ",
+        f"{Config().max_body_bytes} ",
+        f"{KEEPALIVE_S:.0f} ",
+        f"{READ_S:.0f} ",
+        f"{Config().queue_block_timeout_s} ",
+        doubts.UNKNOWN_FIELDS,
+    ):
+        assert said in here or said in " ".join(row[0] for row in rows), said
+    assert str(MOST_MEMBERS) in " ".join(row[0] for row in rows)
+
+
+def test_both_languages_tell_the_same_differences() -> None:
+    def codes(page: str) -> list[set[str]]:
+        return [set(re.findall(r"`[^`]*`|\d{3,}", " ".join(row))) for row in differences(page)]
+
+    assert codes(PAGE) == codes(CHINESE_PAGE)
