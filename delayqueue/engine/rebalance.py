@@ -13,12 +13,11 @@ from delayqueue.errors import Unavailable
 from delayqueue.limit import Limit
 from delayqueue.store.caller import LayoutChanged
 from delayqueue.store.layout import AnotherChange
-from delayqueue.store.limits import Limits
+from delayqueue.store.limits import FIRST, Limits
 from delayqueue.store.parcels import Parcels
 from delayqueue.store.store import Store
 
 KINDS: Final = ("job", "ended")
-FIRST: Final = 0  # the bucket whose settings of topics the others take over
 OWN: Final = ""  # in place of settings: those that the bucket has
 PATIENCE_S: Final = 60.0  # for a store that is away; a failover takes seconds
 RETRY_S: Final = 0.5

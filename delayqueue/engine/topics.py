@@ -13,7 +13,7 @@ from delayqueue.errors import Code, Invalid, Text, WrongState
 from delayqueue.job import JobView, Reserved, State
 from delayqueue.limit import Limit
 from delayqueue.store.caller import LayoutChanged
-from delayqueue.store.limits import Limits
+from delayqueue.store.limits import FIRST, Limits
 from delayqueue.store.store import Store
 from delayqueue.store.tags import Tags
 from delayqueue.store.types import Listing, Range, Stir, TopicCounts
@@ -138,9 +138,25 @@ class Topics:
         await self._anew(partial(self._pause, topic, None))
 
     async def _pause(self, topic: str, hold_ms: int | None) -> None:
-        for bucket in self._buckets:
-            stir = await self._store.pause(bucket, topic, hold_ms)
-            self._stir(bucket, stir._replace(next_due_ms=hold_ms or None))
+        stir = await self._store.pause(FIRST, topic, hold_ms)
+        self._stir(FIRST, stir._replace(next_due_ms=hold_ms or None))
+        await self._let_others_follow(topic, hold_ms or None)
+
+    async def _let_others_follow(self, topic: str, next_due_ms: int | None = None) -> None:
+        """Let a topic be set in all buckets as in the first one, until nobody has set it anew meanwhile.
+
+        So of those who set it at once the one who was last in the first bucket has set it everywhere. Where one gave up
+        half-way, the next change heals it.
+        """
+        written = None
+        while len(self._buckets) > 1:
+            settings = await self._store.settings_of(FIRST, topic)
+            if settings == written:
+                return
+            for bucket in self._buckets[1:]:
+                stir = await self._limits.apportion(bucket, topic, settings, len(self._buckets))
+                self._stir(bucket, stir._replace(next_due_ms=next_due_ms))
+            written = settings
 
     async def limit(self, topic: str, wishes: Mapping[str, float | None]) -> Limit:
         """Limit the topic: `rate`, `burst`, `concurrency`, `buried_retain_ms`, as far as named; None = lift it.
@@ -155,7 +171,7 @@ class Topics:
 
         StartupError where one is too little.
         """
-        for topic, limit in (await self._limits.all(0)).items():
+        for topic, limit in (await self._limits.all(FIRST)).items():
             if limit.declared and topic not in limits:
                 await self._declare(topic, Limit())
         for topic, limit in limits.items():
@@ -178,13 +194,14 @@ class Topics:
                     f"concurrency: must be at least {least}, one for each bucket (bucket_size)",
                 )
             )
-        for bucket in self._buckets:
-            limited = await self._limits.limit(bucket, topic, wishes, declared=declared)
-            self._stir(bucket, limited.stir)
-            if limited.code == Code.WRONG_STATE:
-                raise WrongState(DECLARED)
-            if limited.code != Code.OK:
-                raise Invalid(Text("burst 需要 rate", "burst: needs a rate"))
+        limited = await self._limits.limit(FIRST, topic, wishes, declared=declared)
+        self._stir(FIRST, limited.stir)
+        if limited.code == Code.WRONG_STATE:
+            raise WrongState(DECLARED)
+        if limited.code != Code.OK:
+            raise Invalid(Text("burst 需要 rate", "burst: needs a rate"))
+        if wishes:
+            await self._let_others_follow(topic)
         return limited.limit
 
     async def take(self, topic: str, due: Range, most: int) -> list[Reserved]:

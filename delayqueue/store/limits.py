@@ -2,11 +2,14 @@
 
 import json
 from collections.abc import Mapping
+from typing import Final
 
 from delayqueue.limit import Limit
 from delayqueue.store.answers import stir
 from delayqueue.store.store import Store
 from delayqueue.store.types import Limited, Stir
+
+FIRST: Final = 0  # the bucket where a topic is set; the others take over what stands there
 
 
 class Limits:

@@ -266,6 +266,14 @@ class Store:
         settings = {text(name): _settings(written) for name, written in found.items()}
         return {topic: each for topic, each in settings.items() if each}
 
+    async def settings_of(self, bucket: int, topic: str) -> str:
+        """What is set for one topic (JSON)."""
+        key = self.buckets[bucket].topics
+        written: Any = await self._caller.ask(
+            "topics", bucket, lambda redis: redis.hget(key, topic)
+        )
+        return text(written or b"{}")
+
     async def topics(self, bucket: int, topics: Sequence[str]) -> list[TopicCounts]:
         """The exact counts of topics."""
         answers = await self._call("topics", bucket, topics)

@@ -16,6 +16,8 @@ from tests.store.bucket import WHEEL_SLOTS
 from tests.store.invariants import violations
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from redis.asyncio import Redis
 
     from delayqueue.engine.queue import DelayQueue
@@ -93,3 +95,17 @@ async def pop_all(queue: DelayQueue, topic: str) -> list[str]:
     while jobs := await queue.pop((topic,), 1000, 0):
         popped += [job.id for job in jobs]
     return popped
+
+
+def before_call(place: Any, name: str, number: int, do: Callable[[], Awaitable[Any]]) -> None:
+    """Let something else be done just before that call of a method."""
+    method, calls = getattr(place, name), 0
+
+    async def call(*args: Any, **named: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == number:
+            await do()
+        return await method(*args, **named)
+
+    setattr(place, name, call)

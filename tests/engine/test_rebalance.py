@@ -18,12 +18,23 @@ from delayqueue.store.buckets import Buckets, Layout
 from delayqueue.store.layout import AnotherChange
 from delayqueue.store.limits import Limits
 from delayqueue.store.types import Listing
-from tests.engine.moving import AFTER, BEFORE, EVER, A, B, Installation, nobody, pop_all, source
+from tests.engine.moving import (
+    AFTER,
+    BEFORE,
+    EVER,
+    A,
+    B,
+    Installation,
+    before_call,
+    nobody,
+    pop_all,
+    source,
+)
 from tests.store.bucket import HOUR_MS, job
 from tests.store.conftest import connect
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Sequence
 
     from tests.processes import Processes
 
@@ -36,20 +47,6 @@ async def with_jobs(ours: Installation, names: Sequence[str] = NAMES) -> DelayQu
     for at in range(0, len(names), 500):
         await queue.push_many([job(name, delay_ms=HOUR_MS) for name in names[at : at + 500]])
     return queue
-
-
-def before_call(place: Any, name: str, number: int, do: Callable[[], Awaitable[Any]]) -> None:
-    """Let something else be done just before that call of a method."""
-    method, calls = getattr(place, name), 0
-
-    async def call(*args: Any, **named: Any) -> Any:
-        nonlocal calls
-        calls += 1
-        if calls == number:
-            await do()
-        return await method(*args, **named)
-
-    setattr(place, name, call)
 
 
 async def test_fewer_buckets_hold_all_jobs_as_well(ours: Installation) -> None:
