@@ -8,6 +8,9 @@ MAX_TOPIC_BYTES = 256
 MAX_DELAY_S = 2**31
 MAX_TTR_S = 86_400
 MAX_BATCH = 1000  # jobs in one push, ids in one finish, jobs in one pop
+MAX_ANSWER_BYTES = (
+    4 * 1024 * 1024
+)  # of the jobs in one, as the store has them; a larger job comes alone
 MAX_POP_TOPICS = 64
 MAX_TAGS = 64
 MAX_TAG_BYTES = 256

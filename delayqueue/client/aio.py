@@ -68,7 +68,11 @@ class AsyncClient(Verbs):
                 pause_s = talk.send(await self._try(call))
             except StopIteration as end:
                 result: T = end.value
-                return result
+                rest = call.rest()
+                if rest is None:
+                    return result
+                call, talk = rest, conversation(rest, self._retries)
+                pause_s = next(talk)
 
     async def _try(self, call: Call[T]) -> Answer | TransportError:
         if self._session is None:

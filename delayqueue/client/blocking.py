@@ -75,7 +75,11 @@ class Client(Verbs):
                 pause_s = talk.send(self._try(call))
             except StopIteration as end:
                 result: T = end.value
-                return result
+                rest = call.rest()
+                if rest is None:
+                    return result
+                call, talk = rest, conversation(rest, self._retries)
+                pause_s = next(talk)
 
     def _try(self, call: Call[T]) -> Answer | TransportError:
         try:

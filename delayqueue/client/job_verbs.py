@@ -110,13 +110,8 @@ class JobVerbs:
 
     @verb
     def get_many(self, ids: Iterable[str]) -> Call[list[JobDetails | None]]:
-        """All that is known of up to 1000 jobs."""
-        return Call(
-            "/get",
-            {"ids": list(ids)},
-            lambda jobs: [job and details(job) for job in jobs],
-            repeatable=True,
-        )
+        """All that is known of up to 1000 jobs. Where an answer has no room for all, more are asked for the rest."""
+        return _get_many(list(ids), {})
 
     @verb
     def release(
@@ -204,6 +199,21 @@ class JobVerbs:
         """Give the jobs of a tag that are not reserved the same new due time, of one topic or of all; how many."""
         request = given(tag=tag, topic=topic, delay=in_seconds(delay), due=in_unix(due))
         return Call("/reschedule", request, count_of)
+
+
+def _get_many(ids: list[str], known: dict[str, JobDetails | None]) -> Call[list[JobDetails | None]]:
+    wanted = [job_id for job_id in dict.fromkeys(ids) if job_id not in known]
+
+    def read_each(jobs: Any) -> list[JobDetails | None]:
+        for job_id, job in zip(wanted, jobs, strict=True):
+            if not job or "code" not in job:  # else it was left out
+                known[job_id] = job and details(job)
+        return [known.get(job_id) for job_id in ids]
+
+    def rest() -> Call[list[JobDetails | None]] | None:
+        return None if known.keys() >= set(ids) else _get_many(ids, known)
+
+    return Call("/get", {"ids": wanted}, read_each, repeatable=True, rest=rest)
 
 
 def _held(job: ReservedJob | str) -> dict[str, Any]:

@@ -8,11 +8,14 @@ from typing import Self, TypeVar
 
 from delayqueue.access import Scope
 from delayqueue.engine.caretaker import Caretaker
+from delayqueue.engine.listings import Listings
+from delayqueue.engine.lookup import Lookup
 from delayqueue.engine.migration import Migration
 from delayqueue.engine.rollcall import RollCall, ServerView
 from delayqueue.engine.schedules import Schedules
 from delayqueue.engine.spread import Spread
 from delayqueue.engine.subscribers import Subscribers
+from delayqueue.engine.taking import Taking
 from delayqueue.engine.timer import INTERVAL_S, Timer
 from delayqueue.engine.topics import Topics
 from delayqueue.engine.waiters import Waiters
@@ -46,29 +49,23 @@ READY_TICKS = 5  # a timer that has not ticked for so many intervals is not read
 
 
 class DelayQueue:
-    """The verbs on jobs; those on topics, tags and ranges are in `topics`.
+    """The verbs on jobs; those on topics and tags are in `topics`, those on ranges in `listings`
+    and `taking`.
 
     Verbs for one job raise what its code means (NoSuchJob, WrongState, StaleReceipt, JobExists); those for many return
     a code for each. All raise Unavailable where the store does not answer; where only some buckets do not, those for
     many give their jobs that code.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        max_polls: int = 0,
-        name: str = "",
-        *,
-        buried_retain_ms: int | None = None,
-    ) -> None:
+    def __init__(self, store: Store, max_polls: int = 0, name: str = "") -> None:
         self.metrics = store.metrics
         self.metrics.show(WAITING_POLLS, lambda: self._waiters.waiting)
         self.metrics.show(TICK_AGE, self._tick_age_s)
         self.metrics.show(BUCKETS_AWAY, lambda: len(self.stale_buckets()))
         self._migration = Migration(store, self._stir)
         self._waiters = Waiters(store, self._migration, self._stir, max_polls)
+        self.taking = Taking(store, self._migration, self._stir)
         self._timers: list[Timer] = []
-        self._buried_retain_ms = buried_retain_ms
         self._grown = asyncio.Event()  # there are more timers
         self._roll_call = RollCall(store, self.metrics, name)
         self._spread(store)
@@ -99,7 +96,8 @@ class DelayQueue:
             self._migration, self._stirring(store.reschedule), "reschedule", Moved(LOST, None)
         )
         self._kicks = Spread(self._migration, self._stirring(store.kick), "kick", LOST)
-        self._gets = Spread(self._migration, store.get, "get")
+        self._lookup = Lookup(store, self._migration)
+        self.listings = Listings(store)
         self.topics = Topics(store, self._migration, self._stir)
         registry = Registry(store)
         self.subscribers = Subscribers(registry)
@@ -136,8 +134,8 @@ class DelayQueue:
         return await self._deletes.many(ids, _endings(ids, receipts, message))
 
     async def get(self, ids: Sequence[str]) -> list[JobView | None]:
-        """All that is known of jobs; None for an unknown id."""
-        return await self._gets.many(ids, ids)
+        """All that is known of jobs, None for an unknown id; only of the first ones where all would be too large."""
+        return await self._lookup.get(ids)
 
     async def release(
         self,
@@ -250,6 +248,7 @@ class DelayQueue:
     async def aclose(self) -> None:
         """Answer every waiting poll with nothing; nothing that was reserved for one stays reserved."""
         await self._waiters.close()
+        await self.taking.close()
 
     async def _listen(self) -> None:
         """Other processes' messages wake polls here; what may have been missed is asked for."""
@@ -260,8 +259,7 @@ class DelayQueue:
         for bucket in range(len(self._timers), len(self._store.buckets.keys)):
             care = Caretaker(bucket, self._store, self._stir).step
             resync = self._waiters.resync
-            retain_ms = self._buried_retain_ms
-            self._timers.append(Timer(bucket, self._store, self._stir, resync, care, retain_ms))
+            self._timers.append(Timer(bucket, self._store, self._stir, resync, care))
         self._waiters.grow()
         self._grown.set()
 

@@ -1,4 +1,4 @@
-"""The verbs on topics, tags and ranges of due times. They go through all buckets, a bounded piece at a time."""
+"""The verbs on topics and tags. They go through all buckets, a bounded piece at a time."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -7,16 +7,15 @@ from functools import partial
 from typing import Any, TypeVar, cast
 
 from delayqueue.config import StartupError
-from delayqueue.engine.cursor import Cursor
 from delayqueue.engine.migration import Migration
-from delayqueue.errors import Code, Invalid, Text, WrongState
-from delayqueue.job import JobView, Reserved, State
+from delayqueue.errors import Code, Invalid, Text, Unavailable, WrongState
+from delayqueue.job import State
 from delayqueue.limit import Limit
 from delayqueue.store.caller import LayoutChanged
 from delayqueue.store.limits import FIRST, Limits
 from delayqueue.store.store import Store
 from delayqueue.store.tags import Tags
-from delayqueue.store.types import Listing, Range, Stir, TopicCounts
+from delayqueue.store.types import Stir, TopicCounts
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -30,7 +29,6 @@ DECLARED = Text(
     "该topic的限制在配置文件中, 请在文件中修改",
     "the topic's limits stand in a config file; change them there and start the servers anew",
 )
-PAGES_PER_LIST = 20  # pieces that one listing reads at most to fill its page
 
 
 @dataclass(slots=True)
@@ -72,15 +70,24 @@ class Topics:
     async def kick(self, topic: str, state: State, most: int) -> int:
         """Make `most` of the topic's jobs in that state, buried or delayed, ready; returns how many.
 
-        Of each bucket the first ones.
+        Of each bucket the first ones; a bucket whose store fails is passed over, unless nothing was kicked.
         """
         kicked = 0
+        failure: Unavailable | None = None
         for bucket in self._buckets:
             if kicked == most:
                 break
-            count, stir = await self._store.kick_topic(bucket, topic, state, most - kicked)
+            try:
+                count, stir = await self._store.kick_topic(bucket, topic, state, most - kicked)
+            except LayoutChanged:
+                raise
+            except Unavailable as error:
+                failure = error
+                continue
             self._stir(bucket, stir)
             kicked += count
+        if failure and not kicked:
+            raise failure
         return kicked
 
     async def cancel(self, tag: str, topic: str) -> int:
@@ -108,26 +115,52 @@ class Topics:
         self, tag: str, topic: str, change: Callable[..., Awaitable[Paged]]
     ) -> int:
         """Change the jobs of a tag, in pieces; how many were changed."""
-        changed = 0
-        async for bucket in self._everywhere():
+
+        async def of(bucket: int) -> AsyncIterator[int]:
             cursor = -1
             while cursor != 0:
                 cursor, count, stir = await change(bucket, tag, topic, max(cursor, 0), PIECE)
                 self._stir(bucket, stir)
-                changed += count
-        return changed
+                yield count
+
+        return await self._all_of(of)
 
     async def purge(self, topic: str, state: str) -> int:
         """Drop the topic's jobs of one state, or of all (""), without a trace; returns how many."""
-        dropped = 0
-        async for bucket in self._everywhere():
+
+        async def of(bucket: int) -> AsyncIterator[int]:
             for each in (state,) if state else PURGE_STATES:
                 more = True
                 while more:
                     count, more, stir = await self._store.purge(bucket, topic, each, PIECE)
                     self._stir(bucket, stir)
-                    dropped += count
-        return dropped
+                    yield count
+
+        return await self._all_of(of)
+
+    async def _all_of(self, work: Callable[[int], AsyncIterator[int]]) -> int:
+        """The sum of what is done piece by piece in every bucket.
+
+        A bucket that fails does not keep it from the others; then Unavailable says how much was done.
+        """
+        done, failed = 0, False
+        try:
+            async for bucket in self._everywhere():
+                try:
+                    async for count in work(bucket):
+                        done += count
+                except Unavailable:
+                    failed = True
+        except Unavailable:
+            failed = True
+        if failed:
+            raise Unavailable(
+                Text(
+                    f"存储暂不可用, 已处理{done}个job, 请重试以完成其余",
+                    f"the store is unavailable; {done} jobs were done, try again for the rest",
+                )
+            )
+        return done
 
     async def pause(self, topic: str, hold_ms: int) -> None:
         """Hold the topic's deliveries for so long; 0 = until it is resumed."""
@@ -159,7 +192,7 @@ class Topics:
             written = settings
 
     async def limit(self, topic: str, wishes: Mapping[str, float | None]) -> Limit:
-        """Limit the topic: `rate`, `burst`, `concurrency`, `buried_retain_ms`, as far as named; None = lift it.
+        """Limit the topic's deliveries: `rate`, `burst`, `concurrency`, as far as they are named; None = lift it.
 
         Returns what is in force. Invalid where there is too little for each bucket, or a burst without a rate;
         WrongState where a config file says otherwise.
@@ -203,36 +236,6 @@ class Topics:
         if wishes:
             await self._let_others_follow(topic)
         return limited.limit
-
-    async def take(self, topic: str, due: Range, most: int) -> list[Reserved]:
-        """Remove and return up to `most` jobs of a range of due times; each goes to one caller only."""
-        taken: list[Reserved] = []
-        for bucket in self._buckets:
-            place = 0
-            while len(taken) < most:
-                jobs, place = await self._store.take(bucket, topic, due, most - len(taken), place)
-                taken += jobs
-                if place == -1 and not jobs:
-                    break
-        taken.sort(key=lambda job: job.due_ms)
-        return taken
-
-    async def list_jobs(self, what: Listing, limit: int, cursor: str) -> tuple[list[JobView], str]:
-        """A page of at most `limit` jobs and the cursor of the next one, "" at the end. Changes nothing.
-
-        Invalid where the cursor is not one that this very listing gave.
-        """
-        states = (what.state,) if what.tag or what.state else tuple(State)
-        at = Cursor.read(cursor, what)
-        jobs: list[JobView] = []
-        for _ in range(PAGES_PER_LIST):
-            if at.bucket >= len(self._buckets) or len(jobs) >= limit:
-                break
-            piece = what._replace(state=states[at.state])
-            page = await self._store.list_jobs(at.bucket, piece, limit - len(jobs), at.inner)
-            jobs += page.jobs
-            at = at.after(page.cursor, states=len(states))
-        return jobs, "" if at.bucket >= len(self._buckets) else at.text()
 
     async def forecast(
         self, topics: Sequence[str], start_ms: int, step_ms: int, steps: int

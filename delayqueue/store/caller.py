@@ -49,6 +49,7 @@ OF_BUCKET = frozenset(
 ) | frozenset(
     (
         "take",
+        "range",
         "rollcall",
         "register",
         "unregister",

@@ -78,7 +78,7 @@ def _purge(metrics: Metrics, answer: Any) -> None:
 
 
 def _take(metrics: Metrics, answer: Any) -> None:
-    _event(metrics, "taken", len(answer[1]) // 2)
+    _event(metrics, "taken", len(answer[2]) // 3)
 
 
 def _tick(metrics: Metrics, answer: Sequence[Any]) -> None:
@@ -95,7 +95,6 @@ def _tick(metrics: Metrics, answer: Sequence[Any]) -> None:
 def _sweep(metrics: Metrics, answer: Any) -> None:
     if answer[1]:
         metrics.count(REPAIRS, "ghosts", by=answer[1])
-    _event(metrics, "buried_expired", answer[3])
 
 
 def _inspect(metrics: Metrics, answer: Any) -> None:
@@ -109,6 +108,7 @@ _COUNTS: Final[dict[str, Callable[[Metrics, Any], None]]] = {
     "push": _push,
     "pop": _pop,
     "putback": _putback,
+    "restore": _putback,
     "finish": _ended("finished"),
     "delete": _ended("deleted"),
     "bury": _bury,

@@ -4,8 +4,11 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Final
 
+from delayqueue.job import MAX_ANSWER_BYTES
+
 # What only some verbs build upon: every function of a script is made anew at each call.
 _RANGES: Final = ("_{index}_ranges",)
+_READS: Final = ("_reads",)
 _LIMITS: Final = ("_limits",)
 _TAG: Final = ("_tag",)
 _SHARES: Final = ("_limits", "_shares")
@@ -17,14 +20,17 @@ _MORE_PARTS: Final = {
     "kick": (*_RANGES, "_kick"),
     "kick_tag": (*_TAG, "_kick"),
     "limit": _SHARES,
-    "list": _RANGES,
-    "pop": _LIMITS,
+    "get": _READS,
+    "list": _READS,
+    "pop": _LIMITS + _READS,
     "purge": _RANGES,
     "putback": _LIMITS,
     "reschedule": ("_reschedule",),
     "reschedule_tag": (*_TAG, "_reschedule"),
-    "take": _RANGES,
+    "range": _RANGES + _READS,
+    "take": _READS,
     "tick": _LIMITS,
+    "weigh": _READS,
 }
 
 
@@ -41,8 +47,10 @@ class Scheduler:
         parts = ("_prelude", "_{index}", "_life", *_MORE_PARTS.get(verb, ()), verb)
         names = [f"{part.format(index=self.name)}.lua" for part in parts]
         sources = [folder.joinpath(name).read_text("utf-8") for name in names]
-        head = f"local WHEEL_SLOTS, GENERATION = {self.wheel_slots}, {generation}"
-        return "\n".join([head, *sources])
+        head = [f"local WHEEL_SLOTS, GENERATION = {self.wheel_slots}, {generation}"]
+        if "_reads" in parts:
+            head.append(f"local READ_LIMIT_BYTES = {MAX_ANSWER_BYTES}")
+        return "\n".join([*head, *sources])
 
 
 ZSET = Scheduler()

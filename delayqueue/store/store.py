@@ -10,7 +10,7 @@ from typing import Any, Self, cast
 from delayqueue.access import Scope
 from delayqueue.errors import Code
 from delayqueue.failpoint import Failpoint
-from delayqueue.job import Job, JobView, Reserved, State
+from delayqueue.job import Job, JobView, State
 from delayqueue.metrics import Metrics
 from delayqueue.receipt import nonces
 from delayqueue.store.announcements import Announcements
@@ -19,7 +19,7 @@ from delayqueue.store.buckets import Buckets, Layout
 from delayqueue.store.caller import Caller
 from delayqueue.store.durability import Fsync
 from delayqueue.store.health import health
-from delayqueue.store.record import dump_options, reserved_job, text
+from delayqueue.store.record import dump_options, text
 from delayqueue.store.scheduler import ZSET, Scheduler
 from delayqueue.store.shards import Shards
 from delayqueue.store.types import (
@@ -31,7 +31,6 @@ from delayqueue.store.types import (
     Page,
     Popped,
     Pushed,
-    Range,
     Release,
     Reschedule,
     Return,
@@ -170,13 +169,17 @@ class Store:
         codes, ready = await self._call("kick", bucket, args, follows=True)
         return codes.count(Code.OK), stir(ready)
 
-    async def get(self, bucket: int, ids: Sequence[str]) -> list[JobView | None]:
-        """All that is known of jobs, None for each unknown id."""
+    async def get(self, bucket: int, ids: Sequence[str | bytes]) -> list[JobView | None]:
+        """All that is known of jobs, None for each unknown id; only of the first ones where all would be too large."""
         answers = await self._call("get", bucket, ids)
         return [
-            view(job_id, *answer) if answer else None
-            for job_id, answer in zip(ids, answers, strict=True)
+            view(text(job_id) if isinstance(job_id, bytes) else job_id, *answer) if answer else None
+            for job_id, answer in zip(ids, answers, strict=False)
         ]
+
+    async def weigh(self, bucket: int, ids: Sequence[str]) -> list[int]:
+        """How many bytes get() would read of each job."""
+        return cast("list[int]", await self._call("weigh", bucket, ids))
 
     async def tick(self, bucket: int, limit: int = TICK_LIMIT) -> Ticked:
         """Move what is due."""
@@ -190,15 +193,9 @@ class Store:
         codes = await self._call("settle", bucket, [STAGED_DUE_MS, *_flat(jobs)])
         return cast("list[int]", codes)
 
-    async def sweep(
-        self, bucket: int, cursor: int, topics: int, buried_retain_ms: int | None = None
-    ) -> Swept:
-        """Housekeeping for about so many topics, from the cursor on (0 at first and at the end).
-
-        A buried job is kept for `buried_retain_ms` (None = until somebody ends it) where its topic does not say.
-        """
-        retain = "" if buried_retain_ms is None else buried_retain_ms
-        return Swept(*map(int, await self._call("sweep", bucket, [cursor, topics, retain])))
+    async def sweep(self, bucket: int, cursor: int, topics: int) -> Swept:
+        """Housekeeping for about so many topics, from the cursor on (0 at first and at the end)."""
+        return Swept(*map(int, await self._call("sweep", bucket, [cursor, topics])))
 
     async def cancel(
         self, bucket: int, tag: str, topic: str, cursor: int, limit: int
@@ -221,26 +218,14 @@ class Store:
         hold = "" if hold_ms is None else hold_ms
         return stir(await self._call("pause", bucket, [self._sender, topic, hold]))
 
-    async def take(
-        self, bucket: int, topic: str, due: Range, most: int, place: int
-    ) -> tuple[list[Reserved], int]:
-        """Remove and return jobs of a range of due times.
-
-        `place` is where to look from in the ready list, 0 at first; it comes back, -1 once that is looked through.
-        """
-        args = [topic, due.first_ms, due.last_ms, most, place]
-        after, found = await self._call("take", bucket, args)
-        jobs = [
-            reserved_job(found[i], found[i + 1], attempt=0, receipt="")
-            for i in range(0, len(found), 2)
-        ]
-        return jobs, after
-
-    async def list_jobs(self, bucket: int, what: Listing, limit: int, cursor: str) -> Page:
-        """A page of a listing."""
-        args = [what.topic, what.tag, what.state, *what.due, limit, cursor]
-        after, found = await self._call("list", bucket, args)
-        return Page([view(text(job_id), *parts) for job_id, *parts in found], after.decode())
+    async def list_jobs(
+        self, bucket: int, what: Listing, limit: int, cursor: str, held_bytes: int = 0
+    ) -> Page:
+        """A page of the jobs of a tag, behind what holds so many bytes already."""
+        args = [what.topic, what.tag, what.state, *what.due, limit, cursor, held_bytes]
+        after, found, held, is_full = await self._call("list", bucket, args)
+        jobs = [view(text(job_id), *parts) for job_id, *parts in found]
+        return Page(jobs, after.decode(), held, is_full == 1)
 
     async def forecast(
         self, bucket: int, topics: Sequence[str], start_ms: int, step_ms: int, steps: int

@@ -1,6 +1,7 @@
 """What the store takes and returns. Times in ms; a code per job is one of errors.Code."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from delayqueue.job import JobView, Reserved
@@ -131,6 +132,42 @@ class Range(NamedTuple):
     last_ms: int
 
 
+class Position(NamedTuple):
+    """A job's place in the order of the due times."""
+
+    due_ms: int
+    id: bytes
+
+
+class Found(NamedTuple):
+    """A job that is due in a range; `bytes` are those of its record and run."""
+
+    position: Position
+    bucket: int
+    bytes: int
+
+
+@dataclass(slots=True)
+class Taken:
+    """A job that was taken. It is put back with what the store had of it: id, record and run."""
+
+    topic: str
+    id: str
+    body: str
+    due_ms: int
+    raw_id: bytes
+    record: bytes
+    run: bytes
+
+
+class Take(NamedTuple):
+    """The first `looked` ids were looked at before the answer was full; `gone` of them were not there any more."""
+
+    looked: int
+    gone: int
+    jobs: list[Taken]
+
+
 class Listing(NamedTuple):
     """What to list: the jobs of a topic in a state, or of a tag. "" for a topic, tag or state = any."""
 
@@ -141,10 +178,12 @@ class Listing(NamedTuple):
 
 
 class Page(NamedTuple):
-    """A page of a listing; cursor "" = that was all."""
+    """A page of a listing; cursor "" = that was all. `bytes` that it holds; `is_full`: the next job has no room."""
 
     jobs: list[JobView]
     cursor: str
+    bytes: int
+    is_full: bool
 
 
 class TopicCounts(NamedTuple):
@@ -183,7 +222,6 @@ class Swept(NamedTuple):
     cursor: int
     ghosts: int
     forgotten: int
-    ended: int  # buried jobs
 
 
 class Entry(NamedTuple):

@@ -105,7 +105,10 @@ async def delete(api: Api, request: HttpRequest) -> HttpResponse:
 async def get(api: Api, request: HttpRequest) -> HttpResponse:
     """All that is known of jobs."""
     asked = await api.read(request, GetRequest)
-    found = [views.full(job) for job in await api.queue.get(asked.each())]
+    ids = asked.each()
+    found: list[object] = [views.full(job) for job in await api.queue.get(ids)]
+    left_out = ids[len(found) :]
+    found += results(left_out, [Code.TOO_LARGE] * len(left_out))
     return api.ok(request, found if asked.many else found[0])
 
 

@@ -115,7 +115,7 @@ TOPIC: Final = TopicState(
     paused=False,
     limit=None,
 )
-LIMIT: Final = LimitState(rate=50, burst=5, concurrency=10, buried_retain=None, declared=False)
+LIMIT: Final = LimitState(rate=50, burst=5, concurrency=10, declared=False)
 OF_TOPICS: Final = Operation(
     topic_requests.TopicsRequest, (), list[TopicState], BAD, {"match": "order"}, [TOPIC]
 )
@@ -201,7 +201,12 @@ OPERATIONS: Final[dict[str, Operation]] = {
         [{"id": "1001", "code": 0}, {"id": "1002", "code": 0}],
     ),
     "/get": Operation(
-        requests.GetRequest, (), FullJob | list[FullJob | None] | None, BAD, {"id": "1001"}, FULL
+        requests.GetRequest,
+        (),
+        FullJob | list[FullJob | Result | None] | None,
+        BAD,
+        {"id": "1001"},
+        FULL,
     ),
     "/touch": Operation(
         reservation_requests.TouchRequest,

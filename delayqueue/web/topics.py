@@ -1,5 +1,7 @@
 """The verbs on topics, tags and ranges of due times. A handler reads, calls one verb of the queue, answers."""
 
+from functools import partial
+
 from delayqueue.errors import Invalid, Text
 from delayqueue.web import views
 from delayqueue.web.api import Api
@@ -33,18 +35,21 @@ async def list_jobs(api: Api, request: HttpRequest) -> HttpResponse:
     """A page of the jobs of a topic or a tag; takes nothing."""
     asked = await api.read(request, ListRequest)
     limit = check_count("limit", asked.limit, DEFAULT_PAGE)
-    jobs, cursor = await api.queue.topics.list_jobs(asked.what(), limit, asked.cursor or "")
+    jobs, cursor = await api.queue.listings.list_jobs(asked.what(), limit, asked.cursor or "")
     return api.ok(request, {"jobs": [views.full(job) for job in jobs], "cursor": cursor})
 
 
 async def take(api: Api, request: HttpRequest) -> HttpResponse:
-    """Hand out the jobs of a range of due times and remove them."""
+    """Hand out the jobs of a range of due times and remove them; they go back if the client is gone before."""
     asked = await api.read(request, TakeRequest)
     if asked.start is None and asked.end is None:
         raise Invalid(Text("需要 start 或 end", "give start, end or both"))
     most = check_count("count", asked.count, DEFAULT_PAGE)
-    jobs = await api.queue.topics.take(check_topic(asked.topic), asked.due(), most)
-    return api.ok(request, [views.taken(job) for job in jobs])
+    jobs = await api.queue.taking.take(check_topic(asked.topic), asked.due(), most)
+    response = api.ok(request, [views.taken(job) for job in jobs])
+    if jobs:
+        response.undelivered = partial(api.queue.taking.put_back, jobs)
+    return response
 
 
 async def forecast(api: Api, request: HttpRequest) -> HttpResponse:

@@ -4,6 +4,7 @@ from delayqueue.engine.schedules import Planned
 from delayqueue.engine.topics import TopicView
 from delayqueue.job import JobView, Reserved, Result
 from delayqueue.limit import Limit
+from delayqueue.store.types import Taken
 from delayqueue.subscriber import Subscriber
 from delayqueue.web.answers import (
     Fared,
@@ -116,7 +117,7 @@ def schedule(planned: Planned) -> ScheduleState:
     }
 
 
-def taken(job: Reserved) -> TakenJob:
+def taken(job: Taken) -> TakenJob:
     """A job as /take answers it: it is gone from the queue, so there is nothing to finish."""
     return {"topic": job.topic, "id": job.id, "body": job.body, "due": job.due_ms / 1000}
 
@@ -127,7 +128,6 @@ def limit(one: Limit) -> LimitState:
         "rate": one.rate,
         "burst": one.burst,
         "concurrency": one.concurrency,
-        "buried_retain": seconds(one.buried_retain_ms),
         "declared": one.declared,
     }
 

@@ -36,8 +36,8 @@ class Installation:
 
     def __init__(self, redis: Redis, scheduler: str) -> None:
         self.redis = redis
-        self._slots = WHEEL_SLOTS if scheduler == "wheel" else 0
-        self._scheduler = Scheduler("wheel", WHEEL_SLOTS) if self._slots else ZSET
+        self.slots = WHEEL_SLOTS if scheduler == "wheel" else 0
+        self._scheduler = Scheduler("wheel", WHEEL_SLOTS) if self.slots else ZSET
         self.mover = self.server()
 
     def server(self) -> Store:
@@ -55,7 +55,7 @@ class Installation:
         await work.run()
         buckets = self.mover.buckets
         for number, keys in enumerate(buckets.keys):
-            found = await violations(self.redis, keys, self._slots, among=buckets.keys)
+            found = await violations(self.redis, keys, self.slots, among=buckets.keys)
             assert found == []
             for kind in ("job", "ended"):
                 ids: Any = await self.redis.hkeys(f"{keys.tag}:{kind}")

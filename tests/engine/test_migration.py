@@ -55,7 +55,7 @@ async def test_a_job_moves_with_all_that_is_known_of_it(ours: Installation, stat
     await ours.begin()
     assert (await ours.finish()).moved == 1
     assert await look(queue, A) == before
-    tagged = await queue.topics.list_jobs(Listing("", "order", "", EVER), 9, "")
+    tagged = await queue.listings.list_jobs(Listing("", "order", "", EVER), 9, "")
     assert [view.id for view in tagged[0]] == [A]
 
 

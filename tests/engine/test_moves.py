@@ -14,6 +14,7 @@ from hypothesis.stateful import precondition, rule, run_state_machine_as_test
 from delayqueue.engine.migration import Migration
 from delayqueue.engine.rebalance import Rebalance
 from delayqueue.engine.spread import Spread
+from delayqueue.engine.taking import Taking
 from delayqueue.engine.topics import Topics
 from delayqueue.store.buckets import Buckets
 from delayqueue.store.parcels import Parcels
@@ -130,6 +131,7 @@ class Moving(Comparison):
         self.everywhere = Everywhere(store)
         self.bucket = replace(self.bucket, store=self.everywhere)
         self.topics = Topics(store, self.everywhere.migration, nobody)
+        self.taking = Taking(store, self.everywhere.migration, nobody)
 
     @precondition(lambda self: not self._mover.buckets.layout.moving)
     @rule(size=st.sampled_from(SIZES))
@@ -166,8 +168,8 @@ class Moving(Comparison):
     def take(self, topic: str, first: int, length: int) -> None:
         self.do(self.everywhere.migration.forward())
         due = Range(self.model.now_ms + first, self.model.now_ms + first + length)
-        ids = {job.id for job in self.do(self.topics.take(topic, due, len(JOB_IDS)))}
-        assert ids == self.model.take(topic, *due, len(JOB_IDS), [])
+        taken = self.do(self.taking.take(topic, due, len(JOB_IDS)))
+        assert [job.id for job in taken] == self.model.take(topic, *due, len(JOB_IDS))
 
     def teardown(self) -> None:
         self.do(Rebalance(self._mover, self._mover.buckets.layout.size).run())

@@ -8,27 +8,33 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from delayqueue.engine.listings import Listings
+from delayqueue.engine.migration import Migration
+from delayqueue.engine.taking import Taking
 from delayqueue.job import IfExists, Job
 from delayqueue.receipt import nonce_of
 from delayqueue.store.buckets import Buckets
 from delayqueue.store.scheduler import ZSET, Scheduler
 from delayqueue.store.shards import Shards
 from delayqueue.store.store import Store
-from delayqueue.store.types import Demand, Ending, Moved, Release, Reschedule, Return, Touch
+from delayqueue.store.types import Demand, Ending, Moved, Range, Release, Reschedule, Return, Touch
 from tests.store.invariants import violations
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from redis.asyncio import Redis
 
     from delayqueue.job import JobView, Reserved
     from delayqueue.store.keys import BucketKeys
-    from delayqueue.store.types import TopicCounts
+    from delayqueue.store.types import Listing, Stir, Taken, TopicCounts
 
 HOUR_MS: Final = 3_600_000
 SOON_MS: Final = 1  # over after `a_moment`
 MOMENT_S: Final = 0.003
 LATER_MS: Final = 40  # time enough for a call or two before
 ALL_WANTED: Final = 1000
+ALWAYS: Final = Range(0, 10**13)
 
 # shows that a script touches the keys of its slot only; --every-store shows it for all
 CLUSTER: Final = pytest.param(
@@ -75,6 +81,10 @@ def job(
 ) -> Job:
     """A job that is due at once and has an hour to run, where nothing else is said."""
     return Job(topic, job_id, body, ttr_ms, if_exists=IfExists(if_exists), **options)
+
+
+def nobody(_bucket: int, _stir: Stir) -> None:
+    """Waits."""
 
 
 async def a_moment() -> None:
@@ -183,6 +193,23 @@ class Bucket:
         """The job's state; None where it is unknown."""
         view = await self.get(job_id)
         return None if view is None else view.state.value
+
+    async def take(
+        self, due: Range = ALWAYS, most: int = ALL_WANTED, topic: str = "t"
+    ) -> list[Taken]:
+        """Take from this bucket alone."""
+        return await Taking(self.store, Migration(self.store, nobody), nobody).take(
+            topic, due, most
+        )
+
+    async def pages(self, what: Listing, limit: int = 10) -> AsyncIterator[list[JobView]]:
+        """The pages of a listing of this bucket alone."""
+        listings, cursor = Listings(self.store), ""
+        while True:
+            jobs, cursor = await listings.list_jobs(what, limit, cursor)
+            yield jobs
+            if not cursor:
+                return
 
     async def counts(self, topic: str = "t") -> TopicCounts:
         [counts] = await self.store.topics(0, [topic])

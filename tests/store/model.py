@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from delayqueue.errors import Code
 from delayqueue.job import IfExists, Job
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 LIVE = ("delayed", "ready", "reserved", "buried")
 
@@ -131,16 +135,15 @@ class Model:
             self._end(job_id, "cancelled")
         return len(tagged)
 
-    def take(self, topic: str, first_ms: int, last_ms: int, most: int, got: list[str]) -> set[str]:
+    def take(self, topic: str, first_ms: int, last_ms: int, most: int) -> list[str]:
         def in_range(job_id: str) -> bool:
             entry = self.jobs[job_id]
             return entry.job.topic == topic and first_ms <= entry.due_ms <= last_ms
 
-        ready = self._in_order(topic, [*filter(in_range, self.ready)], got)
-        found = [*ready, *filter(in_range, self._delayed())][:most]
+        found = self._by_due_time(filter(in_range, [*self.ready, *self._delayed()]))[:most]
         for job_id in found:
             self._end(job_id, "finished")
-        return set(found)
+        return found
 
     def purge(self, topic: str, state: str) -> int:
         gone = [
@@ -224,7 +227,10 @@ class Model:
     def _delayed(self) -> list[str]:
         """By due time, then by id, as a sorted set has them."""
         delayed = [job_id for job_id, entry in self.jobs.items() if entry.state == "delayed"]
-        return sorted(delayed, key=lambda i: (self.jobs[i].due_ms, i))
+        return self._by_due_time(delayed)
+
+    def _by_due_time(self, ids: Iterable[str]) -> list[str]:
+        return sorted(ids, key=lambda i: (self.jobs[i].due_ms, i))
 
     def _delay(self, job_id: str, delay_ms: int) -> None:
         self._leave(job_id, "delayed").due_ms = self.now_ms + delay_ms

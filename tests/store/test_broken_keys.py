@@ -74,7 +74,7 @@ async def test_what_take_has_removed_it_answers_though_another_job_cannot_be_end
     await bucket.push(job("a"), job("stays", retain_ms=HOUR_MS), job("b"))
     await bucket.push(job("c", delay_ms=HOUR_MS))
     await spoil(bucket, key)
-    taken, _ = await bucket.store.take(0, "t", EVER, 10, 0)
+    taken = await bucket.take(most=10)
     assert [each.id for each in taken] == ["a", "b", "c"]
     await heal(bucket)
     assert await bucket.pop_ids() == ["stays"]
@@ -89,7 +89,7 @@ async def test_what_take_has_removed_it_answers_though_the_delayed_jobs_cannot_b
     slot = (await bucket.view("delayed")).due_ms // 1000 % bucket.wheel_slots
     await bucket.redis.delete(bucket.key(f"slot:{slot}:t"))
     await spoil(bucket, f"slot:{slot}:t")
-    taken, _ = await bucket.store.take(0, "t", EVER, 10, 0)
+    taken = await bucket.take(most=10)
     assert [each.id for each in taken] == ["ready"]
     await heal(bucket)
     assert await bucket.state("delayed") == "delayed"

@@ -8,79 +8,56 @@ from typing import TYPE_CHECKING
 import pytest
 
 from delayqueue.store.types import Listing, Range
-from tests.store.bucket import HOUR_MS, STATES, a_moment, job
+from tests.store.bucket import ALWAYS, HOUR_MS, STATES, a_moment, job
 
 if TYPE_CHECKING:
-    from delayqueue.job import JobView, Reserved
+    from delayqueue.job import JobView
     from tests.store.bucket import Bucket
-
-ALWAYS = Range(0, 10**13)
-
-
-async def take(
-    bucket: Bucket, due: Range = ALWAYS, most: int = 1000, topic: str = "t"
-) -> list[Reserved]:
-    """All of one range, as the engine does it: until nothing more comes."""
-    taken: list[Reserved] = []
-    place = 0
-    while len(taken) < most:
-        jobs, place = await bucket.store.take(0, topic, due, most - len(taken), place)
-        taken += jobs
-        if place == -1 and not jobs:
-            break
-    return taken
 
 
 async def everything(bucket: Bucket, what: Listing, limit: int = 10) -> list[JobView]:
     """All pages of a listing."""
-    jobs: list[JobView] = []
-    cursor = ""
-    while True:
-        page = await bucket.store.list_jobs(0, what, limit, cursor)
-        jobs += page.jobs
-        cursor = page.cursor
-        if not cursor:
-            return jobs
+    return [job async for page in bucket.pages(what, limit) for job in page]
 
 
 async def test_a_range_is_taken_with_both_its_ends_and_removed(bucket: Bucket) -> None:
     later_ms = await bucket.now_ms() + HOUR_MS
     await bucket.push(*(job(f"job-{n}", due_ms=later_ms + n, tags=("x",)) for n in range(10)))
-    taken = await take(bucket, Range(later_ms + 3, later_ms + 6))
+    taken = await bucket.take(Range(later_ms + 3, later_ms + 6))
     assert [job.id for job in taken] == ["job-3", "job-4", "job-5", "job-6"]
     assert [await bucket.get(job.id) for job in taken] == [None] * 4
-    assert len(await take(bucket)) == 6
+    assert len(await bucket.take()) == 6
 
 
 async def test_ready_jobs_of_the_range_are_taken_first(bucket: Bucket) -> None:
     await bucket.put_in("delayed", "later")
     await bucket.push(job("b", due_ms=20), job("a", due_ms=10), job("c", due_ms=30))
-    assert [job.id for job in await take(bucket, Range(15, 10**13))] == ["b", "c", "later"]
+    assert [job.id for job in await bucket.take(Range(15, 10**13))] == ["b", "c", "later"]
     assert await bucket.pop_ids() == ["a"]
 
 
 @pytest.mark.parametrize("state", ["reserved", "buried"])
 async def test_a_job_that_is_held_or_buried_is_not_taken(bucket: Bucket, state: str) -> None:
     await bucket.put_in(state)
-    assert await take(bucket) == []
+    assert await bucket.take() == []
     assert await bucket.state("a") == state
 
 
 async def test_a_taken_job_is_finished(bucket: Bucket) -> None:
     await bucket.push(job("a", retain_ms=HOUR_MS, tags=("x",)))
-    assert len(await take(bucket)) == 1
+    assert len(await bucket.take()) == 1
     assert await bucket.state("a") == "finished"
 
 
 async def test_no_more_are_taken_than_were_asked_for(bucket: Bucket) -> None:
     await bucket.push(*(job(f"job-{n}") for n in range(10)))
-    assert len(await take(bucket, most=3)) == 3
+    assert len(await bucket.take(most=3)) == 3
     assert (await bucket.counts()).ready == 7
 
 
 async def test_each_job_goes_to_one_caller_only(bucket: Bucket) -> None:
     await bucket.push(*(job(f"job-{n}", delay_ms=n % 2 * HOUR_MS) for n in range(200)))
-    answers = await asyncio.gather(*(take(bucket, most=30) for _ in range(20)))
+    answers = await asyncio.gather(*(bucket.take(most=30) for _ in range(20)))
     taken = [job.id for answer in answers for job in answer]
     assert len(taken) == len(set(taken)) == 200
 
@@ -90,7 +67,7 @@ async def test_a_long_ready_list_is_looked_through_piece_by_piece(bucket: Bucket
         jobs = (job(f"job-{n}", due_ms=n) for n in range(start, start + 1000))
         await bucket.push(*jobs)
     await bucket.delete(*(f"job-{n}" for n in range(0, 3000, 3)))
-    taken = await take(bucket, Range(2500, 3000), most=1000)
+    taken = await bucket.take(Range(2500, 3000), most=1000)
     assert [job.id for job in taken] == [f"job-{n}" for n in range(2500, 3000) if n % 3]
 
 
@@ -142,11 +119,9 @@ async def test_what_ended_is_listed_by_its_state_and_by_its_tag(bucket: Bucket) 
 async def test_a_large_page_ends_early_and_goes_on(bucket: Bucket) -> None:
     await bucket.push(*(job(f"job-{n}", body="x" * 900_000) for n in range(12)))
     listing = Listing("t", "", "ready", ALWAYS)
-    page = await bucket.store.list_jobs(0, listing, 100, "")
-    assert len(page.jobs) < 12
-    assert page.cursor
-    assert len(await everything(bucket, listing, limit=100)) == 12
-    assert len(await take(bucket, most=100)) == 12
+    sizes = [len(page) async for page in bucket.pages(listing, limit=100)]
+    assert sizes == [4, 4, 4]
+    assert [len(await bucket.take(most=100)) for _ in range(4)] == [4, 4, 4, 0]
 
 
 async def test_a_forecast_counts_what_falls_due_in_each_step(bucket: Bucket) -> None:
@@ -159,7 +134,7 @@ async def test_a_forecast_counts_what_falls_due_in_each_step(bucket: Bucket) -> 
 
 async def test_a_taken_job_is_never_delivered(bucket: Bucket) -> None:
     await bucket.push(job("a", delay_ms=1), job("b"))
-    await take(bucket)
+    await bucket.take()
     await a_moment()
     await bucket.tick()
     assert await bucket.pop() == []

@@ -43,14 +43,8 @@ async def calls(bucket: Bucket) -> Counter[str]:
 
 async def due_listed(wheel: Bucket, due: Range, page: int) -> list[int]:
     """The due times of a listing, read page by page."""
-    dues: list[int] = []
-    cursor = ""
-    while True:
-        found = await wheel.store.list_jobs(0, Listing("t", "", "delayed", due), page, cursor)
-        dues += [view.due_ms for view in found.jobs]
-        cursor = found.cursor
-        if not cursor:
-            return dues
+    pages = wheel.pages(Listing("t", "", "delayed", due), page)
+    return [view.due_ms async for views in pages for view in views]
 
 
 async def test_a_job_three_hours_ahead_lets_the_hand_pass_twice(
@@ -227,7 +221,7 @@ async def test_a_slot_may_hold_a_hundred_thousand_jobs(bucket: Bucket) -> None:
     assert await bucket.state("8") == "delayed"
     await bucket.tick()
     assert await bucket.pop_ids() == ["7"]
-    taken, _ = await bucket.store.take(0, "t", Range(second_ms, second_ms), 1000, -1)
+    taken = await bucket.take(Range(second_ms, second_ms))
     assert {int(job.id) % 1000 for job in taken} == {0}
     dropped, more, _ = await bucket.store.purge(0, "t", "delayed", 1000)
     assert (dropped, more) == (1000, True)

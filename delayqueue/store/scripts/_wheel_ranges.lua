@@ -58,34 +58,41 @@ local function delay_count_between(topic, from, to)
   return count, looked
 end
 
--- Appends the ids of one round after the first `offset` of them, until there are `limit` ids; returns what is left of the
+local function append(found, id, due) found[#found + 1], found[#found + 2] = id, due end
+
+-- Appends the jobs of one round after the first `offset` of them, until there are `limit`; returns what is left of the
 -- offset.
-local function read_round(topic, round, offset, limit, ids)
+local function read_round(topic, round, offset, limit, found)
   for _, slot in ipairs(slots_of(topic, round)) do
     local key, least, most = slot_key(topic, slot), score_from(slot, round.from), score_from(slot, round.to + 1) - 1
     local skipped = offset > 0 and math.min(offset, call('ZCOUNT', key, least, most)) or 0
     offset = offset - skipped
     if offset == 0 then
-      for _, id in ipairs(call('ZRANGEBYSCORE', key, least, most, 'LIMIT', skipped, limit - #ids)) do ids[#ids + 1] = id end
+      local room = limit - #found / 2
+      local part = call('ZRANGEBYSCORE', key, least, most, 'WITHSCORES', 'LIMIT', skipped, room)
+      for i = 1, #part, 2 do append(found, part[i], due_of_score(slot, tonumber(part[i + 1]))) end
     end
-    if #ids >= limit then break end
+    if #found / 2 >= limit then break end
   end
   return offset
 end
 
--- Appends all ids of several rounds, in one walk round the wheel instead of one for each.
-local function read_rounds(topic, rounds, ids)
-  local from, to, found = rounds[1].from, rounds[#rounds].to, {}
+-- Appends all jobs of several rounds, in one walk round the wheel instead of one for each.
+local function read_rounds(topic, rounds, found)
+  local from, to, jobs = rounds[1].from, rounds[#rounds].to, {}
   for _, slot in ipairs(slots_between(topic, 0, WHEEL_SLOTS - 1)) do
     local least, most = score_from(slot, from), score_from(slot, to + 1) - 1
     local part = call('ZRANGEBYSCORE', slot_key(topic, slot), least, most, 'WITHSCORES')
-    for i = 1, #part, 2 do found[#found + 1] = { id = part[i], due = due_of_score(slot, tonumber(part[i + 1])) } end
+    for i = 1, #part, 2 do
+      local due = due_of_score(slot, tonumber(part[i + 1]))
+      jobs[#jobs + 1] = { id = part[i], due = due, place = #jobs }
+    end
   end
-  table.sort(found, function(one, other)
-    if one.due == other.due then return one.id < other.id end
+  table.sort(jobs, function(one, other)
+    if one.due == other.due then return one.place < other.place end  -- of one slot, whose order is that of the ids
     return one.due < other.due
   end)
-  for _, job in ipairs(found) do ids[#ids + 1] = job.id end
+  for _, job in ipairs(jobs) do append(found, job.id, job.due) end
 end
 
 -- The rounds from rounds[at] on that have `room` jobs at most together.
@@ -99,25 +106,29 @@ local function rounds_within(rounds, at, room)
   return together
 end
 
--- A page of the ids with from <= due <= to, in the order of their due times.
+-- A page of the jobs with from <= due <= to, in the order of their due times: { id, due, ... }
 local function delay_page(topic, from, to, offset, limit)
   local rounds = rounds_between(topic, math.max(from, 0), math.min(to, LAST_DUE))
-  local ids, at = {}, 1
-  while rounds[at] and #ids < limit do
+  local found, at = {}, 1
+  while rounds[at] and #found / 2 < limit do
     local round = rounds[at]
-    local together = offset == 0 and rounds_within(rounds, at, limit - #ids) or {}
+    local together = offset == 0 and rounds_within(rounds, at, limit - #found / 2) or {}
     if #together > 1 then
-      read_rounds(topic, together, ids)
+      read_rounds(topic, together, found)
       at = at + #together - 1
     elseif round.whole and round.jobs <= offset then
       offset = offset - round.jobs
     else
-      offset = read_round(topic, round, offset, limit, ids)
+      offset = read_round(topic, round, offset, limit, found)
     end
     at = at + 1
   end
-  return ids
+  return found
 end
 
 -- The first `limit` ids, in the order of their due times.
-local function delay_first(topic, limit) return delay_page(topic, 0, LAST_DUE, 0, limit) end
+local function delay_first(topic, limit)
+  local ids, page = {}, delay_page(topic, 0, LAST_DUE, 0, limit)
+  for i = 1, #page, 2 do ids[#ids + 1] = page[i] end
+  return ids
+end

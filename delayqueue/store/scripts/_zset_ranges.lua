@@ -5,9 +5,9 @@ local function delay_count_between(topic, from, to)
   return call('ZCOUNT', delay_key(topic), int(from), '(' .. int(to)), 1
 end
 
--- A page of the ids with from <= due <= to, in the order of their due times.
+-- A page of the jobs with from <= due <= to, in the order of their due times: { id, due, ... }
 local function delay_page(topic, from, to, offset, limit)
-  return call('ZRANGEBYSCORE', delay_key(topic), int(from), int(to), 'LIMIT', offset, limit)
+  return call('ZRANGEBYSCORE', delay_key(topic), int(from), int(to), 'WITHSCORES', 'LIMIT', offset, limit)
 end
 
 -- The first `limit` ids, in the order of their due times.

@@ -1,7 +1,8 @@
 -- Reads jobs, those that ended and are still kept too. Changes nothing.
 -- KEYS  tag, queue name
 -- ARGV  ids
--- returns for each id { state, record, run or "" } or { "ended", kept record } (see finish_job), or {} for an unknown id
+-- returns for each id { state, record, run or "" } or { "ended", kept record } (see finish_job), or {} for an unknown id;
+--         it ends before the id for which there is no room
 local function get(id)
   local record = call('HGET', JOBS, id)
   local job = record and unpack_record(record)
@@ -13,5 +14,8 @@ local function get(id)
 end
 
 local answers = {}
-for i, id in ipairs(ARGV) do answers[i] = get(id) end
+for i, id in ipairs(ARGV) do
+  if not may_read(all_bytes_of(id)) then break end
+  answers[i] = get(id)
+end
 return answers

@@ -8,10 +8,9 @@
 --        a job has its reservation: it is written before.
 local receipt = ARGV[1]
 local now = now_ms()
-local CHUNK = 32                     -- records are read in chunks of so many
-local LIMIT_BYTES = 4 * 1024 * 1024  -- of all that are read in a call, unless the first one is larger
-local LIMIT_LOOKS = 2000             -- ids and topics that a call looks at: about 15 ms
-local read_bytes, looks = 0, 0
+local CHUNK = 32          -- records are read in chunks of so many
+local LIMIT_LOOKS = 2000  -- ids and topics that a call looks at: about 15 ms
+local looks = 0
 local is_full = false  -- the call has done all that it may
 local late = {}
 local next_time  -- at which a topic's rate lets jobs go again
@@ -64,10 +63,9 @@ end
 local function allowed(ids)
   local some = {}
   for i, id in ipairs(ids) do
-    local bytes = call('HSTRLEN', JOBS, id)
-    is_full = read_bytes > 0 and read_bytes + bytes > LIMIT_BYTES
+    is_full = not may_read(call('HSTRLEN', JOBS, id))
     if is_full then break end
-    read_bytes, some[i] = read_bytes + bytes, id
+    some[i] = id
   end
   looks = looks + #some
   is_full = is_full or looks >= LIMIT_LOOKS

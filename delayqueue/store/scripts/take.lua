@@ -1,53 +1,56 @@
--- Hands out the jobs of a range of due times and removes them: each to one caller only.
+-- Hands out delayed and ready jobs and removes them: each to one caller only.
 -- KEYS  tag, queue name
--- ARGV  topic, start ms, end ms (both ends in), jobs at most, place in the ready list to look from
--- returns { next place in the ready list, or -1 where it was looked through,
---           { id, record, id, record, ... } in the order of the due times, ready ones first }
+-- ARGV  topic, first and last due ms (both in), ids
+-- returns { how many of the ids, from the first on, were looked at before the answer was full; how many of them are not there to
+--           be taken any more; { id, record, run or "", ... } }
 -- keeps: a job in the answer is gone from the store, its kept record (retain) says finished.
 local topic, first, last = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
-local limit, place = tonumber(ARGV[4]), tonumber(ARGV[5])
-local WINDOW = 1000                  -- ready ids looked at in one call
-local LIMIT_BYTES = 4 * 1024 * 1024  -- an answer ends with the job that passes this
+local FIRST_ID = 4
+local WINDOW = 1000  -- entries at the head of the ready list that are looked at for what was taken
 local now = now_ms()
-local taken, bytes = {}, 0
+local taken, looked, gone = {}, 0, 0
+local left = {}  -- ids that stand in the ready list and are not ready any more
 
-local function is_full() return #taken / 2 >= limit or bytes >= LIMIT_BYTES end
-
-local function take(id, job)
-  local record = pack_record(job)
-  if not pcall(finish_job, id, job, 'finished', '', now) then return end  -- a broken key: it stays
-  taken[#taken + 1], taken[#taken + 2] = id, record
-  bytes = bytes + #record
+local function take(id, job, run)
+  local record, state = pack_record(job), state_of(id, job)
+  if state ~= 'ready' and state ~= 'delayed' then
+    gone = gone + 1
+  elseif pcall(finish_job, id, job, 'finished', '', now) then  -- a broken key: it stays
+    taken[#taken + 1], taken[#taken + 2], taken[#taken + 3] = id, record, run
+    left[id] = state == 'ready' or nil
+  end
 end
 
-local function take_ready()
-  local ids = call('LRANGE', queue_key(topic), place, place + WINDOW - 1)
-  local looked = 0
-  for _, id in ipairs(ids) do
-    if is_full() then break end
-    local job = read_job(id)
-    if job and job.topic == topic and job.due >= first and job.due <= last and state_of(id, job) == 'ready' then
-      take(id, job)
+local function drop_left()
+  local queue, dropped = queue_key(topic), 0
+  for i, id in ipairs(call('LRANGE', queue, 0, WINDOW - 1)) do
+    if left[id] then
+      call('LSET', queue, i - 1, '')  -- no id is empty
+      dropped = dropped + 1
     end
-    looked = looked + 1
   end
-  local dropped = drop_ghosts(topic, place, looked)
-  place = looked < WINDOW and looked == #ids and -1 or place + looked - dropped
+  if dropped == 0 then return end
+  call('LREM', queue, dropped, '')
+  count_ghosts(topic, -dropped)
 end
 
-local function take_delayed()
-  for _, id in ipairs(delay_page(topic, first, last, 0, limit - #taken / 2)) do
-    if is_full() then return end
+local function take_all()
+  for at = FIRST_ID, #ARGV do
+    local id = ARGV[at]
+    if not may_read(bytes_of(id)) then break end
+    looked = looked + 1
     local job = read_job(id)
-    if job then take(id, job) end
+    if job and job.topic == topic and job.due >= first and job.due <= last then
+      take(id, job, call('HGET', RUNS, id) or '')
+    else
+      gone = gone + 1
+    end
   end
+  if next(left) then drop_left() end
 end
 
 allow_when_full()
 -- What was taken is gone: it must be told, whatever comes between.
-local done, reason = pcall(function()
-  if place >= 0 then take_ready() end
-  if place == -1 then take_delayed() end
-end)
+local done, reason = pcall(take_all)
 if not done and #taken == 0 then error(reason) end
-return { place, taken }
+return { looked, gone, taken }

@@ -45,8 +45,7 @@ export function topicLink(topic, state = "", range = "", text = topic) {
 /** That a topic is paused or limited. */
 export function topicTags(topic) {
   const paused = topic.paused === true ? t("paused") : topic.paused && t("pausedUntil", time(topic.paused));
-  const limits = topic.limit && limitText(topic.limit);
-  const limited = limits && t("limited", limits);
+  const limited = topic.limit && t("limited", limitText(topic.limit));
   return [paused, limited].filter(Boolean).map((text) => [h("span", { class: "tag" }, text), " "]);
 }
 

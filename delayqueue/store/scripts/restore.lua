@@ -1,0 +1,39 @@
+-- Undoes takes whose client was gone before it got the jobs: they are delayed until their due times, or ready with the next
+-- tick.
+-- KEYS  tag, queue name
+-- ARGV  id, record, run ("" = none), for each job
+-- returns { jobs restored, ms to the earliest time at which one falls due or expires, or -1 }
+-- keeps: what was pushed with the id since stays, and so does its kept record.
+local now = now_ms()
+local restored, earliest = 0, nil
+
+local function soonest(time) earliest = math.min(earliest or time, time) end
+
+local function restore(id, job, run)
+  check_keys(job)
+  local ended = call('HGET', ENDED, id)
+  local kept = ended and job_of_ended(ended)
+  if kept and kept.created ~= job.created then return end
+  if run ~= '' then call('HSET', RUNS, id, run) end
+  for _, name in ipairs(job.tags or {}) do call('SADD', tag_key(name), id) end
+  if job.expire > 0 then
+    call('ZADD', expire_key(job.topic), int(job.expire), id)
+    wake_at(job.topic, job.expire)
+    soonest(job.expire)
+  end
+  delay_job(id, job, job.due)
+  call('HSETNX', TOPICS, job.topic, '')
+  if ended then
+    call('HDEL', ENDED, id)
+    call('ZREM', done_key(job.topic), id)
+  end
+  soonest(job.due)
+  restored = restored + 1
+end
+
+allow_when_full()
+for at = 1, #ARGV, 3 do
+  local id, job = ARGV[at], unpack_record(ARGV[at + 1])
+  if job and call('HEXISTS', JOBS, id) == 0 then pcall(restore, id, job, ARGV[at + 2]) end
+end
+return { restored, earliest and math.max(0, earliest - now) or -1 }

@@ -1,0 +1,134 @@
+"""The largest requests and answers: how large they become, and how much memory the server takes for them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from delayqueue.client import Client
+from tests.api_client import INVALID, OK, TOO_LARGE, open_api
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from tests.api_client import Api
+    from tests.processes import Processes, QueueServer, StoreServer
+
+MIB: Final = 1 << 20
+MOST_IN_ANSWER: Final = 4 * MIB
+MOST_GROWTH: Final = 64 * MIB
+HALF_MIB: Final = "x" * (MIB // 2)
+IDS: Final = [f"large-{n:02}" for n in range(20)]
+REQUEST_BYTES: Final = 8 * MIB
+DELAYED: Final = {"topic": "delayed", "tags": ["large"], "delay": 3600}
+
+
+@pytest.fixture(scope="module", params=[1, 4], ids=["1 bucket", "4 buckets"])
+def large_server(
+    request: pytest.FixtureRequest, processes: Processes, redis_server: StoreServer
+) -> QueueServer:
+    return processes.server(redis_server, bucket_size=request.param)
+
+
+@pytest.fixture
+async def api(large_server: QueueServer) -> AsyncIterator[Api]:
+    """With 20 MiB of delayed jobs in one topic, and as many ready ones in another."""
+    async with open_api(large_server.url) as client:
+        for at in range(0, len(IDS), 4):
+            for job in ({"topic": "ready"}, DELAYED):
+                await client.push_all(
+                    [
+                        job | {"id": f"{job['topic']}-{job_id}", "body": HALF_MIB * 2, "ttr": 60}
+                        for job_id in IDS[at : at + 4]
+                    ]
+                )
+        yield client
+
+
+class Memory:
+    """The most memory that a process has held since this was made, beyond what it held then."""
+
+    def __init__(self, pid: int) -> None:
+        self._status = Path(f"/proc/{pid}/status")
+        Path(f"/proc/{pid}/clear_refs").write_text("5", "ascii")
+        self._before = self._read("VmRSS")
+
+    def growth(self) -> int:
+        return self._read("VmHWM") - self._before
+
+    def _read(self, name: str) -> int:
+        lines = self._status.read_text("ascii").splitlines()
+        return int(next(line.split()[1] for line in lines if line.startswith(name))) * 1024
+
+
+def bodies(data: Any) -> int:
+    """The bytes of the bodies in an answer."""
+    jobs = data["jobs"] if isinstance(data, dict) else data
+    return sum(len(job.get("body", "")) for job in jobs)
+
+
+@pytest.mark.parametrize(
+    ("path", "request_"),
+    [
+        ("/get", {"ids": [f"delayed-{IDS[0]}"] * 1000}),
+        ("/get", {"ids": [f"delayed-{job_id}" for job_id in IDS] * 50}),
+        ("/list", {"topic": "delayed", "limit": 1000}),
+        ("/list", {"topic": "ready", "limit": 1000}),
+        ("/list", {"tag": "large", "limit": 1000}),
+        ("/pop", {"topic": "ready", "count": 1000, "timeout": 10}),
+        ("/take", {"topic": "ready", "start": 0, "count": 1000}),
+        ("/take", {"topic": "delayed", "start": 0, "count": 1000}),
+    ],
+    ids=[
+        *("get the same", "get all", "list delayed", "list ready", "list tag"),
+        *("pop", "take ready", "take delayed"),
+    ],
+)
+async def test_an_answer_holds_4_mib_of_jobs(
+    api: Api, large_server: QueueServer, path: str, request_: Any
+) -> None:
+    memory = Memory(large_server.pid)
+    data = (await api.call(path, request_)).ok()
+    assert MIB <= bodies(data) <= MOST_IN_ANSWER
+    assert memory.growth() < MOST_GROWTH
+
+
+async def test_get_names_the_ids_that_it_left_out(api: Api, large_server: QueueServer) -> None:
+    ids = [f"delayed-{job_id}" for job_id in IDS]
+    data = (await api.call("/get", {"ids": ["unknown", *ids, "unknown"]})).ok()
+    assert [job and job["id"] for job in data] == [None, *ids, "unknown"]
+    assert data[4:] == [{"id": job_id, "code": TOO_LARGE} for job_id in [*ids[3:], "unknown"]]
+    with Client(large_server.url) as client:
+        found = client.get_many(["unknown", *ids, ids[0]])
+    assert [job and job.id for job in found] == [None, *ids, ids[0]]
+
+
+FILLERS: Final = {
+    "numbers": b"1,",
+    "arrays": b"[],",
+    "objects": b"{},",
+    "filled objects": b'{"a":1},',
+    "deep arrays": b"[",
+    "pairs": b'"a":1,',
+    "texts": b'"a",',
+    "escapes": b"\\u00e9",
+}
+
+
+@pytest.mark.parametrize("path", ["/push", "/get", "/finish", "/topics", "/pop", "/subscribe"])
+@pytest.mark.parametrize("filler", FILLERS)
+async def test_the_largest_request_takes_little_memory(
+    api: Api, large_server: QueueServer, path: str, filler: str
+) -> None:
+    begin, end = {
+        "pairs": (b"{", b'"b":1}'),
+        "escapes": (b'{"topic":"', b'"}'),
+        "deep arrays": (b"", b""),
+    }.get(filler, (b'{"ids":[', b"1]}") if path != "/push" else (b"[", b"1]"))
+    part = FILLERS[filler]
+    content = begin + part * ((REQUEST_BYTES - 100) // len(part)) + end
+    memory = Memory(large_server.pid)
+    assert (await api.request("POST", path, content)).code in {OK, INVALID, TOO_LARGE}
+    assert memory.growth() < MOST_GROWTH

@@ -1,0 +1,254 @@
+"""Ranges of due times over several buckets: their order, and what is done where a store or a client fails."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from delayqueue.engine.cursor import write_cursor
+from delayqueue.engine.listings import Listings
+from delayqueue.engine.queue import DelayQueue
+from delayqueue.errors import Invalid, Unavailable
+from delayqueue.job import State
+from delayqueue.store.types import Listing, Range
+from tests.engine.moving import BEFORE, EVER, source
+from tests.store.bucket import HOUR_MS, job
+from tests.store.invariants import violations
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from delayqueue.job import JobView
+    from tests.engine.moving import Installation
+
+NAMES = [f"job-{n:03}" for n in range(100)]
+STRANGERS_CURSORS = (
+    *("e30=", "W10=", "WzFd", "null", "x", "é", "[" * 3000, "WyJhIiwiYiJd"),
+    *("A" * 100_000, "WzEsMiwzLDQsNSw2XQ==", "W1tbXV1d"),
+)
+
+
+def failing_from(place: Any, name: str, number: int) -> Callable[[], None]:
+    """Let a method fail from that call on, until the function that is returned is called."""
+    method, calls = getattr(place, name), 0
+
+    async def call(*args: Any, **named: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls >= number:
+            raise Unavailable
+        return await method(*args, **named)
+
+    setattr(place, name, call)
+    return lambda: setattr(place, name, method)
+
+
+async def with_jobs(ours: Installation, **options: Any) -> DelayQueue:
+    """A server, and jobs in both buckets that are due one after the other in the order of their names."""
+    queue = DelayQueue(ours.server())
+    assert {source(name) for name in NAMES} == set(range(BEFORE))
+    await queue.push_many([job(name, due_ms=n + 1, **options) for n, name in enumerate(NAMES)])
+    return queue
+
+
+async def everything(listings: Listings, what: Listing, limit: int = 7) -> list[JobView]:
+    """All pages."""
+    found, cursor = list[Any](), ""
+    while True:
+        jobs, cursor = await listings.list_jobs(what, limit, cursor)
+        found += jobs
+        assert len(jobs) <= limit
+        if not cursor:
+            return found
+
+
+async def test_the_first_jobs_are_taken_over_all_buckets(ours: Installation) -> None:
+    queue = await with_jobs(ours)
+    taken = [await queue.taking.take("t", EVER, 30) for _ in range(4)]
+    assert [[job.id for job in jobs] for jobs in taken] == [
+        NAMES[:30],
+        NAMES[30:60],
+        NAMES[60:90],
+        NAMES[90:],
+    ]
+
+
+async def test_what_was_taken_before_the_store_fails_is_answered(
+    ours: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("delayqueue.engine.taking.PIECE", 20)
+    queue = await with_jobs(ours)
+    mend = failing_from(queue.taking._ranges, "take", 3)
+    taken = [job.id for job in await queue.taking.take("t", EVER, 100)]
+    assert len(taken) == 40
+    assert taken == sorted(taken)
+    with pytest.raises(Unavailable):
+        await queue.taking.take("t", EVER, 100)
+    mend()
+    taken += [job.id for job in await queue.taking.take("t", EVER, 100)]
+    assert sorted(taken) == NAMES
+
+
+async def test_a_bucket_that_is_away_keeps_nobody_from_the_jobs_of_the_others(
+    ours: Installation,
+) -> None:
+    queue = await with_jobs(ours)
+    find = queue.taking._ranges.find
+
+    async def find_in_the_second(bucket: int, *args: Any, **named: Any) -> Any:
+        if bucket == 0:
+            raise Unavailable
+        return await find(bucket, *args, **named)
+
+    queue.taking._ranges.find = find_in_the_second  # type: ignore[method-assign]  # one is away
+    taken = [job.id for job in await queue.taking.take("t", EVER, 100)]
+    assert taken == [name for name in NAMES if source(name) == 1]
+    with pytest.raises(Unavailable):
+        await queue.taking.take("t", EVER, 100)
+
+
+@pytest.mark.parametrize("delay_ms", [0, HOUR_MS])
+async def test_who_hangs_up_takes_nothing(ours: Installation, delay_ms: int) -> None:
+    options: dict[str, Any] = {"tags": ("x",), "expire_ms": HOUR_MS, "retain_ms": HOUR_MS}
+    store = ours.server()
+    queue = DelayQueue(store)
+    await queue.push_many([job(name, delay_ms=delay_ms, **options) for name in NAMES])
+    before = await queue.get(NAMES)
+    took = queue.taking._ranges.take
+    under_way = asyncio.Event()
+
+    async def take(*args: Any) -> Any:
+        answer = await took(*args)
+        under_way.set()
+        await asyncio.sleep(0.01)
+        return answer
+
+    queue.taking._ranges.take = take  # type: ignore[method-assign,assignment]  # slow enough to hang up
+    request = asyncio.create_task(queue.taking.take("t", EVER, 100))
+    await under_way.wait()
+    request.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await request
+    await queue.taking.close()
+    for bucket, keys in enumerate(store.buckets.keys):
+        await store.tick(bucket)
+        assert await violations(ours.redis, keys, ours.slots, among=store.buckets.keys) == []
+    assert await queue.get(NAMES) == before
+    assert await queue.topics.cancel("x", "") == 100
+
+
+async def test_what_is_pushed_anew_is_not_put_back_over(ours: Installation) -> None:
+    queue = await with_jobs(ours)
+    taken = await queue.taking.take("t", EVER, 100)
+    await queue.push(job(NAMES[0], body="new", delay_ms=HOUR_MS))
+    queue.taking.put_back(taken)
+    await queue.taking.close()
+    views = await queue.get(NAMES)
+    assert [view and view.body for view in views] == ["new", *["body"] * 99]
+
+
+async def test_a_range_that_spans_now_is_listed_in_due_order_over_states_and_buckets(
+    ours: Installation,
+) -> None:
+    queue = await with_jobs(ours)
+    past = list(reversed(NAMES))  # the ready lists are not in the order of the due times
+    await queue.push_many([job(name, due_ms=len(past) - n) for n, name in enumerate(past)])
+    due_ms = int((await ours.redis.time())[0]) * 1000 + HOUR_MS
+    later = [f"later-{n:02}" for n in range(40)]
+    await queue.push_many([job(name, due_ms=due_ms + n // 3) for n, name in enumerate(later)])
+    held = await queue.pop(("t",), 10, 0)
+    await queue.bury(held[0].id, held[0].receipt, "")
+    await queue.push(job("kept", due_ms=0, retain_ms=HOUR_MS))
+    await queue.finish(["kept"], [""])
+    for limit in (1, 7, 1000):
+        listed = await everything(queue.listings, Listing("t", "", "", EVER), limit)
+        assert [view.id for view in listed] == ["kept", *NAMES, *later]
+    some = await everything(queue.listings, Listing("t", "", "", Range(50, due_ms)))
+    assert [view.id for view in some] == [*NAMES[49:], *later[:3]]
+
+
+async def test_jobs_that_become_ready_between_two_pages_are_listed_once(ours: Installation) -> None:
+    store = ours.server()
+    queue = DelayQueue(store)
+    await queue.push_many([job(name, delay_ms=HOUR_MS) for name in NAMES])
+    what, cursor, found = Listing("t", "", "", EVER), "", list[str]()
+    while True:
+        jobs, cursor = await queue.listings.list_jobs(what, 7, cursor)
+        found += [view.id for view in jobs]
+        if not cursor:
+            break
+        await queue.kick([view.id for view in jobs[::2]])
+    assert sorted(found) == NAMES
+
+
+async def test_more_ready_jobs_than_are_put_in_order_together_are_all_listed(
+    ours: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("delayqueue.engine.due_order.SECTION", 10)
+    queue = await with_jobs(ours)
+    await queue.push_many([job(f"later-{n}", delay_ms=HOUR_MS) for n in range(30)])
+    listed = [view.id for view in await everything(queue.listings, Listing("t", "", "", EVER))]
+    assert sorted(listed[:100]) == NAMES
+    assert sorted(listed[100:]) == sorted(f"later-{n}" for n in range(30))
+
+
+@pytest.mark.parametrize("what", [Listing("t", "", "", EVER), Listing("", "x", "", EVER)])
+@pytest.mark.parametrize("cursor", STRANGERS_CURSORS)
+async def test_a_cursor_of_somebody_else_is_refused(
+    ours: Installation, what: Listing, cursor: str
+) -> None:
+    with pytest.raises(Invalid):
+        await Listings(ours.server()).list_jobs(what, 7, cursor)
+
+
+@pytest.mark.parametrize("what", [Listing("t", "", "", EVER), Listing("", "x", "", EVER)])
+@pytest.mark.parametrize("number", [0, 1, 10**9, -1, 1.5, "1", True, None, [1], 10**400])
+@pytest.mark.parametrize(
+    "place",
+    ["", "1 x", "2:3", f"{'9' * 19}:1", f"{'9' * 30}:1", "1:x", "x", "1 排", "1 \udc00", 7, None],
+)
+async def test_a_forged_cursor_is_refused_or_reads_what_anybody_may(
+    ours: Installation, what: Listing, number: Any, place: Any
+) -> None:
+    queue = await with_jobs(ours, tags=("x",))
+    with suppress(Invalid):
+        jobs, _ = await queue.listings.list_jobs(what, 7, write_cursor(what, number, place))
+        assert {view.id for view in jobs} <= set(NAMES)
+
+
+@pytest.mark.parametrize("verb", ["cancel", "purge"])
+async def test_what_ends_many_jobs_says_how_far_it_came(
+    ours: Installation, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    monkeypatch.setattr("delayqueue.engine.topics.PIECE", 20)
+    store = ours.server()
+    queue = DelayQueue(store)
+    await queue.push_many([job(name, delay_ms=HOUR_MS, tags=("x",)) for name in NAMES])
+    mend = failing_from(store, verb, 2)
+    work = (
+        partial(queue.topics.cancel, "x", "")
+        if verb == "cancel"
+        else partial(queue.topics.purge, "t", "")
+    )
+    with pytest.raises(Unavailable) as failed:
+        await work()
+    left = [view for view in await queue.get(NAMES) if view]
+    assert 0 < len(left) < 100
+    assert f"{100 - len(left)} jobs were done" in failed.value.text.en
+    mend()
+    assert await work() == len(left)
+
+
+async def test_a_kick_counts_what_it_kicked_though_a_bucket_is_away(ours: Installation) -> None:
+    store = ours.server()
+    queue = DelayQueue(store)
+    await queue.push_many([job(name, delay_ms=HOUR_MS) for name in NAMES])
+    failing_from(store, "kick_topic", 2)
+    mine = sum(source(name) == 0 for name in NAMES)
+    assert await queue.topics.kick("t", State.DELAYED, 1000) == mine
+    with pytest.raises(Unavailable):
+        await queue.topics.kick("t", State.DELAYED, 1000)
