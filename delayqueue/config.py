@@ -158,6 +158,13 @@ class Config:
         values.whole(0, 10_000_000),
         "most waiting /pop in a process; 0 = no limit",
     )
+    buried_retain_s: int | None = option(
+        "buried_retain",
+        "",
+        values.retain_s,
+        "seconds that buried jobs are kept, unless their topic says; empty = until somebody ends them",
+        unit="s",
+    )
     max_body_bytes: int = option(
         "max_body", str(2**20), values.whole(1024, 2**30), "the longest body of a job", unit="bytes"
     )

@@ -1,4 +1,4 @@
-"""How fast and how many at once a topic's jobs are handed out. Pure.
+"""How fast and how many at once a topic's jobs are handed out, and how long its buried ones are kept. Pure.
 
 The checks take what somebody wrote and return what it means; they raise BadValue.
 """
@@ -20,12 +20,14 @@ MAX_CONCURRENCY = 1_000_000
 class Limit:
     """`rate`: deliveries a second, `burst` of them at once after a rest; `concurrency`: jobs reserved at once.
 
-    None = no limit. `declared`: it stands in a config file.
+    `buried_retain_ms`: how long a buried job is kept. None = no limit, or for buried jobs the server's own.
+    `declared`: it stands in a config file.
     """
 
     rate: float | None = None
     burst: int | None = None
     concurrency: int | None = None
+    buried_retain_ms: int | None = None
     declared: bool = False
 
     @classmethod

@@ -43,6 +43,7 @@ EVENTS: Final = (
     "buried",
     "kicked",
     "expired",
+    "buried_expired",  # its topic keeps buried jobs no longer
     "cancelled",
     "taken",
     "purged",

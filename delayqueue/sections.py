@@ -99,7 +99,7 @@ def _schedule(where: str, name: str, values: dict[str, Any]) -> Schedule:
 
 def _limit(where: str, _: str, values: dict[str, Any]) -> Limit:
     if not values:
-        raise Mistake(f"{where}: give rate, concurrency or both")
+        raise Mistake(f"{where}: give rate, concurrency or buried_retain")
     if "burst" in values and "rate" not in values:
         raise Mistake(f"{where}: burst needs a rate")
     return Limit(declared=True, **values)
@@ -160,6 +160,12 @@ def _duration_ms(text: str) -> int:
     return retry.duration_ms(float(text) if re.fullmatch(r"[0-9]+(\.[0-9]+)?", text) else text)
 
 
+def _retain_ms(text: str) -> int:
+    if (ms := _duration_ms(text)) == 0:
+        raise ValueError("must be some time; without this key they are kept")
+    return ms
+
+
 def _every_ms(text: str) -> int:
     return check_every(_duration_ms(text))
 
@@ -206,6 +212,7 @@ LIMIT_KEYS: Final[dict[str, tuple[str, Parser]]] = {
     "rate": ("rate", _rate),
     "burst": ("burst", _whole(1, limit.MAX_BURST)),
     "concurrency": ("concurrency", _whole(1, limit.MAX_CONCURRENCY)),
+    "buried_retain": ("buried_retain_ms", _retain_ms),
 }
 SCHEDULE_KEYS: Final[dict[str, tuple[str, Parser]]] = {
     "topic": ("topic", _topic),

@@ -101,7 +101,12 @@ async def _serve_here(
 ) -> None:
     """Serve as worker `number` of those that share `folder` and `pulses`; None = alone."""
     store = await open_store(shards, config)
-    queue = DelayQueue(store, config.max_polls, _name(config, number))
+    queue = DelayQueue(
+        store,
+        config.max_polls,
+        _name(config, number),
+        buried_retain_ms=config.buried_retain_s and config.buried_retain_s * 1000,
+    )
     peers = Peers(folder, number, queue.metrics.snapshot)
     settings = Settings(config, queue, peers)
     await settings.declare()

@@ -80,6 +80,10 @@ def queue_name(text: str) -> str:
     return text
 
 
+def retain_s(text: str) -> int | None:
+    return whole(1, 2**31)(text) if text else None
+
+
 def yes_no(text: str) -> bool:
     words = {"yes": True, "true": True, "on": True, "1": True}
     words |= {"no": False, "false": False, "off": False, "0": False}

@@ -23,6 +23,7 @@ from delayqueue.cli.verb import (
 from delayqueue.cli.words import (
     at_once,
     body,
+    kept,
     length,
     moment,
     per_second,
@@ -308,13 +309,19 @@ REMOTE: Final = (
     ),
     remote(
         "limit",
-        "limit how fast and how many at once a topic's jobs are handed out",
+        "limit how fast and how many at once a topic's jobs are handed out, and how long buried ones are kept",
         asking.limit,
         TOPIC,
         argument("--rate", metavar="N", type=per_second, help="so many a second, or none"),
         argument("--burst", metavar="N", type=int, help="so many at once after a rest"),
         argument(
             "--concurrency", metavar="N", type=at_once, help="so many reserved at once, or none"
+        ),
+        argument(
+            "--buried-retain",
+            metavar="LENGTH",
+            type=kept,
+            help="how long buried jobs are kept, or none: as the server's settings say",
         ),
     ),
     remote("resume", "let a topic's deliveries go on", at("/resume"), TOPIC),

@@ -62,6 +62,11 @@ def at_once(text: str) -> int | str:
     return text if text == UNLIMITED else int(text)
 
 
+def kept(text: str) -> float | str:
+    """A length of time, or UNLIMITED."""
+    return text if text == UNLIMITED else length(text)
+
+
 def secret(text: str) -> str:
     """The text itself; for "-" the line on standard input."""
     return body(text).strip()

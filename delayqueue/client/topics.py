@@ -30,13 +30,15 @@ class Forecast:
 class Limits:
     """How fast (`rate` a second, `burst` at once after a rest) and how many at once a topic's jobs are handed out.
 
-    None = no limit. `declared`: they stand in a config file.
+    `buried_retain`: for how many seconds its buried ones are kept. None = no limit, or as the server's settings say.
+    `declared`: they stand in a config file.
     """
 
     rate: float | None
     burst: int | None
     concurrency: int | None
     declared: bool
+    buried_retain: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,12 +138,19 @@ class TopicVerbs:
         rate: float | EllipsisType | None = ...,
         burst: int | EllipsisType | None = ...,
         concurrency: int | EllipsisType | None = ...,
+        buried_retain: float | EllipsisType | None = ...,
     ) -> Call[Limits]:
         """Limit a topic's deliveries: `rate` a second, `burst` of them at once; `concurrency` reserved at once.
 
-        None lifts a limit; what is not named stays. Returns what is in force.
+        Buried jobs end after `buried_retain` seconds. None lifts a limit; what is not named stays. Returns what is
+        in force.
         """
-        wishes = {"rate": rate, "burst": burst, "concurrency": concurrency}
+        wishes = {
+            "rate": rate,
+            "burst": burst,
+            "concurrency": concurrency,
+            "buried_retain": buried_retain,
+        }
         request = {"topic": topic} | {
             name: each for name, each in wishes.items() if each is not ...
         }

@@ -57,7 +57,14 @@ class DelayQueue:
     many give their jobs that code.
     """
 
-    def __init__(self, store: Store, max_polls: int = 0, name: str = "") -> None:
+    def __init__(
+        self,
+        store: Store,
+        max_polls: int = 0,
+        name: str = "",
+        *,
+        buried_retain_ms: int | None = None,
+    ) -> None:
         self.metrics = store.metrics
         self.metrics.show(WAITING_POLLS, lambda: self._waiters.waiting)
         self.metrics.show(TICK_AGE, self._tick_age_s)
@@ -66,6 +73,7 @@ class DelayQueue:
         self._waiters = Waiters(store, self._migration, self._stir, max_polls)
         self.taking = Taking(store, self._migration, self._stir)
         self._timers: list[Timer] = []
+        self._buried_retain_ms = buried_retain_ms
         self._grown = asyncio.Event()  # there are more timers
         self._roll_call = RollCall(store, self.metrics, name)
         self._spread(store)
@@ -259,7 +267,8 @@ class DelayQueue:
         for bucket in range(len(self._timers), len(self._store.buckets.keys)):
             care = Caretaker(bucket, self._store, self._stir).step
             resync = self._waiters.resync
-            self._timers.append(Timer(bucket, self._store, self._stir, resync, care))
+            retain_ms = self._buried_retain_ms
+            self._timers.append(Timer(bucket, self._store, self._stir, resync, care, retain_ms))
         self._waiters.grow()
         self._grown.set()
 

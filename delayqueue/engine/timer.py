@@ -26,7 +26,8 @@ class Timer:
     """Ticks one bucket for ever, and sweeps it once a second.
 
     `stir` hears what each tick changed; `resync` is called once a second, for what a lost message left behind; so is
-    `care`, unless the ticks are behind: it mends the store, a little at a time.
+    `care`, unless the ticks are behind: it mends the store, a little at a time. Buried jobs are kept for
+    `buried_retain_ms` unless their topic says, None = until somebody ends them.
     """
 
     def __init__(
@@ -36,12 +37,14 @@ class Timer:
         stir: Callable[[int, Stir], None],
         resync: Callable[[int], None],
         care: Callable[[], Awaitable[None]],
+        buried_retain_ms: int | None = None,
     ) -> None:
         self._bucket = bucket
         self._store = store
         self._stir = stir
         self._resync = resync
         self._care = care
+        self._buried_retain_ms = buried_retain_ms
         self._wake = asyncio.Event()
         self._next_at = 0.0  # loop time of the next tick
         self._sweep_at = 0.0  # loop time of the next sweep
@@ -99,7 +102,9 @@ class Timer:
         self._resync(self._bucket)
         if not is_behind:
             await self._care()
-        swept = await self._store.sweep(self._bucket, self._sweep_cursor, self._sweep_topics)
+        swept = await self._store.sweep(
+            self._bucket, self._sweep_cursor, self._sweep_topics, self._buried_retain_ms
+        )
         self._sweep_cursor = swept.cursor
         if swept.forgotten >= self._sweep_topics * FORGOTTEN_SHARE:
             self._sweep_topics = min(self._sweep_topics * 2, MOST_SWEEP_TOPICS)

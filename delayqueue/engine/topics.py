@@ -192,7 +192,7 @@ class Topics:
             written = settings
 
     async def limit(self, topic: str, wishes: Mapping[str, float | None]) -> Limit:
-        """Limit the topic's deliveries: `rate`, `burst`, `concurrency`, as far as they are named; None = lift it.
+        """Limit the topic: `rate`, `burst`, `concurrency`, `buried_retain_ms`, as far as named; None = lift it.
 
         Returns what is in force. Invalid where there is too little for each bucket, or a burst without a rate;
         WrongState where a config file says otherwise.

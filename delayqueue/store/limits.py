@@ -21,7 +21,7 @@ class Limits:
     async def limit(
         self, bucket: int, topic: str, wishes: Mapping[str, float | None], *, declared: bool = False
     ) -> Limited:
-        """Set `rate`, `burst`, `concurrency`, as far as they are named; None = lift it.
+        """Set `rate`, `burst`, `concurrency`, `buried_retain_ms`, as far as they are named; None = lift it.
 
         `declared`: a config file says so; what it does not name is lifted.
         """

@@ -95,6 +95,7 @@ def _tick(metrics: Metrics, answer: Sequence[Any]) -> None:
 def _sweep(metrics: Metrics, answer: Any) -> None:
     if answer[1]:
         metrics.count(REPAIRS, "ghosts", by=answer[1])
+    _event(metrics, "buried_expired", answer[3])
 
 
 def _inspect(metrics: Metrics, answer: Any) -> None:

@@ -193,9 +193,15 @@ class Store:
         codes = await self._call("settle", bucket, [STAGED_DUE_MS, *_flat(jobs)])
         return cast("list[int]", codes)
 
-    async def sweep(self, bucket: int, cursor: int, topics: int) -> Swept:
-        """Housekeeping for about so many topics, from the cursor on (0 at first and at the end)."""
-        return Swept(*map(int, await self._call("sweep", bucket, [cursor, topics])))
+    async def sweep(
+        self, bucket: int, cursor: int, topics: int, buried_retain_ms: int | None = None
+    ) -> Swept:
+        """Housekeeping for about so many topics, from the cursor on (0 at first and at the end).
+
+        A buried job is kept for `buried_retain_ms` (None = until somebody ends it) where its topic does not say.
+        """
+        retain = "" if buried_retain_ms is None else buried_retain_ms
+        return Swept(*map(int, await self._call("sweep", bucket, [cursor, topics, retain])))
 
     async def cancel(
         self, bucket: int, tag: str, topic: str, cursor: int, limit: int

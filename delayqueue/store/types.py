@@ -222,6 +222,7 @@ class Swept(NamedTuple):
     cursor: int
     ghosts: int
     forgotten: int
+    ended: int  # buried jobs
 
 
 class Entry(NamedTuple):

@@ -68,11 +68,15 @@ class FullJob(TypedDict):
 
 
 class LimitState(TypedDict):
-    """How fast and how many at once a topic's jobs are handed out; null = no limit. `declared`: in a config file."""
+    """How fast and how many at once a topic's jobs are handed out, and for how many seconds its buried ones are kept.
+
+    null = no limit; of `buried_retain` what the server's settings say. `declared`: in a config file.
+    """
 
     rate: float | None
     burst: int | None
     concurrency: int | None
+    buried_retain: float | None
     declared: bool
 
 

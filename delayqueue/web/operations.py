@@ -115,7 +115,7 @@ TOPIC: Final = TopicState(
     paused=False,
     limit=None,
 )
-LIMIT: Final = LimitState(rate=50, burst=5, concurrency=10, declared=False)
+LIMIT: Final = LimitState(rate=50, burst=5, concurrency=10, buried_retain=None, declared=False)
 OF_TOPICS: Final = Operation(
     topic_requests.TopicsRequest, (), list[TopicState], BAD, {"match": "order"}, [TOPIC]
 )

@@ -115,6 +115,11 @@ FIELDS: Final[dict[str, dict[str, Any]]] = {
         "minimum": 1,
         "maximum": 1_000_000,
     },
+    "buried_retain": {
+        "description": "Seconds that a buried job is kept; null = as the server's settings say.",
+        "exclusiveMinimum": 0,
+        "maximum": 2**31,
+    },
     "secret": {"description": "`whsec_` and base64: what webhooks are signed with."},
     "expect": {
         "description": "What the answer must be; with * at its beginning and its end what it must hold."

@@ -60,6 +60,7 @@ class LimitRequest(TopicRequest):
     rate: Number | None = None
     burst: int | None = None
     concurrency: int | None = None
+    buried_retain: Number | None = None
 
     def wishes(self) -> dict[str, float | None]:
         """What is wanted, by name; None = no limit."""
@@ -71,8 +72,15 @@ class LimitRequest(TopicRequest):
             "concurrency": None
             if self.concurrency is None
             else by_rule("concurrency", self.concurrency, rules.check_concurrency),
+            "buried_retain": None
+            if self.buried_retain is None
+            else check_some_seconds("buried_retain", self.buried_retain),
         }
-        return {name: value for name, value in checked.items() if name in self.model_fields_set}
+        named = {name: value for name, value in checked.items() if name in self.model_fields_set}
+        return {
+            ("buried_retain_ms" if name == "buried_retain" else name): value
+            for name, value in named.items()
+        }
 
 
 class PurgeRequest(TopicRequest):

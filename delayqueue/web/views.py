@@ -128,6 +128,7 @@ def limit(one: Limit) -> LimitState:
         "rate": one.rate,
         "burst": one.burst,
         "concurrency": one.concurrency,
+        "buried_retain": seconds(one.buried_retain_ms),
         "declared": one.declared,
     }
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from tests.api_client import Api, open_api
+from tests.waiting import until_async
 
 if TYPE_CHECKING:
     from tests.api_client import Json
@@ -18,7 +19,13 @@ if TYPE_CHECKING:
     from .conftest import Pair
 
 WRONG_STATE: Final = 3
-NO_LIMITS: Final = {"rate": None, "burst": None, "concurrency": None, "declared": False}
+NO_LIMITS: Final = {
+    "rate": None,
+    "burst": None,
+    "concurrency": None,
+    "buried_retain": None,
+    "declared": False,
+}
 
 
 async def fill(api: Api, topic: str, count: int) -> None:
@@ -94,7 +101,7 @@ async def test_what_is_in_force_is_answered_and_stands_among_the_topics(
     api: Api, topic: str
 ) -> None:
     limits = (await api.call("/limit", {"topic": topic, "rate": 40, "concurrency": 8})).ok()
-    assert limits == {"rate": 40, "burst": 4, "concurrency": 8, "declared": False}
+    assert limits == NO_LIMITS | {"rate": 40, "burst": 4, "concurrency": 8}
     [counts] = (await api.call("/topics", {"topics": [topic]})).ok()
     assert counts["limit"] == limits
     lifted = {"topic": topic, "rate": None, "concurrency": None}
@@ -155,3 +162,29 @@ async def test_each_bucket_needs_a_job_to_let_through(api: Api, topic: str) -> N
     if few.code:  # the server with more buckets than one
         assert few.refused() == "concurrency: must be at least 4, one for each bucket (bucket_size)"
         (await api.call("/limit", {"topic": topic, "concurrency": 4})).ok()
+
+
+async def test_dead_letters_end_by_themselves_after_the_topics_time_or_the_servers(
+    processes: Processes, redis_server: StoreServer
+) -> None:
+    server = processes.configured(
+        "[limit kept]\nburied_retain = 1h\n", redis_server, buried_retain=1
+    )
+    server.start()
+    with closing(server):
+        async with open_api(server.url) as api:
+            for topic in ("kept", "ends"):
+                (await api.push(topic=topic, id=topic, ttr=60)).ok()
+                (await api.call("/bury", {"id": topic})).ok()
+            await until_async(lambda: is_gone(api, "ends"))
+            assert (await api.get("kept")).ok()["state"] == "buried"
+            declared = (await api.call("/limit", {"topic": "kept"})).ok()
+            assert (declared["buried_retain"], declared["declared"]) == (3600, True)
+            wrong = {"topic": "ends", "buried_retain": 0}
+            refused = await api.call("/limit", wrong, {"Accept-Language": "en"})
+            assert refused.refused() == "buried_retain 0: must be at least 0.001 seconds"
+            (await api.call("/limit", {"topic": "ends", "buried_retain": 3600})).ok()
+
+
+async def is_gone(api: Api, job_id: str) -> bool:
+    return (await api.get(job_id)).ok() is None

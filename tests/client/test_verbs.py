@@ -189,6 +189,8 @@ async def test_a_topic_is_limited_and_let_go(client: Caller, topic: str) -> None
     assert counts.limit == limits
     assert (await client.limit(topic, rate=None)).concurrency == 8
     assert await client.limit(topic, concurrency=None) == Limits(None, None, None, declared=False)
+    assert (await client.limit(topic, buried_retain=90)).buried_retain == 90
+    assert (await client.limit(topic, buried_retain=None)).buried_retain is None
 
 
 async def test_a_topic_is_paused_counted_and_purged(client: Caller, topic: str) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+import pytest
+
 from .markdown import read
 
 MEASURED: Final = read("docs/performance.md")
@@ -34,6 +36,19 @@ def test_the_memory_in_sizing_is_what_was_measured() -> None:
     for jobs, body, *shown in sized:
         for said, each in zip(shown, bytes_of_job[body], strict=True):
             assert abs(number(said) / (number(jobs) * each) - 1) < 0.02, (jobs, body, said)
+
+
+@pytest.mark.parametrize("page", ["README.md", "README.zh-CN.md", "CHANGELOG.md"])
+def test_the_memory_beside_the_original_is_what_was_measured(page: str) -> None:
+    """Of all that was measured the least and the most, of each scheduler."""
+    measured = [
+        row[-4:]
+        for row in [*rows(MEASURED, 6), *rows(MEASURED, 7)]
+        if "bytes" in f"{row[0]} {row[1]}"
+    ]
+    ranges = [tuple(sorted(row[column] for row in measured)) for column in (1, 3)]
+    said = re.findall(r"(0\.\d\d) (?:to|到) (0\.\d\d) (?:times|倍)", read(page))
+    assert said == [(found[0], found[-1]) for found in ranges]
 
 
 def test_the_comparison_of_the_schedulers_is_what_was_measured() -> None:

@@ -75,12 +75,14 @@ class Shelves(Store):
         await self._serve("tick", bucket)
         return self.next_ticks.popleft() if self.next_ticks else QUIET
 
-    async def sweep(self, bucket: int, _cursor: int, topics: int) -> Swept:
+    async def sweep(
+        self, bucket: int, _cursor: int, topics: int, _buried_retain_ms: int | None = None
+    ) -> Swept:
         await self._serve("sweep", bucket)
         self.swept_topics.append(topics)
         forgotten = min(topics, self.empty_topics)
         self.empty_topics -= forgotten
-        return Swept(0, 0, forgotten)
+        return Swept(0, 0, forgotten, 0)
 
     async def run(self, verb: str, bucket: int, _args: Sequence[Any]) -> Any:
         """The caretaker's look, which finds nothing."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from delayqueue.engine.dispatcher import SLOW_S
+from delayqueue.engine.dispatcher import RETRY_S, SLOW_S
 from delayqueue.engine.migration import Migration
 from delayqueue.engine.waiters import LOOK_S, Waiters
 from delayqueue.errors import Unavailable
@@ -366,8 +366,9 @@ async def test_polls_that_came_while_a_call_hung_hear_of_its_failure(
     await until(lambda: waiters.waiting == 2)
     store.down.update(range(store.buckets.count))
     store.open.set()
-    await asyncio.sleep(0.05)  # less than the pause before the next try
-    assert [each.done() for each in polls] == [True, True]
+    await until(
+        lambda: all(each.done() for each in polls), within_s=RETRY_S / 2
+    )  # before the next try
     for each in polls:
         with pytest.raises(Unavailable):
             await each

@@ -15,9 +15,9 @@ from delayqueue.store.original.place import Place
 from delayqueue.store.original.source import AnotherImport, Original
 from delayqueue.store.store import Store
 from tests.store.bucket import job
-from tests.waiting import until_async
+from tests.waiting import until, until_async
 
-from .conftest import BEAT_S, in_every_setup
+from .conftest import BEAT_S, PATIENCE_S, in_every_setup
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -175,12 +175,12 @@ async def test_a_job_that_a_consumer_holds_is_his_until_he_finishes_it(move: Mov
     await move.old.push("t", "delayed", HOUR_S)
     await move.old.hand_out("t", "held")
     async with running(move):
-        importing = asyncio.create_task(move.run())
-        await until_async(lambda: has_arrived(move, "delayed"))
-        await asyncio.sleep(10 * BEAT_S)
+        it = move.takeover()
+        importing = asyncio.create_task(it.run())
+        await until(lambda: it.imported == {Place.DELAYED: 1} and bool(it.waiting))
         assert not importing.done()
         await move.old.finish("held")
-        it = await importing
+        await asyncio.wait_for(importing, PATIENCE_S)
     assert it.imported == {Place.DELAYED: 1}
     assert await move.arrived("held") == {}
 
@@ -190,10 +190,6 @@ async def test_a_job_whose_consumer_never_finishes_comes_over_after_its_ttr(move
     async with running(move):
         it = await move.run()
     assert it.imported == {Place.READY: 1}
-
-
-async def has_arrived(move: Move, job_id: str) -> bool:
-    return job_id in await move.arrived(job_id)
 
 
 @in_every_setup

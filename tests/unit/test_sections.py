@@ -90,12 +90,15 @@ def test_values_are_understood(conf: Path, line: str, field: str, value: object)
 
 
 def test_limits_stand_under_their_topic(conf: Path) -> None:
-    conf.write_text("[limit pay out]\nrate = 0.5\n[limit b]\nconcurrency = 7\n", encoding="utf-8")
+    conf.write_text(
+        "[limit pay out]\nrate = 0.5\n[limit b]\nconcurrency = 7\nburied_retain = 7d\n",
+        encoding="utf-8",
+    )
     sections = load(conf, {}).sections
     assert sections
     assert sections.limits == {
         "pay out": Limit(rate=0.5, declared=True),
-        "b": Limit(concurrency=7, declared=True),
+        "b": Limit(concurrency=7, buried_retain_ms=604_800_000, declared=True),
     }
 
 
@@ -156,11 +159,12 @@ def test_a_definition_says_no_more_than_the_version_before_wrote(conf: Path) -> 
             "FILE:2: handler = os.system: must be package.module:callable",
         ),
         (HEAD + "order = first", "FILE:4: order = first: must be a whole number from -1000000"),
-        ("[limit t]", "FILE:1: [limit t]: give rate, concurrency or both"),
+        ("[limit t]", "FILE:1: [limit t]: give rate, concurrency or buried_retain"),
         ("[limit]\nrate = 1", "FILE:1: [limit]: the name must be one topic, at most 256 bytes"),
         ("[limit a,b]\nrate = 1", "FILE:1: [limit a,b]: the name must be one topic"),
         ("[limit t]\nrate = 1\n[limit t]\nrate = 2", "FILE:3: [limit t]: stands in the file twice"),
         ("[limit t]\nburst = 5\nconcurrency = 1", "FILE:1: [limit t]: burst needs a rate"),
+        ("[limit t]\nburied_retain = 0", "FILE:2: buried_retain = 0: must be some time"),
         ("[limit t]\nrate = 0", "FILE:2: rate = 0: must be 0.001 to 100000 a second"),
         ("[limit t]\nrate = 10/s", "FILE:2: rate = 10/s: must be a number"),
         ("[limit t]\nconcurrency = 0", "FILE:2: concurrency = 0: must be a whole number from 1"),

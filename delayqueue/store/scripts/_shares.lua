@@ -19,7 +19,7 @@ end
 
 local function set_limit(topic, settings, limit, number, buckets)
   limit.share = share_of(limit, number, buckets)
-  settings.limit = (limit.rate or limit.concurrency) and limit or nil
+  settings.limit = (limit.rate or limit.concurrency or limit.buried_retain_ms) and limit or nil
   save_settings(topic, settings)
   adjust_rate(topic, limit.share, now_ms())
   arrive_all(topic)

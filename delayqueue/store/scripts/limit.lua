@@ -1,8 +1,8 @@
--- Sets how fast and how many at once a topic's jobs are handed out, or tells it.
+-- Sets how fast and how many at once a topic's jobs are handed out and how long buried ones are kept, or tells it.
 -- KEYS  tag, queue name
 -- ARGV  sender, topic, this bucket's number (from 0), number of buckets, "1" where a config file says it, else "0",
---       then name, value, ...: rate (a second), burst, concurrency; value "" = lift it. What is not named stays, unless a
---       config file speaks; a rate without a burst gets one of a tenth of a second.
+--       then name, value, ...: rate (a second), burst, concurrency, buried_retain_ms; value "" = lift it. What is not named
+--       stays, unless a config file speaks; a rate without a burst gets one of a tenth of a second.
 -- returns { 0, WRONG_STATE where a config file says otherwise, or 1 for a burst without a rate;
 --           the limits in force (JSON); { topic, ready jobs, ... } }
 -- keeps: `share` is what this bucket may let through of the whole.
@@ -14,7 +14,7 @@ for at = 6, #ARGV, 2 do named[ARGV[at]] = ARGV[at + 1] end
 -- What is in force once what was named is; nil for a burst without a rate.
 local function merged(limit)
   limit = declared and {} or limit
-  for _, name in ipairs({ 'rate', 'burst', 'concurrency' }) do
+  for _, name in ipairs({ 'rate', 'burst', 'concurrency', 'buried_retain_ms' }) do
     if named[name] then limit[name] = tonumber(named[name]) end
   end
   if not limit.rate then

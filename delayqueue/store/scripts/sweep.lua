@@ -1,10 +1,16 @@
--- Housekeeping in the timer's spare time: takes ghosts out of ready lists, forgets topics that are empty for good.
+-- Housekeeping in the timer's spare time: takes ghosts out of ready lists, forgets topics that are empty for good, ends buried
+-- jobs that nobody has looked after.
 -- KEYS  tag, queue name
--- ARGV  cursor of the topics ("0" at first), topics looked at in about
--- returns { next cursor, ghosts dropped, topics forgotten }
-local cursor, limit = ARGV[1], ARGV[2]
+-- ARGV  cursor of the topics ("0" at first), topics looked at in about, ms that a buried job is kept where its topic's
+--       settings do not say ("" = until somebody ends it)
+-- returns { next cursor, ghosts dropped, topics forgotten, buried jobs ended }
+local cursor, limit, buried_retain = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local now = now_ms()
+local BURIED_LIMIT = 500                    -- buried jobs that one call looks at: about 5 ms
+local BURIED_LIMIT_BYTES = 4 * 1024 * 1024  -- of their bodies
 local WINDOW = 1000  -- ids looked at in one call, shared among the ready lists that have ghosts
-local ghosts, forgotten = 0, 0
+local ghosts, forgotten, ended = 0, 0, 0
+local looked, bytes = 0, 0  -- at buried jobs
 
 local function is_empty(topic)
   local keys = { queue_key(topic), reserved_key(topic), buried_key(topic), expire_key(topic), done_key(topic) }
@@ -14,12 +20,33 @@ end
 -- Where in a long list to look: another place at each call, so that all of it is seen in time.
 local function window_start(length, window)
   if length <= window then return 0 end
-  return math.floor(now_ms() * 7919 % (length - window + 1))
+  return math.floor(now * 7919 % (length - window + 1))
+end
+
+local function has_room() return looked < BURIED_LIMIT and bytes < BURIED_LIMIT_BYTES end
+
+-- Ends what was buried long enough. What cannot be ended does not stand in the way of the others.
+local function end_buried(topic, retain)
+  local key = buried_key(topic)
+  for _, id in ipairs(call('ZRANGEBYSCORE', key, '-inf', int(now - retain), 'LIMIT', 0, BURIED_LIMIT - looked)) do
+    if not has_room() then return end
+    looked = looked + 1
+    local job = read_job(id)
+    bytes = bytes + (job and #job.body or 0)
+    if job and job.topic == topic and pcall(finish_job, id, job, 'expired', '', now) then
+      ended = ended + 1
+    else
+      call('ZADD', key, int(now), id)
+    end
+  end
 end
 
 local haunted = {}
 
 local function look_at(topic, settings)
+  local limits = settings ~= '' and settings_of(topic).limit or {}
+  local retain = limits.buried_retain_ms or buried_retain
+  if retain and has_room() then end_buried(topic, retain) end
   if settings == '' and is_empty(topic) then
     call('HDEL', TOPICS, topic)
     call('HDEL', GHOSTS, topic)
@@ -40,4 +67,4 @@ local page = call('HSCAN', TOPICS, cursor, 'COUNT', limit)  -- a small hash come
 for i = 1, #page[2], 2 do pcall(look_at, page[2][i], page[2][i + 1]) end
 local window = math.max(1, math.floor(WINDOW / math.max(1, #haunted)))
 for _, topic in ipairs(haunted) do pcall(drop_some, topic, window) end
-return { page[1], ghosts, forgotten }
+return { has_room() and page[1] or cursor, ghosts, forgotten, ended }

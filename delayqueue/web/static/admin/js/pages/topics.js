@@ -45,7 +45,8 @@ export function topicLink(topic, state = "", range = "", text = topic) {
 /** That a topic is paused or limited. */
 export function topicTags(topic) {
   const paused = topic.paused === true ? t("paused") : topic.paused && t("pausedUntil", time(topic.paused));
-  const limited = topic.limit && t("limited", limitText(topic.limit));
+  const limits = topic.limit && limitText(topic.limit);
+  const limited = limits && t("limited", limits);
   return [paused, limited].filter(Boolean).map((text) => [h("span", { class: "tag" }, text), " "]);
 }
 
