@@ -90,32 +90,38 @@ def batch(server: Server, scale: Scale) -> Outcome:
     return _push(server, scale, connections=8, batch=LARGE_BATCH)
 
 
-def pop(server: Server, scale: Scale) -> Outcome:
-    """Ready jobs, one a request, 32 connections; the list is never empty."""
+def _ready(server: Server, wanted: int) -> tuple[str, int]:
+    """A topic with about so many ready jobs, and their number."""
     topic = new_topic()
     filled = fill(
         server,
         topic,
-        scale.pop_jobs,
+        wanted,
         body_bytes=BODY_BYTES,
         delay_from=SHORTEST_DELAY_S,
         delay_to=SHORTEST_DELAY_S,
     )
     wait_until(lambda: server.ready(topic) >= filled.jobs, "jobs to pop", READY_LIMIT_S)
-    count = filled.jobs * POPPED_SHARE
+    return topic, filled.jobs
+
+
+def pop(server: Server, scale: Scale) -> Outcome:
+    """Ready jobs, one a request, 32 connections; the list is never empty."""
+    topic, jobs = _ready(server, scale.pop_jobs)
+    count = jobs * POPPED_SHARE
     tally, figures = _rate(server, "pop.lua", topic, connections=32, seconds=60, count=count)
     return Outcome(figures | {"answer p99": Figure(tally.answer_ms_p99, "ms")})
 
 
 def cycle(server: Server, scale: Scale) -> Outcome:
     """Push, pop and finish in balance, 32 connections; counted when finished."""
+    topic, _ = _ready(server, scale.cycle_depth)
     _, figures = _rate(
         server,
         "cycle.lua",
-        new_topic(),
+        topic,
         connections=32,
         seconds=2 * scale.seconds,
-        depth=scale.cycle_depth,
         body_bytes=BODY_BYTES,
     )
     return Outcome(figures)

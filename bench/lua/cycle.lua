@@ -1,7 +1,6 @@
--- The whole life of a job, push -> pop -> finish, in balance: DEPTH jobs are pushed ahead, so that a server
--- that makes jobs ready once a second has some; then one of each. Counts the finished.
+-- The whole life of a job, push -> pop -> finish, in balance: one of each in turn. Counts the finished. The topic holds
+-- jobs that were pushed ahead, so that a server that makes jobs ready once a second has some.
 local bench = dofile("bench.lua")
-local depth = bench.number("DEPTH")
 local body = string.rep("b", bench.number("BODY_BYTES"))
 local DELAY_S = 1 -- ouqiang/delay-queue takes nothing less
 local pushed, asked, unfinished = 0, 0, {}
@@ -13,7 +12,7 @@ function request()
     bench.count(1, 0)
     return bench.speech.finish(bench.topic, id)
   end
-  if pushed - asked > depth then
+  if pushed > asked then
     asked = asked + 1
     return bench.speech.pop(bench.topic)
   end

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, ClassVar
 
 from delayqueue.engine.timer import MOST_SWEEP_TOPICS, SWEEP_TOPICS, Timer
-from delayqueue.store.types import Stir
+from delayqueue.store.types import Stir, Ticked
 from tests.engine.shelves import QUIET, Shelves
 from tests.waiting import until
 
@@ -57,3 +58,29 @@ async def test_housekeeping_follows_the_backlog_of_empty_topics(
         await running
     assert max(store.swept_topics) == MOST_SWEEP_TOPICS
     assert len(store.swept_topics) < 90  # seconds
+
+
+async def test_while_jobs_fall_due_all_the_time_ticks_take_half_of_it() -> None:
+    """Each tick costs the store what it costs: with one for each millisecond nothing else would be done."""
+
+    class Slow(Shelves):
+        spans_s: ClassVar[list[tuple[float, float]]] = []
+
+        async def tick(self, bucket: int, limit: int = 0) -> Ticked:
+            began_s = asyncio.get_running_loop().time()
+            await asyncio.sleep(0.02)
+            self.spans_s.append((began_s, asyncio.get_running_loop().time()))
+            return await super().tick(bucket, limit)
+
+    async def care() -> None:
+        pass
+
+    store = Slow()
+    timer = Timer(0, store, lambda _bucket, _what: timer.arm(1), lambda _bucket: None, care)
+    running = asyncio.create_task(timer.run())
+    await until(lambda: len(store.spans_s) > 10)
+    running.cancel()
+    with suppress(asyncio.CancelledError):
+        await running
+    for (began_s, ended_s), (next_s, _) in pairwise(store.spans_s):
+        assert next_s - ended_s > 0.9 * (ended_s - began_s)
