@@ -192,7 +192,7 @@ async def test_a_running_server_delivers_what_was_repaired(bed: Bed, processes: 
             (await api.push(topic="mail", id=f"job-{number}", delay=3600)).ok()
         bed.redis.delete(f"{TAG}:delay:mail")
         assert process(bed.settings, "--repair").returncode == CLEAN
-        (await api.call("/kick", {"topic": "mail", "count": 100})).ok()
+        (await api.call("/kick", {"topic": "mail", "state": "delayed", "count": 100})).ok()
         popped = (await api.pop("mail", count=100)).ok()
     assert {job["id"] for job in popped} == {f"job-{number}" for number in range(40)}
 

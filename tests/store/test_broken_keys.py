@@ -10,7 +10,7 @@ from delayqueue.engine.fsck import examine
 from delayqueue.errors import Code
 from delayqueue.store.limits import Limits
 from delayqueue.store.types import Range
-from tests.store.bucket import HOUR_MS, LATER_MS, SOON_MS, a_moment, job, later, on_real_servers
+from tests.store.bucket import HOUR_MS, SOON_MS, a_moment, job, on_real_servers
 
 if TYPE_CHECKING:
     from tests.store.bucket import Bucket
@@ -126,17 +126,17 @@ async def test_a_broken_key_is_told_for_the_job_that_needs_it_alone(
 async def test_a_reservation_that_cannot_end_does_not_keep_others_from_their_turn(
     bucket: Bucket,
 ) -> None:
-    bad = [job(f"bad-{n}", ttr_ms=1, expire_ms=LATER_MS, retain_ms=HOUR_MS) for n in range(3)]
+    bad = [job(f"bad-{n}", ttr_ms=1, retry_ms=()) for n in range(3)]
     await bucket.push(*bad, job("good", ttr_ms=2), job("delayed", delay_ms=1))
     assert len(await bucket.pop()) == 4
-    await spoil(bucket, "ended")
-    await later()
+    await spoil(bucket, "buried:t")
+    await a_moment()
     ticked = await bucket.store.tick(0, limit=4)
-    assert (ticked.redelivered, ticked.expired) == (1, 0)
+    assert (ticked.redelivered, ticked.buried) == (1, 0)
     await bucket.tick()
     assert (await bucket.store.tick(0)).set_aside == 0
-    assert sorted(await bucket.pop_ids()) == ["delayed", "good"]
     await heal(bucket)
+    assert sorted(await bucket.pop_ids()) == ["delayed", "good"]
 
 
 async def test_a_job_that_cannot_expire_does_not_keep_others_from_their_turn(
