@@ -8,6 +8,7 @@ and need not understand it: aiohttp gets its bytes, and all that comes after on 
 import asyncio
 import sys
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from email.utils import formatdate
 from http import HTTPStatus
 from time import time
@@ -15,12 +16,14 @@ from typing import Final, cast
 
 from delayqueue.tasks import cancel_all
 from delayqueue.web.front import Front
-from delayqueue.web.head import END, MAX_HEAD_BYTES, may_become_plain, read_head
+from delayqueue.web.head import END, MAX_HEAD_BYTES, may_become_plain, read_head, start_of
 from delayqueue.web.http import JSON, WAITING_PATHS, HttpRequest, HttpResponse
 from delayqueue.web.unread import Unread
 
 MAX_BODY_BYTES: Final = 64 * 1024  # a request with a longer one is not plain
-MAX_AHEAD_BYTES: Final = 64 * 1024  # of pipelined requests that are kept while one is answered
+MAX_AHEAD_BYTES: Final = (
+    MAX_HEAD_BYTES + MAX_BODY_BYTES
+)  # that wait for their turn: a request, or several
 PATIENCE_S: Final = 2.0  # an incomplete request is aiohttp's after this, with its limits of time
 IDLE_S: Final = 75.0  # a connection without a request is closed after this
 LOOK_S: Final = 1.0  # between two looks at all connections; these times are kept as exactly
@@ -33,7 +36,10 @@ CLOSE: Final = b"\r\nConnection: close"
 
 
 class Express:
-    """The connections of the express lane. `other` makes the protocol that takes over a connection."""
+    """The connections of the express lane. A request's body has at most so many bytes.
+
+    `other` makes the protocol that takes over a connection.
+    """
 
     def __init__(
         self,
@@ -41,14 +47,17 @@ class Express:
         paths: Collection[str],
         unread: Unread,
         other: Callable[[], asyncio.Protocol],
+        most_bytes: int,
     ) -> None:
         self.front = front
         self.unread = unread
         self.paths = paths
         self.other = other
+        self.most_bytes = min(most_bytes, MAX_BODY_BYTES)
         self.loop = asyncio.get_running_loop()
         self.connections: set[Connection] = set()
         self.stopping = False
+        self._one_is_lost = asyncio.Event()
         self.now_s = self.loop.time()  # as of the last look
         self._date_s = 0
         self._date = b""
@@ -66,6 +75,11 @@ class Express:
             self._date = b"\r\nDate: " + formatdate(now_s, usegmt=True).encode()
         return self._date
 
+    def lost(self, connection: "Connection") -> None:
+        """The connection is no more."""
+        self.connections.discard(connection)
+        self._one_is_lost.set()
+
     def _look(self) -> None:
         """End what takes too long, again and again."""
         self._next_look = self.loop.call_later(LOOK_S, self._look)
@@ -74,15 +88,16 @@ class Express:
             connection.look(self.now_s)
 
     async def close(self, within_s: float) -> None:
-        """Close idle connections; let the others answer their request, and cut off those that have not done so."""
+        """Close idle connections; let the others answer and send, and cut off those that have not done so."""
         self.stopping = True
         self._next_look.cancel()
-        for connection in list(self.connections):
-            connection.close_if_idle()
-        tasks = [each.task for each in self.connections if each.task is not None]
-        if tasks:
-            await asyncio.wait(tasks, timeout=within_s)
-        await cancel_all([task for task in tasks if not task.done()])
+        last = [each for each in list(self.connections) if not each.close_if_idle()]
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                while not self.connections.isdisjoint(last):
+                    self._one_is_lost.clear()
+                    await self._one_is_lost.wait()
+        await cancel_all([each.task for each in self.connections if each.task is not None])
         for connection in list(self.connections):
             connection.abort()
 
@@ -102,6 +117,7 @@ class Connection(asyncio.Protocol):
         "_since_s",
         "_transport",
         "_waits",
+        "_whole_bytes",
         "task",
     )
 
@@ -116,6 +132,7 @@ class Connection(asyncio.Protocol):
         self._is_full = False  # so much has come that reading is paused
         self._is_stalled = False  # so much is unsent that nothing more is answered
         self._waits = False  # the present request is one that waits
+        self._whole_bytes = 0  # of the next request: it is looked at again once they are there
         self._since_s = express.now_s  # when it came into its present state
         self._peer: str | None = None
         self.task: asyncio.Task[None] | None = None  # answers the present request
@@ -134,8 +151,9 @@ class Connection(asyncio.Protocol):
             self._buffer += data
         else:
             self._buffer, self._since_s = data, self._express.now_s
-        if self.task is None:
-            self._next()
+        if self.task is None and not self._is_stalled:
+            if len(self._buffer) >= self._whole_bytes:
+                self._next()
         elif len(self._buffer) > MAX_AHEAD_BYTES and not self._is_full:
             self._is_full = True
             self._transport.pause_reading()
@@ -152,7 +170,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002  # the protocol's signature
         """The client is gone: what it waits for, nobody waits for."""
-        self._express.connections.discard(self)
+        self._express.lost(self)
         self._express.unread.flows(self._transport)
         if self.task is not None:
             self.task.cancel()
@@ -184,10 +202,11 @@ class Connection(asyncio.Protocol):
         elif lasted_s > IDLE_S:
             self._transport.close()
 
-    def close_if_idle(self) -> None:
-        """Close the connection, unless a request is being answered."""
+    def close_if_idle(self) -> bool:
+        """Close the connection, unless a request is being answered. Returns whether nothing was left to send."""
         if self.task is None:
             self._transport.close()
+        return self.task is None and not self._is_stalled
 
     def abort(self) -> None:
         """Cut the client off."""
@@ -203,13 +222,16 @@ class Connection(asyncio.Protocol):
             if len(buffer) > MAX_HEAD_BYTES or not may_become_plain(buffer):
                 self._hand_over()
             return
-        head = read_head(buffer[:size])
-        if head is None or head.length > MAX_BODY_BYTES or head.path not in self._express.paths:
+        head = read_head(buffer[:size]) if size <= MAX_HEAD_BYTES else None
+        express = self._express
+        if head is None or head.length > express.most_bytes or head.path not in express.paths:
             self._hand_over()
             return
         end = size + head.length
         if len(buffer) < end:
+            self._whole_bytes = end
             return
+        self._whole_bytes = 0
         self._buffer = buffer[end:]
         if self._is_full and len(self._buffer) <= MAX_AHEAD_BYTES:
             self._is_full = False
@@ -219,9 +241,9 @@ class Connection(asyncio.Protocol):
         if self._waits and self._has_ended:
             return
         request = HttpRequest("POST", head.path, head.headers, self._peer, buffer[size:end])
-        answering = self._express.front.handle(request, self)
+        answering = express.front.handle(request, self)
         # the name, since asyncio would make one for each
-        self.task = self._express.loop.create_task(answering, name=TASK)
+        self.task = express.loop.create_task(answering, name=TASK)
 
     async def send(self, response: HttpResponse) -> None:
         """Write the answer to the present request, and go on. Raises ConnectionResetError if the client is gone."""
@@ -244,6 +266,8 @@ class Connection(asyncio.Protocol):
                 body,
             )
         )
+        if transport.is_closing():  # it has met a client that is gone
+            raise ConnectionResetError
         self.task = None
         if self._closes:
             transport.close()
@@ -261,21 +285,11 @@ class Connection(asyncio.Protocol):
         """Let aiohttp answer all that is not answered yet, and what will come."""
         other = self._express.other()
         self._express.connections.discard(self)
+        if self._is_full:
+            self._transport.resume_reading()
         other.connection_made(self._transport)
         self._transport.set_protocol(other)
         other.data_received(self._buffer)
         if self._has_ended and not other.eof_received():
             self._transport.close()
         self._has_ended = False  # the rest is not ours
-
-
-def start_of(response: HttpResponse) -> bytes:
-    """An answer's first bytes, up to the value of its Content-Length.
-
-    Raises ValueError if a header would end early.
-    """
-    lines = [f"HTTP/1.1 {response.status:d} {HTTPStatus(response.status).phrase}"]
-    lines += [f"{name}: {value}" for name, value in response.headers.items()]
-    if any("\r" in line or "\n" in line for line in lines):
-        raise ValueError("a header holds the end of a line")
-    return "\r\n".join([*lines, "Content-Length: "]).encode()

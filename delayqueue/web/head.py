@@ -1,9 +1,15 @@
-"""The head of a plain request: what the express lane understands of HTTP, as RFC 9112 writes it and nothing looser."""
+"""The heads of plain requests: what the express lane understands of HTTP, as RFC 9112 writes it and nothing looser.
+
+And those of its answers.
+"""
 
 import re
 from collections.abc import Mapping
 from functools import lru_cache
+from http import HTTPStatus
 from typing import Final, NamedTuple
+
+from delayqueue.web.http import HttpResponse
 
 END: Final = b"\r\n\r\n"
 MAX_HEAD_BYTES: Final = 4096  # a longer one is not plain
@@ -13,9 +19,8 @@ REMEMBERED_BYTES: Final = (
 REMEMBERED: Final = 1024  # so many of them, the latest
 
 _REQUEST: Final = re.compile(rb"POST (/[a-z]+) HTTP/1\.1\r\n")
-_FIELD: Final = re.compile(
-    rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?)?[ \t]*\r\n"
-)
+# each byte is looked at once: nothing that a client can send takes long to refuse
+_FIELD: Final = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]++):([\t\x20-\x7e]*+)\r\n")
 _LENGTH: Final = re.compile("[0-9]{1,9}")
 # What asks for more than an answer to a body of known length.
 _NOT_PLAIN: Final = frozenset(
@@ -60,12 +65,13 @@ def _read(raw: bytes) -> Head | None:
         name = field[1].decode("ascii").lower()
         if name in headers:
             return None
-        headers[name] = (field[2] or b"").decode("ascii")
+        headers[name] = field[2].decode("ascii").strip(" \t")
         at = field.end()
     length = headers.get("content-length", "")
     connection = headers.get("connection", "keep-alive").lower()
     if (
-        not _LENGTH.fullmatch(length)
+        "host" not in headers
+        or not _LENGTH.fullmatch(length)
         or connection not in {"close", "keep-alive"}
         or not _NOT_PLAIN.isdisjoint(headers)
     ):
@@ -74,3 +80,15 @@ def _read(raw: bytes) -> Head | None:
 
 
 _remembered = lru_cache(REMEMBERED)(_read)
+
+
+def start_of(response: HttpResponse) -> bytes:
+    """An answer's first bytes, up to the value of its Content-Length.
+
+    Raises ValueError if a header would end early.
+    """
+    lines = [f"HTTP/1.1 {response.status:d} {HTTPStatus(response.status).phrase}"]
+    lines += [f"{name}: {value}" for name, value in response.headers.items()]
+    if any("\r" in line or "\n" in line for line in lines):
+        raise ValueError("a header holds the end of a line")
+    return "\r\n".join([*lines, "Content-Length: "]).encode()

@@ -33,7 +33,7 @@ async def listening(
     """
     unread = Unread()
     other = build_server(front, most_bytes, unread)
-    express = Express(front, front.paths("POST"), unread, other)
+    express = Express(front, front.paths("POST"), unread, other, most_bytes)
     try:
         listener = await asyncio.get_running_loop().create_server(
             express.connection,

@@ -10,16 +10,19 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from tests.api_client import OK, TOO_LARGE, open_api
 from tests.processes import LOOPBACK
+
+from .conftest import AIOHTTP, EXPRESS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.api_client import Api
-    from tests.processes import QueueServer
+    from tests.processes import Processes, QueueServer, StoreServer
 
 ANSWER_S: Final = 10.0
-REQUESTS: Final = 500_000  # more than sockets and server hold
+MOST_TAKEN_BYTES: Final = 16 << 20  # more than the sockets hold
 
 
 def post(path: str, payload: object, *lines: str) -> bytes:
@@ -148,21 +151,39 @@ async def test_a_poll_behind_a_push_on_one_connection_gives_back_what_its_client
     assert (job["id"], job["attempt"]) == (f"{topic}/other", 1)
 
 
+@pytest.mark.parametrize("pause_s", [0, 0.3], ids=["at once", "once its first answer waits"])
 async def test_a_client_that_reads_nothing_gets_no_more_than_it_can_hold(
-    server: QueueServer, api: Api, name: Callable[[str], str]
+    server: QueueServer, api: Api, name: Callable[[str], str], pause_s: float
 ) -> None:
     """Its requests wait in its own socket: the server keeps a few answers, and takes no more requests."""
     job_id = name("large")
-    (await api.push(topic=job_id, id=job_id, body="b" * 500_000)).ok()
-    request, sent, loop = post("/get", {"id": job_id}) * 1000, 0, asyncio.get_running_loop()
+    (await api.push(topic=job_id, id=job_id, body="b" * 900_000)).ok()
+    request, loop = post("/get", {"id": job_id}) * 1000, asyncio.get_running_loop()
     with socket.socket() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.connect((LOOPBACK, server.port))
         connection.setblocking(False)
+        await loop.sock_sendall(connection, post("/get", {"ids": [job_id] * 6}))
+        await asyncio.sleep(pause_s)
+        sent_bytes = 0
         with suppress(TimeoutError):
             async with asyncio.timeout(3):
-                while sent < REQUESTS:
+                while sent_bytes < MOST_TAKEN_BYTES:
                     await loop.sock_sendall(connection, request)
-                    sent += 1000
-        assert sent < REQUESTS
+                    sent_bytes += len(request)
+        assert sent_bytes < MOST_TAKEN_BYTES
         assert (await api.get(job_id)).ok() is not None, "others are served"
+
+
+async def test_a_request_is_as_large_as_max_body_allows_whichever_way_it_comes(
+    processes: Processes, redis_server: StoreServer, topic: str
+) -> None:
+    jobs = [
+        {"topic": topic, "id": f"{topic}/{n}", "ttr": 60, "body": "b" * 1000} for n in range(20)
+    ]
+    server = processes.server(redis_server, max_body=1024)
+    for headers in (EXPRESS, AIOHTTP):
+        async with open_api(server.url, headers=headers) as api:
+            (await api.push_all(jobs)).refused(TOO_LARGE, status=413)
+            assert [result["code"] for result in (await api.push_all(jobs[:5])).ok()] == [OK] * 5
+    server.close()

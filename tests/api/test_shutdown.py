@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
+import socket
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -13,10 +15,13 @@ import pytest
 from tests.api.jobs import waiting_poll
 from tests.api_client import open_api
 from tests.faults.load import running
+from tests.processes import LOOPBACK
 from tests.waiting import until
 
+from .conftest import AIOHTTP, EXPRESS
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from tests.processes import Processes, QueueServer, StoreServer
@@ -58,6 +63,31 @@ async def test_the_server_ends_though_idle_clients_keep_their_connections(
         ending_server.send(signal.SIGTERM)
         await until(lambda: ending_server.exit_status() is not None, within_s=EXIT_S)
     assert ending_server.exit_status() == 0
+
+
+@pytest.mark.parametrize("headers", [EXPRESS, AIOHTTP], ids=["express", "aiohttp"])
+async def test_an_answer_that_is_being_read_is_sent_to_its_end(
+    ending_server: QueueServer, topic: str, headers: Mapping[str, str]
+) -> None:
+    async with open_api(ending_server.url) as api:
+        (await api.push(topic=topic, id=topic, body="b" * 900_000, delay=3600)).ok()
+    asked = json.dumps({"ids": [topic] * 8}).encode()
+    lines = [f"{name}: {value}" for name, value in headers.items()]
+    head = ["POST /get HTTP/1.1", "Host: x", f"Content-Length: {len(asked)}", *lines, "", ""]
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)  # the rest is the server's
+        client.connect((LOOPBACK, ending_server.port))
+        client.settimeout(10)
+        client.sendall("\r\n".join(head).encode() + asked)
+        length = int(client.recv(1024).lower().partition(b"content-length: ")[2].split(b"\r")[0])
+        ending_server.send(signal.SIGTERM)
+        await until(lambda: "stopping" in ending_server.log_tail())
+        await asyncio.sleep(0.5)  # it would have cut us off
+        read_bytes = 1024
+        while piece := client.recv(1 << 20):
+            read_bytes += len(piece)
+    assert read_bytes > length
+    assert ending_server.wait() == 0
 
 
 async def test_the_server_ends_while_redis_is_frozen(processes: Processes, topic: str) -> None:
