@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-MAX_ID_BYTES = 256
+MAX_ID_BYTES = 1024  # the original has no limit, and its clients go on pushing what they pushed
 MAX_TOPIC_BYTES = 256
 MAX_DELAY_S = 2**31
 MAX_TTR_S = 86_400

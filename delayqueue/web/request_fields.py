@@ -6,7 +6,7 @@ FIELDS: Final[dict[str, dict[str, Any]]] = {
     "topic": {
         "description": "What kind of job it is, 1 to 256 bytes. In /pop one, or several with commas between."
     },
-    "id": {"description": 'Names the job, 1 to 256 bytes. In /push "*" lets the server make one.'},
+    "id": {"description": 'Names the job, 1 to 1024 bytes. In /push "*" lets the server make one.'},
     "ids": {"description": "Many at once, in place of `id`.", "minItems": 1, "maxItems": 1000},
     "ttr": {
         "description": "Time to run, seconds: how long a worker may take.",

@@ -27,6 +27,7 @@ MOST_SENT_MIB: Final = 64
 HEAD: Final = b"POST /push HTTP/1.1\r\nHost: test\r\n"
 QUEUE_BLOCK_TIMEOUT_S: Final = 180  # the default
 
+# of 256 bytes, as topics may have them; ids may be four times as long
 LONGEST_NAMES: Final = {
     "ASCII": "x" * 256,
     "2-byte": "é" * 128,
@@ -44,22 +45,57 @@ TOO_LONG_NAMES: Final = {
 
 
 @pytest.mark.parametrize("long", LONGEST_NAMES.values(), ids=LONGEST_NAMES.keys())
-async def test_names_of_256_bytes_work(api: Api, long: str) -> None:
-    (await api.push(topic=long, id=long, body="x")).ok()
-    assert (await api.get(long)).ok()["id"] == long.strip()
+async def test_topics_of_256_and_ids_of_1024_bytes_work(api: Api, long: str) -> None:
+    long_id = long.strip() * 4
+    (await api.push(topic=long, id=f" {long_id}", body="x")).ok()
+    assert (await api.get(long_id)).ok()["id"] == long_id
     assert (await api.pop(long)).ok()["topic"] == long.strip()
-    (await api.finish(long)).ok()
-    assert (await api.get(long)).ok() is None
+    (await api.finish(long_id)).ok()
+    assert (await api.get(long_id)).ok() is None
+
+
+async def listed(api: Api, listing: Json) -> set[str]:
+    """The ids of a listing, one job a page: a cursor may have to hold an id."""
+    ids, cursor, pages = set(), "", 0
+    while not pages or cursor:
+        page = (await api.call("/list", {**listing, "limit": 1, "cursor": cursor})).ok()
+        ids |= {job["id"] for job in page["jobs"]}
+        cursor, pages = page["cursor"], pages + 1
+    return ids
+
+
+@pytest.mark.parametrize("long", LONGEST_NAMES.values(), ids=LONGEST_NAMES.keys())
+async def test_every_verb_takes_an_id_of_1024_bytes(api: Api, topic: str, long: str) -> None:
+    long_id = long.strip() * 4
+
+    async def ask(verb: str, **request: Any) -> Any:
+        return (await api.call(verb, {"id": long_id, **request})).ok()
+
+    (await api.push(topic=topic, id=long_id, delay=3600, tags=[topic])).ok()
+    await ask("/reschedule", delay=1800)
+    await ask("/kick")
+    reserved = (await api.pop(topic)).ok()
+    assert reserved["id"] == long_id
+    await ask("/touch", receipt=reserved["receipt"], ttr=60)
+    await ask("/release", receipt=reserved["receipt"], delay=0)
+    assert (await api.pop(topic)).ok()["id"] == long_id
+    await ask("/bury", message="no")
+    (await api.push(topic=topic, id=long_id[:-1] + "z", delay=3600, tags=[topic])).ok()
+    for listing in ({"topic": topic}, {"tag": topic}):
+        assert long_id in await listed(api, listing)
+    await ask("/delete")
+    assert await ask("/get") is None
 
 
 @pytest.mark.parametrize("long", TOO_LONG_NAMES.values(), ids=TOO_LONG_NAMES.keys())
-async def test_names_of_more_than_256_bytes_are_refused(api: Api, topic: str, long: str) -> None:
-    (await api.push(topic=topic, id=long)).refused()
+async def test_longer_names_are_refused(api: Api, topic: str, long: str) -> None:
+    long_id = long * 4
+    (await api.push(topic=topic, id=long_id)).refused()
     (await api.push(topic=long, id=topic)).refused()
     (await api.pop(long, timeout=0)).refused()
     (await api.pop(f"{topic},{long}", timeout=0)).refused()
     for verb in ("/get", "/finish", "/delete"):
-        (await api.call(verb, {"id": long})).refused()
+        (await api.call(verb, {"id": long_id})).refused()
 
 
 async def test_a_body_of_max_body_works(api: Api, topic: str, name: Name) -> None:

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 PAGE: Final = read("docs/api.md")
 ROUTE_IDS: Final = [f"{route.method} {route.path}" for route in ROUTES]
 LIMITS: Final = (
-    ("topic, id, tag", job.MAX_ID_BYTES),
-    ("topic, id, tag", job.MAX_TOPIC_BYTES),
-    ("topic, id, tag", job.MAX_TAG_BYTES),
+    ("id", job.MAX_ID_BYTES),
+    ("topic, tag", job.MAX_TOPIC_BYTES),
+    ("topic, tag", job.MAX_TAG_BYTES),
     ("`delay`, `retain`, `expire`, other lengths of time", job.MAX_DELAY_S),
     ("`due`, `start`, `end`", MAX_DUE_S),
     ("`ttr`", job.MAX_TTR_S),

@@ -11,7 +11,7 @@ import redis
 
 from delayqueue.cli.local import IMPORTED
 from delayqueue.config import Config
-from delayqueue.job import MAX_ID_BYTES
+from delayqueue.job import MAX_ID_BYTES, MAX_TOPIC_BYTES
 from delayqueue.store.original import names, pulse, source
 from delayqueue.web import doubts
 from delayqueue.web.app import KEEPALIVE_S, READ_S
@@ -95,6 +95,7 @@ def test_the_differences_that_a_client_can_see_are_those_of_the_code(page: str) 
     for said in (
         *(f"`{name}`" for name in fields),
         f"{MAX_ID_BYTES} ",
+        f"{MAX_TOPIC_BYTES} ",
         f"{Config().max_body_bytes} ",
         f"{KEEPALIVE_S:.0f} ",
         f"{READ_S:.0f} ",

@@ -135,6 +135,14 @@ async def test_an_id_that_is_the_name_of_a_key_arrives(move: Move, name: str) ->
     assert len(await move.arrived(name, "bystander")) == 2
 
 
+async def test_an_id_of_1024_bytes_arrives_and_a_longer_one_is_set_aside(move: Move) -> None:
+    for length in (1024, 1025):
+        await move.old.push("t", "x" * length, HOUR_S)
+    await move.run()
+    assert len(await move.arrived("x" * 1024)) == 1
+    assert await move.set_aside() == {"x" * 1025: "id: 1025 bytes, at most 1024"}
+
+
 async def test_what_cannot_be_taken_over_is_set_aside_with_its_record(move: Move) -> None:
     await move.old.push("a,b", "comma", HOUR_S)
     await move.old.redis.set("broken", b"\x85\xa11nonsense")

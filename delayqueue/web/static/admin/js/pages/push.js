@@ -13,7 +13,7 @@ export async function push(content) {
   const answer = h("p", { role: "status" });
   const form = h("form", { class: "fields card" },
     field("topic", t("topic"), { required: true, maxlength: "256" }),
-    field("id", t("idHelp"), { value: "*", required: true, maxlength: "256" }),
+    field("id", t("idHelp"), { value: "*", required: true, maxlength: "1024" }),
     field("delay", t("delay"), { value: "30m" }),
     field("ttr", t("ttrHelp"), { type: "number", min: "1", max: "86400", value: "60", required: true }),
     field("tags", t("tagsHelp")),
