@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from delayqueue.errors import Code
@@ -48,8 +49,10 @@ def topic_counts(answer: Sequence[Any]) -> TopicCounts:
     return TopicCounts(delayed, ready, reserved, buried, or_none(oldest), or_none(paused), in_force)
 
 
-def view(job_id: str, state: bytes, record: bytes, run: bytes = b"") -> JobView:
-    """All that is known of a job, from its state, record and run."""
-    if state == b"ended":
-        return ended_view(job_id, record)
-    return live_view(job_id, State(state.decode()), record, run)
+def view(job_id: str, state: bytes, record: bytes, run: bytes = b"") -> JobView | None:
+    """All that is known of a job, from its state, record and run; None where that cannot be read."""
+    with suppress(ValueError):
+        if state == b"ended":
+            return ended_view(job_id, record)
+        return live_view(job_id, State(state.decode()), record, run)
+    return None

@@ -15,9 +15,12 @@ from delayqueue.job import Attempt, Job, JobView, Reserved, Result, State
 PLAIN, FULL = b"0", b"1"
 PLAIN_BYTES, FULL_BYTES = 22, 41
 
-_RUN = re.compile(rb"(\d+) (\d+) (\S+) (\d+)(?: (\d+))?\n")
-_NOTE = re.compile(rb"(\d+) (\d+) (\d+) (\d+) ")
-_ENDED = re.compile(rb"([a-z]+) (\d+) (\d+) (\d+)\n")
+# 15 digits are exact to Lua, too
+_RUN = re.compile(rb"(\d{1,15}) (\d{1,15}) (\S+) (\d{1,15})(?: (\d{1,15}))?\n")
+_NOTE = re.compile(rb"(\d{1,15}) (\d{1,15}) (\d{1,15}) (\d{1,15}) ")
+_ENDED = re.compile(rb"(finished|cancelled|expired) (\d{1,15}) (\d{1,15}) (\d{1,15})\n")
+# what JSON that somebody else wrote, and numbers in it, can raise
+_UNREADABLE = (ValueError, TypeError, OverflowError, RecursionError)
 
 
 def text(raw: bytes) -> str:
@@ -111,16 +114,16 @@ def parse_run(raw: bytes) -> Run:
 
 def _parse_results(raw: bytes) -> list[Result]:
     """What cannot be read counts as none, as in the scripts."""
-    with suppress(ValueError, KeyError, TypeError, AttributeError):
+    with suppress(*_UNREADABLE, KeyError, AttributeError):
         return [
             Result(
-                subscriber=result["name"],
-                succeeded=result["ok"],
-                message=result["message"],
-                attempts=result["attempts"],
-                started_ms=result["started"],
-                ended_ms=result["ended"],
-                due_ms=result.get("due"),
+                subscriber=str(result["name"]),
+                succeeded=bool(result["ok"]),
+                message=str(result["message"]),
+                attempts=int(result["attempts"]),
+                started_ms=int(result["started"]),
+                ended_ms=int(result["ended"]),
+                due_ms=None if result.get("due") is None else int(result["due"]),
             )
             for result in (json.loads(raw) if raw else ())
         ]
@@ -140,7 +143,6 @@ def reserved_job(raw_id: bytes, raw: bytes, attempt: int, receipt: str) -> Reser
     """A job that `pop` reserved, from its record."""
     record = parse_record(raw)
     options = _options(record)
-    retry_ms = options.get("retry")
     return Reserved(
         topic=text(record.topic),
         id=text(raw_id),
@@ -149,7 +151,7 @@ def reserved_job(raw_id: bytes, raw: bytes, attempt: int, receipt: str) -> Reser
         receipt=receipt,
         due_ms=record.due_ms,
         ttr_ms=record.ttr_ms,
-        retry_ms=None if retry_ms is None else tuple(retry_ms),
+        retry_ms=_retry_ms(options.get("retry")),
         traceparent=options.get("traceparent", ""),
     )
 
@@ -179,11 +181,18 @@ def _options(record: Record) -> dict[str, Any]:
     """The scripts set a record aside whose options they cannot read; what JSON is to them only counts as none."""
     if not record.options:
         return {}
-    with suppress(ValueError):
+    with suppress(*_UNREADABLE):
         options: Any = json.loads(text(record.options))
         if isinstance(options, dict):
             return options
     return {}
+
+
+def _retry_ms(written: Any) -> tuple[int, ...] | None:
+    """None where there is no schedule that can be read."""
+    with suppress(*_UNREADABLE):
+        return tuple(map(int, written))
+    return None
 
 
 def ended_view(job_id: str, raw: bytes) -> JobView:

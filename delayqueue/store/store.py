@@ -230,7 +230,8 @@ class Store:
         """A page of the jobs of a tag, behind what holds so many bytes already."""
         args = [what.topic, what.tag, what.state, *what.due, limit, cursor, held_bytes]
         after, found, held, is_full = await self._call("list", bucket, args)
-        jobs = [view(text(job_id), *parts) for job_id, *parts in found]
+        views = (view(text(job_id), *parts) for job_id, *parts in found)
+        jobs = [each for each in views if each is not None]
         return Page(jobs, after.decode(), held, is_full == 1)
 
     async def forecast(

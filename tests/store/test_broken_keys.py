@@ -10,6 +10,7 @@ from delayqueue.engine.fsck import examine
 from delayqueue.errors import Code
 from delayqueue.store.limits import Limits
 from delayqueue.store.types import Range
+from delayqueue.web.views import full
 from tests.store.bucket import HOUR_MS, SOON_MS, a_moment, job, on_real_servers
 
 if TYPE_CHECKING:
@@ -212,3 +213,59 @@ async def test_what_only_the_scripts_can_read_of_the_options_does_no_harm(
     assert await bucket.state("odd") == "reserved"
     assert await bucket.finish("odd") == [Code.OK]
     await heal(bucket)
+
+
+RUN = "1 0 r 1"
+ODD_RESULT = '{"name":1,"ok":"x","message":[],"attempts":{},"started":"x","ended":null,"due":[]}'
+ODD_RUNS = (
+    "nonsense",
+    f"{RUN} 5\n[1,2]",
+    f"1 0 r {'9' * 5000}\n",
+    f"{RUN}\n1 1 1 {'9' * 5000} x",
+    f"{RUN} 6000\n{'[' * 6000}",
+    f"{RUN} {len(ODD_RESULT) + 2}\n[{ODD_RESULT}]",
+)
+ODD_ENDS = (
+    "nonsense",
+    "finished 1 0 0\n",
+    "other 1 0 0\n" + record(""),
+    f"finished {'9' * 5000} 0 0\n" + record(""),
+    f"finished 1 0 {'9' * 5000}\n" + record(""),
+    "finished 1 0 0\nnonsense",
+)
+
+
+async def known(bucket: Bucket) -> list[str]:
+    """Which of the jobs are answered, as clients see them."""
+    shown = map(full, await bucket.store.get(0, ["a", "odd", "b"]))
+    return [each["id"] for each in shown if each]
+
+
+@pytest.mark.parametrize("run", ODD_RUNS, ids=lambda run: run[:20])
+async def test_a_run_that_cannot_be_read_costs_no_job_its_answer(bucket: Bucket, run: str) -> None:
+    await bucket.push(job("a"), job("odd"), job("b"))
+    await bucket.redis.hset(bucket.key("run"), "odd", run)
+    assert await known(bucket) == ["a", "odd", "b"]
+    await bucket.redis.hdel(bucket.key("run"), "odd")
+
+
+@pytest.mark.parametrize("ended", ODD_ENDS, ids=lambda ended: ended[:20])
+async def test_a_kept_record_that_cannot_be_read_costs_no_other_job_its_answer(
+    bucket: Bucket, ended: str
+) -> None:
+    await bucket.push(job("a"), job("b"))
+    await bucket.redis.hset(bucket.key("ended"), "odd", ended)
+    await bucket.redis.zadd(bucket.key("done:t"), {"odd": 10**14})
+    assert await known(bucket) == ["a", "b"]
+    await bucket.redis.delete(bucket.key("ended"), bucket.key("done:t"))
+
+
+@on_real_servers
+@pytest.mark.parametrize("options", ['{"retry":{"x":1}}', '{"retry":[1e400]}'])
+async def test_a_schedule_that_only_the_scripts_can_read_counts_as_none(
+    bucket: Bucket, options: str
+) -> None:
+    await bucket.push(job("odd"))
+    await bucket.redis.hset(bucket.key("job"), "odd", record(options))
+    assert (await bucket.pop_one()).retry_ms is None
+    assert await bucket.finish("odd") == [Code.OK]
