@@ -9,10 +9,13 @@ from typing import Final
 from zlib import crc32
 
 from delayqueue.errors import Invalid, Text
+from delayqueue.job import MAX_ID_BYTES
 
 BAD = Text("cursor 无效, 请用上一页返回的", "cursor: not one that this listing has returned")
 MOST_NUMBER: Final = 10**9
-MOST_CHARS: Final = 4096
+MOST_CHARS: Final = (
+    9 * MAX_ID_BYTES
+)  # a byte of an id takes up to six characters of JSON, those eight of base64
 
 
 def write_cursor(listing: tuple[object, ...], number: int, place: str) -> str:

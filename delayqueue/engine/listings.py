@@ -8,14 +8,14 @@ from delayqueue.engine.cursor import BAD, read_cursor, write_cursor
 from delayqueue.engine.due_order import DELAYED, DueOrder
 from delayqueue.engine.lookup import fitting
 from delayqueue.errors import Invalid
-from delayqueue.job import JobView
+from delayqueue.job import MAX_ID_BYTES, JobView
 from delayqueue.store.ranges import Ranges
 from delayqueue.store.store import Store
 from delayqueue.store.types import Found, Listing, Position
 
 PIECES_PER_LIST: Final = 20  # that one listing reads at most to fill its page
 EVERY_STATE: Final = ("ready", "reserved", "buried", "ended", DELAYED)
-POSITION: Final = re.compile("([0-9]{1,15}) ([\\x00-\\xff]{1,1024})")
+POSITION: Final = re.compile(rf"([0-9]{{1,15}}) ([\x00-\xff]{{1,{MAX_ID_BYTES}}})")
 SCAN: Final = re.compile("(?:[0-9]{1,19}:[0-9]{1,6})?")  # as list.lua writes it
 
 

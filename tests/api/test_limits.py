@@ -64,7 +64,11 @@ async def listed(api: Api, listing: Json) -> set[str]:
     return ids
 
 
-@pytest.mark.parametrize("long", LONGEST_NAMES.values(), ids=LONGEST_NAMES.keys())
+@pytest.mark.parametrize(
+    "long",
+    [*LONGEST_NAMES.values(), "a" + "\1" * 255],
+    ids=[*LONGEST_NAMES.keys(), "characters that JSON escapes"],
+)
 async def test_every_verb_takes_an_id_of_1024_bytes(api: Api, topic: str, long: str) -> None:
     long_id = long.strip() * 4
 
