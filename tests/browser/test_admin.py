@@ -377,6 +377,24 @@ def test_what_runs_by_itself_is_added_and_removed(
     expect(row).to_have_count(0)
 
 
+def test_a_subscriber_is_added_and_shown_with_what_it_wants(admin: Admin, topic: str) -> None:
+    page = admin.open("subscribers")
+    texts = {"Name": f"the {topic}", "Topic": topic, "URL": "https://shop.example/paid"}
+    for label, text in (texts | {"What it must answer": "*success*"}).items():
+        page.get_by_label(label).fill(text)
+    page.get_by_label("If it fails for good").select_option("go on")
+    page.get_by_label("Is sent").select_option("the event")
+    press(page, "Add")
+    row = page.locator("tbody tr", has_text=f"the {topic}")
+    for shown in ("*success*", "go on", "the event"):
+        expect(row.get_by_role("cell", name=shown, exact=True)).to_be_visible()
+    page.get_by_role("button", name="中文").click()
+    expect(row.get_by_role("cell", name="继续", exact=True)).to_be_visible()
+    row.get_by_role("button", name="移除").click()
+    page.locator("dialog").get_by_role("button", name="移除").click()
+    expect(row).to_have_count(0)
+
+
 def test_a_server_that_is_away_is_said_and_comes_back(
     chromium: Browser, processes: Processes, redis_server: StoreServer
 ) -> None:

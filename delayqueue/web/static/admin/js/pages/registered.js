@@ -14,12 +14,18 @@ export const subscribers = (content, _, live) => registered(content, live, {
     { name: t("order"), class: "number", cell: (one) => number(one.order) },
     { name: t("calls"), class: "wide mono", cell: (one) => one.url || one.handler },
     { name: t("retries"), class: "hide-small", cell: (one) => one.retry.map(length).join(", ") },
+    { name: t("expects"), class: "hide-small mono", cell: (one) => (one.url ? one.expect || "2xx" : "–") },
+    { name: t("onFailure"), class: "hide-small", cell: (one) => t(one.on_failure === "continue" ? "goOn" : "bury") },
+    { name: t("payload"), class: "hide-small", cell: (one) => (one.url ? t(one.payload) : "–") },
     { name: t("signed"), class: "hide-small", cell: (one) => (one.signed ? t("yes") : t("no")) },
   ],
   fields: [
     ["name", t("name"), { required: true }], ["topic", t("topic"), { required: true }],
     ["url", "URL", { required: true, type: "url", placeholder: "https://" }],
     ["order", t("order"), { type: "number", value: "0" }], ["secret", t("secretHelp"), { placeholder: "whsec_…" }],
+    ["expect", t("expectHelp"), { placeholder: "*success*", maxlength: "256" }],
+    ["on_failure", t("onFailure"), { choices: [["bury", t("bury")], ["continue", t("goOn")]] }],
+    ["payload", t("payload"), { choices: [["body", t("body")], ["event", t("event")]] }],
   ],
   request: (text) => ({ ...text, order: Number(text.order || 0) }),
 });
@@ -40,11 +46,15 @@ export const schedules = (content, _, live) => registered(content, live, {
   request: (text) => text,
 });
 
+const input = (name, { choices, ...options }) => (choices
+  ? h("select", { name }, choices.map(([value, text]) => h("option", { value }, text)))
+  : h("input", { name, autocomplete: "off", ...options }));
+
 /** A list of what is registered under names, with a form that adds one. */
 async function registered(content, live, kind) {
   const list = h("div");
   const button = h("button", { type: "submit", class: "primary" }, t("add"));
-  const inputs = kind.fields.map(([name, label, options]) => h("label", {}, label, h("input", { name, autocomplete: "off", ...options })));
+  const inputs = kind.fields.map(([name, label, options]) => h("label", {}, label, input(name, options)));
   const form = h("form", { class: "fields" }, inputs, h("div", { class: "whole" }, button));
   form.addEventListener("submit", (event) => {
     event.preventDefault();
