@@ -9,7 +9,7 @@ from enum import IntEnum
 from http import HTTPStatus
 from math import ceil
 from types import MappingProxyType
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 
 class Code(IntEnum):
@@ -41,6 +41,15 @@ class BadValue(ValueError):
     def __init__(self, zh: str, en: str) -> None:
         super().__init__(en)
         self.text: Text = Text(zh, en)
+
+
+MAX_SHOWN_CHARS: Final = 64
+
+
+def shown(value: object) -> str:
+    """A value that somebody sent, as a message repeats it: of a long one the beginning, by which he knows it again."""
+    text = repr(value[: MAX_SHOWN_CHARS + 1] if isinstance(value, str) else value)
+    return text if len(text) <= MAX_SHOWN_CHARS else f"{text[:MAX_SHOWN_CHARS]}…"
 
 
 ADDED = Text("添加成功", "added")

@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 
-from delayqueue.errors import BadValue
+from delayqueue.errors import BadValue, shown
 
 MAX_STEPS = 64
 MAX_DELAY_MS = 2**31 * 1000
@@ -39,8 +39,8 @@ def duration_ms(value: float | str) -> int:
         ms = value * 1000
     if not 0 <= ms <= MAX_DELAY_MS:
         raise BadValue(
-            f'{value!r} 须为秒数或 "15s"、"2m"、"1h" 这样的文本, 0 - 2^31 秒',
-            f'{value!r}: must be seconds or a text like "15s", "2m", "1h", 0 to 2^31 s',
+            f'{shown(value)} 须为秒数或 "15s"、"2m"、"1h" 这样的文本, 0 - 2^31 秒',
+            f'{shown(value)}: must be seconds or a text like "15s", "2m", "1h", 0 to 2^31 s',
         )
     return round(ms)
 
@@ -56,7 +56,7 @@ def preset(name: str) -> tuple[int, ...]:
     """The schedule of that name."""
     if name not in PRESETS:
         names = ", ".join(PRESETS)
-        raise BadValue(f"preset 只能是 {names}", f"{name!r}: must be one of {names}")
+        raise BadValue(f"preset 只能是 {names}", f"{shown(name)}: must be one of {names}")
     return explicit(PRESETS[name])
 
 
@@ -74,7 +74,9 @@ def exponential(
     `random` returns 0 <= x < 1.
     """
     if not 1 <= steps <= MAX_STEPS:
-        raise BadValue(f"max 取值范围1 - {MAX_STEPS}", f"max {steps}: must be 1 to {MAX_STEPS}")
+        raise BadValue(
+            f"max 取值范围1 - {MAX_STEPS}", f"max {shown(steps)}: must be 1 to {MAX_STEPS}"
+        )
     if not 1 <= factor <= 100:
         raise BadValue("factor 取值范围1 - 100", f"factor {factor:g}: must be 1 to 100")
     if not 0 <= jitter <= 1:

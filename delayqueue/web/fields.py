@@ -2,7 +2,7 @@
 
 import re
 
-from delayqueue.errors import Invalid, Text, TooLarge
+from delayqueue.errors import Invalid, Text, TooLarge, shown
 from delayqueue.job import (
     MAX_BATCH,
     MAX_DELAY_S,
@@ -102,7 +102,7 @@ def check_if_exists(word: str) -> IfExists:
     except ValueError:
         words = ", ".join(IfExists)
         raise Invalid(
-            Text(f"if_exists 只能是 {words}", f"if_exists {word!r}: must be one of {words}")
+            Text(f"if_exists 只能是 {words}", f"if_exists {shown(word)}: must be one of {words}")
         ) from None
 
 
@@ -110,7 +110,7 @@ def check_state(word: str, states: tuple[str, ...]) -> str:
     """A state's name."""
     if word not in states:
         words = ", ".join(states)
-        raise Invalid(Text(f"state 只能是 {words}", f"state {word!r}: must be one of {words}"))
+        raise Invalid(Text(f"state 只能是 {words}", f"state {shown(word)}: must be one of {words}"))
     return word
 
 
@@ -154,7 +154,10 @@ def check_range(field: str, value: int, least: int, most: int) -> int:
     """A whole number between two others, both in."""
     if not least <= value <= most:
         raise Invalid(
-            Text(f"{field} 取值范围{least} - {most}", f"{field} {value}: must be {least} to {most}")
+            Text(
+                f"{field} 取值范围{least} - {most}",
+                f"{field} {shown(value)}: must be {least} to {most}",
+            )
         )
     return value
 
@@ -165,7 +168,10 @@ def check_count(field: str, value: int | None, default: int) -> int:
         return default
     if not 1 <= value <= MAX_BATCH:
         raise Invalid(
-            Text(f"{field} 取值范围1 - {MAX_BATCH}", f"{field} {value}: must be 1 to {MAX_BATCH}")
+            Text(
+                f"{field} 取值范围1 - {MAX_BATCH}",
+                f"{field} {shown(value)}: must be 1 to {MAX_BATCH}",
+            )
         )
     return value
 
@@ -197,7 +203,7 @@ def check_ttr(ttr_s: int | None) -> int:
         raise Invalid(
             Text(
                 f"ttr 取值范围1 - {MAX_TTR_S}",
-                f"ttr {ttr_s or 0}: must be 1 to {MAX_TTR_S} seconds",
+                f"ttr {shown(ttr_s or 0)}: must be 1 to {MAX_TTR_S} seconds",
             )
         )
     return ttr_s * 1000

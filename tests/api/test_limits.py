@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from tests.api_client import INVALID, TOO_LARGE, open_api
+from delayqueue.web.operations import OPERATIONS
+from tests.api_client import INVALID, TOO_LARGE, UNAVAILABLE, open_api
 from tests.processes import LOOPBACK
 
 if TYPE_CHECKING:
@@ -34,6 +35,15 @@ LONGEST_NAMES: Final = {
     "3-byte": "订" * 85 + "x",
     "4-byte": "😀" * 64,
     "outer white space is not counted": " " + "x" * 256 + "\t",
+}
+LONG_VALUES: Final = {
+    "text": "x" * 100_000,
+    "text that is escaped": "\1" * 1000,
+    "whole number": int("9" * 4000),
+    "delays": {"delays": ["x" * 100_000]},
+    "preset": {"preset": "x" * 100_000},
+    "max": {"max": int("9" * 4000), "base": 1},
+    "base": {"base": "x" * 100_000, "max": 2},
 }
 TOO_LONG_NAMES: Final = {
     "ASCII": "x" * 257,
@@ -100,6 +110,21 @@ async def test_longer_names_are_refused(api: Api, topic: str, long: str) -> None
     (await api.pop(f"{topic},{long}", timeout=0)).refused()
     for verb in ("/get", "/finish", "/delete"):
         (await api.call(verb, {"id": long_id})).refused()
+
+
+@pytest.mark.parametrize("path", [path for path, each in OPERATIONS.items() if each.takes])
+@pytest.mark.parametrize("sent", LONG_VALUES.values(), ids=LONG_VALUES.keys())
+async def test_a_message_repeats_no_more_than_the_beginning_of_a_value(
+    api: Api, topic: str, path: str, sent: Json
+) -> None:
+    takes = OPERATIONS[path].takes
+    assert takes is not None
+    usual = {"topic": topic, "id": topic, "ttr": 60, "timeout": 0, "retry": None}
+    for field in takes.model_fields:
+        request = {name: usual[name] for name in usual if name in takes.model_fields}
+        answer = await api.call(path, request | {field: sent}, {"Accept-Language": "en"})
+        assert answer.code != UNAVAILABLE
+        assert len(answer.message) < 300, (field, answer.message[:300])
 
 
 async def test_a_body_of_max_body_works(api: Api, topic: str, name: Name) -> None:
