@@ -127,7 +127,7 @@ class DelayQueue:
 
     def put_back(self, jobs: Iterable[Reserved]) -> None:
         """Undo reservations whose client is gone: they are ready again at once, the attempt uncounted."""
-        self._waiters.put_back(jobs)
+        self._waiters.requeue(jobs)
 
     async def finish(
         self, ids: Sequence[str], receipts: Sequence[str], message: str = ""

@@ -1,20 +1,21 @@
 """The polls that wait for jobs.
 
-A poll leaves a future in the line of those that wait for the same topics. Each bucket has one dispatcher
-(dispatcher.py), which reserves as many jobs as the lines want; they are handed out first come, first served. A line
-hears that a bucket may have something from a poll's own arrival, the timer, a push, or another process's message.
+A poll leaves a future in the books (books.py). Each bucket has one dispatcher (dispatcher.py), which reserves as many
+jobs as the books want of it; they are handed out first come, first served. The books hear that a bucket may have
+something from a poll's own arrival, the timer, a push, or another process's message.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
-from itertools import count, islice
+from itertools import count
 
+from delayqueue.engine.books import Books
 from delayqueue.engine.deadlines import Deadlines
 from delayqueue.engine.dispatcher import Dispatcher
-from delayqueue.engine.line import Line, Poll
 from delayqueue.engine.migration import Migration
 from delayqueue.engine.spread import Spread
+from delayqueue.engine.wait_queue import Poll
 from delayqueue.errors import Text, TooMany, Unavailable
 from delayqueue.job import Reserved
 from delayqueue.receipt import nonce_of
@@ -24,7 +25,6 @@ from delayqueue.store.types import Return, Stir
 
 log = logging.getLogger(__name__)
 
-RESYNC_LINES = 500  # lines that one resync asks for
 LOOK_S = 1.0  # that a poll may take, however short its wait, to hear of each bucket whether a job is ready
 RETRY_AFTER_S = 5.0  # for a poll that is one too many
 TOO_MANY_POLLS = Text(
@@ -49,27 +49,26 @@ class Waiters:
         self._store = store
         self._stir = stir
         self._max_polls = max_polls
-        self.waiting = 0  # polls that wait
-        self._lines: dict[tuple[str, ...], Line] = {}
-        self._by_topic: dict[str, dict[Line, None]] = {}
+        self._books = Books()
         self._dispatchers: list[Dispatcher] = []
-        self._deadlines = Deadlines()
+        self._deadlines = Deadlines(self._books.expire)
         self._numbers = count(1)
-        self._returns = Spread(migration, self._return, "putback")
-        self._putbacks: set[asyncio.Task[None]] = set()
-        self._resync_at: list[int] = []
+        self._requeues = Spread(migration, self._requeue, "putback")
+        self._requeuing: set[asyncio.Task[None]] = set()
         self._closing = False
         self.grow()
+
+    @property
+    def waiting(self) -> int:
+        """How many polls wait."""
+        return self._books.waiting
 
     def grow(self) -> None:
         """There may be more buckets: ask them too."""
         for bucket in range(len(self._dispatchers), len(self._store.buckets.keys)):
-            asker = Dispatcher(bucket, self._store, self._hand_out, self._free, self._stir)
-            self._dispatchers.append(asker)
-            self._resync_at.append(0)
-            for line in self._lines.values():
-                line.hints.append(0)
-                asker.hint(line, line.wanted)
+            dispatcher = Dispatcher(bucket, self._store, self._books, self.requeue, self._stir)
+            self._dispatchers.append(dispatcher)
+            self._books.grow(dispatcher.wake)
 
     async def pop(self, topics: tuple[str, ...], wanted: int, wait_s: float) -> list[Reserved]:
         """Reserve up to `wanted` jobs; where nothing is ready wait up to `wait_s` for the first. [] = nothing came.
@@ -84,67 +83,56 @@ class Waiters:
         if wait_s > 0 and 0 < self._max_polls <= self.waiting:
             raise TooMany(TOO_MANY_POLLS, retry_after_s=RETRY_AFTER_S)
         poll = Poll(next(self._numbers), wanted, max(wait_s, LOOK_S) if wait_s > 0 else 0)
-        self.waiting += 1
-        line = self._join(topics, poll)
-        del topics  # the line's are the same
+        self._books.add(topics, poll)
+        del topics  # the queue's are the same
         hurry = None
         if poll.patient:
             self._deadlines.add(poll, self.waiting)
             if wait_s < LOOK_S:
-                hurry = asyncio.get_running_loop().call_later(wait_s, line.expire, poll)
-        for dispatcher in self._dispatchers:
-            dispatcher.hint(line, wanted)
+                hurry = asyncio.get_running_loop().call_later(wait_s, self._books.hurry, poll)
         try:
             return await poll.future
         except asyncio.CancelledError:
-            self.put_back(poll.taken())
+            self.requeue(poll.taken())
             raise
         finally:
-            self.waiting -= 1
             if hurry is not None:
                 hurry.cancel()
-            line.drop(poll)
-            self._remove_if_empty(line)
+            if poll.queue is not None:
+                self._books.remove(poll)
 
     def wake(self, bucket: int, topic: str, arrived: int) -> None:
         """`bucket` has `arrived` more ready jobs of `topic`."""
-        for line in self._by_topic.get(topic, ()):
-            self._dispatchers[bucket].hint(line, arrived)
+        self._books.notify(bucket, topic, arrived)
 
     def resync(self, bucket: int) -> None:
-        """Ask the bucket for some of the lines, in turn, without a hint: heals a message that was lost."""
-        at = self._resync_at[bucket]
-        lines = list(islice(self._lines.values(), at, at + RESYNC_LINES))
-        self._resync_at[bucket] = at + RESYNC_LINES if len(lines) == RESYNC_LINES else 0
-        for line in lines:
-            self._dispatchers[bucket].hint(line, line.wanted)
+        """Ask the bucket for some of what is waited for, in turn, unasked: heals a message that was lost."""
+        self._books.resync(bucket)
 
-    def put_back(self, jobs: Iterable[Reserved]) -> None:
+    def requeue(self, jobs: Iterable[Reserved]) -> None:
         """Undo reservations whose client is gone, in the background."""
         returns = [Return(job.id, nonce_of(job.receipt, job.id)) for job in jobs]
         if returns:
-            task = asyncio.create_task(self._put_back(returns), name="putback")
-            self._putbacks.add(task)
-            task.add_done_callback(self._putbacks.discard)
+            task = asyncio.create_task(self._requeue_all(returns), name="requeue")
+            self._requeuing.add(task)
+            task.add_done_callback(self._requeuing.discard)
 
     async def close(self) -> None:
         """Answer every poll with nothing, now and from now on; wait for what is in flight and give it back."""
         self._closing = True
         self._deadlines.close()
-        for line in self._lines.values():
-            for poll in line.polls:
-                poll.answer([])
+        self._books.close()
         for dispatcher in self._dispatchers:
             await dispatcher.close()
-        while self._putbacks:
-            await asyncio.wait(self._putbacks)
+        while self._requeuing:
+            await asyncio.wait(self._requeuing)
 
-    async def _put_back(self, returns: list[Return]) -> None:
-        lost = await self._returns.many([each.id for each in returns], returns)
+    async def _requeue_all(self, returns: list[Return]) -> None:
+        lost = await self._requeues.many([each.id for each in returns], returns)
         if count := sum(lost):
             log.warning("%d jobs of vanished clients come again after their TTR", count)
 
-    async def _return(self, bucket: int, returns: list[Return]) -> list[bool]:
+    async def _requeue(self, bucket: int, returns: list[Return]) -> list[bool]:
         """Whether each is lost."""
         try:
             stir = await self._store.putback(bucket, returns)
@@ -155,32 +143,3 @@ class Waiters:
         for topic, arrived in stir.ready:
             self.wake(bucket, topic, arrived)
         return [False] * len(returns)
-
-    def _join(self, topics: tuple[str, ...], poll: Poll) -> Line:
-        line = self._lines.get(topics)
-        if line is None:
-            line = self._lines[topics] = Line(topics, len(self._dispatchers))
-            for topic in topics:
-                self._by_topic.setdefault(topic, {})[line] = None
-        line.add(poll)
-        return line
-
-    def _remove_if_empty(self, line: Line) -> None:
-        if line.polls or self._lines.get(line.topics) is not line:
-            return
-        del self._lines[line.topics]
-        for topic in line.topics:
-            lines = self._by_topic[topic]
-            del lines[line]
-            if not lines:
-                del self._by_topic[topic]
-
-    def _hand_out(self, line: Line, jobs: list[Reserved]) -> None:
-        left = line.hand_out(jobs)
-        if left:
-            self.put_back(left)
-
-    def _free(self, line: Line) -> None:
-        """A call for this line is over, so other buckets may be asked for it."""
-        for dispatcher in self._dispatchers:
-            dispatcher.hint(line, 0)

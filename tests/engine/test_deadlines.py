@@ -6,12 +6,16 @@ import asyncio
 from random import Random
 
 from delayqueue.engine.deadlines import SPARE, Deadlines
-from delayqueue.engine.line import Poll
+from delayqueue.engine.wait_queue import Poll
 from tests.waiting import until
 
 
+def expire(poll: Poll) -> None:
+    poll.answer([])
+
+
 async def test_polls_give_up_in_the_order_of_their_deadlines_and_not_before() -> None:
-    loop, deadlines, given_up = asyncio.get_running_loop(), Deadlines(), []
+    loop, deadlines, given_up = asyncio.get_running_loop(), Deadlines(expire), []
     waits_s = [0.001 * n for n in range(1, 101)]
     Random(7).shuffle(waits_s)
     for number, wait_s in enumerate(waits_s):
@@ -28,7 +32,7 @@ async def test_polls_give_up_in_the_order_of_their_deadlines_and_not_before() ->
 
 
 async def test_a_poll_that_was_answered_stays_answered() -> None:
-    deadlines = Deadlines()
+    deadlines = Deadlines(expire)
     answered, other = Poll(1, 1, 0.01), Poll(2, 1, 0.02)
     deadlines.add(answered, 1)
     deadlines.add(other, 2)
@@ -39,7 +43,7 @@ async def test_a_poll_that_was_answered_stays_answered() -> None:
 
 async def test_answered_polls_are_not_kept_until_their_deadlines() -> None:
     """A busy server answers millions of polls within the time that each may wait."""
-    deadlines = Deadlines()
+    deadlines = Deadlines(expire)
     for number in range(20 * SPARE):
         poll = Poll(number, 1, 180)
         deadlines.add(poll, 1)

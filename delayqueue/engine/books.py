@@ -1,0 +1,243 @@
+"""The books of the polls that wait: what they want, what each bucket may have for them, and what it is asked. No IO.
+
+A *credit* is a job that a bucket may have for a queue of polls: somebody said so, or nobody has asked yet. A bucket is
+asked for no more jobs than it has credits, and all buckets together for no more than the polls of the queue want.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from delayqueue.engine.wait_queue import Poll, WaitQueue
+from delayqueue.job import Reserved
+from delayqueue.store.types import Demand
+
+JOBS_PER_DEMAND = 1000
+DEMANDS_PER_CALL = 200
+RESYNC_QUEUES = 500  # queues of polls that one resync asks for
+
+
+class Ask(NamedTuple):
+    """What a call asks its bucket for one queue."""
+
+    queue: WaitQueue
+    wanted: int
+    spare: int  # credits beyond `wanted`
+    last_number: int  # the last poll that had come then
+
+
+class BucketState:
+    """What the books know of one bucket."""
+
+    __slots__ = ("asks", "counted", "pending", "resync_at", "slow", "wake")
+
+    def __init__(self, wake: Callable[[], None]) -> None:
+        self.wake = wake
+        self.pending: dict[WaitQueue, None] = {}  # queues to ask it for with the next call
+        self.asks: list[Ask] = []  # of the call in flight
+        self.counted = False  # whether they count as asked for
+        self.slow = False  # its last call took long or failed: nobody counts on the next one
+        self.resync_at = 0
+
+
+class Books:
+    """Which poll gets what: all events of the waiting polls of a process come here, each in a few steps.
+
+    Who asks a bucket calls next(), then delivered() or failed(), and so on until next() is empty; one call a bucket is
+    in flight at a time.
+    """
+
+    def __init__(self) -> None:
+        self.waiting = 0  # polls that wait
+        self._last_number = 0
+        self._queues: dict[tuple[str, ...], WaitQueue] = {}
+        self._by_topic: dict[str, dict[WaitQueue, None]] = {}
+        self._buckets: list[BucketState] = []
+
+    def grow(self, wake: Callable[[], None]) -> None:
+        """There is one more bucket; `wake` hears that it has to be asked, while it is not."""
+        self._buckets.append(BucketState(wake))
+        for queue in self._queues.values():
+            queue.credits.append(queue.wanted)
+            queue.dry_up_to.append(0)
+            queue.failed_up_to.append(0)
+            self._offer(queue)
+
+    def add(self, topics: tuple[str, ...], poll: Poll) -> None:
+        """A poll arrives; its number is higher than any before. Each bucket may have something for it."""
+        self._last_number = poll.number
+        self.waiting += 1
+        queue = self._queues.get(topics)
+        if queue is None:
+            queue = self._open(topics)
+        queue.add(poll)
+        for bucket in range(len(self._buckets)):
+            self._credit(queue, bucket, poll.wanted)
+
+    def remove(self, poll: Poll) -> None:
+        """The poll is gone, or is answered; nothing happens if it does not wait any more."""
+        queue = poll.queue
+        if queue is None:
+            return
+        queue.remove(poll)
+        self.waiting -= 1
+        if not queue.wanted:
+            self._close(queue)
+
+    def hurry(self, poll: Poll) -> None:
+        """The poll's wait is over: it is answered as soon as every bucket was asked once."""
+        if poll.queue is not None and poll.queue.hurry(poll):
+            self._answer([poll])
+
+    def expire(self, poll: Poll) -> None:
+        """The poll is answered with nothing, whatever is on its way."""
+        self._answer([poll])
+
+    def notify(self, bucket: int, topic: str, arrived: int) -> None:
+        """The bucket has `arrived` more ready jobs of the topic."""
+        for queue in self._by_topic.get(topic, ()):
+            self._credit(queue, bucket, arrived)
+
+    def resync(self, bucket: int) -> None:
+        """Ask the bucket for some of the queues, in turn, though nobody said that it has something."""
+        book = self._buckets[bucket]
+        queues = list(islice(self._queues.values(), book.resync_at, book.resync_at + RESYNC_QUEUES))
+        book.resync_at = book.resync_at + RESYNC_QUEUES if len(queues) == RESYNC_QUEUES else 0
+        for queue in queues:
+            self._credit(queue, bucket, queue.wanted)
+
+    def next(self, bucket: int) -> list[Demand]:
+        """What to ask the bucket with a call now, the longest wait first; [] = nothing."""
+        book = self._buckets[bucket]
+        queues = [queue for queue in book.pending if queue.wanted > queue.asked]
+        if len(queues) > 1:
+            queues.sort(key=lambda queue: queue.first_number)
+        book.pending = dict.fromkeys(queues[DEMANDS_PER_CALL:])
+        book.asks = [self._ask(queue, bucket) for queue in queues[:DEMANDS_PER_CALL]]
+        book.counted = not book.slow
+        if book.counted:
+            for ask in book.asks:
+                ask.queue.asked += ask.wanted
+        return [Demand(ask.queue.topics, ask.wanted) for ask in book.asks]
+
+    def delivered(
+        self, bucket: int, found: Sequence[list[Reserved]], complete: int
+    ) -> list[Reserved]:
+        """The call has brought jobs for each demand; returns those that nobody is left to take.
+
+        After the first `complete` demands the bucket may have more, although it brought less than was wanted.
+        """
+        self._buckets[bucket].slow = False
+        asks = self._end_call(bucket)
+        left: list[Reserved] = []
+        for place, (ask, jobs) in enumerate(zip(asks, found, strict=True)):
+            left += self._hand_out(ask.queue, jobs)
+            if len(jobs) < ask.wanted and place < complete:
+                self._answer(ask.queue.note_dry(bucket, ask.last_number))
+            else:
+                self._keep_credits(ask, bucket, len(jobs))
+            self._offer(ask.queue)
+        return left
+
+    def failed(self, bucket: int) -> None:
+        """The call has failed.
+
+        Polls that came meanwhile hear it too: behind another call they would wait twice as long.
+        """
+        book = self._buckets[bucket]
+        book.slow = True
+        asks = self._end_call(bucket)
+        for queue in [*(ask.queue for ask in asks), *book.pending]:
+            for poll in queue.note_failure(bucket, self._last_number):
+                self.remove(poll)
+                poll.fail()
+        for ask in asks:
+            ask.queue.credits[bucket] += ask.wanted + ask.spare
+            self._offer(ask.queue)
+
+    def slow(self, bucket: int) -> None:
+        """The call takes long: other buckets may be asked for what it was to bring; what is too much nobody takes."""
+        self._buckets[bucket].slow = True
+        self._discount(bucket)
+        for ask in self._buckets[bucket].asks:
+            self._offer(ask.queue)
+
+    def close(self) -> None:
+        """Answer every poll with nothing."""
+        for queue in list(self._queues.values()):
+            self._answer(list(queue.polls))
+
+    def _open(self, topics: tuple[str, ...]) -> WaitQueue:
+        queue = self._queues[topics] = WaitQueue(topics, len(self._buckets))
+        for topic in topics:
+            self._by_topic.setdefault(topic, {})[queue] = None
+        return queue
+
+    def _close(self, queue: WaitQueue) -> None:
+        del self._queues[queue.topics]
+        for topic in queue.topics:
+            queues = self._by_topic[topic]
+            del queues[queue]
+            if not queues:
+                del self._by_topic[topic]
+        for book in self._buckets:
+            book.pending.pop(queue, None)
+
+    def _credit(self, queue: WaitQueue, bucket: int, count: int) -> None:
+        """The bucket may have so many more jobs for the queue."""
+        queue.credits[bucket] += count
+        book = self._buckets[bucket]
+        if queue not in book.pending and queue.wanted > queue.asked:
+            book.pending[queue] = None
+            book.wake()
+
+    def _offer(self, queue: WaitQueue) -> None:
+        """Ask all buckets that may have something, if the polls want more than is asked for."""
+        if queue.wanted > queue.asked:
+            for bucket, credit in enumerate(queue.credits):
+                if credit:
+                    self._credit(queue, bucket, 0)
+
+    def _ask(self, queue: WaitQueue, bucket: int) -> Ask:
+        credit, queue.credits[bucket] = queue.credits[bucket], 0
+        wanted = min(credit, queue.wanted - queue.asked, JOBS_PER_DEMAND)
+        return Ask(queue, wanted, credit - wanted, self._last_number)
+
+    def _end_call(self, bucket: int) -> list[Ask]:
+        """What the call had asked for; none of it counts any more."""
+        self._discount(bucket)
+        book = self._buckets[bucket]
+        asks, book.asks = book.asks, []
+        return asks
+
+    def _discount(self, bucket: int) -> None:
+        book = self._buckets[bucket]
+        if book.counted:
+            book.counted = False
+            for ask in book.asks:
+                ask.queue.asked -= ask.wanted
+
+    def _keep_credits(self, ask: Ask, bucket: int, brought: int) -> None:
+        """The bucket may have more for the queue than what it brought."""
+        queue = ask.queue
+        credit = queue.credits[bucket] + ask.wanted - brought + ask.spare
+        if queue.wanted and queue.last_number > queue.dry_up_to[bucket]:
+            credit = max(credit, 1)  # older polls took what younger ones had credits for
+        queue.credits[bucket] = credit
+
+    def _hand_out(self, queue: WaitQueue, jobs: list[Reserved]) -> list[Reserved]:
+        """Give jobs to the polls that wait; returns what nobody is left to take."""
+        at = 0
+        while at < len(jobs) and queue.wanted:
+            poll = next(iter(queue.polls))
+            self.remove(poll)
+            if not poll.future.done():
+                poll.answer(jobs[at : at + poll.wanted])
+                at += poll.wanted
+        return jobs[at:]
+
+    def _answer(self, polls: Iterable[Poll]) -> None:
+        """They get nothing."""
+        for poll in polls:
+            self.remove(poll)
+            poll.answer([])

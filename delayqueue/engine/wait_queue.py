@@ -1,0 +1,147 @@
+"""One waiting poll, and the queue of those that wait for the same topics. No IO."""
+
+import asyncio
+from bisect import bisect_left, bisect_right, insort
+from collections import OrderedDict
+from operator import attrgetter
+
+from delayqueue.errors import Unavailable
+from delayqueue.job import Reserved
+
+_number = attrgetter("number")
+
+
+class Poll:
+    """One client that waits for up to `wanted` jobs. Polls are numbered in the order in which they came."""
+
+    __slots__ = ("deadline", "future", "number", "patient", "queue", "wanted")
+
+    def __init__(self, number: int, wanted: int, wait_s: float) -> None:
+        loop = asyncio.get_running_loop()
+        self.number = number
+        self.wanted = wanted
+        self.patient = wait_s > 0  # False: is answered as soon as every bucket was asked once
+        self.deadline = loop.time() + wait_s  # loop time
+        self.queue: WaitQueue | None = None  # None = it does not wait: not yet, or no more
+        self.future: asyncio.Future[list[Reserved]] = loop.create_future()
+
+    def __lt__(self, other: "Poll") -> bool:
+        """Whether its deadline is earlier."""
+        return self.deadline < other.deadline
+
+    def answer(self, jobs: list[Reserved]) -> None:
+        """Answer the poll, unless it is answered or gone."""
+        if not self.future.done():
+            self.future.set_result(jobs)
+
+    def fail(self) -> None:
+        """Tell the poll that the store is unavailable, unless it is answered or gone."""
+        if not self.future.done():
+            self.future.set_exception(Unavailable())
+
+    def taken(self) -> list[Reserved]:
+        """The jobs that it was answered with."""
+        future = self.future
+        if not future.done() or future.cancelled() or future.exception():
+            return []
+        return future.result()
+
+
+class WaitQueue:
+    """The polls that wait for the same topics, first come, first served. Only Books changes it (books.py).
+
+    Polls come in the order of their numbers, so what a bucket has said holds for all polls up to a number, and no poll
+    has to remember it.
+    """
+
+    __slots__ = (
+        "asked",
+        "credits",
+        "dry_up_to",
+        "failed_up_to",
+        "impatient",
+        "polls",
+        "told_up_to",
+        "topics",
+        "wanted",
+    )
+
+    def __init__(self, topics: tuple[str, ...], buckets: int) -> None:
+        self.topics = topics
+        self.polls: OrderedDict[Poll, None] = (
+            OrderedDict()
+        )  # a dict is slow to find its first key again and again
+        self.impatient: list[Poll] = []  # those that are not patient, by number
+        self.wanted = 0  # jobs that the polls would take
+        self.asked = 0  # jobs that calls in flight may bring
+        self.told_up_to = 0  # the last poll that could have heard that all buckets failed
+        # For each bucket:
+        self.credits = [0] * buckets  # jobs that it may have for this queue
+        self.dry_up_to = [0] * buckets  # the last poll that it had nothing for
+        self.failed_up_to = [0] * buckets  # the last poll that it failed
+
+    @property
+    def first_number(self) -> int:
+        """The number of the poll that has waited longest; the queue is not empty."""
+        return next(iter(self.polls)).number
+
+    @property
+    def last_number(self) -> int:
+        """The number of the poll that came last; the queue is not empty."""
+        return next(reversed(self.polls)).number
+
+    def add(self, poll: Poll) -> None:
+        """A poll arrives; its number is higher than any before."""
+        poll.queue = self
+        self.polls[poll] = None
+        self.wanted += poll.wanted
+        if not poll.patient:
+            self.impatient.append(poll)
+
+    def remove(self, poll: Poll) -> None:
+        """A poll of this queue is answered or gone."""
+        poll.queue = None
+        del self.polls[poll]
+        self.wanted -= poll.wanted
+        if not poll.patient:
+            at = bisect_left(self.impatient, poll.number, key=_number)
+            if self.impatient[at : at + 1] == [poll]:
+                del self.impatient[at]
+
+    def hurry(self, poll: Poll) -> bool:
+        """Let the poll wait for its first answer of each bucket only; returns whether it has had them all."""
+        marks = zip(self.dry_up_to, self.failed_up_to, strict=True)
+        if all(poll.number <= max(dry, failed) for dry, failed in marks):
+            return True
+        if poll.patient:
+            poll.patient = False
+            insort(self.impatient, poll, key=_number)
+        return False
+
+    def note_dry(self, bucket: int, number: int) -> list[Poll]:
+        """The bucket has nothing more for the polls up to that number; returns those that will not wait any longer."""
+        self.dry_up_to[bucket] = number
+        if not self.impatient:
+            return []
+        end = bisect_right(self.impatient, min(self.dry_up_to), key=_number)
+        over = self.impatient[:end]
+        del self.impatient[:end]
+        return over
+
+    def note_failure(self, bucket: int, number: int) -> list[Poll]:
+        """The bucket's store failed polls up to that number; returns those that have to hear of it.
+
+        They are those that would not wait, since nobody can tell them that nothing is there, and those that all buckets
+        have failed and none has answered.
+        """
+        self.failed_up_to[bucket] = number
+        told, self.impatient = self.impatient, []
+        answered_up_to, failed_up_to = max(self.dry_up_to), min(self.failed_up_to)
+        if failed_up_to > max(answered_up_to, self.told_up_to):
+            self.told_up_to = failed_up_to
+            for poll in reversed(self.polls):
+                if poll.number <= answered_up_to:
+                    break
+                if poll.number <= failed_up_to:
+                    told.append(poll)
+        return told

@@ -1,0 +1,266 @@
+"""The books of the polls that wait, in small histories, without a store."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from delayqueue.engine.books import Books
+from delayqueue.engine.wait_queue import Poll
+from delayqueue.errors import Unavailable
+from delayqueue.job import Reserved
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
+LONG_S: Final = 30.0
+
+
+def job(job_id: str, topic: str = "t") -> Reserved:
+    return Reserved(topic, job_id, "", 1, "", 0, 60_000, None)
+
+
+def ids(jobs: list[Reserved]) -> str:
+    return " ".join(each.id for each in jobs)
+
+
+class Histories:
+    """Plays a history. Polls have capital letters, buckets numbers, topics and jobs small letters."""
+
+    def __init__(self, buckets: int) -> None:
+        self.books = Books()
+        self.polls: dict[str, Poll] = {}
+        self.awake: set[int] = set()
+        self.buckets = 0
+        for _ in range(buckets):
+            self.grow()
+
+    def grow(self) -> None:
+        bucket = self.buckets
+        self.buckets += 1
+        self.books.grow(lambda: self.awake.add(bucket))
+
+    def play(self, step: str) -> None:
+        for pattern, act in self.STEPS.items():
+            if found := re.fullmatch(pattern, step):
+                act(self, *found.groups())
+                return
+        raise AssertionError(step)
+
+    def pop(self, name: str, topics: str, wanted: str | None, at_once: str | None) -> None:
+        poll = Poll(len(self.polls) + 1, int(wanted or 1), 0 if at_once else LONG_S)
+        self.polls[name] = poll
+        self.books.add(tuple(topics.split(",")), poll)
+
+    def ask(self, bucket: str, expected: str) -> None:
+        """Ask as a dispatcher does: one that sleeps does not."""
+        demands = self.books.next(int(bucket)) if int(bucket) in self.awake else []
+        asked = " ".join(f"{','.join(each.topics)}:{each.wanted}" for each in demands)
+        assert (asked or "nothing") == expected
+        if not demands:
+            self.awake.discard(int(bucket))
+
+    def bring(self, bucket: str, jobs: str, more: str | None) -> None:
+        found = [
+            [job(each) for each in demand.split() if each != "-"] for demand in jobs.split("|")
+        ]
+        self.left = self.books.delivered(int(bucket), found, 0 if more else len(found))
+
+    def answered(self, name: str, expected: str) -> None:
+        assert (ids(self.polls[name].future.result()) or "nothing") == expected
+
+    def failed(self, name: str) -> None:
+        assert isinstance(self.polls[name].future.exception(), Unavailable)
+
+    def waits(self, name: str) -> None:
+        assert not self.polls[name].future.done()
+
+    def leaves(self, name: str) -> None:
+        self.polls[name].future.cancel()
+
+    def nobody_takes(self, expected: str) -> None:
+        assert (ids(self.left) or "nothing") == expected
+
+    STEPS: Final[dict[str, Callable[..., Any]]] = {
+        r"(\w) pops ([\w,]+)(?: (\d+))?( at once)?": pop,
+        r"ask (\d) -> (.+)": ask,
+        r"(\d) brings (.+?)( and has more)?": bring,
+        r"(\d) fails": lambda self, bucket: self.books.failed(int(bucket)),
+        r"(\d) is slow": lambda self, bucket: self.books.slow(int(bucket)),
+        r"(\d) has (\d+) (\w)": lambda self, bucket, count, topic: self.books.notify(
+            int(bucket), topic, int(count)
+        ),
+        r"resync (\d)": lambda self, bucket: self.books.resync(int(bucket)),
+        r"(\w)'s time is over": lambda self, name: self.books.hurry(self.polls[name]),
+        r"(\w) expires": lambda self, name: self.books.expire(self.polls[name]),
+        r"(\w) leaves": leaves,
+        r"(\w) is removed": lambda self, name: self.books.remove(self.polls[name]),
+        r"a bucket more": lambda self: self.grow(),
+        r"close": lambda self: self.books.close(),
+        r"(\w) gets (.+)": answered,
+        r"(\w) hears of the failure": failed,
+        r"(\w) waits": waits,
+        r"nobody takes (.+)": nobody_takes,
+        r"(\d+) wait": lambda self, count: self._count(int(count)),
+    }
+
+    def _count(self, count: int) -> None:
+        assert self.books.waiting == count
+
+
+@pytest.mark.parametrize(
+    ("buckets", "history"),
+    [
+        # what is asked for
+        (1, "A pops t; ask 0 -> t:1; 0 brings a; A gets a; ask 0 -> nothing; 0 wait"),
+        (1, "A pops t; B pops t 3; C pops u; ask 0 -> t:4 u:1; 0 brings a | -; A gets a; B waits"),
+        (1, "A pops u; B pops t; C pops u; ask 0 -> u:2 t:1"),  # the longest wait first
+        (1, "A pops t; B pops u; A leaves; A is removed; C pops t; ask 0 -> u:1 t:1"),
+        (1, "A pops t,u; ask 0 -> t,u:1; 0 brings -; A waits; 0 has 1 u; ask 0 -> t,u:1"),
+        (1, "A pops t; A leaves; A is removed; ask 0 -> nothing"),
+        # no more is asked for than is wanted, and each bucket in turn
+        (2, ("A pops t; ask 0 -> t:1; ask 1 -> nothing; 0 brings -; ask 1 -> t:1; 1 brings a; "
+            "A gets a")),
+        (2, "A pops t; B pops t; ask 0 -> t:2; ask 1 -> nothing; 0 brings a; ask 1 -> t:1"),
+        # nor than somebody said there is
+        (1, "A pops t 5; ask 0 -> t:5; 0 brings -; 0 has 2 t; ask 0 -> t:2"),
+        (1, "A pops t; ask 0 -> t:1; 0 brings -; ask 0 -> nothing; 0 has 1 u; ask 0 -> nothing"),
+        (1, ("A pops t; B pops t; ask 0 -> t:2; 0 brings -; 0 has 1 t; ask 0 -> t:1; "
+            "0 brings a; A gets a; B waits")),
+        (1, "A pops t 2000; ask 0 -> t:1000; 0 brings -; ask 0 -> nothing"),
+        # what comes while a call is under way is not forgotten
+        (1, "A pops t; ask 0 -> t:1; 0 has 1 t; 0 brings -; ask 0 -> t:1; 0 brings a; A gets a"),
+        (1, "A pops t; ask 0 -> t:1; B pops t; 0 brings a; A gets a; ask 0 -> t:1"),
+        (1, ("A pops t; ask 0 -> t:1; 0 brings -; B pops t; ask 0 -> t:1; 0 brings a; A gets a; "
+            "ask 0 -> t:1")),
+        (1, "A pops t 2; ask 0 -> t:2; 0 brings - and has more; ask 0 -> t:2"),
+        (2, ("A pops t; ask 0 -> t:1; 1 has 5 t; 0 brings a; A gets a; B pops t; ask 0 -> t:1; "
+            "0 brings -; ask 1 -> t:1")),
+        # who would not wait
+        (1, "A pops t at once; ask 0 -> t:1; 0 brings -; A gets nothing; 0 wait"),
+        (2, ("A pops t at once; ask 0 -> t:1; 0 brings -; A waits; ask 1 -> t:1; 1 brings -; "
+            "A gets nothing")),
+        (1, ("A pops t at once; ask 0 -> t:1; B pops t at once; 0 brings -; A gets nothing; "
+            "B waits; ask 0 -> t:1")),
+        (1, "A pops t; B pops t at once; ask 0 -> t:2; 0 brings -; A waits; B gets nothing"),
+        (1, "A pops t at once; ask 0 -> t:1; 0 fails; A hears of the failure; ask 0 -> nothing"),
+        (2, ("A pops t at once; ask 0 -> t:1; 0 brings -; ask 1 -> t:1; 1 fails; "
+            "A hears of the failure")),
+        # failures
+        (1, ("A pops t; ask 0 -> t:1; B pops t; 0 fails; A hears of the failure; "
+            "B hears of the failure")),
+        (1, "A pops t; ask 0 -> t:1; B pops u; 0 fails; B hears of the failure; ask 0 -> nothing"),
+        (1, ("A pops t; ask 0 -> t:1; 0 brings -; 0 has 1 t; ask 0 -> t:1; 0 fails; A waits; "
+            "ask 0 -> t:1")),
+        (2, ("A pops t; ask 0 -> t:1; 0 fails; A waits; ask 1 -> t:1; 1 fails; "
+            "A hears of the failure")),
+        (2, ("A pops t; ask 0 -> t:1; 0 fails; ask 1 -> t:1; 1 brings -; A waits; ask 0 -> t:1; "
+            "0 fails; A waits")),
+        (2, ("A pops t; ask 0 -> t:1; 0 fails; B pops t; ask 1 -> t:2; 1 fails; "
+            "A hears of the failure; B waits")),
+        (1, "A pops t; ask 0 -> t:1; A leaves; A is removed; 0 fails; ask 0 -> nothing; 0 wait"),
+        # nobody counts on a bucket that is slow or fails
+        (2, ("A pops t; ask 0 -> t:1; 0 is slow; ask 1 -> t:1; 1 brings a; A gets a; "
+            "0 brings b; nobody takes b")),
+        (2, ("A pops t; ask 0 -> t:1; 0 is slow; ask 1 -> t:1; 1 brings -; A waits; 0 brings b; "
+            "A gets b")),
+        (2, ("A pops t; ask 0 -> t:1; 0 fails; ask 0 -> t:1; ask 1 -> t:1; 1 brings -; "
+            "0 brings -; A waits")),
+        (1, "A pops t; 0 is slow; ask 0 -> t:1; 0 brings -; B pops t; ask 0 -> t:1"),
+        # a poll whose time is over, and who leaves
+        (1, "A pops t; A's time is over; A waits; ask 0 -> t:1; 0 brings -; A gets nothing"),
+        (1, "A pops t; A's time is over; ask 0 -> t:1; 0 brings a; A gets a"),
+        (1, "A pops t; ask 0 -> t:1; 0 brings -; A's time is over; A gets nothing; 0 wait"),
+        (2, ("A pops t; B pops t; B's time is over; A's time is over; ask 0 -> t:2; 0 fails; "
+            "A hears of the failure; B hears of the failure")),
+        (2, ("A pops t; ask 0 -> t:1; 0 brings -; ask 1 -> t:1; 1 fails; A waits; "
+            "A's time is over; A gets nothing")),
+        (1, ("A pops t; A expires; A gets nothing; A expires; A's time is over; A is removed; "
+            "0 wait")),
+        (1, "A pops t; B pops t; ask 0 -> t:2; A leaves; 0 brings a b; B gets a; nobody takes b"),
+        (1, ("A pops t; ask 0 -> t:1; A leaves; A is removed; B pops t; 0 brings a; "
+            "nobody takes a; B waits; ask 0 -> t:1")),
+        # the rest
+        (1, ("A pops t 3; B pops t; ask 0 -> t:4; 0 brings a b; A gets a b; B waits; "
+            "ask 0 -> nothing")),
+        (1, "A pops t; ask 0 -> t:1; 0 brings -; resync 0; ask 0 -> t:1; 0 brings a; A gets a"),
+        (1, ("A pops t; ask 0 -> t:1; 0 brings -; a bucket more; ask 1 -> t:1; 1 brings a; "
+            "A gets a")),
+        (1, ("A pops t; B pops u; ask 0 -> t:1 u:1; close; A gets nothing; B gets nothing; "
+            "0 brings a | b; nobody takes a b")),
+    ],
+)  # fmt: skip
+async def test_a_history(buckets: int, history: str) -> None:
+    histories = Histories(buckets)
+    for step in history.split("; "):
+        histories.play(step)
+
+
+class Counter:
+    """Counts what the interpreter does in the engine: bytecodes, so it is the same number each time."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def of(self, act: Callable[[], object]) -> int:
+        self.count, before = 0, sys.gettrace()
+        sys.settrace(self._enter)
+        try:
+            act()
+        finally:
+            sys.settrace(before)
+        return self.count
+
+    def _enter(self, frame: FrameType, _event: str, _arg: object) -> Any:
+        if "delayqueue/engine/" not in frame.f_code.co_filename:
+            return None
+        frame.f_trace_opcodes = True
+        return self._step
+
+    def _step(self, _frame: FrameType, event: str, _arg: object) -> Any:
+        self.count += event == "opcode"
+        return self._step
+
+
+def costs(others: int, buckets: str) -> dict[str, int]:
+    """What each event costs while so many others wait, whom the buckets have answered, failed, or left hanging."""
+    books, counter = Histories(3).books, Counter()
+    for number in range(1, others + 1):
+        books.add(("t",), Poll(number, 1, LONG_S))
+    for bucket, state in enumerate(buckets.split()):
+        books.slow(bucket)  # so that all are asked for all
+        assert books.next(bucket)
+        if state == "answered":
+            books.delivered(bucket, [[]], 1)
+        elif state == "failed":
+            books.failed(bucket)
+    younger = [Poll(others + 1 + number, 1, number * LONG_S) for number in range(3)]
+    events: dict[str, Callable[[], object]] = {
+        "a poll arrives": lambda: books.add(("t",), younger[1]),
+        "another arrives": lambda: books.add(("t",), younger[2]),
+        "one leaves": lambda: books.remove(younger[2]),
+        "one's time is over": lambda: books.hurry(younger[1]),
+        "a message": lambda: books.notify(1, "t", 1),
+        "a resync": lambda: books.resync(1),
+        "a call": lambda: books.next(1),
+        "it is slow": lambda: books.slow(1),
+        "it brings a job and has more": lambda: books.delivered(1, [[job("a")]], 0),
+        "the next call": lambda: books.next(1),
+        "it fails": lambda: books.failed(1),
+        "the one after it": lambda: books.next(1),
+        "it brings nothing": lambda: books.delivered(1, [[]], 1),
+    }
+    return {name: counter.of(act) for name, act in events.items()}
+
+
+@pytest.mark.parametrize(
+    "buckets", ["answered answered answered", "answered answered hung", "failed failed hung"]
+)
+async def test_no_event_costs_more_when_more_polls_wait(buckets: str) -> None:
+    few, many = costs(10, buckets), costs(2000, buckets)
+    assert min(few.values()) > 0
+    assert many == few

@@ -1,0 +1,380 @@
+"""The books of the polls keep what they promise, whatever happens in whatever order. Without IO.
+
+The model is a store of several buckets whose calls are served and answered when it pleases, or fail.
+HYPOTHESIS_PROFILE=long tries many more sequences.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections import Counter, deque
+from dataclasses import dataclass, field
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from delayqueue.engine.books import Ask, Books
+from delayqueue.engine.wait_queue import Poll, WaitQueue
+from delayqueue.job import Reserved
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from delayqueue.store.types import Demand
+
+LONG: Final = os.environ.get("HYPOTHESIS_PROFILE") == "long"
+MOST_BUCKETS: Final = 4
+TOPICS: Final = ("t", "u")
+LISTS: Final[tuple[tuple[str, ...], ...]] = (("t",), ("u",), ("t", "u"), ("u", "t"))
+PLACES: Final = st.integers(0, 1000)  # of one among those there are
+
+
+@dataclass(eq=False)
+class Client:
+    """A poll as the model sees it."""
+
+    poll: Poll
+    topics: tuple[str, ...]
+    patient: bool
+    answered: set[int] = field(default_factory=set)  # buckets that had nothing more for it
+    failed: set[int] = field(default_factory=set)
+
+    @property
+    def waits(self) -> bool:
+        return not self.poll.future.done()
+
+    @property
+    def outcome(self) -> list[Reserved] | BaseException | None:
+        """Its jobs, an error; None = it is gone."""
+        future = self.poll.future
+        return None if future.cancelled() else future.exception() or future.result()
+
+
+@dataclass
+class Call:
+    """A call in flight. `found` None = the store has not served it yet."""
+
+    demands: Sequence[Demand]
+    last_number: int
+    counted: list[int]  # generations of the demands' queues; [] = nobody counts on it
+    found: list[list[Reserved]] | None = None
+    complete: int = 0
+
+
+class Machine(RuleBasedStateMachine):
+    """The books beside the model."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.books = Books()
+        self.clients: list[Client] = []  # all that ever came, in order
+        self.numbers, self.job_ids = count(1), count(1)
+        self.ready: list[dict[str, deque[str]]] = []  # of each bucket
+        self.calls: list[Call | None] = []
+        self.slow: set[int] = set()
+        self.awake: set[int] = set()
+        self.messages: list[tuple[int, str]] = []  # of jobs that the books have not heard of
+        self.lost = False  # a message was
+        self.gone: list[Client] = []  # who left, and is in the books yet
+        self.generations: Counter[tuple[str, ...]] = Counter()  # how often nobody waited any more
+
+    @initialize(buckets=st.integers(1, 3))
+    def begin(self, buckets: int) -> None:
+        for _ in range(buckets):
+            self.grow()
+
+    @rule()
+    @precondition(lambda self: len(self.calls) < MOST_BUCKETS)
+    def grow(self) -> None:
+        bucket = len(self.calls)
+        self.calls.append(None)
+        self.ready.append({topic: deque() for topic in TOPICS})
+        self.books.grow(lambda: self.awake.add(bucket))
+
+    @rule(topics=st.sampled_from(LISTS), wanted=st.integers(1, 3), patient=st.booleans())
+    def pop(self, topics: tuple[str, ...], wanted: int, patient: bool) -> None:
+        poll = Poll(next(self.numbers), wanted, 30 if patient else 0)
+        self.clients.append(Client(poll, topics, patient))
+        self.books.add(topics, poll)
+
+    @rule(place=PLACES, topic=st.sampled_from(TOPICS), jobs=st.integers(1, 3), told=st.booleans())
+    def arrive(self, place: int, topic: str, jobs: int, told: bool) -> None:
+        bucket = place % len(self.calls)
+        self.ready[bucket][topic].extend(str(next(self.job_ids)) for _ in range(jobs))
+        if told:
+            self.books.notify(bucket, topic, jobs)
+        else:
+            self.messages += [(bucket, topic)] * jobs
+
+    @rule(place=PLACES, lost=st.booleans())
+    @precondition(lambda self: self.messages)
+    def hear(self, place: int, lost: bool) -> None:
+        message = self.messages.pop(place % len(self.messages))
+        if lost:
+            self.lost = True
+        else:
+            self.books.notify(*message, 1)
+
+    @rule(place=PLACES)
+    def resync(self, place: int) -> None:
+        self.books.resync(place % len(self.calls))
+
+    @rule(place=PLACES)
+    @precondition(lambda self: self.idle())
+    def ask(self, place: int) -> None:
+        idle = self.idle()
+        bucket = idle[place % len(idle)]
+        before = {topics: self.asked_for(topics) for topics in LISTS}
+        demands = self.books.next(bucket)
+        if not demands:
+            self.awake.discard(bucket)
+            return
+        assert [*dict.fromkeys(each.topics for each in demands)] == [
+            each.topics for each in demands
+        ]
+        firsts = [self.in_books(each.topics)[0].poll.number for each in demands]
+        assert firsts == sorted(firsts), "who waits longest is asked for first"
+        for topics, wanted in demands:
+            polls_want = sum(each.poll.wanted for each in self.in_books(topics))
+            assert 0 < wanted <= polls_want - before[topics], "no more is asked for than is wanted"
+        counted = [] if bucket in self.slow else [self.generations[each.topics] for each in demands]
+        self.calls[bucket] = Call(demands, len(self.clients), counted)
+
+    @rule(place=PLACES)
+    @precondition(lambda self: self.flying())
+    def take_long(self, place: int) -> None:
+        bucket, call = self.flight(place)
+        call.counted = []
+        self.slow.add(bucket)
+        self.books.slow(bucket)
+
+    @rule(place=PLACES, complete=st.integers(0, 4))
+    @precondition(lambda self: self.flying())
+    def serve(self, place: int, complete: int) -> None:
+        """The store does what it is asked; for demands after the first `complete` ones it finds one job at most."""
+        bucket, call = self.flight(place)
+        if call.found is None:
+            call.complete = min(complete, len(call.demands))
+            call.found = [
+                self.take(bucket, demand if at < call.complete else demand._replace(wanted=1))
+                for at, demand in enumerate(call.demands)
+            ]
+
+    @rule(place=PLACES)
+    @precondition(lambda self: self.flying())
+    def deliver(self, place: int) -> None:
+        bucket, call = self.flight(place)
+        self.serve(place, len(call.demands))
+        assert call.found is not None
+        self.calls[bucket] = None
+        self.slow.discard(bucket)
+        waited = self.waiting()
+        for client in waited:
+            for at, (demand, jobs) in enumerate(zip(call.demands, call.found, strict=True)):
+                was_asked_for = client.poll.number <= call.last_number
+                is_dry = len(jobs) < demand.wanted and at < call.complete
+                if client.topics == demand.topics and was_asked_for and is_dry:
+                    client.answered.add(bucket)
+        left = self.books.delivered(bucket, call.found, call.complete)
+        self.check_delivery(waited, call, left)
+        for job in left:
+            self.ready[bucket][job.topic].appendleft(job.id)
+            self.messages.append((bucket, job.topic))
+
+    @rule(place=PLACES)
+    @precondition(lambda self: self.flying())
+    def fail(self, place: int) -> None:
+        """The call fails, before or after the store has served it; then its jobs come again."""
+        bucket, call = self.flight(place)
+        self.calls[bucket] = None
+        self.slow.add(bucket)
+        for job in [job for jobs in call.found or () for job in jobs]:
+            self.ready[bucket][job.topic].append(job.id)
+            self.messages.append((bucket, job.topic))
+        waited = self.waiting()
+        self.books.failed(bucket)
+        asked = {demand.topics for demand in call.demands}
+        for client in waited:
+            client.failed.add(bucket)
+            if client.waits:
+                asked_for = client.topics in asked and client.poll.number <= call.last_number
+                assert client.patient or not asked_for, "who would not wait hears it"
+            else:
+                assert isinstance(client.outcome, BaseException)
+                everywhere = not client.answered and len(client.failed) == len(self.calls)
+                assert everywhere or not client.patient, "who can wait outlasts failures"
+
+    @rule(place=PLACES, at_once=st.booleans())
+    @precondition(lambda self: self.waiting())
+    def leave(self, place: int, at_once: bool) -> None:
+        waiting = self.waiting()
+        client = waiting[place % len(waiting)]
+        client.poll.future.cancel()
+        if at_once:
+            self.books.remove(client.poll)
+        else:
+            self.gone.append(client)
+
+    @rule()
+    @precondition(lambda self: self.gone)
+    def remove(self) -> None:
+        self.books.remove(self.gone.pop().poll)
+
+    @rule(place=PLACES)
+    @precondition(lambda self: self.waiting())
+    def hurry(self, place: int) -> None:
+        waiting = self.waiting()
+        client = waiting[place % len(waiting)]
+        self.books.hurry(client.poll)
+        if client.waits:
+            client.patient = False
+        else:
+            assert client.outcome == []
+            assert client.answered | client.failed == {*range(len(self.calls))}
+
+    @rule(place=PLACES)
+    @precondition(lambda self: self.waiting())
+    def expire(self, place: int) -> None:
+        waiting = self.waiting()
+        client = waiting[place % len(waiting)]
+        self.books.expire(client.poll)
+        assert client.outcome == []
+
+    @rule()
+    def settle(self) -> None:
+        """All is heard and answered: no poll waits beside a job."""
+        for message in self.messages:
+            self.books.notify(*message, 1)
+        self.messages.clear()
+        if self.lost:
+            self.lost = False
+            for bucket in range(len(self.calls)):
+                self.books.resync(bucket)
+        while self.flying() or self.idle():
+            if self.flying():
+                self.deliver(0)
+                self.settle()
+            else:
+                self.ask(0)
+        for client in self.waiting():
+            assert client.patient, "who would not wait is answered"
+            for ready in self.ready:
+                assert not any(ready[topic] for topic in client.topics), "a wake-up is lost"
+
+    @invariant()
+    def counts_those_who_wait(self) -> None:
+        assert self.books.waiting == len(self.in_books())
+        assert all(client.poll.queue is not None for client in self.waiting())
+
+    @invariant()
+    def note_what_is_empty(self) -> None:
+        for topics in LISTS:
+            self.generations[topics] += not self.in_books(topics)
+
+    def teardown(self) -> None:
+        if not self.calls:
+            return
+        self.settle()
+        for client in self.in_books():
+            self.books.remove(client.poll)
+        self.settle()
+        assert self.books.waiting == 0
+        assert [
+            each for each in reachable(self.books) if isinstance(each, Poll | WaitQueue | Ask)
+        ] == []
+
+    def check_delivery(self, waited: list[Client], call: Call, left: list[Reserved]) -> None:
+        got: list[Reserved] = []
+        for client in waited:
+            if client.waits:
+                continue
+            jobs = client.outcome
+            assert isinstance(jobs, list)
+            got += jobs
+            if jobs:
+                assert len(jobs) <= client.poll.wanted
+                assert all(job.topic in client.topics for job in jobs)
+                numbers = [each.poll.number for each in self.waiting(client.topics)]
+                assert all(number > client.poll.number for number in numbers), (
+                    "first come, first served"
+                )
+            else:
+                assert not client.patient, "who can wait is not answered with nothing"
+                assert len(client.answered) == len(self.calls), "every bucket was asked"
+        brought = [job.id for jobs in call.found or () for job in jobs]
+        assert sorted(brought) == sorted(job.id for job in [*got, *left]), "each job has one taker"
+
+    def take(self, bucket: int, demand: Demand) -> list[Reserved]:
+        found: list[Reserved] = []
+        for topic in demand.topics:
+            ready = self.ready[bucket][topic]
+            while ready and len(found) < demand.wanted:
+                found.append(Reserved(topic, ready.popleft(), "", 1, "", 0, 1, None))
+        return found
+
+    def waiting(self, topics: tuple[str, ...] | None = None) -> list[Client]:
+        return [each for each in self.clients if each.waits and topics in {None, each.topics}]
+
+    def in_books(self, topics: tuple[str, ...] | None = None) -> list[Client]:
+        """Those who wait, and those who have left unnoticed."""
+        return [
+            each
+            for each in self.clients
+            if each.poll.queue is not None and topics in {None, each.topics}
+        ]
+
+    def asked_for(self, topics: tuple[str, ...]) -> int:
+        """Jobs that calls in flight may bring to those who wait for these topics."""
+        return sum(
+            demand.wanted
+            for call in self.calls
+            if call is not None
+            for demand, generation in zip(call.demands, call.counted, strict=False)
+            if demand.topics == topics and generation == self.generations[topics]
+        )
+
+    def idle(self) -> list[int]:
+        """Buckets that were woken and have no call in flight."""
+        return sorted(bucket for bucket in self.awake if self.calls[bucket] is None)
+
+    def flying(self) -> list[int]:
+        return [bucket for bucket, call in enumerate(self.calls) if call is not None]
+
+    def flight(self, place: int) -> tuple[int, Call]:
+        flying = self.flying()
+        bucket = flying[place % len(flying)]
+        call = self.calls[bucket]
+        assert call is not None
+        return bucket, call
+
+
+def reachable(root: object) -> list[Any]:
+    """All objects that it holds, directly or not; but for what belongs to classes and functions."""
+    found: dict[int, Any] = {id(root): root}
+    left = [root]
+    while left:
+        for each in gc.get_referents(left.pop()):
+            if id(each) not in found and not isinstance(each, type) and not callable(each):
+                found[id(each)] = each
+                left.append(each)
+    return list(found.values())
+
+
+async def test_books_keep_their_promises() -> None:
+    run_state_machine_as_test(
+        Machine,
+        settings=settings(
+            max_examples=3000 if LONG else 200, stateful_step_count=50, deadline=None
+        ),
+    )
