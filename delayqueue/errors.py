@@ -86,11 +86,10 @@ class Malformed(Invalid):
     """What came is not HTTP."""
 
     status = HTTPStatus.BAD_REQUEST
+    default: ClassVar[Text] = Text("不是有效的HTTP请求", "this is not a valid HTTP request")
 
     def __init__(self, reason: str) -> None:
-        super().__init__(
-            Text(f"不是有效的HTTP请求: {reason}", f"this is not a valid HTTP request: {reason}")
-        )
+        super().__init__(Text(f"{self.default.zh}: {reason}", f"{self.default.en}: {reason}"))
 
 
 class NoSuchPath(Invalid):

@@ -182,11 +182,13 @@ def test_every_option_of_a_subscriber_reaches_the_server(
     subscribe = ("subscribe", topic, topic, url)
     run(
         *(*subscribe, "--order", "10", "--timeout", "2m", "--retry", "15s,2m"),
-        *("--concurrency", "3", "--secret", "-"),
+        *("--concurrency", "3", "--secret", "-", "--expect", "success"),
+        *("--on-failure", "continue", "--payload", "event"),
     ).ok()
     assert json.loads(run("subscribers", topic, "--json").ok()) == [
         {"name": topic, "topic": topic, "order": 10, "url": url, "handler": "", "timeout": 120.0}
         | {"retry": [15.0, 120.0], "concurrency": 3, "signed": True, "declared": False}
+        | {"expect": "success", "on_failure": "continue", "payload": "event"}
     ]
     assert "another subscriber" in run(*subscribe, "--order", "20").failed(1)
     run(*subscribe, "--order", "20", "--if-exists", "replace").ok()
