@@ -214,7 +214,7 @@ class Store:
     async def purge(
         self, bucket: int, topic: str, state: str, limit: int
     ) -> tuple[int, bool, Stir]:
-        """Drop jobs of a topic in a state ("ended" for all that ended): how many, and whether there are more."""
+        """Drop jobs of a topic in a state ("ended": kept results, "": all): how many, and whether there are more."""
         args = [self._sender, topic, state, limit]
         dropped, more, ready = await self._call("purge", bucket, args)
         return dropped, more == 1, stir(ready)

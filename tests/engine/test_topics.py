@@ -1,15 +1,17 @@
-"""What is set for a topic is set in all buckets, whoever sets it at the same time."""
+"""The verbs on topics beside others: what is set is set in all buckets, and a purge misses nothing."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from delayqueue.engine.queue import DelayQueue
-from delayqueue.errors import Unavailable
+from delayqueue.errors import NoSuchJob, Unavailable
 from tests.engine.moving import BEFORE, before_call
+from tests.store.bucket import HOUR_MS, job
 
 if TYPE_CHECKING:
     from tests.engine.moving import Installation
@@ -64,3 +66,23 @@ async def test_a_change_that_failed_half_way_is_healed_by_the_next_one(ours: Ins
         await set_topic(queue, *PAUSE)
     await set_topic(queue, *FOUR)
     assert await settings(ours) == [{"paused": True, "concurrency": 4}] * BEFORE
+
+
+@pytest.mark.parametrize("number", [2, 3, 4])
+async def test_a_purge_of_all_states_misses_no_job_that_moves_meanwhile(
+    ours: Installation, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    monkeypatch.setattr("delayqueue.engine.topics.PIECE", 5)
+    queue = DelayQueue(ours.server())
+    names = [f"job-{n}" for n in range(20)]
+    await queue.push_many([job(name) for name in names])
+    held = await queue.pop(("t",), 10, 0)
+
+    async def give_back() -> None:
+        for each in held:
+            with suppress(NoSuchJob):
+                await queue.release(each.id, each.receipt, HOUR_MS, "")
+
+    before_call(queue._store, "purge", number, give_back)
+    assert await queue.topics.purge("t", "") == len(names)
+    assert await queue.get(names) == [None] * len(names)

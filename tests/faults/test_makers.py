@@ -161,6 +161,6 @@ def test_a_row_that_was_not_run_again_keeps_its_line(tmp_path: Path) -> None:
 
 
 def test_a_row_is_run_or_says_why_not() -> None:
-    assert [row.number for row in ROWS] == list(range(1, 31))
+    assert [row.number for row in ROWS] == list(range(1, len(ROWS) + 1))
     assert all(row.run or row.not_run for row in ROWS)
     assert "passed" not in table([row for row in ROWS if not row.run], [], "today", {})

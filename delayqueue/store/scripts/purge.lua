@@ -1,19 +1,22 @@
--- Drops jobs of a topic in one state, without a trace.
+-- Drops jobs of a topic in one state, or of all at once, without a trace.
 -- KEYS  tag, queue name
--- ARGV  sender, topic, state (delayed | ready | reserved | buried | ended), jobs dropped at most
+-- ARGV  sender, topic, state (delayed | ready | reserved | buried | ended; "" = all), jobs dropped at most
 -- returns { jobs dropped, 1 if there are more, else 0, { topic, jobs that may go now, ... } }
--- keeps: it comes to an end though entries without a job of this topic stay where they are.
-local sender, topic, state, limit = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
+-- keeps: it comes to an end though entries without a job of this topic stay where they are. Where all states are dropped
+--        and there are not more, there was no job in that moment, however they move.
+local sender, topic = ARGV[1], ARGV[2]
+local states = ARGV[3] ~= '' and { ARGV[3] } or { 'delayed', 'ready', 'reserved', 'buried', 'ended' }
+local limit = math.max(1, math.floor(tonumber(ARGV[4]) / #states))
 local now = now_ms()
 
-local function ids_of()
+local function ids_of(state)
   if state == 'delayed' then return delay_first(topic, limit) end
   if state == 'ready' then return call('LRANGE', queue_key(topic), 0, limit - 1) end
   local keys = { reserved = reserved_key(topic), buried = buried_key(topic), ended = done_key(topic) }
   return call('ZRANGE', keys[state], 0, limit - 1)
 end
 
-local function drop(id)
+local function drop(id, state)
   if state == 'ended' then
     local ended = call('HGET', ENDED, id)
     if ended then forget_ended(id, ended) end
@@ -27,17 +30,27 @@ local function drop(id)
   return true
 end
 
-allow_when_full()
-local ids = ids_of()
-local dropped, stuck = 0, 0
-for _, id in ipairs(ids) do
-  local done, is_dropped = pcall(drop, id)
-  if not done then
-    stuck = stuck + 1  -- a broken key: it stays
-  elseif is_dropped then
-    dropped = dropped + 1
+-- Returns how many were dropped, and whether there are more.
+local function drop_first(state)
+  local ids = ids_of(state)
+  local dropped, stuck = 0, 0
+  for _, id in ipairs(ids) do
+    local done, is_dropped = pcall(drop, id, state)
+    if not done then
+      stuck = stuck + 1  -- a broken key: it stays
+    elseif is_dropped then
+      dropped = dropped + 1
+    end
   end
+  if state == 'ready' then drop_ghosts(topic, 0, #ids) end
+  local goes_on = dropped > 0 or stuck < #ids and (state == 'ready' or state == 'ended')
+  return dropped, #ids == limit and goes_on
 end
-if state == 'ready' then drop_ghosts(topic, 0, #ids) end
-local goes_on = dropped > 0 or stuck < #ids and (state == 'ready' or state == 'ended')
-return { dropped, #ids == limit and goes_on and 1 or 0, announce_arrivals(sender) }
+
+allow_when_full()
+local total, has_more = 0, false
+for _, state in ipairs(states) do
+  local dropped, more = drop_first(state)
+  total, has_more = total + dropped, has_more or more
+end
+return { total, has_more and 1 or 0, announce_arrivals(sender) }
