@@ -119,6 +119,7 @@ class Histories:
         (1, "A pops t; ask 0 -> t:1; 0 brings a; A gets a; ask 0 -> nothing; 0 wait"),
         (1, "A pops t; B pops t 3; C pops u; ask 0 -> t:4 u:1; 0 brings a | -; A gets a; B waits"),
         (1, "A pops u; B pops t; C pops u; ask 0 -> u:2 t:1"),  # the longest wait first
+        (1, "A pops t; B pops u; C pops t; A leaves; A is removed; ask 0 -> u:1 t:1"),
         (1, "A pops t; B pops u; A leaves; A is removed; C pops t; ask 0 -> u:1 t:1"),
         (1, "A pops t,u; ask 0 -> t,u:1; 0 brings -; A waits; 0 has 1 u; ask 0 -> t,u:1"),
         (1, "A pops t; A leaves; A is removed; ask 0 -> nothing"),
@@ -127,6 +128,11 @@ class Histories:
             "A gets a")),
         (2, "A pops t; B pops t; ask 0 -> t:2; ask 1 -> nothing; 0 brings a; ask 1 -> t:1"),
         # nor than somebody said there is
+        (2, ("A pops t 2; ask 0 -> t:2; 0 brings -; ask 1 -> t:2; 1 brings -; 0 has 1 t; 1 has 5 t; "
+            "ask 0 -> t:1; ask 1 -> t:1; 1 brings a; A gets a")),
+        (2, ("A pops t; B pops t; ask 0 -> t:2; 0 brings -; ask 1 -> t:2; 1 brings -; 0 has 1 t; "
+            "1 has 2 t; ask 0 -> t:1; ask 1 -> t:1; 1 brings a; A gets a; 0 brings -; ask 1 -> t:1; "
+            "1 brings b; B gets b")),
         (1, "A pops t 5; ask 0 -> t:5; 0 brings -; 0 has 2 t; ask 0 -> t:2"),
         (1, "A pops t; ask 0 -> t:1; 0 brings -; ask 0 -> nothing; 0 has 1 u; ask 0 -> nothing"),
         (1, ("A pops t; B pops t; ask 0 -> t:2; 0 brings -; 0 has 1 t; ask 0 -> t:1; "
@@ -151,6 +157,8 @@ class Histories:
         (2, ("A pops t at once; ask 0 -> t:1; 0 brings -; ask 1 -> t:1; 1 fails; "
             "A hears of the failure")),
         # failures
+        (2, ("A pops t; ask 0 -> t:1; 0 brings -; ask 1 -> t:1; 1 fails; A waits; 0 has 1 t; "
+            "ask 0 -> t:1; 0 fails; A waits")),
         (1, ("A pops t; ask 0 -> t:1; B pops t; 0 fails; A hears of the failure; "
             "B hears of the failure")),
         (1, "A pops t; ask 0 -> t:1; B pops u; 0 fails; B hears of the failure; ask 0 -> nothing"),

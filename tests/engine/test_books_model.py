@@ -85,12 +85,13 @@ class Machine(RuleBasedStateMachine):
         self.slow: set[int] = set()
         self.awake: set[int] = set()
         self.messages: list[tuple[int, str]] = []  # of jobs that the books have not heard of
-        self.lost = False  # a message was
-        self.gone: list[Client] = []  # who left, and is in the books yet
+        self.lossy = False  # messages may be lost
+        self.lost = False  # one was
         self.generations: Counter[tuple[str, ...]] = Counter()  # how often nobody waited any more
 
-    @initialize(buckets=st.integers(1, 3))
-    def begin(self, buckets: int) -> None:
+    @initialize(buckets=st.integers(1, 3), lossy=st.booleans())
+    def begin(self, buckets: int, lossy: bool) -> None:
+        self.lossy = lossy
         for _ in range(buckets):
             self.grow()
 
@@ -102,7 +103,11 @@ class Machine(RuleBasedStateMachine):
         self.ready.append({topic: deque() for topic in TOPICS})
         self.books.grow(lambda: self.awake.add(bucket))
 
-    @rule(topics=st.sampled_from(LISTS), wanted=st.integers(1, 3), patient=st.booleans())
+    @rule(
+        topics=st.sampled_from(LISTS),
+        wanted=st.integers(1, 3),
+        patient=st.sampled_from([True, True, False]),
+    )
     def pop(self, topics: tuple[str, ...], wanted: int, patient: bool) -> None:
         poll = Poll(next(self.numbers), wanted, 30 if patient else 0)
         self.clients.append(Client(poll, topics, patient))
@@ -121,7 +126,7 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: self.messages)
     def hear(self, place: int, lost: bool) -> None:
         message = self.messages.pop(place % len(self.messages))
-        if lost:
+        if lost and self.lossy:
             self.lost = True
         else:
             self.books.notify(*message, 1)
@@ -215,62 +220,55 @@ class Machine(RuleBasedStateMachine):
                 everywhere = not client.answered and len(client.failed) == len(self.calls)
                 assert everywhere or not client.patient, "who can wait outlasts failures"
 
-    @rule(place=PLACES, at_once=st.booleans())
+    @rule(place=PLACES, how=st.sampled_from(["leave", "leave unnoticed", "hurry", "expire"]))
     @precondition(lambda self: self.waiting())
-    def leave(self, place: int, at_once: bool) -> None:
+    def end(self, place: int, how: str) -> None:
         waiting = self.waiting()
         client = waiting[place % len(waiting)]
-        client.poll.future.cancel()
-        if at_once:
-            self.books.remove(client.poll)
-        else:
-            self.gone.append(client)
-
-    @rule()
-    @precondition(lambda self: self.gone)
-    def remove(self) -> None:
-        self.books.remove(self.gone.pop().poll)
-
-    @rule(place=PLACES)
-    @precondition(lambda self: self.waiting())
-    def hurry(self, place: int) -> None:
-        waiting = self.waiting()
-        client = waiting[place % len(waiting)]
-        self.books.hurry(client.poll)
-        if client.waits:
-            client.patient = False
-        else:
+        if how == "hurry":
+            self.books.hurry(client.poll)
+            if client.waits:
+                client.patient = False
+            else:
+                assert client.outcome == []
+                assert client.answered | client.failed == {*range(len(self.calls))}
+        elif how == "expire":
+            self.books.expire(client.poll)
             assert client.outcome == []
-            assert client.answered | client.failed == {*range(len(self.calls))}
+        else:
+            client.poll.future.cancel()
+            if how == "leave":
+                self.books.remove(client.poll)
 
     @rule(place=PLACES)
-    @precondition(lambda self: self.waiting())
-    def expire(self, place: int) -> None:
-        waiting = self.waiting()
-        client = waiting[place % len(waiting)]
-        self.books.expire(client.poll)
-        assert client.outcome == []
+    @precondition(lambda self: self.in_books() != self.waiting())
+    def remove(self, place: int) -> None:
+        gone = [each for each in self.in_books() if not each.waits]
+        self.books.remove(gone[place % len(gone)].poll)
 
     @rule()
     def settle(self) -> None:
-        """All is heard and answered: no poll waits beside a job."""
-        for message in self.messages:
-            self.books.notify(*message, 1)
-        self.messages.clear()
+        """All is answered, and then all is heard: no poll waits beside a job."""
+        self.answer_all()
+        assert all(client.patient for client in self.waiting()), "who would not wait is answered"
+        while self.messages:
+            self.books.notify(*self.messages.pop(), 1)
+            self.answer_all()
         if self.lost:
             self.lost = False
             for bucket in range(len(self.calls)):
                 self.books.resync(bucket)
+            self.answer_all()
+        for client in self.waiting():
+            for ready in self.ready:
+                assert not any(ready[topic] for topic in client.topics), "a wake-up is lost"
+
+    def answer_all(self) -> None:
         while self.flying() or self.idle():
             if self.flying():
                 self.deliver(0)
-                self.settle()
             else:
                 self.ask(0)
-        for client in self.waiting():
-            assert client.patient, "who would not wait is answered"
-            for ready in self.ready:
-                assert not any(ready[topic] for topic in client.topics), "a wake-up is lost"
 
     @invariant()
     def counts_those_who_wait(self) -> None:
@@ -283,16 +281,15 @@ class Machine(RuleBasedStateMachine):
             self.generations[topics] += not self.in_books(topics)
 
     def teardown(self) -> None:
-        if not self.calls:
-            return
-        self.settle()
         for client in self.in_books():
             self.books.remove(client.poll)
-        self.settle()
         assert self.books.waiting == 0
-        assert [
-            each for each in reachable(self.books) if isinstance(each, Poll | WaitQueue | Ask)
-        ] == []
+        held = reachable(self.books)
+        assert [each for each in held if isinstance(each, Poll)] == []
+        in_flight = {each.queue for each in held if isinstance(each, Ask)}
+        assert {each for each in held if isinstance(each, WaitQueue)} == in_flight
+        self.answer_all()
+        assert [each for each in reachable(self.books) if isinstance(each, WaitQueue | Ask)] == []
 
     def check_delivery(self, waited: list[Client], call: Call, left: list[Reserved]) -> None:
         got: list[Reserved] = []
@@ -375,6 +372,6 @@ async def test_books_keep_their_promises() -> None:
     run_state_machine_as_test(
         Machine,
         settings=settings(
-            max_examples=3000 if LONG else 200, stateful_step_count=50, deadline=None
+            max_examples=10_000 if LONG else 500, stateful_step_count=50, deadline=None
         ),
     )
