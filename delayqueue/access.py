@@ -15,7 +15,7 @@ GRANT: Final = re.compile(
 
 
 class Role(StrEnum):
-    """What a token is for. Each endpoint says which of them may call it (web/routes.py)."""
+    """What a token is for. Each endpoint says which of them may call it (web/endpoints/)."""
 
     PRODUCE = "produce"
     CONSUME = "consume"

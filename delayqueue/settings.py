@@ -17,6 +17,7 @@ from delayqueue.reload import Watched
 from delayqueue.sections import Sections
 from delayqueue.web.api import Api
 from delayqueue.web.auth import Guard
+from delayqueue.web.endpoints import ENDPOINTS
 from delayqueue.web.envelope import Speaker
 from delayqueue.web.front import Front, build_front
 from delayqueue.web.tls import Tls
@@ -111,7 +112,7 @@ class Settings:
             config.shown(),
             self._guard,
             self._addresses.check_url,
-            config.strict,
+            ENDPOINTS,
         )
         return build_front(api, config)
 

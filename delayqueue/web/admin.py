@@ -1,11 +1,11 @@
 """GET /admin: the page to look at. It shows what the endpoints answer, so its own files hold nothing secret."""
 
 import mimetypes
-from functools import partial
 from importlib import resources
 from typing import Final
 
-from delayqueue.web.http import Handler, HttpRequest, HttpResponse
+from delayqueue.web.endpoint import OPEN, Endpoint
+from delayqueue.web.http import HttpResponse
 
 PATH: Final = "/admin"
 # Only our own files, no inline code, in nobody's frame.
@@ -30,14 +30,34 @@ HEADERS: Final = {
 }
 
 
-def pages() -> dict[str, dict[str, Handler]]:
-    """What answers for the page and its files, by path and method. They are read once."""
+def pages() -> list[Endpoint]:
+    """The page and its files. They are read once."""
     folder = resources.files("delayqueue.web").joinpath("static", "admin")
-    found: dict[str, Handler] = {"/": _from_root, f"{PATH}/": _to_page}
+    found = [
+        # who types in the server's address means the page
+        _page("/", HttpResponse(headers={"Location": "admin"}, status=302)),
+        # its links are relative, so that it works behind a proxy that adds a path
+        _page(f"{PATH}/", HttpResponse(headers={"Location": "../admin"}, status=308)),
+    ]
     for name, content in _files(folder):
         kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
-        found[PATH if name == "index.html" else f"{PATH}/{name}"] = partial(_answer, content, kind)
-    return {path: {"GET": handler} for path, handler in found.items()}
+        path = PATH if name == "index.html" else f"{PATH}/{name}"
+        found.append(_page(path, HttpResponse(content, HEADERS | {"Content-Type": kind})))
+    return found
+
+
+def _page(path: str, response: HttpResponse) -> Endpoint:
+    async def answer(*_: object) -> HttpResponse:
+        return response
+
+    return Endpoint(
+        name="admin",
+        path=path,
+        methods=("GET",),
+        roles=OPEN,
+        summary="part of the page",
+        run=answer,
+    )
 
 
 def _files(folder: resources.abc.Traversable, prefix: str = "") -> list[tuple[str, bytes]]:
@@ -46,17 +66,3 @@ def _files(folder: resources.abc.Traversable, prefix: str = "") -> list[tuple[st
         name = prefix + entry.name
         found += _files(entry, f"{name}/") if entry.is_dir() else [(name, entry.read_bytes())]
     return found
-
-
-async def _answer(content: bytes, kind: str, _: HttpRequest) -> HttpResponse:
-    return HttpResponse(content, HEADERS | {"Content-Type": kind})
-
-
-async def _from_root(_: HttpRequest) -> HttpResponse:
-    """Who types in the server's address means the page."""
-    return HttpResponse(headers={"Location": "admin"}, status=302)
-
-
-async def _to_page(_: HttpRequest) -> HttpResponse:
-    """The page's links are relative, so that it works behind a proxy that adds a path."""
-    return HttpResponse(headers={"Location": "../admin"}, status=308)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from urllib.parse import urlsplit
 
-from delayqueue.errors import Forbidden, Text
+from delayqueue.errors import Compressed, Forbidden, Text
 from delayqueue.web.http import HttpRequest
 
 PROTECTED = Text(
@@ -36,6 +36,12 @@ def is_cross_origin(headers: Mapping[str, str]) -> bool:
         return False
     host = origin.partition("://")[2]  # empty: of no site that could be told, as in "null"
     return not host or host != headers.get("host")
+
+
+def uncompressed(request: HttpRequest) -> None:
+    """Refuse a compressed body before it is read."""
+    if request.headers.get("content-encoding", "identity") != "identity":
+        raise Compressed
 
 
 def loopback_only(request: HttpRequest) -> None:

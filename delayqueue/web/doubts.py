@@ -4,7 +4,7 @@ The original takes both in silence, so they are answered as ever, with a header 
 them.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import islice
 from typing import Final
@@ -12,7 +12,6 @@ from urllib.parse import quote
 
 from delayqueue.errors import Invalid, Text
 from delayqueue.web.http import Doubts, HttpRequest
-from delayqueue.web.requests import Request
 
 UNKNOWN_FIELDS: Final = "X-Delayqueue-Unknown-Fields"
 LONG_DELAY: Final = "X-Delayqueue-Long-Delay"
@@ -46,10 +45,9 @@ def _listed(names: Iterable[str]) -> str:
     return listed
 
 
-def refuse_unknown(asked: Request) -> None:
-    """Raises Invalid, which names the first unknown field and the one that was meant."""
-    name = next(iter(asked.unknown))[:NAME_CHARS]
-    fields = list(type(asked).model_fields)
+def refuse_unknown(name: str, fields: Sequence[str]) -> None:
+    """Raises Invalid, which names the unknown field and the one of `fields` that was meant."""
+    name = name[:NAME_CHARS]
     meant = get_close_matches(name.lower(), fields, n=1)
     if meant:
         raise Invalid(

@@ -1,209 +1,343 @@
-"""The rules of single fields: what a value may be, and the error that names it. Seconds become milliseconds here."""
+"""The types of fields: each strips, bounds and explains itself, for requests and for /openapi.json.
+
+As in the original, ids and topics lose their outer white space. Types are strict: `true` or `"1"` is no number, a
+number is no id. What may stand in no request is told as BadValue; parse.py puts the field's name to it.
+"""
 
 import re
+from collections.abc import Callable
+from typing import Annotated, Any, Final
 
-from delayqueue.errors import Invalid, Text, TooLarge, shown
+from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler, StringConstraints
+from pydantic_core import CoreSchema
+from pydantic_core.core_schema import (
+    chain_schema,
+    custom_error_schema,
+    no_info_after_validator_function,
+    str_schema,
+)
+
+from delayqueue.errors import BadValue, Invalid, Text, TooLarge, shown
 from delayqueue.job import (
     MAX_BATCH,
     MAX_DELAY_S,
     MAX_ID_BYTES,
+    MAX_MESSAGE_CHARS,
+    MAX_POP_TOPICS,
     MAX_TAG_BYTES,
     MAX_TAGS,
     MAX_TOPIC_BYTES,
     MAX_TTR_S,
     IfExists,
+    State,
 )
 
-# What the original's strings.TrimSpace takes off.
-WHITE_SPACE = (
+# What the original's strings.TrimSpace takes off, and pydantic's strip_whitespace, too.
+WHITE_SPACE: Final = (
     "\t\n\v\f\r \x85\xa0\u1680"
     "\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000"
 )
-
-TRACEPARENT = re.compile(
+TRACEPARENT: Final = re.compile(
     "(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}"
 )
-MAX_DUE_S = 10_000_000_000  # the year 2286; a due time in milliseconds by mistake is far above
+MAX_DUE_S: Final = (
+    10_000_000_000  # the year 2286; a due time in milliseconds by mistake is far above
+)
+
+TEXT: Final[CoreSchema] = str_schema(strict=True)
+NAME: Final = "{}"  # in a message: where the field's name is put
+REFUSED: Final = "refused"
 
 
-def check_id(job_id: str | None) -> str:
-    """The id without its outer white space."""
-    job_id = (job_id or "").strip(WHITE_SPACE)
-    if not job_id:
-        raise Invalid(Text("job id不能为空", "id: must not be empty"))
-    _check_size("id", job_id, MAX_ID_BYTES)
-    return job_id
+class Refused(BadValue):
+    """A BadValue whose texts say themselves where the field is named: by NAME, once and first."""
+
+    def say(self, place: str) -> Text:
+        """The texts, with the field's name."""
+        zh, en = self.text
+        return Text(zh.replace(NAME, place, 1), en.replace(NAME, place, 1))
 
 
-def check_topic(topic: str | None) -> str:
-    """The topic without its outer white space."""
-    topic = (topic or "").strip(WHITE_SPACE)
-    if not topic:
-        raise Invalid(Text("topic 不能为空", "topic: must not be empty"))
-    _check_size("topic", topic, MAX_TOPIC_BYTES)
-    return topic
+class Says:
+    """What JSON Schema is to say of a type, and pydantic does not know of it."""
+
+    def __init__(self, **says: object) -> None:
+        self._says = says
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        """The schema, and that."""
+        return handler(schema) | self._says
 
 
-def _check_size(field: str, value: str, limit_bytes: int) -> None:
-    if len(value) * 4 > limit_bytes and (size := len(value.encode())) > limit_bytes:
-        raise Invalid(
-            Text(f"{field} 最长{limit_bytes}字节", f"{field}: {size} bytes, at most {limit_bytes}")
+class By(Says):
+    """A rule in Python: `check` returns what a value means, or raises BadValue.
+
+    `written` is the type that comes, if it is another one than that of what it means. `says`: what Says takes.
+    """
+
+    def __init__(
+        self, check: Callable[[Any], object], written: CoreSchema | None = None, **says: object
+    ) -> None:
+        super().__init__(**says)
+        self._check = check
+        self._written = written
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        """First the type, then the rule."""
+        return no_info_after_validator_function(self._check, self._written or handler(source))
+
+
+class Between(Says):
+    """A number from `least` to `most`; pydantic's core compares, without a call in Python.
+
+    `zh` and `en` say what it must be; they can hold {least} and {most}.
+    """
+
+    def __init__(
+        self,
+        least: float,
+        most: float,
+        zh: str = "取值范围{least} - {most}",
+        en: str = "must be {least} to {most}",
+    ) -> None:
+        super().__init__(minimum=least, maximum=most)
+        self._bounds = {"ge": least, "le": most}
+        self._must = Text(zh.format(least=least, most=most), en.format(least=least, most=most))
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        """First the type, then the value: what is no number is told as that."""
+        number = handler(source)
+        bounded: Any = {**number, **self._bounds}
+        told = custom_error_schema(
+            bounded, REFUSED, custom_error_message=REFUSED, custom_error_context={"rule": self}
         )
+        return chain_schema([number, told])
+
+    def refusal(self, value: float) -> Refused:
+        """What is said of a value that is not between them."""
+        written = f"{value:.15g}" if isinstance(value, float) else shown(value)
+        return Refused(f"{NAME} {self._must.zh}", f"{NAME} {written}: {self._must.en}")
+
+
+def check_id(text: str) -> str:
+    """An id without outer white space."""
+    if not text:
+        raise Refused(f"job {NAME}不能为空", f"{NAME}: must not be empty")
+    return _check_size(text, MAX_ID_BYTES)
+
+
+def check_topic(text: str) -> str:
+    """A topic without outer white space."""
+    if not text:
+        raise Refused(f"{NAME} 不能为空", f"{NAME}: must not be empty")
+    return _check_size(text, MAX_TOPIC_BYTES)
+
+
+def check_pushed_topic(text: str) -> str:
+    """A topic that jobs can be pushed to."""
+    if "," in check_topic(text):
+        raise Refused(f"{NAME} 不能包含逗号", f"{NAME}: no comma, it separates the topics of a pop")
+    return text
+
+
+def check_pop_topics(text: str) -> tuple[str, ...]:
+    """The topics in order of preference, each once."""
+    names = [name.strip(WHITE_SPACE) for name in text.split(",")]
+    topics = tuple(dict.fromkeys(check_topic(name) for name in names if name))
+    if not topics:
+        raise Refused(f"{NAME}不能为空", f"{NAME}: must not be empty")
+    if len(topics) > MAX_POP_TOPICS:
+        raise Refused(
+            f"{NAME} 最多{MAX_POP_TOPICS}个",
+            f"{NAME}: {len(topics)} topics, at most {MAX_POP_TOPICS} in a pop",
+        )
+    return topics
+
+
+def check_tag(text: str) -> str:
+    """A tag without outer white space."""
+    if not text:
+        raise Refused(f"{NAME} 不能为空", f"{NAME}: must not be empty")
+    return _check_size(text, MAX_TAG_BYTES)
+
+
+def check_tags(tags: tuple[str, ...]) -> tuple[str, ...]:
+    """Tags, each once."""
+    if len(tags) > MAX_TAGS:
+        raise Refused(f"{NAME} 最多{MAX_TAGS}个", f"{NAME}: {len(tags)} tags, at most {MAX_TAGS}")
+    return tuple(dict.fromkeys(tags))
+
+
+def check_ids(ids: list[str]) -> list[str]:
+    """Ids of jobs that are meant in one call."""
+    if not 1 <= len(ids) <= MAX_BATCH:
+        raise Refused(
+            f"{NAME} 个数1 - {MAX_BATCH}", f"{NAME}: must be 1 to {MAX_BATCH}, not {len(ids)}"
+        )
+    return ids
+
+
+def check_some_seconds(value_s: float) -> float:
+    """A length of time of at least a millisecond: where 0 means something else to the store."""
+    if ms(value_s) == 0:
+        raise Refused(f"{NAME} 至少0.001秒", f"{NAME} {value_s:g}: must be at least 0.001 seconds")
+    return value_s
+
+
+def check_traceparent(text: str) -> str:
+    """A W3C trace context."""
+    if text and not is_traceparent(text):
+        raise BadValue("无效", "must be 00-<32 hex>-<16 hex>-<2 hex>, in lower case")
+    return text
+
+
+def is_traceparent(text: str) -> bool:
+    """Whether it is the header that W3C Trace Context describes: version, trace, span, flags."""
+    return TRACEPARENT.fullmatch(text) is not None
+
+
+def one_of(*words: str) -> By:
+    """The rule of a text that is one of these; its value is that one."""
+    by_name = {str(word): word for word in words}
+    listed = ", ".join(by_name)
+
+    def check(text: str) -> str:
+        word = by_name.get(text)
+        if word is None:
+            raise Refused(
+                f"{NAME} 只能是 {listed}", f"{NAME} {shown(text)}: must be one of {listed}"
+            )
+        return word
+
+    return By(check, TEXT, enum=list(by_name))
 
 
 def check_body(body: str, limit_bytes: int) -> None:
-    """TooLarge where the body has more bytes than the server takes."""
-    if len(body) * 4 > limit_bytes and (size := len(body.encode())) > limit_bytes:
+    """Raises TooLarge if the body has more bytes than the server takes."""
+    size = too_many_bytes(body, limit_bytes)
+    if size:
         raise TooLarge(
             Text(f"body 最长{limit_bytes}字节", f"body: {size} bytes, at most {limit_bytes}")
         )
 
 
-def check_delay(delay_s: float) -> int:
+def _check_size(text: str, limit_bytes: int) -> str:
+    size = too_many_bytes(text, limit_bytes)
+    if size:
+        raise Refused(
+            f"{NAME} 最长{limit_bytes}字节", f"{NAME}: {size} bytes, at most {limit_bytes}"
+        )
+    return text
+
+
+def too_many_bytes(text: str, limit_bytes: int) -> int:
+    """How many bytes the text has if they are more than that, else 0."""
+    if len(text) * 4 <= limit_bytes:
+        return 0
+    size = len(text.encode())
+    return size if size > limit_bytes else 0
+
+
+def ms(seconds: float) -> int:
     """Seconds as milliseconds."""
-    if not 0 <= delay_s <= MAX_DELAY_S:
-        raise Invalid(
-            Text("delay 取值范围0 - (2^31 - 1)", f"delay {delay_s:g}: must be 0 to 2^31 seconds")
-        )
-    return round(delay_s * 1000)
+    return round(seconds * 1000)
 
 
-def check_pushed_topic(topic: str | None) -> str:
-    """A topic that jobs can be pushed to."""
-    topic = check_topic(topic)
-    if "," in topic:
-        raise Invalid(
-            Text("topic 不能包含逗号", "topic: no comma, it separates the topics of a pop")
-        )
-    return topic
+def ms_or_none(seconds: float | None) -> int | None:
+    """Seconds as milliseconds; None stays None."""
+    return None if seconds is None else ms(seconds)
 
 
-def check_tag(tag: str) -> str:
-    """A tag without its outer white space."""
-    tag = tag.strip(WHITE_SPACE)
-    if not tag:
-        raise Invalid(Text("tag 不能为空", "tag: must not be empty"))
-    _check_size("tag", tag, MAX_TAG_BYTES)
-    return tag
-
-
-def check_tags(tags: list[str]) -> tuple[str, ...]:
-    """Tags, each once."""
-    if len(tags) > MAX_TAGS:
-        raise Invalid(Text(f"tags 最多{MAX_TAGS}个", f"tags: {len(tags)} tags, at most {MAX_TAGS}"))
-    return tuple(dict.fromkeys(check_tag(tag) for tag in tags))
-
-
-def check_if_exists(word: str) -> IfExists:
-    """What to do with a job of the same id."""
-    try:
-        return IfExists(word)
-    except ValueError:
-        words = ", ".join(IfExists)
-        raise Invalid(
-            Text(f"if_exists 只能是 {words}", f"if_exists {shown(word)}: must be one of {words}")
-        ) from None
-
-
-def check_state(word: str, states: tuple[str, ...]) -> str:
-    """A state's name."""
-    if word not in states:
-        words = ", ".join(states)
-        raise Invalid(Text(f"state 只能是 {words}", f"state {shown(word)}: must be one of {words}"))
-    return word
-
-
-def check_traceparent(value: str) -> str:
-    """A W3C trace context."""
-    if not is_traceparent(value):
-        raise Invalid(
-            Text(
-                "traceparent 无效",
-                "traceparent: must be 00-<32 hex>-<16 hex>-<2 hex>, in lower case",
-            )
-        )
-    return value
-
-
-def is_traceparent(value: str) -> bool:
-    """Whether it is the header that W3C Trace Context describes: version, trace, span, flags."""
-    return TRACEPARENT.fullmatch(value) is not None
-
-
-def check_seconds(field: str, value_s: float) -> int:
-    """A length of time in seconds as milliseconds."""
-    if not 0 <= value_s <= MAX_DELAY_S:
-        raise Invalid(
-            Text(f"{field} 取值范围0 - 2^31", f"{field} {value_s:g}: must be 0 to 2^31 seconds")
-        )
-    return round(value_s * 1000)
-
-
-def check_some_seconds(field: str, value_s: float) -> int:
-    """A length of time in seconds as milliseconds, at least one: where 0 means something else to the store."""
-    value_ms = check_seconds(field, value_s)
-    if value_ms == 0:
-        raise Invalid(
-            Text(f"{field} 至少0.001秒", f"{field} {value_s:g}: must be at least 0.001 seconds")
-        )
-    return value_ms
-
-
-def check_range(field: str, value: int, least: int, most: int) -> int:
-    """A whole number between two others, both in."""
-    if not least <= value <= most:
-        raise Invalid(
-            Text(
-                f"{field} 取值范围{least} - {most}",
-                f"{field} {shown(value)}: must be {least} to {most}",
-            )
-        )
-    return value
-
-
-def check_count(field: str, value: int | None, default: int) -> int:
-    """How many jobs."""
-    if value is None:
-        return default
-    if not 1 <= value <= MAX_BATCH:
-        raise Invalid(
-            Text(
-                f"{field} 取值范围1 - {MAX_BATCH}",
-                f"{field} {shown(value)}: must be 1 to {MAX_BATCH}",
-            )
-        )
-    return value
-
-
-def check_when(delay_s: float | None, due_s: float | None) -> tuple[int, int | None]:
-    """Delay and due time in ms; the due time counts where it is not None."""
+def when_ms(delay_s: float | None, due_s: float | None) -> tuple[int, int | None]:
+    """Delay and due time in ms; the due time counts where it is not None. Invalid where both do."""
     if due_s is None:
-        return check_delay(delay_s or 0), None
+        return round(delay_s * 1000) if delay_s else 0, None
     if delay_s:
         raise Invalid(Text("delay 和 due 只能有一个", "delay and due exclude each other"))
-    return 0, check_due(due_s, "due")
+    return 0, ms(due_s)
 
 
-def check_due(due_s: float, field: str) -> int:
-    """A unix time in seconds as milliseconds."""
-    if not 0 <= due_s <= MAX_DUE_S:
-        raise Invalid(
-            Text(
-                f"{field} 是unix时间戳(秒), 取值范围0 - {MAX_DUE_S}",
-                f"{field} {due_s:.15g}: must be unix seconds (not milliseconds), 0 to {MAX_DUE_S}",
-            )
-        )
-    return round(due_s * 1000)
+LENGTH: Final = "must be 0 to 2^31 seconds"
+STRIPPED: Final = StringConstraints(strip_whitespace=True)
+FIRST: Final[Any] = Field(fail_fast=True)  # of thousands of items that cannot be, the first will do
 
-
-def check_ttr(ttr_s: int | None) -> int:
-    """Seconds as milliseconds."""
-    if ttr_s is None or not 1 <= ttr_s <= MAX_TTR_S:
-        raise Invalid(
-            Text(
-                f"ttr 取值范围1 - {MAX_TTR_S}",
-                f"ttr {shown(ttr_s or 0)}: must be 1 to {MAX_TTR_S} seconds",
-            )
-        )
-    return ttr_s * 1000
+Number = Annotated[float, Field(allow_inf_nan=False)]
+JobId = Annotated[
+    str, STRIPPED, By(check_id), Field(description=f"Names the job, 1 to {MAX_ID_BYTES} bytes.")
+]
+JobIds = Annotated[
+    list[JobId],
+    FIRST,
+    By(check_ids, minItems=1, maxItems=MAX_BATCH),
+    Field(description="Many at once, in place of `id`."),
+]
+Topic = Annotated[
+    str,
+    STRIPPED,
+    By(check_topic),
+    Field(description=f"What kind of job it is, 1 to {MAX_TOPIC_BYTES} bytes."),
+]
+PushedTopic = Annotated[
+    str,
+    STRIPPED,
+    By(check_pushed_topic),
+    Field(description=f"What kind of job it is, 1 to {MAX_TOPIC_BYTES} bytes."),
+]
+PopTopics = Annotated[
+    tuple[str, ...],
+    By(check_pop_topics, TEXT),
+    Field(description="What kind of job it is, or several with commas between."),
+]
+Tag = Annotated[
+    str, STRIPPED, By(check_tag), Field(description=f"A tag, 1 to {MAX_TAG_BYTES} bytes.")
+]
+Tags = Annotated[
+    tuple[Tag, ...],
+    Field(strict=False),
+    FIRST,
+    By(check_tags, maxItems=MAX_TAGS),
+    Field(description=f"To cancel or list by, at most {MAX_TAGS}."),
+]
+Body = Annotated[str, Field(description="For the worker; kept byte for byte.")]
+Seconds = Annotated[Number, Between(0, MAX_DELAY_S, "取值范围0 - 2^31", LENGTH)]
+SomeSeconds = Annotated[Seconds, By(check_some_seconds, minimum=0.001)]
+Delay = Annotated[
+    Number,
+    Between(0, MAX_DELAY_S, "取值范围0 - (2^31 - 1)", LENGTH),
+    Field(description="Seconds from now until it is due."),
+]
+DueTime = Annotated[
+    Number,
+    Between(
+        0,
+        MAX_DUE_S,
+        "是unix时间戳(秒), 取值范围{least} - {most}",
+        "must be unix seconds (not milliseconds), {least} to {most}",
+    ),
+]
+Ttr = Annotated[
+    int,
+    Between(1, MAX_TTR_S, en="must be {least} to {most} seconds"),
+    Field(description="Time to run, seconds: how long a worker may take."),
+]
+JobCount = Annotated[int, Between(1, MAX_BATCH), Field(description="How many jobs.")]
+IfExistsWord = Annotated[IfExists, one_of(*IfExists)]
+JobState = Annotated[State, one_of(*State), Field(description="Only jobs in this state.")]
+Receipt = Annotated[str, Field(description="That of the reservation, from /pop.")]
+Message = Annotated[
+    str,
+    By(lambda text: text[:MAX_MESSAGE_CHARS]),  # its tail is cut off
+    Field(description=f"Kept with the attempt, {MAX_MESSAGE_CHARS} characters at most."),
+]
+Traceparent = Annotated[
+    str,
+    By(check_traceparent),
+    Field(description="W3C trace context, in place of the request's header; /pop gives it back."),
+]

@@ -1,24 +1,36 @@
 """Every request comes in here: it is checked, finds its endpoint, and is answered in the envelope, whatever happens."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from time import perf_counter
-from typing import Final
+from typing import Any, Final
 
+from delayqueue.access import EVERYWHERE, Scope
 from delayqueue.config import Config
-from delayqueue.errors import Code, Malformed, NoSuchPath, QueueError, Unavailable, WrongMethod
+from delayqueue.errors import (
+    Code,
+    Malformed,
+    NoSuchPath,
+    QueueError,
+    Unavailable,
+    WrongMethod,
+)
 from delayqueue.web.admin import pages
 from delayqueue.web.api import Api
-from delayqueue.web.checks import loopback_only, same_origin
+from delayqueue.web.checks import loopback_only, same_origin, uncompressed
+from delayqueue.web.endpoint import Endpoint, Refusal, Returnable
 from delayqueue.web.envelope import Speaker
-from delayqueue.web.http import Client, Endpoints, Handler, HttpRequest, HttpResponse
+from delayqueue.web.http import Client, HttpRequest, HttpResponse
 from delayqueue.web.journal import OTHER_PATHS, Journal, new_request_id, request_id
-from delayqueue.web.routes import endpoints
+from delayqueue.web.parse import Reader, is_array, parse_array
+from delayqueue.web.requests import Request
 
 log = logging.getLogger(__name__)
 
 CLIENT_GONE: Final = 499  # as nginx calls it, for the log of requests
+BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"  # Windows' editors and .NET put it before UTF-8
+WANTED: Final = frozenset({HttpResponse, Returnable})  # what a handler can return but data
 
 Check = Callable[[HttpRequest], None]  # raises what the client is refused with
 
@@ -28,18 +40,29 @@ def build_front(api: Api, config: Config) -> "Front":
     is_protected = config.protected_mode and not api.guard.asks
     checks = [same_origin, loopback_only] if is_protected else [same_origin]
     journal = Journal(api.queue.metrics, lines=config.access_log)
-    return Front(endpoints(api) | pages(), checks, api.speaker, journal)
+    reader = Reader(api.queue.metrics, strict=config.strict)
+    return Front(api, [*api.endpoints, *pages()], checks, reader, journal)
 
 
 class Front:
     """What each way in calls with each request."""
 
     def __init__(
-        self, endpoints: Endpoints, checks: Sequence[Check], speaker: Speaker, journal: Journal
+        self,
+        api: Api,
+        endpoints: Iterable[Endpoint],
+        checks: Sequence[Check],
+        reader: Reader,
+        journal: Journal,
     ) -> None:
-        self._endpoints = {path: _with_head(methods) for path, methods in endpoints.items()}
+        self._api = api
+        self._confined: dict[Scope, Api] = {}
+        self._endpoints: dict[str, dict[str, Endpoint]] = {}
+        for endpoint in endpoints:
+            methods = self._endpoints.setdefault(endpoint.path, {})
+            methods |= dict.fromkeys(endpoint.accepts, endpoint)
         self._checks = checks
-        self._speaker = speaker
+        self._reader = reader
         self._journal = journal
 
     def paths(self, method: str) -> frozenset[str]:
@@ -48,24 +71,38 @@ class Front:
 
     def answer_as(self, other: "Front") -> None:
         """Answer as the other one does, from the next request on."""
-        self._endpoints = other._endpoints
-        self._checks = other._checks
-        self._speaker = other._speaker
-        self._journal = other._journal
+        vars(self).update(vars(other))
 
     async def handle(self, request: HttpRequest, client: Client) -> None:
         """Answer a client's request; an answer that cannot be sent is told so."""
         began_s = perf_counter()
         code, path = Code.OK, OTHER_PATHS
+        speaker = self._api.speaker
         try:
             for check in self._checks:
                 check(request)
-            path, handler = self._find(request)
-            response = await handler(request)
+            endpoint = self._find(request)
+            path = endpoint.path
+            api = self._admit(endpoint, request)
+            if endpoint.takes is None:
+                running = endpoint.run(api, None, request)
+            else:
+                uncompressed(request)
+                raw = await request.read() if request.body is None else request.body
+                request.body = None
+                asked = self._read(endpoint, endpoint.takes, api, raw, request)
+                running = endpoint.run(api, asked, request)
+                del raw, asked  # a poll that waits has no need of them any more
+            data = await running
+            response = (
+                _as_wanted(speaker, request, endpoint, data)
+                if type(data) in WANTED
+                else speaker.ok(request, data, endpoint.done)
+            )
         except ConnectionError:  # the client is gone, in the midst of its request
             response = HttpResponse(status=CLIENT_GONE)
         except Exception as error:
-            code, response = _refusal(self._speaker, request, error)
+            code, response = _refusal(speaker, request, error)
         if response.undelivered is None:
             self._journal.note(request, path, response.status, code.value, began_s)
             with suppress(ConnectionError):
@@ -76,22 +113,67 @@ class Front:
 
     def malformed(self, reason: str) -> HttpResponse:
         """The answer to what is not HTTP."""
-        return self._speaker.error(HttpRequest("", "", {}, None), Malformed(reason))
+        return self._api.speaker.error(HttpRequest("", "", {}, None), Malformed(reason))
 
-    def _find(self, request: HttpRequest) -> tuple[str, Handler]:
-        """The endpoint's path and what answers this method. NoSuchPath, WrongMethod."""
+    def _find(self, request: HttpRequest) -> Endpoint:
+        """What answers this path and method. NoSuchPath, WrongMethod."""
         methods = self._endpoints.get(request.path)
         if methods is None:
             raise NoSuchPath
-        handler = methods.get(request.method)
-        if handler is None:
+        endpoint = methods.get(request.method)
+        if endpoint is None:
             raise WrongMethod(methods)
-        return request.path, handler
+        return endpoint
+
+    def _admit(self, endpoint: Endpoint, request: HttpRequest) -> Api:
+        """What the client may reach. Unauthorized, Forbidden or TooMany where it may not come in."""
+        scope = self._api.guard.admit(request, endpoint.roles)
+        if scope is EVERYWHERE:
+            return self._api
+        if scope not in self._confined:
+            self._confined[scope] = self._api.confined(scope)
+        return self._confined[scope]
+
+    def _read(
+        self,
+        endpoint: Endpoint,
+        model: type[Request],
+        api: Api,
+        raw: bytes,
+        request: HttpRequest,
+    ) -> Request | list[Request | Refusal]:
+        """What is asked for, whatever the Content-Type says. Forbidden where the client may not reach it."""
+        raw = raw.removeprefix(BYTE_ORDER_MARK)
+        if endpoint.takes_many and is_array(raw):
+            return [self._read_item(model, api, item, request) for item in parse_array(raw)]
+        if "GET" in endpoint.methods and not raw.strip():
+            raw = b"{}"
+        asked = self._reader.read(model, raw, request)
+        if api.scope is not EVERYWHERE:
+            api.scope.check(asked.reach())
+        return asked
+
+    def _read_item(
+        self, model: type[Request], api: Api, item: object, request: HttpRequest
+    ) -> Request | Refusal:
+        """A bad item spoils only itself."""
+        try:
+            asked = self._reader.read_item(model, item, request)
+            api.scope.check(asked.reach())
+        except QueueError as error:
+            return Refusal(item, error)
+        return asked
 
 
-def _with_head(methods: Mapping[str, Handler]) -> Mapping[str, Handler]:
-    """HEAD is answered as GET; the body is left out where the answer is written."""
-    return {**methods, "HEAD": methods["GET"]} if "GET" in methods else methods
+def _as_wanted(
+    speaker: Speaker, request: HttpRequest, endpoint: Endpoint, data: Any
+) -> HttpResponse:
+    """The answer of a handler that returned more than data."""
+    if isinstance(data, HttpResponse):
+        return data
+    response = speaker.ok(request, data.data, endpoint.done)
+    response.undelivered = data.undelivered
+    return response
 
 
 async def _deliver(response: HttpResponse, undelivered: Callable[[], None], client: Client) -> int:

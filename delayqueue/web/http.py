@@ -1,6 +1,6 @@
 """What came in and what goes out, whichever protocol carries it."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
 Doubts = dict[str, dict[str, None]]  # by header, what it names, each once
@@ -62,7 +62,3 @@ class Client(Protocol):
 
     async def send(self, response: HttpResponse) -> None:
         """Write the answer. Raises ConnectionError if the client is gone."""
-
-
-Handler = Callable[[HttpRequest], Awaitable[HttpResponse]]
-Endpoints = Mapping[str, Mapping[str, Handler]]  # by path and method

@@ -1,4 +1,4 @@
-"""GET /metrics: the figures of all workers, and what the store holds, for Prometheus."""
+"""What /metrics answers: the figures of all workers, and what the store holds, for Prometheus."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
@@ -17,11 +17,8 @@ from prometheus_client.registry import Collector
 
 from delayqueue import __version__
 from delayqueue.engine.topics import TopicView
-from delayqueue.errors import Unavailable
 from delayqueue.metrics import COUNTERS, GAUGES, HISTOGRAMS, Metric, Snapshot
 from delayqueue.store.types import Health
-from delayqueue.web.api import Api
-from delayqueue.web.http import HttpRequest, HttpResponse
 
 OTHER: Final = "other"
 STATES: Final = ("delayed", "ready", "reserved", "buried")
@@ -145,23 +142,7 @@ def _counts(view: TopicView) -> Iterable[int]:
     return view.delayed, view.ready, view.reserved, view.buried
 
 
-async def metrics(api: Api, request: HttpRequest) -> HttpResponse:
-    """What happens here, for Prometheus."""
-    api.scope.check(None)
-    store = await _of_store(api)  # before the workers' figures, which tell how that went
-    figures = Figures(await api.peers.snapshots(), store, api.metrics_topics)
-    text, content_type = exposition(figures, request.headers.get("accept", ""))
-    return HttpResponse(body=text, headers={"Content-Type": content_type})
-
-
 def exposition(figures: Figures, accepted: str) -> tuple[bytes, str]:
     """The text that Prometheus reads, and its Content-Type; `accepted` is the request's Accept header."""
     encode, content_type = choose_encoder(accepted)
     return encode(figures), content_type
-
-
-async def _of_store(api: Api) -> StoreFigures | None:
-    try:
-        return StoreFigures(await api.queue.topics.all(), await api.queue.health())
-    except Unavailable:
-        return None

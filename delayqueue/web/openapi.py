@@ -1,6 +1,7 @@
-"""/openapi.json: the table of routes and the models of its endpoints, as OpenAPI 3.1."""
+"""/openapi.json: the endpoints and their models, as OpenAPI 3.1."""
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -9,7 +10,6 @@ from pydantic import TypeAdapter
 from delayqueue import __version__
 from delayqueue.access import Role
 from delayqueue.errors import (
-    DONE,
     Forbidden,
     QueueError,
     SlowRequest,
@@ -17,9 +17,9 @@ from delayqueue.errors import (
     TooMany,
     Unauthorized,
 )
-from delayqueue.web.auth import Roles
-from delayqueue.web.operations import OPERATIONS, Operation
-from delayqueue.web.request_fields import FIELDS
+from delayqueue.job import MAX_BATCH
+from delayqueue.web.endpoint import Endpoint
+from delayqueue.web.http import HttpResponse
 from delayqueue.web.requests import Request
 
 Json = dict[str, Any]
@@ -34,22 +34,20 @@ HEADERS: Final[dict[HTTPStatus, str]] = {
 }
 
 
-def document(routes: Iterable[tuple[str, str, Roles, str]]) -> Json:
-    """The description of these endpoints, given as method, path, roles, summary."""
+@cache
+def document(endpoints: tuple[Endpoint, ...]) -> Json:
+    """The description of these endpoints."""
     schemas: Json = {"Envelope": _envelope_of({"type": "null"})}
     paths: dict[str, Json] = {}
-    for method, path, roles, summary in routes:
-        operation = OPERATIONS.get(path)
-        if operation and method == "GET":
-            operation = operation._replace(takes=None)  # what it takes is a POST's
-        described = _operation(path, operation, roles, schemas)
-        # of two methods on a path the ids must differ
-        name = path.strip("/") + ("" if method == "POST" else f"_{method.lower()}")
-        paths.setdefault(path, {})[method.lower()] = {
-            "operationId": name,
-            "summary": summary,
-            **described,
-        }
+    for endpoint in endpoints:
+        for method in endpoint.methods:
+            # of two methods on a path the ids must differ
+            name = endpoint.path.strip("/") + ("" if method == "POST" else f"_{method.lower()}")
+            paths.setdefault(endpoint.path, {})[method.lower()] = {
+                "operationId": name,
+                "summary": endpoint.summary,
+                **_operation(endpoint, method, schemas),
+            }
     return {
         "openapi": "3.1.0",
         "info": {
@@ -78,20 +76,21 @@ def document(routes: Iterable[tuple[str, str, Roles, str]]) -> Json:
     }
 
 
-def _operation(path: str, operation: Operation | None, roles: Roles, schemas: Json) -> Json:
+def _operation(endpoint: Endpoint, method: str, schemas: Json) -> Json:
+    roles = endpoint.roles
     described: Json = {"security": [] if roles is None else [{}, {"bearer": []}, {"basic": []}]}
     if roles is not None:
         described["description"] = f"Role: {_names(roles)}."
-    if operation is None:  # it answers no JSON: a page, or text for a program
+    if endpoint.gives is HttpResponse:  # no JSON: a page, or text for a program
         described["responses"] = {"200": {"description": "not in the envelope"}}
         described["responses"] |= _refusals(GUARDED if roles else ())
         return described
-    errors = [*operation.errors, *(GUARDED if roles is not None else (Forbidden,))]
-    if operation.takes is not None:
-        described["requestBody"] = _body(path, operation, operation.takes, schemas)
+    errors = [*endpoint.errors, *(GUARDED if roles is not None else (Forbidden,))]
+    if endpoint.takes is not None and method != "GET":
+        described["requestBody"] = _body(endpoint, endpoint.takes, schemas)
         errors += WITH_BODY
     here = [error for error in errors if error.status == HTTPStatus.OK]
-    described["responses"] = {"200": _success(operation, here, schemas)} | _refusals(
+    described["responses"] = {"200": _success(endpoint, here, schemas)} | _refusals(
         [error for error in errors if error.status != HTTPStatus.OK]
     )
     return described
@@ -101,49 +100,46 @@ def _names(roles: frozenset[Role]) -> str:
     return " or ".join(role.value for role in Role if role in roles | {Role.ADMIN})
 
 
-def _body(path: str, operation: Operation, model: type[Request], schemas: Json) -> Json:
+def _body(endpoint: Endpoint, model: type[Request], schemas: Json) -> Json:
     schema = model.model_json_schema(ref_template=REF, mode="validation")
     for name, inner in schema.pop("$defs", {}).items():
-        schemas[name] = _with_fields(inner, ())
-    schemas[model.__name__] = _with_fields(schema, operation.needs)
+        schemas[name] = _as_sent(inner)
+    schemas[model.__name__] = _as_sent(schema)
     one: Json = {"$ref": REF.format(model=model.__name__)}
-    many = {"type": "array", "items": one, "minItems": 1, "maxItems": 1000}
+    many = {"type": "array", "items": one, "minItems": 1, "maxItems": MAX_BATCH}
     return {
         "required": True,
         "content": {
             "application/json": {
-                "schema": {"anyOf": [one, many]} if path == "/push" else one,
-                "example": operation.asks,
+                "schema": {"anyOf": [one, many]} if endpoint.takes_many else one,
+                "example": endpoint.asks,
             }
         },
     }
 
 
-def _with_fields(schema: Json, needs: Sequence[str]) -> Json:
-    """The schema with what FIELDS says, which pydantic does not know: values are checked in fields.py."""
+def _as_sent(schema: Json) -> Json:
+    """The schema of what clients should send; what is not at the places where pydantic puts it is moved there."""
     del schema["additionalProperties"]  # they are taken, but nobody should send them
-    for name, shape in schema["properties"].items():
-        about = dict(FIELDS.get(name, {}))
-        description = about.pop("description", "")
+    for shape in schema["properties"].values():
+        choices = [shape, *shape.get("anyOf", ()), shape.get("items", {})]
+        # of the field, or of its type, or of its items' type
+        said = [choice.pop("description", "") for choice in choices]
+        description = next(filter(None, said), "")
         # not as `default`: by that, generators of code take what is not required for what is always there
         default = shape.pop("default", None)
         if default is not None:
             description = f"{description} {default:g} where it is not said.".lstrip()
         if description:
             shape["description"] = description
-        for choice in shape.get("anyOf", [shape]):
-            if choice.get("type") != "null" and "$ref" not in choice:
-                choice.update(about)
-    if needs:
-        schema["required"] = list(needs)
     return schema
 
 
-def _success(operation: Operation, errors: Sequence[type[QueueError]], schemas: Json) -> Json:
-    gives = TypeAdapter(operation.gives).json_schema(ref_template=REF, mode="serialization")
+def _success(endpoint: Endpoint, errors: Sequence[type[QueueError]], schemas: Json) -> Json:
+    gives = TypeAdapter(endpoint.gives).json_schema(ref_template=REF, mode="serialization")
     schemas |= gives.pop("$defs", {})
     done = _envelope_of(gives, {0})
-    examples = {"done": _example(0, DONE.en, operation.answers)}
+    examples = {"done": _example(0, endpoint.done.en, endpoint.answers)}
     examples |= {error.__name__: _example(error.code, error.default.en) for error in errors}
     return {
         "description": "done; or not, as `code` says",

@@ -1,14 +1,19 @@
-"""Reads the JSON of requests into their models."""
+"""Reads the JSON of requests into their models, and tells what of it cannot be, or can hardly be meant."""
 
 import re
-from typing import Final, TypeVar
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, TypeVar
 
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from delayqueue.errors import BadJson, Invalid, Text, TooLarge
+from delayqueue.errors import BadJson, BadValue, Invalid, Text, TooLarge
 from delayqueue.job import MAX_BATCH
-from delayqueue.web.requests import Request
+from delayqueue.metrics import REQUEST_WARNINGS, Metrics
+from delayqueue.web import doubts
+from delayqueue.web.fields import Refused
+from delayqueue.web.http import HttpRequest
+from delayqueue.web.requests import LONG_DELAY_S, Request
 
 # Members of all objects and arrays together: an unknown one takes a microsecond, and all are read in one go.
 MOST_MEMBERS: Final = 20_000
@@ -16,45 +21,94 @@ MOST_MEMBERS_OF_ARRAY: Final = 100_000
 # A text, also one that does not end: so the search never begins anew within it.
 TEXT: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 
-# What pydantic says of a value, for all types that the models have.
+# What pydantic says of a value's type, for all types that the models have.
 KINDS: Final = {
     "string_type": Text("字符串", "a string"),
     "int_type": Text("整数", "an integer"),
     "float_type": Text("数字", "a number"),
     "finite_number": Text("有限的数字", "a finite number"),
     "list_type": Text("数组", "an array"),
+    "tuple_type": Text("数组", "an array"),
     "model_type": Text("对象", "an object"),
 }
 CHOICES: Final = {"float", "str"}  # the last part of a place where one of several types may stand
 PLACE: Final = re.compile(r"at line (\d+) column (\d+)")
+ZEROS: Final = ("", 0)  # to the original, what is absent is its type's
 
 Model = TypeVar("Model", bound=Request)
+Found = Mapping[str, Any]  # one error, as pydantic tells it
 
 
-def parse(model: type[Model], raw: bytes) -> Model:
-    """Read one JSON object. BadJson names the first field that does not fit; TooLarge if it has too many members."""
-    _check_members(raw, MOST_MEMBERS)
-    try:
-        return model.model_validate_json(raw)
-    except ValidationError as error:
-        raise _bad_json(error) from None
+class Reader:
+    """Reads requests; `strict` refuses what their clients can hardly mean."""
 
+    def __init__(self, metrics: Metrics, *, strict: bool) -> None:
+        self._metrics = metrics
+        self._strict = strict
 
-def parse_item(model: type[Model], item: object) -> Model:
-    """Read one element of an array that was read already."""
-    try:
-        return model.model_validate(item)
-    except ValidationError as error:
-        raise _bad_json(error) from None
+    def read(self, model: type[Model], raw: bytes, request: HttpRequest) -> Model:
+        """Read one JSON object; `request` is told of what is doubtful.
+
+        BadJson or Invalid names the first field that does not fit; TooLarge if it has too many members.
+        """
+        _check_members(raw, MOST_MEMBERS)
+        try:
+            asked = model.model_validate_json(raw)
+        except ValidationError:
+            pass
+        else:
+            if not asked.is_doubtful:
+                return asked
+        return self._read_closely(model, _members(raw), request)
+
+    def read_item(self, model: type[Model], item: object, request: HttpRequest) -> Model:
+        """Read one element of an array that was read already. Errors as in read()."""
+        try:
+            asked = model.model_validate(item)
+        except ValidationError:
+            pass
+        else:
+            if not asked.is_doubtful:
+                return asked
+        return self._read_closely(model, item, request)
+
+    def _read_closely(self, model: type[Model], members: object, request: HttpRequest) -> Model:
+        """Read what is not as it should be: in any case, with what there is to say of it."""
+        if model.of_original:
+            members = in_lower_case(model, members)
+        try:
+            asked = model.model_validate(members)
+        except ValidationError as error:
+            found: list[Any] = error.errors(include_url=False)
+        else:
+            self._heed(model, members, request)
+            return asked
+        for each in found:
+            if each["type"] in KINDS and not _is_absent(model, each):
+                raise BadJson(_of_type(each, found))
+        self._heed(model, members, request)  # a misspelt field is why the right one is missing
+        raise Invalid(_of_value(model, found))
+
+    def _heed(self, model: type[Request], members: object, request: HttpRequest) -> None:
+        """Let the answer tell of what the client can hardly mean. Invalid where `strict` refuses that."""
+        unknown = list(_unknown(model, members))
+        if unknown:
+            doubts.note(request, doubts.UNKNOWN_FIELDS, unknown)
+            self._metrics.count(REQUEST_WARNINGS, "unknown_field")
+            if self._strict:
+                doubts.refuse_unknown(unknown[0], list(model.model_fields))
+        delay_s = _long_delay_s(model, members)
+        if delay_s:
+            doubts.note(request, doubts.LONG_DELAY, [f"{delay_s:.0f}"])
+            self._metrics.count(REQUEST_WARNINGS, "long_delay")
+            if self._strict:
+                doubts.refuse_long_delay(delay_s)
 
 
 def parse_array(raw: bytes) -> list[object]:
     """Read a JSON array of 1 to 1000 elements; what they are is not looked at."""
     _check_members(raw, MOST_MEMBERS_OF_ARRAY)
-    try:
-        items = from_json(raw, allow_inf_nan=False)
-    except ValueError as error:
-        raise BadJson(_no_json(str(error))) from None
+    items = _members(raw, allow_inf_nan=False)
     if not isinstance(items, list) or not items:
         raise BadJson(Text("解析json失败: 需要非空数组", "an array of jobs must not be empty"))
     if len(items) > MAX_BATCH:
@@ -69,15 +123,48 @@ def is_array(raw: bytes) -> bool:
     return raw[:64].lstrip()[:1] == b"["
 
 
-def in_lower_case(asked: Model) -> Model:
-    """The same with `Topic` or `TTR` as `topic` and `ttr`, as Go reads them. BadJson as in parse().
+def in_lower_case(model: type[Request], members: object) -> object:
+    """The same with `Topic` or `TTR` as `topic` and `ttr`, as Go reads them.
 
     A field in its own spelling wins; of several others the last one, as in Go.
     """
+    if not isinstance(members, dict):
+        return members
+    fields, inner = model.model_fields, model.inner
+    read = {name: value for name, value in members.items() if name in fields and value is not None}
+    exact = frozenset(read)
+    for name, value in members.items():
+        if name not in fields:
+            field = name.casefold()
+            read[field if field in fields and field not in exact else name] = value
+    return {
+        name: in_lower_case(inner[name], value) if name in inner else value
+        for name, value in read.items()
+    }
+
+
+def _unknown(model: type[Request], members: object) -> Iterator[str]:
+    """The fields that no such request has; those of an object in it as FIELD.NAME."""
+    if isinstance(members, dict):
+        yield from (name for name in members if name not in model.model_fields)
+        for field, inner in model.inner.items():
+            yield from (f"{field}.{name}" for name in _unknown(inner, members.get(field)))
+
+
+def _long_delay_s(model: type[Request], members: object) -> float:
+    """Its delay, where it has one of more than a year; else 0."""
+    delay_s = members.get("delay") if isinstance(members, dict) else None
+    if "delay" not in model.model_fields or not isinstance(delay_s, int | float):
+        return 0
+    return delay_s if delay_s > LONG_DELAY_S else 0
+
+
+def _members(raw: bytes, *, allow_inf_nan: bool = True) -> object:
+    """What the JSON text is. BadJson where it is none."""
     try:
-        return _in_lower_case(asked)
-    except ValidationError as error:
-        raise _bad_json(error) from None
+        return from_json(raw, allow_inf_nan=allow_inf_nan)
+    except ValueError as error:
+        raise BadJson(_no_json(str(error))) from None
 
 
 def _check_members(raw: bytes, most: int) -> None:
@@ -91,41 +178,55 @@ def _check_members(raw: bytes, most: int) -> None:
         )
 
 
-def _in_lower_case(asked: Model) -> Model:
-    exact = {
-        name: value
-        for name, value in asked.__dict__.items()
-        if name in asked.model_fields_set and value is not None
-    }
-    others = {}
-    for name, value in (asked.__pydantic_extra__ or {}).items():
-        field = name.casefold()
-        is_field = field in type(asked).model_fields and field not in exact
-        others[field if is_field else name] = value
-    read = type(asked).model_validate(exact | others)
-    for name, value in read.__dict__.items():
-        if isinstance(value, Request) and value.unknown:
-            setattr(read, name, _in_lower_case(value))
-    return read
+def _is_absent(model: type[Request], found: Found) -> bool:
+    """Whether a field that is needed is not there, or null."""
+    place = found["loc"]
+    return found["type"] == "missing" or (
+        found["input"] is None and len(place) == 1 and model.model_fields[place[0]].is_required()
+    )
 
 
-def _bad_json(error: ValidationError) -> BadJson:
-    """The first field that does not fit, and what may stand there."""
-    first, *others = error.errors(include_url=False, include_input=False)
-    if first["type"] == "json_invalid":
-        return BadJson(_no_json(first["ctx"]["error"]))
+def _of_value(model: type[Request], found: list[Any]) -> Text:
+    """What is said of the first value that cannot be."""
+    first = min(found, key=lambda each: each["loc"][0] != model.told_first)
+    return _of_absent(model, first["loc"][0]) if _is_absent(model, first) else _of_rule(first)
+
+
+def _of_absent(model: type[Request], field: str) -> Text:
+    """What is said of the zero value of the field's type, if that cannot be."""
+    for zero in ZEROS:
+        try:
+            model.__pydantic_validator__.validate_assignment(model.model_construct(), field, zero)
+        except ValidationError as error:
+            [found] = error.errors(include_url=False)
+            if found["type"] not in KINDS:
+                return _of_rule(found)
+    return Text(f"需要 {field}", f"{field}: must be given")
+
+
+def _of_rule(found: Found) -> Text:
+    """What the rule of the field says of its value."""
+    context, place = found["ctx"], ".".join(map(str, found["loc"]))
+    refused: BadValue = (
+        context["rule"].refusal(found["input"]) if "rule" in context else context["error"]
+    )
+    if isinstance(refused, Refused):
+        return refused.say(place)
+    return Text(f"{place} {refused.text.zh}", f"{place}: {refused.text.en}")
+
+
+def _of_type(first: Found, found: list[Any]) -> Text:
+    """What may stand at the place of the first error."""
     place, kinds = list(first["loc"]), [first["type"]]
     if place and place[-1] in CHOICES:
         place.pop()
-        kinds += [other["type"] for other in others if list(other["loc"][:-1]) == place]
+        kinds = [each["type"] for each in found if list(each["loc"][:-1]) == place]
     field = ".".join(map(str, place))
     zh = "或".join(KINDS[kind].zh for kind in kinds)
     en = " or ".join(KINDS[kind].en for kind in kinds)
-    return BadJson(
-        Text(
-            f"解析json失败: {field} 须为{zh}" if field else f"解析json失败: 须为{zh}",
-            f"{field}: must be {en}" if field else f"must be {en}",
-        )
+    return Text(
+        f"解析json失败: {field} 须为{zh}" if field else f"解析json失败: 须为{zh}",
+        f"{field}: must be {en}" if field else f"must be {en}",
     )
 
 

@@ -1,46 +1,28 @@
-"""What each endpoint takes. Types are checked by pydantic, values by fields.py.
+"""What requests have in common: how their models read JSON, and the fields that several of them have.
 
-As in the original, null is as good as absent, and ids and topics lose their outer white space. Types are strict: `true`
-or `"1"` is no number, a number is no id. Unknown fields are kept aside: doubts.py tells of them.
+null is as good as absent. Unknown fields are kept aside: doubts.py tells of them.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Iterable
 from random import random
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, Any, ClassVar, Final, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
 from delayqueue import retry
 from delayqueue.errors import BadValue, Invalid, Text
-from delayqueue.job import (
-    MAX_BATCH,
-    MAX_POP_TOPICS,
-    IfExists,
-    Job,
-    State,
-)
-from delayqueue.web.fields import (
-    WHITE_SPACE,
-    check_body,
-    check_id,
-    check_if_exists,
-    check_pushed_topic,
-    check_seconds,
-    check_some_seconds,
-    check_state,
-    check_tags,
-    check_topic,
-    check_traceparent,
-    check_ttr,
-    check_when,
-)
+from delayqueue.subscriber import MAX_NAME_BYTES, check_name
+from delayqueue.web.fields import FIRST, STRIPPED, By, JobId, JobIds, Number, Says, Tag, Topic
+
+Name = Annotated[
+    str,
+    STRIPPED,
+    By(check_name),
+    Field(description=f"Names the subscriber or the schedule, 1 to {MAX_NAME_BYTES} bytes."),
+]
 
 # nobody plans so far; a unix time that was sent as a delay is half a century
 LONG_DELAY_S: Final = 366 * 86_400
-
-KICK_STATES = (State.BURIED, State.DELAYED)
-
-Number = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class Request(BaseModel):
@@ -48,206 +30,61 @@ class Request(BaseModel):
 
     model_config = ConfigDict(strict=True, extra="allow", frozen=False)
 
-    # whether `Topic` is as good as `topic`, as it is to the original
-    any_case: ClassVar[bool] = False
+    # whether the original has it: to that one `Topic` is as good as `topic`, and PUT as POST
+    of_original: ClassVar[bool] = False
+    # of several fields with values that cannot be this one is told, else the first
+    told_first: ClassVar[str] = ""
+    # the models of the objects in it, by their fields
+    inner: ClassVar[dict[str, type["Request"]]] = {}
 
     def reach(self) -> Iterable[str] | None:
         """The topics that it concerns, None = all. A verb by id says (): the store sees to those."""
         return None
 
-    @property
-    def is_doubtful(self) -> bool:
-        """Whether there is an unknown field or a long delay."""
-        return bool(self.__pydantic_extra__ or self.long_delay_s)
-
-    @property
-    def unknown(self) -> Collection[str]:
-        """The fields that were sent and that no such request has."""
-        return self.__pydantic_extra__ or ()
-
-    @property
-    def long_delay_s(self) -> float:
-        """Its delay, where it has one of more than a year; else 0."""
-        delay_s: float = self.__dict__.get("delay") or 0
-        return delay_s if delay_s > LONG_DELAY_S else 0
-
-
-def with_inner(
-    extra: Mapping[str, object] | None, field: str, inner: Request | None
-) -> Collection[str]:
-    """The unknown fields of a request, and those of an object in it, as FIELD.NAME."""
-    if inner is None or not inner.unknown:
-        return extra or ()
-    return [*(extra or ()), *(f"{field}.{name}" for name in inner.unknown)]
-
-
-class RetryRequest(Request):
-    """A retry schedule: explicit delays, a preset's name, or a formula."""
-
-    delays: list[Number | str] | None = None
-    preset: str | None = None
-    max: int | None = None
-    base: Number | str = 1
-    factor: Number = 2
-    cap: Number | str = 86_400
-    jitter: Number = 0
-
-    def schedule(self) -> tuple[int, ...]:
-        """The delays in ms. Invalid says which field is wrong."""
-        if sum(part is not None for part in (self.delays, self.preset, self.max)) != 1:
-            raise Invalid(
-                Text(
-                    "retry 需要 delays, preset 或 max 之一",
-                    "retry: give one of delays, preset, max",
-                )
-            )
-        try:
-            return self._schedule()
-        except BadValue as error:
-            raise Invalid(Text(f"retry: {error.text.zh}", f"retry: {error.text.en}")) from None
-
-    def _schedule(self) -> tuple[int, ...]:
-        if self.delays is not None:
-            return retry.explicit(self.delays)
-        if self.preset is not None:
-            return retry.preset(self.preset)
-        return retry.exponential(
-            steps=self.max or 0,
-            base_ms=retry.duration_ms(self.base),
-            factor=self.factor,
-            cap_ms=retry.duration_ms(self.cap),
-            jitter=self.jitter,
-            random=random,
-        )
-
-
-class PushRequest(Request):
-    """A job as a client pushes it."""
-
-    topic: str | None = None
-    id: str | None = None
-    delay: Number | None = None
-    due: Number | None = None
-    ttr: int | None = None
-    body: str | None = None
-    tags: list[str] | None = None
-    retry: RetryRequest | None = None
-    if_exists: str | None = None
-    retain: Number | None = None
-    expire: Number | None = None
-    traceparent: str | None = None
-
-    any_case = True
-
-    def reach(self) -> Iterable[str]:
-        """Its topic."""
-        return (check_topic(self.topic),)
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+        """Find the objects in it, once."""
+        cls.inner = {
+            name: kind
+            for name, field in cls.model_fields.items()
+            for kind in get_args(field.annotation)
+            if isinstance(kind, type) and issubclass(kind, Request)
+        }
 
     @property
     def is_doubtful(self) -> bool:
-        """As of all requests, in a third of the time, since this one is read most often."""
-        return bool(
-            self.__pydantic_extra__
-            or (self.retry is not None and self.retry.__pydantic_extra__)
-            or (self.delay is not None and self.delay > LONG_DELAY_S)
-        )
-
-    @property
-    def unknown(self) -> Collection[str]:
-        """Those of its retry schedule, too."""
-        return with_inner(self.__pydantic_extra__, "retry", self.retry)
-
-    @property
-    def id_is_ours(self) -> bool:
-        """Whether the server makes the id."""
-        return self.id is not None and self.id.strip(WHITE_SPACE) == "*"
-
-    def job(self, max_body_bytes: int, new_id: Callable[[], str], trace: str = "") -> Job:
-        """The job; `new_id` makes the id for "*", `trace` is the request's traceparent.
-
-        Invalid or TooLarge names the field and what it may be.
-        """
-        job_id = check_id(self.id)
-        topic = check_pushed_topic(self.topic)
-        body = self.body or ""
-        check_body(body, max_body_bytes)
-        delay_ms, due_ms = check_when(self.delay, self.due)
-        return Job(
-            topic=topic,
-            id=new_id() if self.id_is_ours else job_id,
-            body=body,
-            ttr_ms=check_ttr(self.ttr),
-            delay_ms=delay_ms,
-            due_ms=due_ms,
-            tags=check_tags(self.tags) if self.tags else (),
-            retry_ms=self.retry.schedule() if self.retry else None,
-            if_exists=IfExists.REPLACE
-            if self.if_exists is None
-            else check_if_exists(self.if_exists),
-            retain_ms=0 if self.retain is None else check_seconds("retain", self.retain),
-            expire_ms=0 if self.expire is None else check_some_seconds("expire", self.expire),
-            traceparent=check_traceparent(self.traceparent) if self.traceparent else trace,
-        )
-
-
-class PopRequest(Request):
-    """Who waits, and for how long."""
-
-    topic: str | None = None
-    timeout: Number | None = None
-    count: int | None = None
-
-    any_case = True
-
-    def reach(self) -> Iterable[str]:
-        """Its topics."""
-        return self.topics()
-
-    def topics(self) -> tuple[str, ...]:
-        """The topics in order of preference, each once."""
-        names = [name.strip(WHITE_SPACE) for name in (self.topic or "").split(",")]
-        topics = tuple(dict.fromkeys(name for name in names if name))
-        if not topics:
-            raise Invalid(Text("topic不能为空", "topic: must not be empty"))
-        if len(topics) > MAX_POP_TOPICS:
-            raise Invalid(
-                Text(
-                    f"topic 最多{MAX_POP_TOPICS}个",
-                    f"topic: {len(topics)} topics, at most {MAX_POP_TOPICS} in a pop",
-                )
-            )
-        for topic in topics:
-            check_topic(topic)
-        return topics
-
-    def wait_s(self, most_s: float) -> float:
-        """How long to wait for the first job."""
-        if self.timeout is None:
-            return most_s
-        if not 0 <= self.timeout <= most_s:
-            raise Invalid(
-                Text(
-                    f"timeout 取值范围0 - {most_s:g}",
-                    f"timeout {self.timeout:g}: must be 0 to {most_s:g} seconds",
-                )
-            )
-        return self.timeout
+        """Whether there is an unknown field, here or in an object in it, or a long delay."""
+        if self.__pydantic_extra__:
+            return True
+        fields = self.__dict__
+        if (fields.get("delay") or 0) > LONG_DELAY_S:
+            return True
+        for name in self.inner:
+            value = fields[name]
+            if value is not None and value.is_doubtful:
+                return True
+        return False
 
 
 class OneRequest(Request):
     """One job."""
 
-    id: str | None = None
+    id: JobId
 
     def reach(self) -> Iterable[str] | None:
         """Nothing but a job."""
         return ()
 
 
-class IdRequest(OneRequest):
+class IdRequest(Request):
     """One id or many."""
 
-    ids: list[str] | None = None
+    id: JobId | None = None
+    ids: JobIds | None = None
+
+    def reach(self) -> Iterable[str] | None:
+        """Nothing but jobs."""
+        return ()
 
     @property
     def many(self) -> bool:
@@ -255,37 +92,46 @@ class IdRequest(OneRequest):
         return self.ids is not None
 
     def each(self) -> list[str]:
-        """The ids, checked."""
+        """The ids. Invalid where it is not either one or many."""
         if self.ids is None:
-            return [check_id(self.id)]
+            if self.id is None:
+                raise Invalid(Text("job id不能为空", "id: must not be empty"))
+            return [self.id]
         if self.id is not None:
             raise Invalid(Text("id 和 ids 只能有一个", "id and ids exclude each other"))
-        if not 1 <= len(self.ids) <= MAX_BATCH:
-            raise Invalid(
-                Text(
-                    f"ids 个数1 - {MAX_BATCH}",
-                    f"ids: must be 1 to {MAX_BATCH}, not {len(self.ids)}",
-                )
-            )
-        return [check_id(job_id) for job_id in self.ids]
+        return self.ids
 
 
-class GetRequest(IdRequest):
-    """Jobs to look at."""
+class TopicRequest(Request):
+    """One topic."""
 
-    any_case = True
+    topic: Topic
+
+    def reach(self) -> Iterable[str] | None:
+        """The topic."""
+        return (self.topic,)
+
+
+class AnyTopicRequest(Request):
+    """One topic, or all."""
+
+    topic: Topic | None = Field(None, description="Only of this topic.")
+
+    def reach(self) -> Iterable[str] | None:
+        """Its topic, or all."""
+        return None if self.topic is None else (self.topic,)
 
 
 class TagRequest(IdRequest):
     """Jobs by their ids, or those of a tag, of one topic or of all."""
 
-    tag: str | None = None
-    topic: str | None = None
+    tag: Tag | None = None
+    topic: Topic | None = None
 
     def reach(self) -> Iterable[str] | None:
         """Its topic, where it has one; a tag can be on jobs of all."""
         if self.topic is not None:
-            return (check_topic(self.topic),)
+            return (self.topic,)
         return () if self.tag is None else None
 
     def by_tag(self) -> bool:
@@ -299,49 +145,71 @@ class TagRequest(IdRequest):
         return self.id is not None or self.ids is not None
 
 
-class RescheduleRequest(TagRequest):
-    """A new due time for jobs."""
+class NameRequest(Request):
+    """The name of a subscriber or a schedule."""
 
-    delay: Number | None = None
-    due: Number | None = None
-
-    def by_tag(self) -> bool:
-        """Whether a tag was given instead of ids."""
-        if self.topic is not None and self.tag is None:
-            raise Invalid(Text("topic 只能和 tag 一起用", "topic: goes with tag, not with id"))
-        return super().by_tag()
-
-    def when(self) -> tuple[int, int | None]:
-        """Delay and due time in ms; the due time counts where it is not None."""
-        if self.delay is None and self.due is None:
-            raise Invalid(Text("需要 delay 或 due", "give one of delay, due"))
-        return check_when(self.delay, self.due)
+    name: Name
 
 
-class KickRequest(TagRequest):
-    """Jobs to make ready now: by id, or in a state, those of a tag or the first `count` of a topic."""
+Delays = Annotated[
+    list[Number | str],
+    FIRST,
+    Says(maxItems=retry.MAX_STEPS),
+    Field(description='Seconds, or texts such as "15s", "2m".'),
+]
+Preset = Annotated[
+    str, Says(enum=list(retry.PRESETS)), Field(description="The schedule of a payment service.")
+]
+Steps = Annotated[
+    int,
+    Says(minimum=1, maximum=retry.MAX_STEPS),
+    Field(description="So many delays by a formula."),
+]
+Factor = Annotated[
+    Number,
+    Says(minimum=1, maximum=100),
+    Field(description="Each delay is so many times the one before."),
+]
+Jitter = Annotated[
+    Number,
+    Says(minimum=0, maximum=1),
+    Field(description="Each delay is moved by up to this part of itself."),
+]
 
-    state: str | None = None
-    count: int | None = None
 
-    def by_tag(self) -> bool:
-        """Whether a tag was given instead of ids."""
-        if self.tag is not None and self.count is not None:
-            raise Invalid(Text("count 不能和 tag 一起用", "count: goes with topic, not with tag"))
-        return super().by_tag()
+class RetryRequest(Request):
+    """A retry schedule: explicit delays, a preset's name, or a formula."""
 
-    def by_topic(self) -> bool:
-        """Whether a topic was given instead of ids."""
-        if self.topic is None:
-            if self.state is not None and self.tag is None:
-                raise Invalid(
-                    Text("state 只能和 topic 或 tag 一起用", "state: goes with topic or tag")
-                )
-            return False
-        if self._has_id:
-            raise Invalid(Text("topic 和 id 只能有一个", "topic and id exclude each other"))
-        return True
+    delays: Delays | None = None
+    preset: Preset | None = None
+    max: Steps | None = None
+    base: Number | str = Field(1, description="The first delay of the formula.")
+    factor: Factor = 2
+    cap: Number | str = Field(86_400, description="No delay of the formula is longer.")
+    jitter: Jitter = 0
+    _delays_ms: tuple[int, ...] = PrivateAttr()
 
-    def checked_state(self) -> State:
-        """The state of the jobs to kick, where they are not named by their ids."""
-        return State.BURIED if self.state is None else State(check_state(self.state, KICK_STATES))
+    def model_post_init(self, _context: Any) -> None:
+        """Write the schedule out. BadValue where it cannot be."""
+        if sum(part is not None for part in (self.delays, self.preset, self.max)) != 1:
+            raise BadValue("需要 delays, preset 或 max 之一", "give one of delays, preset, max")
+        self._delays_ms = self._written_out()
+
+    @property
+    def delays_ms(self) -> tuple[int, ...]:
+        """The schedule."""
+        return self._delays_ms
+
+    def _written_out(self) -> tuple[int, ...]:
+        if self.delays is not None:
+            return retry.explicit(self.delays)
+        if self.preset is not None:
+            return retry.preset(self.preset)
+        return retry.exponential(
+            steps=self.max or 0,
+            base_ms=retry.duration_ms(self.base),
+            factor=self.factor,
+            cap_ms=retry.duration_ms(self.cap),
+            jitter=self.jitter,
+            random=random,
+        )

@@ -1,5 +1,6 @@
 """Jobs as clients see them: the fields in the original's order, then ours; times in seconds."""
 
+from delayqueue.engine.rollcall import ServerView
 from delayqueue.engine.schedules import Planned
 from delayqueue.engine.topics import TopicView
 from delayqueue.job import JobView, Reserved, Result
@@ -12,6 +13,7 @@ from delayqueue.web.answers import (
     LimitState,
     ReservedJob,
     ScheduleState,
+    ServerState,
     SubscriberState,
     TakenJob,
     TopicState,
@@ -38,10 +40,8 @@ def reserved(job: Reserved) -> ReservedJob:
     return answer
 
 
-def full(job: JobView | None) -> FullJob | None:
+def full(job: JobView) -> FullJob:
     """A job as /get answers it; `delay` is the due time in whole unix seconds, as in the original."""
-    if job is None:
-        return None
     return {
         "topic": job.topic,
         "id": job.id,
@@ -114,6 +114,22 @@ def schedule(planned: Planned) -> ScheduleState:
         "catch_up": one.catch_up.value,
         "next": seconds(planned.next_ms),
         "declared": one.declared,
+    }
+
+
+def server(view: ServerView) -> ServerState:
+    """A server process as /stats answers it."""
+    return {
+        "name": view.name,
+        "version": view.version,
+        "started": view.started,
+        "seen": view.seen,
+        "pushed": view.pushed,
+        "delivered": view.delivered,
+        "finished": view.finished,
+        "waiting": view.waiting,
+        "lateness_p50": view.lateness_p50,
+        "lateness_p99": view.lateness_p99,
     }
 
 

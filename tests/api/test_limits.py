@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from delayqueue.web.operations import OPERATIONS
+from delayqueue.web.endpoints import ENDPOINTS
 from tests.api_client import INVALID, TOO_LARGE, UNAVAILABLE, open_api
 from tests.processes import LOOPBACK
 
@@ -112,12 +112,12 @@ async def test_longer_names_are_refused(api: Api, topic: str, long: str) -> None
         (await api.call(verb, {"id": long_id})).refused()
 
 
-@pytest.mark.parametrize("path", [path for path, each in OPERATIONS.items() if each.takes])
+@pytest.mark.parametrize("path", [each.path for each in ENDPOINTS if each.takes])
 @pytest.mark.parametrize("sent", LONG_VALUES.values(), ids=LONG_VALUES.keys())
 async def test_a_message_repeats_no_more_than_the_beginning_of_a_value(
     api: Api, topic: str, path: str, sent: Json
 ) -> None:
-    takes = OPERATIONS[path].takes
+    [takes] = [each.takes for each in ENDPOINTS if each.path == path]
     assert takes is not None
     usual = {"topic": topic, "id": topic, "ttr": 60, "timeout": 0, "retry": None}
     for field in takes.model_fields:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pytest
 
-from delayqueue.web.routes import ROUTES
 from tests.api_client import FORBIDDEN, OK, TOO_MANY, UNAUTHORIZED, Api, open_api
 from tests.processes import ProcessError
+from tests.routes import ROUTES, named
 from tests.waiting import until_async
 
 from .conftest import SETUPS, Setup
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
-    from delayqueue.web.routes import Route
     from tests.processes import Processes, QueueServer, StoreServer
+    from tests.routes import Route
 
 PRODUCER: Final = "producer-0123456789"
 CONSUMER: Final = "consumer-0123456789"
@@ -32,7 +32,7 @@ TOKENS: Final = (
     f"produce:{PRODUCER}, consume:{CONSUMER}, admin:{ADMIN}, "
     f"produce:{OURS}:ours*, consume:{OURS}:ours*, admin:{OURS}:ours*"
 )
-GUARDED: Final = [route for route in ROUTES if route.roles is not None]
+GUARDED: Final = [route for route in ROUTES if route.endpoint.roles is not None]
 WEB_PAGE: Final = {"Origin": "https://elsewhere.example"}
 
 
@@ -73,10 +73,6 @@ async def ask(api: Api, route: Route) -> int:
         return response.status
 
 
-def named(route: Route) -> str:
-    return f"{route.method} {route.path}"
-
-
 @pytest.mark.parametrize("route", GUARDED, ids=named)
 async def test_without_a_known_token_nothing_is_done(clients: Clients, route: Route) -> None:
     assert await ask(clients.nobody, route) == 401
@@ -87,7 +83,7 @@ async def test_without_a_known_token_nothing_is_done(clients: Clients, route: Ro
 async def test_a_role_may_call_what_the_table_says(clients: Clients, route: Route) -> None:
     roles = {"produce": clients.producer, "consume": clients.consumer, "admin": clients.admin}
     refused = {role for role, api in roles.items() if await ask(api, route) == 403}
-    assert refused == set(roles) - {*(route.roles or ()), "admin"}
+    assert refused == set(roles) - {*(route.endpoint.roles or ()), "admin"}
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from delayqueue.cli.remote import REMOTE, url_in
-from delayqueue.web.routes import ROUTES
 from tests.processes import LOOPBACK, environment, free_port
+from tests.routes import ROUTES, named
 
 from .stranger import Stranger
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from delayqueue.web.routes import Route
     from tests.processes import QueueServer
+    from tests.routes import Route
 
     from .conftest import Ended
 
@@ -222,7 +222,7 @@ def test_every_option_of_a_schedule_reaches_the_server(run: Run, topic: str) -> 
     assert run("schedules", topic).ok() == "no schedules"
 
 
-@pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
+@pytest.mark.parametrize("route", ROUTES, ids=named)
 def test_every_endpoint_has_its_verb(route: Route) -> None:
     verbs = {verb.name for verb in REMOTE}
     assert (route.path.removeprefix("/") in verbs) != (route.path in NOT_FOR_PEOPLE)

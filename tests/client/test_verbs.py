@@ -24,12 +24,12 @@ from delayqueue.client import (
     WrongState,
 )
 from delayqueue.client.verbs import Verbs
-from delayqueue.web.routes import ROUTES
+from tests.routes import ROUTES, named
 from tests.waiting import until_async
 
 if TYPE_CHECKING:
-    from delayqueue.web.routes import Route
     from tests.client.conftest import Caller
+    from tests.routes import Route
 
 HOUR = timedelta(hours=1)
 NOT_FOR_PROGRAMS: Final = {
@@ -332,9 +332,9 @@ async def test_threads_may_share_a_client(client: Caller, topic: str) -> None:
     await until_async(all_there)
 
 
-@pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
+@pytest.mark.parametrize("route", ROUTES, ids=named)
 def test_every_endpoint_has_its_method(route: Route) -> None:
-    assert hasattr(Verbs, route.handler.__name__) != (route.path in NOT_FOR_PROGRAMS)
+    assert hasattr(Verbs, route.endpoint.name) != (route.path in NOT_FOR_PROGRAMS)
 
 
 def test_help_shows_a_verb_as_it_was_written() -> None:

@@ -12,20 +12,18 @@ from delayqueue.errors import QueueError
 from delayqueue.subscriber import MAX_NAME_BYTES
 from delayqueue.web import parse
 from delayqueue.web.fields import MAX_DUE_S
-from delayqueue.web.operations import OPERATIONS
 from delayqueue.web.requests import Request
-from delayqueue.web.routes import ROUTES
+from tests.routes import ROUTES, named
 
 from .markdown import Reader, blocks, examples, read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from delayqueue.web.routes import Route
     from tests.processes import Processes, QueueServer, StoreServer
+    from tests.routes import Route
 
 PAGE: Final = read("docs/api.md")
-ROUTE_IDS: Final = [f"{route.method} {route.path}" for route in ROUTES]
 LIMITS: Final = (
     ("id", job.MAX_ID_BYTES),
     ("topic, tag", job.MAX_TOPIC_BYTES),
@@ -68,24 +66,18 @@ def section(route: Route) -> str:
     return str(found[0])
 
 
-@pytest.mark.parametrize("route", ROUTES, ids=ROUTE_IDS)
+@pytest.mark.parametrize("route", ROUTES, ids=named)
 def test_every_endpoint_has_a_section_with_an_example(route: Route) -> None:
     commands = [example.command for example in examples(section(route))]
     commands += [block.text.strip() for block in blocks(section(route), "sh")]  # answers no JSON
     assert any(f"{route.path} " in f"{command} " for command in commands)
 
 
-@pytest.mark.parametrize("route", ROUTES, ids=ROUTE_IDS)
+@pytest.mark.parametrize("route", ROUTES, ids=named)
 def test_every_field_of_a_request_has_its_row_and_no_row_is_of_another(route: Route) -> None:
     table = re.search(r"^\| Field \|.*?\n\n", section(route), re.M | re.S)
     rows = re.findall(r"^\| `([\w.]+)` \|", table[0], re.M) if table else []
-    assert sorted(rows) == sorted(fields_of(model_of(route)))
-
-
-def model_of(route: Route) -> type[Request] | None:
-    """The request model of the endpoint, None where it takes no body."""
-    operation = OPERATIONS.get(route.path)
-    return operation.takes if operation else None
+    assert sorted(rows) == sorted(fields_of(route.endpoint.takes))
 
 
 def fields_of(model: type[Request] | None) -> Iterator[str]:

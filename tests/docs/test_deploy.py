@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from delayqueue.config import load
-from delayqueue.web.routes import ROUTES
+from delayqueue.web.endpoints import ENDPOINTS
 from tests.processes import REPOSITORY
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ DEPLOY: Final = REPOSITORY / "deploy"
 MANIFESTS: Final = sorted((DEPLOY / "kubernetes").glob("*.yaml"))
 COMPOSE: Final = [REPOSITORY / "docker-compose.yml", *sorted((DEPLOY / "compose").glob("*.yml"))]
 STOPPED_S: Final = 12  # a server has ended so long after SIGTERM at the latest
-PATHS: Final = {route.path for route in ROUTES}
+PATHS: Final = {endpoint.path for endpoint in ENDPOINTS}
 
 
 def objects() -> Iterator[dict[str, Any]]:

@@ -15,9 +15,10 @@ from delayqueue.job import MAX_ID_BYTES, MAX_TOPIC_BYTES
 from delayqueue.store.original import names, pulse, source
 from delayqueue.web import doubts
 from delayqueue.web.app import KEEPALIVE_S, READ_S
+from delayqueue.web.endpoints.jobs import GetRequest
+from delayqueue.web.endpoints.push import PushRequest
+from delayqueue.web.endpoints.reservations import EndRequest, PopRequest
 from delayqueue.web.parse import MOST_MEMBERS
-from delayqueue.web.requests import GetRequest, PopRequest, PushRequest
-from delayqueue.web.reservation_requests import EndRequest
 from tests.takeover.old import packed
 
 from .markdown import Example, read

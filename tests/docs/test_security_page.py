@@ -1,4 +1,4 @@
-"""docs/security.md says what the table of routes says."""
+"""docs/security.md says what the endpoints say."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import re
 from typing import Final
 
 from delayqueue.config import Config
-from delayqueue.web.routes import ROUTES
+from delayqueue.web.endpoints import ENDPOINTS
 
 from .markdown import read
 
 PAGE: Final = read("docs/security.md")
 
 
-def test_the_table_of_roles_is_that_of_the_routes() -> None:
+def test_the_table_of_roles_is_that_of_the_endpoints() -> None:
     (table,) = re.findall(r"^\| Endpoint \| Role \|\n.*?\n\n", PAGE, re.M | re.S)
     said = {
         (path, roles)
         for paths, roles in re.findall(r"^\| (/.*?) \| (.*) \|$", table, re.M)
         for path in paths.split()
     }
-    assert said == {(route.path, words(route.roles)) for route in ROUTES}
+    assert said == {(endpoint.path, words(endpoint.roles)) for endpoint in ENDPOINTS}
 
 
 def words(roles: frozenset[str] | None) -> str:

@@ -237,8 +237,8 @@ ODD_ENDS = (
 
 async def known(bucket: Bucket) -> list[str]:
     """Which of the jobs are answered, as clients see them."""
-    shown = map(full, await bucket.store.get(0, ["a", "odd", "b"]))
-    return [each["id"] for each in shown if each]
+    found = await bucket.store.get(0, ["a", "odd", "b"])
+    return [full(each)["id"] for each in found if each]
 
 
 @pytest.mark.parametrize("run", ODD_RUNS, ids=lambda run: run[:20])

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from delayqueue.web.http import Handler
+    from .fronts import Handler
 
 MOST_BYTES: Final = 1 << 20
 

@@ -9,19 +9,23 @@ from aiohttp import ClientConnectionError, ClientSession, web
 from aiohttp.test_utils import RawTestServer
 
 from delayqueue.errors import QueueError, TooLarge
-from delayqueue.metrics import Metrics
+from delayqueue.web.api import Api
 from delayqueue.web.app import Answering, Streamed
-from delayqueue.web.envelope import Speaker
+from delayqueue.web.endpoint import OPEN, endpoint
 from delayqueue.web.front import Front
-from delayqueue.web.http import Handler, HttpRequest, HttpResponse
-from delayqueue.web.journal import Journal
+from delayqueue.web.http import HttpRequest, HttpResponse
 from tests.waiting import until
+
+from .fronts import Handler, front_of
 
 
 def front(handler: Handler) -> Front:
     """A front with one endpoint at two paths."""
-    endpoints = {"/pop": {"POST": handler}, "/push": {"POST": handler}}
-    return Front(endpoints, [], Speaker("en"), Journal(Metrics(), lines=False))
+
+    async def run(api: Api, request: HttpRequest) -> HttpResponse:  # it needs none
+        return await handler(request)
+
+    return front_of(*(endpoint(path, OPEN)(run) for path in ("/pop", "/push")))
 
 
 class Reader:

@@ -12,10 +12,10 @@ export async function push(content) {
   const button = h("button", { type: "submit", class: "primary" }, t("pushNow"));
   const answer = h("p", { role: "status" });
   const form = h("form", { class: "fields card" },
-    field("topic", t("topic"), { required: true, maxlength: "256" }),
-    field("id", t("idHelp"), { value: "*", required: true, maxlength: "1024" }),
+    field("topic", t("topic"), { required: true }),
+    field("id", t("idHelp"), { value: "*", required: true }),
     field("delay", t("delay"), { value: "30m" }),
-    field("ttr", t("ttrHelp"), { type: "number", min: "1", max: "86400", value: "60", required: true }),
+    field("ttr", t("ttrHelp"), { type: "number", value: "60", required: true }),
     field("tags", t("tagsHelp")),
     field("retry", t("retryHelp")),
     field("retain", t("retainHelp")),

@@ -1,0 +1,169 @@
+"""An endpoint, declared once: all that the server, /openapi.json and the tests know of it is read from its handler."""
+
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from inspect import signature
+from types import ModuleType
+from typing import Any, Final, Generic, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
+
+from delayqueue.access import Role
+from delayqueue.errors import (
+    DONE,
+    BadJson,
+    Invalid,
+    NoSuchJob,
+    QueueError,
+    StaleReceipt,
+    Text,
+    Unavailable,
+    WrongState,
+)
+from delayqueue.web.auth import Roles
+from delayqueue.web.http import HttpRequest, HttpResponse
+from delayqueue.web.requests import Request
+
+# The admin role may call everything.
+OPEN: Final[Roles] = None
+PRODUCERS: Final[Roles] = frozenset({Role.PRODUCE})
+CONSUMERS: Final[Roles] = frozenset({Role.CONSUME})
+BOTH: Final[Roles] = frozenset({Role.PRODUCE, Role.CONSUME})
+ADMINS: Final[Roles] = frozenset({Role.ADMIN})
+ALL: Final[Roles] = frozenset(Role)
+
+Errors = tuple[type[QueueError], ...]
+BAD: Final[Errors] = (Invalid, BadJson, Unavailable)  # what any verb with a body can meet
+OF_JOB: Final[Errors] = (*BAD, NoSuchJob, WrongState)
+OF_RESERVED: Final[Errors] = (*OF_JOB, StaleReceipt)
+
+AS_POST: Final = ("DELETE", "PATCH", "PUT")
+
+Handler = Callable[..., Awaitable[object]]
+Run = Callable[[Any, Any, HttpRequest], Awaitable[object]]  # an Api, what was asked, the request
+Data = TypeVar("Data")
+
+
+class Refusal(NamedTuple):
+    """An item of an array that cannot be, and why."""
+
+    item: object
+    error: QueueError
+
+
+@dataclass(slots=True)
+class Returnable(Generic[Data]):
+    """Data that must arrive: if the client is gone, `undelivered` is called, if there is anything to give back."""
+
+    data: Data
+    undelivered: Callable[[], None] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Endpoint:
+    """What answers at a path. `name` is its handler's, which `run` is, called with all that a handler may want.
+
+    `takes` is the model of its body, None = it has none; with `takes_many` an array of them, too. If one of its methods
+    is GET, the body may be left out. `gives` is the type of the envelope's `data`, HttpResponse = it answers by itself.
+    `errors` are its own, besides those that any request can meet. `asks` and `answers` are an example.
+    """
+
+    name: str
+    path: str
+    methods: tuple[str, ...]
+    roles: Roles  # who may call it, where tokens are set
+    summary: str
+    run: Run
+    takes: type[Request] | None = None
+    takes_many: bool = False
+    gives: Any = HttpResponse
+    errors: Errors = ()
+    asks: dict[str, Any] | None = None
+    answers: Any = None
+    done: Text = DONE  # the message of success
+
+    @property
+    def accepts(self) -> tuple[str, ...]:
+        """The methods that it is answered for, also those that are not advertised.
+
+        HEAD is answered as GET; the body is left out where the answer is written. The original took any method with a
+        body. Not GET: pages of other sites can have a browser send it.
+        """
+        others: tuple[str, ...] = ("HEAD",) if "GET" in self.methods else ()
+        if self.takes is not None and self.takes.of_original:
+            others = AS_POST
+        return (*self.methods, *others)
+
+
+def endpoint(  # noqa: PLR0913  # a declaration, and all but what it is about by name
+    path: str,
+    roles: Roles,
+    *,
+    methods: tuple[str, ...] = ("POST",),
+    errors: Errors = BAD,
+    asks: dict[str, Any] | None = None,
+    answers: Any = None,
+    done: Text = DONE,
+) -> Callable[[Handler], Endpoint]:
+    """Make a handler an endpoint.
+
+    Its parameters are `api`, and, where it wants them, `asked`: its request model, and `request`: the HttpRequest. It
+    returns the envelope's `data`, or a Returnable of it, or an HttpResponse, and its annotation says what. The first
+    line of its docstring says what it does.
+    """
+
+    def declare(handler: Handler) -> Endpoint:
+        types = get_type_hints(handler)
+        gives = types["return"]
+        takes, takes_many = _taken(types.get("asked"))
+        return Endpoint(
+            name=handler.__name__,
+            path=path,
+            methods=methods,
+            roles=roles,
+            summary=_summary(handler),
+            run=_uniform(handler),
+            takes=takes,
+            takes_many=takes_many,
+            gives=get_args(gives)[0] if get_origin(gives) is Returnable else gives,
+            errors=errors,
+            asks=asks,
+            answers=answers,
+            done=done,
+        )
+
+    return declare
+
+
+def endpoints_of(families: Iterable[ModuleType]) -> tuple[Endpoint, ...]:
+    """The endpoints that stand in these modules, in their order."""
+    return tuple(
+        found for family in families for found in vars(family).values() if type(found) is Endpoint
+    )
+
+
+def _taken(asked: Any) -> tuple[type[Request] | None, bool]:
+    """The model in an annotation, and whether an array of it is meant, too: Model | list[Model | Refusal]."""
+    if asked is None or isinstance(asked, type):
+        return asked, False
+    model, _array = get_args(asked)
+    return model, True
+
+
+def _summary(handler: Handler) -> str:
+    """The docstring's first line as one goes on with it: without its capital letter and full stop."""
+    line = (handler.__doc__ or "").partition("\n")[0].removesuffix(".")
+    return line[:1].lower() + line[1:]
+
+
+def _uniform(handler: Handler) -> Run:
+    """The handler, taking all that there is."""
+    match tuple(signature(handler).parameters):
+        case ("api",):
+            return lambda api, _asked, _request: handler(api)
+        case ("api", "asked"):
+            return lambda api, asked, _request: handler(api, asked)
+        case ("api", "request"):
+            return lambda api, _asked, request: handler(api, request)
+        case ("api", "asked", "request"):
+            return handler
+        case other:
+            raise TypeError(f"{handler.__name__}: no handler has the parameters {other}")

@@ -1,0 +1,29 @@
+"""All endpoints: a family of them is one file, with what they take and what they do."""
+
+from typing import Final
+
+from delayqueue.web.endpoint import endpoints_of
+from delayqueue.web.endpoints import (
+    about,
+    jobs,
+    operations,
+    push,
+    ranges,
+    reservations,
+    schedules,
+    subscribers,
+    topics,
+)
+
+FAMILIES: Final = (
+    push,
+    reservations,
+    jobs,
+    ranges,
+    topics,
+    subscribers,
+    schedules,
+    operations,
+    about,
+)
+ENDPOINTS: Final = endpoints_of(FAMILIES)

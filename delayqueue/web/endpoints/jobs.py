@@ -1,0 +1,165 @@
+"""Jobs by their ids or tags, whatever their state."""
+
+from collections.abc import Sequence
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from delayqueue.engine.queue import raise_for
+from delayqueue.errors import Code, Invalid, Text
+from delayqueue.job import State
+from delayqueue.web import views
+from delayqueue.web.answers import Count, Due, FullJob, Kicked, Rescheduled, Result
+from delayqueue.web.api import Api
+from delayqueue.web.endpoint import ADMINS, BOTH, OF_JOB, PRODUCERS, endpoint
+from delayqueue.web.fields import Delay, DueTime, JobCount, Tag, one_of, when_ms
+from delayqueue.web.requests import AnyTopicRequest, IdRequest, TagRequest
+
+FULL: Final = FullJob(
+    topic="order",
+    id="1001",
+    delay=1795217037,
+    ttr=60,
+    body="unpaid?",
+    state="delayed",
+    attempt=1,
+    tags=("user:7",),
+    message="no answer",
+    created=1795215237.354,
+    due=1795217037.354,
+    started=1795216000.0,
+    ended=None,
+    attempts=[
+        {"attempt": 1, "started": 1795216000.0, "ended": 1795216012.5, "message": "no answer"}
+    ],
+    results=[],
+)
+KickState = Annotated[
+    State,
+    one_of(State.BURIED, State.DELAYED),
+    Field(description="Only jobs in this state; `buried` if it is not said."),
+]
+
+
+class GetRequest(IdRequest):
+    """Jobs to look at."""
+
+    of_original = True
+
+
+class RescheduleRequest(TagRequest):
+    """A new due time for jobs."""
+
+    delay: Delay | None = None
+    due: DueTime | None = Field(
+        None, description="Unix seconds at which it is due, in place of `delay`."
+    )
+
+    def by_tag(self) -> bool:
+        """Whether a tag was given instead of ids."""
+        if self.topic is not None and self.tag is None:
+            raise Invalid(Text("topic 只能和 tag 一起用", "topic: goes with tag, not with id"))
+        return super().by_tag()
+
+    def when_ms(self) -> tuple[int, int | None]:
+        """Delay and due time; the due time counts where it is not None."""
+        if self.delay is None and self.due is None:
+            raise Invalid(Text("需要 delay 或 due", "give one of delay, due"))
+        return when_ms(self.delay, self.due)
+
+
+class KickRequest(TagRequest):
+    """Jobs to make ready now: by id, or in a state, those of a tag or the first `count` of a topic."""
+
+    state: KickState | None = None
+    count: JobCount | None = None
+
+    def by_tag(self) -> bool:
+        """Whether a tag was given instead of ids."""
+        if self.tag is not None and self.count is not None:
+            raise Invalid(Text("count 不能和 tag 一起用", "count: goes with topic, not with tag"))
+        return super().by_tag()
+
+    def by_topic(self) -> bool:
+        """Whether a topic was given instead of ids."""
+        if self.topic is None:
+            if self.state is not None and self.tag is None:
+                raise Invalid(
+                    Text("state 只能和 topic 或 tag 一起用", "state: goes with topic or tag")
+                )
+            return False
+        if self._has_id:
+            raise Invalid(Text("topic 和 id 只能有一个", "topic and id exclude each other"))
+        return True
+
+
+class CancelRequest(AnyTopicRequest):
+    """A tag whose jobs end, of one topic or of all."""
+
+    tag: Tag
+
+
+@endpoint("/get", BOTH, asks={"id": "1001"}, answers=FULL)
+async def get(api: Api, asked: GetRequest) -> FullJob | list[FullJob | Result | None] | None:
+    """All that is known of jobs."""
+    ids = asked.each()
+    found = [None if job is None else views.full(job) for job in await api.queue.get(ids)]
+    if not asked.many:
+        return found[0]
+    left_out = ids[len(found) :]
+    return [*found, *results(left_out, [Code.TOO_LARGE] * len(left_out))]
+
+
+@endpoint(
+    "/kick", ADMINS, errors=OF_JOB, asks={"topic": "order", "count": 100}, answers={"count": 2}
+)
+async def kick(api: Api, asked: KickRequest) -> Kicked:
+    """Make buried or delayed jobs ready now."""
+    topics, state = api.queue.topics, asked.state or State.BURIED
+    if asked.by_tag():
+        return {"count": await topics.kick_tag(asked.tag or "", asked.topic or "", state)}
+    if asked.by_topic():
+        return {"count": await topics.kick(asked.topic or "", state, asked.count or 1)}
+    ids = asked.each()
+    codes = await api.queue.kick(ids)
+    if not asked.many:
+        raise_for(codes[0])
+        return {"count": 1}
+    return {"count": codes.count(Code.OK), "results": results(ids, codes)}
+
+
+@endpoint(
+    "/reschedule",
+    PRODUCERS,
+    errors=OF_JOB,
+    asks={"id": "1001", "delay": 60},
+    answers={"due": 1795217097.354},
+)
+async def reschedule(api: Api, asked: RescheduleRequest) -> Due | Rescheduled:
+    """Give jobs a new due time."""
+    if asked.by_tag():
+        tag, topic = asked.tag or "", asked.topic or ""
+        return {"count": await api.queue.topics.reschedule_tag(tag, topic, *asked.when_ms())}
+    ids = asked.each()
+    moved = await api.queue.reschedule(ids, *asked.when_ms())
+    if not asked.many:
+        raise_for(moved[0].code)
+        return {"due": views.seconds(moved[0].time_ms)}
+    return {
+        "count": sum(one.code == Code.OK for one in moved),
+        "results": [
+            {"id": job_id, "code": one.code, "due": views.seconds(one.time_ms)}
+            for job_id, one in zip(ids, moved, strict=True)
+        ],
+    }
+
+
+@endpoint("/cancel", PRODUCERS, asks={"tag": "user:7"}, answers={"count": 2})
+async def cancel(api: Api, asked: CancelRequest) -> Count:
+    """End all jobs of a tag."""
+    return {"count": await api.queue.topics.cancel(asked.tag, asked.topic or "")}
+
+
+def results(ids: Sequence[str], codes: Sequence[int]) -> list[Result]:
+    """Id and code of each."""
+    return [{"id": job_id, "code": code} for job_id, code in zip(ids, codes, strict=True)]

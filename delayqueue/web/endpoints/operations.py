@@ -1,0 +1,120 @@
+"""For those who run the server: how it is, and what a token is good for."""
+
+from collections.abc import Iterable
+from heapq import nlargest
+from typing import Final
+
+from delayqueue.engine.topics import TopicView
+from delayqueue.errors import Unavailable
+from delayqueue.web import views
+from delayqueue.web.answers import Access, Readiness, ServerState, Stats, StoreState
+from delayqueue.web.api import Api
+from delayqueue.web.endpoint import ADMINS, ALL, OPEN, endpoint
+from delayqueue.web.endpoints.topics import TOPIC
+from delayqueue.web.http import HttpRequest, HttpResponse
+from delayqueue.web.metrics import Figures, StoreFigures, exposition
+
+BUSIEST: Final = 8
+STATS: Final = Stats(
+    topics=1,
+    delayed=3,
+    ready=1,
+    reserved=0,
+    buried=0,
+    oldest_ready_age=0.25,
+    busiest=[TOPIC],
+    servers=[
+        ServerState(
+            name="web1:9277 #1",
+            version="1.0.0",
+            started=1795215237.0,
+            seen=1795217037.354,
+            pushed=4,
+            delivered=0,
+            finished=0,
+            waiting=2,
+            lateness_p50=None,
+            lateness_p99=None,
+        )
+    ],
+    store=StoreState(
+        version="Redis 7.0.15", memory=1048576, memory_limit=0, durable=True, warnings=[]
+    ),
+    settings={"bind_address": "0.0.0.0:9277"},
+)
+
+
+@endpoint("/stats", ADMINS, methods=("POST", "GET"), errors=(Unavailable,), answers=STATS)
+async def stats(api: Api) -> Stats:
+    """Sums over all topics, servers, store, settings."""
+    api.scope.check(None)
+    topics = await api.queue.topics.all()
+    health = await api.queue.health()
+    return {
+        "topics": len(topics),
+        "delayed": sum(topic.delayed for topic in topics),
+        "ready": sum(topic.ready for topic in topics),
+        "reserved": sum(topic.reserved for topic in topics),
+        "buried": sum(topic.buried for topic in topics),
+        "oldest_ready_age": views.seconds(_oldest_ms(topics)),
+        "busiest": [views.topic(topic) for topic in nlargest(BUSIEST, topics, key=_urgency)],
+        "servers": [views.server(server) for server in await api.queue.servers()],
+        "store": {
+            "version": health.version,
+            "memory": health.memory_bytes,
+            "memory_limit": health.memory_limit_bytes,
+            "durable": health.durable,
+            "warnings": list(health.warnings),
+        },
+        "settings": dict(api.settings),
+    }
+
+
+def _urgency(topic: TopicView) -> tuple[int, int, int]:
+    """Dead letters before what waits for workers, and that before what sleeps."""
+    return topic.buried, topic.ready + topic.reserved, topic.delayed
+
+
+def _oldest_ms(topics: Iterable[TopicView]) -> int | None:
+    ages = [topic.oldest_age_ms for topic in topics if topic.oldest_age_ms is not None]
+    return max(ages, default=None)
+
+
+@endpoint("/whoami", ALL, errors=(), answers={"roles": ["consume"], "topics": ["orders.*"]})
+async def whoami(api: Api, request: HttpRequest) -> Access:
+    """The roles of the token that was sent."""
+    return {"roles": sorted(api.guard.roles(request)), "topics": list(api.scope.entries)}
+
+
+@endpoint("/healthz", OPEN, methods=("GET",), errors=())
+async def healthz(api: Api) -> None:  # it asks nobody
+    """The process lives."""
+
+
+@endpoint("/readyz", OPEN, methods=("GET",), errors=(Unavailable,), answers={"away": [2, 5]})
+async def readyz(api: Api) -> Readiness | None:
+    """The store answers and the timers tick.
+
+    At least for some buckets: the others are named.
+    """
+    away = [bucket + 1 for bucket in api.queue.stale_buckets()]
+    if len(away) == api.queue.bucket_count:
+        raise Unavailable
+    return {"away": away} if away else None
+
+
+@endpoint("/metrics", ADMINS, methods=("GET",))
+async def metrics(api: Api, request: HttpRequest) -> HttpResponse:
+    """What happens here, for Prometheus."""
+    api.scope.check(None)
+    store = await _of_store(api)  # before the workers' figures, which tell how that went
+    figures = Figures(await api.peers.snapshots(), store, api.metrics_topics)
+    text, content_type = exposition(figures, request.headers.get("accept", ""))
+    return HttpResponse(body=text, headers={"Content-Type": content_type})
+
+
+async def _of_store(api: Api) -> StoreFigures | None:
+    try:
+        return StoreFigures(await api.queue.topics.all(), await api.queue.health())
+    except Unavailable:
+        return None

@@ -1,0 +1,162 @@
+"""/push: a job, or an array of them."""
+
+from collections.abc import Callable, Iterable
+
+from pydantic import Field
+
+from delayqueue.errors import ADDED, OF_CODE, Code, JobExists, QueueError
+from delayqueue.job import MAX_ID_BYTES, IfExists, Job
+from delayqueue.web.answers import NewId, Outcome
+from delayqueue.web.api import Api
+from delayqueue.web.endpoint import BAD, PRODUCERS, Refusal, endpoint
+from delayqueue.web.fields import (
+    Body,
+    Delay,
+    DueTime,
+    IfExistsWord,
+    JobId,
+    PushedTopic,
+    Seconds,
+    SomeSeconds,
+    Tags,
+    Traceparent,
+    Ttr,
+    check_body,
+    is_traceparent,
+    ms,
+    when_ms,
+)
+from delayqueue.web.http import HttpRequest
+from delayqueue.web.requests import Request, RetryRequest
+
+
+class PushRequest(Request):
+    """A job as a client pushes it."""
+
+    topic: PushedTopic
+    id: JobId = Field(
+        description=f'Names the job, 1 to {MAX_ID_BYTES} bytes; "*" lets the server make one.'
+    )
+    delay: Delay | None = None
+    due: DueTime | None = Field(
+        None, description="Unix seconds at which it is due, in place of `delay`."
+    )
+    ttr: Ttr
+    body: Body | None = None
+    tags: Tags | None = None
+    retry: RetryRequest | None = Field(
+        None, description="When a failed job comes again: one of `delays`, `preset`, `max`."
+    )
+    if_exists: IfExistsWord | None = Field(
+        None, description="What to do if the id is there already, `replace` if it is not said."
+    )
+    retain: Seconds | None = Field(
+        None, description="Seconds for which its record is kept after its end."
+    )
+    expire: SomeSeconds | None = Field(
+        None, description="Seconds after it was due when nobody needs it any more."
+    )
+    traceparent: Traceparent | None = None
+
+    of_original = True
+    told_first = "id"  # as by the original
+
+    def reach(self) -> Iterable[str]:
+        """Its topic."""
+        return (self.topic,)
+
+    @property
+    def id_is_ours(self) -> bool:
+        """Whether the server makes the id."""
+        return self.id == "*"
+
+    def job(self, max_body_bytes: int, new_id: Callable[[], str], trace: str = "") -> Job:
+        """The job; `new_id` makes the id for "*", `trace` is the request's traceparent.
+
+        Invalid where it has both `delay` and `due`, TooLarge where its body is that.
+        """
+        body = self.body or ""
+        check_body(body, max_body_bytes)
+        delay_ms, due_ms = when_ms(self.delay, self.due)
+        return Job(
+            topic=self.topic,
+            id=new_id() if self.id == "*" else self.id,
+            body=body,
+            ttr_ms=self.ttr * 1000,
+            delay_ms=delay_ms,
+            due_ms=due_ms,
+            tags=self.tags or (),
+            retry_ms=self.retry.delays_ms if self.retry else None,
+            if_exists=self.if_exists or IfExists.REPLACE,
+            retain_ms=ms(self.retain or 0),
+            expire_ms=ms(self.expire or 0),
+            traceparent=self.traceparent or trace,
+        )
+
+
+@endpoint(
+    "/push",
+    PRODUCERS,
+    errors=(*BAD, JobExists),
+    asks={
+        "topic": "order",
+        "id": "1001",
+        "delay": 1800,
+        "ttr": 60,
+        "body": "unpaid?",
+        "tags": ["user:7"],
+    },
+    done=ADDED,
+)
+async def push(
+    api: Api, asked: PushRequest | list[PushRequest | Refusal], request: HttpRequest
+) -> NewId | list[Outcome] | None:
+    """Add a job, or an array of jobs."""
+    if isinstance(asked, list):
+        return await _push_many(api, asked, request)
+    job = asked.job(api.max_body_bytes, api.new_id, _trace(request))
+    await api.queue.push(job)
+    return {"id": job.id} if asked.id_is_ours else None
+
+
+async def _push_many(
+    api: Api, asked: list[PushRequest | Refusal], request: HttpRequest
+) -> list[Outcome]:
+    """A bad job spoils only itself."""
+    trace = _trace(request)
+    jobs = [_job_or_refusal(api, each, trace) for each in asked]
+    codes = iter(await api.queue.push_many([job for job in jobs if isinstance(job, Job)]))
+    outcomes: list[Outcome] = []
+    for job in jobs:
+        if isinstance(job, Job):
+            job_id: object = job.id
+            code = Code(next(codes))
+            text = OF_CODE[code].default if code else ADDED
+        else:
+            job_id, code, text = _id_of(job.item), job.error.code, job.error.text
+        outcomes.append(
+            {"id": job_id, "code": code.value, "message": api.speaker.say(request, text)}
+        )
+    return outcomes
+
+
+def _job_or_refusal(api: Api, asked: PushRequest | Refusal, trace: str) -> Job | Refusal:
+    if isinstance(asked, Refusal):
+        return asked
+    try:
+        return asked.job(api.max_body_bytes, api.new_id, trace)
+    except QueueError as error:
+        return Refusal(asked, error)
+
+
+def _id_of(item: object) -> object:
+    """The id that a bad item came with, for the client to find it."""
+    if isinstance(item, PushRequest):
+        return item.id
+    return item.get("id") if isinstance(item, dict) else None
+
+
+def _trace(request: HttpRequest) -> str:
+    """The request's trace, for its jobs; "" where it has none, or not a right one, as W3C wants that ignored."""
+    header: str | None = request.headers.get("traceparent")
+    return header if header is not None and is_traceparent(header) else ""

@@ -1,0 +1,135 @@
+"""Jobs of a topic or a tag by their due times: pages of them, taking them, counting them."""
+
+from functools import partial
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from delayqueue.errors import Invalid, Text
+from delayqueue.job import MAX_FORECAST_STEPS
+from delayqueue.store.types import Listing, Range
+from delayqueue.web import views
+from delayqueue.web.answers import Forecast, Page, TakenJob
+from delayqueue.web.api import Api
+from delayqueue.web.endpoint import ADMINS, CONSUMERS, Returnable, endpoint
+from delayqueue.web.endpoints.jobs import FULL
+from delayqueue.web.fields import (
+    MAX_DUE_S,
+    DueTime,
+    JobCount,
+    JobState,
+    SomeSeconds,
+    Tag,
+    ms,
+)
+from delayqueue.web.requests import AnyTopicRequest, Request, TopicRequest
+
+DEFAULT_PAGE: Final = 100
+Start = Annotated[DueTime, Field(description="Unix seconds: the first due time.")]
+End = Annotated[DueTime, Field(description="Unix seconds: the last due time.")]
+
+
+class RangeRequest(Request):
+    """A range of due times in unix seconds, both ends in; without an end it is open there."""
+
+    start: Start | None = None
+    end: End | None = None
+
+    def due(self) -> Range:
+        """The range in ms."""
+        first = ms(self.start or 0)
+        last = ms(MAX_DUE_S if self.end is None else self.end)
+        if first > last:
+            raise Invalid(Text("start 不能大于 end", "start: must not be after end"))
+        return Range(first, last)
+
+
+class ListRequest(AnyTopicRequest, RangeRequest):
+    """A page of the jobs of a topic or a tag."""
+
+    tag: Tag | None = None
+    state: JobState | None = None
+    limit: JobCount | None = Field(None, description="How many at most.")
+    cursor: str | None = Field(None, description="What the page before said.")
+
+    def what(self) -> Listing:
+        """What to list."""
+        if self.topic is None and self.tag is None:
+            raise Invalid(Text("需要 topic 或 tag", "give topic, tag or both"))
+        return Listing(
+            topic=self.topic or "", tag=self.tag or "", state=self.state or "", due=self.due()
+        )
+
+
+class TakeRequest(TopicRequest, RangeRequest):
+    """Jobs of a range to hand out and remove."""
+
+    count: JobCount | None = None
+
+
+class ForecastRequest(AnyTopicRequest):
+    """Counts per step of a range of due times."""
+
+    start: Start
+    end: End
+    step: Annotated[SomeSeconds, Field(description="Seconds that a step has.")]
+
+    def steps(self) -> tuple[int, int, int]:
+        """Start and step in ms, and the number of steps."""
+        start_ms, end_ms, step_ms = ms(self.start), ms(self.end), ms(self.step)
+        if start_ms >= end_ms:
+            raise Invalid(Text("start 必须小于 end", "start: must be before end"))
+        steps = -(-(end_ms - start_ms) // step_ms)
+        if steps > MAX_FORECAST_STEPS:
+            raise Invalid(
+                Text(
+                    f"最多{MAX_FORECAST_STEPS}步",
+                    f"step: {steps} steps, at most {MAX_FORECAST_STEPS}; take a larger step",
+                )
+            )
+        return start_ms, step_ms, steps
+
+
+@endpoint(
+    "/list",
+    ADMINS,
+    asks={"topic": "order", "state": "delayed", "limit": 10},
+    answers={"jobs": [FULL], "cursor": ""},
+)
+async def list_jobs(api: Api, asked: ListRequest) -> Page:
+    """A page of the jobs of a topic or a tag."""
+    limit = asked.limit or DEFAULT_PAGE
+    jobs, cursor = await api.queue.listings.list_jobs(asked.what(), limit, asked.cursor or "")
+    return {"jobs": [views.full(job) for job in jobs], "cursor": cursor}
+
+
+@endpoint(
+    "/take",
+    CONSUMERS,
+    asks={"topic": "order", "end": 1795217040, "count": 100},
+    answers=[{"topic": "order", "id": "1001", "body": "unpaid?", "due": 1795217037.354}],
+)
+async def take(api: Api, asked: TakeRequest) -> Returnable[list[TakenJob]]:
+    """Hand out the jobs of a range of due times.
+
+    They go back if the client is gone before it has the answer.
+    """
+    if asked.start is None and asked.end is None:
+        raise Invalid(Text("需要 start 或 end", "give start, end or both"))
+    jobs = await api.queue.taking.take(asked.topic, asked.due(), asked.count or DEFAULT_PAGE)
+    put_back = partial(api.queue.taking.put_back, jobs) if jobs else None
+    return Returnable([views.taken(job) for job in jobs], put_back)
+
+
+@endpoint(
+    "/forecast",
+    ADMINS,
+    asks={"topic": "order", "start": 1795214400, "end": 1795221600, "step": 3600},
+    answers={"start": 1795214400.0, "step": 3600.0, "counts": [3, 0]},
+)
+async def forecast(api: Api, asked: ForecastRequest) -> Forecast:
+    """How many jobs fall due in each step."""
+    start_ms, step_ms, steps = asked.steps()
+    topics = [] if asked.topic is None else [asked.topic]
+    counts = await api.queue.topics.forecast(topics, start_ms, step_ms, steps)
+    return {"start": start_ms / 1000, "step": step_ms / 1000, "counts": counts}

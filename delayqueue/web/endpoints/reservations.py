@@ -1,0 +1,211 @@
+"""Handing jobs out, and ending, giving back or extending a reservation."""
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from delayqueue.engine.queue import raise_for
+from delayqueue.errors import Invalid, NoSuchJob, StaleReceipt, Text
+from delayqueue.web import views
+from delayqueue.web.answers import Deadline, Due, ReservedJob, Result
+from delayqueue.web.api import Api
+from delayqueue.web.endpoint import BAD, BOTH, CONSUMERS, OF_RESERVED, Returnable, endpoint
+from delayqueue.web.endpoints.jobs import results
+from delayqueue.web.fields import (
+    FIRST,
+    Delay,
+    JobCount,
+    Message,
+    Number,
+    PopTopics,
+    Receipt,
+    Says,
+    Seconds,
+    Ttr,
+    ms_or_none,
+)
+from delayqueue.web.requests import IdRequest, OneRequest, Request
+
+RECEIPT: Final = "3f9c1e7a2b60-1f-7d31c6aa"
+BY_RECEIPT: Final = (*BAD, NoSuchJob, StaleReceipt)
+RESERVED: Final = ReservedJob(
+    topic="order", id="1001", body="unpaid?", attempt=1, receipt=RECEIPT, due=1795217037.354
+)
+
+
+class PopRequest(Request):
+    """Who waits, and for how long."""
+
+    topic: PopTopics
+    timeout: Annotated[Number, Says(minimum=0)] | None = Field(
+        None,
+        description="Seconds to wait for the first job, at most `queue_block_timeout`, 0 = not at all.",
+    )
+    count: JobCount | None = Field(
+        None, description="How many jobs; with it, an array is answered."
+    )
+
+    of_original = True
+
+    def reach(self) -> Iterable[str]:
+        """Its topics."""
+        return self.topic
+
+    def wait_s(self, most_s: float) -> float:
+        """How long to wait for the first job."""
+        if self.timeout is None:
+            return most_s
+        if not 0 <= self.timeout <= most_s:
+            raise Invalid(
+                Text(
+                    f"timeout 取值范围0 - {most_s:g}",
+                    f"timeout {self.timeout:g}: must be 0 to {most_s:g} seconds",
+                )
+            )
+        return self.timeout
+
+
+class EndRequest(IdRequest):
+    """Jobs to finish or delete."""
+
+    receipt: Receipt | None = None
+    receipts: Annotated[list[str], FIRST] | None = Field(
+        None, description='One for each of `ids`, "" = whatever its state.'
+    )
+    message: Message | None = None
+
+    of_original = True
+
+    def proofs(self) -> list[str]:
+        """The receipt of each id, "" where none was given."""
+        if self.ids is None:
+            if self.receipts:
+                raise Invalid(
+                    Text("receipts 只能和 ids 一起用", "receipts: go with ids, not with id")
+                )
+            return [self.receipt or ""]
+        if self.receipt:
+            raise Invalid(Text("receipt 只能和 id 一起用", "receipt: goes with id, not with ids"))
+        if self.receipts is None:
+            return [""] * len(self.ids)
+        if len(self.receipts) != len(self.ids):
+            raise Invalid(
+                Text(
+                    "receipts 和 ids 的个数必须相同",
+                    f"receipts: must be one for each of ids, {len(self.ids)}, not {len(self.receipts)}",
+                )
+            )
+        return self.receipts
+
+
+class TouchRequest(OneRequest):
+    """A reservation to extend."""
+
+    receipt: Receipt | None = None
+    ttr: Ttr | None = None
+
+
+class BuryRequest(OneRequest):
+    """A job to give up."""
+
+    receipt: Receipt | None = None
+    message: Message | None = None
+
+
+class ReleaseRequest(BuryRequest):
+    """A reserved job to give back."""
+
+    delay: Delay | None = None
+    fallback: Seconds | None = Field(
+        None, description="Seconds that a job without a retry schedule waits before it comes again."
+    )
+
+
+@endpoint("/pop", CONSUMERS, asks={"topic": "urgent,order", "timeout": 10}, answers=RESERVED)
+async def pop(api: Api, asked: PopRequest) -> Returnable[ReservedJob | list[ReservedJob] | None]:
+    """Reserve ready jobs, waiting for the first.
+
+    If the client is gone before it has the answer, they go back at once.
+    """
+    many = asked.count is not None
+    reserving = api.queue.pop(asked.topic, asked.count or 1, asked.wait_s(api.longest_wait_s))
+    del asked  # thousands of polls wait here, so they hold nothing that is not needed any more
+    jobs = await reserving
+    data = [views.reserved(job) for job in jobs]
+    put_back = partial(api.queue.put_back, jobs) if jobs else None
+    return Returnable(data if many else data[0] if data else None, put_back)
+
+
+@endpoint("/finish", CONSUMERS, errors=BY_RECEIPT, asks={"id": "1001", "receipt": RECEIPT})
+async def finish(api: Api, asked: EndRequest) -> list[Result] | None:
+    """End jobs whose work is done."""
+    ids = asked.each()
+    codes = await api.queue.finish(ids, asked.proofs(), asked.message or "")
+    return _each(asked, ids, codes)
+
+
+@endpoint(
+    "/delete",
+    BOTH,
+    errors=BY_RECEIPT,
+    asks={"ids": ["1001", "1002"]},
+    answers=[{"id": "1001", "code": 0}, {"id": "1002", "code": 0}],
+)
+async def delete(api: Api, asked: EndRequest) -> list[Result] | None:
+    """End jobs that are not wanted any more."""
+    ids = asked.each()
+    codes = await api.queue.delete(ids, asked.proofs(), asked.message or "")
+    return _each(asked, ids, codes)
+
+
+@endpoint(
+    "/release",
+    CONSUMERS,
+    errors=OF_RESERVED,
+    asks={"id": "1001", "receipt": RECEIPT, "delay": 60, "message": "no answer"},
+    answers={"due": 1795217097.354},
+)
+async def release(api: Api, asked: ReleaseRequest) -> Due:
+    """Give a reserved job back after a failed attempt."""
+    due_ms = await api.queue.release(
+        asked.id,
+        asked.receipt or "",
+        ms_or_none(asked.delay),
+        asked.message or "",
+        ms_or_none(asked.fallback),
+    )
+    return {"due": views.seconds(due_ms)}
+
+
+@endpoint(
+    "/touch",
+    CONSUMERS,
+    errors=OF_RESERVED,
+    asks={"id": "1001", "receipt": RECEIPT, "ttr": 300},
+    answers={"deadline": 1795217337.354},
+)
+async def touch(api: Api, asked: TouchRequest) -> Deadline:
+    """Extend a reservation."""
+    deadline_ms = await api.queue.touch(asked.id, asked.receipt or "", ms_or_none(asked.ttr))
+    return {"deadline": views.seconds(deadline_ms)}
+
+
+@endpoint(
+    "/bury",
+    CONSUMERS,
+    errors=OF_RESERVED,
+    asks={"id": "1001", "receipt": RECEIPT, "message": "no such account"},
+)
+async def bury(api: Api, asked: BuryRequest) -> None:
+    """Give a job up, to be kept for a person."""
+    await api.queue.bury(asked.id, asked.receipt or "", asked.message or "")
+
+
+def _each(asked: EndRequest, ids: Sequence[str], codes: Sequence[int]) -> list[Result] | None:
+    """One id: nothing, or the error that its code stands for. `ids`: id and code of each."""
+    if asked.many:
+        return results(ids, codes)
+    raise_for(codes[0])
+    return None

@@ -1,0 +1,155 @@
+"""Subscribers: who is called with the due jobs of a topic."""
+
+from typing import Annotated, Any, Final
+
+from pydantic import Field
+
+from delayqueue import subscriber as rules
+from delayqueue.errors import BadValue, Invalid, JobExists, Text
+from delayqueue.job import IfExists
+from delayqueue.retry import duration_ms
+from delayqueue.subscriber import OnFailure, Payload, Subscriber
+from delayqueue.web import views
+from delayqueue.web.answers import SubscriberState
+from delayqueue.web.api import Api
+from delayqueue.web.endpoint import ADMINS, BAD, OF_JOB, endpoint
+from delayqueue.web.fields import TEXT, Between, By, IfExistsWord, Number, PushedTopic
+from delayqueue.web.requests import AnyTopicRequest, NameRequest, RetryRequest
+
+SUBSCRIBER: Final = SubscriberState(
+    name="send-invoice",
+    topic="paid",
+    order=10,
+    url="https://example.com/invoice",
+    handler="",
+    timeout=30.0,
+    retry=[5.0, 300.0, 1800.0],
+    concurrency=10,
+    signed=True,
+    declared=False,
+    expect="",
+    on_failure="bury",
+    payload="body",
+)
+
+
+def check_timeout(value_s: float) -> float:
+    """Seconds that a call may take."""
+    rules.check_timeout(duration_ms(value_s))
+    return value_s
+
+
+Order = Annotated[
+    int,
+    Between(-rules.MAX_ORDER, rules.MAX_ORDER),
+    Field(description="The subscribers of a topic are called in this order."),
+]
+Url = Annotated[
+    str,
+    By(rules.check_url, maxLength=rules.MAX_URL_CHARS),
+    Field(description="Where jobs are POSTed to, http or https."),
+]
+Timeout = Annotated[
+    Number,
+    By(check_timeout, exclusiveMinimum=0, maximum=rules.MAX_TIMEOUT_S),
+    Field(description="Seconds that a call may take."),
+]
+Calls = Annotated[
+    int,
+    Between(1, rules.MAX_CONCURRENCY),
+    Field(description="Calls at once from each server process."),
+]
+Secret = Annotated[
+    str,
+    By(rules.check_secret),
+    Field(description="`whsec_` and base64: what webhooks are signed with."),
+]
+Expect = Annotated[
+    str,
+    By(rules.check_expect),
+    Field(
+        description="What the answer must be; with * at its beginning and its end what it must hold."
+    ),
+]
+OnFailureWord = Annotated[
+    OnFailure,
+    By(rules.check_on_failure, TEXT, enum=list(OnFailure)),
+    Field(
+        description="What it means if the subscriber has failed for good: its job is buried, or ends as finished."
+    ),
+]
+PayloadWord = Annotated[
+    Payload,
+    By(rules.check_payload, TEXT, enum=list(Payload)),
+    Field(
+        description="What is sent: the job's body, or a JSON object with the job and the results so far."
+    ),
+]
+
+
+class SubscribeRequest(NameRequest):
+    """A subscriber to register."""
+
+    topic: PushedTopic
+    order: Order | None = None
+    url: Url
+    timeout: Timeout | None = None
+    retry: RetryRequest | None = Field(
+        None, description="When a failed call comes again: one of `delays`, `preset`, `max`."
+    )
+    concurrency: Calls | None = None
+    secret: Secret | None = None
+    expect: Expect | None = None
+    on_failure: OnFailureWord | None = None
+    payload: PayloadWord | None = None
+    if_exists: IfExistsWord | None = Field(
+        None, description="What to do if the name is another's, `fail` if it is not said."
+    )
+
+    def subscriber(self) -> Subscriber:
+        """The subscriber; what is not said is as Subscriber has it."""
+        said: dict[str, Any] = {
+            "order": self.order,
+            "timeout_ms": None if self.timeout is None else duration_ms(self.timeout),
+            "retry_ms": None if self.retry is None else self.retry.delays_ms,
+            "concurrency": self.concurrency,
+            "secret": self.secret,
+            "expect": self.expect,
+            "on_failure": self.on_failure,
+            "payload": self.payload,
+        }
+        given = {name: value for name, value in said.items() if value is not None}
+        return Subscriber(name=self.name, topic=self.topic, url=self.url, **given)
+
+
+class SubscribersRequest(AnyTopicRequest):
+    """The subscribers of one topic, or all."""
+
+
+@endpoint(
+    "/subscribe",
+    ADMINS,
+    errors=(*BAD, JobExists),
+    asks={"name": "send-invoice", "topic": "paid", "url": "https://example.com/invoice"},
+)
+async def subscribe(api: Api, asked: SubscribeRequest) -> None:
+    """Have a url called with jobs."""
+    subscriber = asked.subscriber()
+    try:
+        api.check_url(subscriber.url)
+    except BadValue as error:
+        raise Invalid(Text(f"url {error.text.zh}", f"url: {error.text.en}")) from None
+    await api.queue.subscribers.subscribe(subscriber, asked.if_exists or IfExists.FAIL)
+
+
+@endpoint("/unsubscribe", ADMINS, errors=OF_JOB, asks={"name": "send-invoice"})
+async def unsubscribe(api: Api, asked: NameRequest) -> None:
+    """Have it called no more."""
+    await api.queue.subscribers.unsubscribe(asked.name)
+
+
+@endpoint("/subscribers", ADMINS, asks={"topic": "paid"}, answers=[SUBSCRIBER])
+async def subscribers(api: Api, asked: SubscribersRequest) -> list[SubscriberState]:
+    """Who is called, in order."""
+    found = await api.queue.subscribers.all()
+    return [views.subscriber(one) for one in found if asked.topic in {None, one.topic}]

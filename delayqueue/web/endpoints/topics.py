@@ -1,0 +1,147 @@
+"""Topics: what they hold, and how they are held and limited."""
+
+from collections.abc import Iterable
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from delayqueue import limit as rules
+from delayqueue.errors import WrongState
+from delayqueue.web import views
+from delayqueue.web.answers import Count, LimitState, TopicState
+from delayqueue.web.api import Api
+from delayqueue.web.endpoint import ADMINS, BAD, endpoint
+from delayqueue.web.fields import (
+    FIRST,
+    By,
+    JobCount,
+    Number,
+    SomeSeconds,
+    Topic,
+    ms,
+    ms_or_none,
+    one_of,
+)
+from delayqueue.web.requests import Request, TopicRequest
+
+PURGE_STATES: Final = ("delayed", "ready", "reserved", "buried", "ended")
+TOPIC: Final = TopicState(
+    topic="order",
+    delayed=3,
+    ready=1,
+    reserved=0,
+    buried=0,
+    oldest_ready_age=0.25,
+    paused=False,
+    limit=None,
+)
+
+
+Rate = Annotated[
+    Number,
+    By(rules.check_rate, minimum=rules.MIN_RATE, maximum=rules.MAX_RATE),
+    Field(description="Deliveries a second; null = no limit."),
+]
+Burst = Annotated[
+    int,
+    By(rules.check_burst, minimum=1, maximum=rules.MAX_BURST),
+    Field(description="Deliveries at once after a rest; a tenth of `rate` if it is not said."),
+]
+Concurrency = Annotated[
+    int,
+    By(rules.check_concurrency, minimum=1, maximum=rules.MAX_CONCURRENCY),
+    Field(description="Jobs reserved at once, at least bucket_size."),
+]
+PurgeState = Annotated[str, one_of(*PURGE_STATES), Field(description="Only jobs in this state.")]
+
+
+class LimitRequest(TopicRequest):
+    """A topic whose deliveries are limited; null lifts a limit, what is not named stays."""
+
+    rate: Rate | None = None
+    burst: Burst | None = None
+    concurrency: Concurrency | None = None
+    buried_retain: SomeSeconds | None = Field(
+        None,
+        description="Seconds that a buried job is kept; null = as the server's settings say.",
+    )
+
+    def wishes(self) -> dict[str, float | None]:
+        """What is wanted, by name; None = no limit."""
+        wanted = {
+            "rate": self.rate,
+            "burst": self.burst,
+            "concurrency": self.concurrency,
+            "buried_retain_ms": ms_or_none(self.buried_retain),
+        }
+        named = {
+            f"{name}_ms" if name == "buried_retain" else name for name in self.model_fields_set
+        }
+        return {name: value for name, value in wanted.items() if name in named}
+
+
+class PauseRequest(TopicRequest):
+    """A topic to hold, for `seconds` or until it is resumed."""
+
+    seconds: SomeSeconds | None = Field(None, description="For how long.")
+
+
+class PurgeRequest(TopicRequest):
+    """A topic whose jobs are dropped, all or those of one state."""
+
+    state: PurgeState | None = None
+
+
+class TopicsRequest(Request):
+    """Which topics: these, or those with `match` in their name, the first `limit` of them."""
+
+    topics: Annotated[list[Topic], FIRST] | None = Field(None, description="Only these topics.")
+    match: str | None = Field(None, description="Only topics with this in their name.")
+    limit: JobCount | None = Field(None, description="How many at most.")
+
+    def reach(self) -> Iterable[str]:
+        """Those that the client may reach are answered, the others are not."""
+        return ()
+
+
+@endpoint(
+    "/limit",
+    ADMINS,
+    errors=(*BAD, WrongState),
+    asks={"topic": "order", "rate": 50, "concurrency": 10},
+    answers=LimitState(rate=50, burst=5, concurrency=10, buried_retain=None, declared=False),
+)
+async def limit(api: Api, asked: LimitRequest) -> LimitState:
+    """Limit a topic's deliveries."""
+    return views.limit(await api.queue.topics.limit(asked.topic, asked.wishes()))
+
+
+@endpoint("/pause", ADMINS, asks={"topic": "order", "seconds": 600})
+async def pause(api: Api, asked: PauseRequest) -> None:
+    """Hold a topic's deliveries."""
+    await api.queue.topics.pause(asked.topic, ms(asked.seconds or 0))
+
+
+@endpoint("/resume", ADMINS, asks={"topic": "order"})
+async def resume(api: Api, asked: TopicRequest) -> None:
+    """Let a topic's deliveries go on."""
+    await api.queue.topics.resume(asked.topic)
+
+
+@endpoint("/purge", ADMINS, asks={"topic": "order", "state": "buried"}, answers={"count": 7})
+async def purge(api: Api, asked: PurgeRequest) -> Count:
+    """Drop a topic's jobs without a trace."""
+    return {"count": await api.queue.topics.purge(asked.topic, asked.state or "")}
+
+
+@endpoint("/topics", ADMINS, methods=("POST", "GET"), asks={"match": "order"}, answers=[TOPIC])
+async def topics(api: Api, asked: TopicsRequest) -> list[TopicState]:
+    """Every topic with its exact counts."""
+    names, part = asked.topics, asked.match or ""
+    found = await api.queue.topics.all(
+        lambda topic: (
+            (names is None or topic in names) and part in topic and api.scope.allows(topic)
+        ),
+        asked.limit,
+    )
+    return [views.topic(view) for view in found]

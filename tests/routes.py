@@ -1,0 +1,28 @@
+"""Every endpoint by every method that it says it has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from delayqueue.web.endpoints import ENDPOINTS
+
+if TYPE_CHECKING:
+    from delayqueue.web.endpoint import Endpoint
+
+
+class Route(NamedTuple):
+    """One method of one endpoint."""
+
+    method: str
+    path: str
+    endpoint: Endpoint
+
+
+ROUTES: Final = [
+    Route(method, endpoint.path, endpoint) for endpoint in ENDPOINTS for method in endpoint.methods
+]
+
+
+def named(route: Route) -> str:
+    """The name of a test of it."""
+    return f"{route.method} {route.path}"

@@ -1,0 +1,37 @@
+"""A front without a server: its endpoints are called with a queue that only counts."""
+
+from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
+from typing import Any
+
+from delayqueue.config import Config
+from delayqueue.metrics import Metrics
+from delayqueue.web.api import Api
+from delayqueue.web.auth import Guard
+from delayqueue.web.endpoint import Endpoint
+from delayqueue.web.envelope import Speaker
+from delayqueue.web.front import Front, build_front
+from delayqueue.web.http import HttpRequest, HttpResponse
+
+Handler = Callable[[HttpRequest], Awaitable[HttpResponse]]
+
+
+def front_of(*endpoints: Endpoint, **settings: Any) -> Front:
+    """What answers with these endpoints."""
+    config = Config(language="en", protected_mode=False, **settings)
+    queue: Any = SimpleNamespace(metrics=Metrics())
+    queue.confined = lambda _: queue
+    peers: Any = None
+    api = Api(
+        queue,
+        Speaker(config.language),
+        config.max_body_bytes,
+        config.queue_block_timeout_s,
+        peers,
+        config.metrics_topics,
+        {},
+        Guard.of(config),
+        str,
+        endpoints,
+    )
+    return build_front(api, config)
