@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 if TYPE_CHECKING:
     import ssl
+    from collections.abc import Sequence
 
 REPOSITORY: Final = Path(__file__).parent.parent
 LOOPBACK: Final = "127.0.0.1"
@@ -202,7 +203,10 @@ class StoreServer(Process):
 
 
 class QueueServer(Process):
-    """This project's server. Settings are named as in the config file: `{"redis.host": ...}`; `config` is its text."""
+    """This project's server. Settings are named as in the config file: `{"redis.host": ...}`; `config` is its text.
+
+    `program`: the module that is run, and its arguments.
+    """
 
     def __init__(
         self,
@@ -211,6 +215,7 @@ class QueueServer(Process):
         settings: dict[str, object],
         tls: ssl.SSLContext | None = None,
         config: str | None = None,
+        program: Sequence[str] = ("delayqueue",),
     ) -> None:
         defaults = {"bind_address": f"{LOOPBACK}:{free_port()}", "data_dir": home / "data"}
         settings = defaults | settings
@@ -218,7 +223,7 @@ class QueueServer(Process):
         super().__init__(
             name,
             home,
-            [sys.executable, "-m", "delayqueue", *_config_file(home, config)],
+            [sys.executable, "-m", *program, *_config_file(home, config)],
             port=port,
             environment=environment(settings),
         )

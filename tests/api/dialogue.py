@@ -1,0 +1,147 @@
+"""Bytes that are sent to a server in pieces, and all that comes back: what a client of it can see."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from tests.processes import LOOPBACK
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+STATUS: Final = re.compile(
+    rb"HTTP/\d\.\d \d{3} "
+)  # aiohttp answers in the version that it was asked in
+ANSWER_S: Final = 20.0
+LAST: Final = "the-last-request"
+# what aiohttp says of itself, and what the reader of answers goes by
+NOT_COMPARED: Final = frozenset({"server", "content-length"})
+OF_ITS_OWN: Final = frozenset({"id", "delay", "due", "created"})  # of each job
+NOT_HTTP: Final = "不是有效的HTTP请求"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One answer. `body` is the JSON in it, else its bytes; `headers` by their names in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: Any
+
+
+@dataclass(frozen=True)
+class Seen:
+    """All answers, and whether the server would have answered more on this connection.
+
+    `was_reset`: who closes a connection without having read all that came resets it, and answers on their way are lost.
+    """
+
+    answers: tuple[Answer, ...]
+    stays_open: bool
+    was_reset: bool = field(compare=False)
+
+
+def last_request(request_id: str = LAST, job: str = "-") -> bytes:
+    """A request that shows whether the connection is still open."""
+    body = f'{{"id":"{job}"}}'
+    head = ["POST /get HTTP/1.1", "Host: x", f"Content-Length: {len(body)}", "Connection: close"]
+    return "\r\n".join([*head, f"X-Request-Id: {request_id}", "", body]).encode()
+
+
+async def talk(
+    port: int, pieces: Iterable[bytes], *, pause_s: float, quiet_s: float, waits: bool = False
+) -> Seen:
+    """Send the pieces, each after a pause; when nothing has come for `quiet_s`, end our side, and read to the end.
+
+    `waits`: the pause ends as soon as something has come.
+    """
+    reader, writer = await asyncio.open_connection(LOOPBACK, port)
+    got = Received()
+    reading = asyncio.create_task(got.read(reader))
+    try:
+        for piece in pieces:
+            if writer.is_closing():
+                break
+            got.came.clear()
+            writer.write(piece)
+            if waits:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(got.came.wait(), pause_s)
+            else:
+                await asyncio.sleep(pause_s)
+        await asyncio.wait([reading], timeout=quiet_s)
+        if not reading.done() and not writer.is_closing():
+            writer.write_eof()
+        async with asyncio.timeout(ANSWER_S):
+            await reading
+    finally:
+        writer.transport.abort()
+    answers, left = _read(got.content)
+    assert got.was_reset or not left, left
+    last = [n for n, each in enumerate(answers) if each.headers.get("x-request-id") == LAST]
+    return Seen(tuple(answers[: last[0]] if last else answers), bool(last), got.was_reset)
+
+
+class Received:
+    """What has come so far, and whether a reset ended it."""
+
+    def __init__(self) -> None:
+        self.content = b""
+        self.was_reset = False
+        self.came = asyncio.Event()
+
+    async def read(self, reader: asyncio.StreamReader) -> None:
+        """Read to the end."""
+        try:
+            while more := await reader.read(1 << 16):
+                self.content += more
+                self.came.set()
+        except ConnectionError:
+            self.was_reset = True
+
+
+def _read(got: bytes) -> tuple[list[Answer], bytes]:
+    """The answers in these bytes, and what is left."""
+    found = []
+    while STATUS.match(got) and b"\r\n\r\n" in got:
+        head, _, rest = got.partition(b"\r\n\r\n")
+        first, *lines = head.decode("latin-1").split("\r\n")
+        headers = {}
+        for line in lines:
+            name, _, value = line.partition(": ")
+            assert name.lower() not in headers, f"{name} twice"
+            headers[name.lower()] = value
+        length = int(headers.get("content-length", 0))
+        if STATUS.match(rest) or not rest:  # the answer to a HEAD
+            length = 0
+        if len(rest) < length:
+            break
+        found.append(Answer(int(first.split()[1]), _compared(headers), _body(rest[:length])))
+        got = rest[length:]
+    return found, got
+
+
+def _compared(headers: dict[str, str]) -> dict[str, str]:
+    if "date" in headers:
+        assert headers["date"].endswith(" GMT")
+        headers["date"] = "a date"
+    return {name: value for name, value in headers.items() if name not in NOT_COMPARED}
+
+
+def _body(raw: bytes) -> Any:
+    try:
+        return json.loads(raw, object_hook=_lasting)
+    except ValueError:
+        return raw
+
+
+def _lasting(found: dict[str, Any]) -> dict[str, Any]:
+    """Without ids and times, and why something is no HTTP: the parser says that in other words at another place."""
+    if str(found.get("message")).startswith(NOT_HTTP):
+        found["message"] = NOT_HTTP
+    return {name: value for name, value in found.items() if name not in OF_ITS_OWN}

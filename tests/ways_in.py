@@ -1,0 +1,45 @@
+"""The server with another way in, for tests that compare both: python -m tests.ways_in aiohttp, or one with a fault."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import TYPE_CHECKING, Final
+from unittest.mock import patch
+
+from delayqueue.cli import main
+from delayqueue.web import head
+from delayqueue.web.express import Express
+
+if TYPE_CHECKING:
+    import asyncio
+    from contextlib import AbstractContextManager
+
+
+def _of_aiohttp(express: Express) -> asyncio.Protocol:
+    return express.other()
+
+
+def _bare_line_feeds(pattern: re.Pattern[bytes]) -> re.Pattern[bytes]:
+    return re.compile(pattern.pattern.replace(rb"\r\n", rb"\r?\n"))
+
+
+def _without(header: str) -> AbstractContextManager[object]:
+    return patch.object(head, "_NOT_PLAIN", head._NOT_PLAIN - {header})
+
+
+WAYS_IN: Final[dict[str, list[AbstractContextManager[object]]]] = {
+    "aiohttp": [patch.object(Express, "connection", _of_aiohttp)],
+    # faults, which a comparison with aiohttp must find
+    "bare-line-feeds": [
+        patch.object(head, "_REQUEST", _bare_line_feeds(head._REQUEST)),
+        patch.object(head, "_FIELD", _bare_line_feeds(head._FIELD)),
+    ],
+    "chunks-passed-over": [_without("transfer-encoding")],
+    "expectations-passed-over": [_without("expect")],
+}
+
+if __name__ == "__main__":
+    for each in WAYS_IN[sys.argv.pop()]:
+        each.__enter__()
+    sys.exit(main())
