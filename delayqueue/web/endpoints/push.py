@@ -88,8 +88,8 @@ class PushRequest(Request):
             tags=self.tags or (),
             retry_ms=self.retry.delays_ms if self.retry else None,
             if_exists=self.if_exists or IfExists.REPLACE,
-            retain_ms=ms(self.retain or 0),
-            expire_ms=ms(self.expire or 0),
+            retain_ms=ms(self.retain) if self.retain else 0,
+            expire_ms=ms(self.expire) if self.expire else 0,
             traceparent=self.traceparent or trace,
         )
 
