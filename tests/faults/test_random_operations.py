@@ -46,7 +46,7 @@ FAULTS: Final = {
         "could be|must not answer so",
     ),
     "a kick does not begin the schedule anew": (
-        "kick.lua",
+        "_kick.lua",
         "run.step = 0",
         "run.step = run.step",
         "could be|must not answer so",
