@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import Generic, Protocol, TypeVar, cast
+from typing import Generic, Protocol, TypeVar
 
 from delayqueue.engine.batcher import Batcher
 from delayqueue.engine.migration import Migration
@@ -23,6 +23,7 @@ Result = TypeVar("Result")
 class Spread(Generic[Item, Result]):
     """One verb over all buckets, with a batcher for each: `call(bucket, items)` gives one result an item.
 
+    It may give those of the first ones only; it is called for the others then.
     `lost` is the result of items whose bucket does not answer while another one does; None = the whole request fails.
     """
 
@@ -102,8 +103,6 @@ class Spread(Generic[Item, Result]):
 
     def _each_told(self, results: Sequence[Result | Unavailable]) -> Sequence[Result]:
         """With `lost` for items that cannot be reached where they came from; raises where there is no such result."""
-        if not self._buckets.layout.generation:
-            return cast("Sequence[Result]", results)
         told: list[Result] = []
         for result in results:
             if not isinstance(result, Unavailable):
@@ -125,7 +124,7 @@ class Spread(Generic[Item, Result]):
         """Call, if the items belong to the bucket at that very moment; nothing is awaited between the two."""
         layout = self._buckets.layout
         if not layout.generation:
-            return await self._call(bucket, items)
+            return await self._all(bucket, items)
         ids = [item if isinstance(item, str) else item.id for item in items]
         if any(self._buckets.of(job_id) != bucket for job_id in ids):
             raise LayoutChanged
@@ -133,5 +132,20 @@ class Spread(Generic[Item, Result]):
         if self._buckets.layout.generation != layout.generation:
             raise LayoutChanged
         found = [item for job_id, item in zip(ids, items, strict=True) if job_id not in lost]
-        answers = iter(await self._call(bucket, found) if found else ())
+        answers = iter(await self._all(bucket, found) if found else ())
         return [Unavailable() if job_id in lost else next(answers) for job_id in ids]
+
+    async def _all(self, bucket: int, items: list[Item]) -> Sequence[Result | Unavailable]:
+        """The results of as many calls as it takes; Unavailable for what is left where one but the first fails."""
+        results: list[Result | Unavailable] = []
+        most = len(items)
+        while len(results) < len(items):
+            try:
+                answer = await self._call(bucket, items[len(results) : len(results) + most])
+            except Unavailable:
+                if not results:
+                    raise
+                return results + [Unavailable()] * (len(items) - len(results))
+            results += answer
+            most = 2 * len(answer)  # about what a call can do
+        return results

@@ -11,7 +11,7 @@ killed in between is completed by the next one.
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -22,7 +22,7 @@ from delayqueue.store.original.packed import Packed, unpack
 from delayqueue.store.original.place import CLOCKS_S, Place, Standing, standing
 from delayqueue.store.original.source import PAGE, AnotherImport, Look, Original, Take
 from delayqueue.store.record import text
-from delayqueue.store.store import STAGED_DUE_MS, Store
+from delayqueue.store.store import STAGED_DUE_MS, Store, in_pieces
 
 log = logging.getLogger(__name__)
 
@@ -181,8 +181,8 @@ class Takeover:
         codes: dict[bytes, int] = {}
         for bucket, ids in self._by_bucket(plan.look.id for plan in plans).items():
             jobs = [_staged(plan.job) for plan in plans if plan.look.id in ids]
-            pushed = await self._store.push(bucket, jobs)
-            codes |= {job.id.encode(): code for job, code in zip(jobs, pushed.codes, strict=True)}
+            pushed = await in_pieces(partial(self._push, bucket), jobs)
+            codes |= {job.id.encode(): code for job, code in zip(jobs, pushed, strict=True)}
         if set(codes.values()) - {Code.OK, Code.JOB_EXISTS}:
             raise Unavailable
         return [
@@ -195,7 +195,11 @@ class Takeover:
     async def _settle(self, dues_ms: Mapping[bytes, int | None]) -> None:
         """Give staged jobs their due times, and drop those that have none: they were not taken."""
         for bucket, ids in self._by_bucket(dues_ms).items():
-            await self._store.settle(bucket, [(text(one), dues_ms[one]) for one in ids])
+            jobs = [(text(one), dues_ms[one]) for one in ids]
+            await in_pieces(partial(self._store.settle, bucket), jobs)
+
+    async def _push(self, bucket: int, jobs: Sequence[Job]) -> list[int]:
+        return (await self._store.push(bucket, jobs)).codes
 
     def _by_bucket(self, ids: Iterable[bytes]) -> dict[int, set[bytes]]:
         buckets: dict[int, set[bytes]] = {}

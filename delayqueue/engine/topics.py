@@ -13,13 +13,15 @@ from delayqueue.job import State
 from delayqueue.limit import Limit
 from delayqueue.store.caller import LayoutChanged
 from delayqueue.store.limits import FIRST, Limits
-from delayqueue.store.store import Store
+from delayqueue.store.store import START, Position, Store
 from delayqueue.store.tags import Tags
 from delayqueue.store.types import Stir, TopicCounts
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-Paged = tuple[int, int, Stir]  # next cursor, 0 = done; how many; what became ready or due
+Paged = tuple[
+    Position, int, Stir
+]  # the next position, START = done; how many; what became ready or due
 
 PIECE = 500  # jobs that one script call ends or drops: about 3 ms of the store's time
 TOPICS_PER_CALL = 100  # about 3 ms of the store's time
@@ -73,17 +75,17 @@ class Topics:
         kicked = 0
         failure: Unavailable | None = None
         for bucket in self._buckets:
-            if kicked == most:
-                break
-            try:
-                count, stir = await self._store.kick_topic(bucket, topic, state, most - kicked)
-            except LayoutChanged:
-                raise
-            except Unavailable as error:
-                failure = error
-                continue
-            self._stir(bucket, stir)
-            kicked += count
+            count = -1
+            while count != 0 and kicked < most:  # a call may come to some of them only
+                try:
+                    count, stir = await self._store.kick_topic(bucket, topic, state, most - kicked)
+                except LayoutChanged:
+                    raise
+                except Unavailable as error:
+                    failure = error
+                    break
+                self._stir(bucket, stir)
+                kicked += count
         if failure and not kicked:
             raise failure
         return kicked
@@ -115,9 +117,9 @@ class Topics:
         """Change the jobs of a tag, in pieces; how many were changed."""
 
         async def of(bucket: int) -> AsyncIterator[int]:
-            cursor = -1
-            while cursor != 0:
-                cursor, count, stir = await change(bucket, tag, topic, max(cursor, 0), PIECE)
+            position = None
+            while position != START:
+                position, count, stir = await change(bucket, tag, topic, PIECE, position or START)
                 self._stir(bucket, stir)
                 yield count
 

@@ -134,12 +134,15 @@ class Waiters:
 
     async def _requeue(self, bucket: int, returns: list[Return]) -> list[bool]:
         """Whether each is lost."""
+        left = len(returns)
         try:
-            stir = await self._store.putback(bucket, returns)
+            while left:
+                looked, stir = await self._store.putback(bucket, returns[:left])
+                left -= looked
+                for topic, arrived in stir.ready:
+                    self.wake(bucket, topic, arrived)
         except LayoutChanged:
             raise
         except Unavailable:
-            return [True] * len(returns)
-        for topic, arrived in stir.ready:
-            self.wake(bucket, topic, arrived)
-        return [False] * len(returns)
+            pass
+        return [place < left for place in range(len(returns))]

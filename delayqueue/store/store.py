@@ -2,10 +2,11 @@
 
 import json
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from copy import copy
-from typing import Any, Self, cast
+from functools import partial
+from typing import Any, Final, Self, TypeVar, cast
 
 from delayqueue.access import Scope
 from delayqueue.errors import Code
@@ -45,13 +46,21 @@ from delayqueue.store.types import (
 TICK_LIMIT = 2000
 # The due time of jobs that an import has not settled yet: one that no client can ask for.
 STAGED_DUE_MS = 10_000_000_000_001
+# Where one is among the jobs of a tag; it begins at START and has come to all of them when it is there again.
+Position = list[bytes]
+START: Final[Position] = [b"0"]
+
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 class Store:
     """Calls the scripts. Buckets are numbered from 0 here; `keys.py` names them from 1.
 
     Every method raises Unavailable where Redis does not answer or refuses; the scripts are atomic, so a call that
-    Redis never ran has changed nothing, and one whose answer was lost has changed all that it should.
+    Redis never ran has changed nothing, and one whose answer was lost has changed all that it should. A verb that takes
+    many jobs may come to the first ones only and then answers for these: the store is not held for longer (_life.lua).
     """
 
     def __init__(
@@ -114,13 +123,13 @@ class Store:
         jobs = [reserved(found, nonce) for found in answers]
         return Popped(jobs, complete, stir([], next_due_ms))
 
-    async def putback(self, bucket: int, returns: Sequence[Return]) -> Stir:
-        """Undo reservations: to the head of the list, the attempt uncounted."""
+    async def putback(self, bucket: int, returns: Sequence[Return]) -> tuple[int, Stir]:
+        """Undo reservations: to the head of the list, the attempt uncounted; of how many, from the last one on."""
         args: list[Any] = [self._sender]
         for job_id, nonce in returns:
             args += (nonce, job_id)
-        _, ready = await self._call("putback", bucket, args)
-        return stir(ready)
+        _, ready, looked = await self._call("putback", bucket, args)
+        return looked, stir(ready)
 
     async def finish(self, bucket: int, endings: Sequence[Ending]) -> tuple[list[int], Stir]:
         """End jobs whose work is done; a code for each."""
@@ -179,7 +188,7 @@ class Store:
 
     async def weigh(self, bucket: int, ids: Sequence[str]) -> list[int]:
         """How many bytes get() would read of each job."""
-        return cast("list[int]", await self._call("weigh", bucket, ids))
+        return await in_pieces(partial(self._call, "weigh", bucket), ids)
 
     async def tick(self, bucket: int, limit: int = TICK_LIMIT) -> Ticked:
         """Move what is due."""
@@ -204,12 +213,12 @@ class Store:
         return Swept(*map(int, await self._call("sweep", bucket, [cursor, topics, retain])))
 
     async def cancel(
-        self, bucket: int, tag: str, topic: str, cursor: int, limit: int
-    ) -> tuple[int, int, Stir]:
-        """End jobs of a tag, of one topic or of all (""): the next cursor (0 = done) and how many ended."""
-        args = [self._sender, tag, topic, cursor, limit]
+        self, bucket: int, tag: str, topic: str, limit: int, position: Position
+    ) -> tuple[Position, int, Stir]:
+        """End jobs of a tag, of one topic or of all (""), as Tags does it."""
+        args = [self._sender, tag, topic, limit, *position]
         after, count, ready = await self._call("cancel", bucket, args)
-        return int(after), count, stir(ready)
+        return after, count, stir(ready)
 
     async def purge(
         self, bucket: int, topic: str, state: str, limit: int
@@ -268,7 +277,7 @@ class Store:
 
     async def topics(self, bucket: int, topics: Sequence[str]) -> list[TopicCounts]:
         """The exact counts of topics."""
-        answers = await self._call("topics", bucket, topics)
+        answers = await in_pieces(partial(self._call, "topics", bucket), topics)
         return [topic_counts(answer) for answer in answers]
 
     async def health(self) -> Health:
@@ -303,6 +312,16 @@ class Store:
         self, verb: str, bucket: int, args: Sequence[Any], *, follows: bool | None = None
     ) -> Any:
         return await self._caller.run(verb, bucket, args, self._scope, follows=follows)
+
+
+async def in_pieces(
+    call: Callable[[Sequence[Item]], Awaitable[Sequence[Result]]], items: Sequence[Item]
+) -> list[Result]:
+    """The results of all items; a call may give those of the first ones only."""
+    results: list[Result] = []
+    while len(results) < len(items):
+        results += await call(items[len(results) :])
+    return results
 
 
 def _settings(written: bytes) -> dict[str, Any]:

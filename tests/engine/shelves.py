@@ -61,14 +61,14 @@ class Shelves(Store):
         found = [self._reserve(bucket, demand, nonce) for demand in demands]
         return Popped(found, len(demands), Stir([]))
 
-    async def putback(self, bucket: int, returns: Sequence[Return]) -> Stir:
+    async def putback(self, bucket: int, returns: Sequence[Return]) -> tuple[int, Stir]:
         await self._serve("putback", bucket)
         arrivals: defaultdict[str, int] = defaultdict(int)
         for job_id, _ in reversed(returns):
             topic = self.held.pop(job_id)
             self.ready[bucket][topic].appendleft(job_id)
             arrivals[topic] += 1
-        return Stir(list(arrivals.items()))
+        return len(returns), Stir(list(arrivals.items()))
 
     async def tick(self, bucket: int, _limit: int = 0) -> Ticked:
         self.tick_times_s.append(asyncio.get_running_loop().time())

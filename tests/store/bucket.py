@@ -16,12 +16,12 @@ from delayqueue.receipt import nonce_of
 from delayqueue.store.buckets import Buckets
 from delayqueue.store.scheduler import ZSET, Scheduler
 from delayqueue.store.shards import Shards
-from delayqueue.store.store import Store
+from delayqueue.store.store import Store, in_pieces
 from delayqueue.store.types import Demand, Ending, Moved, Range, Release, Reschedule, Return, Touch
 from tests.store.invariants import violations
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
 
     from redis.asyncio import Redis
 
@@ -130,7 +130,10 @@ class Bucket:
         return int(seconds) * 1000 + int(microseconds) // 1000
 
     async def push(self, *jobs: Job) -> list[int]:
-        return (await self.store.push(0, jobs)).codes
+        async def push(left: Sequence[Job]) -> list[int]:
+            return (await self.store.push(0, left)).codes
+
+        return await in_pieces(push, jobs)
 
     async def pop(self, *topics: str, wanted: int = ALL_WANTED) -> list[Reserved]:
         return (await self.store.pop(0, [Demand(topics or ("t",), wanted)])).jobs[0]
@@ -143,16 +146,26 @@ class Bucket:
         return popped
 
     async def put_back(self, *jobs: Reserved) -> None:
-        await self.store.putback(0, [Return(job.id, nonce_of(job.receipt, job.id)) for job in jobs])
+        returns = [Return(job.id, nonce_of(job.receipt, job.id)) for job in jobs]
+        while returns:
+            looked, _ = await self.store.putback(0, returns)
+            returns = returns[:-looked]
 
     async def finish(self, *ids: str, receipt: str = "", message: str = "") -> list[int]:
-        return (await self.store.finish(0, _endings(ids, receipt, message)))[0]
+        return await self._by_id(self.store.finish, _endings(ids, receipt, message))
 
     async def delete(self, *ids: str, receipt: str = "", message: str = "") -> list[int]:
-        return (await self.store.delete(0, _endings(ids, receipt, message)))[0]
+        return await self._by_id(self.store.delete, _endings(ids, receipt, message))
 
     async def bury(self, *ids: str, receipt: str = "", message: str = "") -> list[int]:
-        return (await self.store.bury(0, _endings(ids, receipt, message)))[0]
+        return await self._by_id(self.store.bury, _endings(ids, receipt, message))
+
+    async def _by_id(self, verb: Any, items: Sequence[Any]) -> list[int]:
+        async def call(left: Sequence[Any]) -> list[int]:
+            codes: list[int] = (await verb(0, left))[0]
+            return codes
+
+        return await in_pieces(call, items)
 
     async def release(
         self, job_id: str, *, receipt: str = "", delay_ms: int | None = None, message: str = ""
@@ -172,7 +185,7 @@ class Bucket:
         return moved
 
     async def kick(self, *ids: str) -> list[int]:
-        return (await self.store.kick(0, ids))[0]
+        return await self._by_id(self.store.kick, ids)
 
     async def tick(self) -> None:
         """Move all that is due."""

@@ -15,6 +15,7 @@ from delayqueue.engine.caretaker import Caretaker
 from delayqueue.engine.fsck import Report, Round, examine
 from delayqueue.metrics import REPAIRED, REPAIRS
 from delayqueue.store import keys
+from delayqueue.store.store import START
 from tests.store.bucket import (
     HOSTILE,
     HOUR_MS,
@@ -392,7 +393,7 @@ async def once(bucket: Bucket, chance: random.Random, verb: str) -> None:
             await bucket.store.tick(0)
             await bucket.store.sweep(0, 0, 20)
         case "cancel":
-            await bucket.store.cancel(0, f"tag-{topic}", "", 0, 20)
+            await bucket.store.cancel(0, f"tag-{topic}", "", 20, START)
         case "bury":
             await bucket.bury(*ids, message=chance.choice(("", "no such account")))
         case _:

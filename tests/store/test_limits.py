@@ -12,7 +12,7 @@ from delayqueue.receipt import nonce_of
 from delayqueue.store.buckets import Buckets, Layout
 from delayqueue.store.limits import Limits
 from delayqueue.store.shards import Shards
-from delayqueue.store.store import Store
+from delayqueue.store.store import START, Store
 from delayqueue.store.types import Demand, Ending
 from tests.store.bucket import HOUR_MS, Bucket, a_moment, job
 from tests.store.conftest import fake
@@ -190,7 +190,7 @@ async def test_a_delivery_that_is_undone_does_not_count(turned: Bucket, clock: C
         pytest.param(lambda bucket: bucket.bury("000"), id="bury"),
         pytest.param(lambda bucket: bucket.release("000", delay_ms=HOUR_MS), id="release"),
         pytest.param(lambda bucket: bucket.push(job("000", delay_ms=HOUR_MS)), id="push"),
-        pytest.param(lambda bucket: bucket.store.cancel(0, "tag", "", 0, MANY), id="cancel"),
+        pytest.param(lambda bucket: bucket.store.cancel(0, "tag", "", MANY, START), id="cancel"),
         pytest.param(lambda bucket: bucket.store.purge(0, "t", "reserved", 1), id="purge"),
     ],
 )

@@ -28,7 +28,7 @@ async def test_those_who_wait_hear_of_what_came_back(bucket: Bucket) -> None:
     await bucket.push(job("a"), job("b"), job("c", topic="u"))
     popped = await bucket.pop("t", "u")
     returns = [Return(job.id, job.receipt.rpartition("-")[0]) for job in popped]
-    stir = await bucket.store.putback(0, returns)
+    _, stir = await bucket.store.putback(0, returns)
     assert sorted(stir.ready) == [("t", 2), ("u", 1)]
 
 

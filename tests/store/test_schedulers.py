@@ -87,7 +87,7 @@ async def test_whatever_is_done_the_wheel_answers_as_the_sorted_sets_do(
         assert await walk(wheel, clock, seed) == await walk(sets, clock, seed)
 
 
-SPARE_LOCALS: Final = 16
+SPARE_LOCALS: Final = 12
 
 
 @on_real_servers

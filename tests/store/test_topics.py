@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from delayqueue.errors import Code
+from delayqueue.store.store import START
 from delayqueue.store.types import TopicCounts
 from tests.store.bucket import HOUR_MS, STATES, a_moment, job
 
@@ -18,9 +19,9 @@ LIMIT = 50
 
 async def cancel(bucket: Bucket, tag: str, topic: str = "") -> int:
     """Cancel all of a tag; how many ended."""
-    cursor, ended, _ = await bucket.store.cancel(0, tag, topic, 0, LIMIT)
-    while cursor != 0:
-        cursor, more, _ = await bucket.store.cancel(0, tag, topic, cursor, LIMIT)
+    position, ended, _ = await bucket.store.cancel(0, tag, topic, LIMIT, START)
+    while position != START:
+        position, more, _ = await bucket.store.cancel(0, tag, topic, LIMIT, position)
         ended += more
     return ended
 

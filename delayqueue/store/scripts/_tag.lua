@@ -1,11 +1,17 @@
 
--- The ids of a tag, those of one topic or of all (""): { next cursor ("0" = all were looked at), ids }. Looks at about
--- so many.
-local function tagged(name, topic, cursor, limit)
-  local page, ids = call('SSCAN', tag_key(name), cursor, 'COUNT', limit), {}
-  for _, id in ipairs(page[2]) do
-    local job = read_job(id)
-    if job and (topic == '' or job.topic == topic) then ids[#ids + 1] = id end
+-- Changes the jobs of a tag, those of one topic or of all (""), by `change(id, job)`, which returns a code. Goes on where ARGV
+-- says from `at` on: the cursor of SSCAN ("0" at first), which looks at about `limit` jobs, and ids of its last page that were
+-- not come to. Returns { the same for the next call, "0" alone where all is done }, and how many were changed.
+local function each_tagged(name, topic, limit, at, change)
+  local cursor, ids, count = ARGV[at], { unpack(ARGV, at + 1) }, 0
+  if #ids == 0 then cursor, ids = unpack(call('SSCAN', tag_key(name), cursor, 'COUNT', limit)) end
+  for i, id in ipairs(ids) do
+    if has_done_enough() then return { cursor, unpack(ids, i) }, count end
+    local job = call('SISMEMBER', tag_key(name), id) == 1 and read_job(id)
+    if job and (topic == '' or job.topic == topic) then
+      local done, code = pcall(change, id, job)  -- a broken key: it stays
+      if done and code == OK then count = count + 1 end
+    end
   end
-  return page[1], ids
+  return { cursor }, count
 end

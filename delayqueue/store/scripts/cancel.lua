@@ -1,14 +1,13 @@
 -- Ends the jobs of a tag, whatever their topic and state; those that ended already stay as they are.
 -- KEYS  tag, queue name
--- ARGV  sender, tag name, topic ("" = every), cursor ("0" at first), jobs looked at in about
--- returns { next cursor ("0" = all were looked at), jobs cancelled, { topic, jobs that may go now, ... } }
-local sender, name, topic, cursor, limit = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+-- ARGV  sender, tag name, topic ("" = every), jobs looked at in about, where to go on (_tag.lua)
+-- returns { where to go on, jobs cancelled, { topic, jobs that may go now, ... } }
+local sender, name, topic, limit = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local now = now_ms()
-local count = 0
 
 allow_when_full()
-local after, ids = tagged(name, topic, cursor, limit)
-for _, id in ipairs(ids) do
-  if pcall(finish_job, id, read_job(id), 'cancelled', '', now) then count = count + 1 end  -- a broken key: it stays
-end
+local after, count = each_tagged(name, topic, limit, 5, function(id, job)
+  finish_job(id, job, 'cancelled', '', now)
+  return OK
+end)
 return { after, count, announce_arrivals(sender) }

@@ -33,8 +33,10 @@ end
 -- Returns how many were dropped, and whether there are more.
 local function drop_first(state)
   local ids = ids_of(state)
-  local dropped, stuck = 0, 0
+  local dropped, stuck, looked = 0, 0, 0
   for _, id in ipairs(ids) do
+    if has_done_enough() then break end
+    looked = looked + 1
     local done, is_dropped = pcall(drop, id, state)
     if not done then
       stuck = stuck + 1  -- a broken key: it stays
@@ -42,8 +44,8 @@ local function drop_first(state)
       dropped = dropped + 1
     end
   end
-  if state == 'ready' then drop_ghosts(topic, 0, #ids) end
-  local goes_on = dropped > 0 or stuck < #ids and (state == 'ready' or state == 'ended')
+  if state == 'ready' then drop_ghosts(topic, 0, looked) end
+  local goes_on = dropped > 0 or stuck < looked and (state == 'ready' or state == 'ended')
   return dropped, #ids == limit and goes_on
 end
 
@@ -53,4 +55,5 @@ for _, state in ipairs(states) do
   local dropped, more = drop_first(state)
   total, has_more = total + dropped, has_more or more
 end
+has_more = has_more or total > 0 and has_done_enough()
 return { total, has_more and 1 or 0, announce_arrivals(sender) }

@@ -82,6 +82,8 @@ end
 
 local function push(id, job, if_exists, old_record, ended)
   local old = old_record and unpack_record(old_record)
+  count_work(0, job)
+  if old then count_work(#old_record, old) end
   if old and is_hidden(old.topic) or ended and is_hidden_ended(ended) then return EXISTS end
   if (old or ended) and if_exists == 'keep' then return OK end
   if (old or ended) and if_exists == 'fail' then return EXISTS end
@@ -106,20 +108,14 @@ local function job_at(at)
   }
 end
 
-local ids = {}
-for at = 2, #ARGV, STRIDE do ids[#ids + 1] = ARGV[at] end
-local old_records = call('HMGET', JOBS, unpack(ids))
-local ended = call('EXISTS', ENDED) == 1 and call('HMGET', ENDED, unpack(ids)) or {}
-
 local codes, seen = {}, {}
-for i, id in ipairs(ids) do
-  local at = 2 + (i - 1) * STRIDE
-  if seen[id] then  -- the id stands twice in this call: the second one replaces the first
-    write()
-    old_records[i], ended[i] = call('HGET', JOBS, id), call('HGET', ENDED, id)
-  end
+local has_ended = call('EXISTS', ENDED) == 1
+for at = 2, #ARGV, STRIDE do
+  if has_done_enough() then break end
+  local id = ARGV[at]
+  if seen[id] then write() end  -- the id stands twice in this call: the second one replaces the first
   seen[id] = true
-  codes[i] = push(id, job_at(at), ARGV[at + 6], old_records[i], ended[i])
+  codes[#codes + 1] = push(id, job_at(at), ARGV[at + 6], call('HGET', JOBS, id), has_ended and call('HGET', ENDED, id))
 end
 write()
 

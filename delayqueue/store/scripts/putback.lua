@@ -2,7 +2,7 @@
 -- limit of the topic; an attempt in which a subscriber has worked on the job counts.
 -- KEYS  tag, queue name
 -- ARGV  sender, receipt of each job and its id, in the order in which they were reserved
--- returns { jobs given back, { topic, jobs made ready, ... } }
+-- returns { jobs given back, { topic, jobs made ready, ... }, jobs looked at, from the last one on }
 -- keeps: only the reservation that the receipt names is undone.
 local sender = ARGV[1]
 local now = now_ms()
@@ -29,6 +29,10 @@ local function put_back(id, receipt)
 end
 
 allow_when_full()
-for at = #ARGV - 1, 2, -2 do safely(put_back, ARGV[at + 1], ARGV[at]) end
-
-return { returned, announce_arrivals(sender) }
+local looked = 0
+for at = #ARGV - 1, 2, -2 do
+  if has_done_enough() then break end
+  looked = looked + 1
+  pcall(put_back, ARGV[at + 1], ARGV[at])
+end
+return { returned, announce_arrivals(sender), looked }

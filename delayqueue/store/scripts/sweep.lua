@@ -6,24 +6,17 @@
 -- returns { next cursor, ghosts dropped, topics forgotten, buried jobs ended }
 local cursor, limit, buried_retain = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local now = now_ms()
-local BURIED_LIMIT = 500                    -- buried jobs that one call looks at: about 5 ms
-local BURIED_LIMIT_BYTES = 4 * 1024 * 1024  -- of their bodies
+local BURIED_LIMIT = 500  -- buried jobs that one call looks at: about 5 ms
 local WINDOW = 1000  -- ids looked at in one call, shared among the ready lists that have ghosts
 local ghosts, forgotten, ended = 0, 0, 0
-local looked, bytes = 0, 0  -- at buried jobs
+local looked = 0  -- at buried jobs
 
 local function is_empty(topic)
   local keys = { queue_key(topic), reserved_key(topic), buried_key(topic), expire_key(topic), done_key(topic) }
   return delay_count(topic) == 0 and call('EXISTS', unpack(keys)) == 0
 end
 
--- Where in a long list to look: another place at each call, so that all of it is seen in time.
-local function window_start(length, window)
-  if length <= window then return 0 end
-  return math.floor(now * 7919 % (length - window + 1))
-end
-
-local function has_room() return looked < BURIED_LIMIT and bytes < BURIED_LIMIT_BYTES end
+local function has_room() return looked < BURIED_LIMIT and not has_done_enough() end
 
 -- Ends what was buried long enough. What cannot be ended does not stand in the way of the others.
 local function end_buried(topic, retain)
@@ -32,7 +25,6 @@ local function end_buried(topic, retain)
     if not has_room() then return end
     looked = looked + 1
     local job = read_job(id)
-    bytes = bytes + (job and #job.body or 0)
     if job and job.topic == topic and pcall(finish_job, id, job, 'expired', '', now) then
       ended = ended + 1
     else
@@ -57,8 +49,14 @@ local function look_at(topic, settings)
   end
 end
 
+-- Looks from another place on at each call, so that all of a list is seen in time: on behind its end is its head.
 local function drop_some(topic, window)
-  ghosts = ghosts + drop_ghosts(topic, window_start(call('LLEN', queue_key(topic)), window), window)
+  if has_done_enough() then return end
+  local length = call('LLEN', queue_key(topic))
+  local place = now % 1000000 * 7919 % math.max(1, length)
+  local rest = math.max(0, math.min(place, place + window - length))
+  ghosts = ghosts + drop_ghosts(topic, place, window)
+  if not has_done_enough() then ghosts = ghosts + drop_ghosts(topic, 0, rest) end
 end
 
 allow_when_full()

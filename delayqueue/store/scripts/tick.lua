@@ -13,17 +13,19 @@ local now = now_ms()
 local NAMED = 20  -- buried jobs that are told by name, for the log
 local redelivered, buried, expired, set_aside, late, named = 0, 0, 0, 0, {}, {}
 
--- Acts on the ids of a set whose time has come. Returns how many there were. One that cannot have its turn does not keep
+-- Acts on the ids of a set whose time has come. Returns how many it came to. One that cannot have its turn does not keep
 -- the others from theirs.
 local function each_due(key, share, act)
-  local ids = call('ZRANGEBYSCORE', key, '-inf', int(now), 'LIMIT', 0, share)
-  for _, id in ipairs(ids) do
+  local looked = 0
+  for _, id in ipairs(call('ZRANGEBYSCORE', key, '-inf', int(now), 'LIMIT', 0, share)) do
+    if has_done_enough() then break end
+    looked = looked + 1
     if not pcall(act, id) then
       call('ZADD', key, int(now + SET_ASIDE_MS), id)
       set_aside = set_aside + 1
     end
   end
-  return #ids
+  return looked
 end
 
 -- An entry without a job of this topic is dropped; a record that cannot be read is kept for a person, out of the way.

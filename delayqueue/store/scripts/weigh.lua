@@ -1,7 +1,7 @@
 -- Tells how large jobs are, those that ended and are still kept too. Changes nothing.
 -- KEYS  tag, queue name
 -- ARGV  ids
--- returns bytes for each id, 0 for an unknown one
+-- returns bytes for each id, 0 for an unknown one; for the first ones only where all were too much work
 local function is_known(id)
   if not scope or read_job(id) then return true end
   local ended = call('HGET', ENDED, id)
@@ -9,5 +9,8 @@ local function is_known(id)
 end
 
 local weights = {}
-for i, id in ipairs(ARGV) do weights[i] = is_known(id) and all_bytes_of(id) or 0 end
+for i, id in ipairs(ARGV) do
+  if has_done_enough() then break end
+  weights[i] = is_known(id) and all_bytes_of(id) or 0
+end
 return weights

@@ -1,0 +1,189 @@
+"""Verbs for many jobs: a call does only so much, however large the jobs are and however many tags they have."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from delayqueue.access import Scope
+from delayqueue.engine.queue import DelayQueue
+from delayqueue.errors import Code, Unavailable
+from delayqueue.job import MAX_TAGS, State
+from delayqueue.store.store import START, Position, in_pieces
+from delayqueue.store.tags import Tags
+from delayqueue.store.types import Ending
+from tests.store.bucket import HOUR_MS, a_moment, job, on_real_servers
+
+if TYPE_CHECKING:
+    from delayqueue.job import Job
+    from tests.store.bucket import Bucket
+
+MIB: Final = 1 << 20
+JOBS: Final = 12
+FIT: Final = 4  # jobs of a little more than 1 MiB that make 4 MiB
+IDS: Final = [f"job-{n:02}" for n in range(JOBS)]
+
+pytestmark = on_real_servers
+
+
+def large(job_id: str, **options: Any) -> Job:
+    return job(job_id, body="x" * MIB, tags=("large",), retain_ms=HOUR_MS, **options)
+
+
+async def with_large_jobs(bucket: Bucket, **options: Any) -> None:
+    for job_id in IDS:
+        await bucket.push(large(job_id, **options))
+
+
+@pytest.mark.parametrize("verb", ["finish", "delete", "bury", "kick"])
+async def test_a_call_comes_to_so_many_bytes_of_jobs_and_says_how_far_it_came(
+    bucket: Bucket, verb: str
+) -> None:
+    await with_large_jobs(bucket, delay_ms=HOUR_MS)
+    items: Any = IDS if verb == "kick" else [Ending(job_id, "", "") for job_id in IDS]
+    codes, _ = await getattr(bucket.store, verb)(0, items)
+    assert codes == [0] * FIT
+    queue = DelayQueue(bucket.store)
+    if verb == "bury":
+        assert await bucket.bury(*IDS[FIT:]) == [0] * (JOBS - FIT)
+    elif verb == "kick":
+        assert await queue.kick(IDS[FIT:]) == [0] * (JOBS - FIT)
+    else:
+        assert await getattr(queue, verb)(IDS[FIT:], [""] * (JOBS - FIT)) == [0] * (JOBS - FIT)
+    state = {"finish": "finished", "delete": "cancelled", "bury": "buried", "kick": "ready"}[verb]
+    for job_id in IDS:
+        assert await bucket.state(job_id) == state
+
+
+async def test_a_push_replaces_so_many_bytes_of_jobs_in_a_call(bucket: Bucket) -> None:
+    await with_large_jobs(bucket)
+    small = [job(job_id, body="new") for job_id in IDS]
+    assert (await bucket.store.push(0, small)).codes == [0] * FIT
+    assert await DelayQueue(bucket.store).push_many(small) == [0] * JOBS
+    assert [each.body for each in await bucket.pop()] == ["new"] * JOBS
+
+
+@pytest.mark.parametrize("verb", ["cancel", "kick", "reschedule"])
+async def test_the_jobs_of_a_tag_are_changed_so_many_bytes_at_a_time(
+    bucket: Bucket, verb: str
+) -> None:
+    await with_large_jobs(bucket, delay_ms=HOUR_MS)
+    tags = Tags(bucket.store)
+    due_ms = await bucket.now_ms() + 2 * HOUR_MS
+    change: Any = {
+        "cancel": bucket.store.cancel,
+        "kick": partial(tags.kick, state=State.DELAYED),
+        "reschedule": partial(tags.reschedule, delay_ms=0, due_ms=due_ms),
+    }[verb]
+    position: Position | None = None
+    counts = list[int]()
+    while position != START:
+        position, count, *_ = await change(0, "large", "", 100, position or START)
+        counts.append(count)
+    assert max(counts) <= FIT
+    assert sum(counts) == JOBS
+
+
+@pytest.mark.parametrize("state", ["delayed", "ready", "reserved", "buried", "ended"])
+async def test_a_state_is_purged_so_many_bytes_at_a_time(bucket: Bucket, state: str) -> None:
+    await with_large_jobs(bucket, delay_ms=HOUR_MS if state == "delayed" else 0)
+    if state == "reserved":
+        while await bucket.pop():
+            pass
+    elif state == "buried":
+        await bucket.bury(*IDS)
+    elif state == "ended":
+        await bucket.finish(*IDS)
+    more, counts = True, list[int]()
+    while more:
+        count, more, _ = await bucket.store.purge(0, "t", state, 500)
+        counts.append(count)
+    assert max(counts) == FIT
+    assert sum(counts) == JOBS
+
+
+async def test_reservations_run_out_so_many_bytes_at_a_time(bucket: Bucket) -> None:
+    await with_large_jobs(bucket, ttr_ms=1)
+    while await bucket.pop():
+        pass
+    ticks = list[int]()
+    while sum(ticks) < JOBS:
+        ticks.append((await bucket.store.tick(0)).redelivered)
+    assert max(ticks) == FIT
+
+
+async def test_a_push_comes_to_so_many_tags_in_a_call(bucket: Bucket) -> None:
+    tags = tuple(f"tag-{n}" for n in range(MAX_TAGS))
+    jobs = [job(f"job-{n}", tags=tags) for n in range(1000)]
+    assert len((await bucket.store.push(0, jobs)).codes) == 64
+
+    async def push(left: Any) -> list[int]:
+        return (await bucket.store.push(0, left)).codes
+
+    assert await in_pieces(push, jobs) == [0] * 1000
+    ids = [f"job-{n}" for n in range(1000)]
+    codes, _ = await bucket.store.finish(0, [Ending(job_id, "", "") for job_id in ids])
+    assert len(codes) == 64
+    assert await bucket.finish(*ids) == [0] * 1000
+
+
+async def test_what_a_call_did_not_come_to_of_a_tag_is_left_alone_if_it_has_the_tag_no_more(
+    bucket: Bucket,
+) -> None:
+    await with_large_jobs(bucket)
+    position, count, _ = await bucket.store.cancel(0, "large", "", 100, START)
+    assert (count, len(position)) == (FIT, 1 + JOBS - FIT)
+    kept = position[1].decode()
+    await bucket.push(job(kept))
+    while position != START:
+        position, more, _ = await bucket.store.cancel(0, "large", "", 100, position)
+        count += more
+    assert count == JOBS - 1
+    assert await bucket.state(kept) == "ready"
+
+
+async def test_large_jobs_go_back_in_their_order(bucket: Bucket) -> None:
+    await with_large_jobs(bucket)
+    reserved = [each for _ in range(JOBS) for each in await bucket.pop(wanted=1)]
+    await bucket.put_back(*reserved)
+    assert [each.id for _ in range(JOBS) for each in await bucket.pop(wanted=1)] == IDS
+
+
+async def test_topics_are_counted_and_jobs_weighed_however_large_their_jobs_are(
+    bucket: Bucket,
+) -> None:
+    topics = [f"topic-{n}" for n in range(JOBS)]
+    for job_id, topic in zip(IDS, topics, strict=True):
+        await bucket.push(large(job_id, topic=topic))
+    counts = await bucket.store.topics(0, topics)
+    assert [(each.ready, each.oldest_age_ms is None) for each in counts] == [(1, False)] * JOBS
+    confined = bucket.store.confined(Scope(("topic-*",)))
+    assert [weight > MIB for weight in await confined.weigh(0, IDS)] == [True] * JOBS
+
+
+async def test_ghosts_among_large_jobs_are_dropped_some_at_a_time(bucket: Bucket) -> None:
+    await with_large_jobs(bucket)
+    await bucket.finish(IDS[-1])
+    dropped = 0
+    while not dropped:
+        dropped = (await bucket.store.sweep(0, 0, 20)).ghosts
+        await a_moment()  # the store's clock says where a sweep looks
+    assert dropped == 1
+
+
+async def test_what_one_call_did_is_told_though_the_next_one_fails(bucket: Bucket) -> None:
+    await with_large_jobs(bucket)
+    queue, finish, calls = DelayQueue(bucket.store), bucket.store.finish, 0
+
+    async def fail_the_second(*args: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            raise Unavailable
+        return await finish(*args)
+
+    queue._finishes._call = queue._stirring(fail_the_second)
+    codes = await queue.finish(IDS, [""] * JOBS)
+    assert codes == [Code.OK] * FIT + [Code.UNAVAILABLE] * (JOBS - FIT)
