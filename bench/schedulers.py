@@ -16,7 +16,7 @@ from bench.processes import free_port, program
 from bench.target import redis_command
 from delayqueue.job import Job
 from delayqueue.store.buckets import Buckets
-from delayqueue.store.scheduler import ZSET, Scheduler
+from delayqueue.store.scripts import ZSET, Scripts
 from delayqueue.store.shards import Shards
 from delayqueue.store.store import Store
 
@@ -25,8 +25,8 @@ BATCH: Final = 500
 BODY: Final = "b" * 40
 SCHEDULERS: Final = {
     "zset": ZSET,
-    "wheel": Scheduler("wheel", 3600),
-    "wheel, 14,400 slots": Scheduler("wheel", 14_400),
+    "wheel": Scripts("wheel", 3600),
+    "wheel, 14,400 slots": Scripts("wheel", 14_400),
 }
 
 
@@ -51,18 +51,18 @@ SPREADS: Final = (
 )
 
 
-async def bytes_per_job(spread: Spread, scheduler: Scheduler) -> float:
+async def bytes_per_job(spread: Spread, scripts: Scripts) -> float:
     """What the memory of a new store grows by, a job."""
     port = free_port()
     with tempfile.TemporaryDirectory() as folder, program(redis_command(port), port, Path(folder)):
         async with Redis(port=port) as redis:
             before = await _used_memory(redis)
-            await _fill(redis, spread, scheduler)
+            await _fill(redis, spread, scripts)
             return (await _used_memory(redis) - before) / spread.jobs
 
 
-async def _fill(redis: Redis, spread: Spread, scheduler: Scheduler) -> None:
-    store = Store(Shards.one(redis), Buckets("dq_bucket_%d", "dq_queue_%s"), scheduler)
+async def _fill(redis: Redis, spread: Spread, scripts: Scripts) -> None:
+    store = Store(Shards.one(redis), Buckets("dq_bucket_%d", "dq_queue_%s"), scripts)
     dice = random.Random(1)
     # nothing falls due while the jobs are pushed
     far_ms = 24 * HOUR_MS
@@ -92,7 +92,7 @@ async def main() -> None:
     print("bytes a job".ljust(36), *(name.rjust(20) for name in SCHEDULERS))
     for spread in SPREADS:
         if spread.jobs <= most:
-            row = [await bytes_per_job(spread, scheduler) for scheduler in SCHEDULERS.values()]
+            row = [await bytes_per_job(spread, scripts) for scripts in SCHEDULERS.values()]
             print(str(spread).ljust(36), *(f"{figure:20.0f}" for figure in row), flush=True)
 
 

@@ -33,9 +33,10 @@ from delayqueue.store.buckets import Buckets
 from delayqueue.store.connect import connect
 from delayqueue.store.durability import FSYNC, Fsync, check_durability
 from delayqueue.store.embedded import EmbeddedServer, running_in
+from delayqueue.store.functions import remove_old_functions
 from delayqueue.store.health import durability_warnings
 from delayqueue.store.layout import check_layout, claim_layout, keep_layout, layout_warnings
-from delayqueue.store.scheduler import Scheduler
+from delayqueue.store.scripts import Scripts
 from delayqueue.store.shards import Shards
 from delayqueue.store.store import Store
 from delayqueue.tasks import cancel_all
@@ -68,6 +69,7 @@ async def serve(config: Config) -> None:
     async with open_shards(config) as (shards, socket_path):
         await check_durability(shards, config)
         layout = await claim_layout(shards, config)
+        await remove_old_functions(shards, _scripts(config))
         for warning in layout_warnings(layout, config) + await durability_warnings(shards):
             log.warning("%s", warning)
         pulses = [0.0] if config.workers == 1 else shared_pulses(config.workers)
@@ -233,13 +235,17 @@ async def open_store(shards: Shards, config: Config) -> Store:
     store = Store(
         shards,
         Buckets(config.bucket_name, config.queue_name, layout),
-        Scheduler(config.scheduler, config.wheel_slots),
+        _scripts(config),
         Failpoint(place) if place else None,
         fsync=Fsync() if config.durability == FSYNC else None,
     )
     if not layout.fenced:
         await store.follow_layout()
     return store
+
+
+def _scripts(config: Config) -> Scripts:
+    return Scripts(config.scheduler, config.wheel_slots)
 
 
 class LoopDied(Exception):

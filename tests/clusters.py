@@ -56,7 +56,7 @@ class StoreCluster:
         self.shards = shards
         self._rows = 2 if replicas else 1
         self.nodes = [
-            processes.adopt(ClusterNode(processes.home("node"), *options))
+            processes.adopt(ClusterNode(processes.home("node"), *processes.redis_options, *options))
             for _ in range(self._rows * shards)
         ]
         for node in self.nodes:

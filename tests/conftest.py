@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from tests.clusters import StoreCluster, WatchedStore
-from tests.processes import Processes
+from tests.processes import WITHOUT_FUNCTIONS, Processes
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -34,6 +34,12 @@ def processes(
 def redis_server(processes: Processes) -> StoreServer:
     """A Redis server that belongs to this test run. Take a `new_database()` of it."""
     return processes.redis()
+
+
+@pytest.fixture(scope="session")
+def redis_without_functions_server(processes: Processes) -> StoreServer:
+    """A Redis server on which the verbs run as scripts. Take a `new_database()` of it."""
+    return processes.redis(*WITHOUT_FUNCTIONS)
 
 
 @pytest.fixture(scope="session")

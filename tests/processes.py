@@ -270,6 +270,10 @@ def environment(settings: dict[str, object]) -> dict[str, str]:
     return inherited | given | {"PYTHONPATH": str(REPOSITORY)}
 
 
+# a Redis server that is in this as those before 7.0 are
+WITHOUT_FUNCTIONS: Final = ("--rename-command", "FUNCTION", "", "--rename-command", "FCALL", "")
+
+
 def redis_binary() -> str:
     """Where redis-server is. Raises ProcessError."""
     found = shutil.which("redis-server")
@@ -301,15 +305,16 @@ P = TypeVar("P", bound=Process)
 
 
 class Processes:
-    """Makes processes, each in a directory of its own, and ends them all."""
+    """Makes processes, each in a directory of its own, and ends them all. All Redis servers get these options."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, redis_options: Sequence[str] = ()) -> None:
         self._root = root
+        self.redis_options = redis_options
         self._made: list[Process] = []
 
     def redis(self, *options: str) -> StoreServer:
         return self.started(
-            StoreServer("redis", self.home("redis"), redis_binary(), *options),
+            StoreServer("redis", self.home("redis"), redis_binary(), *self.redis_options, *options),
         )
 
     def valkey(self, *options: str) -> StoreServer:

@@ -8,10 +8,10 @@ from typing import Self, TypeVar
 
 from delayqueue.access import Scope
 from delayqueue.engine.caretaker import Caretaker
+from delayqueue.engine.heartbeat import Heartbeat, ServerView
 from delayqueue.engine.listings import Listings
 from delayqueue.engine.lookup import Lookup
 from delayqueue.engine.migration import Migration
-from delayqueue.engine.rollcall import RollCall, ServerView
 from delayqueue.engine.schedules import Schedules
 from delayqueue.engine.spread import Spread
 from delayqueue.engine.subscribers import Subscribers
@@ -75,7 +75,7 @@ class DelayQueue:
         self._timers: list[Timer] = []
         self._buried_retain_ms = buried_retain_ms
         self._grown = asyncio.Event()  # there are more timers
-        self._roll_call = RollCall(store, self.metrics, name)
+        self._heartbeat = Heartbeat(store, self.metrics, name)
         self._spread(store)
         self._grow()
         store.buckets.on_growth(self._grow)
@@ -204,7 +204,7 @@ class DelayQueue:
 
     async def servers(self) -> list[ServerView]:
         """All server processes on this store."""
-        return await self._roll_call.servers()
+        return await self._heartbeat.servers()
 
     async def health(self) -> Health:
         """What the store says of itself."""
@@ -229,7 +229,7 @@ class DelayQueue:
     def stale_buckets(self) -> list[int]:
         """Buckets that do not work: their timer has not ticked of late, or their store takes nothing in.
 
-        A tick writes only what is due, so a store with a full disk goes on answering. The roll call writes to the first
+        A tick writes only what is due, so a store with a full disk goes on answering. The heartbeat writes to the first
         bucket every two seconds; if nothing arrives there, this holds for all buckets of that server.
         """
         oldest = asyncio.get_running_loop().time() - READY_TICKS * INTERVAL_S
@@ -238,7 +238,7 @@ class DelayQueue:
             for bucket, timer in enumerate(self._timers[: self.bucket_count])
             if timer.last_tick_at is None or timer.last_tick_at < oldest
         }
-        noted_at = self._roll_call.noted_at
+        noted_at = self._heartbeat.noted_at
         if noted_at is None or noted_at < oldest:
             stale.update(self._store.beside(0))
         return sorted(stale)
@@ -247,7 +247,7 @@ class DelayQueue:
         """The loops that must run for the queue to live, by name; the server owns the tasks."""
         return {
             "wakeups": self._listen,
-            "roll call": self._roll_call.run,
+            "heartbeat": self._heartbeat.run,
             "schedules": self.schedules.run,
             "migration": self._migration.run,
             "timers": self._run_timers,

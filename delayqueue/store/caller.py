@@ -3,13 +3,11 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
-from hashlib import sha1
 from time import perf_counter
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from redis.asyncio import Redis
-from redis.exceptions import NoScriptError, RedisError, ResponseError
+from redis.exceptions import RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from delayqueue.errors import Unavailable
@@ -17,18 +15,16 @@ from delayqueue.failpoint import Failpoint
 from delayqueue.metrics import SCRIPT_ERRORS, SCRIPT_SECONDS, Metrics
 from delayqueue.store.buckets import Buckets, Layout
 from delayqueue.store.durability import Fsync
+from delayqueue.store.functions import Functions
 from delayqueue.store.layout import begin_move, end_move, settle_layout
 from delayqueue.store.measure import count_answer
-from delayqueue.store.packing import evalsha
-from delayqueue.store.scheduler import Scheduler
+from delayqueue.store.scripts import Scripts
 from delayqueue.store.shards import Shards
 
 log = logging.getLogger(__name__)
 
 # A call that takes longer has failed, whatever it waited for: a connection of the pool, a connect, an answer.
 ANSWER_S = 5.0
-# further tries where scripts are flushed under load; a missing script has changed nothing
-RELOADS = 3
 ADDING = frozenset(("push", "register", "take_in"))  # what durability = fsync is about
 # Verbs that mean the same in a bucket whatever the layout: they follow it. Who calls any other has to begin anew.
 OF_BUCKET = frozenset(
@@ -50,7 +46,8 @@ OF_BUCKET = frozenset(
     (
         "take",
         "range",
-        "rollcall",
+        "heartbeat",
+        "servers",
         "register",
         "unregister",
         "registered",
@@ -70,11 +67,6 @@ class LayoutChanged(Unavailable):
     """The number of buckets was changed, and nothing was done: the ids may belong to other buckets now."""
 
 
-class _Script(NamedTuple):
-    source: str
-    sha: str
-
-
 class Caller:
     """All calls raise Unavailable where Redis does not answer or refuses."""
 
@@ -82,19 +74,18 @@ class Caller:
         self,
         shards: Shards,
         buckets: Buckets,
-        scheduler: Scheduler,
+        scripts: Scripts,
         failpoint: Failpoint | None,
         metrics: Metrics,
         fsync: Fsync | None,
     ) -> None:
         self._shards = shards
         self._buckets = buckets
-        self._scheduler = scheduler
+        self._functions = Functions(scripts)
         self._failpoint = failpoint
         self._metrics = metrics
         self._fsync = fsync
         self._following = asyncio.Lock()
-        self._scripts: dict[tuple[str, int], _Script] = {}  # by verb and generation of the layout
 
     async def run(
         self,
@@ -177,12 +168,11 @@ class Caller:
         """Run a script by this generation of the layout: nothing is awaited before it is chosen."""
         keys = self._buckets[bucket]
         names = [keys.tag, keys.queue_name, *(keys.tag + each for each in scope)]
-        script = self._scripts.get((verb, generation)) or self._load(verb, generation)
         if self._failpoint:
             self._failpoint.reach(f"{verb}.before")
         began = perf_counter()
         answer = await self.ask(
-            verb, bucket, lambda redis: self._send(verb, script, redis, names, args)
+            verb, bucket, lambda redis: self._send(redis, verb, names, [*args, generation])
         )
         self._metrics.observe(SCRIPT_SECONDS, perf_counter() - began, verb)
         count_answer(self._metrics, verb, answer)
@@ -190,20 +180,7 @@ class Caller:
             self._failpoint.reach(f"{verb}.after")
         return answer
 
-    async def _send(
-        self, verb: str, script: _Script, redis: Redis, keys: list[str], args: Sequence[Any]
-    ) -> Any:
-        """A script that is missing is loaded, and the call sent again; a flush can come between the two."""
+    async def _send(self, redis: Redis, verb: str, keys: list[str], args: Sequence[Any]) -> Any:
         if self._fsync and verb in ADDING:
             await self._fsync.require(redis)
-        for _ in range(RELOADS):
-            with suppress(NoScriptError):
-                return await evalsha(redis, script.sha, keys, args)
-            await redis.script_load(script.source)
-        return await evalsha(redis, script.sha, keys, args)
-
-    def _load(self, verb: str, generation: int) -> _Script:
-        source = self._scheduler.script(verb, generation)
-        script = _Script(source, sha1(source.encode(), usedforsecurity=False).hexdigest())
-        self._scripts[verb, generation] = script
-        return script
+        return await self._functions.call(redis, verb, keys, args)

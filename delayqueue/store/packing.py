@@ -1,4 +1,4 @@
-"""The way of a script's call over a connection: packed in C, without a task for each step, failing as connections do.
+"""The way of a call over a connection: packed in C, without a task for each step, failing as connections do.
 
 redis-py's asyncio connections pack every command in Python: 90 µs for a batch of 16 pushes, of which hiredis needs 14.
 Its client and its timeouts around sending take another 40 µs a call.
@@ -6,17 +6,21 @@ Its client and its timeouts around sending take another 40 µs a call.
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import hiredis
 from redis.asyncio import Redis
 from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import ConnectionError as RedisConnectionError
 
+FCALL: Final = "FCALL"
+EVALSHA: Final = "EVALSHA"
+CALLS: Final = (FCALL, EVALSHA)
+
 
 class _FastPacking(AbstractConnection):
     def pack_command(self, *args: Any) -> list[bytes]:
-        if args[0] == "EVALSHA":
+        if args[0] in CALLS:
             return [hiredis.pack_command(args)]
         return super().pack_command(*args)  # takes the words of "SCRIPT LOAD" apart
 
@@ -39,12 +43,14 @@ class _FastPacking(AbstractConnection):
             raise RedisConnectionError("Connection closed by server.") from error
 
 
-async def evalsha(redis: Redis, sha: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
-    """What the script says. Who calls it limits the time. NoScriptError where the server does not have it."""
+async def run(
+    redis: Redis, command: str, name: str, keys: Sequence[str], args: Sequence[Any]
+) -> Any:
+    """What a function (FCALL) or a script (EVALSHA) says. Who calls it limits the time."""
     pool = redis.connection_pool
     connection: AbstractConnection = await pool.get_connection()  # type: ignore[no-untyped-call]
     try:
-        await connection.send_command("EVALSHA", sha, len(keys), *keys, *args, check_health=False)
+        await connection.send_command(command, name, len(keys), *keys, *args, check_health=False)
         return await connection.read_response(timeout=math.inf)
     finally:
         await pool.release(connection)

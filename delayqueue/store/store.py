@@ -21,7 +21,7 @@ from delayqueue.store.caller import Caller
 from delayqueue.store.durability import Fsync
 from delayqueue.store.health import health
 from delayqueue.store.record import dump_options, text
-from delayqueue.store.scheduler import ZSET, Scheduler
+from delayqueue.store.scripts import ZSET, Scripts
 from delayqueue.store.shards import Shards
 from delayqueue.store.types import (
     Demand,
@@ -67,7 +67,7 @@ class Store:
         self,
         shards: Shards,
         buckets: Buckets,
-        scheduler: Scheduler = ZSET,
+        scripts: Scripts = ZSET,
         failpoint: Failpoint | None = None,
         metrics: Metrics | None = None,
         *,
@@ -76,7 +76,7 @@ class Store:
         self._shards = shards
         self.buckets = buckets
         self.metrics = metrics or Metrics()
-        self._caller = Caller(shards, buckets, scheduler, failpoint, self.metrics, fsync)
+        self._caller = Caller(shards, buckets, scripts, failpoint, self.metrics, fsync)
         self._nonces = nonces()
         self._sender = secrets.token_hex(6)  # marks what this process announces, for itself to skip
         self._scope: list[str] = []  # the topics that calls are confined to, [] = none
@@ -291,11 +291,13 @@ class Store:
         tags = next((group for group in groups if keys[bucket].tag in group), [keys[bucket].tag])
         return [number for number, each in enumerate(keys) if each.tag in tags]
 
-    async def roll_call(
-        self, name: str, figures: str, silence_ms: int
-    ) -> list[tuple[str, int, str]]:
-        """Note that the process `name` lives ("" = only look); name, ms when it was heard last and figures of all."""
-        _, found = await self._call("rollcall", 0, [name, figures, silence_ms])
+    async def heartbeat(self, name: str, figures: str, silence_ms: int) -> None:
+        """Note that the process `name` lives; those that were silent for longer are dropped."""
+        await self._call("heartbeat", 0, [name, figures, silence_ms])
+
+    async def servers(self, silence_ms: int) -> list[tuple[str, int, str]]:
+        """Name, ms when it was heard last and figures of all processes that were heard since so long ago."""
+        found = await self._call("servers", 0, [silence_ms])
         return [(text(found[i]), found[i + 1], text(found[i + 2])) for i in range(0, len(found), 3)]
 
     async def listen(

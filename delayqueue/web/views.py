@@ -1,6 +1,6 @@
 """Jobs as clients see them: the fields in the original's order, then ours; times in seconds."""
 
-from delayqueue.engine.rollcall import ServerView
+from delayqueue.engine.heartbeat import ServerView
 from delayqueue.engine.schedules import Planned
 from delayqueue.engine.topics import TopicView
 from delayqueue.job import JobView, Reserved, Result

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from delayqueue.engine.rebalance import Rebalance
 from delayqueue.store.buckets import Buckets, Layout
 from delayqueue.store.parcels import Parcels
-from delayqueue.store.scheduler import ZSET, Scheduler
+from delayqueue.store.scripts import ZSET, Scripts
 from delayqueue.store.shards import Shards
 from delayqueue.store.store import Store
 from delayqueue.store.types import Range
@@ -37,7 +37,7 @@ class Installation:
     def __init__(self, redis: Redis, scheduler: str) -> None:
         self.redis = redis
         self.slots = WHEEL_SLOTS if scheduler == "wheel" else 0
-        self._scheduler = Scheduler("wheel", WHEEL_SLOTS) if self.slots else ZSET
+        self._scheduler = Scripts("wheel", WHEEL_SLOTS) if self.slots else ZSET
         self.mover = self.server()
 
     def server(self) -> Store:

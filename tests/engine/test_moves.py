@@ -18,6 +18,7 @@ from delayqueue.engine.taking import Taking
 from delayqueue.engine.topics import Topics
 from delayqueue.store.buckets import Buckets
 from delayqueue.store.parcels import Parcels
+from delayqueue.store.scripts import Scripts
 from delayqueue.store.shards import Shards
 from delayqueue.store.store import Store
 from delayqueue.store.types import Demand, Popped, Pushed, Range, Stir, Ticked, TopicCounts
@@ -32,8 +33,8 @@ from tests.store.test_model import (
     TOPIC_NAMES,
     TOPICS,
     Comparison,
-    SteppedScheduler,
     nobody,
+    read_stepped,
 )
 
 if TYPE_CHECKING:
@@ -122,8 +123,8 @@ class Moving(Comparison):
 
     def _new_store(self) -> Store:
         buckets = Buckets("dq_bucket_%d", "dq_queue_%s")
-        scheduler = SteppedScheduler(self._scheduler, self._slots)
-        return Store(Shards.one(self._redis), buckets, scheduler)
+        scripts = Scripts(self._scheduler, self._slots, read_stepped)
+        return Store(Shards.one(self._redis), buckets, scripts)
 
     @rule(number=st.integers(0, 1))
     def another_server_works(self, number: int) -> None:

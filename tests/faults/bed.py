@@ -18,7 +18,14 @@ from redis.asyncio import Redis
 from delayqueue.store.keys import BucketKeys
 from tests.api_client import OK, open_api
 from tests.faults.load import USUAL, running
-from tests.processes import LOOPBACK, Processes, QueueServer, StoreServer, environment
+from tests.processes import (
+    LOOPBACK,
+    WITHOUT_FUNCTIONS,
+    Processes,
+    QueueServer,
+    StoreServer,
+    environment,
+)
 from tests.store.invariants import violations
 from tests.waiting import until, until_async
 
@@ -42,15 +49,15 @@ class CannotRun(Exception):
 
 
 class Bed:
-    """Makes what a scenario needs; `close` ends all of it."""
+    """Makes what a scenario needs; `close` ends all of it. `functions`: whether Redis servers have them."""
 
-    def __init__(self, home: Path, seed: int) -> None:
+    def __init__(self, home: Path, seed: int, *, functions: bool = True) -> None:
         home.mkdir(parents=True)
         self.home = home
         self.seed = seed
         self.random = random.Random(seed)
         self.topic = f"faults-{seed}"
-        self.processes = Processes(home)
+        self.processes = Processes(home, () if functions else WITHOUT_FUNCTIONS)
         self._loads = 0
 
     def close(self) -> None:

@@ -38,6 +38,7 @@ class Row:
     full: Figures = field(default_factory=dict)
     small: Figures | None = None
     not_run: str = ""  # why there is no scenario, or what it leaves out
+    both_wrappings: bool = False  # run once more on a store without functions
 
 
 @dataclass(frozen=True)
@@ -116,11 +117,12 @@ ROWS: Final = (
     ),
     Row(
         9,
-        "scripts flushed under load; Redis restarted while idle",
+        "functions and scripts flushed under load; Redis restarted while idle",
         "no client sees an error",
         outages.scripts_flushed,
         {"flushes": 100, "restarts": 10},
         {"flushes": 5, "restarts": 2},
+        both_wrappings=True,
     ),
     Row(
         10,
@@ -135,6 +137,7 @@ ROWS: Final = (
         "push is 503; pop, finish and delete work; nothing acknowledged is missing",
         outages.memory_full,
         {"jobs": 1000},
+        both_wrappings=True,
     ),
     Row(
         12,
@@ -182,6 +185,7 @@ ROWS: Final = (
         inputs.store_poisoned,
         {"jobs": 5000},
         {"jobs": 300},
+        both_wrappings=True,
     ),
     Row(
         18,
@@ -241,6 +245,7 @@ ROWS: Final = (
         "service resumes by itself; what asynchronous replication loses is counted",
         failovers.masters_killed,
         {"kills": 10},
+        both_wrappings=True,
     ),
     Row(
         26,
@@ -264,6 +269,7 @@ ROWS: Final = (
         rebalances.buckets_changed,
         {"sizes": (4, 3, 1), "kills": 7, "sleepers": 50_000, "cluster": True},
         {"sizes": (3,), "kills": 2, "sleepers": 2000, "cluster": False},
+        both_wrappings=True,
     ),
     Row(
         29,
@@ -293,21 +299,28 @@ def run(
     """Try a row; one that says how long it takes, for so long. What fails is part of the outcome, not raised."""
     assert row.run is not None, f"row {row.number} has nothing to run: {row.not_run}"
     seed = random.randrange(10**6) if seed is None else seed
-    bed = Bed(home / f"row-{row.number}-{seed}", seed)
     since_s = time.monotonic()
     sizes = (row.small or {}) if small else row.full
     if minutes and "minutes" in sizes:
         sizes = sizes | {"minutes": minutes}
     figures: Figures = {}
     failure = not_run = logs = ""
-    try:
-        figures = asyncio.run(row.run(bed, **sizes))
-    except CannotRun as reason:
-        not_run = str(reason)
-    except Exception as error:
-        failure = f"{type(error).__name__}: {error}"
-        logs = bed.logs()
-    finally:
-        bed.close()
+    for functions in (True, False) if row.both_wrappings else (True,):
+        name = f"row-{row.number}-{seed}" + ("" if functions else "-without-functions")
+        bed = Bed(home / name, seed, functions=functions)
+        try:
+            found = asyncio.run(row.run(bed, **sizes))
+            figures |= (
+                found if functions else {f"without functions: {k}": v for k, v in found.items()}
+            )
+        except CannotRun as reason:
+            not_run = str(reason)
+        except Exception as error:
+            failure = f"{'' if functions else 'without functions: '}{type(error).__name__}: {error}"
+            logs = bed.logs()
+        finally:
+            bed.close()
+        if failure or not_run:
+            break
     took_s = round(time.monotonic() - since_s, 1)
     return Outcome(row, seed, took_s, figures, failure, not_run, logs)

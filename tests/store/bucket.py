@@ -14,7 +14,7 @@ from delayqueue.engine.taking import Taking
 from delayqueue.job import IfExists, Job
 from delayqueue.receipt import nonce_of
 from delayqueue.store.buckets import Buckets
-from delayqueue.store.scheduler import ZSET, Scheduler
+from delayqueue.store.scripts import ZSET, Scripts
 from delayqueue.store.shards import Shards
 from delayqueue.store.store import Store, in_pieces
 from delayqueue.store.types import Demand, Ending, Moved, Range, Release, Reschedule, Return, Touch
@@ -40,12 +40,13 @@ ALWAYS: Final = Range(0, 10**13)
 CLUSTER: Final = pytest.param(
     "cluster", marks=pytest.mark.seldom("test_tick.py", "test_pop.py", "test_push.py")
 )
-REAL: Final = ("redis", "valkey", CLUSTER)
+WITH_FUNCTIONS: Final = ("redis", "valkey", CLUSTER)
+STORES: Final = ("redis_without_functions", *WITH_FUNCTIONS)
 BUCKET: Final = "{dq_bucket_1}"
 WHEEL_SLOTS: Final = 3600
 SCHEDULERS: Final = ("zset", "wheel")
 on_zset: Final = pytest.mark.parametrize("scheduler", ["zset"])
-on_real_servers: Final = pytest.mark.parametrize("redis", REAL, indirect=True)
+with_functions: Final = pytest.mark.parametrize("redis", WITH_FUNCTIONS, indirect=True)
 
 STATES: Final = ("delayed", "ready", "reserved", "buried")
 
@@ -112,7 +113,7 @@ class Bucket:
     ) -> Bucket:
         """With slots the scheduler is the wheel."""
         buckets = Buckets(bucket_name, "dq_queue_%s")
-        scheduler = Scheduler("wheel", wheel_slots) if wheel_slots else ZSET
+        scheduler = Scripts("wheel", wheel_slots) if wheel_slots else ZSET
         store = Store(Shards.one(redis), buckets, scheduler)
         return cls(redis, buckets[0], store, wheel_slots)
 

@@ -1,8 +1,7 @@
-"""A bucket over each back end. After each test its contents are proved to be whole."""
+"""A bucket over each kind of store. After each test its contents are proved to be whole."""
 
 from __future__ import annotations
 
-import re
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from tests.processes import LOOPBACK
-from tests.store.bucket import BUCKET, REAL, SCHEDULERS, WHEEL_SLOTS, Bucket
+from tests.store.bucket import BUCKET, SCHEDULERS, STORES, WHEEL_SLOTS, Bucket
 from tests.store.turning import SLOTS, Clock
 
 if TYPE_CHECKING:
@@ -43,30 +42,21 @@ async def emptied(cluster: StoreCluster) -> Redis:
 
 
 def fake() -> Redis:
+    """One whose clock a test can turn."""
     return fakeredis.FakeAsyncRedis(server=fakeredis.FakeServer())
 
 
-@pytest.fixture(params=["fakeredis", *REAL])
+@pytest.fixture(params=STORES)
 async def redis(request: pytest.FixtureRequest) -> AsyncIterator[Redis]:
-    """An empty database of its own for each test. `@on_real_servers` leaves fakeredis out."""
-    if request.param == "fakeredis":
-        opened = fake()
-    elif request.param == "cluster":
+    """An empty database of its own for each test."""
+    if request.param == "cluster":
         opened = await emptied(request.getfixturevalue("cluster"))
+    elif request.param == "own":  # functions and users are those of a server, not of a database
+        opened = connect(request.getfixturevalue("processes").redis(), 0)
     else:
         opened = connect(request.getfixturevalue(f"{request.param}_server"))
     async with opened:
         yield opened
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Run the wheel on the real servers; on fakeredis, which is slow at scripts, only in test_wheel.py."""
-
-    def is_slow(item: pytest.Item) -> bool:
-        return {"fakeredis", "wheel"} <= set(re.split(r"[\[\]-]", item.name))
-
-    config.hook.pytest_deselected(items=[item for item in items if is_slow(item)])
-    items[:] = [item for item in items if not is_slow(item)]
 
 
 @pytest.fixture(params=SCHEDULERS)

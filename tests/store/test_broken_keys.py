@@ -12,7 +12,7 @@ from delayqueue.store.limits import Limits
 from delayqueue.store.store import START
 from delayqueue.store.types import Range
 from delayqueue.web.views import full
-from tests.store.bucket import HOUR_MS, SOON_MS, a_moment, job, on_real_servers
+from tests.store.bucket import HOUR_MS, SOON_MS, a_moment, job
 
 if TYPE_CHECKING:
     from tests.store.bucket import Bucket
@@ -82,7 +82,6 @@ async def test_what_take_has_removed_it_answers_though_another_job_cannot_be_end
     assert await bucket.pop_ids() == ["stays"]
 
 
-@on_real_servers
 @pytest.mark.parametrize("scheduler", ["wheel"])
 async def test_what_take_has_removed_it_answers_though_the_delayed_jobs_cannot_be_looked_at(
     bucket: Bucket,
@@ -186,7 +185,6 @@ async def test_a_job_that_cannot_be_ended_does_not_keep_others_from_their_end(
     assert await bucket.pop_ids() == ["a", "b"]
 
 
-@on_real_servers
 @pytest.mark.parametrize("options", UNREADABLE)
 async def test_a_record_whose_options_cannot_be_read_is_set_aside(
     bucket: Bucket, options: str
@@ -200,7 +198,6 @@ async def test_a_record_whose_options_cannot_be_read_is_set_aside(
     assert await bucket.redis.hget(bucket.key("job"), "odd") == record(options).encode()
 
 
-@on_real_servers
 @pytest.mark.parametrize(
     "options", ['{"traceparent":"a\nb"}', '{"retry":[01]}', '{"tags":["caf\udce9"]}']
 )
@@ -261,7 +258,6 @@ async def test_a_kept_record_that_cannot_be_read_costs_no_other_job_its_answer(
     await bucket.redis.delete(bucket.key("ended"), bucket.key("done:t"))
 
 
-@on_real_servers
 @pytest.mark.parametrize("options", ['{"retry":{"x":1}}', '{"retry":[1e400]}'])
 async def test_a_schedule_that_only_the_scripts_can_read_counts_as_none(
     bucket: Bucket, options: str

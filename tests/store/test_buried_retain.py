@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from delayqueue.metrics import JOB_EVENTS
 from delayqueue.store.limits import Limits
-from tests.store.bucket import HOUR_MS, a_moment, job, on_real_servers
+from tests.store.bucket import HOUR_MS, a_moment, job
 
 if TYPE_CHECKING:
     from tests.store.bucket import Bucket
@@ -66,7 +66,6 @@ async def test_a_topics_own_time_wins_be_it_longer_or_shorter(bucket: Bucket) ->
     assert (await bucket.counts("long")).limit is None
 
 
-@on_real_servers
 async def test_one_sweep_ends_a_bounded_number_and_the_next_goes_on(bucket: Bucket) -> None:
     ids = [f"{n}" for n in range(MANY)]
     await bucket.push(*map(job, ids))
@@ -80,7 +79,6 @@ async def test_one_sweep_ends_a_bounded_number_and_the_next_goes_on(bucket: Buck
     assert ended == [500, 500, 200]
 
 
-@on_real_servers
 async def test_large_bodies_count_for_more(bucket: Bucket) -> None:
     ids = [f"{n}" for n in range(10)]
     for job_id in ids:

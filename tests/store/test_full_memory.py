@@ -9,7 +9,7 @@ import pytest
 
 from delayqueue.errors import Code, Unavailable
 from delayqueue.store.limits import Limits
-from tests.store.bucket import HOUR_MS, Bucket, job, on_real_servers
+from tests.store.bucket import HOUR_MS, Bucket, job
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -27,7 +27,6 @@ async def full(bucket: Bucket) -> AsyncIterator[None]:
         await bucket.redis.config_set("maxmemory", 0)
 
 
-@on_real_servers
 async def test_a_full_topic_that_is_held_can_be_let_go_and_drained(bucket: Bucket) -> None:
     limits = Limits(bucket.store)
     await bucket.push(*(job(f"{n}") for n in range(20)))
@@ -44,7 +43,6 @@ async def test_a_full_topic_that_is_held_can_be_let_go_and_drained(bucket: Bucke
         assert set(await bucket.finish(*ids)) == {Code.OK}
 
 
-@on_real_servers
 async def test_a_topic_can_be_held_while_the_memory_is_full(bucket: Bucket) -> None:
     await bucket.push(job("a"))
     async with full(bucket):

@@ -23,7 +23,6 @@ from tests.store.bucket import (
     Bucket,
     a_moment,
     job,
-    on_real_servers,
     on_zset,
 )
 from tests.store.contents import parse
@@ -260,7 +259,6 @@ async def test_a_whole_bucket_is_found_whole(bucket: Bucket) -> None:
     assert report.looked > 2 * jobs
 
 
-@on_real_servers
 async def test_a_lost_job_is_found_beside_a_long_ready_list(bucket: Bucket) -> None:
     for start in range(0, 6000, 500):
         await bucket.push(*(job(f"job-{i}") for i in range(start, start + 500)))
@@ -339,7 +337,6 @@ async def test_whoever_repairs_can_stop_at_any_step(bucket: Bucket) -> None:
     assert await all_delivered(bucket) == ids
 
 
-@on_real_servers
 async def test_two_servers_repair_at_once(bucket: Bucket) -> None:
     await bucket.push(*(job(f"job-{i}", topic=f"t{i % 5}") for i in range(600)))
     await bucket.push(*(job(f"late-{i}", topic=f"t{i % 5}", delay_ms=HOUR_MS) for i in range(600)))
@@ -350,7 +347,6 @@ async def test_two_servers_repair_at_once(bucket: Bucket) -> None:
     assert sorted(delivered) == sorted(f"job-{i}" for i in range(600))
 
 
-@on_real_servers
 @pytest.mark.parametrize("seed", [1, 2])
 async def test_nothing_is_found_while_jobs_come_and_go(bucket: Bucket, seed: int) -> None:
     chance = random.Random(seed)

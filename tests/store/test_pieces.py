@@ -14,7 +14,7 @@ from delayqueue.job import MAX_TAGS, State
 from delayqueue.store.store import START, Position, in_pieces
 from delayqueue.store.tags import Tags
 from delayqueue.store.types import Ending
-from tests.store.bucket import HOUR_MS, a_moment, job, on_real_servers
+from tests.store.bucket import HOUR_MS, a_moment, job
 
 if TYPE_CHECKING:
     from delayqueue.job import Job
@@ -24,8 +24,6 @@ MIB: Final = 1 << 20
 JOBS: Final = 12
 FIT: Final = 4  # jobs of a little more than 1 MiB that make 4 MiB
 IDS: Final = [f"job-{n:02}" for n in range(JOBS)]
-
-pytestmark = on_real_servers
 
 
 def large(job_id: str, **options: Any) -> Job:

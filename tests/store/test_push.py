@@ -231,14 +231,6 @@ async def test_a_tag_whose_key_is_broken_spoils_no_other_job_of_the_batch(bucket
     await bucket.redis.delete(bucket.key("tag:bad"))
 
 
-async def test_the_scripts_come_back_by_themselves_after_a_flush(bucket: Bucket) -> None:
-    await bucket.push(job("a"))
-    await bucket.redis.script_flush()
-    assert await bucket.push(job("b")) == [Code.OK]
-    await bucket.redis.script_flush()
-    assert await bucket.pop_ids() == ["a", "b"]
-
-
 @pytest.mark.usefixtures("poison")
 @pytest.mark.parametrize(
     ("scheduler", "key"),

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import random
-from importlib import resources
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
 from delayqueue.job import State
-from delayqueue.store.scheduler import ZSET, Scheduler
 from delayqueue.store.types import Listing, Range
-from tests.store.bucket import HOUR_MS, WHEEL_SLOTS, Bucket, job, on_real_servers
+from tests.store.bucket import HOUR_MS, Bucket, job
 from tests.store.conftest import fake
 from tests.store.turning import DAY_MS, START_MS, coarse
 
 if TYPE_CHECKING:
-    from redis.asyncio import Redis
-
     from tests.store.turning import Clock
 
 VERBS: Final = (
@@ -85,22 +81,3 @@ async def test_whatever_is_done_the_wheel_answers_as_the_sorted_sets_do(
     async with fake() as redis:
         sets = Bucket.over(redis)
         assert await walk(wheel, clock, seed) == await walk(sets, clock, seed)
-
-
-SPARE_LOCALS: Final = 12
-
-
-@on_real_servers
-@pytest.mark.parametrize("scheduler", [ZSET, Scheduler("wheel", WHEEL_SLOTS)], ids=lambda s: s.name)
-async def test_every_script_has_room_for_more_local_variables(
-    redis: Redis, scheduler: Scheduler
-) -> None:
-    """Lua allows 200 in a function, and a script's parts make one function together."""
-    more = "local " + ", ".join(f"spare_{n}" for n in range(SPARE_LOCALS))
-    folder = resources.files("delayqueue.store.scripts")
-    verbs = [
-        name.removesuffix(".lua") for path in folder.iterdir() if (name := path.name)[0] != "_"
-    ]
-    assert "inspect" in verbs
-    for verb in verbs:
-        assert await redis.script_load(f"{more}\n{scheduler.script(verb)}"), verb

@@ -1,6 +1,7 @@
 -- The rules of a whole bucket, for inspect.lua: each function proves one for a key's entry, says where it is broken, and
--- mends it. Put after _life.lua.
+-- mends it.
 -- keeps: without `mends` nothing is written. What is found is so at this very moment, and mended in the same call.
+-- requires  _life
 local UNIT_BYTES = 2048    -- a record counts as one more entry for each
 local LIST_LIMIT = 1000    -- a longer ready list is not looked at as a whole
 local END_OF_LIST = 10000  -- looked at for one id at either end: about 1 ms

@@ -1,3 +1,5 @@
+-- What makes a job due at once.
+-- requires  _life
 
 -- Makes a job due and ready now, in whatever of the wanted states it is; its retry schedule begins anew.
 -- keeps: the time at which a job expires moves along with its due time, so that a dead letter can outlive its first one.

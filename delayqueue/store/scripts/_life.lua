@@ -1,4 +1,5 @@
--- The steps of a job's life that several verbs share. Put after the prelude and the delay index.
+-- The steps of a job's life that several verbs share.
+-- requires  _prelude, _index
 
 -- A topic's settings: paused_until (ms; 0 = until resumed), limit (limit.lua). What cannot be read counts as none.
 local function settings_of(topic)
@@ -11,8 +12,6 @@ end
 local function save_settings(topic, settings)
   call('HSET', TOPICS, topic, next(settings) and cjson.encode(settings) or '')
 end
-
-local sound_topics, sound_sets = {}, {}
 
 -- Raises where a key that a job needs is of another type than it should be: a verb stops here, where nothing has changed.
 local function check_keys(job)
@@ -42,10 +41,8 @@ local function is_paused(settings, now)
   return until_ms ~= nil and (until_ms == 0 or until_ms > now)
 end
 
--- What this call has done, as bytes of jobs that it has read; a tag of a job counts as 1,024. The store does nothing else
+-- Counts what this call has done, as bytes of jobs that it has read; a tag of a job counts as 1,024. The store does nothing else
 -- meanwhile, so a call that has done enough (10 to 20 ms) begins with no other job: the next call does.
-local done_bytes = 0
-
 local function count_work(bytes, job)
   done_bytes = done_bytes + bytes + (job and job.tags and 1024 * #job.tags or 0)
 end
@@ -103,8 +100,6 @@ local function drop_ghosts(topic, place, count)
   end
   return dropped
 end
-
-local freed = {}  -- topics of which a reservation ended in this call
 
 local function unreserve(id, topic)
   if call('ZREM', reserved_key(topic), id) == 0 then return false end
@@ -216,9 +211,6 @@ end
 
 local function bury_job(id, job, now) call('ZADD', buried_key(job.topic), int(now), id) end
 
--- What became ready in this call, for announcements and for the answer.
-local arrivals = {}
-
 local function arrive(topic, count) arrivals[topic] = (arrivals[topic] or 0) + (count or 1) end
 
 -- All ready jobs of a topic that was held may go.
@@ -249,10 +241,6 @@ local function make_ready(id, job)
   call('RPUSH', queue_key(job.topic), id)
   arrive(job.topic)
 end
-
--- After a first write that takes no memory Redis lets a script's other writes pass when its memory is full. For verbs
--- that only move or end jobs, and for those by which a person lets them go.
-local function allow_when_full() call('ZREM', TIMERS, '') end
 
 -- What cannot be read counts as none: one job's must not stop a call for many.
 local function results_of(run)
@@ -308,10 +296,4 @@ local function fail_job(id, job, message, now, delay, fallback)
   call('HSET', RUNS, id, pack_run(run))
   unreserve(id, job.topic)
   return state
-end
-
--- Drops a subscriber or a schedule.
-local function forget_registered(kind, name)
-  call('HDEL', registered_key(kind), name)
-  if kind == 'schedules' then call('ZREM', SCHEDULE_TIMES, name) end
 end

@@ -1,7 +1,7 @@
--- What the limits of a topic let through: settings_of(topic).limit, which limit.lua writes. Put after _life.lua.
+-- What the limits of a topic let through: settings_of(topic).limit, which limit.lua writes.
 -- A rate is kept as one time: when the whole burst is there again. Each delivery moves that on by 1/rate; what is missing of
 -- the burst until then has been delivered. So nothing has to be refilled, and a topic at rest costs nothing.
-local RATES = tag .. ':rates'
+-- requires  _life
 local TOGETHER_MS = 10  -- jobs that the rate lets go within so many ms are woken for together
 
 local function set_whole_at(topic, time) call('HSET', RATES, topic, string.format('%.3f', time)) end

@@ -1,4 +1,4 @@
--- Put before every script: the clock, the key names, the record codec and the steps that the verbs share.
+-- What every script begins with: the key names, the clock, the record codec and what else the verbs share.
 -- KEYS[1] is the bucket's tag, e.g. {dq_bucket_1}; KEYS[2] the ready list's name with %s for the topic. Every other
 -- key is derived from the tag (all are listed in keys.py), so a script touches one hash slot of a Redis Cluster.
 -- KEYS[3] is there for a client that is confined to some topics: the tag, and a JSON list of them (access.py).
@@ -8,27 +8,47 @@
 --        another type) stops a script before anything is taken away. What an answer or a count says was written before
 --        it was said. The record goes last of all: from it inspect.lua finds a job again that was stopped half-way.
 
-local tag, queue_name = KEYS[1], KEYS[2]
-local call = redis.call
-
--- GENERATION, put before this by scheduler.py, is that of the layout which the server knows. One that knows an older one
--- would look for jobs in the wrong bucket.
-if tonumber(call('ZSCORE', tag .. ':fence', 'generation') or 0) > GENERATION then
-  return redis.error_reply('STALELAYOUT the jobs are spread over another number of buckets by now')
-end
-
 -- the API's codes (errors.py)
 local OK, NOT_FOUND, WRONG_STATE, STALE_RECEIPT, EXISTS, UNAVAILABLE = 0, 2, 3, 4, 5, 6
 
-local JOBS, RUNS, ENDED = tag .. ':job', tag .. ':run', tag .. ':ended'
-local TIMERS, TOPICS = tag .. ':timers', tag .. ':topics'
-local GHOSTS, BROKEN = tag .. ':ghosts', tag .. ':broken'
+local call = redis.call
 
-local SENT, TAKEN = tag .. ':sent', tag .. ':taken'
-local SCHEDULE_TIMES, REVISIONS = tag .. ':schedule_times', tag .. ':revisions'
+-- The bucket of the call, and the names of its keys. A library of functions serves calls for one bucket and another.
+local tag, queue_name, queue_prefix, queue_suffix
+local JOBS, RUNS, ENDED, TIMERS, TOPICS, RATES, GHOSTS, BROKEN, SENT, TAKEN, SCHEDULE_TIMES, REVISIONS, SERVERS
 
-local queue_split = string.find(queue_name, '%s', 1, true)
-local queue_prefix, queue_suffix = string.sub(queue_name, 1, queue_split - 1), string.sub(queue_name, queue_split + 2)
+local function name_keys()
+  JOBS, RUNS, ENDED = tag .. ':job', tag .. ':run', tag .. ':ended'
+  TIMERS, TOPICS, RATES = tag .. ':timers', tag .. ':topics', tag .. ':rates'
+  GHOSTS, BROKEN = tag .. ':ghosts', tag .. ':broken'
+  SENT, TAKEN = tag .. ':sent', tag .. ':taken'
+  SCHEDULE_TIMES, REVISIONS, SERVERS = tag .. ':schedule_times', tag .. ':revisions', tag .. ':servers'
+  local split = string.find(queue_name, '%s', 1, true)
+  queue_prefix, queue_suffix = string.sub(queue_name, 1, split - 1), string.sub(queue_name, split + 2)
+end
+
+-- What a call remembers of what it did, for it alone: begin() makes all of it anew.
+local scope                     -- the topics that the client is confined to, nil = none
+local freed                     -- topics of which a reservation ended
+local arrivals                  -- topic -> jobs that became ready, for announcements and for the answer
+local sound_topics, sound_sets  -- whose keys check_keys has looked at
+local read_bytes                -- of jobs that the answer holds
+local done_bytes                -- of jobs that it has looked at
+
+-- The first step of every call. Returns the error with which it ends, or nil.
+-- The last argument is the generation of the layout that the server knows. One that knows an older one would look for jobs
+-- in the wrong bucket.
+local function begin(keys, args)
+  if keys[1] ~= tag or keys[2] ~= queue_name then
+    tag, queue_name = keys[1], keys[2]
+    name_keys()
+  end
+  scope = keys[3] and cjson.decode(string.sub(keys[3], #tag + 1))
+  freed, arrivals, sound_topics, sound_sets, read_bytes, done_bytes = {}, {}, {}, {}, 0, 0
+  if tonumber(call('ZSCORE', tag .. ':fence', 'generation') or 0) > tonumber(table.remove(args)) then
+    return redis.error_reply('STALELAYOUT the jobs are spread over another number of buckets by now')
+  end
+end
 
 local function queue_key(topic) return queue_prefix .. topic .. queue_suffix end
 local function reserved_key(topic) return tag .. ':reserved:' .. topic end
@@ -152,8 +172,6 @@ do  -- so that the others do not count among the 200 local variables that Lua al
     }
   end
 end
-
-local scope = KEYS[3] and cjson.decode(string.sub(KEYS[3], #tag + 1))
 
 -- Whether the client may not reach jobs of this topic: to it they are not there.
 local function is_hidden(topic)

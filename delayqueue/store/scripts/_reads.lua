@@ -1,5 +1,5 @@
--- What a call may read of jobs, so that its answer holds at most READ_LIMIT_BYTES (put before this by scheduler.py) or one job.
-local read_bytes = 0
+-- What a call may read of jobs, so that its answer holds at most READ_LIMIT_BYTES or one job.
+-- requires  _prelude
 
 -- Whether the call may still read so many bytes; if so they count.
 local function may_read(bytes)

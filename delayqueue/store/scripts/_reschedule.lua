@@ -1,3 +1,5 @@
+-- What gives a job another due time.
+-- requires  _life
 
 local function reopen(id)
   local run = call('HGET', RUNS, id)

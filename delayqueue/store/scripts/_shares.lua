@@ -1,4 +1,5 @@
--- How a topic's limits are divided among the buckets. Put after _limits.lua.
+-- How a topic's limits are divided among the buckets.
+-- requires  _limits
 
 -- What bucket `number` (from 0) of so many may let through of the whole.
 local function share_of(limit, number, buckets)

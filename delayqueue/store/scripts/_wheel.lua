@@ -1,11 +1,12 @@
 -- The delay index of scheduler = wheel: a timing wheel. It has the same functions as _zset.lua.
 --
--- A turn of the wheel is an hour, divided into WHEEL_SLOTS slots (put before this by scheduler.py; 3600: a second each). A
+-- A turn of the wheel is an hour, divided into WHEEL_SLOTS slots (3600: a second each). A
 -- job stands in the slot of its due time whatever the hour, and the rounds that the wheel has to turn until then are part
 -- of its score. A slot is a small sorted set: Redis stores up to 128 entries as one packed string, which is what saves
 -- the memory, and it keeps milliseconds and order, which a list would not.
 -- The hand of the wheel is not a number that has to be moved on: `wheel` has the slots with jobs by the earliest due time
 -- in each, so its first entry is where the wheel stands, after any downtime and whatever the clock does.
+-- requires  _prelude
 
 local TURN_MS = 3600000
 local SLOT_MS = TURN_MS / WHEEL_SLOTS

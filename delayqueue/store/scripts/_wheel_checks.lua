@@ -1,4 +1,5 @@
 -- What must agree in a timing wheel, for inspect.lua.
+-- requires  _index
 
 -- A topic with more delayed jobs, or slots in use, than this is not counted again: it would take long.
 local RECOUNT_LIMIT = 1000

@@ -1,4 +1,5 @@
 -- Ranges of due times on the timing wheel, for the verbs that read or count them.
+-- requires  _index
 
 local LAST_DUE = 90 ^ 7 - 1  -- the last one that a record can hold
 

@@ -1,4 +1,5 @@
 -- What a sorted set of delayed jobs is to inspect.lua.
+-- requires  _index
 
 -- There is nothing beside the sorted set that could disagree with it.
 local function delay_mismatch(_topic) return nil end

@@ -1,4 +1,6 @@
 -- Lets a topic be set in this bucket as it is in the first one, each bucket with its share of the limits.
+-- requires  _shares
+-- flags  allow-oom
 -- KEYS  tag, queue name
 -- ARGV  sender, topic, settings in the first bucket (JSON; "" = this is the first one), this bucket's number (from 0),
 --       number of buckets
@@ -6,7 +8,6 @@
 local sender, topic, number, buckets = ARGV[1], ARGV[2], tonumber(ARGV[4]), tonumber(ARGV[5])
 local settings = ARGV[3] == '' and settings_of(topic) or cjson.decode(ARGV[3])
 
-allow_when_full()
 save_settings(topic, settings)
 if settings.limit then set_limit(topic, settings, settings.limit, number, buckets) else call('HDEL', RATES, topic) end
 if (settings.paused_until or 0) > 0 then wake_at(topic, settings.paused_until) end

@@ -1,4 +1,6 @@
 -- Gives jobs up: they are kept for a person to look at, and to kick or delete.
+-- requires  _life
+-- flags  allow-oom
 -- KEYS  tag, queue name
 -- ARGV  sender, then for each job: id, receipt ("" = whatever its state), message
 -- returns { { code per job }, { topic, jobs that may go now, ... } }
@@ -24,7 +26,6 @@ local function bury(id, receipt, message)
   return OK
 end
 
-allow_when_full()
 local codes = {}
 for at = 2, #ARGV, 3 do codes[#codes + 1] = safely(bury, ARGV[at], ARGV[at + 1], ARGV[at + 2]) end
 return { codes, announce_arrivals(sender) }

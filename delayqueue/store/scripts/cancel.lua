@@ -1,12 +1,13 @@
 -- Ends the jobs of a tag, whatever their topic and state; those that ended already stay as they are.
+-- requires  _tag
+-- flags  allow-oom
 -- KEYS  tag, queue name
 -- ARGV  sender, tag name, topic ("" = every), jobs looked at in about, where to go on (_tag.lua)
 -- returns { where to go on, jobs cancelled, { topic, jobs that may go now, ... } }
 local sender, name, topic, limit = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local now = now_ms()
 
-allow_when_full()
-local after, count = each_tagged(name, topic, limit, 5, function(id, job)
+local after, count = each_tagged(name, topic, limit, { unpack(ARGV, 5) }, function(id, job)
   finish_job(id, job, 'cancelled', '', now)
   return OK
 end)

@@ -1,4 +1,6 @@
 -- Drops a parcel (send_off.lua) that its bucket has taken in.
+-- requires  _prelude
+-- flags  allow-oom
 -- KEYS  tag, queue name
 -- ARGV  number of the other bucket, number of the parcel
 -- returns 1, or 0 where that parcel is not there any more

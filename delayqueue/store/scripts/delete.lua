@@ -1,4 +1,6 @@
 -- Ends jobs that are not wanted any more.
+-- requires  _life
+-- flags  allow-oom
 -- KEYS  tag, queue name
 -- ARGV  sender, then for each job: id, receipt ("" = whatever its state), message
 -- returns { { code per job }, { for each that ended the ms since it was handed out, -1 = it was not },
@@ -18,6 +20,5 @@ local function delete(id, receipt, message)
   return OK
 end
 
-allow_when_full()
 for at = 2, #ARGV, 3 do codes[#codes + 1] = safely(delete, ARGV[at], ARGV[at + 1], ARGV[at + 2]) end
 return { codes, held, announce_arrivals(sender) }

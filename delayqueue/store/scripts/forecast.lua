@@ -1,4 +1,6 @@
 -- Counts how many delayed jobs fall due in each step of a time range. Changes nothing.
+-- requires  _index_ranges
+-- flags  no-writes
 -- KEYS  tag, queue name
 -- ARGV  start ms, step ms, number of steps, place to go on from ("0" at first), topics
 -- returns { next place, or -1 where all is counted, count per step }; a step's start belongs to it, its end to the next

@@ -1,5 +1,7 @@
 -- Looks at a piece of the bucket for what is not whole, and mends it where it is told to: `delay-queue fsck`, and the
 -- timer in its spare time.
+-- requires  _index_checks, _checks
+-- flags  allow-oom
 -- KEYS  tag, queue name
 -- ARGV  sender, "1" to mend or "0", how much to look at (entries, about), then pieces, the last one first: name, cursor, ...
 --       name = a key without the tag, "" = the keyspace; cursor = "0" at first. Of `job` also "=ID": that job, which is not
@@ -139,7 +141,6 @@ local function look_at_keyspace(cursor)
   for _, key in ipairs(page[2]) do later(string.sub(key, #tag + 2), '0') end
 end
 
-if mends then try(allow_when_full) end
 for at = 4, #ARGV, 2 do later(ARGV[at], ARGV[at + 1]) end
 while #pieces > 0 and left > 0 do
   local name, cursor = unpack(table.remove(pieces))

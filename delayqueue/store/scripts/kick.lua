@@ -1,4 +1,6 @@
 -- Makes buried or delayed jobs due and ready now.
+-- requires  _index_ranges, _kick
+-- flags  allow-oom
 -- KEYS  tag, queue name
 -- ARGV  sender, topic, state (buried | delayed), count, then ids. With a topic: its first `count` jobs in that state.
 --       With topic "": the ids.
@@ -11,7 +13,6 @@ local function first_ids()
   return call('ZRANGE', buried_key(topic), 0, count - 1)
 end
 
-allow_when_full()
 local ids = {}
 for at = 5, #ARGV do ids[#ids + 1] = ARGV[at] end
 if topic ~= '' then ids = first_ids() end

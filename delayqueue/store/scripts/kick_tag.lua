@@ -1,10 +1,11 @@
 -- Makes the jobs of a tag that are in one state due and ready now.
+-- requires  _tag, _kick
+-- flags  allow-oom
 -- KEYS  tag, queue name
 -- ARGV  sender, state (buried | delayed), tag name, topic ("" = every), jobs looked at in about, where to go on (_tag.lua)
 -- returns { where to go on, jobs kicked, { topic, jobs made ready, ... } }
 local sender, state, name, topic, limit = unpack(ARGV)
 local now = now_ms()
 
-allow_when_full()
-local after, count = each_tagged(name, topic, limit, 6, function(id) return kick(id, now, { [state] = true }) end)
+local after, count = each_tagged(name, topic, limit, { unpack(ARGV, 6) }, function(id) return kick(id, now, { [state] = true }) end)
 return { after, count, announce_arrivals(sender) }

@@ -1,4 +1,6 @@
 -- Sets how fast and how many at once a topic's jobs are handed out and how long buried ones are kept, or tells it.
+-- requires  _shares
+-- flags  allow-oom
 -- KEYS  tag, queue name
 -- ARGV  sender, topic, this bucket's number (from 0), number of buckets, "1" where a config file says it, else "0",
 --       then name, value, ...: rate (a second), burst, concurrency, buried_retain_ms; value "" = lift it. What is not named
@@ -26,7 +28,6 @@ local function merged(limit)
   return limit
 end
 
-allow_when_full()
 local settings = settings_of(topic)
 local limit = settings.limit or {}
 local code = OK

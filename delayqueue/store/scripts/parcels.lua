@@ -1,4 +1,6 @@
 -- The buckets to which parcels of this bucket are on their way.
+-- requires  _prelude
+-- flags  no-writes
 -- KEYS  tag, queue name
 -- returns { number, ... }
 local under_way = {}

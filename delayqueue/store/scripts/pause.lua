@@ -1,10 +1,11 @@
 -- Holds the deliveries of a topic, or lets them go again. Pushes and timers go on meanwhile.
+-- requires  _life
+-- flags  allow-oom
 -- KEYS  tag, queue name
 -- ARGV  sender, topic, ms to hold it ("0" = until it is resumed, "" = resume it)
 -- returns { topic, ready jobs that a resumed topic has }
 local sender, topic, hold = ARGV[1], ARGV[2], tonumber(ARGV[3])
 
-allow_when_full()
 local settings = settings_of(topic)
 if hold then
   settings.paused_until = hold > 0 and now_ms() + hold or 0

@@ -1,4 +1,6 @@
 -- Reserves ready jobs: takes ids off the ready lists, checks them, counts the attempt, sets the deadline.
+-- requires  _limits, _reads
+-- flags  allow-oom
 -- KEYS  tag, queue name
 -- ARGV  receipt (unique to this call), then for each request: count, number of topics, topics in the order to look at
 -- returns { how many of the requests, from the first on, were looked through before the call had done all that one may;
@@ -105,7 +107,6 @@ local function pop_topic(topic, count, found)
   end
 end
 
-allow_when_full()
 local answer, at, complete = {}, 2, 0
 while at <= #ARGV do
   local count, topics = tonumber(ARGV[at]), tonumber(ARGV[at + 1])

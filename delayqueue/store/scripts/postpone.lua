@@ -1,5 +1,7 @@
 -- Gives reserved jobs back after some of their subscribers failed: they wait until the first of these may be called
 -- again; where none may, they are buried.
+-- requires  _life
+-- flags  allow-oom
 -- KEYS  tag, queue name
 -- ARGV  sender, then for each job: id, receipt, message, names of its subscribers (JSON array)
 -- returns { { code per job }, { due ms per job, -1 = buried, -2 = expired }, { topic, jobs made ready, ... },
@@ -35,7 +37,6 @@ local function postpone(id, receipt, message, names)
   return OK, job.due
 end
 
-allow_when_full()
 for at = 2, #ARGV, 4 do
   local code, due = safely(postpone, ARGV[at], ARGV[at + 1], ARGV[at + 2], cjson.decode(ARGV[at + 3]))
   codes[#codes + 1], dues[#dues + 1] = code, due

@@ -1,4 +1,6 @@
 -- Drops jobs of a topic in one state, or of all at once, without a trace.
+-- requires  _life, _index_ranges
+-- flags  allow-oom
 -- KEYS  tag, queue name
 -- ARGV  sender, topic, state (delayed | ready | reserved | buried | ended; "" = all), jobs dropped at most
 -- returns { jobs dropped, 1 if there are more, else 0, { topic, jobs that may go now, ... } }
@@ -49,7 +51,6 @@ local function drop_first(state)
   return dropped, #ids == limit and goes_on
 end
 
-allow_when_full()
 local total, has_more = 0, false
 for _, state in ipairs(states) do
   local dropped, more = drop_first(state)

@@ -1,4 +1,5 @@
 -- Adds jobs, or replaces those whose id is there already.
+-- requires  _life
 -- KEYS  tag, queue name
 -- ARGV  sender, then for each job:
 --       id, topic, when ("+" delay in ms, or "=" due in ms), ttr ms, expire (ms after due, 0 = never),

@@ -1,5 +1,7 @@
 -- Gives back jobs whose client was gone before it got them: to the head of the list, the attempt uncounted, also by a
 -- limit of the topic; an attempt in which a subscriber has worked on the job counts.
+-- requires  _limits
+-- flags  allow-oom
 -- KEYS  tag, queue name
 -- ARGV  sender, receipt of each job and its id, in the order in which they were reserved
 -- returns { jobs given back, { topic, jobs made ready, ... }, jobs looked at, from the last one on }
@@ -28,7 +30,6 @@ local function put_back(id, receipt)
   end
 end
 
-allow_when_full()
 local looked = 0
 for at = #ARGV - 1, 2, -2 do
   if has_done_enough() then break end

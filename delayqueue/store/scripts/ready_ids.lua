@@ -1,4 +1,6 @@
 -- Reads some places of a ready list. Changes nothing.
+-- requires  _prelude
+-- flags  no-writes
 -- KEYS  tag, queue name
 -- ARGV  topic, first place, last place (both in; -1 = the end)
 -- returns { id, ... }, ghosts too

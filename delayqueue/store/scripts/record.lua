@@ -1,4 +1,6 @@
 -- Records how a subscriber fared with a job that is reserved for it.
+-- requires  _life
+-- flags  allow-oom
 -- KEYS  tag, queue name
 -- ARGV  for each record: id, receipt, subscriber, "1" where it succeeded, else "0", message, attempts, ms that it took,
 --       ms until it may be called again ("" = never)
@@ -31,7 +33,6 @@ local function record(id, receipt, result, delay)
   return OK
 end
 
-allow_when_full()
 local codes = {}
 for at = 1, #ARGV, 8 do
   local result = {

@@ -1,4 +1,6 @@
 -- Reads all subscribers or schedules. Changes nothing.
+-- requires  _prelude
+-- flags  no-writes
 -- KEYS  tag, queue name
 -- ARGV  kind (subscribers | schedules), revision that is known already ("" = none)
 -- returns { revision }, where that is not the known one followed by { name, definition, next time ms or -1, ... }

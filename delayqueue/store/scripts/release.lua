@@ -1,5 +1,7 @@
 -- Gives reserved jobs back: the attempt has failed. They wait for `delay`, else as their retry schedule says, else for
 -- `fallback`.
+-- requires  _life
+-- flags  allow-oom
 -- KEYS  tag, queue name
 -- ARGV  sender, then for each job: id, receipt ("" = none), delay ms ("" = by the schedule), message,
 --       fallback ms ("" = none: without a schedule at once)
@@ -21,7 +23,6 @@ local function release(id, receipt, delay, message, fallback)
   return OK, job.due
 end
 
-allow_when_full()
 for at = 2, #ARGV, 5 do
   local code, due = safely(release, unpack(ARGV, at, at + 4))
   codes[#codes + 1], dues[#dues + 1] = code, due

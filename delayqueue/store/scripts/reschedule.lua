@@ -1,11 +1,12 @@
 -- Gives delayed, ready or buried jobs a new due time.
+-- requires  _reschedule
+-- flags  allow-oom
 -- KEYS  tag, queue name
 -- ARGV  for each job: id, when ("+" delay in ms, or "=" due in ms)
 -- returns { { code per job }, { due ms per job, -1 = none }, ms to the earliest of them, or -1 }
 local now = now_ms()
 local codes, dues, earliest = {}, {}, nil
 
-allow_when_full()
 for at = 1, #ARGV, 2 do
   local due = time_of(ARGV[at + 1], now)
   local code = safely(reschedule, ARGV[at], due)

@@ -1,4 +1,6 @@
 -- Gives the delayed, ready and buried jobs of a tag a new due time.
+-- requires  _tag, _reschedule
+-- flags  allow-oom
 -- KEYS  tag, queue name
 -- ARGV  when ("+" delay in ms, or "=" due in ms), tag name, topic ("" = every), jobs looked at in about, where to go on
 --       (_tag.lua)
@@ -8,8 +10,7 @@ local when, name, topic, limit = unpack(ARGV)
 local now = now_ms()
 local due = time_of(when, now)
 
-allow_when_full()
-local after, count = each_tagged(name, topic, limit, 5, function(id, job)
+local after, count = each_tagged(name, topic, limit, { unpack(ARGV, 5) }, function(id, job)
   if job.due == due and state_of(id, job) == 'delayed' then return WRONG_STATE end
   return reschedule(id, due)
 end)

@@ -1,5 +1,7 @@
 -- Undoes takes whose client was gone before it got the jobs: they are delayed until their due times, or ready with the next
 -- tick.
+-- requires  _life
+-- flags  allow-oom
 -- KEYS  tag, queue name
 -- ARGV  id, record, run ("" = none), for each job
 -- returns { jobs restored, ms to the earliest time at which one falls due or expires, or -1 }
@@ -31,7 +33,6 @@ local function restore(id, job, run)
   restored = restored + 1
 end
 
-allow_when_full()
 for at = 1, #ARGV, 3 do
   local id, job = ARGV[at], unpack_record(ARGV[at + 1])
   if job and call('HEXISTS', JOBS, id) == 0 then pcall(restore, id, job, ARGV[at + 2]) end

@@ -1,5 +1,7 @@
 -- Takes jobs out of this bucket for another one, to which they belong since the number of buckets was changed. They stand in
 -- a parcel until that bucket has them (take_in.lua); each bucket is sent one parcel at a time.
+-- requires  _life
+-- flags  allow-oom
 -- KEYS  tag, queue name
 -- ARGV  sender, number of the other bucket, ids
 -- returns { number of the parcel, 0 = none; { id, place, ms, record, run, ... }; { topic, ready jobs, ... } }
@@ -64,7 +66,6 @@ local function send(number)
   for _, take_out in ipairs(leavers) do take_out() end
 end
 
-allow_when_full()
 local under_way = call('LRANGE', parcel_key(target), 0, -1)
 if #under_way > 0 then
   local number = tonumber(table.remove(under_way, 1))

@@ -1,4 +1,6 @@
 -- Ends the staging of jobs that an import put here (engine/takeover.py): each gets its due time, or is dropped.
+-- requires  _life
+-- flags  allow-oom
 -- KEYS  tag, queue name
 -- ARGV  the due time that marks a staged job (ms), then for each job: id, due ms ("" = drop it)
 -- returns { code per job }: NOT_FOUND where it is not staged any more
@@ -13,7 +15,6 @@ local function settle(id, due)
   return OK
 end
 
-allow_when_full()
 local codes = {}
 for at = 2, #ARGV, 2 do codes[#codes + 1] = safely(settle, ARGV[at], ARGV[at + 1]) end
 return codes

@@ -1,5 +1,7 @@
 -- Housekeeping in the timer's spare time: takes ghosts out of ready lists, forgets topics that are empty for good, ends buried
 -- jobs that nobody has looked after.
+-- requires  _life
+-- flags  allow-oom
 -- KEYS  tag, queue name
 -- ARGV  cursor of the topics ("0" at first), topics looked at in about, ms that a buried job is kept where its topic's
 --       settings do not say ("" = until somebody ends it)
@@ -59,7 +61,6 @@ local function drop_some(topic, window)
   if not has_done_enough() then ghosts = ghosts + drop_ghosts(topic, 0, rest) end
 end
 
-allow_when_full()
 local page = call('HSCAN', TOPICS, cursor, 'COUNT', limit)  -- a small hash comes as a whole, whatever the limit
 -- pcall: a topic with a broken key does not keep the others from being swept; inspect.lua mends it
 for i = 1, #page[2], 2 do pcall(look_at, page[2][i], page[2][i + 1]) end

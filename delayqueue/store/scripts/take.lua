@@ -1,4 +1,6 @@
 -- Hands out delayed and ready jobs and removes them: each to one caller only.
+-- requires  _life, _reads
+-- flags  allow-oom
 -- KEYS  tag, queue name
 -- ARGV  topic, first and last due ms (both in), ids
 -- returns { how many of the ids, from the first on, were looked at before the answer was full; how many of them are not there to
@@ -49,7 +51,6 @@ local function take_all()
   if next(left) then drop_left() end
 end
 
-allow_when_full()
 -- What was taken is gone: it must be told, whatever comes between.
 local done, reason = pcall(take_all)
 if not done and #taken == 0 then error(reason) end

@@ -1,4 +1,5 @@
 -- Puts the jobs of a parcel (send_off.lua) into this bucket, each in its place.
+-- requires  _life
 -- KEYS  tag, queue name
 -- ARGV  sender, number of the bucket that sent the parcel, number of the parcel, then id, place, ms, record, run, ...
 -- returns { ms until the next due time (-1 = none), { topic, jobs made ready, ... } }
@@ -46,7 +47,6 @@ local function put(id, place, time, record, run)
   call('HSETNX', TOPICS, job.topic, '')
 end
 
-allow_when_full()
 if number <= tonumber(call('HGET', TAKEN, source) or 0) then return { -1, {} } end
 for at = 4, #ARGV, STRIDE do
   local job = ARGV[at + 1] == 'ended' and job_of_ended(ARGV[at + 3]) or unpack_record(ARGV[at + 3])

@@ -1,5 +1,7 @@
 -- Moves what is due to the ready lists: delayed jobs, and reservations whose TTR has run out; ends expired jobs and
 -- sweeps kept results at their time.
+-- requires  _limits
+-- flags  allow-oom
 -- KEYS  tag, queue name
 -- ARGV  sender, limit (jobs moved at most in this call, shared among the due topics)
 -- returns { ms until the next due time (0 = more is due now, -1 = nothing waits), { topic, jobs made ready, ... },
@@ -118,7 +120,6 @@ local function tick(topic, share)
   rearm(topic, end_pause(topic, settings), let_on(topic, settings))
 end
 
-allow_when_full()
 local topics = call('ZRANGEBYSCORE', TIMERS, '-inf', int(now), 'LIMIT', 0, TOPICS_PER_CALL)
 local share = math.max(1, math.floor(limit / math.max(1, #topics)))
 for _, topic in ipairs(topics) do

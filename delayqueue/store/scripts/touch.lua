@@ -1,4 +1,6 @@
 -- Extends reservations: the deadline is `ttr` from now.
+-- requires  _life
+-- flags  allow-oom
 -- KEYS  tag, queue name
 -- ARGV  for each job: id, receipt ("" = none), ttr ms ("" = the job's own)
 -- returns { { code per job }, { deadline ms per job, -1 = none } }
@@ -15,7 +17,6 @@ local function touch(id, receipt, ttr)
   return OK, deadline
 end
 
-allow_when_full()
 for at = 1, #ARGV, 3 do
   local code, deadline = safely(touch, ARGV[at], ARGV[at + 1], ARGV[at + 2])
   codes[#codes + 1], deadlines[#deadlines + 1] = code, deadline

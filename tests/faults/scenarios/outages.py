@@ -6,8 +6,11 @@ import asyncio
 import http.client
 import resource
 import time
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
+
+from redis.exceptions import ResponseError
 
 from tests.api_client import OK, UNAVAILABLE
 from tests.faults.bed import BACK_S, assert_back, assert_whole, redis_of, restart
@@ -149,6 +152,8 @@ async def scripts_flushed(bed: Bed, *, flushes: int, restarts: int) -> Figures:
         for _ in range(flushes):
             await load.until_finished(20)
             await redis.script_flush()
+            with suppress(ResponseError):  # it has none
+                await redis.function_flush()
         verdict = await load.finish()
     verdict.check()
     assert load.failures == 0

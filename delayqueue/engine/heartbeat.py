@@ -38,7 +38,7 @@ class ServerView:
     lateness_p99: float | None
 
 
-class RollCall:
+class Heartbeat:
     """This process's entry, written every two seconds, and those of all."""
 
     def __init__(self, store: Store, metrics: Metrics, name: str) -> None:
@@ -54,15 +54,15 @@ class RollCall:
         while True:
             self._window.append(self._late())
             try:
-                await self._store.roll_call(self._name, json.dumps(self._figures()), SILENCE_MS)
+                await self._store.heartbeat(self._name, json.dumps(self._figures()), SILENCE_MS)
                 self.noted_at = asyncio.get_running_loop().time()
             except Unavailable:
-                log.debug("the roll call failed")
+                log.debug("the heartbeat failed")
             await asyncio.sleep(INTERVAL_S)
 
     async def servers(self) -> list[ServerView]:
         """All processes that were heard of late, by name. Unavailable where the store does not answer."""
-        entries = await self._store.roll_call("", "", SILENCE_MS)
+        entries = await self._store.servers(SILENCE_MS)
         return sorted(
             (
                 ServerView(name=name, seen=seen_ms / 1000, **json.loads(figures))

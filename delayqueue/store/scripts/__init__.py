@@ -1,0 +1,185 @@
+"""The scripts: one source in two wrappings, a library of functions and, for stores without functions, single scripts.
+
+Each verb is a file. Its head says which parts it requires (`-- requires  _life, _tag`; `_index` stands for `_zset` or
+`_wheel`) and the flags of its function (`-- flags  allow-oom`: it works while the store's memory is full;
+`no-writes`: it only reads). A script builds itself and all parts anew at each call, 66 to 113 closures. The library
+builds the parts that several verbs require at its first call and keeps them; a verb's file, behind the parts that no
+other verb requires, is the body of a function.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from hashlib import sha1
+from importlib import resources
+from typing import Final, NamedTuple
+
+from delayqueue.job import MAX_ANSWER_BYTES
+
+ALLOW_OOM: Final = "allow-oom"
+HEAD: Final = re.compile(r"^-- (requires|flags)  (.+)$", re.MULTILINE)
+SCRIPT: Final = """\
+{constants}
+{parts}
+local verbs = {{}}
+{function}
+local refusal = begin(KEYS, ARGV)
+{opening}
+return refusal or verbs.{verb}(KEYS, ARGV)
+"""
+# The flag of a script: after a first write that takes no memory the store lets its others pass when it is full.
+OPEN_WHEN_FULL: Final = "redis.pcall('ZREM', TIMERS, '')"
+# Globals, `string` among them, are missing while a library is loaded.
+LIBRARY: Final = """\
+#!lua name={library}
+{constants}
+local begin, verbs
+
+local function build()
+{parts}
+local verbs = {{}}
+{functions}
+return begin, verbs
+end
+
+local function register(verb, flags)
+  redis.register_function({{
+    function_name = '{prefix}' .. verb, flags = flags,
+    callback = function(keys, args)
+      if not verbs then begin, verbs = build() end
+      return begin(keys, args) or verbs[verb](keys, args)
+    end,
+  }})
+end
+{registrations}
+"""
+
+
+@cache
+def read(name: str) -> str:
+    """The text of a file, without `.lua`."""
+    return resources.files(__name__).joinpath(f"{name}.lua").read_text("utf-8")
+
+
+class Script(NamedTuple):
+    """For EVALSHA."""
+
+    source: str
+    sha: str
+
+
+class Library(NamedTuple):
+    """For FUNCTION LOAD."""
+
+    name: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Scripts:
+    """All verbs, for `zset` or for `wheel` with so many slots an hour.
+
+    `read` gives the text of a file: the tests have files of their own.
+    """
+
+    scheduler: str = "zset"
+    wheel_slots: int = 0
+    read: Callable[[str], str] = read
+
+    @cached_property
+    def verbs(self) -> Sequence[str]:
+        """Their names, sorted."""
+        names = (path.name for path in resources.files(__name__).iterdir())
+        return sorted(name[:-4] for name in names if re.fullmatch(r"[a-z]\w*\.lua", name))
+
+    def script(self, verb: str) -> Script:
+        """A verb as a script, behind all that it requires."""
+        source = SCRIPT.format(
+            constants=self._constants,
+            parts=self._texts(part for part in self._required[verb] if part in self._shared),
+            function=self._function(verb),
+            opening=OPEN_WHEN_FULL if ALLOW_OOM in self._flags(verb) else "",
+            verb=verb,
+        )
+        return Script(source, _sha(source))
+
+    @property
+    def family(self) -> str:
+        """What the names of libraries for this scheduler begin with, whatever their source."""
+        return f"delayqueue_{self.scheduler}{self.wheel_slots or ''}_"
+
+    @cached_property
+    def library(self) -> Library:
+        """All verbs as functions. Another source makes another name, so that two versions work side by side."""
+        name = self.family + self._hash
+        return Library(name, self._library_source(name, self._prefix))
+
+    def function(self, verb: str) -> str:
+        """The name of a verb's function in the library."""
+        return self._prefix + verb
+
+    @property
+    def _prefix(self) -> str:
+        return f"delayqueue_{self._hash}_"
+
+    @cached_property
+    def _hash(self) -> str:
+        return _sha(self._library_source("", ""))[:12]
+
+    @property
+    def _constants(self) -> str:
+        return f"local WHEEL_SLOTS, READ_LIMIT_BYTES = {self.wheel_slots}, {MAX_ANSWER_BYTES}"
+
+    def _library_source(self, name: str, prefix: str) -> str:
+        flags = {verb: ", ".join(map(repr, self._flags(verb))) for verb in self.verbs}
+        return LIBRARY.format(
+            library=name,
+            prefix=prefix,
+            constants=self._constants,
+            parts=self._texts(self._shared),
+            functions="\n".join(map(self._function, self.verbs)),
+            registrations="\n".join(
+                f"register('{verb}', {{{flags[verb]}}})" for verb in self.verbs
+            ),
+        )
+
+    def _function(self, verb: str) -> str:
+        own = [part for part in self._required[verb] if part not in self._shared]
+        return f"function verbs.{verb}(KEYS, ARGV)\n{self._texts([*own, verb])}\nend"
+
+    @cached_property
+    def _shared(self) -> Collection[str]:
+        """The parts that several verbs require, each behind those that it requires itself."""
+        uses = Counter(part for parts in self._required.values() for part in parts)
+        return dict.fromkeys(part for part in uses if uses[part] > 1)
+
+    @cached_property
+    def _required(self) -> Mapping[str, Sequence[str]]:
+        """By verb the parts that it requires, each behind those that it requires itself."""
+        return {verb: list(self._parts(verb)) for verb in self.verbs}
+
+    def _parts(self, name: str) -> dict[str, None]:
+        parts: dict[str, None] = {}
+        for part in self._head(name, "requires"):
+            file = part.replace("_index", f"_{self.scheduler}")
+            parts |= self._parts(file) | {file: None}
+        return parts
+
+    def _flags(self, verb: str) -> list[str]:
+        return self._head(verb, "flags")
+
+    def _head(self, name: str, key: str) -> list[str]:
+        head: dict[str, str] = dict(HEAD.findall(self.read(name)))
+        return head.get(key, "").replace(",", " ").split()
+
+    def _texts(self, names: Iterable[str]) -> str:
+        return "\n".join(map(self.read, names))
+
+
+def _sha(source: str) -> str:
+    return sha1(source.encode(), usedforsecurity=False).hexdigest()
+
+
+ZSET: Final = Scripts()

@@ -1,0 +1,15 @@
+-- Notes that a server process lives, and drops those that have fallen silent. Bucket 1 keeps the list.
+-- requires  _prelude
+-- flags  allow-oom
+-- KEYS  tag, queue name
+-- ARGV  name, figures (JSON), ms after which one that is silent is dropped
+-- returns 0
+local name, figures, silence = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local now = now_ms()
+call('HSET', SERVERS, name, int(now) .. ' ' .. figures)
+local entries = call('HGETALL', SERVERS)
+for i = 1, #entries, 2 do
+  local heard = string.match(entries[i + 1], '^(%d+) ')
+  if not heard or now - heard > silence then call('HDEL', SERVERS, entries[i]) end
+end
+return 0

@@ -1,0 +1,15 @@
+-- Reads which server processes live. Changes nothing.
+-- requires  _prelude
+-- flags  no-writes
+-- KEYS  tag, queue name
+-- ARGV  ms after which one that is silent does not count
+-- returns { name, ms when it was heard last, figures (JSON), ... }
+local silence, now = tonumber(ARGV[1]), now_ms()
+local found, entries = {}, call('HGETALL', SERVERS)
+for i = 1, #entries, 2 do
+  local heard, figures = string.match(entries[i + 1], '^(%d+) (.*)$')
+  if heard and now - heard <= silence then
+    found[#found + 1], found[#found + 2], found[#found + 3] = entries[i], tonumber(heard), figures
+  end
+end
+return found
