@@ -324,3 +324,16 @@ async def test_the_shares_of_all_buckets_are_the_whole(redis: Redis, buckets: in
         await store.push(number, jobs)
         passed += len((await store.pop(number, [Demand(("t",), MANY)])).jobs[0])
     assert passed == 10
+
+
+@pytest.mark.parametrize(("burst", "at_once"), [(1, 4), (4, 4), (6, 4), (8, 8)])
+async def test_so_many_go_at_once_over_four_buckets(redis: Redis, burst: int, at_once: int) -> None:
+    """Never more than max(burst, bucket_size), and each bucket's share in whole jobs: docs/limits.md."""
+    store = Store(Shards.one(redis), Buckets("dq_bucket_%d", "q_%s", Layout(4)))
+    passed = 0
+    for number in range(4):
+        await Limits(store).limit(number, "t", {"rate": 0.001, "burst": burst})
+        jobs = [job(f"{i}") for i in range(200) if store.buckets.of(f"{i}") == number]
+        await store.push(number, jobs)
+        passed += len((await store.pop(number, [Demand(("t",), MANY)])).jobs[0])
+    assert passed == at_once
