@@ -125,6 +125,8 @@ DELAY: Final = argument("--delay", metavar="LENGTH", type=length, help="due so l
 DUE: Final = argument("--due", metavar="TIME", type=moment, help="due then")
 START: Final = argument("--start", metavar="TIME", type=moment, help="due then or later")
 END: Final = argument("--end", metavar="TIME", type=moment, help="due then or earlier")
+AFTER: Final = argument("--after", metavar="TIME", type=moment, help="due later than that")
+BEFORE: Final = argument("--before", metavar="TIME", type=moment, help="due earlier than that")
 MESSAGE: Final = argument("--message", metavar="TEXT", help="kept with the job, for `get`")
 RECEIPT: Final = argument("--receipt", help="only if this very reservation is not over; for one ID")
 NAME: Final = argument("name", metavar="NAME", help="its name")
@@ -174,6 +176,8 @@ LISTED: Final = (
     argument("--state", choices=list(map(str, State)), help="jobs in this state"),
     START,
     END,
+    AFTER,
+    BEFORE,
     argument(
         "--limit",
         metavar="N",
@@ -255,7 +259,7 @@ REMOTE: Final = (
         "take",
         "remove and print jobs of a range of due times",
         at("/take"),
-        *(TOPIC, START, END, COUNT),
+        *(TOPIC, START, END, AFTER, BEFORE, COUNT),
         show=tables.jobs,
         nothing="no such job",
     ),

@@ -72,16 +72,23 @@ class TopicVerbs:
         state: AnyState | None = None,
         start: Moment | None = None,
         end: Moment | None = None,
+        after: Moment | None = None,
+        before: Moment | None = None,
         limit: int | None = None,
         cursor: str | None = None,
     ) -> Call[Page]:
-        """A page of the jobs of a topic, a tag or both, due from `start` to `end`; takes nothing."""
+        """A page of the jobs of a topic, a tag or both; takes nothing.
+
+        Due from `start` to `end`, both in, or `after` to `before`, both out.
+        """
         request = given(
             topic=topic,
             tag=tag,
             state=state and str(state),
             start=in_unix(start),
             end=in_unix(end),
+            after=in_unix(after),
+            before=in_unix(before),
             limit=limit,
             cursor=cursor,
         )
@@ -93,16 +100,28 @@ class TopicVerbs:
         )
 
     @verb
-    def take(
+    def take(  # the fields of a range
         self,
         topic: str,
         *,
         start: Moment | None = None,
         end: Moment | None = None,
+        after: Moment | None = None,
+        before: Moment | None = None,
         count: int | None = None,
     ) -> Call[list[TakenJob]]:
-        """Remove the jobs that are due from `start` to `end`; each is given to one caller only."""
-        request = given(topic=topic, start=in_unix(start), end=in_unix(end), count=count)
+        """Remove the first jobs that are due from `start` to `end`, or after `after` and before `before`.
+
+        Each is given to one caller only.
+        """
+        request = given(
+            topic=topic,
+            start=in_unix(start),
+            end=in_unix(end),
+            after=in_unix(after),
+            before=in_unix(before),
+            count=count,
+        )
         return Call("/take", request, lambda data: [read(TakenJob, job) for job in data])
 
     @verb

@@ -255,7 +255,7 @@ def test_a_wrong_argument_is_status_2_and_named(run: Run, arguments: list[str], 
     [
         (["push", "t", "--ttr", "0"], "ttr 0: must be 1 to 86400 seconds"),
         (["kick"], "id: must not be empty"),
-        (["take", "t"], "give start, end or both"),
+        (["take", "t"], "give one of start, end, after, before"),
         (["touch", "never-pushed"], "no such job"),
         (["finish", "a", "b", "--receipt", "r"], "receipt: goes with id, not with ids"),
         (["purge", "t", "--state", "odd"], "state"),

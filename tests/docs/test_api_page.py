@@ -29,7 +29,7 @@ LIMITS: Final = (
     ("topic, tag", job.MAX_TOPIC_BYTES),
     ("topic, tag", job.MAX_TAG_BYTES),
     ("`delay`, `retain`, `expire`, other lengths of time", job.MAX_DELAY_S),
-    ("`due`, `start`, `end`", MAX_DUE_S),
+    ("`due`, `start`, `end`, `after`, `before`", MAX_DUE_S),
     ("`ttr`", job.MAX_TTR_S),
     ("jobs, ids in a call; `count`; `limit`", job.MAX_BATCH),
     ("members of a request's JSON, nested ones too", parse.MOST_MEMBERS),

@@ -27,20 +27,40 @@ from delayqueue.web.requests import AnyTopicRequest, Request, TopicRequest
 DEFAULT_PAGE: Final = 100
 Start = Annotated[DueTime, Field(description="Unix seconds: the first due time.")]
 End = Annotated[DueTime, Field(description="Unix seconds: the last due time.")]
+After = Annotated[DueTime, Field(description="Unix seconds, in place of `start`: due later.")]
+Before = Annotated[DueTime, Field(description="Unix seconds, in place of `end`: due earlier.")]
 
 
 class RangeRequest(Request):
-    """A range of due times in unix seconds, both ends in; without an end it is open there."""
+    """A range of due times in unix seconds, from `start` to `end`, both in, or `after` to `before`, both out.
+
+    Without an end it is open there.
+    """
 
     start: Start | None = None
     end: End | None = None
+    after: After | None = None
+    before: Before | None = None
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether any end is given."""
+        ends = (self.start, self.end, self.after, self.before)
+        return any(end is not None for end in ends)
 
     def due(self) -> Range:
         """The range in ms."""
-        first = ms(self.start or 0)
-        last = ms(MAX_DUE_S if self.end is None else self.end)
+        if self.start is not None and self.after is not None:
+            raise Invalid(Text("start 和 after 只能有一个", "start and after exclude each other"))
+        if self.end is not None and self.before is not None:
+            raise Invalid(Text("end 和 before 只能有一个", "end and before exclude each other"))
+        first = ms(self.start or 0) if self.after is None else ms(self.after) + 1
+        end = MAX_DUE_S if self.end is None else self.end
+        last = ms(end) if self.before is None else ms(self.before) - 1
         if first > last:
-            raise Invalid(Text("start 不能大于 end", "start: must not be after end"))
+            raise Invalid(
+                Text("范围的起点不能在终点之后", "the range must not end before it begins")
+            )
         return Range(first, last)
 
 
@@ -114,8 +134,10 @@ async def take(api: Api, asked: TakeRequest) -> Returnable[list[TakenJob]]:
 
     They go back if the client is gone before it has the answer.
     """
-    if asked.start is None and asked.end is None:
-        raise Invalid(Text("需要 start 或 end", "give start, end or both"))
+    if not asked.is_bounded:
+        raise Invalid(
+            Text("需要 start, end, after 或 before", "give one of start, end, after, before")
+        )
     jobs = await api.queue.taking.take(asked.topic, asked.due(), asked.count or DEFAULT_PAGE)
     put_back = partial(api.queue.taking.put_back, jobs) if jobs else None
     return Returnable([views.taken(job) for job in jobs], put_back)

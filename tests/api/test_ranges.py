@@ -1,0 +1,83 @@
+"""Ranges of due times in /list and /take: their ends, and their order."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.api_client import Api
+
+LATER_S = round(time.time()) + 3600
+
+
+@pytest.fixture
+async def due_one_after_the_other(api: Api, topic: str) -> str:
+    """The topic of five jobs, "0" to "4" at its end, that are due a second after each other."""
+    jobs = [{"topic": topic, "id": f"{topic}/{n}", "due": LATER_S + n} for n in range(5)]
+    assert {each["code"] for each in (await api.push_all(jobs)).ok()} == {0}
+    return topic
+
+
+@pytest.mark.parametrize(
+    ("ends", "found"),
+    [
+        ({"start": 1, "end": 3}, "123"),
+        ({"after": 1, "before": 3}, "2"),
+        ({"start": 1, "before": 3}, "12"),
+        ({"after": 1, "end": 3}, "23"),
+        ({"after": 0.999, "before": 3.001}, "123"),
+        ({"after": 2.9}, "34"),
+        ({"before": 2.1}, "012"),
+        ({"after": 1, "before": 2}, ""),
+    ],
+)
+async def test_the_ends_of_a_range_are_in_or_out(
+    api: Api, due_one_after_the_other: str, ends: dict[str, float], found: str
+) -> None:
+    topic = due_one_after_the_other
+    request: Any = {"topic": topic} | {name: LATER_S + end for name, end in ends.items()}
+    listed = (await api.call("/list", request)).ok()["jobs"]
+    assert "".join(job["id"][-1] for job in listed) == found
+    taken = (await api.call("/take", request)).ok()
+    assert "".join(job["id"][-1] for job in taken) == found
+    assert (await api.call("/list", request)).ok()["jobs"] == []
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        *({"start": 1, "after": 1}, {"end": 1, "before": 1}, {"start": 2, "end": 1}),
+        *({"after": 1, "before": 1}, {"after": -1}, {"before": 10**10 + 1}, {"after": "1"}),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("verb", ["/list", "/take"])
+async def test_a_range_that_is_none_is_refused(
+    api: Api, due_one_after_the_other: str, verb: str, ends: dict[str, object]
+) -> None:
+    (await api.call(verb, {"topic": due_one_after_the_other} | ends)).refused()
+    assert len((await api.call("/list", {"topic": due_one_after_the_other})).ok()["jobs"]) == 5
+
+
+async def test_a_range_that_spans_now_is_in_due_order_whatever_the_state(
+    api: Api, topic: str
+) -> None:
+    now = time.time()
+    dues = [now - 30, now + 3600, now - 10, now - 20, now + 1800, now - 40]
+    jobs = [{"topic": topic, "id": f"{topic}/{n}", "due": due} for n, due in enumerate(dues)]
+    await api.push_all(jobs)
+    (await api.call("/bury", {"id": f"{topic}/3"})).ok()
+    in_order = [f"{topic}/{n}" for n in (5, 0, 3, 2, 4, 1)]
+    found: list[str] = []
+    cursor = ""
+    while len(found) < len(dues):
+        request = {"topic": topic, "start": now - 60, "end": now + 7200, "limit": 2}
+        page = (await api.call("/list", request | {"cursor": cursor})).ok()
+        found += [job["id"] for job in page["jobs"]]
+        cursor = page["cursor"]
+    assert (found, cursor) == (in_order, "")
+    taken = (await api.call("/take", {"topic": topic, "start": 0})).ok()
+    assert [job["id"] for job in taken] == [each for each in in_order if each != f"{topic}/3"]
