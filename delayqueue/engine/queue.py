@@ -91,7 +91,7 @@ class DelayQueue:
 
     def _spread(self, store: Store) -> None:
         self._store = store
-        self._pushes = Spread(self._migration, self._stirring(store.push), "push", LOST)
+        self._pushes = Spread(self._migration, self._stirring(store.push), "push", LOST, _bytes_of)
         self._finishes = Spread(self._migration, self._stirring(store.finish), "finish", LOST)
         self._deletes = Spread(self._migration, self._stirring(store.delete), "delete", LOST)
         self._buries = Spread(self._migration, self._stirring(store.bury), "bury")
@@ -332,6 +332,10 @@ def _time_of(moved: Moved) -> int | None:
 
 def _nonce(receipt: str, job_id: str) -> str:
     return nonce_of(receipt, job_id) if receipt else ""
+
+
+def _bytes_of(job: Job) -> int:
+    return len(job.body)
 
 
 def _endings(ids: Sequence[str], receipts: Sequence[str], message: str) -> list[Ending]:

@@ -25,6 +25,7 @@ class Spread(Generic[Item, Result]):
 
     It may give those of the first ones only; it is called for the others then.
     `lost` is the result of items whose bucket does not answer while another one does; None = the whole request fails.
+    `bytes_of` as a Batcher takes it.
     """
 
     def __init__(
@@ -33,12 +34,14 @@ class Spread(Generic[Item, Result]):
         call: Callable[[int, list[Item]], Awaitable[Sequence[Result]]],
         name: str,
         lost: Result | None = None,
+        bytes_of: Callable[[Item], int] = lambda _: 0,
     ) -> None:
         self._migration = migration
         self._buckets = migration.buckets
         self._call = call
         self._name = name
         self._lost = lost
+        self._bytes_of = bytes_of
         self._batchers: dict[int, Batcher[Item, Result | Unavailable]] = {}
 
     async def one(self, job_id: str, item: Item) -> Result:
@@ -116,7 +119,8 @@ class Spread(Generic[Item, Result]):
     def _batcher(self, bucket: int) -> Batcher[Item, Result | Unavailable]:
         batcher = self._batchers.get(bucket)
         if batcher is None:
-            batcher = Batcher(lambda items: self._run(bucket, items), f"{self._name} {bucket}")
+            name = f"{self._name} {bucket}"
+            batcher = Batcher(lambda items: self._run(bucket, items), name, self._bytes_of)
             self._batchers[bucket] = batcher
         return batcher
 

@@ -30,7 +30,7 @@ class Taking:
         self._store = store
         self._ranges = Ranges(store)
         self._stir = stir
-        self._returns = Spread(migration, self._restore, "restore")
+        self._returns = Spread(migration, self._restore, "restore", bytes_of=_bytes_of)
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def take(self, topic: str, due: Range, most: int) -> list[Taken]:
@@ -119,6 +119,10 @@ class Taking:
         except Unavailable:
             return [True] * len(jobs)
         return [False] * len(jobs)
+
+
+def _bytes_of(job: Taken) -> int:
+    return len(job.record)
 
 
 async def _first(order: DueOrder, most: int) -> list[Found]:

@@ -33,3 +33,23 @@ async def test_what_cannot_be_written_costs_its_own_request_only(valkey_server: 
         else:
             assert not isinstance(answer, BaseException)
             assert [view and view.id for view in answer] == [job_id]
+
+
+async def sizes_of_calls(*requests: list[bytes]) -> list[list[int]]:
+    """The bytes of each item, by calls."""
+    calls = list[list[int]]()
+
+    async def call(items: list[bytes]) -> list[None]:
+        calls.append([len(item) for item in items])
+        return [None] * len(items)
+
+    batcher: Batcher[bytes, None] = Batcher(call, "push", len)
+    await asyncio.gather(*map(batcher.submit, requests))
+    return calls
+
+
+async def test_requests_go_together_up_to_so_many_bytes() -> None:
+    mib = 1 << 20
+    assert await sizes_of_calls(*[[bytes(mib)]] * 10) == [[mib] * 4, [mib] * 4, [mib] * 2]
+    large = [bytes(mib)] * 7  # one request goes in one call, whatever it holds
+    assert await sizes_of_calls([b"x"], large, [b"x"]) == [[1], [mib] * 7, [1]]
