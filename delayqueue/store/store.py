@@ -247,10 +247,10 @@ class Store:
         self, bucket: int, topics: Sequence[str], start_ms: int, step_ms: int, steps: int
     ) -> list[int]:
         """How many delayed jobs of the topics fall due in each step."""
-        totals, place = [0] * steps, 0
+        totals, place, together = [0] * steps, 0, steps
         while place >= 0:
-            args = [start_ms, step_ms, steps, place, *topics]
-            place, counts = await self._call("forecast", bucket, args)
+            args = [start_ms, step_ms, steps, place, together, *topics]
+            place, together, counts = await self._call("forecast", bucket, args)
             totals = [total + count for total, count in zip(totals, counts, strict=True)]
         return totals
 

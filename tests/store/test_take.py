@@ -132,6 +132,20 @@ async def test_a_forecast_counts_what_falls_due_in_each_step(bucket: Bucket) -> 
     assert counts == [3, 1, 2]
 
 
+@pytest.mark.parametrize("scheduler", ["zset"])
+@pytest.mark.parametrize("redis", ["redis"], indirect=True)
+async def test_a_forecast_counts_no_steps_in_which_there_is_nothing(bucket: Bucket) -> None:
+    start_ms, steps = await bucket.now_ms() + HOUR_MS, 1000
+    topics = [f"t{n}" for n in range(100)]
+    dues = [start_ms + n * steps // 100 for n in range(100)]
+    jobs = (job(name, due_ms=due, topic=name) for name, due in zip(topics, dues, strict=True))
+    await bucket.push(*jobs)
+    counts = await bucket.store.forecast(0, [*topics, "none"], start_ms, 1, steps)
+    assert counts == [int(start_ms + n in dues) for n in range(steps)]
+    stats = await bucket.redis.info("commandstats")
+    assert stats["cmdstat_zcount"]["calls"] < 100 * 3 * 10  # 2 ** 10 are more than the steps
+
+
 async def test_a_taken_job_is_never_delivered(bucket: Bucket) -> None:
     await bucket.push(job("a", delay_ms=1), job("b"))
     await bucket.take()
