@@ -13,6 +13,7 @@ from delayqueue.errors import BadValue, shown
 
 MAX_STEPS = 64
 MAX_DELAY_MS = 2**31 * 1000
+MAX_TEXT_CHARS = 64
 
 _UNIT_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
@@ -33,7 +34,7 @@ def duration_ms(value: float | str) -> int:
     BadValue says what a delay looks like.
     """
     if isinstance(value, str):
-        match = _DURATION.fullmatch(value.strip())
+        match = _DURATION.fullmatch(value.strip()) if len(value) <= MAX_TEXT_CHARS else None
         ms = float(match[1]) * _UNIT_MS[match[2]] if match else math.nan
     else:
         ms = value * 1000

@@ -136,7 +136,7 @@ def check_name(text: str) -> str:
 def check_url(text: str) -> str:
     """Where webhooks go."""
     try:
-        parts = urlsplit(text)
+        parts = urlsplit(text[:MAX_URL_CHARS])
         good = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
     except ValueError:  # brackets, or a port that is none
         good = False

@@ -1,10 +1,14 @@
-"""The end of tasks."""
+"""Tasks among others: their end, and their turns."""
 
 import asyncio
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import AsyncIterator, Iterable
+from time import monotonic
+from typing import Any, TypeVar
 
 AGAIN_S = 0.2
+TURN_S = 0.01  # a busy task lets others go on after so long
+
+Item = TypeVar("Item")
 
 
 async def cancel_all(tasks: Iterable[asyncio.Task[Any]]) -> None:
@@ -30,3 +34,13 @@ def is_told_to_end(error: BaseException) -> bool:
     """Whether the error is a cancellation of the task that runs; code that it calls can raise one of its own making."""
     task = asyncio.current_task()
     return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
+
+
+async def by_turns(items: Iterable[Item]) -> AsyncIterator[Item]:
+    """The items; whatever else the loop has to do has its turn in between, each TURN_S."""
+    until_s = monotonic() + TURN_S
+    for item in items:
+        yield item
+        if monotonic() >= until_s:
+            await asyncio.sleep(0)
+            until_s = monotonic() + TURN_S

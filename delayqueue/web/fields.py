@@ -44,6 +44,7 @@ TRACEPARENT: Final = re.compile(
 FEW_CHARS: Final = (
     64  # these have no more than 256 bytes, so most names need not be encoded to be measured
 )
+MAX_POP_CHARS: Final = MAX_POP_TOPICS * (MAX_TOPIC_BYTES + 2)  # with a comma and a blank each
 MAX_DUE_S: Final = (
     10_000_000_000  # the year 2286; a due time in milliseconds by mistake is far above
 )
@@ -152,6 +153,11 @@ def check_pushed_topic(text: str) -> str:
 
 def check_pop_topics(text: str) -> tuple[str, ...]:
     """The topics in order of preference, each once."""
+    if len(text) > MAX_POP_CHARS:
+        raise Refused(
+            f"{NAME} 最长{MAX_POP_CHARS}个字符",
+            f"{NAME}: {len(text)} characters, at most {MAX_POP_CHARS} in a pop",
+        )
     names = [name.strip(WHITE_SPACE) for name in text.split(",")]
     topics = tuple(dict.fromkeys(check_topic(name) for name in names if name))
     if not topics:

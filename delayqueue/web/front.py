@@ -16,6 +16,7 @@ from delayqueue.errors import (
     Unavailable,
     WrongMethod,
 )
+from delayqueue.tasks import by_turns
 from delayqueue.web.admin import pages
 from delayqueue.web.api import Api
 from delayqueue.web.checks import loopback_only, same_origin, uncompressed
@@ -32,6 +33,7 @@ CLIENT_GONE: Final = 499  # as nginx calls it, for the log of requests
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"  # Windows' editors and .NET put it before UTF-8
 WANTED: Final = frozenset({HttpResponse, Returnable})  # what a handler can return but data
 
+Asked = Request | list[Request | Refusal]
 Check = Callable[[HttpRequest], None]  # raises what the client is refused with
 
 
@@ -90,7 +92,11 @@ class Front:
                 uncompressed(request)
                 raw = await request.read() if request.body is None else request.body
                 request.body = None
-                asked = self._read(endpoint, endpoint.takes, api, raw, request)
+                raw = raw.removeprefix(BYTE_ORDER_MARK)
+                if endpoint.takes_many and is_array(raw):
+                    asked: Asked = await self._read_many(endpoint.takes, api, raw, request)
+                else:
+                    asked = self._read(endpoint, endpoint.takes, api, raw, request)
                 running = endpoint.run(api, asked, request)
                 del raw, asked  # a poll that waits has no need of them any more
             data = await running
@@ -141,17 +147,21 @@ class Front:
         api: Api,
         raw: bytes,
         request: HttpRequest,
-    ) -> Request | list[Request | Refusal]:
+    ) -> Request:
         """What is asked for, whatever the Content-Type says. Forbidden where the client may not reach it."""
-        raw = raw.removeprefix(BYTE_ORDER_MARK)
-        if endpoint.takes_many and is_array(raw):
-            return [self._read_item(model, api, item, request) for item in parse_array(raw)]
         if "GET" in endpoint.methods and not raw.strip():
             raw = b"{}"
         asked = self._reader.read(model, raw, request)
         if api.scope is not EVERYWHERE:
             api.scope.check(asked.reach())
         return asked
+
+    async def _read_many(
+        self, model: type[Request], api: Api, raw: bytes, request: HttpRequest
+    ) -> list[Request | Refusal]:
+        """What is asked for in an array."""
+        items = parse_array(raw)
+        return [self._read_item(model, api, item, request) async for item in by_turns(items)]
 
     def _read_item(
         self, model: type[Request], api: Api, item: object, request: HttpRequest

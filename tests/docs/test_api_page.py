@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 
 import pytest
 
-from delayqueue import errors, job, retry
+from delayqueue import errors, job, retry, schedule
 from delayqueue.errors import QueueError
 from delayqueue.subscriber import MAX_NAME_BYTES
 from delayqueue.web import parse
@@ -31,6 +31,8 @@ LIMITS: Final = (
     ("`delay`, `retain`, `expire`, other lengths of time", job.MAX_DELAY_S),
     ("`due`, `start`, `end`, `after`, `before`", MAX_DUE_S),
     ("`ttr`", job.MAX_TTR_S),
+    ("a `cron` expression", schedule.MAX_CRON_CHARS),
+    ('a length of time as text, such as `"15s"`', retry.MAX_TEXT_CHARS),
     ("jobs, ids in a call; `count`; `limit`", job.MAX_BATCH),
     ("members of a request's JSON, nested ones too", parse.MOST_MEMBERS),
     ("members of a request's JSON, nested ones too", parse.MOST_MEMBERS_OF_ARRAY),

@@ -9,7 +9,7 @@ import pytest
 
 from delayqueue.store.registry import Registry
 from delayqueue.store.types import Entry, Fired, Firing, Occurrence
-from tests.store.bucket import HOUR_MS, job
+from tests.store.bucket import HOUR_MS, a_moment, job
 
 if TYPE_CHECKING:
     from tests.store.bucket import Bucket
@@ -54,6 +54,17 @@ async def test_a_time_that_has_come_is_seen_until_it_is_fired(
         ("a", "body", entry.time_ms, 5000),
         ("b", "body", entry.time_ms, 5000),
     ]
+
+
+async def test_of_schedules_with_large_bodies_some_are_read_at_a_time(
+    bucket: Bucket, registry: Registry
+) -> None:
+    definition, time_ms = "x" * 1_000_000, await bucket.now_ms()
+    for n in range(6):
+        await registry.register("schedules", Entry(f"s{n}", definition, time_ms - n), "fail")
+    await a_moment()
+    _, wait_ms, entries = await registry.occurring()
+    assert ([entry.name for entry in entries or []], wait_ms) == (["s5", "s4", "s3", "s2"], 0)
 
 
 async def test_of_many_who_fire_one_does(bucket: Bucket, registry: Registry) -> None:

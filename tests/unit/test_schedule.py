@@ -184,6 +184,14 @@ def test_many_missed_ones_come_in_bounded_pieces_without_a_gap() -> None:
     assert seen == list(range(first_ms, now_ms + 1, 1000))
 
 
+def test_missed_ones_with_large_bodies_come_in_small_pieces() -> None:
+    first_ms = ms("2026-01-01 00:00")
+    for body, count in ((1_000_000, 4), (5_000_000, 1)):
+        one = schedule(every_ms=1000, catch_up=CatchUp.ALL, body="x" * body)
+        due, following = one.plan(first_ms, first_ms + 3_600_000)
+        assert (len(due), following) == (count, first_ms + count * 1000)
+
+
 def test_a_year_of_missed_seconds_is_made_up_for_at_once() -> None:
     """The last one is looked for from now back, not from then on."""
     one = schedule(cron="0 4 * * *", tz="Europe/Berlin")
@@ -217,6 +225,7 @@ def test_a_definition_is_read_as_it_was_written() -> None:
         ("*/0 * * * *", "Bad minute"),
         ("0 0 31 2 *", "Bad day-of-month"),
         ("0 0 */20 * 1L", "must be a time that will come"),
+        ("1," * 3_000_000 + "1 * * * *", "must be at most 512 characters long"),
     ],
 )
 def test_a_bad_cron_expression_is_refused(text: str, message: str) -> None:

@@ -1,5 +1,5 @@
 -- Reads the schedules whose time has come. Changes nothing.
--- requires  _prelude
+-- requires  _reads
 -- flags  no-writes
 -- KEYS  tag, queue name
 -- ARGV  schedules at most
@@ -7,6 +7,7 @@
 local now = now_ms()
 local found = {}
 for _, name in ipairs(call('ZRANGEBYSCORE', SCHEDULE_TIMES, '-inf', int(now), 'LIMIT', 0, ARGV[1])) do
+  if not may_read(call('HSTRLEN', registered_key('schedules'), name)) then break end
   found[#found + 1], found[#found + 2] = name, call('HGET', registered_key('schedules'), name)
   found[#found + 1] = tonumber(call('ZSCORE', SCHEDULE_TIMES, name))
 end

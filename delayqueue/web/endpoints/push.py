@@ -6,6 +6,7 @@ from pydantic import Field
 
 from delayqueue.errors import ADDED, OF_CODE, Code, JobExists, QueueError
 from delayqueue.job import MAX_ID_BYTES, IfExists, Job
+from delayqueue.tasks import by_turns
 from delayqueue.web.answers import NewId, Outcome
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import BAD, PRODUCERS, Refusal, endpoint
@@ -124,7 +125,7 @@ async def _push_many(
 ) -> list[Outcome]:
     """A bad job spoils only itself."""
     trace = _trace(request)
-    jobs = [_job_or_refusal(api, each, trace) for each in asked]
+    jobs = [_job_or_refusal(api, each, trace) async for each in by_turns(asked)]
     codes = iter(await api.queue.push_many([job for job in jobs if isinstance(job, Job)]))
     outcomes: list[Outcome] = []
     for job in jobs:

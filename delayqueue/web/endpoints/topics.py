@@ -7,6 +7,7 @@ from pydantic import Field
 
 from delayqueue import limit as rules
 from delayqueue.errors import WrongState
+from delayqueue.tasks import by_turns
 from delayqueue.web import views
 from delayqueue.web.answers import Count, LimitState, TopicState
 from delayqueue.web.api import Api
@@ -137,11 +138,12 @@ async def purge(api: Api, asked: PurgeRequest) -> Count:
 @endpoint("/topics", ADMINS, methods=("POST", "GET"), asks={"match": "order"}, answers=[TOPIC])
 async def topics(api: Api, asked: TopicsRequest) -> list[TopicState]:
     """Every topic with its exact counts."""
-    names, part = asked.topics, asked.match or ""
+    names = None if asked.topics is None else frozenset(asked.topics)
+    part = asked.match or ""
     found = await api.queue.topics.all(
         lambda topic: (
             (names is None or topic in names) and part in topic and api.scope.allows(topic)
         ),
         asked.limit,
     )
-    return [views.topic(view) for view in found]
+    return [views.topic(view) async for view in by_turns(found)]
