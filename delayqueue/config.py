@@ -26,6 +26,7 @@ NO_SETTINGS: Final = {f"{PREFIX}URL", f"{PREFIX}TOKEN", failpoint.VARIABLE}
 
 
 MOST_BUCKETS: Final = 1024
+MOST_REPLICA_TIMEOUT_MS: Final = 4000  # a call to the store may take 5 s
 # what a server that is told so (SIGHUP) puts into force without a restart; the sections of the file, too
 RELOADED: Final = frozenset(
     {
@@ -227,8 +228,28 @@ class Config:
     durability: str = option(
         "durability",
         "store",
-        values.choice("store", "fsync"),
-        "when a push is answered: store = as soon as the store has it, fsync = once it is on its disk",
+        values.choice("store", "fsync", "replica", "replica+fsync"),
+        "when a push is answered: store = as soon as the store has it, fsync = once it is on its disk, "
+        "replica = once replicas have it, replica+fsync = both",
+    )
+    redis_min_replicas: int = option(
+        "redis.min_replicas",
+        "1",
+        values.whole(1, 100),
+        "with durability = replica: replicas that must have it; take the number that each master has",
+    )
+    redis_replica_timeout_ms: int = option(
+        "redis.replica_timeout",
+        "1000",
+        values.whole(1, MOST_REPLICA_TIMEOUT_MS),
+        "how long they may take to say so, else the answer is 503",
+        unit="ms",
+    )
+    redis_replicate: str = option(
+        "redis.replicate",
+        "changes",
+        values.choice("pushes", "changes", "all"),
+        "what waits for them: pushes; changes = also finish, delete and the like; all = also pop",
     )
     redis_max_idle: int = option(
         "redis.max_idle",

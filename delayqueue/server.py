@@ -31,7 +31,7 @@ from delayqueue.reload import watch
 from delayqueue.settings import Settings, announce, read_again, refuse
 from delayqueue.store.buckets import Buckets
 from delayqueue.store.connect import connect
-from delayqueue.store.durability import FSYNC, Fsync, check_durability
+from delayqueue.store.durability import Durability, check_durability
 from delayqueue.store.embedded import EmbeddedServer, running_in
 from delayqueue.store.functions import remove_old_functions
 from delayqueue.store.health import durability_warnings
@@ -123,6 +123,8 @@ async def _serve_here(
             "settings": partial(settings.follow, told.again),
             "delivery": delivery.run,
         }
+        if store.replicas:
+            loops["replicas"] = partial(store.replicas.watch, shards)
         for lifetime in (
             peers.answering(),
             aclosing(queue),  # last of all, what delivery has given back arrives
@@ -237,7 +239,7 @@ async def open_store(shards: Shards, config: Config) -> Store:
         Buckets(config.bucket_name, config.queue_name, layout),
         _scripts(config),
         Failpoint(place) if place else None,
-        fsync=Fsync() if config.durability == FSYNC else None,
+        durability=Durability.of(config),
     )
     if not layout.fenced:
         await store.follow_layout()

@@ -16,7 +16,7 @@ from delayqueue.delivery.callables import load_all
 from delayqueue.sections import Declared, Sections
 from delayqueue.server import check_address
 from delayqueue.store.connect import connect
-from delayqueue.store.durability import check_durability
+from delayqueue.store.durability import check_durability, replica_warnings
 from delayqueue.store.embedded import check_startable, running_in
 from delayqueue.store.health import durability_warnings
 from delayqueue.store.layout import check_layout, layout_warnings
@@ -84,7 +84,8 @@ async def _warnings(config: Config) -> list[str]:
     async with connect(config, socket_path) as shards:
         await check_durability(shards, config)
         layout = await check_layout(shards, config)
-        return layout_warnings(layout, config) + await durability_warnings(shards)
+        of_replicas = await replica_warnings(shards, config)
+        return layout_warnings(layout, config) + await durability_warnings(shards) + of_replicas
 
 
 def _say(line: str) -> None:

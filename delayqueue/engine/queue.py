@@ -210,6 +210,11 @@ class DelayQueue:
         """What the store says of itself."""
         return await self._store.health()
 
+    @property
+    def doubts(self) -> Sequence[str]:
+        """Why a failover could lose an acknowledged job right now, where `durability` asks that it does not."""
+        return self._store.doubts
+
     def _tick_age_s(self) -> float | None:
         """Since the oldest of the buckets' last ticks; None where one has not ticked yet."""
         return _oldest_age_s([timer.last_tick_at for timer in self._timers[: self.bucket_count]])

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from time import perf_counter
 from typing import Any, TypeVar
 
@@ -14,7 +15,7 @@ from delayqueue.errors import Unavailable
 from delayqueue.failpoint import Failpoint
 from delayqueue.metrics import SCRIPT_ERRORS, SCRIPT_SECONDS, Metrics
 from delayqueue.store.buckets import Buckets, Layout
-from delayqueue.store.durability import Fsync
+from delayqueue.store.durability import Durability
 from delayqueue.store.functions import Functions
 from delayqueue.store.layout import begin_move, end_move, settle_layout
 from delayqueue.store.measure import count_answer
@@ -25,7 +26,6 @@ log = logging.getLogger(__name__)
 
 # A call that takes longer has failed, whatever it waited for: a connection of the pool, a connect, an answer.
 ANSWER_S = 5.0
-ADDING = frozenset(("push", "register", "take_in"))  # what durability = fsync is about
 # Verbs that mean the same in a bucket whatever the layout: they follow it. Who calls any other has to begin anew.
 OF_BUCKET = frozenset(
     (
@@ -77,14 +77,14 @@ class Caller:
         scripts: Scripts,
         failpoint: Failpoint | None,
         metrics: Metrics,
-        fsync: Fsync | None,
+        durability: Durability | None,
     ) -> None:
         self._shards = shards
         self._buckets = buckets
         self._functions = Functions(scripts)
         self._failpoint = failpoint
         self._metrics = metrics
-        self._fsync = fsync
+        self._durability = durability
         self._following = asyncio.Lock()
 
     async def run(
@@ -181,6 +181,5 @@ class Caller:
         return answer
 
     async def _send(self, redis: Redis, verb: str, keys: list[str], args: Sequence[Any]) -> Any:
-        if self._fsync and verb in ADDING:
-            await self._fsync.require(redis)
-        return await self._functions.call(redis, verb, keys, args)
+        call = partial(self._functions.call, redis, verb, keys, args)
+        return await (self._durability.keep(redis, verb, call) if self._durability else call())

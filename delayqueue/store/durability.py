@@ -1,21 +1,29 @@
-"""`durability = fsync`: a push is answered only once the job is on the store's disk.
+"""What a push must have survived before it is answered, by the setting `durability`.
 
-That takes servers with `appendfsync always`: they sync before they answer. WAITAOF would be the other way, and is none:
-while appendfsync is everysec, Valkey and Redis before 8.0 answer it before they have synced (779 answers, 5 syncs, seen
-with strace on Valkey 9.1.2; redis/redis#13793), and Redis 8 answers it once a second.
+`fsync`: it is on the store's disk. That takes servers with `appendfsync always`: they sync before they answer. WAITAOF
+would be the other way, and is none: while appendfsync is everysec, Valkey and Redis before 8.0 answer it before they
+have synced (779 answers, 5 syncs, seen with strace on Valkey 9.1.2; redis/redis#13793), and Redis 8 answers it once a
+second.
+
+`replica`: it is on replicas (replication.py). `replica+fsync`: both.
 """
 
 import asyncio
-from typing import Final
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, Self
 from weakref import WeakKeyDictionary
 
 from redis.asyncio import Redis
 from redis.exceptions import RedisError, ResponseError
 
 from delayqueue.config import Config, StartupError
+from delayqueue.store.packing import NotReplicatedError, Wait
+from delayqueue.store.replication import NO_FILE, Replicas, replication_doubts
 from delayqueue.store.shards import Shards
 
 FSYNC: Final = "fsync"
+REPLICA: Final = "replica"
+ADDING: Final = frozenset(("push", "register", "take_in"))
 TRUST_S: Final = 5.0  # somebody can change a running server's config
 NEEDED: Final = {"appendonly": "yes", "appendfsync": "always", "no-appendfsync-on-rewrite": "no"}
 
@@ -38,17 +46,75 @@ class Fsync:
             self._trusted_until[redis] = now + TRUST_S
 
 
+class Durability:
+    """Lets a call be answered once what it did is kept as well as is asked for."""
+
+    def __init__(self, fsync: Fsync | None, replicas: Replicas | None) -> None:
+        self._fsync = fsync
+        self.replicas = replicas
+
+    @classmethod
+    def of(cls, config: Config) -> Self:
+        """As the settings ask for."""
+        asked = _asked(config)
+        return cls(
+            Fsync() if FSYNC in asked else None, Replicas(config) if REPLICA in asked else None
+        )
+
+    async def keep(
+        self, redis: Redis, verb: str, call: Callable[[Wait | None], Awaitable[Any]]
+    ) -> Any:
+        """What the call of a verb says. NotDurableError where nothing was begun, NotReplicatedError."""
+        if self._fsync and verb in ADDING:
+            await self._fsync.require(redis)
+        if not self.replicas:
+            return await call(None)
+        if verb in ADDING:
+            await self.replicas.require(redis)
+        try:
+            return await call(self.replicas.wait(verb))
+        except NotReplicatedError:
+            self.replicas.missed(redis)
+            raise
+
+
 async def check_durability(shards: Shards, config: Config) -> None:
-    """StartupError where `durability = fsync` is asked for and a server answers before it has synced."""
-    if config.durability != FSYNC:
-        return
+    """StartupError where the store cannot keep what `durability` asks for."""
+    asked = _asked(config)
+    if REPLICA in asked and config.embedded:
+        raise StartupError(
+            f"durability = {config.durability}: the embedded store has no replicas; "
+            "set durability = fsync, or take a store that has some",
+            key="durability",
+        )
     for redis in shards.servers().values():
         try:
-            await _require(redis)
+            if FSYNC in asked:
+                await _require(redis)
+            if REPLICA in asked:
+                await _require_file(redis)
         except NotDurableError as error:
-            raise StartupError(f"durability = {FSYNC}: {error}", key="durability") from None
+            raise StartupError(
+                f"durability = {config.durability}: {error}", key="durability"
+            ) from None
         except RedisError:  # one of many that is away: it is looked at before its first push
             continue
+
+
+async def replica_warnings(shards: Shards, config: Config) -> list[str]:
+    """Why an acknowledged job could be lost in a failover, where `durability` asks that none is."""
+    if REPLICA not in _asked(config):
+        return []
+    return await replication_doubts(shards, config.redis_min_replicas)
+
+
+def _asked(config: Config) -> list[str]:
+    return config.durability.split("+")
+
+
+async def _require_file(redis: Redis) -> None:
+    if (await redis.info("persistence")).get("aof_enabled") == 0:
+        raise NotDurableError(NO_FILE)
 
 
 async def _require(redis: Redis) -> None:

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 from redis.asyncio import Redis
 from redis.exceptions import NoPermissionError, NoScriptError, RedisError, ResponseError
 
-from delayqueue.store.packing import EVALSHA, FCALL, run
+from delayqueue.store.packing import EVALSHA, FCALL, Wait, run
 from delayqueue.store.scripts import Script, Scripts
 from delayqueue.store.shards import Shards
 
@@ -53,24 +53,36 @@ class Functions:
         self._loaded_scripts: dict[str, Script] = {}
         self._refused_until: WeakKeyDictionary[Redis, float] = WeakKeyDictionary()
 
-    async def call(self, redis: Redis, verb: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
+    async def call(
+        self,
+        redis: Redis,
+        verb: str,
+        keys: Sequence[str],
+        args: Sequence[Any],
+        wait: Wait | None = None,
+    ) -> Any:
         """What the verb says. Raises RedisError where the store does not answer, or refuses."""
         now = asyncio.get_running_loop().time()
         if self._refused_until.get(redis, 0.0) <= now:
             try:
-                return await self._call_function(redis, verb, keys, args)
+                return await self._call_function(redis, verb, keys, args, wait)
             except _Refused as refusal:
                 if redis not in self._refused_until:
                     log.warning("the store refuses functions, so calls cost it more: %s", refusal)
                 self._refused_until[redis] = now + REFUSED_S
-        return await self._call_script(redis, verb, keys, args)
+        return await self._call_script(redis, verb, keys, args, wait)
 
     async def _call_function(
-        self, redis: Redis, verb: str, keys: Sequence[str], args: Sequence[Any]
+        self,
+        redis: Redis,
+        verb: str,
+        keys: Sequence[str],
+        args: Sequence[Any],
+        wait: Wait | None,
     ) -> Any:
         for _ in range(RELOADS):
             try:
-                return await run(redis, FCALL, self._names[verb], keys, args)
+                return await run(redis, FCALL, self._names[verb], keys, args, wait)
             except NoPermissionError as error:
                 raise _Refused(error) from error
             except ResponseError as error:
@@ -79,7 +91,7 @@ class Functions:
                 if str(error) != NOT_FOUND:
                     raise
             await self._load(redis)
-        return await run(redis, FCALL, self._names[verb], keys, args)
+        return await run(redis, FCALL, self._names[verb], keys, args, wait)
 
     async def _load(self, redis: Redis) -> None:
         """Raises _Refused."""
@@ -90,13 +102,18 @@ class Functions:
                 raise _Refused(error) from error
 
     async def _call_script(
-        self, redis: Redis, verb: str, keys: Sequence[str], args: Sequence[Any]
+        self,
+        redis: Redis,
+        verb: str,
+        keys: Sequence[str],
+        args: Sequence[Any],
+        wait: Wait | None,
     ) -> Any:
         script = self._loaded_scripts.get(verb)
         if script is None:
             script = self._loaded_scripts[verb] = self._scripts.script(verb)
         for _ in range(RELOADS):
             with suppress(NoScriptError):
-                return await run(redis, EVALSHA, script.sha, keys, args)
+                return await run(redis, EVALSHA, script.sha, keys, args, wait)
             await redis.script_load(script.source)
-        return await run(redis, EVALSHA, script.sha, keys, args)
+        return await run(redis, EVALSHA, script.sha, keys, args, wait)

@@ -6,16 +6,30 @@ Its client and its timeouts around sending take another 40 µs a call.
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from contextlib import suppress
+from typing import Any, Final, NamedTuple
 
 import hiredis
 from redis.asyncio import Redis
 from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import RedisError, ResponseError
 
 FCALL: Final = "FCALL"
 EVALSHA: Final = "EVALSHA"
 CALLS: Final = (FCALL, EVALSHA)
+WAIT: Final = "WAIT"
+
+
+class Wait(NamedTuple):
+    """So many replicas must have a call, each within that time."""
+
+    replicas: int
+    timeout_ms: int
+
+
+class NotReplicatedError(RedisError):
+    """Too few replicas have said in time that they have what a call did; it is done on the master."""
 
 
 class _FastPacking(AbstractConnection):
@@ -44,16 +58,48 @@ class _FastPacking(AbstractConnection):
 
 
 async def run(
-    redis: Redis, command: str, name: str, keys: Sequence[str], args: Sequence[Any]
+    redis: Redis,
+    command: str,
+    name: str,
+    keys: Sequence[str],
+    args: Sequence[Any],
+    wait: Wait | None = None,
 ) -> Any:
-    """What a function (FCALL) or a script (EVALSHA) says. Who calls it limits the time."""
+    """What a function (FCALL) or a script (EVALSHA) says. Who calls it limits the time.
+
+    With `wait` only once so many replicas have it, and all that it has read: NotReplicatedError.
+    """
+    words = (command, name, len(keys), *keys, *args)
     pool = redis.connection_pool
     connection: AbstractConnection = await pool.get_connection()  # type: ignore[no-untyped-call]
     try:
-        await connection.send_command(command, name, len(keys), *keys, *args, check_health=False)
-        return await connection.read_response(timeout=math.inf)
+        if wait is None:
+            await connection.send_command(*words, check_health=False)
+            return await connection.read_response(timeout=math.inf)
+        # behind each other: the store waits for what this connection has written, and nobody waits for it twice
+        waiting: Any = (WAIT, str(wait.replicas), str(wait.timeout_ms))
+        packed = [hiredis.pack_command(words), hiredis.pack_command(waiting)]
+        await connection.send_packed_command(packed, check_health=False)
+        return await _replicated(connection, wait)
     finally:
         await pool.release(connection)
+
+
+async def _replicated(connection: AbstractConnection, wait: Wait) -> Any:
+    try:
+        answer = await connection.read_response(timeout=math.inf)
+    except ResponseError:
+        with suppress(
+            ResponseError
+        ):  # both answers are taken, as the next call is given this connection
+            await connection.read_response(timeout=math.inf)
+        raise
+    reached = await connection.read_response(timeout=math.inf)
+    if reached < wait.replicas:
+        raise NotReplicatedError(
+            f"{reached} of {wait.replicas} replicas have it within {wait.timeout_ms} ms"
+        )
+    return answer
 
 
 def fast(connection: type[AbstractConnection]) -> type[AbstractConnection]:

@@ -46,6 +46,9 @@ class Topology(Protocol):
     async def find(self) -> list[Span]:
         """The spans in the order of their slots; RedisError where nobody knows."""
 
+    async def replicas(self, master: Redis) -> int:
+        """How many the master has, those that are away among them; RedisError where nobody knows."""
+
 
 class Shards:
     """The servers, with a pool of connections each: what is wrong with one of them concerns the calls to it only."""
@@ -79,6 +82,10 @@ class Shards:
         """All servers that hold something."""
         addresses = dict.fromkeys(span.address for span in self._spans)
         return {address: self._server(address) for address in addresses}
+
+    async def replicas_of(self, master: Redis) -> int | None:
+        """How many could take its place, those that are away among them; None = nobody else knows them."""
+        return await self._topology.replicas(master) if self._topology else None
 
     def groups(self, keys: Iterable[str]) -> dict[Redis, list[str]]:
         """The keys by the server that holds them; keys without one are left out."""

@@ -18,9 +18,10 @@ from delayqueue.store.announcements import Announcements
 from delayqueue.store.answers import moved, reserved, stir, topic_counts, view
 from delayqueue.store.buckets import Buckets, Layout
 from delayqueue.store.caller import Caller
-from delayqueue.store.durability import Fsync
+from delayqueue.store.durability import Durability
 from delayqueue.store.health import health
 from delayqueue.store.record import dump_options, text
+from delayqueue.store.replication import Replicas
 from delayqueue.store.scripts import ZSET, Scripts
 from delayqueue.store.shards import Shards
 from delayqueue.store.types import (
@@ -71,12 +72,13 @@ class Store:
         failpoint: Failpoint | None = None,
         metrics: Metrics | None = None,
         *,
-        fsync: Fsync | None = None,
+        durability: Durability | None = None,
     ) -> None:
         self._shards = shards
         self.buckets = buckets
         self.metrics = metrics or Metrics()
-        self._caller = Caller(shards, buckets, scripts, failpoint, self.metrics, fsync)
+        self._caller = Caller(shards, buckets, scripts, failpoint, self.metrics, durability)
+        self._durability = durability
         self._nonces = nonces()
         self._sender = secrets.token_hex(6)  # marks what this process announces, for itself to skip
         self._scope: list[str] = []  # the topics that calls are confined to, [] = none
@@ -282,7 +284,21 @@ class Store:
 
     async def health(self) -> Health:
         """What the servers say of themselves; those that do not answer are passed over, unless none does."""
-        return await health(self._shards)
+        found = await health(self._shards)
+        doubts = self.doubts
+        return found._replace(
+            durable=found.durable and not doubts, warnings=[*found.warnings, *doubts]
+        )
+
+    @property
+    def replicas(self) -> Replicas | None:
+        """What calls wait for, with `durability = replica`."""
+        return self._durability.replicas if self._durability else None
+
+    @property
+    def doubts(self) -> Sequence[str]:
+        """Why a failover could lose an acknowledged job right now, where `durability` asks that it does not."""
+        return self.replicas.doubts if self.replicas else ()
 
     def beside(self, bucket: int) -> list[int]:
         """The buckets on the server of this one, itself among them."""

@@ -45,6 +45,20 @@ class Sentinels:
             return [Span(0, SLOTS - 1, max(named).address)]
         raise _first_error(answers)
 
+    async def replicas(self, master: Redis) -> int:  # noqa: ARG002  # they know one master
+        """How many any of the Sentinels knows: they forget none by themselves."""
+        answers = await asyncio.gather(
+            *(self._count(address) for address in self._addresses), return_exceptions=True
+        )
+        counts = [answer for answer in answers if isinstance(answer, int)]
+        if counts:
+            return max(counts)
+        raise _first_error(answers)
+
+    async def _count(self, address: Address) -> int:
+        async with self._dial(address) as sentinel:
+            return len(await _asked(sentinel, "SENTINEL", "REPLICAS", self._name))
+
     async def _ask(self, address: Address) -> _Named:
         async with self._dial(address) as sentinel:
             try:
@@ -93,6 +107,11 @@ class Cluster:
             raise _first_error(errors)
         finally:
             await cancel_all(asked)
+
+    async def replicas(self, master: Redis) -> int:
+        """How many the master knows, failed ones too."""
+        myself = text(await _asked(master, "CLUSTER", "MYID"))
+        return len(await _asked(master, "CLUSTER", "REPLICAS", myself))
 
     async def _ask(self, address: Address) -> list[Span]:
         async with self._dial(address) as redis:

@@ -252,6 +252,10 @@ class Access(TypedDict):
 
 
 class Readiness(TypedDict):
-    """The buckets, counted from 1, whose store does not answer while that of others does."""
+    """The buckets, counted from 1, whose store does not answer while that of others does.
+
+    `durable`: false where a failover could lose an acknowledged job, and `durability` asks that it does not.
+    """
 
     away: list[int]
+    durable: NotRequired[bool]

@@ -112,7 +112,7 @@ def _of_health(health: Health) -> Iterator[Family]:
     )
     yield _gauge(
         "delayqueue_store_durable",
-        "Whether the store writes an append-only file, and its last write went well.",
+        "Whether the store writes an append-only file, its last write went well, and replicas follow as asked.",
         [],
         {(): int(health.durable)},
     )

@@ -13,7 +13,7 @@ from delayqueue.job import Job
 from delayqueue.store import durability
 from delayqueue.store.buckets import Buckets
 from delayqueue.store.connect import connect
-from delayqueue.store.durability import Fsync, check_durability
+from delayqueue.store.durability import Durability, check_durability
 from delayqueue.store.store import Store
 from delayqueue.store.types import Demand
 from delayqueue.values import Address
@@ -46,7 +46,7 @@ def config_of(store: StoreServer, asked: str = "fsync") -> Config:
 async def opened(config: Config) -> AsyncIterator[tuple[Shards, Store]]:
     async with connect(config, None) as shards:
         buckets = Buckets(config.bucket_name, config.queue_name)
-        yield shards, Store(shards, buckets, fsync=Fsync())
+        yield shards, Store(shards, buckets, durability=Durability.of(config))
 
 
 async def test_a_store_that_syncs_before_it_answers_takes_pushes(syncing: StoreServer) -> None:

@@ -95,11 +95,13 @@ async def healthz(api: Api) -> None:  # it asks nobody
 async def readyz(api: Api) -> Readiness | None:
     """The store answers and the timers tick.
 
-    At least for some buckets: the others are named.
+    At least for some buckets: the others are named. And `durable` is false where jobs are not as safe as was asked.
     """
     away = [bucket + 1 for bucket in api.queue.stale_buckets()]
     if len(away) == api.queue.bucket_count:
         raise Unavailable
+    if api.queue.doubts:
+        return {"away": away, "durable": False}
     return {"away": away} if away else None
 
 

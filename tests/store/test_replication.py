@@ -1,0 +1,281 @@
+"""`durability = replica`: what replicas must have before it is answered, and what becomes of it when one takes over."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import pytest
+
+from delayqueue.config import Config, StartupError
+from delayqueue.errors import Unavailable
+from delayqueue.job import Job
+from delayqueue.store import replication
+from delayqueue.store.buckets import Buckets
+from delayqueue.store.connect import connect
+from delayqueue.store.durability import Durability, check_durability, replica_warnings
+from delayqueue.store.store import Store
+from delayqueue.store.types import Demand, Ending
+from delayqueue.tasks import cancel_all
+from delayqueue.values import Address
+from tests.clusters import SAFE, ask
+from tests.faults.proxy import Proxy
+from tests.processes import LOOPBACK, WITHOUT_FUNCTIONS
+from tests.waiting import until
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from delayqueue.store.shards import Shards
+    from tests.processes import Processes, StoreServer
+
+TIMEOUT_MS: Final = 1000
+PUSHERS: Final = 8
+ADDED: Final = 0
+
+
+class Pair(NamedTuple):
+    """A master and its only replica."""
+
+    master: StoreServer
+    replica: StoreServer
+
+
+@pytest.fixture(params=["redis", "valkey", "without functions"])
+def pair(request: pytest.FixtureRequest, processes: Processes) -> Iterator[Pair]:
+    start = processes.valkey if request.param == "valkey" else processes.redis
+    options = (*SAFE, *(WITHOUT_FUNCTIONS if request.param == "without functions" else ()))
+    master = start(*options)
+    replica = start(*options, "--replicaof", f"{LOOPBACK} {master.port}")
+    yield Pair(master, replica)
+    replica.close()
+    master.close()
+
+
+def config_of(server: StoreServer, **settings: Any) -> Config:
+    asked: dict[str, Any] = {"durability": "replica", "redis_replica_timeout_ms": TIMEOUT_MS}
+    return Config(redis_host=Address(LOOPBACK, server.port), **asked | settings)
+
+
+@asynccontextmanager
+async def opened(config: Config) -> AsyncIterator[tuple[Store, Shards]]:
+    async with connect(config, None) as shards:
+        buckets = Buckets(config.bucket_name, config.queue_name)
+        yield Store(shards, buckets, durability=Durability.of(config)), shards
+
+
+async def until_followed(pair: Pair) -> None:
+    await until(lambda: ask(pair.replica, "ROLE")[3:4] == ["connected"], within_s=15)
+    await until(lambda: ask(pair.master, "WAIT", 1, 10) == 1, within_s=15)
+
+
+@asynccontextmanager
+async def followed(pair: Pair, **settings: Any) -> AsyncIterator[Store]:
+    """The master's store, which its replica follows."""
+    await until_followed(pair)
+    async with opened(config_of(pair.master, **settings)) as (store, _):
+        yield store
+
+
+def job(job_id: str) -> Job:
+    return Job("topic", job_id, "body", ttr_ms=60_000)
+
+
+async def push(store: Store, *ids: str) -> None:
+    assert set((await store.push(0, [job(each) for each in ids])).codes) == {ADDED}
+
+
+async def promoted(pair: Pair) -> Config:
+    """The master is lost, and the replica takes its place."""
+    pair.master.kill()
+    pair.replica.thaw()
+    ask(pair.replica, "REPLICAOF", "NO", "ONE")
+    return config_of(pair.replica, durability="store")
+
+
+async def missing(config: Config, ids: list[str]) -> list[str]:
+    async with opened(config) as (store, _):
+        views = await store.get(0, ids)
+    return [each for each, view in zip(ids, views, strict=True) if view is None]
+
+
+async def test_all_pushes_acknowledged_before_a_kill_are_on_the_replica(pair: Pair) -> None:
+    acknowledged: list[str] = []
+
+    async def push_on(store: Store, number: int) -> None:
+        for n in range(1_000_000):
+            job_id = f"{number}/{n}"
+            await push(store, job_id)
+            acknowledged.append(job_id)
+
+    async with followed(pair) as store:
+        pushing = [asyncio.create_task(push_on(store, number)) for number in range(PUSHERS)]
+        await until(lambda: len(acknowledged) > 500)
+        await asyncio.sleep(random.uniform(0, 0.05))
+        config = await promoted(pair)
+        failures = await asyncio.gather(*pushing, return_exceptions=True)
+    assert all(isinstance(failure, Unavailable) for failure in failures)
+    assert await missing(config, acknowledged) == []
+
+
+@pytest.mark.parametrize(("durability", "is_lost"), [("store", True), ("replica", False)])
+async def test_a_push_that_no_replica_has_is_lost_and_acknowledged_only_with_the_plain_setting(
+    pair: Pair, durability: str, is_lost: bool
+) -> None:
+    async with Proxy(pair.master.port) as link:
+        ask(pair.replica, "REPLICAOF", LOOPBACK, link.port)
+        async with followed(pair, durability=durability) as store:
+            await push(store, "before")
+            acknowledged = ["before"]
+            link.half_open()
+            for n in range(3):
+                with suppress(Unavailable):
+                    await push(store, f"late {n}")
+                    acknowledged.append(f"late {n}")
+            config = await promoted(pair)
+    assert (await missing(config, acknowledged) != []) is is_lost
+
+
+async def test_a_push_without_an_answer_may_be_done_and_the_next_is_not_begun(pair: Pair) -> None:
+    async with followed(pair) as store:
+        pair.replica.freeze()
+        with pytest.raises(Unavailable):
+            await push(store, "in doubt")
+        await until(lambda: _lag_s(pair) > replication.LAG_S)
+        with pytest.raises(Unavailable):
+            await push(store, "not begun")
+        views = await store.get(0, ["in doubt", "not begun"])
+        assert [view is not None for view in views] == [True, False]
+        pair.replica.thaw()
+        await until(lambda: _lag_s(pair) == 0)
+        await push(store, "again")
+
+
+def _lag_s(pair: Pair) -> int:
+    [fields] = [
+        line
+        for line in ask(pair.master, "INFO", "replication").splitlines()
+        if line.startswith("slave0:")
+    ]
+    return int(fields.rpartition("lag=")[2].split(",")[0])
+
+
+@pytest.mark.parametrize(
+    ("replicate", "waiting"),
+    [("pushes", {"push"}), ("changes", {"push", "finish"}), ("all", {"push", "finish", "pop"})],
+)
+async def test_what_waits_for_replicas_is_a_setting(
+    pair: Pair, replicate: str, waiting: set[str]
+) -> None:
+    async with followed(pair, redis_replicate=replicate) as store:
+        await push(store, "first", "second")
+        pair.replica.freeze()
+        found = set()
+        for verb, call in {
+            "pop": store.pop(0, [Demand(("topic",), 1)]),
+            "finish": store.finish(0, [Ending("first", "", "")]),
+            "push": store.push(0, [job("third")]),
+            "get": store.get(0, ["first"]),
+        }.items():
+            try:
+                await call
+            except Unavailable:
+                found.add(verb)
+    assert found == waiting
+
+
+async def test_many_pushes_in_a_call_wait_once(pair: Pair) -> None:
+    async with followed(pair) as store:
+        await push(store, "one")
+        before = _waits(pair)
+        await push(store, *map(str, range(100)))
+        assert _waits(pair) == before + 1
+
+
+def _waits(pair: Pair) -> int:
+    stats = ask(pair.master, "INFO", "commandstats")
+    return int(stats.partition("cmdstat_wait:calls=")[2].split(",")[0])
+
+
+async def test_a_call_that_fails_leaves_no_answer_behind_for_the_next(pair: Pair) -> None:
+    async with opened(config_of(pair.master, redis_max_active=1)) as (store, shards):
+        await until_followed(pair)
+        redis = shards.of("any")
+        await push(store, "one")
+        for n in range(20):
+            await redis.script_flush()
+            if ask(pair.master, "COMMAND", "INFO", "FUNCTION")[0]:
+                await redis.function_flush()
+            await push(store, f"after {n}")
+            [view] = await store.get(0, [f"after {n}"])
+            assert view is not None
+
+
+async def test_a_master_without_an_append_only_file_is_refused(pair: Pair) -> None:
+    config = config_of(pair.master)
+    async with opened(config) as (_, shards):
+        await check_durability(shards, config)
+        await shards.of("any").config_set("appendonly", "no")
+        with pytest.raises(StartupError, match="set `appendonly yes`") as refused:
+            await check_durability(shards, config)
+        assert refused.value.key == "durability"
+
+
+async def test_both_promises_are_looked_at_where_both_are_asked_for(pair: Pair) -> None:
+    config = config_of(pair.master, durability="replica+fsync")
+    async with opened(config) as (store, shards):
+        with pytest.raises(StartupError, match=r"replica\+fsync: .* set `appendfsync always`"):
+            await check_durability(shards, config)
+        await shards.of("any").config_set("appendfsync", "always")
+        await check_durability(shards, config)
+        await until_followed(pair)
+        await push(store, "one")
+        pair.replica.freeze()
+        with pytest.raises(Unavailable):
+            await push(store, "two")
+
+
+async def test_doubts_come_and_go_with_replicas(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(replication, "LOOK_S", 0.05)
+    caplog.set_level(logging.INFO)
+    async with followed(pair) as store, connect(config_of(pair.master), None) as shards:
+        assert store.replicas is not None
+        watching = asyncio.create_task(store.replicas.watch(shards))
+        await asyncio.sleep(0.2)
+        assert store.doubts == []
+        pair.replica.kill()
+        await until(lambda: any("0 replicas follow" in doubt for doubt in store.doubts))
+        assert not (await store.health()).durable
+        pair.replica.start()
+        await until(lambda: store.doubts == [], within_s=15)
+        assert (await store.health()).durable
+        await cancel_all([watching])
+    assert "survive a failover again" in caplog.messages[-1]
+
+
+async def test_more_replicas_than_must_have_it_are_a_doubt(
+    pair: Pair, processes: Processes
+) -> None:
+    start = processes.valkey if pair.master.name == "valkey" else processes.redis
+    second = start(*SAFE, "--replicaof", f"{LOOPBACK} {pair.master.port}")
+    try:
+        await until(lambda: "slave1" in ask(pair.master, "INFO", "replication"), within_s=15)
+        await until(lambda: ask(second, "ROLE")[3:4] == ["connected"], within_s=15)
+        for least, doubted in ((1, True), (2, False)):
+            config = config_of(pair.master, redis_min_replicas=least)
+            async with opened(config) as (_, shards):
+                warnings = await replica_warnings(shards, config)
+                assert any("redis.min_replicas = 2" in each for each in warnings) is doubted
+    finally:
+        second.close()
+
+
+async def test_the_embedded_store_is_refused(redis_server: StoreServer) -> None:
+    async with opened(config_of(redis_server)) as (_, shards):
+        with pytest.raises(StartupError, match="the embedded store has no replicas"):
+            await check_durability(shards, Config(durability="replica"))
