@@ -109,6 +109,7 @@ class Connection(asyncio.Protocol):
         "_answer_bytes",
         "_buffer",
         "_closes",
+        "_drained",
         "_express",
         "_has_ended",
         "_is_full",
@@ -128,6 +129,8 @@ class Connection(asyncio.Protocol):
         self._buffer = b""  # what has come and is not answered
         self._answer_bytes = 0  # of the latest one
         self._closes = False  # after the answer
+        # of the present answer: nothing of it is left to send
+        self._drained: asyncio.Future[None] | None = None
         self._has_ended = False  # the client sends nothing more
         self._is_full = False  # so much has come that reading is paused
         self._is_stalled = False  # so much is unsent that nothing more is answered
@@ -187,6 +190,8 @@ class Connection(asyncio.Protocol):
         self._since_s = self._express.now_s
         if self.task is None:
             self._go_on()
+        elif self._drained is not None and not self._drained.done():
+            self._drained.set_result(None)
 
     def look(self, now_s: float) -> None:
         """End what takes too long."""
@@ -246,7 +251,11 @@ class Connection(asyncio.Protocol):
         self.task = express.loop.create_task(answering, name=TASK)
 
     async def send(self, response: HttpResponse) -> None:
-        """Write the answer to the present request, and go on. Raises ConnectionResetError if the client is gone."""
+        """Write the answer to the present request, and go on. Raises ConnectionResetError if the client is gone.
+
+        An answer that is taken back where it does not arrive is waited for: a client that goes while it is sent has not
+        got it, and the cancellation says so.
+        """
         transport = self._transport
         if transport.is_closing():
             raise ConnectionResetError
@@ -268,8 +277,13 @@ class Connection(asyncio.Protocol):
         )
         if transport.is_closing():  # it has met a client that is gone
             raise ConnectionResetError
+        if self._is_stalled and response.undelivered is not None:
+            response.body = body = b""  # the transport has it
+            self._drained = self._express.loop.create_future()
+            await self._drained
+            self._drained = None
         self.task = None
-        if self._closes:
+        if self._closes or self._express.stopping:
             transport.close()
         else:
             self._since_s = self._express.now_s

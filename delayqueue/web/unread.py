@@ -36,7 +36,9 @@ class Unread:
     @staticmethod
     def watch(transport: asyncio.Transport) -> None:
         """Let it be known (pause_writing) if anything is left to send, however little: an answer is held as a whole."""
-        transport.set_write_buffer_limits(high=0)
+        # uvloop pauses beyond the limit, but with TLS at the limit: 0 would be reached by nothing
+        is_tls = transport.get_extra_info("sslcontext") is not None
+        transport.set_write_buffer_limits(high=1 if is_tls else 0, low=0)
 
     def stalled(self, transport: asyncio.Transport, answer_bytes: int) -> None:
         """Its client does not read as fast as it is written to (pause_writing)."""

@@ -14,8 +14,10 @@ from tests.api.jobs import assert_nothing_comes, take
 from tests.hangups import close, half_close, reset
 from tests.processes import LOOPBACK
 
+from .conftest import AIOHTTP, EXPRESS
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from tests.api_client import Api
     from tests.processes import QueueServer
@@ -31,17 +33,23 @@ WAYS_TO_GO: Final = [
 ways_to_go = pytest.mark.parametrize(("go", "option"), WAYS_TO_GO)
 
 
+def poll(request: dict[str, Any], headers: Mapping[str, str]) -> bytes:
+    content = json.dumps(request).encode()
+    lines = [f"{name}: {value}" for name, value in headers.items()]
+    head = ["POST /pop HTTP/1.1", "Host: test", f"Content-Length: {len(content)}", *lines, "", ""]
+    return "\r\n".join(head).encode() + content
+
+
 async def poll_and_go(
     server: QueueServer, request: dict[str, Any], go: Callable[[socket.socket], None]
 ) -> None:
     """Send a /pop and go away at a random moment: before it is read, while it is read, while it waits."""
-    content = json.dumps(request).encode()
-    head = f"POST /pop HTTP/1.1\r\nHost: test\r\nContent-Length: {len(content)}\r\n\r\n"
     loop = asyncio.get_running_loop()
     with socket.socket() as connection:
         connection.setblocking(False)
         await loop.sock_connect(connection, (LOOPBACK, server.port))
-        await loop.sock_sendall(connection, head.encode() + content)
+        headers = random.choice([EXPRESS, AIOHTTP])
+        await loop.sock_sendall(connection, poll(request, headers))
         await asyncio.sleep(random.uniform(0, 0.3))
         go(connection)
         if go is half_close:
@@ -100,8 +108,31 @@ async def test_polls_whose_clients_go_while_jobs_come_lose_nothing(
 async def test_a_poll_beside_clients_that_go_gets_its_job(
     api: Api, server: QueueServer, topic: str
 ) -> None:
-    poll = asyncio.create_task(api.pop(topic, timeout=20))
+    staying = asyncio.create_task(api.pop(topic, timeout=20))
     request = {"topic": topic, "timeout": 60}
     await asyncio.gather(*(poll_and_go(server, request, reset) for _ in range(CLIENTS)))
     (await api.push(topic=topic, id=topic)).ok()
-    assert (await poll).ok()["id"] == topic
+    assert (await staying).ok()["id"] == topic
+
+
+@pytest.mark.parametrize("headers", [EXPRESS, AIOHTTP], ids=["express", "aiohttp"])
+async def test_a_client_that_goes_while_it_reads_a_long_answer_has_got_nothing(
+    ordered_api: Api, ordered_server: QueueServer, topic: str, headers: Mapping[str, str]
+) -> None:
+    jobs = [{"topic": topic, "id": f"{topic}/{n}", "body": "b" * 900_000} for n in range(8)]
+    for job in jobs:
+        (await ordered_api.push(**job, ttr=3600)).ok()
+    loop = asyncio.get_running_loop()
+    with socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)  # the rest is the server's
+        connection.setblocking(False)
+        await loop.sock_connect(connection, (LOOPBACK, ordered_server.port))
+        request = {"topic": topic, "count": len(jobs), "timeout": 0}
+        await loop.sock_sendall(connection, poll(request, headers))
+        assert (await loop.sock_recv(connection, 100)).startswith(b"HTTP/1.1 200")
+        taken = (await ordered_api.call("/topics", {"topics": [topic]})).ok()[0]["reserved"]
+        assert taken > 2
+        reset(connection)
+    again = await take(ordered_api, topic, len(jobs))
+    assert sorted(job["id"] for job in again) == [job["id"] for job in jobs]
+    assert {job["attempt"] for job in again} == {1}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import aiohttp
@@ -12,7 +13,11 @@ from tests.certificates import Pair, make
 from tests.processes import LOOPBACK, ProcessError
 from tests.waiting import until_async
 
+from .conftest import AIOHTTP, EXPRESS
+
 if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Mapping
     from pathlib import Path
 
     from tests.processes import Processes, QueueServer, StoreServer
@@ -38,6 +43,40 @@ async def test_jobs_pass_through_tls(
         with pytest.raises(aiohttp.ClientError):
             await plain.get("a")
     server.close()
+
+
+@pytest.mark.parametrize("headers", [EXPRESS, AIOHTTP], ids=["express", "aiohttp"])
+async def test_a_connection_over_tls_goes_on_and_ends_as_its_client_says(
+    processes: Processes,
+    redis_server: StoreServer,
+    pairs: tuple[Pair, Pair],
+    headers: Mapping[str, str],
+) -> None:
+    """Long answers and short ones; writing is paused and resumed before anything was written, and after it."""
+    own, _ = pairs
+    context = own.context()
+    server = processes.server(redis_server, context, tls_cert=own.cert, tls_key=own.key)
+    async with asyncio.timeout(20), open_api(server.url, tls=context, headers=headers) as api:
+        (await api.push(topic="t", id="a", body="x" * 900_000)).ok()
+        for n in range(20):
+            assert len((await api.call("/get", {"ids": ["a"] * (1 + n % 4)})).ok()) == 1 + n % 4
+        for _ in range(10):
+            assert b"200 OK" in await to_the_end(server, context, headers)
+    assert "ERROR" not in server.log_tail()
+    server.close()
+
+
+async def to_the_end(
+    server: QueueServer, context: ssl.SSLContext, headers: Mapping[str, str]
+) -> bytes:
+    """All that comes on a connection that is to be closed after its answer."""
+    lines = [f"{name}: {value}" for name, value in headers.items()]
+    head = ["POST /get HTTP/1.1", "Host: x", "Content-Length: 10", "Connection: close", *lines]
+    reader, writer = await asyncio.open_connection(LOOPBACK, server.port, ssl=context)
+    writer.write("\r\n".join([*head, "", '{"id":"x"}']).encode())
+    got = await reader.read()
+    writer.close()
+    return got
 
 
 async def test_only_clients_with_a_certificate_are_served(
