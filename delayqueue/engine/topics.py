@@ -16,6 +16,7 @@ from delayqueue.store.limits import FIRST, Limits
 from delayqueue.store.store import START, Position, Store
 from delayqueue.store.tags import Tags
 from delayqueue.store.types import Stir, TopicCounts
+from delayqueue.tasks import by_turns
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -256,7 +257,8 @@ class Topics:
     ) -> list[TopicView]:
         """Topics with their exact counts, by name: the first `limit` of those whose name is wanted."""
         known = {name for bucket in self._buckets for name in await self._store.topic_names(bucket)}
-        views = [TopicView(name) for name in sorted(filter(wanted, known))[:limit]]
+        chosen = sorted([name async for name in by_turns(known) if wanted(name)])[:limit]
+        views = [TopicView(name) async for name in by_turns(chosen)]
         for bucket in self._buckets:
             for piece in _pieces(views, TOPICS_PER_CALL):
                 found = await self._store.topics(bucket, [view.topic for view in piece])
