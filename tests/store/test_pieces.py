@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from delayqueue.access import Scope
+from delayqueue.engine.fsck import examine
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.errors import Code, Unavailable
 from delayqueue.job import MAX_TAGS, State
+from delayqueue.store.inspection import Inspection
 from delayqueue.store.store import START, Position, in_pieces
 from delayqueue.store.tags import Tags
-from delayqueue.store.types import Ending
+from delayqueue.store.types import Ending, Finding, Piece
 from tests.store.bucket import HOUR_MS, a_moment, job
 
 if TYPE_CHECKING:
@@ -185,3 +187,27 @@ async def test_what_one_call_did_is_told_though_the_next_one_fails(bucket: Bucke
     queue._finishes._call = queue._stirring(fail_the_second)
     codes = await queue.finish(IDS, [""] * JOBS)
     assert codes == [Code.OK] * FIT + [Code.UNAVAILABLE] * (JOBS - FIT)
+
+
+@pytest.mark.parametrize("name", ["tag:large", "buried:t", "done:t"])
+async def test_an_inspection_looks_at_so_many_bytes_of_jobs_at_a_time(
+    bucket: Bucket, name: str
+) -> None:
+    await with_large_jobs(bucket)
+    await (bucket.finish(*IDS) if name == "done:t" else bucket.bury(*IDS))
+    inspection, pieces, steps = Inspection(bucket.store), [Piece(name.encode(), b"0")], 0
+    while pieces:
+        inspected = await inspection.inspect(0, pieces, 100, mend=False)
+        assert inspected.findings == []
+        pieces, steps = inspected.pieces, steps + 1
+    assert steps >= JOBS / FIT
+
+
+async def test_an_inspection_finds_what_is_wrong_among_large_jobs(bucket: Bucket) -> None:
+    await with_large_jobs(bucket)
+    strangers = [f"none-{n}" for n in range(20)]
+    await bucket.redis.sadd(bucket.key("tag:large"), *strangers)
+    findings = set[Finding]()
+    report = await examine(bucket.store, lambda _, found: findings.add(found), mend=True)
+    assert {found.id for found in findings} == set(strangers)
+    assert (report.mended["entry"], report.left["entry"]) == (20, 0)

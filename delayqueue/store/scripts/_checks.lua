@@ -3,7 +3,8 @@
 -- keeps: without `mends` nothing is written. What is found is so at this very moment, and mended in the same call.
 -- requires  _life
 local UNIT_BYTES = 2048    -- a record counts as one more entry for each
-local LIST_LIMIT = 1000    -- a longer ready list is not looked at as a whole
+local MOST_UNITS = 2048    -- of a list or a page: 4 MiB of jobs, about 15 ms
+local LIST_LIMIT = 1000    -- a ready list that is longer, or has more of them, is not looked at as a whole
 local END_OF_LIST = 10000  -- looked at for one id at either end: about 1 ms
 local now = now_ms()
 local mends, left = false, 0          -- set by inspect.lua: whether to mend, how much more to look at
@@ -35,6 +36,12 @@ local function job_of(id)
   if not record then return nil end
   spend(#record / UNIT_BYTES)
   return unpack_record(record), true
+end
+
+local function ended_of(id)
+  local ended = call('HGET', ENDED, id)
+  if ended then spend(#ended / UNIT_BYTES) end
+  return ended
 end
 
 local function found_entry(key, id, mend) found('entry', string.sub(key, #tag + 2), id, mend) end
@@ -78,8 +85,9 @@ local function check_list(topic)
   if length > LIST_LIMIT then return end
   spend(length)
   looked = looked + length
-  local ready, ghosts = {}, 0
+  local ready, ghosts, before = {}, 0, left
   for _, id in ipairs(call('LRANGE', key, 0, -1)) do
+    if before - left >= MOST_UNITS then return end
     local job, has_record = job_of(id)
     if has_record and not job then  -- to pop it is no ghost
       found_entry(key, id, function() call('LREM', key, 0, id) end)
@@ -298,13 +306,13 @@ local function check_expire(key, topic, id, time)
 end
 
 local function check_done(key, topic, id)
-  local ended = call('HGET', ENDED, id)
+  local ended = ended_of(id)
   local job = ended and job_of_ended(ended)
   if not job or job.topic ~= topic then found_entry(key, id, function() call('ZREM', key, id) end) end
 end
 
 local function check_tagged(key, name, id)
-  local ended = call('HGET', ENDED, id)
+  local ended = ended_of(id)
   local job = job_of(id) or ended and job_of_ended(ended)
   for _, tagged in ipairs(job and job.tags or {}) do
     if tagged == name then return end

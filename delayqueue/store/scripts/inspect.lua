@@ -4,29 +4,45 @@
 -- flags  allow-oom
 -- KEYS  tag, queue name
 -- ARGV  sender, "1" to mend or "0", how much to look at (entries, about), then pieces, the last one first: name, cursor, ...
---       name = a key without the tag, "" = the keyspace; cursor = "0" at first. Of `job` also "=ID": that job, which is not
---       in the middle of its ready list.
+--       name = a key without the tag, "" = the keyspace; cursor = "0" at first. Of sets also "=ID": that entry alone; of
+--       `job` that job, which is not in the middle of its ready list.
 -- returns { { name, cursor, ... } left to look at, entries looked at, { kind, name, id, "1" if mended, ... },
 --           { topic, id, ... } jobs that are lost unless they stand in their ready list, which is too long to look at here,
 --           { topic, jobs made ready, ... } }
 local sender = ARGV[1]
 mends, left = ARGV[2] == '1', tonumber(ARGV[3])
-local PAGE, LONGEST_PAGE = 16, 256  -- entries that one command reads; more where Redis stores a key compactly
+local PAGE, LONGEST_PAGE = 4, 256  -- entries that one command reads; more where Redis stores a key compactly
 local KEYS_PAGE = 100
 local pieces = {}
 
 local function later(name, cursor) pieces[#pieces + 1] = { name, cursor } end
 
--- Calls look(fields, values) for each page of a hash, a set or a sorted set, from the cursor on; returns the next one.
+-- The entry of a set or a sorted set that a cursor "=ID" means, as a page.
+local function page_of(command, key, id)
+  local score = command == 'ZSCAN' and call('ZSCORE', key, id)
+  local is_there = score or command == 'SSCAN' and call('SISMEMBER', key, id) == 1
+  return { '0', is_there and { id, score or nil } or {} }
+end
+
+-- Calls look(fields, values) for each page of a hash, a set or a sorted set, from the cursor on; returns the next one. Sets
+-- that Redis stores compactly come as one page: the entries whose jobs are too many bytes are left for later.
 local function scan(command, key, cursor, look)
   local width, page_size = command == 'SSCAN' and 1 or 2, PAGE
   repeat
-    local page = call(command, key, cursor, 'COUNT', page_size)
+    local id = string.match(cursor, '^=(.*)')
+    local page = id and page_of(command, key, id) or call(command, key, cursor, 'COUNT', page_size)
     local fields, values, before = {}, {}, left
     for i = 1, #page[2], width do fields[#fields + 1], values[#values + 1] = page[2][i], page[2][i + width - 1] end
     spend(#fields)
     looked = looked + #fields
-    try(look, fields, values)
+    for first = 1, #fields, page_size do
+      local last = math.min(first + page_size - 1, #fields)
+      if command == 'HSCAN' or before - left - #fields < MOST_UNITS then
+        try(look, { unpack(fields, first, last) }, { unpack(values, first, last) })
+      else
+        for i = first, last do later(string.sub(key, #tag + 2), '=' .. fields[i]) end
+      end
+    end
     local is_heavy = before - left > 2 * #fields
     page_size = is_heavy and PAGE or math.min(LONGEST_PAGE, page_size * 2)
     cursor = page[1]
