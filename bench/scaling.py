@@ -16,9 +16,9 @@ import uvloop
 from bench.processes import cpu_seconds
 from delayqueue.config import Config
 from delayqueue.job import Job
+from delayqueue.store.bucket_store import BucketStore
 from delayqueue.store.buckets import Buckets, Layout
 from delayqueue.store.connect import connect
-from delayqueue.store.store import Store
 from delayqueue.store.types import Demand, Ending
 from delayqueue.values import Address
 from tests.api_client import open_api
@@ -67,7 +67,7 @@ async def _shard_costs(cluster: StoreCluster) -> str:
         redis_max_active=BUCKETS,
     )
     async with connect(config, None) as shards:
-        store = Store(shards, Buckets(config.bucket_name, config.queue_name, Layout(BUCKETS)))
+        store = BucketStore(shards, Buckets(config.bucket_name, config.queue_name, Layout(BUCKETS)))
         ids: list[list[str]] = [[] for _ in range(BUCKETS)]
         for number in range(JOBS):
             ids[store.buckets.of(f"job-{number}")].append(f"job-{number}")
@@ -100,21 +100,21 @@ async def _each(
     await asyncio.gather(*(of_bucket(bucket, mine) for bucket, mine in enumerate(ids)))
 
 
-async def _push(store: Store, bucket: int, part: list[str]) -> None:
+async def _push(store: BucketStore, bucket: int, part: list[str]) -> None:
     jobs = [Job(TOPIC, job_id, "x" * 40, 60_000, delay_ms=SOON_MS) for job_id in part]
     await store.push(bucket, jobs)
 
 
-async def _tick(store: Store, bucket: int) -> None:
-    while (await store.tick(bucket)).stir.next_due_ms == 0:
+async def _tick(store: BucketStore, bucket: int) -> None:
+    while (await store.tick(bucket)).change.next_due_ms == 0:
         pass
 
 
-async def _pop(store: Store, bucket: int, part: list[str]) -> None:
+async def _pop(store: BucketStore, bucket: int, part: list[str]) -> None:
     await store.pop(bucket, [Demand((TOPIC,), len(part))])
 
 
-async def _finish(store: Store, bucket: int, part: list[str]) -> None:
+async def _finish(store: BucketStore, bucket: int, part: list[str]) -> None:
     await store.finish(bucket, [Ending(job_id, "", "") for job_id in part])
 
 

@@ -15,10 +15,10 @@ from redis.asyncio import Redis
 from bench.processes import free_port, program
 from bench.target import redis_command
 from delayqueue.job import Job
+from delayqueue.store.bucket_store import BucketStore
 from delayqueue.store.buckets import Buckets
 from delayqueue.store.scripts import ZSET, Scripts
 from delayqueue.store.shards import Shards
-from delayqueue.store.store import Store
 
 HOUR_MS: Final = 3_600_000
 BATCH: Final = 500
@@ -62,7 +62,7 @@ async def bytes_per_job(spread: Spread, scripts: Scripts) -> float:
 
 
 async def _fill(redis: Redis, spread: Spread, scripts: Scripts) -> None:
-    store = Store(Shards.one(redis), Buckets("dq_bucket_%d", "dq_queue_%s"), scripts)
+    store = BucketStore(Shards.one(redis), Buckets("dq_bucket_%d", "dq_queue_%s"), scripts)
     dice = random.Random(1)
     # nothing falls due while the jobs are pushed
     far_ms = 24 * HOUR_MS

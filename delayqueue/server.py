@@ -29,6 +29,7 @@ from delayqueue.notify import START_S, Service
 from delayqueue.peers import Peers
 from delayqueue.reload import watch
 from delayqueue.settings import Settings, announce, read_again, refuse
+from delayqueue.store.bucket_store import BucketStore
 from delayqueue.store.buckets import Buckets
 from delayqueue.store.connect import connect
 from delayqueue.store.durability import Durability, check_durability
@@ -118,13 +119,15 @@ async def _serve_here(
         delivery = Delivery(queue, Callers(webhooks, PythonHandlers(settings.handlers)))
         loops = queue.background() | {
             "shards": shards.watch,
-            "layout": partial(keep_layout, shards, config, store.buckets, store.follow_layout),
+            "layout": partial(
+                keep_layout, shards, config, store.buckets, store.by_bucket.follow_layout
+            ),
             "reload": partial(watch, settings.watched),
             "settings": partial(settings.follow, told.again),
             "delivery": delivery.run,
         }
-        if store.replicas:
-            loops["replicas"] = partial(store.replicas.watch, shards)
+        if replicas := store.by_bucket.replicas:
+            loops["replicas"] = partial(replicas.watch, shards)
         for lifetime in (
             peers.answering(),
             aclosing(queue),  # last of all, what delivery has given back arrives
@@ -234,7 +237,7 @@ async def open_store(shards: Shards, config: Config) -> Store:
     """The store of these settings. StartupError where its data is laid out otherwise, Unavailable where it fails."""
     place = os.environ.get(VARIABLE)
     layout = await check_layout(shards, config)
-    store = Store(
+    store = BucketStore(
         shards,
         Buckets(config.bucket_name, config.queue_name, layout),
         _scripts(config),
@@ -243,7 +246,7 @@ async def open_store(shards: Shards, config: Config) -> Store:
     )
     if not layout.fenced:
         await store.follow_layout()
-    return store
+    return Store(store)
 
 
 def _scripts(config: Config) -> Scripts:

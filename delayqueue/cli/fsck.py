@@ -35,7 +35,8 @@ def fsck(config: Config, asked: Namespace) -> int:
 
 async def _examine(config: Config, listing: "_Listing", *, mend: bool) -> Report:
     async with join_shards(config) as shards:
-        return await examine(await open_store(shards, config), listing.add, mend=mend)
+        store = await open_store(shards, config)
+        return await examine(store.by_bucket, listing.add, mend=mend)
 
 
 class _Listing:

@@ -35,7 +35,7 @@ def rebalance(config: Config, asked: Namespace) -> int:
 
 async def _rebalance(config: Config, size: int) -> int:
     async with join_shards(config) as shards:
-        work = Rebalance(await open_store(shards, config), size)
+        work = Rebalance((await open_store(shards, config)).by_bucket, size)
         began = time.monotonic()
         report = asyncio.create_task(_report(work), name="report")
         try:

@@ -9,9 +9,9 @@ from typing import Any
 
 from delayqueue.delivery.callers import Callers
 from delayqueue.delivery.runner import Runner
-from delayqueue.engine.batcher import Batcher
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.errors import Unavailable
+from delayqueue.store.batcher import Batcher
 from delayqueue.subscriber import Subscriber
 
 log = logging.getLogger(__name__)

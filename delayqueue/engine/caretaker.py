@@ -9,8 +9,8 @@ from typing import Final
 from delayqueue import damage
 from delayqueue.engine.fsck import Round
 from delayqueue.errors import Unavailable
-from delayqueue.store.store import Store
-from delayqueue.store.types import Stir
+from delayqueue.store.bucket_store import BucketStore
+from delayqueue.store.types import Change
 
 log = logging.getLogger(__name__)
 
@@ -21,11 +21,13 @@ PAUSE_S: Final = 60.0  # after a call that failed: mending is not urgent
 class Caretaker:
     """Looks after one bucket. Several of them, in as many servers, do not disturb each other."""
 
-    def __init__(self, bucket: int, store: Store, stir: Callable[[int, Stir], None]) -> None:
-        """`stir` hears what was found again."""
+    def __init__(
+        self, bucket: int, store: BucketStore, notify: Callable[[int, Change], None]
+    ) -> None:
+        """`notify` hears what was found again."""
         self._bucket = bucket
         self._store = store
-        self._stir = stir
+        self._notify = notify
         self._round = self._new_round()
         self._resume_at = 0.0  # loop time
 
@@ -44,7 +46,7 @@ class Caretaker:
         mended = Counter(finding.kind for finding in seen.findings if finding.mended)
         if not mended:
             return
-        self._stir(self._bucket, seen.stir._replace(next_due_ms=0))
+        self._notify(self._bucket, seen.change._replace(next_due_ms=0))
         for kind, count in mended.items():
             first = next(finding for finding in seen.findings if finding.kind == kind)
             log.warning(

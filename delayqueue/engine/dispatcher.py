@@ -7,8 +7,8 @@ from collections.abc import Callable
 from delayqueue.engine.books import Books
 from delayqueue.errors import Unavailable
 from delayqueue.job import Reserved
-from delayqueue.store.store import Store
-from delayqueue.store.types import Demand, Stir
+from delayqueue.store.bucket_store import BucketStore
+from delayqueue.store.types import Change, Demand
 
 log = logging.getLogger(__name__)
 
@@ -19,23 +19,23 @@ SLOW_S = 0.1  # a call that takes longer does not keep its polls from asking oth
 class Dispatcher:
     """Asks its bucket for what the books want of it, as long as they want something.
 
-    `requeue` takes the jobs that nobody is left to take. `stir` hears when a topic that its rate holds back may go on.
+    `requeue` takes the jobs that nobody is left to take. `notify` hears when a topic that waits for its rate may go on.
     A call that fails, for whatever reason, is told to the polls that it asked for, and the bucket is asked again.
     """
 
     def __init__(
         self,
         bucket: int,
-        store: Store,
+        store: BucketStore,
         books: Books,
         requeue: Callable[[list[Reserved]], None],
-        stir: Callable[[int, Stir], None],
+        notify: Callable[[int, Change], None],
     ) -> None:
         self._bucket = bucket
         self._store = store
         self._books = books
         self._requeue = requeue
-        self._stir = stir
+        self._notify = notify
         self._task: asyncio.Task[None] | None = None
 
     def wake(self) -> None:
@@ -61,7 +61,7 @@ class Dispatcher:
             popped = await self._store.pop(self._bucket, demands)
             if left := self._books.delivered(self._bucket, popped.jobs, popped.complete):
                 self._requeue(left)
-            self._stir(self._bucket, popped.stir)
+            self._notify(self._bucket, popped.change)
         except Exception as error:
             if not isinstance(error, Unavailable):
                 log.exception("jobs cannot be taken from bucket %d", self._bucket + 1)

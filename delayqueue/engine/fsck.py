@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from delayqueue.store.bucket_store import BucketStore
 from delayqueue.store.inspection import Inspection
-from delayqueue.store.store import Store
-from delayqueue.store.types import Finding, Inspected, Piece, Stir
+from delayqueue.store.types import Change, Finding, Inspected, Piece
 
 STEP: Final = 300  # entries that a step looks at: about 2 ms of the store's time
 MOST_SUSPECTS: Final = 100_000  # kept at a time, about 10 MB
@@ -20,7 +20,7 @@ ROUNDS: Final = 5  # that a repair takes at most; what one mended can show more
 
 PIECES: Final = 200  # that a step is given
 
-NOTHING: Final = Inspected([], 0, [], [], Stir([]))
+NOTHING: Final = Inspected([], 0, [], [], Change([]))
 KEYSPACE: Final = Piece(b"", b"0")
 
 
@@ -34,7 +34,9 @@ class Report:
     left: Counter[str] = field(default_factory=Counter)
 
 
-async def examine(store: Store, tell: Callable[[int, Finding], None], *, mend: bool) -> Report:
+async def examine(
+    store: BucketStore, tell: Callable[[int, Finding], None], *, mend: bool
+) -> Report:
     """Look at all that the store holds; `tell(bucket, finding)` hears of each finding once.
 
     With `mend` it is mended, and looked at again until nothing more is found. Unavailable where the store fails.
@@ -67,7 +69,7 @@ async def _go_round(of_bucket: "Round", report: Report) -> set[Finding]:
 class Round:
     """One look at everything that a bucket holds."""
 
-    def __init__(self, store: Store, bucket: int, limit: int = STEP, *, mend: bool) -> None:
+    def __init__(self, store: BucketStore, bucket: int, limit: int = STEP, *, mend: bool) -> None:
         """`limit` is how many entries a step looks at."""
         self._inspection = Inspection(store)
         self._bucket = bucket

@@ -13,7 +13,7 @@ from typing import Final
 from delayqueue import __version__
 from delayqueue.errors import Unavailable
 from delayqueue.metrics import DELIVERY_LATENESS, JOB_EVENTS, LATENESS_S, WAITING_POLLS, Metrics
-from delayqueue.store.store import Store
+from delayqueue.store.bucket_store import BucketStore
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ class ServerView:
 class Heartbeat:
     """This process's entry, written every two seconds, and those of all."""
 
-    def __init__(self, store: Store, metrics: Metrics, name: str) -> None:
+    def __init__(self, store: BucketStore, metrics: Metrics, name: str) -> None:
         self._store = store
         self._metrics = metrics
         self._name = name

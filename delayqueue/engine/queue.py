@@ -2,31 +2,23 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-from copy import copy
-from typing import Self, TypeVar
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 
-from delayqueue.access import Scope
+from delayqueue.access import EVERYWHERE, Scope
 from delayqueue.engine.caretaker import Caretaker
 from delayqueue.engine.heartbeat import Heartbeat, ServerView
-from delayqueue.engine.listings import Listings
-from delayqueue.engine.lookup import Lookup
-from delayqueue.engine.migration import Migration
 from delayqueue.engine.schedules import Schedules
-from delayqueue.engine.spread import Spread
 from delayqueue.engine.subscribers import Subscribers
 from delayqueue.engine.taking import Taking
 from delayqueue.engine.timer import INTERVAL_S, Timer
-from delayqueue.engine.topics import Topics
 from delayqueue.engine.waiters import Waiters
 from delayqueue.errors import OF_CODE, Code
 from delayqueue.job import Job, JobView, Reserved
 from delayqueue.metrics import BUCKETS_AWAY, TICK_AGE, WAITING_POLLS
 from delayqueue.receipt import nonce_of
-from delayqueue.store.registry import Registry
-from delayqueue.store.results import Results
 from delayqueue.store.store import Store
 from delayqueue.store.types import (
+    Change,
     Ending,
     Health,
     Moved,
@@ -34,17 +26,12 @@ from delayqueue.store.types import (
     Recording,
     Release,
     Reschedule,
-    Stir,
     Touch,
 )
 from delayqueue.tasks import cancel_all
 
 log = logging.getLogger(__name__)
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
-
-LOST: int = Code.UNAVAILABLE  # the code of jobs whose bucket does not answer while others do
 READY_TICKS = 5  # a timer that has not ticked for so many intervals is not ready
 
 
@@ -69,55 +56,29 @@ class DelayQueue:
         self.metrics.show(WAITING_POLLS, lambda: self._waiters.waiting)
         self.metrics.show(TICK_AGE, self._tick_age_s)
         self.metrics.show(BUCKETS_AWAY, lambda: len(self.stale_buckets()))
-        self._migration = Migration(store, self._stir)
-        self._waiters = Waiters(store, self._migration, self._stir, max_polls)
-        self.taking = Taking(store, self._migration, self._stir)
+        self._store = store
+        self._waiters = Waiters(store, max_polls)
+        self.taking = Taking(store)
+        self.topics = store.topics
+        self.listings = store.listings
+        self.subscribers = Subscribers(store.registry)
+        self.schedules = Schedules(store.registry)
         self._timers: list[Timer] = []
         self._buried_retain_ms = buried_retain_ms
         self._grown = asyncio.Event()  # there are more timers
-        self._heartbeat = Heartbeat(store, self.metrics, name)
-        self._spread(store)
+        self._heartbeat = Heartbeat(store.by_bucket, self.metrics, name)
         self._grow()
         store.buckets.on_growth(self._grow)
+        store.on_change(self._hear)
 
-    def confined(self, scope: Scope) -> Self:
-        """The same queue for a client that may reach some topics only.
-
-        Verbs by id find no other jobs; verbs that name a topic must have been checked before.
-        """
-        view = copy(self)
-        view._spread(self._store.confined(scope))
-        return view
-
-    def _spread(self, store: Store) -> None:
-        self._store = store
-        self._pushes = Spread(self._migration, self._stirring(store.push), "push", LOST, _bytes_of)
-        self._finishes = Spread(self._migration, self._stirring(store.finish), "finish", LOST)
-        self._deletes = Spread(self._migration, self._stirring(store.delete), "delete", LOST)
-        self._buries = Spread(self._migration, self._stirring(store.bury), "bury")
-        self._releases = Spread(self._migration, self._stirring(store.release), "release")
-        self._touches = Spread(self._migration, store.touch, "touch")
-        results = Results(store)
-        self._recordings = Spread(self._migration, results.record, "record")
-        self._postponements = Spread(self._migration, self._stirring(results.postpone), "postpone")
-        self._reschedules = Spread(
-            self._migration, self._stirring(store.reschedule), "reschedule", Moved(LOST, None)
-        )
-        self._kicks = Spread(self._migration, self._stirring(store.kick), "kick", LOST)
-        self._lookup = Lookup(store, self._migration)
-        self.listings = Listings(store)
-        self.topics = Topics(store, self._migration, self._stir)
-        registry = Registry(store)
-        self.subscribers = Subscribers(registry)
-        self.schedules = Schedules(registry, self._migration, self._stir)
-
-    async def push(self, job: Job) -> None:
+    async def push(self, job: Job, scope: Scope = EVERYWHERE) -> None:
         """Add a job, or replace the one of that id. JobExists where `if_exists` is `fail`."""
-        raise_for(await self._pushes.one(job.id, job))
+        [code] = await self._store.push((job,), scope)
+        raise_for(code)
 
-    async def push_many(self, jobs: Sequence[Job]) -> list[int]:
+    async def push_many(self, jobs: Sequence[Job], scope: Scope = EVERYWHERE) -> list[int]:
         """Add many jobs; a code for each."""
-        return await self._pushes.many([job.id for job in jobs], jobs)
+        return await self._store.push(jobs, scope)
 
     def pop(
         self, topics: tuple[str, ...], count: int, wait_s: float
@@ -130,20 +91,28 @@ class DelayQueue:
         self._waiters.requeue(jobs)
 
     async def finish(
-        self, ids: Sequence[str], receipts: Sequence[str], message: str = ""
+        self,
+        ids: Sequence[str],
+        receipts: Sequence[str],
+        message: str = "",
+        scope: Scope = EVERYWHERE,
     ) -> list[int]:
         """End jobs whose work is done; a code for each. A receipt that is not "" limits it to that reservation."""
-        return await self._finishes.many(ids, _endings(ids, receipts, message))
+        return await self._store.finish(_endings(ids, receipts, message), scope)
 
     async def delete(
-        self, ids: Sequence[str], receipts: Sequence[str], message: str = ""
+        self,
+        ids: Sequence[str],
+        receipts: Sequence[str],
+        message: str = "",
+        scope: Scope = EVERYWHERE,
     ) -> list[int]:
         """End jobs that are not wanted any more; receipts and codes as in finish()."""
-        return await self._deletes.many(ids, _endings(ids, receipts, message))
+        return await self._store.delete(_endings(ids, receipts, message), scope)
 
-    async def get(self, ids: Sequence[str]) -> list[JobView | None]:
+    async def get(self, ids: Sequence[str], scope: Scope = EVERYWHERE) -> list[JobView | None]:
         """All that is known of jobs, None for an unknown id; only of the first ones where all would be too large."""
-        return await self._lookup.get(ids)
+        return await self._store.get(ids, scope)
 
     async def release(
         self,
@@ -152,6 +121,7 @@ class DelayQueue:
         delay_ms: int | None,
         message: str,
         fallback_ms: int | None = None,
+        scope: Scope = EVERYWHERE,
     ) -> int | None:
         """Give a reserved job back after a failed attempt.
 
@@ -159,43 +129,50 @@ class DelayQueue:
         its due time, None where the schedule was over, so that it is buried, or nobody needs it any more.
         """
         item = Release(job_id, _nonce(receipt, job_id), delay_ms, message, fallback_ms)
-        moved = await self._releases.one(job_id, item)
+        [moved] = await self._store.release((item,), scope)
         if moved.buried:
             log.warning("job %r is buried: it failed at the end of its schedule", job_id)
         return _time_of(moved)
 
-    async def touch(self, job_id: str, receipt: str, ttr_ms: int | None) -> int | None:
+    async def touch(
+        self, job_id: str, receipt: str, ttr_ms: int | None, scope: Scope = EVERYWHERE
+    ) -> int | None:
         """Extend a reservation by `ttr_ms` from now, or by the job's own TTR; returns the deadline."""
         item = Touch(job_id, _nonce(receipt, job_id), ttr_ms)
-        return _time_of(await self._touches.one(job_id, item))
+        [moved] = await self._store.touch((item,), scope)
+        return _time_of(moved)
 
-    async def bury(self, job_id: str, receipt: str, message: str) -> None:
+    async def bury(
+        self, job_id: str, receipt: str, message: str, scope: Scope = EVERYWHERE
+    ) -> None:
         """Give a job up; it is kept for a person."""
         item = Ending(job_id, _nonce(receipt, job_id), message)
-        raise_for(await self._buries.one(job_id, item))
+        [code] = await self._store.bury((item,), scope)
+        raise_for(code)
         log.warning("job %r is buried: who worked on it has given it up", job_id)
 
     async def record(self, recording: Recording) -> None:
         """Record how a subscriber fared with a job that is reserved for it."""
-        raise_for(await self._recordings.one(recording.id, recording))
+        [code] = await self._store.record((recording,))
+        raise_for(code)
 
     async def postpone(self, postponement: Postponement) -> None:
         """Give a reserved job back until a subscriber that failed may be called again, or bury it."""
-        moved = await self._postponements.one(postponement.id, postponement)
+        [moved] = await self._store.postpone((postponement,))
         raise_for(moved.code)
         if moved.buried:
             log.warning("job %r is buried: subscribers have failed for good", postponement.id)
 
     async def reschedule(
-        self, ids: Sequence[str], delay_ms: int, due_ms: int | None
+        self, ids: Sequence[str], delay_ms: int, due_ms: int | None, scope: Scope = EVERYWHERE
     ) -> list[Moved]:
         """Give jobs that are not reserved a new due time, `due_ms`, or `delay_ms` from now; a code and it for each."""
         items = [Reschedule(job_id, delay_ms, due_ms) for job_id in ids]
-        return await self._reschedules.many(ids, items)
+        return await self._store.reschedule(items, scope)
 
-    async def kick(self, ids: Sequence[str]) -> list[int]:
+    async def kick(self, ids: Sequence[str], scope: Scope = EVERYWHERE) -> list[int]:
         """Make buried or delayed jobs ready now; a code for each."""
-        return await self._kicks.many(ids, ids)
+        return await self._store.kick(ids, scope)
 
     @property
     def waiting_polls(self) -> int:
@@ -213,7 +190,7 @@ class DelayQueue:
     @property
     def doubts(self) -> Sequence[str]:
         """Why a failover could lose an acknowledged job right now, where `durability` asks that it does not."""
-        return self._store.doubts
+        return self._store.by_bucket.doubts
 
     def _tick_age_s(self) -> float | None:
         """Since the oldest of the buckets' last ticks; None where one has not ticked yet."""
@@ -245,7 +222,7 @@ class DelayQueue:
         }
         noted_at = self._heartbeat.noted_at
         if noted_at is None or noted_at < oldest:
-            stale.update(self._store.beside(0))
+            stale.update(self._store.by_bucket.beside(0))
         return sorted(stale)
 
     def background(self) -> dict[str, Callable[[], Coroutine[None, None, None]]]:
@@ -254,7 +231,7 @@ class DelayQueue:
             "wakeups": self._listen,
             "heartbeat": self._heartbeat.run,
             "schedules": self.schedules.run,
-            "migration": self._migration.run,
+            "migration": self._store.migration.run,
             "timers": self._run_timers,
         }
 
@@ -265,15 +242,15 @@ class DelayQueue:
 
     async def _listen(self) -> None:
         """Other processes' messages wake polls here; what may have been missed is asked for."""
-        await self._store.listen(self._waiters.wake, self._waiters.resync)
+        await self._store.by_bucket.listen(self._waiters.wake, self._waiters.resync)
 
     def _grow(self) -> None:
         """There may be more buckets: tick them, and let polls ask them."""
+        store, notify, resync = self._store.by_bucket, self._store.notify, self._waiters.resync
         for bucket in range(len(self._timers), len(self._store.buckets.keys)):
-            care = Caretaker(bucket, self._store, self._stir).step
-            resync = self._waiters.resync
+            care = Caretaker(bucket, store, notify).step
             retain_ms = self._buried_retain_ms
-            self._timers.append(Timer(bucket, self._store, self._stir, resync, care, retain_ms))
+            self._timers.append(Timer(bucket, store, notify, resync, care, retain_ms))
         self._waiters.grow()
         self._grown.set()
 
@@ -298,24 +275,12 @@ class DelayQueue:
         finally:
             await cancel_all([growth, *tasks])
 
-    def _stir(self, bucket: int, stir: Stir) -> None:
-        """A change in the store: wake those who wait for it."""
-        if stir.next_due_ms is not None:
-            self._timers[bucket].arm(stir.next_due_ms)
-        for topic, arrived in stir.ready:
+    def _hear(self, bucket: int, change: Change) -> None:
+        """A change in the store: wake the timer and the polls that wait for it."""
+        if change.next_due_ms is not None:
+            self._timers[bucket].arm(change.next_due_ms)
+        for topic, arrived in change.ready:
             self._waiters.wake(bucket, topic, arrived)
-
-    def _stirring(
-        self, change: Callable[[int, list[Item]], Awaitable[tuple[list[Result], Stir]]]
-    ) -> Callable[[int, list[Item]], Awaitable[list[Result]]]:
-        """The same change of a bucket; those who wait for what it stirs hear of it."""
-
-        async def run(bucket: int, items: list[Item]) -> list[Result]:
-            results, stir = await change(bucket, items)
-            self._stir(bucket, stir)
-            return results
-
-        return run
 
 
 def _oldest_age_s(times: Sequence[float | None]) -> float | None:
@@ -337,10 +302,6 @@ def _time_of(moved: Moved) -> int | None:
 
 def _nonce(receipt: str, job_id: str) -> str:
     return nonce_of(receipt, job_id) if receipt else ""
-
-
-def _bytes_of(job: Job) -> int:
-    return len(job.body)
 
 
 def _endings(ids: Sequence[str], receipts: Sequence[str], message: str) -> list[Ending]:

@@ -8,14 +8,14 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from delayqueue.config import StartupError
-from delayqueue.engine.migration import Migration
 from delayqueue.errors import Unavailable
 from delayqueue.limit import Limit
+from delayqueue.store.bucket_store import BucketStore
 from delayqueue.store.caller import LayoutChanged
 from delayqueue.store.layout import AnotherChange
 from delayqueue.store.limits import FIRST, Limits
+from delayqueue.store.migration import Migration
 from delayqueue.store.parcels import Parcels
-from delayqueue.store.store import Store
 
 KINDS: Final = ("job", "ended")
 OWN: Final = ""  # in place of settings: those that the bucket has
@@ -42,13 +42,13 @@ class Rebalance:
     begun, AnotherChange where somebody else has changed the number of buckets meanwhile.
     """
 
-    def __init__(self, store: Store, size: int) -> None:
-        """`size` is the number of buckets that there shall be. `store` must not be confined."""
+    def __init__(self, store: BucketStore, size: int) -> None:
+        """`size` is the number of buckets that there shall be."""
         self._store = store
         self._size = size
         self._parcels = Parcels(store)
         self._limits = Limits(store)
-        self._migration = Migration(store, lambda _bucket, _stir: None)
+        self._migration = Migration(store, lambda _bucket, _notify: None)
         self._generation = store.buckets.layout.generation  # what all of this is about
         self.moved = 0  # jobs and kept results
         self.progress = Progress()

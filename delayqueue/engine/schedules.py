@@ -3,16 +3,15 @@
 import asyncio
 import logging
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import count
 from typing import NamedTuple
 
-from delayqueue.engine.migration import Migration
 from delayqueue.engine.subscribers import raise_unregistered, read_all, refuse_taken, taken
 from delayqueue.errors import Code, JobExists, Unavailable
 from delayqueue.schedule import Schedule
-from delayqueue.store.registry import BUCKET, Registry
-from delayqueue.store.types import Entry, Firing, Occurrence, Stir
+from delayqueue.store.registry import Registry
+from delayqueue.store.types import Entry, Firing, Occurrence
 
 log = logging.getLogger(__name__)
 
@@ -30,12 +29,8 @@ class Planned(NamedTuple):
 class Schedules:
     """The verbs on schedules. All raise Unavailable where the store does not answer. `run` is a loop of the server."""
 
-    def __init__(
-        self, registry: Registry, migration: Migration, stir: Callable[[int, Stir], None]
-    ) -> None:
+    def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._migration = migration
-        self._stir = stir
 
     async def schedule(self, schedule: Schedule, if_exists: str) -> int | None:
         """Register a schedule; the very same one again is no error. Returns when it occurs next.
@@ -87,8 +82,6 @@ class Schedules:
         """Push what a schedule has to push by now; False where another process has."""
         times_ms, next_ms = schedule.plan(entry.time_ms or now_ms, now_ms)
         jobs = [self._occurrence(schedule, time_ms) for time_ms in times_ms]
-        if await self._migration.fetch(BUCKET, [one.id for one in jobs]):
-            return False
         firing = Firing(entry, next_ms, schedule.topic, schedule.ttr_ms, schedule.body, jobs)
         fired = await self._registry.fire(firing)
         for job_id in fired.taken:
@@ -97,8 +90,6 @@ class Schedules:
                 schedule.name,
                 job_id,
             )
-        if fired.done and jobs:
-            self._stir(BUCKET, Stir([], 0))
         return fired.done
 
     def _occurrence(self, schedule: Schedule, time_ms: int) -> Occurrence:

@@ -11,18 +11,20 @@ killed in between is completed by the next one.
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from typing import Final, NamedTuple
 
 from delayqueue.config import StartupError
 from delayqueue.errors import Code, Unavailable
 from delayqueue.job import IfExists, Job
+from delayqueue.store.bucket_store import STAGED_DUE_MS
 from delayqueue.store.original.packed import Packed, unpack
 from delayqueue.store.original.place import CLOCKS_S, Place, Standing, standing
 from delayqueue.store.original.source import PAGE, AnotherImport, Look, Original, Take
 from delayqueue.store.record import text
-from delayqueue.store.store import STAGED_DUE_MS, Store, in_pieces
+from delayqueue.store.store import Store
+from delayqueue.store.types import Settlement
 
 log = logging.getLogger(__name__)
 
@@ -178,11 +180,9 @@ class Takeover:
     async def _stage(self, plans: list[_Plan]) -> list[Take]:
         """Put jobs into the destination, out of everybody's way; returns how to take them from the original."""
         await self._original.claim([plan.look.id for plan in plans], self._destination)
-        codes: dict[bytes, int] = {}
-        for bucket, ids in self._by_bucket(plan.look.id for plan in plans).items():
-            jobs = [_staged(plan.job) for plan in plans if plan.look.id in ids]
-            pushed = await in_pieces(partial(self._push, bucket), jobs)
-            codes |= {job.id.encode(): code for job, code in zip(jobs, pushed, strict=True)}
+        jobs = [_staged(plan.job) for plan in plans]
+        pushed = await self._store.push(jobs)
+        codes = {job.id.encode(): code for job, code in zip(jobs, pushed, strict=True)}
         if set(codes.values()) - {Code.OK, Code.JOB_EXISTS}:
             raise Unavailable
         return [
@@ -194,18 +194,7 @@ class Takeover:
 
     async def _settle(self, dues_ms: Mapping[bytes, int | None]) -> None:
         """Give staged jobs their due times, and drop those that have none: they were not taken."""
-        for bucket, ids in self._by_bucket(dues_ms).items():
-            jobs = [(text(one), dues_ms[one]) for one in ids]
-            await in_pieces(partial(self._store.settle, bucket), jobs)
-
-    async def _push(self, bucket: int, jobs: Sequence[Job]) -> list[int]:
-        return (await self._store.push(bucket, jobs)).codes
-
-    def _by_bucket(self, ids: Iterable[bytes]) -> dict[int, set[bytes]]:
-        buckets: dict[int, set[bytes]] = {}
-        for job_id in ids:
-            buckets.setdefault(self._store.buckets.of(text(job_id)), set()).add(job_id)
-        return buckets
+        await self._store.settle([Settlement(text(one), due) for one, due in dues_ms.items()])
 
     def _count(self, take: Take, place: Place | None, *, done: bool) -> None:
         if not done:  # it has changed since it was looked at

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from delayqueue.errors import Unavailable
-from delayqueue.store.store import Store
-from delayqueue.store.types import Stir
+from delayqueue.store.bucket_store import BucketStore
+from delayqueue.store.types import Change
 
 log = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ FORGOTTEN_SHARE = 0.1  # of those that were looked at: while so many are empty t
 class Timer:
     """Ticks one bucket for ever, and sweeps it once a second.
 
-    `stir` hears what each tick changed; `resync` is called once a second, for what a lost message left behind; so is
+    `notify` hears what each tick changed; `resync` is called once a second, for what a lost message left behind; so is
     `care`, unless the ticks are behind: it mends the store, a little at a time. Buried jobs are kept for
     `buried_retain_ms` unless their topic says, None = until somebody ends them.
     """
@@ -33,15 +33,15 @@ class Timer:
     def __init__(
         self,
         bucket: int,
-        store: Store,
-        stir: Callable[[int, Stir], None],
+        store: BucketStore,
+        notify: Callable[[int, Change], None],
         resync: Callable[[int], None],
         care: Callable[[], Awaitable[None]],
         buried_retain_ms: int | None = None,
     ) -> None:
         self._bucket = bucket
         self._store = store
-        self._stir = stir
+        self._notify = notify
         self._resync = resync
         self._care = care
         self._buried_retain_ms = buried_retain_ms
@@ -93,7 +93,7 @@ class Timer:
         self.last_tick_at = loop.time()
         # Due times come closer than calls take when it is busy: half of the time for ticks is enough.
         self._rested_at = 2 * self.last_tick_at - began_at
-        self._stir(self._bucket, ticked.stir)
+        self._notify(self._bucket, ticked.change)
         for topic, job_id in ticked.named:
             log.warning(
                 "job %r of topic %r is buried: its TTR ran out at the end of its schedule",
@@ -102,7 +102,7 @@ class Timer:
             )
         if ticked.buried > len(ticked.named):
             log.warning("%d more jobs are buried for that", ticked.buried - len(ticked.named))
-        return ticked.stir.next_due_ms == 0
+        return ticked.change.next_due_ms == 0
 
     async def _keep_house(self, *, is_behind: bool) -> None:
         self._sweep_at = asyncio.get_running_loop().time() + INTERVAL_S

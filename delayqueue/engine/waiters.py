@@ -7,21 +7,18 @@ something from a poll's own arrival, the timer, a push, or another process's mes
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import count
 
 from delayqueue.engine.books import Books
 from delayqueue.engine.deadlines import Deadlines
 from delayqueue.engine.dispatcher import Dispatcher
-from delayqueue.engine.migration import Migration
-from delayqueue.engine.spread import Spread
 from delayqueue.engine.wait_queue import Poll
 from delayqueue.errors import Text, TooMany, Unavailable
 from delayqueue.job import Reserved
 from delayqueue.receipt import nonce_of
-from delayqueue.store.caller import LayoutChanged
 from delayqueue.store.store import Store
-from delayqueue.store.types import Return, Stir
+from delayqueue.store.types import Return
 
 log = logging.getLogger(__name__)
 
@@ -34,26 +31,15 @@ TOO_MANY_POLLS = Text(
 
 
 class Waiters:
-    """All waiting polls of this process; its dispatchers run as tasks of the loop.
+    """All waiting polls of this process; its dispatchers run as tasks of the loop."""
 
-    `stir(bucket, stir)` hears when there may be more for polls that got nothing.
-    """
-
-    def __init__(
-        self,
-        store: Store,
-        migration: Migration,
-        stir: Callable[[int, Stir], None],
-        max_polls: int = 0,
-    ) -> None:
+    def __init__(self, store: Store, max_polls: int = 0) -> None:
         self._store = store
-        self._stir = stir
         self._max_polls = max_polls
         self._books = Books()
         self._dispatchers: list[Dispatcher] = []
         self._deadlines = Deadlines(self._books.expire)
         self._numbers = count(1)
-        self._requeues = Spread(migration, self._requeue, "putback")
         self._requeuing: set[asyncio.Task[None]] = set()
         self._closing = False
         self.grow()
@@ -66,7 +52,9 @@ class Waiters:
     def grow(self) -> None:
         """There may be more buckets: ask them too."""
         for bucket in range(len(self._dispatchers), len(self._store.buckets.keys)):
-            dispatcher = Dispatcher(bucket, self._store, self._books, self.requeue, self._stir)
+            dispatcher = Dispatcher(
+                bucket, self._store.by_bucket, self._books, self.requeue, self._store.notify
+            )
             self._dispatchers.append(dispatcher)
             self._books.grow(dispatcher.wake)
 
@@ -128,21 +116,9 @@ class Waiters:
             await asyncio.wait(self._requeuing)
 
     async def _requeue_all(self, returns: list[Return]) -> None:
-        lost = await self._requeues.many([each.id for each in returns], returns)
+        try:
+            lost = await self._store.requeue(returns)
+        except Unavailable:
+            lost = [True] * len(returns)
         if count := sum(lost):
             log.warning("%d jobs of vanished clients come again after their TTR", count)
-
-    async def _requeue(self, bucket: int, returns: list[Return]) -> list[bool]:
-        """Whether each is lost."""
-        left = len(returns)
-        try:
-            while left:
-                looked, stir = await self._store.putback(bucket, returns[:left])
-                left -= looked
-                for topic, arrived in stir.ready:
-                    self.wake(bucket, topic, arrived)
-        except LayoutChanged:
-            raise
-        except Unavailable:
-            pass
-        return [place < left for place in range(len(returns))]

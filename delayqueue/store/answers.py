@@ -10,7 +10,7 @@ from delayqueue.job import JobView, Reserved, State
 from delayqueue.limit import Limit
 from delayqueue.receipt import receipt_for
 from delayqueue.store.record import ended_view, live_view, reserved_job, text
-from delayqueue.store.types import Arrivals, Moved, Stir, TopicCounts
+from delayqueue.store.types import Arrivals, Change, Moved, TopicCounts
 
 BURIED = -1  # in place of the time of a job that comes again
 
@@ -20,10 +20,10 @@ def or_none(number: int) -> int | None:
     return None if number < 0 else number
 
 
-def stir(ready: Sequence[Any], next_due_ms: int = -1) -> Stir:
+def change(ready: Sequence[Any], next_due_ms: int = -1) -> Change:
     """What became ready, given as topic, count, topic, count, ...; and ms until something is due."""
     arrivals: Arrivals = [(text(ready[i]), ready[i + 1]) for i in range(0, len(ready), 2)]
-    return Stir(arrivals, or_none(next_due_ms))
+    return Change(arrivals, or_none(next_due_ms))
 
 
 def moved(codes: list[int], times: list[int]) -> list[Moved]:

@@ -1,6 +1,7 @@
 """Runs scripts in buckets, and makes of what redis-py raises what the rest of the program knows."""
 
 import asyncio
+import json
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
@@ -11,6 +12,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
+from delayqueue.access import EVERYWHERE, Scope
 from delayqueue.errors import Unavailable
 from delayqueue.failpoint import Failpoint
 from delayqueue.metrics import SCRIPT_ERRORS, SCRIPT_SECONDS, Metrics
@@ -92,7 +94,7 @@ class Caller:
         verb: str,
         bucket: int,
         args: Sequence[Any],
-        scope: Sequence[str] = (),
+        scope: Scope = EVERYWHERE,
         *,
         follows: bool | None = None,
     ) -> Any:
@@ -163,11 +165,13 @@ class Caller:
             raise Unavailable from error
 
     async def _run(
-        self, generation: int, verb: str, bucket: int, args: Sequence[Any], scope: Sequence[str]
+        self, generation: int, verb: str, bucket: int, args: Sequence[Any], scope: Scope
     ) -> Any:
         """Run a script by this generation of the layout: nothing is awaited before it is chosen."""
         keys = self._buckets[bucket]
-        names = [keys.tag, keys.queue_name, *(keys.tag + each for each in scope)]
+        names = [keys.tag, keys.queue_name]
+        if scope is not EVERYWHERE:
+            names.append(keys.tag + json.dumps(scope.entries, ensure_ascii=False))
         if self._failpoint:
             self._failpoint.reach(f"{verb}.before")
         began = perf_counter()

@@ -3,16 +3,16 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from delayqueue.store.answers import stir
+from delayqueue.store.answers import change
+from delayqueue.store.bucket_store import BucketStore
 from delayqueue.store.record import text
-from delayqueue.store.store import Store
 from delayqueue.store.types import Finding, Inspected, Piece
 
 
 class Inspection:
     """One method a script, as the store's own. All raise Unavailable where Redis does not answer or refuses."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: BucketStore) -> None:
         self._store = store
 
     async def inspect(
@@ -31,7 +31,7 @@ class Inspection:
                 for kind, name, job_id, mended in _rows(findings, 4)
             ],
             [(topic, job_id) for topic, job_id in _rows(suspects, 2)],
-            stir(ready),
+            change(ready),
         )
 
     async def ready_ids(self, bucket: int, topic: bytes, first: int, last: int) -> list[bytes]:

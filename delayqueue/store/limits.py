@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from delayqueue.limit import Limit
-from delayqueue.store.answers import stir
-from delayqueue.store.store import Store
-from delayqueue.store.types import Limited, Stir
+from delayqueue.store.answers import change
+from delayqueue.store.bucket_store import BucketStore
+from delayqueue.store.types import Change, Limited
 
 FIRST: Final = 0  # the bucket where a topic is set; the others take over what stands there
 
@@ -15,7 +15,7 @@ FIRST: Final = 0  # the bucket where a topic is set; the others take over what s
 class Limits:
     """Each bucket lets through its share of the whole. All raise Unavailable where Redis does not answer or refuses."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: BucketStore) -> None:
         self._store = store
 
     async def limit(
@@ -29,7 +29,7 @@ class Limits:
         for name, value in wishes.items():
             args += (name, "" if value is None else value)
         code, written, ready = await self._store.run("limit", bucket, args)
-        return Limited(code, Limit.read(json.loads(written)), stir(ready))
+        return Limited(code, Limit.read(json.loads(written)), change(ready))
 
     async def all(self, bucket: int) -> dict[str, Limit]:
         """The topics that are limited."""
@@ -38,7 +38,7 @@ class Limits:
             topic: Limit.read(each["limit"]) for topic, each in settings.items() if "limit" in each
         }
 
-    async def apportion(self, bucket: int, topic: str, written: str, buckets: int) -> Stir:
+    async def apportion(self, bucket: int, topic: str, written: str, buckets: int) -> Change:
         """Let a topic be set in a bucket, one of so many, as these settings (JSON) say; "" = as its own do."""
         args = [self._store.sender, topic, written, bucket, buckets]
-        return stir(await self._store.run("apportion", bucket, args))
+        return change(await self._store.run("apportion", bucket, args))

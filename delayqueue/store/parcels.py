@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from delayqueue.store.answers import stir
+from delayqueue.store.answers import change
+from delayqueue.store.bucket_store import BucketStore
 from delayqueue.store.record import text
-from delayqueue.store.store import Store
-from delayqueue.store.types import Stir
+from delayqueue.store.types import Change
 
 
 class Parcel(NamedTuple):
@@ -14,7 +14,7 @@ class Parcel(NamedTuple):
 
     number: int
     parts: Sequence[bytes]
-    stir: Stir
+    change: Change
 
 
 class Strays(NamedTuple):
@@ -32,21 +32,20 @@ class Strays(NamedTuple):
 class Parcels:
     """One method a script, as the store's own. All raise Unavailable where Redis does not answer or refuses."""
 
-    def __init__(self, store: Store) -> None:
-        """`store` must not be confined."""
+    def __init__(self, store: BucketStore) -> None:
         self._store = store
 
     async def send_off(self, source: int, target: int, ids: Sequence[str]) -> Parcel:
         """Take what there is of these ids out of `source`. A parcel that is on its way comes in place of a new one."""
         args: list[Any] = [self._store.sender, target, *ids]
         number, parts, ready = await self._store.run("send_off", source, args)
-        return Parcel(number, parts, stir(ready))
+        return Parcel(number, parts, change(ready))
 
-    async def take_in(self, source: int, target: int, parcel: Parcel) -> Stir:
+    async def take_in(self, source: int, target: int, parcel: Parcel) -> Change:
         """Put a parcel's jobs into `target`, unless it has them."""
         args: list[Any] = [self._store.sender, source, parcel.number, *parcel.parts]
         next_due_ms, ready = await self._store.run("take_in", target, args)
-        return stir(ready, next_due_ms)
+        return change(ready, next_due_ms)
 
     async def confirm(self, source: int, target: int, parcel: Parcel) -> None:
         """The parcel has arrived."""

@@ -2,16 +2,16 @@
 
 from collections.abc import Sequence
 
-from delayqueue.store.answers import stir
+from delayqueue.store.answers import change
+from delayqueue.store.bucket_store import BucketStore
 from delayqueue.store.record import parse_record, text
-from delayqueue.store.store import Store
-from delayqueue.store.types import Found, Position, Range, Stir, Take, Taken
+from delayqueue.store.types import Change, Found, Position, Range, Take, Taken
 
 
 class Ranges:
     """For one bucket at a time. All raise Unavailable where Redis does not answer or refuses."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: BucketStore) -> None:
         self._store = store
 
     async def find(  # noqa: PLR0913  # where to look, and for what
@@ -46,11 +46,11 @@ class Ranges:
         jobs = [_taken(*found[i : i + 3]) for i in range(0, len(found), 3)]
         return Take(looked, gone, jobs)
 
-    async def restore(self, bucket: int, jobs: Sequence[Taken]) -> Stir:
+    async def restore(self, bucket: int, jobs: Sequence[Taken]) -> Change:
         """Undo takes: what was pushed with the same id since stays."""
         args = [part for job in jobs for part in (job.raw_id, job.record, job.run)]
         _, next_due_ms = await self._store.run("restore", bucket, args)
-        return stir([], next_due_ms)
+        return change([], next_due_ms)
 
 
 def _taken(raw_id: bytes, raw: bytes, run: bytes) -> Taken:

@@ -1,11 +1,12 @@
 """The subscribers and schedules that all servers share. They stand in the first bucket."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
+from delayqueue.store.bucket_store import BucketStore
+from delayqueue.store.migration import Migration
 from delayqueue.store.record import text
-from delayqueue.store.store import Store
-from delayqueue.store.types import Entry, Fired, Firing, Occurring
+from delayqueue.store.types import Change, Entry, Fired, Firing, Occurring
 
 BUCKET = 0
 OCCURRING_LIMIT = 100  # schedules that one call reads
@@ -23,8 +24,12 @@ class Registered(NamedTuple):
 class Registry:
     """One method a script, as the store's own. All raise Unavailable where Redis does not answer or refuses."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(
+        self, store: BucketStore, migration: Migration, notify: Callable[[int, Change], None]
+    ) -> None:
         self._store = store
+        self._migration = migration
+        self._notify = notify
 
     async def register(self, kind: Kind, entry: Entry, if_exists: str) -> int:
         """Register one. A code: JOB_EXISTS where the name is taken and `if_exists` or a config file forbids it."""
@@ -55,6 +60,8 @@ class Registry:
 
         Not done where another process did, the schedule was changed, or its jobs belong to another bucket by now.
         """
+        if await self._migration.fetch(BUCKET, [one.id for one in firing.jobs]):
+            return Fired(False, [])
         if not all(self.owns(one.id) and self.owns(one.spare_id) for one in firing.jobs):
             return Fired(False, [])
         name, definition, time_ms = firing.entry
@@ -68,6 +75,8 @@ class Registry:
         for one in firing.jobs:
             args += one
         done, *taken = await self._run("fire", args)
+        if done and firing.jobs:
+            self._notify(BUCKET, Change([], 0))
         return Fired(done == 1, [text(job_id) for job_id in taken])
 
     def owns(self, job_id: str) -> bool:

@@ -4,15 +4,15 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from delayqueue.store.answers import moved, stir
-from delayqueue.store.store import Store
-from delayqueue.store.types import Moved, Postponement, Recording, Stir
+from delayqueue.store.answers import change, moved
+from delayqueue.store.bucket_store import BucketStore
+from delayqueue.store.types import Change, Moved, Postponement, Recording
 
 
 class Results:
     """One method a script, as the store's own. All raise Unavailable where Redis does not answer or refuses."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: BucketStore) -> None:
         self._store = store
 
     async def record(self, bucket: int, recordings: Sequence[Recording]) -> list[int]:
@@ -26,10 +26,10 @@ class Results:
 
     async def postpone(
         self, bucket: int, postponements: Sequence[Postponement]
-    ) -> tuple[list[Moved], Stir]:
+    ) -> tuple[list[Moved], Change]:
         """Give reserved jobs back until a subscriber may be called again; the due time, None where it was buried."""
         args: list[Any] = [self._store.sender]
         for one in postponements:
             args += (one.id, one.nonce, one.message, json.dumps(one.subscribers))
         codes, dues, ready, next_due_ms = await self._store.run("postpone", bucket, args)
-        return moved(codes, dues), stir(ready, next_due_ms)
+        return moved(codes, dues), change(ready, next_due_ms)

@@ -1,358 +1,213 @@
-"""The store: one method a script, for one bucket at a time. All that the rest of the program sees of Redis."""
+"""The store: one method a verb, for jobs of any bucket. All that the rest of the program sees of Redis.
 
-import json
-import secrets
+The router brings each job to its bucket; `by_bucket` is the store a bucket at a time, for those whose business that is:
+the timers, the polls, what repairs the store, and what changes the number of buckets.
+"""
+
+import logging
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
-from copy import copy
-from functools import partial
-from typing import Any, Final, Self, TypeVar, cast
+from typing import Final
 
-from delayqueue.access import Scope
-from delayqueue.errors import Code
-from delayqueue.failpoint import Failpoint
-from delayqueue.job import Job, JobView, State
-from delayqueue.metrics import Metrics
-from delayqueue.receipt import nonces
-from delayqueue.store.announcements import Announcements
-from delayqueue.store.answers import moved, reserved, stir, topic_counts, view
-from delayqueue.store.buckets import Buckets, Layout
-from delayqueue.store.caller import Caller
-from delayqueue.store.durability import Durability
-from delayqueue.store.health import health
-from delayqueue.store.record import dump_options, text
-from delayqueue.store.replication import Replicas
-from delayqueue.store.scripts import ZSET, Scripts
-from delayqueue.store.shards import Shards
+from delayqueue.access import EVERYWHERE, Scope
+from delayqueue.errors import Code, Unavailable
+from delayqueue.job import Job, JobView
+from delayqueue.store.bucket_store import BucketStore
+from delayqueue.store.caller import LayoutChanged
+from delayqueue.store.listings import Listings
+from delayqueue.store.lookup import Lookup
+from delayqueue.store.migration import Migration
+from delayqueue.store.ranges import Ranges
+from delayqueue.store.registry import Registry
+from delayqueue.store.results import Results
+from delayqueue.store.router import Call, Item, Result, Router
+from delayqueue.store.takes import Takes
+from delayqueue.store.topics import Topics
 from delayqueue.store.types import (
-    Demand,
+    NO_CHANGE,
+    Change,
     Ending,
     Health,
-    Listing,
     Moved,
-    Page,
-    Popped,
-    Pushed,
+    Postponement,
+    Range,
+    Recording,
     Release,
     Reschedule,
     Return,
-    Stir,
-    Swept,
-    Ticked,
-    TopicCounts,
+    Settlement,
+    Taken,
     Touch,
 )
 
-# One tick moves at most so many jobs: 10,000 blocked the store for 13 ms.
-TICK_LIMIT = 2000
-# The due time of jobs that an import has not settled yet: one that no client can ask for.
-STAGED_DUE_MS = 10_000_000_000_001
-# Where one is among the jobs of a tag; it begins at START and has come to all of them when it is there again.
-Position = list[bytes]
-START: Final[Position] = [b"0"]
+log = logging.getLogger(__name__)
 
+QuietCall = Callable[[int, list[Item], Scope], Awaitable[Sequence[Result]]]
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
+LOST: Final = int(Code.UNAVAILABLE)  # of jobs whose bucket does not answer while others do
 
 
 class Store:
-    """Calls the scripts. Buckets are numbered from 0 here; `keys.py` names them from 1.
+    """Every method raises Unavailable where the store does not answer or refuses.
 
-    Every method raises Unavailable where Redis does not answer or refuses; the scripts are atomic, so a call that
-    Redis never ran has changed nothing, and one whose answer was lost has changed all that it should. A verb that takes
-    many jobs may come to the first ones only and then answers for these: the store is not held for longer (_life.lua).
+    Where only some buckets do not answer, verbs that give a code for each job give their jobs UNAVAILABLE. `scope` are
+    the topics that a client may reach: to it the jobs of others are not there.
     """
 
-    def __init__(
-        self,
-        shards: Shards,
-        buckets: Buckets,
-        scripts: Scripts = ZSET,
-        failpoint: Failpoint | None = None,
-        metrics: Metrics | None = None,
-        *,
-        durability: Durability | None = None,
-    ) -> None:
-        self._shards = shards
-        self.buckets = buckets
-        self.metrics = metrics or Metrics()
-        self._caller = Caller(shards, buckets, scripts, failpoint, self.metrics, durability)
-        self._durability = durability
-        self._nonces = nonces()
-        self._sender = secrets.token_hex(6)  # marks what this process announces, for itself to skip
-        self._scope: list[str] = []  # the topics that calls are confined to, [] = none
+    def __init__(self, by_bucket: BucketStore) -> None:
+        self.by_bucket = by_bucket
+        self.buckets = by_bucket.buckets
+        self.metrics = by_bucket.metrics
+        self._listeners: list[Callable[[int, Change], None]] = []
+        self.migration = Migration(by_bucket, self.notify)
+        results, self._ranges = Results(by_bucket), Ranges(by_bucket)
+        self._push = self._router("push", by_bucket.push, LOST, lambda job: len(job.body))
+        self._finish = self._router("finish", by_bucket.finish, LOST)
+        self._delete = self._router("delete", by_bucket.delete, LOST)
+        self._bury = self._router("bury", by_bucket.bury)
+        self._release = self._router("release", by_bucket.release)
+        self._touch = self._quiet_router("touch", by_bucket.touch)
+        self._record: Router[Recording, int] = self._quiet_router(
+            "record", lambda bucket, items, _: results.record(bucket, items)
+        )
+        self._postpone: Router[Postponement, Moved] = self._router(
+            "postpone", lambda bucket, items, _: results.postpone(bucket, items)
+        )
+        self._reschedule = self._router("reschedule", by_bucket.reschedule, Moved(LOST, None))
+        self._kick = self._router("kick", by_bucket.kick, LOST)
+        self._settle: Router[Settlement, int] = self._quiet_router(
+            "settle", lambda bucket, items, _: by_bucket.settle(bucket, items)
+        )
+        self._requeue = self._router("requeue", self._requeue_in, lost=True)
+        self._restore = self._router(
+            "restore", self._restore_in, lost=True, bytes_of=lambda job: len(job.record)
+        )
+        self._lookup = Lookup(
+            self._quiet_router("weigh", by_bucket.weigh), self._quiet_router("get", by_bucket.get)
+        )
+        self.topics = Topics(by_bucket, self.migration, self.notify)
+        self.listings = Listings(by_bucket)
+        self.registry = Registry(by_bucket, self.migration, self.notify)
+        self._takes = Takes(by_bucket)
 
-    def confined(self, scope: Scope) -> Self:
-        """The same store for a client that may reach some topics only: to it, jobs of others are not there."""
-        narrowed = copy(self)
-        narrowed._scope = [json.dumps(scope.entries, ensure_ascii=False)]
-        return narrowed
+    def on_change(self, listener: Callable[[int, Change], None]) -> None:
+        """Call `listener(bucket, change)` whenever a call has made jobs ready, or due earlier."""
+        self._listeners.append(listener)
 
-    @property
-    def sender(self) -> str:
-        """What marks the announcements of this process."""
-        return self._sender
+    def notify(self, bucket: int, change: Change) -> None:
+        """Tell the listeners."""
+        for listener in self._listeners:
+            listener(bucket, change)
 
-    async def follow_layout(self, known: int | None = None) -> None:
-        """Act by the layout that is in force; by a later one than the generation `known` where that is given."""
-        await self._caller.follow_layout(known)
+    async def push(self, jobs: Sequence[Job], scope: Scope = EVERYWHERE) -> list[int]:
+        """Add or replace jobs; a code for each."""
+        return await self._push.run(jobs, scope)
 
-    async def begin_move(self, size: int) -> None:
-        """Let there be `size` buckets. AnotherChange where somebody else has changed the layout meanwhile."""
-        await self._caller.begin_move(size)
-
-    async def end_move(self, layout: Layout) -> None:
-        """All jobs are in the buckets where they belong by that layout."""
-        await self._caller.end_move(layout)
-
-    async def push(self, bucket: int, jobs: Sequence[Job]) -> Pushed:
-        """Add or replace jobs that all belong to `bucket`."""
-        args: list[Any] = [self._sender]
-        for job in jobs:
-            args += (job.id, job.topic, when(job.delay_ms, job.due_ms), job.ttr_ms, job.expire_ms)
-            args += (job.retain_ms, job.if_exists.value, dump_options(job), job.body)
-        next_due_ms, codes, ready = await self._call("push", bucket, args)
-        return Pushed(codes, stir(ready, next_due_ms))
-
-    async def pop(self, bucket: int, demands: Sequence[Demand]) -> Popped:
-        """Reserve ready jobs: for each demand at most so many as are wanted, [] where nothing is ready."""
-        nonce = next(self._nonces)
-        args: list[Any] = [nonce]
-        for demand in demands:
-            args += (demand.wanted, len(demand.topics), *demand.topics)
-        complete, answers, _, next_due_ms = await self._call("pop", bucket, args)
-        jobs = [reserved(found, nonce) for found in answers]
-        return Popped(jobs, complete, stir([], next_due_ms))
-
-    async def putback(self, bucket: int, returns: Sequence[Return]) -> tuple[int, Stir]:
-        """Undo reservations: to the head of the list, the attempt uncounted; of how many, from the last one on."""
-        args: list[Any] = [self._sender]
-        for job_id, nonce in returns:
-            args += (nonce, job_id)
-        _, ready, looked = await self._call("putback", bucket, args)
-        return looked, stir(ready)
-
-    async def finish(self, bucket: int, endings: Sequence[Ending]) -> tuple[list[int], Stir]:
+    async def finish(self, endings: Sequence[Ending], scope: Scope = EVERYWHERE) -> list[int]:
         """End jobs whose work is done; a code for each."""
-        codes, _, ready = await self._call("finish", bucket, [self._sender, *_flat(endings)])
-        return codes, stir(ready)
+        return await self._finish.run(endings, scope)
 
-    async def delete(self, bucket: int, endings: Sequence[Ending]) -> tuple[list[int], Stir]:
+    async def delete(self, endings: Sequence[Ending], scope: Scope = EVERYWHERE) -> list[int]:
         """End jobs that are not wanted any more; a code for each."""
-        codes, _, ready = await self._call("delete", bucket, [self._sender, *_flat(endings)])
-        return codes, stir(ready)
+        return await self._delete.run(endings, scope)
 
-    async def bury(self, bucket: int, endings: Sequence[Ending]) -> tuple[list[int], Stir]:
+    async def bury(self, endings: Sequence[Ending], scope: Scope = EVERYWHERE) -> list[int]:
         """Give jobs up, to be kept for a person; a code for each."""
-        codes, ready = await self._call("bury", bucket, [self._sender, *_flat(endings)])
-        return codes, stir(ready)
+        return await self._bury.run(endings, scope)
 
-    async def release(self, bucket: int, releases: Sequence[Release]) -> tuple[list[Moved], Stir]:
+    async def release(self, releases: Sequence[Release], scope: Scope = EVERYWHERE) -> list[Moved]:
         """Give reserved jobs back; the new due time of each, None where it was buried or has expired."""
-        args = [self._sender, *_flat(releases)]
-        codes, dues, ready, next_due_ms = await self._call("release", bucket, args)
-        return moved(codes, dues), stir(ready, next_due_ms)
+        return await self._release.run(releases, scope)
 
-    async def touch(self, bucket: int, touches: Sequence[Touch]) -> list[Moved]:
+    async def touch(self, touches: Sequence[Touch], scope: Scope = EVERYWHERE) -> list[Moved]:
         """Extend reservations; the new deadline of each."""
-        codes, deadlines = await self._call("touch", bucket, _flat(touches))
-        return moved(codes, deadlines)
+        return await self._touch.run(touches, scope)
+
+    async def record(self, recordings: Sequence[Recording]) -> list[int]:
+        """Record how subscribers fared with jobs that are reserved for them; a code for each."""
+        return await self._record.run(recordings)
+
+    async def postpone(self, postponements: Sequence[Postponement]) -> list[Moved]:
+        """Give reserved jobs back until a subscriber may be called again; the due time, None where it was buried."""
+        return await self._postpone.run(postponements)
 
     async def reschedule(
-        self, bucket: int, reschedules: Sequence[Reschedule]
-    ) -> tuple[list[Moved], Stir]:
+        self, reschedules: Sequence[Reschedule], scope: Scope = EVERYWHERE
+    ) -> list[Moved]:
         """Give jobs that are not reserved a new due time."""
-        args = [part for one in reschedules for part in (one.id, when(one.delay_ms, one.due_ms))]
-        codes, dues, next_due_ms = await self._call("reschedule", bucket, args)
-        return moved(codes, dues), stir([], next_due_ms)
+        return await self._reschedule.run(reschedules, scope)
 
-    async def kick(self, bucket: int, ids: Sequence[str]) -> tuple[list[int], Stir]:
+    async def kick(self, ids: Sequence[str], scope: Scope = EVERYWHERE) -> list[int]:
         """Make buried or delayed jobs ready now; a code for each."""
-        codes, ready = await self._call("kick", bucket, [self._sender, "", "", 0, *ids])
-        return codes, stir(ready)
+        return await self._kick.run(ids, scope)
 
-    async def kick_topic(
-        self, bucket: int, topic: str, state: State, most: int
-    ) -> tuple[int, Stir]:
-        """Make the topic's first jobs in that state, buried or delayed, ready; how many."""
-        args = [self._sender, topic, state.value, most]
-        codes, ready = await self._call("kick", bucket, args, follows=True)
-        return codes.count(Code.OK), stir(ready)
+    async def get(self, ids: Sequence[str], scope: Scope = EVERYWHERE) -> list[JobView | None]:
+        """All that is known of jobs, None for an unknown id; only of the first ones where all would be too large."""
+        return await self._lookup.get(ids, scope)
 
-    async def get(self, bucket: int, ids: Sequence[str | bytes]) -> list[JobView | None]:
-        """All that is known of jobs, None for each unknown id; only of the first ones where all would be too large."""
-        answers = await self._call("get", bucket, ids)
-        return [
-            view(text(job_id) if isinstance(job_id, bytes) else job_id, *answer) if answer else None
-            for job_id, answer in zip(ids, answers, strict=False)
-        ]
+    async def settle(self, settlements: Sequence[Settlement]) -> list[int]:
+        """Give staged jobs their due times, or drop them; a code for each."""
+        return await self._settle.run(settlements)
 
-    async def weigh(self, bucket: int, ids: Sequence[str]) -> list[int]:
-        """How many bytes get() would read of each job."""
-        return await in_pieces(partial(self._call, "weigh", bucket), ids)
+    async def take(self, topic: str, due: Range, most: int) -> list[Taken]:
+        """Remove and return the first jobs of a range, up to `most` and MAX_ANSWER_BYTES; each goes to one caller only.
 
-    async def tick(self, bucket: int, limit: int = TICK_LIMIT) -> Ticked:
-        """Move what is due."""
-        answer = await self._call("tick", bucket, [self._sender, limit])
-        next_due_ms, ready, redelivered, in_all, expired, set_aside, _, buried = answer
-        names = [(text(buried[i]), text(buried[i + 1])) for i in range(0, len(buried), 2)]
-        return Ticked(stir(ready, next_due_ms), redelivered, in_all, expired, set_aside, names)
-
-    async def settle(self, bucket: int, jobs: Sequence[tuple[str, int | None]]) -> list[int]:
-        """Give staged jobs, by their ids, a due time in ms; None = drop it. A code for each."""
-        codes = await self._call("settle", bucket, [STAGED_DUE_MS, *_flat(jobs)])
-        return cast("list[int]", codes)
-
-    async def sweep(
-        self, bucket: int, cursor: int, topics: int, buried_retain_ms: int | None = None
-    ) -> Swept:
-        """Housekeeping for about so many topics, from the cursor on (0 at first and at the end).
-
-        A buried job is kept for `buried_retain_ms` (None = until somebody ends it) where its topic does not say.
+        What was taken before the store failed is returned.
         """
-        retain = "" if buried_retain_ms is None else buried_retain_ms
-        return Swept(*map(int, await self._call("sweep", bucket, [cursor, topics, retain])))
+        return await self._takes.take(topic, due, most)
 
-    async def cancel(
-        self, bucket: int, tag: str, topic: str, limit: int, position: Position
-    ) -> tuple[Position, int, Stir]:
-        """End jobs of a tag, of one topic or of all (""), as Tags does it."""
-        args = [self._sender, tag, topic, limit, *position]
-        after, count, ready = await self._call("cancel", bucket, args)
-        return after, count, stir(ready)
+    async def requeue(self, returns: Sequence[Return]) -> list[bool]:
+        """Undo reservations: to the head of the list, the attempt uncounted. Whether each is lost."""
+        return await self._requeue.run(returns)
 
-    async def purge(
-        self, bucket: int, topic: str, state: str, limit: int
-    ) -> tuple[int, bool, Stir]:
-        """Drop jobs of a topic in a state ("ended": kept results, "": all): how many, and whether there are more."""
-        args = [self._sender, topic, state, limit]
-        dropped, more, ready = await self._call("purge", bucket, args)
-        return dropped, more == 1, stir(ready)
-
-    async def pause(self, bucket: int, topic: str, hold_ms: int | None) -> Stir:
-        """Hold a topic's deliveries for so long, 0 = until resumed; None = resume them."""
-        hold = "" if hold_ms is None else hold_ms
-        return stir(await self._call("pause", bucket, [self._sender, topic, hold]))
-
-    async def list_jobs(
-        self, bucket: int, what: Listing, limit: int, cursor: str, held_bytes: int = 0
-    ) -> Page:
-        """A page of the jobs of a tag, behind what holds so many bytes already."""
-        args = [what.topic, what.tag, what.state, *what.due, limit, cursor, held_bytes]
-        after, found, held, is_full = await self._call("list", bucket, args)
-        views = (view(text(job_id), *parts) for job_id, *parts in found)
-        jobs = [each for each in views if each is not None]
-        return Page(jobs, after.decode(), held, is_full == 1)
-
-    async def forecast(
-        self, bucket: int, topics: Sequence[str], start_ms: int, step_ms: int, steps: int
-    ) -> list[int]:
-        """How many delayed jobs of the topics fall due in each step."""
-        totals, place, together = [0] * steps, 0, steps
-        while place >= 0:
-            args = [start_ms, step_ms, steps, place, together, *topics]
-            place, together, counts = await self._call("forecast", bucket, args)
-            totals = [total + count for total, count in zip(totals, counts, strict=True)]
-        return totals
-
-    async def topic_names(self, bucket: int) -> list[str]:
-        """All topics that the bucket knows."""
-        key = self.buckets[bucket].topics
-        names: Any = await self._caller.ask("topics", bucket, lambda redis: redis.hkeys(key))
-        return [text(name) for name in names]
-
-    async def topic_settings(self, bucket: int) -> dict[str, Any]:
-        """What is set for topics: those that have settings that can be read, with what their JSON says."""
-        key = self.buckets[bucket].topics
-        found: Any = await self._caller.ask("topics", bucket, lambda redis: redis.hgetall(key))
-        settings = {text(name): _settings(written) for name, written in found.items()}
-        return {topic: each for topic, each in settings.items() if each}
-
-    async def settings_of(self, bucket: int, topic: str) -> str:
-        """What is set for one topic (JSON)."""
-        key = self.buckets[bucket].topics
-        written: Any = await self._caller.ask(
-            "topics", bucket, lambda redis: redis.hget(key, topic)
-        )
-        return text(written or b"{}")
-
-    async def topics(self, bucket: int, topics: Sequence[str]) -> list[TopicCounts]:
-        """The exact counts of topics."""
-        answers = await in_pieces(partial(self._call, "topics", bucket), topics)
-        return [topic_counts(answer) for answer in answers]
+    async def restore(self, jobs: Sequence[Taken]) -> list[bool]:
+        """Undo takes: what was pushed with the same id since stays. Whether each is lost."""
+        return await self._restore.run(jobs)
 
     async def health(self) -> Health:
-        """What the servers say of themselves; those that do not answer are passed over, unless none does."""
-        found = await health(self._shards)
-        doubts = self.doubts
-        return found._replace(
-            durable=found.durable and not doubts, warnings=[*found.warnings, *doubts]
-        )
+        """What the servers say of themselves."""
+        return await self.by_bucket.health()
 
-    @property
-    def replicas(self) -> Replicas | None:
-        """What calls wait for, with `durability = replica`."""
-        return self._durability.replicas if self._durability else None
+    async def _requeue_in(
+        self, bucket: int, returns: list[Return], _scope: Scope
+    ) -> tuple[list[bool], Change]:
+        left = len(returns)
+        try:
+            while left:
+                looked, change = await self.by_bucket.putback(bucket, returns[:left])
+                left -= looked
+                self.notify(bucket, change)
+        except LayoutChanged:
+            raise
+        except Unavailable as error:
+            log.debug("jobs cannot be given back: %s", error)
+        return [place < left for place in range(len(returns))], NO_CHANGE
 
-    @property
-    def doubts(self) -> Sequence[str]:
-        """Why a failover could lose an acknowledged job right now, where `durability` asks that it does not."""
-        return self.replicas.doubts if self.replicas else ()
+    async def _restore_in(
+        self, bucket: int, jobs: list[Taken], _scope: Scope
+    ) -> tuple[list[bool], Change]:
+        try:
+            change = await self._ranges.restore(bucket, jobs)
+        except LayoutChanged:
+            raise
+        except Unavailable:
+            return [True] * len(jobs), NO_CHANGE
+        return [False] * len(jobs), change
 
-    def beside(self, bucket: int) -> list[int]:
-        """The buckets on the server of this one, itself among them."""
-        keys = self.buckets.keys[: self.buckets.count]
-        groups = self._shards.groups(each.tag for each in keys).values()
-        tags = next((group for group in groups if keys[bucket].tag in group), [keys[bucket].tag])
-        return [number for number, each in enumerate(keys) if each.tag in tags]
+    def _router(
+        self,
+        name: str,
+        call: Call[Item, Result],
+        lost: Result | None = None,
+        bytes_of: Callable[[Item], int] | None = None,
+    ) -> Router[Item, Result]:
+        return Router(name, call, self.migration, self.notify, lost, bytes_of)
 
-    async def heartbeat(self, name: str, figures: str, silence_ms: int) -> None:
-        """Note that the process `name` lives; those that were silent for longer are dropped."""
-        await self._call("heartbeat", 0, [name, figures, silence_ms])
+    def _quiet_router(self, name: str, call: QuietCall[Item, Result]) -> Router[Item, Result]:
+        """Of a verb by which nothing becomes ready or due."""
 
-    async def servers(self, silence_ms: int) -> list[tuple[str, int, str]]:
-        """Name, ms when it was heard last and figures of all processes that were heard since so long ago."""
-        found = await self._call("servers", 0, [silence_ms])
-        return [(text(found[i]), found[i + 1], text(found[i + 2])) for i in range(0, len(found), 3)]
+        async def run(
+            bucket: int, items: list[Item], scope: Scope
+        ) -> tuple[Sequence[Result], Change]:
+            return await call(bucket, items, scope), NO_CHANGE
 
-    async def listen(
-        self, heard: Callable[[int, str, int], None], subscribed: Callable[[int], None]
-    ) -> None:
-        """Hear what other processes made ready, for ever; see Announcements.listen."""
-        await Announcements(self._shards, self.buckets, self._sender).listen(heard, subscribed)
-
-    async def run(self, verb: str, bucket: int, args: Sequence[Any]) -> Any:
-        """Run a script for another module of this layer (registry.py, results.py)."""
-        return await self._call(verb, bucket, args)
-
-    async def _call(
-        self, verb: str, bucket: int, args: Sequence[Any], *, follows: bool | None = None
-    ) -> Any:
-        return await self._caller.run(verb, bucket, args, self._scope, follows=follows)
-
-
-async def in_pieces(
-    call: Callable[[Sequence[Item]], Awaitable[Sequence[Result]]], items: Sequence[Item]
-) -> list[Result]:
-    """The results of all items; a call may give those of the first ones only."""
-    results: list[Result] = []
-    while len(results) < len(items):
-        results += await call(items[len(results) :])
-    return results
-
-
-def _settings(written: bytes) -> dict[str, Any]:
-    with suppress(ValueError):
-        settings: Any = json.loads(written)
-        return settings if isinstance(settings, dict) else {}
-    return {}
-
-
-def when(delay_ms: int, due_ms: int | None) -> str:
-    """A delay or a due time as the scripts take it; the due time counts where it is not None."""
-    return f"+{delay_ms}" if due_ms is None else f"={due_ms}"
-
-
-def _flat(rows: Sequence[tuple[Any, ...]]) -> list[Any]:
-    return ["" if part is None else part for row in rows for part in row]
+        return Router(name, run, self.migration, self.notify)

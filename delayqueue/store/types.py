@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
+from delayqueue.access import EVERYWHERE, Scope
 from delayqueue.job import JobView, Reserved
 from delayqueue.limit import Limit
 
@@ -11,24 +12,27 @@ from delayqueue.limit import Limit
 Arrivals = list[tuple[str, int]]
 
 
-class Stir(NamedTuple):
+class Change(NamedTuple):
     """What a change means for those who wait: what became ready, and ms until something is due that was not."""
 
     ready: Arrivals
     next_due_ms: int | None = None
 
 
+NO_CHANGE: Final = Change([])
+
+
 class Pushed(NamedTuple):
     """What a push did to each job."""
 
     codes: list[int]
-    stir: Stir
+    change: Change
 
 
 class Ticked(NamedTuple):
-    """What a tick did; `stir.next_due_ms` is 0 where more is due now. `named`: topics and ids of buried jobs."""
+    """What a tick did; `change.next_due_ms` is 0 where more is due now. `named`: topics and ids of buried jobs."""
 
-    stir: Stir
+    change: Change
     redelivered: int
     buried: int
     expired: int
@@ -46,12 +50,12 @@ class Demand(NamedTuple):
 class Popped(NamedTuple):
     """Jobs for each demand; those after the first `complete` ones may have left ready jobs behind.
 
-    `stir.next_due_ms` is when a topic's rate lets go what it holds back.
+    `change.next_due_ms` is when a topic's rate lets go what it holds back.
     """
 
     jobs: list[list[Reserved]]
     complete: int
-    stir: Stir
+    change: Change
 
 
 class Ending(NamedTuple):
@@ -114,6 +118,13 @@ class Reschedule(NamedTuple):
 
     id: str
     delay_ms: int
+    due_ms: int | None
+
+
+class Settlement(NamedTuple):
+    """The due time of a job that an import has staged; None = drop it."""
+
+    id: str
     due_ms: int | None
 
 
@@ -186,6 +197,26 @@ class Page(NamedTuple):
     is_full: bool
 
 
+# Where one is among the jobs of a tag; it begins at START and has come to all of them when it is there again.
+TagPlace = list[bytes]
+START: Final[TagPlace] = [b"0"]
+
+
+class TagPage(NamedTuple):
+    """About `limit` jobs of a tag, of one topic or of all (""), from a place on."""
+
+    tag: str
+    topic: str
+    limit: int
+    place: TagPlace = START
+    scope: Scope = EVERYWHERE
+
+    @property
+    def args(self) -> list[Any]:
+        """As the scripts take it."""
+        return [self.tag, self.topic, self.limit, *self.place]
+
+
 class TopicCounts(NamedTuple):
     """One topic in one bucket; the numbers are exact. `paused_until_ms`: 0 = until resumed, None = not paused."""
 
@@ -203,7 +234,7 @@ class Limited(NamedTuple):
 
     code: int
     limit: Limit
-    stir: Stir
+    change: Change
 
 
 class Health(NamedTuple):
@@ -293,4 +324,4 @@ class Inspected(NamedTuple):
     looked: int
     findings: list[Finding]
     suspects: list[tuple[bytes, bytes]]
-    stir: Stir
+    change: Change

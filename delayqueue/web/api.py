@@ -32,4 +32,4 @@ class Api:
 
     def confined(self, scope: Scope) -> Self:
         """The same for a client that may reach some topics only."""
-        return replace(self, queue=self.queue.confined(scope), scope=scope)
+        return replace(self, scope=scope)

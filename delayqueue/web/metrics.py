@@ -16,8 +16,8 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from delayqueue import __version__
-from delayqueue.engine.topics import TopicView
 from delayqueue.metrics import COUNTERS, GAUGES, HISTOGRAMS, Metric, Snapshot
+from delayqueue.store.topics import TopicView
 from delayqueue.store.types import Health
 
 OTHER: Final = "other"

@@ -2,9 +2,9 @@
 
 from delayqueue.engine.heartbeat import ServerView
 from delayqueue.engine.schedules import Planned
-from delayqueue.engine.topics import TopicView
 from delayqueue.job import JobView, Reserved, Result
 from delayqueue.limit import Limit
+from delayqueue.store.topics import TopicView
 from delayqueue.store.types import Taken
 from delayqueue.subscriber import Subscriber
 from delayqueue.web.answers import (

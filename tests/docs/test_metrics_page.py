@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import pytest
 
-from delayqueue.engine.topics import TopicView
 from delayqueue.metrics import COUNTERS, EVENTS, GAUGES, HISTOGRAMS, REPAIRED, Metrics
+from delayqueue.store.topics import TopicView
 from delayqueue.store.types import Health
 from delayqueue.web.metrics import Figures, StoreFigures
 from tests.processes import REPOSITORY

@@ -6,6 +6,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from delayqueue.engine.rebalance import Rebalance
+from delayqueue.store.bucket_store import BucketStore
 from delayqueue.store.buckets import Buckets, Layout
 from delayqueue.store.parcels import Parcels
 from delayqueue.store.scripts import ZSET, Scripts
@@ -21,13 +22,13 @@ if TYPE_CHECKING:
     from redis.asyncio import Redis
 
     from delayqueue.engine.queue import DelayQueue
-    from delayqueue.store.types import Stir
+    from delayqueue.store.types import Change
 
 BEFORE, AFTER = 2, 3  # buckets
 EVER: Final = Range(0, 10**15)
 
 
-def nobody(bucket: int, stir: Stir) -> None:
+def nobody(bucket: int, change: Change) -> None:
     """Waits."""
 
 
@@ -38,12 +39,12 @@ class Installation:
         self.redis = redis
         self.slots = WHEEL_SLOTS if scheduler == "wheel" else 0
         self._scheduler = Scripts("wheel", WHEEL_SLOTS) if self.slots else ZSET
-        self.mover = self.server()
+        self.mover = self.server().by_bucket
 
     def server(self) -> Store:
         """A store that knows the layout of the beginning."""
         buckets = Buckets("dq_bucket_%d", "dq_queue_%s", Layout(BEFORE))
-        return Store(Shards.one(self.redis), buckets, self._scheduler)
+        return Store(BucketStore(Shards.one(self.redis), buckets, self._scheduler))
 
     async def begin(self, size: int = AFTER) -> None:
         await self.redis.hset("{dq_bucket_1}:layout", "bucket_size", str(BEFORE))

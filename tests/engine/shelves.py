@@ -7,12 +7,14 @@ from collections import defaultdict, deque
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from delayqueue.access import EVERYWHERE, Scope
 from delayqueue.errors import Unavailable
 from delayqueue.job import Reserved
+from delayqueue.metrics import Metrics
 from delayqueue.receipt import nonce_of, receipt_for
+from delayqueue.store.bucket_store import BucketStore
 from delayqueue.store.buckets import Buckets, Layout
-from delayqueue.store.store import Store
-from delayqueue.store.types import Popped, Stir, Swept, Ticked
+from delayqueue.store.types import Change, Popped, Swept, Ticked
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -20,13 +22,14 @@ if TYPE_CHECKING:
 
     from delayqueue.store.types import Demand, Return
 
-QUIET = Ticked(Stir([]), 0, 0, 0, 0)
+QUIET = Ticked(Change([]), 0, 0, 0, 0)
 
 
-class Shelves(Store):
+class Shelves(BucketStore):
     """Ready jobs by bucket and topic. It never answers at once, as a real store."""
 
     def __init__(self, buckets: int = 1) -> None:
+        self.metrics = Metrics()
         self.buckets = Buckets("b%d", "q%s", Layout(buckets))
         self.ready: list[defaultdict[str, deque[str]]] = [
             defaultdict(deque) for _ in range(buckets)
@@ -59,16 +62,16 @@ class Shelves(Store):
         await self._serve("pop", bucket)
         nonce = f"nonce-{next(self._numbers)}"
         found = [self._reserve(bucket, demand, nonce) for demand in demands]
-        return Popped(found, len(demands), Stir([]))
+        return Popped(found, len(demands), Change([]))
 
-    async def putback(self, bucket: int, returns: Sequence[Return]) -> tuple[int, Stir]:
+    async def putback(self, bucket: int, returns: Sequence[Return]) -> tuple[int, Change]:
         await self._serve("putback", bucket)
         arrivals: defaultdict[str, int] = defaultdict(int)
         for job_id, _ in reversed(returns):
             topic = self.held.pop(job_id)
             self.ready[bucket][topic].appendleft(job_id)
             arrivals[topic] += 1
-        return len(returns), Stir(list(arrivals.items()))
+        return len(returns), Change(list(arrivals.items()))
 
     async def tick(self, bucket: int, _limit: int = 0) -> Ticked:
         self.tick_times_s.append(asyncio.get_running_loop().time())
@@ -84,7 +87,9 @@ class Shelves(Store):
         self.empty_topics -= forgotten
         return Swept(0, 0, forgotten, 0)
 
-    async def run(self, verb: str, bucket: int, _args: Sequence[Any]) -> Any:
+    async def run(
+        self, verb: str, bucket: int, _args: Sequence[Any], _scope: Scope = EVERYWHERE
+    ) -> Any:
         """The caretaker's look, which finds nothing."""
         await self._serve(verb, bucket)
         return [], 0, [], [], []

@@ -5,40 +5,37 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from delayqueue.engine.migration import Migration
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.engine.rebalance import Rebalance
 from delayqueue.engine.timer import Timer
 from delayqueue.errors import Code, Unavailable
 from delayqueue.receipt import receipt_for
 from delayqueue.store.caller import LayoutChanged
+from delayqueue.store.migration import Migration
 from delayqueue.store.parcels import Parcels
+from delayqueue.store.store import Store
 from delayqueue.store.types import Demand, Ending, Listing
 from delayqueue.tasks import cancel_all
 from tests.engine.moving import AFTER, BEFORE, EVER, A, B, Installation, nobody, source, target
 from tests.store.bucket import HOUR_MS, STATES, job
 from tests.waiting import until
 
-if TYPE_CHECKING:
-    from delayqueue.store.store import Store
-
 
 async def put_in(store: Store, state: str, job_id: str, **options: Any) -> None:
     """Push a job and bring it into that state, or `ended`."""
-    bucket = store.buckets.of(job_id)
     delay_ms = HOUR_MS if state == "delayed" else 0
     retain_ms = HOUR_MS if state == "ended" else 0
-    await store.push(bucket, [job(job_id, delay_ms=delay_ms, retain_ms=retain_ms, **options)])
+    await store.push([job(job_id, delay_ms=delay_ms, retain_ms=retain_ms, **options)])
     if state == "reserved":
-        await store.pop(bucket, [Demand(("t",), 1)])
+        await store.by_bucket.pop(store.buckets.of(job_id), [Demand(("t",), 1)])
     if state == "buried":
-        await store.bury(bucket, [Ending(job_id, "", "why")])
+        await store.bury([Ending(job_id, "", "why")])
     if state == "ended":
-        await store.finish(bucket, [Ending(job_id, "", "done")])
+        await store.finish([Ending(job_id, "", "done")])
 
 
 async def look(queue: DelayQueue, job_id: str) -> Any:
@@ -63,7 +60,7 @@ async def test_a_receipt_is_good_before_and_after(ours: Installation) -> None:
     queue = DelayQueue(server := ours.server())
     for job_id in (A, B):
         await queue.push(job(job_id))
-    [first, second] = (await server.pop(0, [Demand(("t",), 2)])).jobs[0]
+    [first, second] = (await server.by_bucket.pop(0, [Demand(("t",), 2)])).jobs[0]
     await ours.begin()
     assert await queue.finish([first.id], [first.receipt]) == [Code.OK]
     await ours.finish()
@@ -144,7 +141,7 @@ async def test_a_server_of_the_old_layout_adds_nothing_to_an_old_bucket(
     server = ours.server()
     await ours.begin()
     with pytest.raises(LayoutChanged):
-        await server.push(0, [job(A)])
+        await server.by_bucket.push(0, [job(A)])
     await DelayQueue(server).push(job(A))
     assert server.buckets.layout == ours.mover.buckets.layout
     assert (await ours.finish()).moved == 0
@@ -170,8 +167,8 @@ async def test_a_cancel_misses_no_job_that_moves_past_it(
     queue = DelayQueue(server := ours.server())
     await queue.push_many([job(passed, tags=("x",)), job(parked, tags=("x",))])
     await ours.begin()
-    await server.follow_layout()
-    cancel = server.cancel
+    await server.by_bucket.follow_layout()
+    cancel = server.by_bucket.cancel
 
     async def move_on(bucket: int, *what: Any) -> Any:
         answer = await cancel(bucket, *what)
@@ -180,7 +177,7 @@ async def test_a_cancel_misses_no_job_that_moves_past_it(
             await Migration(ours.mover, nobody).carry(1, 0, [passed], generation)
         return answer
 
-    monkeypatch.setattr(server, "cancel", move_on)
+    monkeypatch.setattr(server.by_bucket, "cancel", move_on)
     await ours.send_off(parked)
     assert await queue.topics.cancel("x", "") == 2
     assert await queue.get([passed, parked]) == [None, None]
@@ -197,7 +194,7 @@ async def test_a_poll_that_waits_hears_of_jobs_in_buckets_that_are_new(
         await until(lambda: queue.waiting_polls == 1)
         await ours.begin()
         await until(lambda: queue.bucket_count == AFTER)
-        other = DelayQueue(ours.mover)
+        other = DelayQueue(Store(ours.mover))
         await other.push(job(A, delay_ms=300))
         [popped] = await poll
         assert popped.id == A

@@ -11,17 +11,16 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule, run_state_machine_as_test
 
-from delayqueue.engine.migration import Migration
+from delayqueue.access import EVERYWHERE, Scope
 from delayqueue.engine.rebalance import Rebalance
-from delayqueue.engine.spread import Spread
 from delayqueue.engine.taking import Taking
-from delayqueue.engine.topics import Topics
+from delayqueue.store.bucket_store import BucketStore
 from delayqueue.store.buckets import Buckets
 from delayqueue.store.parcels import Parcels
 from delayqueue.store.scripts import Scripts
 from delayqueue.store.shards import Shards
 from delayqueue.store.store import Store
-from delayqueue.store.types import Demand, Popped, Pushed, Range, Stir, Ticked, TopicCounts
+from delayqueue.store.types import Change, Demand, Popped, Pushed, Range, Ticked, TopicCounts
 from tests.store.bucket import SCHEDULERS, WHEEL_SLOTS
 from tests.store.conftest import connect
 from tests.store.invariants import violations
@@ -33,7 +32,6 @@ from tests.store.test_model import (
     TOPIC_NAMES,
     TOPICS,
     Comparison,
-    nobody,
     read_stepped,
 )
 
@@ -44,39 +42,27 @@ if TYPE_CHECKING:
 
     from delayqueue.job import Job
 
-QUIET: Final = Stir([])
+QUIET: Final = Change([])
 SIZES: Final = (1, 2, 3, 5)  # in which the ids of the model have different buckets
 BY_ID: Final = ("finish", "delete", "bury", "release", "touch", "reschedule", "kick", "get")
 
 
-class Everywhere(Store):
-    """A store of many buckets as if they were one: it spreads and fetches as a server does."""
+class Everywhere(BucketStore):
+    """A store of many buckets as if they were one: it routes and fetches as a server does."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: BucketStore) -> None:
         self._store = store
-        self.migration = Migration(store, nobody)
-        self._spreads: dict[str, Spread[Any, Any]] = {
-            verb: Spread(self.migration, self._plain(verb), verb) for verb in ("push", *BY_ID)
-        }
+        self.whole = Store(store)
+        self.migration = self.whole.migration
         for verb in BY_ID:
             setattr(self, verb, partial(self._by_id, verb))
 
-    def _plain(self, verb: str) -> Any:
-        async def call(bucket: int, items: list[Any]) -> Any:
-            answer = await getattr(self._store, verb)(bucket, items)
-            if verb == "push":
-                return answer.codes
-            return answer if verb in {"touch", "get"} else answer[0]
-
-        return call
-
     async def _by_id(self, verb: str, _bucket: int, items: Sequence[Any]) -> Any:
-        ids = [item if isinstance(item, str) else item.id for item in items]
-        results = await self._spreads[verb].many(ids, items)
+        results = await getattr(self.whole, verb)(items)
         return results if verb in {"touch", "get"} else (results, QUIET)
 
-    async def push(self, _bucket: int, jobs: Sequence[Job]) -> Pushed:
-        return Pushed(await self._spreads["push"].many([job.id for job in jobs], jobs), QUIET)
+    async def push(self, _bucket: int, jobs: Sequence[Job], _scope: Scope = EVERYWHERE) -> Pushed:
+        return Pushed(await self.whole.push(jobs), QUIET)
 
     async def pop(self, _bucket: int, demands: Sequence[Demand]) -> Popped:
         [(topics, wanted)] = demands
@@ -91,8 +77,8 @@ class Everywhere(Store):
     async def tick(self, _bucket: int, _limit: int = 0) -> Ticked:
         await self.migration.forward()
         ticks = [await self._store.tick(bucket) for bucket in self._each()]
-        more = any(ticked.stir.next_due_ms == 0 for ticked in ticks)
-        return Ticked(Stir([], 0 if more else None), 0, 0, 0, 0)
+        more = any(ticked.change.next_due_ms == 0 for ticked in ticks)
+        return Ticked(Change([], 0 if more else None), 0, 0, 0, 0)
 
     async def topics(self, _bucket: int, topics: Sequence[str]) -> list[TopicCounts]:
         await self.migration.forward()
@@ -121,18 +107,18 @@ class Moving(Comparison):
         self.model.disturbed = set(TOPIC_NAMES)  # buckets have no common order
         self.another_server_works(0)
 
-    def _new_store(self) -> Store:
+    def _new_store(self) -> BucketStore:
         buckets = Buckets("dq_bucket_%d", "dq_queue_%s")
         scripts = Scripts(self._scheduler, self._slots, read_stepped)
-        return Store(Shards.one(self._redis), buckets, scripts)
+        return BucketStore(Shards.one(self._redis), buckets, scripts)
 
     @rule(number=st.integers(0, 1))
     def another_server_works(self, number: int) -> None:
         store = self._servers[number]
         self.everywhere = Everywhere(store)
         self.bucket = replace(self.bucket, store=self.everywhere)
-        self.topics = Topics(store, self.everywhere.migration, nobody)
-        self.taking = Taking(store, self.everywhere.migration, nobody)
+        whole = self.everywhere.whole
+        self.topics, self.taking = whole.topics, Taking(whole)
 
     @precondition(lambda self: not self._mover.buckets.layout.moving)
     @rule(size=st.sampled_from(SIZES))

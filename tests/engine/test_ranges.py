@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from delayqueue.engine.cursor import write_cursor
-from delayqueue.engine.listings import Listings
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.errors import Invalid, Unavailable
 from delayqueue.job import State
+from delayqueue.store.cursor import write_cursor
 from delayqueue.store.types import Listing, Range
 from tests.engine.moving import BEFORE, EVER, source
 from tests.store.bucket import HOUR_MS, job
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from delayqueue.job import JobView
+    from delayqueue.store.listings import Listings
     from tests.engine.moving import Installation
 
 NAMES = [f"job-{n:03}" for n in range(100)]
@@ -80,9 +80,9 @@ async def test_the_first_jobs_are_taken_over_all_buckets(ours: Installation) -> 
 async def test_what_was_taken_before_the_store_fails_is_answered(
     ours: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("delayqueue.engine.taking.PIECE", 20)
+    monkeypatch.setattr("delayqueue.store.takes.PIECE", 20)
     queue = await with_jobs(ours)
-    mend = failing_from(queue.taking._ranges, "take", 3)
+    mend = failing_from(queue._store._takes._ranges, "take", 3)
     taken = [job.id for job in await queue.taking.take("t", EVER, 100)]
     assert len(taken) == 40
     assert taken == sorted(taken)
@@ -97,14 +97,14 @@ async def test_a_bucket_that_is_away_keeps_nobody_from_the_jobs_of_the_others(
     ours: Installation,
 ) -> None:
     queue = await with_jobs(ours)
-    find = queue.taking._ranges.find
+    find = queue._store._takes._ranges.find
 
     async def find_in_the_second(bucket: int, *args: Any, **named: Any) -> Any:
         if bucket == 0:
             raise Unavailable
         return await find(bucket, *args, **named)
 
-    queue.taking._ranges.find = find_in_the_second  # type: ignore[method-assign]  # one is away
+    queue._store._takes._ranges.find = find_in_the_second  # type: ignore[method-assign]  # one is away
     taken = [job.id for job in await queue.taking.take("t", EVER, 100)]
     assert taken == [name for name in NAMES if source(name) == 1]
     with pytest.raises(Unavailable):
@@ -118,7 +118,7 @@ async def test_who_hangs_up_takes_nothing(ours: Installation, delay_ms: int) -> 
     queue = DelayQueue(store)
     await queue.push_many([job(name, delay_ms=delay_ms, **options) for name in NAMES])
     before = await queue.get(NAMES)
-    took = queue.taking._ranges.take
+    took = queue._store._takes._ranges.take
     under_way = asyncio.Event()
 
     async def take(*args: Any) -> Any:
@@ -127,7 +127,7 @@ async def test_who_hangs_up_takes_nothing(ours: Installation, delay_ms: int) -> 
         await asyncio.sleep(0.01)
         return answer
 
-    queue.taking._ranges.take = take  # type: ignore[method-assign,assignment]  # slow enough to hang up
+    queue._store._takes._ranges.take = take  # type: ignore[method-assign,assignment]  # slow enough to hang up
     request = asyncio.create_task(queue.taking.take("t", EVER, 100))
     await under_way.wait()
     request.cancel()
@@ -135,7 +135,7 @@ async def test_who_hangs_up_takes_nothing(ours: Installation, delay_ms: int) -> 
         await request
     await queue.taking.close()
     for bucket, keys in enumerate(store.buckets.keys):
-        await store.tick(bucket)
+        await store.by_bucket.tick(bucket)
         assert await violations(ours.redis, keys, ours.slots, among=store.buckets.keys) == []
     assert await queue.get(NAMES) == before
     assert await queue.topics.cancel("x", "") == 100
@@ -188,7 +188,7 @@ async def test_jobs_that_become_ready_between_two_pages_are_listed_once(ours: In
 async def test_more_ready_jobs_than_are_put_in_order_together_are_all_listed(
     ours: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("delayqueue.engine.due_order.SECTION", 10)
+    monkeypatch.setattr("delayqueue.store.due_order.SECTION", 10)
     queue = await with_jobs(ours)
     await queue.push_many([job(f"later-{n}", delay_ms=HOUR_MS) for n in range(30)])
     listed = [view.id for view in await everything(queue.listings, Listing("t", "", "", EVER))]
@@ -202,7 +202,7 @@ async def test_a_cursor_of_somebody_else_is_refused(
     ours: Installation, what: Listing, cursor: str
 ) -> None:
     with pytest.raises(Invalid):
-        await Listings(ours.server()).list_jobs(what, 7, cursor)
+        await ours.server().listings.list_jobs(what, 7, cursor)
 
 
 @pytest.mark.parametrize("what", [Listing("t", "", "", EVER), Listing("", "x", "", EVER)])
@@ -224,11 +224,11 @@ async def test_a_forged_cursor_is_refused_or_reads_what_anybody_may(
 async def test_what_ends_many_jobs_says_how_far_it_came(
     ours: Installation, monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:
-    monkeypatch.setattr("delayqueue.engine.topics.PIECE", 20)
+    monkeypatch.setattr("delayqueue.store.topics.PIECE", 20)
     store = ours.server()
     queue = DelayQueue(store)
     await queue.push_many([job(name, delay_ms=HOUR_MS, tags=("x",)) for name in NAMES])
-    mend = failing_from(store, verb, 2)
+    mend = failing_from(store.by_bucket, verb, 2)
     work = (
         partial(queue.topics.cancel, "x", "")
         if verb == "cancel"
@@ -247,7 +247,7 @@ async def test_a_kick_counts_what_it_kicked_though_a_bucket_is_away(ours: Instal
     store = ours.server()
     queue = DelayQueue(store)
     await queue.push_many([job(name, delay_ms=HOUR_MS) for name in NAMES])
-    failing_from(store, "kick_topic", 2)
+    failing_from(store.by_bucket, "kick_topic", 2)
     mine = sum(source(name) == 0 for name in NAMES)
     assert await queue.topics.kick("t", State.DELAYED, 1000) == mine
     with pytest.raises(Unavailable):

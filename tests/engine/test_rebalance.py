@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from delayqueue.config import StartupError
-from delayqueue.engine.migration import Migration
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.engine.rebalance import Rebalance
 from delayqueue.errors import Code, Invalid, Unavailable
@@ -17,6 +16,7 @@ from delayqueue.limit import Limit
 from delayqueue.store.buckets import Buckets, Layout
 from delayqueue.store.layout import AnotherChange
 from delayqueue.store.limits import Limits
+from delayqueue.store.migration import Migration
 from delayqueue.store.types import Listing
 from tests.engine.moving import (
     AFTER,
@@ -59,7 +59,7 @@ async def test_fewer_buckets_hold_all_jobs_as_well(ours: Installation) -> None:
 
 async def test_one_change_at_a_time(ours: Installation) -> None:
     await ours.begin()
-    late = ours.server()
+    late = ours.server().by_bucket
     with pytest.raises(AnotherChange):
         await Rebalance(late, 5).run()
     await late.follow_layout()
@@ -71,7 +71,7 @@ async def test_two_who_move_jobs_at_once_do_not_disturb_each_other(ours: Install
     queue = DelayQueue(ours.server())
     await queue.push_many([job(name) for name in NAMES])
     await ours.begin()
-    other = ours.server()
+    other = ours.server().by_bucket
     await other.follow_layout()
     await asyncio.gather(Rebalance(other, AFTER).run(), ours.finish())
     assert sorted(await pop_all(queue, "t")) == sorted(NAMES)
@@ -81,7 +81,7 @@ async def test_who_was_held_up_ends_no_later_change(ours: Installation) -> None:
     """It stands at its second bucket when another one ends the change, and somebody begins the next."""
     queue = await with_jobs(ours)
     await ours.begin()
-    slow = ours.server()
+    slow = ours.server().by_bucket
     await slow.follow_layout()
     work = Rebalance(slow, AFTER)
 
@@ -305,7 +305,7 @@ async def test_there_is_a_timer_for_each_bucket_that_ever_was(ours: Installation
     queue = DelayQueue(store)
     store.buckets.adopt(Layout(4, 2, (4, 2), moving=True))
     assert queue.bucket_count == 4
-    queue._stir(3, (await store.pause(3, "t", 5))._replace(next_due_ms=5))
+    store.notify(3, (await store.by_bucket.pause(3, "t", 5))._replace(next_due_ms=5))
 
 
 def test_buckets_know_what_was_before() -> None:

@@ -8,14 +8,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 
 from delayqueue.engine.timer import MOST_SWEEP_TOPICS, SWEEP_TOPICS, Timer
-from delayqueue.store.types import Stir, Ticked
+from delayqueue.store.types import Change, Ticked
 from tests.engine.shelves import QUIET, Shelves
 from tests.waiting import until
 
 if TYPE_CHECKING:
     import pytest
 
-BEHIND = QUIET._replace(stir=Stir([], next_due_ms=0))
+BEHIND = QUIET._replace(change=Change([], next_due_ms=0))
 
 
 async def test_the_store_is_cared_for_only_when_no_tick_is_behind() -> None:
@@ -26,11 +26,11 @@ async def test_the_store_is_cared_for_only_when_no_tick_is_behind() -> None:
     async def care() -> None:
         ticks_before.append(len(store.tick_times_s))
 
-    def stir(_bucket: int, what: Stir) -> None:
+    def change(_bucket: int, what: Change) -> None:
         if what.next_due_ms is not None:
             timer.arm(what.next_due_ms)
 
-    timer = Timer(0, store, stir, lambda _bucket: None, care)
+    timer = Timer(0, store, change, lambda _bucket: None, care)
     running = asyncio.create_task(timer.run())
     await until(lambda: bool(ticks_before))
     running.cancel()
@@ -50,7 +50,7 @@ async def test_housekeeping_follows_the_backlog_of_empty_topics(
     async def care() -> None:
         pass
 
-    timer = Timer(0, store, lambda _bucket, _stir: None, lambda _bucket: None, care)
+    timer = Timer(0, store, lambda _bucket, _notify: None, lambda _bucket: None, care)
     running = asyncio.create_task(timer.run())
     await until(lambda: store.empty_topics == 0 and store.swept_topics[-1] == SWEEP_TOPICS)
     running.cancel()

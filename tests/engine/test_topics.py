@@ -51,7 +51,7 @@ async def test_who_sets_a_topic_in_between_sets_it_everywhere(
     queues = [DelayQueue(ours.server()) for _ in "12"]
     await set_topic(queues[1], *PAUSE)
     await set_topic(queues[1], *RESUME)
-    before_call(queues[0]._store._caller, "run", 2, partial(set_topic, queues[1], *other))
+    before_call(queues[0]._store.by_bucket._caller, "run", 2, partial(set_topic, queues[1], *other))
     await set_topic(queues[0], *one)
     assert await settings(ours) == [is_set] * BEFORE
 
@@ -61,7 +61,7 @@ async def test_a_change_that_failed_half_way_is_healed_by_the_next_one(ours: Ins
         raise Unavailable
 
     queue = DelayQueue(ours.server())
-    before_call(queue._store._caller, "run", 2, failing)
+    before_call(queue._store.by_bucket._caller, "run", 2, failing)
     with pytest.raises(Unavailable):
         await set_topic(queue, *PAUSE)
     await set_topic(queue, *FOUR)
@@ -72,7 +72,7 @@ async def test_a_change_that_failed_half_way_is_healed_by_the_next_one(ours: Ins
 async def test_a_purge_of_all_states_misses_no_job_that_moves_meanwhile(
     ours: Installation, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    monkeypatch.setattr("delayqueue.engine.topics.PIECE", 5)
+    monkeypatch.setattr("delayqueue.store.topics.PIECE", 5)
     queue = DelayQueue(ours.server())
     names = [f"job-{n}" for n in range(20)]
     await queue.push_many([job(name) for name in names])
@@ -83,6 +83,6 @@ async def test_a_purge_of_all_states_misses_no_job_that_moves_meanwhile(
             with suppress(NoSuchJob):
                 await queue.release(each.id, each.receipt, HOUR_MS, "")
 
-    before_call(queue._store, "purge", number, give_back)
+    before_call(queue._store.by_bucket, "purge", number, give_back)
     assert await queue.topics.purge("t", "") == len(names)
     assert await queue.get(names) == [None] * len(names)

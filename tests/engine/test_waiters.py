@@ -10,22 +10,31 @@ from typing import TYPE_CHECKING
 import pytest
 
 from delayqueue.engine.dispatcher import RETRY_S, SLOW_S
-from delayqueue.engine.migration import Migration
 from delayqueue.engine.waiters import LOOK_S, Waiters
 from delayqueue.errors import Unavailable
+from delayqueue.store.store import Store
 from tests.engine.shelves import Shelves
 from tests.waiting import until
 
 if TYPE_CHECKING:
     from delayqueue.job import Reserved
-    from delayqueue.store.types import Stir
+    from delayqueue.store.types import Change
 
 LONG_S = 30.0
 
 
-def unstirred(bucket: int, stir: Stir) -> None:
-    """No topic is limited here."""
-    assert stir == ([], None)
+def waiters_on(shelves: Shelves) -> Waiters:
+    """They hear of what is given back."""
+    store = Store(shelves)
+    waiters = Waiters(store)
+
+    def hear(bucket: int, change: Change) -> None:
+        assert change.next_due_ms is None  # no topic is limited here
+        for topic, arrived in change.ready:
+            waiters.wake(bucket, topic, arrived)
+
+    store.on_change(hear)
+    return waiters
 
 
 @pytest.fixture(params=[1, 3], ids=["1-bucket", "3-buckets"])
@@ -35,7 +44,7 @@ async def store(request: pytest.FixtureRequest) -> Shelves:
 
 @pytest.fixture
 async def waiters(store: Shelves) -> Waiters:
-    return Waiters(store, Migration(store, unstirred), unstirred)
+    return waiters_on(store)
 
 
 def poll(
@@ -211,7 +220,7 @@ async def test_a_ready_job_is_found_however_short_the_wait_is(
 
 async def test_a_short_wait_for_nothing_ends_though_a_bucket_hangs() -> None:
     store = Shelves(2)
-    waiters = Waiters(store, Migration(store, unstirred), unstirred)
+    waiters = waiters_on(store)
     store.hung = {1}
     began = time.monotonic()
     assert await asyncio.wait_for(poll(waiters, wait_s=0.01), LOOK_S + 1) == []
@@ -221,7 +230,7 @@ async def test_a_short_wait_for_nothing_ends_though_a_bucket_hangs() -> None:
 
 async def test_a_short_wait_for_nothing_ends_in_time_though_a_bucket_is_down() -> None:
     store = Shelves(2)
-    waiters = Waiters(store, Migration(store, unstirred), unstirred)
+    waiters = waiters_on(store)
     store.down = {1}
     assert await asyncio.wait_for(poll(waiters, wait_s=0.1), LOOK_S) == []
 
@@ -282,7 +291,7 @@ async def test_fresh_polls_hear_that_the_store_is_down(store: Shelves, waiters: 
 
 async def test_an_immediate_poll_hears_that_one_bucket_is_down() -> None:
     store = Shelves(3)
-    waiters = Waiters(store, Migration(store, unstirred), unstirred)
+    waiters = waiters_on(store)
     for bucket in range(3):
         store.down = {bucket}
         with pytest.raises(Unavailable):
@@ -291,7 +300,7 @@ async def test_an_immediate_poll_hears_that_one_bucket_is_down() -> None:
 
 async def test_a_poll_that_waits_does_not_mind_that_one_bucket_is_down() -> None:
     store = Shelves(3)
-    waiters = Waiters(store, Migration(store, unstirred), unstirred)
+    waiters = waiters_on(store)
     for bucket in range(3):
         store.down = {bucket}
         waiting = poll(waiters)
@@ -307,7 +316,7 @@ async def test_a_poll_that_waits_does_not_mind_that_one_bucket_is_down() -> None
 
 async def test_a_bucket_that_hangs_does_not_keep_polls_from_the_others() -> None:
     store = Shelves(3)
-    waiters = Waiters(store, Migration(store, unstirred), unstirred)
+    waiters = waiters_on(store)
     stuck, *others = store.id_in(0), store.id_in(1), store.id_in(2)
     store.hung = {0}
     for number, other in enumerate(others):
@@ -394,7 +403,7 @@ async def test_resync_reaches_every_line_in_turn(store: Shelves, waiters: Waiter
 
 async def test_ten_thousand_waiting_polls_and_one_wake_cost_little() -> None:
     store = Shelves()
-    waiters = Waiters(store, Migration(store, unstirred), unstirred)
+    waiters = waiters_on(store)
     polls = [poll(waiters) for _ in range(10_000)]
     await settled(waiters, store, waiting=10_000)
     calls, start = len(store.calls), time.process_time()

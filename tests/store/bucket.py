@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from delayqueue.engine.listings import Listings
-from delayqueue.engine.migration import Migration
-from delayqueue.engine.taking import Taking
 from delayqueue.job import IfExists, Job
 from delayqueue.receipt import nonce_of
+from delayqueue.store.bucket_store import BucketStore, in_pieces
 from delayqueue.store.buckets import Buckets
+from delayqueue.store.listings import Listings
 from delayqueue.store.scripts import ZSET, Scripts
 from delayqueue.store.shards import Shards
-from delayqueue.store.store import Store, in_pieces
+from delayqueue.store.takes import Takes
 from delayqueue.store.types import Demand, Ending, Moved, Range, Release, Reschedule, Return, Touch
 from tests.store.invariants import violations
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
     from delayqueue.job import JobView, Reserved
     from delayqueue.store.keys import BucketKeys
-    from delayqueue.store.types import Listing, Stir, Taken, TopicCounts
+    from delayqueue.store.types import Listing, Taken, TopicCounts
 
 HOUR_MS: Final = 3_600_000
 SOON_MS: Final = 1  # over after `a_moment`
@@ -84,10 +83,6 @@ def job(
     return Job(topic, job_id, body, ttr_ms, if_exists=IfExists(if_exists), **options)
 
 
-def nobody(_bucket: int, _stir: Stir) -> None:
-    """Waits."""
-
-
 async def a_moment() -> None:
     """Wait until what was to happen in SOON_MS is due."""
     await asyncio.sleep(MOMENT_S)
@@ -104,7 +99,7 @@ class Bucket:
 
     redis: Redis
     keys: BucketKeys
-    store: Store
+    store: BucketStore
     wheel_slots: int = 0
 
     @classmethod
@@ -114,7 +109,7 @@ class Bucket:
         """With slots the scheduler is the wheel."""
         buckets = Buckets(bucket_name, "dq_queue_%s")
         scheduler = Scripts("wheel", wheel_slots) if wheel_slots else ZSET
-        store = Store(Shards.one(redis), buckets, scheduler)
+        store = BucketStore(Shards.one(redis), buckets, scheduler)
         return cls(redis, buckets[0], store, wheel_slots)
 
     async def violations(self) -> list[str]:
@@ -190,7 +185,7 @@ class Bucket:
 
     async def tick(self) -> None:
         """Move all that is due."""
-        while (await self.store.tick(0)).stir.next_due_ms == 0:
+        while (await self.store.tick(0)).change.next_due_ms == 0:
             pass
 
     async def get(self, job_id: str) -> JobView | None:
@@ -212,9 +207,7 @@ class Bucket:
         self, due: Range = ALWAYS, most: int = ALL_WANTED, topic: str = "t"
     ) -> list[Taken]:
         """Take from this bucket alone."""
-        return await Taking(self.store, Migration(self.store, nobody), nobody).take(
-            topic, due, most
-        )
+        return await Takes(self.store).take(topic, due, most)
 
     async def pages(self, what: Listing, limit: int = 10) -> AsyncIterator[list[JobView]]:
         """The pages of a listing of this bucket alone."""

@@ -9,8 +9,7 @@ import pytest
 from delayqueue.engine.fsck import examine
 from delayqueue.errors import Code
 from delayqueue.store.limits import Limits
-from delayqueue.store.store import START
-from delayqueue.store.types import Range
+from delayqueue.store.types import START, Range, TagPage
 from delayqueue.web.views import full
 from tests.store.bucket import HOUR_MS, SOON_MS, a_moment, job
 
@@ -176,7 +175,7 @@ async def test_a_job_that_cannot_be_ended_does_not_keep_others_from_their_end(
     await bucket.push(job("c", topic="u", tags=("x",)))
     await spoil(bucket, "ghosts" if verb == "purge" else "done:t")
     if verb == "cancel":
-        assert await bucket.store.cancel(0, "x", "", 10, START) == (START, 1, ([], None))
+        assert await bucket.store.cancel(0, TagPage("x", "", 10, START)) == (START, 1, ([], None))
         assert await bucket.state("c") is None
     else:
         dropped, more, _ = await bucket.store.purge(0, "t", "delayed", 10)

@@ -11,10 +11,10 @@ from delayqueue.config import Config, StartupError
 from delayqueue.errors import Unavailable
 from delayqueue.job import Job
 from delayqueue.store import durability
+from delayqueue.store.bucket_store import BucketStore
 from delayqueue.store.buckets import Buckets
 from delayqueue.store.connect import connect
 from delayqueue.store.durability import Durability, check_durability
-from delayqueue.store.store import Store
 from delayqueue.store.types import Demand
 from delayqueue.values import Address
 from tests.processes import LOOPBACK
@@ -43,10 +43,10 @@ def config_of(store: StoreServer, asked: str = "fsync") -> Config:
 
 
 @asynccontextmanager
-async def opened(config: Config) -> AsyncIterator[tuple[Shards, Store]]:
+async def opened(config: Config) -> AsyncIterator[tuple[Shards, BucketStore]]:
     async with connect(config, None) as shards:
         buckets = Buckets(config.bucket_name, config.queue_name)
-        yield shards, Store(shards, buckets, durability=Durability.of(config))
+        yield shards, BucketStore(shards, buckets, durability=Durability.of(config))
 
 
 async def test_a_store_that_syncs_before_it_answers_takes_pushes(syncing: StoreServer) -> None:

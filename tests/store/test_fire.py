@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from delayqueue.store.registry import Registry
+from delayqueue.store.store import Store
 from delayqueue.store.types import Entry, Fired, Firing, Occurrence
 from tests.store.bucket import HOUR_MS, a_moment, job
 
 if TYPE_CHECKING:
+    from delayqueue.store.registry import Registry
     from tests.store.bucket import Bucket
 
 DEFINITION = '{"declared": false}'
@@ -19,7 +20,7 @@ DEFINITION = '{"declared": false}'
 
 @pytest.fixture
 def registry(bucket: Bucket) -> Registry:
-    return Registry(bucket.store)
+    return Store(bucket.store).registry
 
 
 async def registered(registry: Registry, bucket: Bucket, time_ms: int = 0) -> Entry:

@@ -12,11 +12,11 @@ from redis.asyncio import Redis
 from redis.exceptions import ResponseError
 
 from delayqueue.errors import Code, Unavailable
+from delayqueue.store.bucket_store import BucketStore
 from delayqueue.store.buckets import Buckets, Layout
 from delayqueue.store.functions import remove_old_functions
 from delayqueue.store.scripts import ZSET, Scripts, read
 from delayqueue.store.shards import Shards
-from delayqueue.store.store import Store
 from delayqueue.store.types import Demand
 from tests.processes import LOOPBACK
 from tests.store.bucket import WHEEL_SLOTS, Bucket, job, with_functions
@@ -106,7 +106,9 @@ error('planted')
 @with_functions
 async def test_a_call_after_one_that_failed_finds_nothing_of_it(bucket: Bucket) -> None:
     """The library keeps its variables from call to call; what belongs to a call is made anew."""
-    leaking = Store(Shards.one(bucket.redis), bucket.store.buckets, Scripts(read=read_leaking))
+    leaking = BucketStore(
+        Shards.one(bucket.redis), bucket.store.buckets, Scripts(read=read_leaking)
+    )
     await leaking.push(0, [job("a")])
     with pytest.raises(Unavailable):
         await leaking.touch(0, [])
@@ -118,7 +120,7 @@ async def test_a_call_after_one_that_failed_finds_nothing_of_it(bucket: Bucket) 
 @with_functions
 async def test_one_library_serves_all_buckets_of_a_store(redis: Redis) -> None:
     buckets = Buckets("dq_bucket_%d", "dq_queue_%s", Layout(2))
-    store = Store(Shards.one(redis), buckets)
+    store = BucketStore(Shards.one(redis), buckets)
     for bucket in (0, 1, 0, 1):
         await store.push(bucket, [job(f"in {bucket}")])
     for bucket in (1, 0):
@@ -135,7 +137,7 @@ async def test_two_versions_work_side_by_side_and_old_functions_are_removed(redi
     """A rolling upgrade: what the new server removes the old one, which still works, loads again."""
     buckets, shards = Buckets("dq_bucket_%d", "dq_queue_%s"), Shards.one(redis)
     scripts = [replace(ZSET, read=partial(read_version, number)) for number in (1, 2)]
-    old, new = (Store(shards, buckets, version) for version in scripts)
+    old, new = (BucketStore(shards, buckets, version) for version in scripts)
     wheel = Scripts("wheel", WHEEL_SLOTS)
     await redis.function_load(wheel.library.source)
     await old.push(0, [job("a")])
@@ -177,7 +179,7 @@ async def test_a_user_that_may_not_load_functions_gets_scripts(
     )
     port = redis.connection_pool.connection_kwargs["port"]
     async with Redis(host=LOOPBACK, port=port, username="plain", password="p", protocol=2) as plain:
-        store = Store(Shards.one(plain), Buckets("dq_bucket_%d", "dq_queue_%s"))
+        store = BucketStore(Shards.one(plain), Buckets("dq_bucket_%d", "dq_queue_%s"))
         assert (await store.push(0, [job("a")])).codes == [Code.OK]
         assert (await store.get(0, ["a"]))[0] is not None
     assert len(caplog.messages) == 1

@@ -15,7 +15,7 @@ from delayqueue.engine.caretaker import Caretaker
 from delayqueue.engine.fsck import Report, Round, examine
 from delayqueue.metrics import REPAIRED, REPAIRS
 from delayqueue.store import keys
-from delayqueue.store.store import START
+from delayqueue.store.types import START, TagPage
 from tests.store.bucket import (
     HOSTILE,
     HOUR_MS,
@@ -127,7 +127,7 @@ async def all_delivered(bucket: Bucket) -> set[str]:
 
 async def cared_for(bucket: Bucket, steps: int = 8) -> None:
     """Let the light form alone look after the bucket for a while."""
-    caretaker = Caretaker(0, bucket.store, lambda _bucket, _stir: None)
+    caretaker = Caretaker(0, bucket.store, lambda _bucket, _notify: None)
     for _ in range(steps):
         await caretaker.step()
 
@@ -284,7 +284,7 @@ async def test_a_job_that_was_found_again_wakes_those_who_wait(bucket: Bucket) -
     await bucket.push(job("a"))
     await forget_places(bucket)
     heard: list[Any] = []
-    await Caretaker(0, bucket.store, lambda *stir: heard.append(stir)).step()
+    await Caretaker(0, bucket.store, lambda *change: heard.append(change)).step()
     assert heard == [(0, ([("t", 1)], 0))]
     await bucket.delete("a")
 
@@ -389,7 +389,7 @@ async def once(bucket: Bucket, chance: random.Random, verb: str) -> None:
             await bucket.store.tick(0)
             await bucket.store.sweep(0, 0, 20)
         case "cancel":
-            await bucket.store.cancel(0, f"tag-{topic}", "", 20, START)
+            await bucket.store.cancel(0, TagPage(f"tag-{topic}", "", 20, START))
         case "bury":
             await bucket.bury(*ids, message=chance.choice(("", "no such account")))
         case _:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize("state", ["delayed", "buried"])
 async def test_a_kicked_job_is_ready_now(bucket: Bucket, state: str) -> None:
     await bucket.put_in(state)
-    codes, stir = await bucket.store.kick(0, ["a"])
-    assert (codes, stir.ready) == ([Code.OK], [("t", 1)])
+    codes, change = await bucket.store.kick(0, ["a"])
+    assert (codes, change.ready) == ([Code.OK], [("t", 1)])
     assert await bucket.now_ms() - (await bucket.view("a")).due_ms < 60_000
     assert await bucket.pop_ids() == ["a"]
 
@@ -81,10 +81,10 @@ async def test_a_held_job_is_left_to_its_holder(bucket: Bucket) -> None:
 async def test_the_timer_hears_of_the_earliest_new_time(bucket: Bucket) -> None:
     await bucket.push(job("a"), job("b"))
     moves = [Reschedule("a", 900, None), Reschedule("b", 500, None), Reschedule("x", 1, None)]
-    _, stir = await bucket.store.reschedule(0, moves)
-    assert stir.next_due_ms == 500
-    _, stir = await bucket.store.reschedule(0, [Reschedule("a", 0, 1)])
-    assert stir.next_due_ms == 0
+    _, change = await bucket.store.reschedule(0, moves)
+    assert change.next_due_ms == 500
+    _, change = await bucket.store.reschedule(0, [Reschedule("a", 0, 1)])
+    assert change.next_due_ms == 0
 
 
 @pytest.mark.parametrize("state", [state for state in STATES if state != "reserved"])

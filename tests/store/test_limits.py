@@ -9,11 +9,11 @@ import pytest
 from delayqueue.errors import Code
 from delayqueue.limit import Limit
 from delayqueue.receipt import nonce_of
+from delayqueue.store.bucket_store import BucketStore
 from delayqueue.store.buckets import Buckets, Layout
 from delayqueue.store.limits import Limits
 from delayqueue.store.shards import Shards
-from delayqueue.store.store import START, Store
-from delayqueue.store.types import Demand, Ending
+from delayqueue.store.types import START, Demand, Ending, TagPage
 from tests.store.bucket import HOUR_MS, Bucket, a_moment, job
 from tests.store.conftest import fake
 
@@ -42,7 +42,7 @@ async def fill(bucket: Bucket, count: int = MANY) -> None:
 async def ask(bucket: Bucket, topic: str = "t", wanted: int = MANY) -> tuple[int, int | None]:
     """How many jobs a caller gets, and ms until the rate lets the next ones go, None where it holds none back."""
     popped = await bucket.store.pop(0, [Demand((topic,), wanted)])
-    return len(popped.jobs[0]), popped.stir.next_due_ms
+    return len(popped.jobs[0]), popped.change.next_due_ms
 
 
 @pytest.fixture
@@ -134,9 +134,9 @@ async def test_the_timer_wakes_those_who_wait_when_the_rate_lets_more_go(
     assert await ask(turned) == (1, 250)
     clock.pass_ms(249)
     ticked = await turned.store.tick(0)
-    assert (ticked.stir.ready, ticked.stir.next_due_ms) == ([], 1)
+    assert (ticked.change.ready, ticked.change.next_due_ms) == ([], 1)
     clock.pass_ms(1)
-    assert (await turned.store.tick(0)).stir.ready == [("t", 2)]
+    assert (await turned.store.tick(0)).change.ready == [("t", 2)]
     assert await ask(turned) == (1, 250)
 
 
@@ -144,7 +144,7 @@ async def test_nothing_wakes_a_topic_whose_jobs_may_go(turned: Bucket, clock: Cl
     await limit(turned, rate=4, burst=2)
     await fill(turned, 5)
     assert await ask(turned, wanted=1) == (1, None)
-    assert (await turned.store.tick(0)).stir == ([], HOUR_MS), "the TTR of the job that went"
+    assert (await turned.store.tick(0)).change == ([], HOUR_MS), "the TTR of the job that went"
 
 
 async def test_a_faster_rate_counts_at_once(turned: Bucket, clock: Clock) -> None:
@@ -152,7 +152,7 @@ async def test_a_faster_rate_counts_at_once(turned: Bucket, clock: Clock) -> Non
     await fill(turned)
     assert await ask(turned) == (1, 10_000)
     limited = await Limits(turned.store).limit(0, "t", {"rate": 100})
-    assert limited.stir.ready == [("t", MANY - 1)]
+    assert limited.change.ready == [("t", MANY - 1)]
     assert await ask(turned) == (0, 10)
     clock.pass_ms(10)
     assert await ask(turned) == (1, 10)
@@ -190,7 +190,9 @@ async def test_a_delivery_that_is_undone_does_not_count(turned: Bucket, clock: C
         pytest.param(lambda bucket: bucket.bury("000"), id="bury"),
         pytest.param(lambda bucket: bucket.release("000", delay_ms=HOUR_MS), id="release"),
         pytest.param(lambda bucket: bucket.push(job("000", delay_ms=HOUR_MS)), id="push"),
-        pytest.param(lambda bucket: bucket.store.cancel(0, "tag", "", MANY, START), id="cancel"),
+        pytest.param(
+            lambda bucket: bucket.store.cancel(0, TagPage("tag", "", MANY, START)), id="cancel"
+        ),
         pytest.param(lambda bucket: bucket.store.purge(0, "t", "reserved", 1), id="purge"),
     ],
 )
@@ -213,8 +215,8 @@ async def test_those_who_wait_hear_that_a_reservation_has_ended(bucket: Bucket, 
     await fill(bucket, 3)
     [held] = await bucket.pop()
     ending = Ending(held.id, nonce_of(held.receipt, held.id), "")
-    _, stir = await getattr(bucket.store, verb)(0, [ending])
-    assert stir.ready == [("t", 2)]
+    _, change = await getattr(bucket.store, verb)(0, [ending])
+    assert change.ready == [("t", 2)]
     assert await bucket.pop_ids() == ["001"]
 
 
@@ -225,8 +227,8 @@ async def test_nobody_hears_of_the_end_where_nothing_waits_or_nothing_is_limited
     await fill(bucket, 1)
     await bucket.push(job("a", topic="free"), job("b", topic="free"))
     await bucket.pop("t", "free", wanted=2)
-    _, stir = await bucket.store.finish(0, [Ending("000", "", ""), Ending("a", "", "")])
-    assert stir.ready == []
+    _, change = await bucket.store.finish(0, [Ending("000", "", ""), Ending("a", "", "")])
+    assert change.ready == []
 
 
 async def test_a_ttr_that_runs_out_lets_another_go(bucket: Bucket) -> None:
@@ -235,7 +237,7 @@ async def test_a_ttr_that_runs_out_lets_another_go(bucket: Bucket) -> None:
     await bucket.pop_one()
     await a_moment()
     assert await bucket.pop_ids() == [], "until the timer has seen it"
-    assert (await bucket.store.tick(0)).stir.ready == [("t", 2)]
+    assert (await bucket.store.tick(0)).change.ready == [("t", 2)]
     assert await bucket.pop_ids() == ["b"]
 
 
@@ -291,7 +293,7 @@ async def test_without_limits_all_go_again(bucket: Bucket) -> None:
     await fill(bucket)
     assert await popped(bucket) == 1
     lifted = await Limits(bucket.store).limit(0, "t", {"rate": None, "concurrency": None})
-    assert lifted.stir.ready == [("t", MANY - 1)]
+    assert lifted.change.ready == [("t", MANY - 1)]
     assert await popped(bucket) == MANY - 1
 
 
@@ -316,7 +318,7 @@ async def test_what_a_config_file_says_is_changed_there_only(bucket: Bucket) -> 
 
 @pytest.mark.parametrize("buckets", [1, 2, 3, 4])
 async def test_the_shares_of_all_buckets_are_the_whole(redis: Redis, buckets: int) -> None:
-    store = Store(Shards.one(redis), Buckets("dq_bucket_%d", "q_%s", Layout(buckets)))
+    store = BucketStore(Shards.one(redis), Buckets("dq_bucket_%d", "q_%s", Layout(buckets)))
     passed = 0
     for number in range(buckets):
         await Limits(store).limit(number, "t", {"concurrency": 10})
@@ -329,7 +331,7 @@ async def test_the_shares_of_all_buckets_are_the_whole(redis: Redis, buckets: in
 @pytest.mark.parametrize(("burst", "at_once"), [(1, 4), (4, 4), (6, 4), (8, 8)])
 async def test_so_many_go_at_once_over_four_buckets(redis: Redis, burst: int, at_once: int) -> None:
     """Never more than max(burst, bucket_size), and each bucket's share in whole jobs: docs/limits.md."""
-    store = Store(Shards.one(redis), Buckets("dq_bucket_%d", "q_%s", Layout(4)))
+    store = BucketStore(Shards.one(redis), Buckets("dq_bucket_%d", "q_%s", Layout(4)))
     passed = 0
     for number in range(4):
         await Limits(store).limit(number, "t", {"rate": 0.001, "burst": burst})

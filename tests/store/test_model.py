@@ -23,11 +23,10 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from delayqueue.engine.migration import Migration
 from delayqueue.engine.taking import Taking
-from delayqueue.engine.topics import Topics
 from delayqueue.job import IfExists, Job
 from delayqueue.receipt import receipt_for
+from delayqueue.store.bucket_store import BucketStore
 from delayqueue.store.scripts import Scripts, read
 from delayqueue.store.shards import Shards
 from delayqueue.store.store import Store
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
 
     from redis.asyncio import Redis
 
-    from delayqueue.store.types import Stir
 
 CLOCK: Final = "clock of the model"
 STORE_CLOCK: Final = """local function now_ms()
@@ -85,10 +83,6 @@ JOBS: Final = st.builds(
 USES_RECEIPT: Final = st.sampled_from(["none", "right", "right", "old"])
 
 
-def nobody(bucket: int, stir: Stir) -> None:
-    """Waits."""
-
-
 def read_stepped(name: str) -> str:
     """The text of a script, which reads the test's clock."""
     source = read(name)
@@ -105,12 +99,12 @@ class Comparison(RuleBasedStateMachine):
         slots = WHEEL_SLOTS if scheduler == "wheel" else 0
         self._redis = self.do(self._opened(open_redis))
         plain = Bucket.over(self._redis, wheel_slots=slots)
-        store = Store(
+        store = BucketStore(
             Shards.one(self._redis), plain.store.buckets, Scripts(scheduler, slots, read_stepped)
         )
         self.bucket = Bucket(self._redis, plain.keys, store, slots)
-        self.topics = Topics(store, Migration(store, nobody), nobody)
-        self.taking = Taking(store, Migration(store, nobody), nobody)
+        whole = Store(store)
+        self.topics, self.taking = whole.topics, Taking(whole)
         # in the past, for what looks at the store's own clock: at the end all is over that is over here
         self.model = Model(int(time.time() * 1000) - DAY_MS)
         self.old_receipts: dict[str, str] = {}

@@ -184,8 +184,8 @@ async def test_a_paused_topic_gives_nothing_but_the_others_do(bucket: Bucket) ->
     await bucket.push(job("a"), job("b", topic="u"))
     await bucket.store.pause(0, "t", 0)
     assert await bucket.pop_ids("t", "u") == ["b"]
-    stir = await bucket.store.pause(0, "t", None)
-    assert stir.ready == [("t", 1)]
+    change = await bucket.store.pause(0, "t", None)
+    assert change.ready == [("t", 1)]
     assert await bucket.pop_ids("t", "u") == ["a"]
 
 

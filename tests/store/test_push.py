@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 async def test_a_job_without_delay_is_ready_at_once(bucket: Bucket) -> None:
     pushed = await bucket.store.push(0, [job("a")])
     assert pushed.codes == [Code.OK]
-    assert pushed.stir.ready == [("t", 1)]
-    assert pushed.stir.next_due_ms is None
+    assert pushed.change.ready == [("t", 1)]
+    assert pushed.change.next_due_ms is None
     assert await bucket.pop_ids() == ["a"]
 
 
@@ -27,8 +27,8 @@ async def test_a_delayed_job_is_not_ready_and_the_timer_hears_when_it_is_due(
     bucket: Bucket,
 ) -> None:
     pushed = await bucket.store.push(0, [job("a", delay_ms=HOUR_MS), job("b", delay_ms=500)])
-    assert pushed.stir.ready == []
-    assert pushed.stir.next_due_ms == 500
+    assert pushed.change.ready == []
+    assert pushed.change.next_due_ms == 500
     assert await bucket.pop_ids() == []
     assert await bucket.state("a") == "delayed"
 
@@ -54,7 +54,7 @@ async def test_a_job_that_is_due_now_queues_behind_those_that_are_overdue(bucket
     await bucket.push(job("first", delay_ms=1), job("second", delay_ms=2))
     await a_moment()
     pushed = await bucket.store.push(0, [job("third")])
-    assert pushed.stir.next_due_ms == 0
+    assert pushed.change.next_due_ms == 0
     await bucket.tick()
     assert await bucket.pop_ids() == ["first", "second", "third"]
 
@@ -147,7 +147,7 @@ async def test_a_job_that_ended_without_a_result_does_not_exist_any_more(
 @pytest.mark.parametrize("delay_ms", [0, HOUR_MS], ids=["ready", "delayed"])
 async def test_the_timer_hears_when_a_job_expires(bucket: Bucket, delay_ms: int) -> None:
     pushed = await bucket.store.push(0, [job("a", delay_ms=delay_ms, expire_ms=500)])
-    assert pushed.stir.next_due_ms == (delay_ms or 500)
+    assert pushed.change.next_due_ms == (delay_ms or 500)
 
 
 async def test_of_an_id_twice_in_one_call_the_last_one_counts(bucket: Bucket) -> None:
@@ -197,7 +197,7 @@ async def test_a_whole_batch_of_jobs_may_have_all_tags_in_common(bucket: Bucket)
 
 async def test_a_batch_over_many_topics_reaches_each(bucket: Bucket) -> None:
     pushed = await bucket.store.push(0, [job(f"job-{n}", topic=f"topic-{n}") for n in range(1000)])
-    assert sorted(pushed.stir.ready) == sorted((f"topic-{n}", 1) for n in range(1000))
+    assert sorted(pushed.change.ready) == sorted((f"topic-{n}", 1) for n in range(1000))
 
 
 @pytest.mark.parametrize("name", HOSTILE)

@@ -28,8 +28,8 @@ async def test_those_who_wait_hear_of_what_came_back(bucket: Bucket) -> None:
     await bucket.push(job("a"), job("b"), job("c", topic="u"))
     popped = await bucket.pop("t", "u")
     returns = [Return(job.id, job.receipt.rpartition("-")[0]) for job in popped]
-    _, stir = await bucket.store.putback(0, returns)
-    assert sorted(stir.ready) == [("t", 2), ("u", 1)]
+    _, change = await bucket.store.putback(0, returns)
+    assert sorted(change.ready) == [("t", 2), ("u", 1)]
 
 
 async def test_earlier_attempts_still_count(bucket: Bucket) -> None:

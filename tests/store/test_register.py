@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from delayqueue.engine.subscribers import Subscribers
-from delayqueue.store.registry import Registry
+from delayqueue.store.store import Store
 from delayqueue.store.types import Entry
 from delayqueue.subscriber import Subscriber
 
 if TYPE_CHECKING:
+    from delayqueue.store.registry import Registry
     from tests.store.bucket import Bucket
 
 EXISTS = 5
@@ -24,7 +25,7 @@ def entry(name: str, text: str = "", *, declared: bool = False) -> Entry:
 
 @pytest.fixture
 def registry(bucket: Bucket) -> Registry:
-    return Registry(bucket.store)
+    return Store(bucket.store).registry
 
 
 async def all_of(registry: Registry) -> set[Entry]:

@@ -81,8 +81,8 @@ async def test_a_released_job_without_schedule_is_ready_at_once(bucket: Bucket) 
     await bucket.push(job("a"))
     popped = await bucket.pop_one()
     release = Release("a", "", None, "not now")
-    [moved], stir = await bucket.store.release(0, [release])
-    assert (moved.code, stir.ready, stir.next_due_ms) == (Code.OK, [("t", 1)], None)
+    [moved], change = await bucket.store.release(0, [release])
+    assert (moved.code, change.ready, change.next_due_ms) == (Code.OK, [("t", 1)], None)
     view = await bucket.view("a")
     assert (view.state, view.attempt, view.message) == ("ready", 1, "not now")
     assert await bucket.finish("a", receipt=popped.receipt) == [Code.STALE_RECEIPT]
@@ -92,8 +92,8 @@ async def test_a_released_job_without_schedule_is_ready_at_once(bucket: Bucket) 
 async def test_a_released_job_waits_for_the_delay_it_was_given(bucket: Bucket) -> None:
     await bucket.push(job("a", retry_ms=(1,)))
     await bucket.pop_one()
-    [moved], stir = await bucket.store.release(0, [Release("a", "", HOUR_MS, "")])
-    assert stir == ([], HOUR_MS)
+    [moved], change = await bucket.store.release(0, [Release("a", "", HOUR_MS, "")])
+    assert change == ([], HOUR_MS)
     assert moved.time_ms == (await bucket.view("a")).due_ms
     assert await bucket.state("a") == "delayed"
 
@@ -127,11 +127,11 @@ async def test_each_job_of_a_batch_of_releases_has_its_own_answer(bucket: Bucket
     await bucket.push(job("a"), job("b"), job("c"))
     await bucket.pop(wanted=2)
     releases = [Release(i, "", delay, "") for i, delay in (("a", 5), ("x", 5), ("b", 0), ("c", 5))]
-    moved, stir = await bucket.store.release(0, [*releases, Release("a", "", 5, "")])
+    moved, change = await bucket.store.release(0, [*releases, Release("a", "", 5, "")])
     codes = [each.code for each in moved]
     assert codes == [Code.OK, Code.NO_SUCH_JOB, Code.OK, Code.WRONG_STATE, Code.WRONG_STATE]
     assert [each.time_ms is None for each in moved] == [False, True, False, True, True]
-    assert stir == ([("t", 1)], 5)
+    assert change == ([("t", 1)], 5)
 
 
 async def test_touch_moves_the_deadline(bucket: Bucket) -> None:

@@ -14,10 +14,10 @@ from delayqueue.config import Config, StartupError
 from delayqueue.errors import Unavailable
 from delayqueue.job import Job
 from delayqueue.store import replication
+from delayqueue.store.bucket_store import BucketStore
 from delayqueue.store.buckets import Buckets
 from delayqueue.store.connect import connect
 from delayqueue.store.durability import Durability, check_durability, replica_warnings
-from delayqueue.store.store import Store
 from delayqueue.store.types import Demand, Ending
 from delayqueue.tasks import cancel_all
 from delayqueue.values import Address
@@ -61,10 +61,10 @@ def config_of(server: StoreServer, **settings: Any) -> Config:
 
 
 @asynccontextmanager
-async def opened(config: Config) -> AsyncIterator[tuple[Store, Shards]]:
+async def opened(config: Config) -> AsyncIterator[tuple[BucketStore, Shards]]:
     async with connect(config, None) as shards:
         buckets = Buckets(config.bucket_name, config.queue_name)
-        yield Store(shards, buckets, durability=Durability.of(config)), shards
+        yield BucketStore(shards, buckets, durability=Durability.of(config)), shards
 
 
 async def until_followed(pair: Pair) -> None:
@@ -73,7 +73,7 @@ async def until_followed(pair: Pair) -> None:
 
 
 @asynccontextmanager
-async def followed(pair: Pair, **settings: Any) -> AsyncIterator[Store]:
+async def followed(pair: Pair, **settings: Any) -> AsyncIterator[BucketStore]:
     """The master's store, which its replica follows."""
     await until_followed(pair)
     async with opened(config_of(pair.master, **settings)) as (store, _):
@@ -84,7 +84,7 @@ def job(job_id: str) -> Job:
     return Job("topic", job_id, "body", ttr_ms=60_000)
 
 
-async def push(store: Store, *ids: str) -> None:
+async def push(store: BucketStore, *ids: str) -> None:
     assert set((await store.push(0, [job(each) for each in ids])).codes) == {ADDED}
 
 
@@ -105,7 +105,7 @@ async def missing(config: Config, ids: list[str]) -> list[str]:
 async def test_all_pushes_acknowledged_before_a_kill_are_on_the_replica(pair: Pair) -> None:
     acknowledged: list[str] = []
 
-    async def push_on(store: Store, number: int) -> None:
+    async def push_on(store: BucketStore, number: int) -> None:
         for n in range(1_000_000):
             job_id = f"{number}/{n}"
             await push(store, job_id)

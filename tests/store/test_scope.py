@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
@@ -13,16 +14,24 @@ from tests.scopes import SCOPES
 from tests.store.bucket import HOUR_MS, STATES, job
 
 if TYPE_CHECKING:
-    from delayqueue.store.store import Store
     from tests.store.bucket import Bucket
 
 OURS: Final = Scope.of(["ours*"])
 
 
+class Confined:
+    """A bucket's verbs, to a client that reaches topics that begin with `ours`."""
+
+    def __init__(self, bucket: Bucket) -> None:
+        self._bucket = bucket
+
+    def __getattr__(self, verb: str) -> Any:
+        return partial(getattr(self._bucket.store, verb), scope=OURS)
+
+
 @pytest.fixture
-def confined(bucket: Bucket) -> Store:
-    """The store, to a client that reaches topics that begin with `ours`."""
-    return bucket.store.confined(OURS)
+def confined(bucket: Bucket) -> Confined:
+    return Confined(bucket)
 
 
 @pytest.mark.parametrize(("entries", "topic", "allowed"), SCOPES)
@@ -30,13 +39,13 @@ async def test_the_scripts_decide_as_python_does(
     bucket: Bucket, entries: tuple[str, ...], topic: str, *, allowed: bool
 ) -> None:
     await bucket.push(job("a", topic=topic))
-    (view,) = await bucket.store.confined(Scope.of(entries)).get(0, ["a"])
+    (view,) = await bucket.store.get(0, ["a"], Scope.of(entries))
     assert (view is not None) is allowed
 
 
 @pytest.mark.parametrize("state", STATES)
 async def test_a_hidden_job_is_unknown_and_unchanged(
-    bucket: Bucket, confined: Store, state: str
+    bucket: Bucket, confined: Confined, state: str
 ) -> None:
     await bucket.put_in(state, topic="theirs")
     before = await bucket.view("a")
@@ -58,7 +67,7 @@ UNKNOWN: Final = [Moved(Code.NO_SUCH_JOB, None)]
 @pytest.mark.parametrize("if_exists", ["replace", "fail", "keep"])
 @pytest.mark.parametrize("state", STATES)
 async def test_a_push_does_not_replace_a_hidden_job(
-    bucket: Bucket, confined: Store, state: str, if_exists: str
+    bucket: Bucket, confined: Confined, state: str, if_exists: str
 ) -> None:
     await bucket.put_in(state, topic="theirs")
     before = await bucket.view("a")
@@ -68,7 +77,7 @@ async def test_a_push_does_not_replace_a_hidden_job(
 
 
 async def test_the_kept_record_of_a_hidden_job_stays_hidden(
-    bucket: Bucket, confined: Store
+    bucket: Bucket, confined: Confined
 ) -> None:
     await bucket.push(job("a", topic="theirs", retain_ms=HOUR_MS))
     await bucket.store.finish(0, [Ending("a", "", "")])
@@ -79,7 +88,7 @@ async def test_the_kept_record_of_a_hidden_job_stays_hidden(
 
 @pytest.mark.parametrize("state", STATES)
 async def test_a_job_within_reach_is_like_any_other(
-    bucket: Bucket, confined: Store, state: str
+    bucket: Bucket, confined: Confined, state: str
 ) -> None:
     await bucket.put_in(state, topic="ours.x")
     assert await confined.get(0, ["a"]) == [await bucket.view("a")]

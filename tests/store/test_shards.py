@@ -13,10 +13,10 @@ from redis.exceptions import TryAgainError
 
 from delayqueue.config import Config, StartupError
 from delayqueue.errors import Unavailable
+from delayqueue.store.bucket_store import BucketStore
 from delayqueue.store.buckets import Buckets, Layout
 from delayqueue.store.connect import connect
 from delayqueue.store.health import durability_warnings
-from delayqueue.store.store import Store
 from delayqueue.tasks import cancel_all
 from delayqueue.values import Address
 from tests.certificates import make
@@ -48,15 +48,15 @@ def of_sentinels(watched: WatchedStore, **settings: Any) -> Config:
 
 
 @asynccontextmanager
-async def opened(config: Config) -> AsyncIterator[tuple[Store, Shards]]:
+async def opened(config: Config) -> AsyncIterator[tuple[BucketStore, Shards]]:
     """A store on these servers."""
     async with connect(config, None) as shards:
         layout = Layout(config.bucket_size)
-        yield Store(shards, Buckets(config.bucket_name, config.queue_name, layout)), shards
+        yield BucketStore(shards, Buckets(config.bucket_name, config.queue_name, layout)), shards
 
 
 @asynccontextmanager
-async def followed(config: Config) -> AsyncIterator[tuple[Store, Shards]]:
+async def followed(config: Config) -> AsyncIterator[tuple[BucketStore, Shards]]:
     """A store on these servers that follows them wherever they go, as the server does."""
     async with opened(config) as (store, shards):
         watching = asyncio.create_task(shards.watch())
@@ -72,12 +72,12 @@ def mortal_cluster(processes: Processes) -> Iterator[StoreCluster]:
     cluster.close()
 
 
-async def push_to(store: Store, bucket: int, **options: Any) -> None:
+async def push_to(store: BucketStore, bucket: int, **options: Any) -> None:
     [code] = (await store.push(bucket, [job(id_of(store, bucket), **options)])).codes
     assert code == 0
 
 
-def id_of(store: Store, bucket: int) -> str:
+def id_of(store: BucketStore, bucket: int) -> str:
     """An id that belongs to the bucket."""
     return next(f"job-{n}" for n in range(1000) if store.buckets.of(f"job-{n}") == bucket)
 
@@ -202,7 +202,7 @@ async def test_the_topology_is_not_asked_for_behind_servers_that_are_silent(
             assert time.monotonic() - began < 1
 
 
-async def works(store: Store, bucket: int) -> bool:
+async def works(store: BucketStore, bucket: int) -> bool:
     try:
         await store.tick(bucket)
     except Unavailable:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from delayqueue.job import State
-from delayqueue.store.types import Stir, Ticked
+from delayqueue.store.types import Change, Ticked
 from tests.store.bucket import HOUR_MS, LATER_MS, a_moment, job, later
 
 if TYPE_CHECKING:
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 async def test_nothing_is_due_in_an_empty_bucket(bucket: Bucket) -> None:
     ticked = await bucket.store.tick(0)
-    assert ticked == Ticked(Stir([]), 0, 0, 0, 0, [])
+    assert ticked == Ticked(Change([]), 0, 0, 0, 0, [])
 
 
 async def test_a_due_job_becomes_ready_and_no_other(bucket: Bucket) -> None:
     await bucket.push(job("soon", delay_ms=1), job("later", delay_ms=HOUR_MS))
     await a_moment()
     ticked = await bucket.store.tick(0)
-    assert ticked.stir.ready == [("t", 1)]
-    assert ticked.stir.next_due_ms is not None
-    assert HOUR_MS - 60_000 < ticked.stir.next_due_ms <= HOUR_MS
+    assert ticked.change.ready == [("t", 1)]
+    assert ticked.change.next_due_ms is not None
+    assert HOUR_MS - 60_000 < ticked.change.next_due_ms <= HOUR_MS
     assert await bucket.pop_ids() == ["soon"]
 
 
@@ -56,7 +56,7 @@ async def test_one_tick_moves_no_more_than_its_limit_and_says_that_more_is_due(
 async def test_a_full_tick_moves_any_number_at_once(bucket: Bucket, size: int) -> None:
     await bucket.push(*(job(f"job-{n}", delay_ms=1) for n in range(size)))
     await a_moment()
-    assert (await bucket.store.tick(0)).stir.ready == [("t", size)]
+    assert (await bucket.store.tick(0)).change.ready == [("t", size)]
 
 
 async def test_a_burst_in_one_topic_does_not_hold_up_another(bucket: Bucket) -> None:
@@ -64,7 +64,7 @@ async def test_a_burst_in_one_topic_does_not_hold_up_another(bucket: Bucket) -> 
     await bucket.push(job("a", topic="calm", delay_ms=2))
     await a_moment()
     ticked = await bucket.store.tick(0, limit=100)
-    assert sorted(ticked.stir.ready) == [("burst", 50), ("calm", 1)]
+    assert sorted(ticked.change.ready) == [("burst", 50), ("calm", 1)]
 
 
 async def test_more_topics_than_one_tick_looks_at_are_all_served(bucket: Bucket) -> None:
@@ -80,7 +80,7 @@ async def test_a_job_whose_ttr_is_over_comes_again(bucket: Bucket) -> None:
     first = await bucket.pop_one()
     await a_moment()
     ticked = await bucket.store.tick(0)
-    assert (ticked.redelivered, ticked.stir.ready) == (1, [("t", 1)])
+    assert (ticked.redelivered, ticked.change.ready) == (1, [("t", 1)])
     second = await bucket.pop_one()
     assert (second.id, second.attempt) == ("a", 2)
     assert second.receipt != first.receipt
@@ -111,7 +111,7 @@ async def test_a_schedule_delays_each_attempt_and_buries_the_job_at_its_end(
     await bucket.pop_one()
     await a_moment()
     ticked = await bucket.store.tick(0)
-    assert (ticked.redelivered, ticked.buried, ticked.stir.ready) == (1, 1, [])
+    assert (ticked.redelivered, ticked.buried, ticked.change.ready) == (1, 1, [])
     view = await bucket.view("a")
     assert view.state == State.BURIED
     assert [note.message for note in view.attempts] == ["ttr expired"] * 4
@@ -134,7 +134,7 @@ async def test_an_undelivered_job_expires_at_its_time(bucket: Bucket, state: str
         await bucket.push(job("a", delay_ms=1, expire_ms=1, retain_ms=HOUR_MS))
     await a_moment()
     ticked = await bucket.store.tick(0)
-    assert (ticked.expired, ticked.stir.ready) == (1, [])
+    assert (ticked.expired, ticked.change.ready) == (1, [])
     assert await bucket.state("a") == "expired"
     assert await bucket.pop() == []
 
@@ -171,7 +171,7 @@ async def test_a_pause_ends_at_its_time_and_those_who_wait_hear_of_it(bucket: Bu
     await bucket.push(job("a"), job("b"))
     await bucket.store.pause(0, "t", 1)
     await a_moment()
-    assert (await bucket.store.tick(0)).stir.ready == [("t", 2)]
+    assert (await bucket.store.tick(0)).change.ready == [("t", 2)]
     assert await bucket.pop_ids() == ["a", "b"]
 
 
@@ -180,13 +180,13 @@ async def test_the_timer_hears_of_the_end_of_a_pause(bucket: Bucket) -> None:
     await bucket.store.pause(0, "t", 500)
     await a_moment()
     ticked = await bucket.store.tick(0)
-    assert ticked.stir.next_due_ms is not None
-    assert 0 < ticked.stir.next_due_ms <= 500
+    assert ticked.change.next_due_ms is not None
+    assert 0 < ticked.change.next_due_ms <= 500
 
 
 async def test_a_tick_costs_nothing_for_what_is_not_due(bucket: Bucket) -> None:
     await bucket.push(*(job(f"job-{n}", topic=f"topic-{n}", delay_ms=HOUR_MS) for n in range(900)))
     ticked = await bucket.store.tick(0)
-    assert ticked.stir.ready == []
-    assert ticked.stir.next_due_ms is not None
-    assert ticked.stir.next_due_ms > 0
+    assert ticked.change.ready == []
+    assert ticked.change.next_due_ms is not None
+    assert ticked.change.next_due_ms > 0

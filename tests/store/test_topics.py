@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from delayqueue.errors import Code
-from delayqueue.store.store import START
-from delayqueue.store.types import TopicCounts
+from delayqueue.store.types import START, TagPage, TopicCounts
 from tests.store.bucket import HOUR_MS, STATES, a_moment, job
 
 if TYPE_CHECKING:
@@ -19,9 +18,9 @@ LIMIT = 50
 
 async def cancel(bucket: Bucket, tag: str, topic: str = "") -> int:
     """Cancel all of a tag; how many ended."""
-    position, ended, _ = await bucket.store.cancel(0, tag, topic, LIMIT, START)
+    position, ended, _ = await bucket.store.cancel(0, TagPage(tag, topic, LIMIT, START))
     while position != START:
-        position, more, _ = await bucket.store.cancel(0, tag, topic, LIMIT, position)
+        position, more, _ = await bucket.store.cancel(0, TagPage(tag, topic, LIMIT, position))
         ended += more
     return ended
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 async def next_due_ms(wheel: Bucket) -> int | None:
     """How long the timer may sleep; nothing is due."""
     ticked = await wheel.store.tick(0)
-    assert ticked.stir.ready == []
-    return ticked.stir.next_due_ms
+    assert ticked.change.ready == []
+    return ticked.change.next_due_ms
 
 
 async def delivered(wheel: Bucket) -> list[str]:
@@ -254,7 +254,7 @@ async def test_a_broken_key_of_a_wheel_holds_up_no_other_topic(
     ]
     clock.pass_ms(1000)
     ticked = await wheel.store.tick(0)
-    assert ticked.stir.ready == [("good", 2)]
+    assert ticked.change.ready == [("good", 2)]
     assert ticked.set_aside == 1
-    assert (await wheel.store.tick(0)).stir.next_due_ms != 0
+    assert (await wheel.store.tick(0)).change.next_due_ms != 0
     await wheel.redis.flushdb()  # the broken key is not to be judged

@@ -14,6 +14,7 @@ from delayqueue.engine.takeover import Takeover
 from delayqueue.store.original import pulse
 from delayqueue.store.original.names import Names
 from delayqueue.store.original.source import Original
+from delayqueue.store.store import Store
 from tests.store.bucket import WHEEL_SLOTS, Bucket
 from tests.store.conftest import connect
 
@@ -41,7 +42,7 @@ class Move:
         return Original(self.old.redis, names)
 
     def takeover(self, destination: str = "here") -> Takeover:
-        return Takeover(self.original(), self.new.store, destination)
+        return Takeover(self.original(), Store(self.new.store), destination)
 
     async def run(self) -> Takeover:
         """An import, to its end."""

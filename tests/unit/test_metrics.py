@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from delayqueue.engine.topics import TopicView
 from delayqueue.metrics import (
     HANDLING,
     JOB_EVENTS,
@@ -18,6 +17,7 @@ from delayqueue.metrics import (
     Metrics,
 )
 from delayqueue.peers import Peers
+from delayqueue.store.topics import TopicView
 from delayqueue.store.types import Health
 from delayqueue.web.metrics import Figures, StoreFigures, exposition
 from tests.figures import Samples, samples_of

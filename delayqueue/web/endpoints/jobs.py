@@ -103,7 +103,9 @@ class CancelRequest(AnyTopicRequest):
 async def get(api: Api, asked: GetRequest) -> FullJob | list[FullJob | Result | None] | None:
     """All that is known of jobs."""
     ids = asked.each()
-    found = [None if job is None else views.full(job) for job in await api.queue.get(ids)]
+    found = [
+        None if job is None else views.full(job) for job in await api.queue.get(ids, api.scope)
+    ]
     if not asked.many:
         return found[0]
     left_out = ids[len(found) :]
@@ -121,7 +123,7 @@ async def kick(api: Api, asked: KickRequest) -> Kicked:
     if asked.by_topic():
         return {"count": await topics.kick(asked.topic or "", state, asked.count or 1)}
     ids = asked.each()
-    codes = await api.queue.kick(ids)
+    codes = await api.queue.kick(ids, api.scope)
     if not asked.many:
         raise_for(codes[0])
         return {"count": 1}
@@ -139,9 +141,11 @@ async def reschedule(api: Api, asked: RescheduleRequest) -> Due | Rescheduled:
     """Give jobs a new due time."""
     if asked.by_tag():
         tag, topic = asked.tag or "", asked.topic or ""
-        return {"count": await api.queue.topics.reschedule_tag(tag, topic, *asked.when_ms())}
+        return {
+            "count": await api.queue.topics.reschedule_tag(tag, topic, *asked.when_ms(), api.scope)
+        }
     ids = asked.each()
-    moved = await api.queue.reschedule(ids, *asked.when_ms())
+    moved = await api.queue.reschedule(ids, *asked.when_ms(), api.scope)
     if not asked.many:
         raise_for(moved[0].code)
         return {"due": views.seconds(moved[0].time_ms)}
@@ -157,7 +161,7 @@ async def reschedule(api: Api, asked: RescheduleRequest) -> Due | Rescheduled:
 @endpoint("/cancel", PRODUCERS, asks={"tag": "user:7"}, answers={"count": 2})
 async def cancel(api: Api, asked: CancelRequest) -> Count:
     """End all jobs of a tag."""
-    return {"count": await api.queue.topics.cancel(asked.tag, asked.topic or "")}
+    return {"count": await api.queue.topics.cancel(asked.tag, asked.topic or "", api.scope)}
 
 
 def results(ids: Sequence[str], codes: Sequence[int]) -> list[Result]:

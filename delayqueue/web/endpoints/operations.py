@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from heapq import nlargest
 from typing import Final
 
-from delayqueue.engine.topics import TopicView
 from delayqueue.errors import Unavailable
+from delayqueue.store.topics import TopicView
 from delayqueue.web import views
 from delayqueue.web.answers import Access, Readiness, ServerState, Stats, StoreState
 from delayqueue.web.api import Api

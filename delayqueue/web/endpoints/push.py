@@ -116,7 +116,7 @@ async def push(
     if isinstance(asked, list):
         return await _push_many(api, asked, request)
     job = asked.job(api.max_body_bytes, api.new_id, _trace(request))
-    await api.queue.push(job)
+    await api.queue.push(job, api.scope)
     return {"id": job.id} if asked.id_is_ours else None
 
 
@@ -126,7 +126,9 @@ async def _push_many(
     """A bad job spoils only itself."""
     trace = _trace(request)
     jobs = [_job_or_refusal(api, each, trace) async for each in by_turns(asked)]
-    codes = iter(await api.queue.push_many([job for job in jobs if isinstance(job, Job)]))
+    codes = iter(
+        await api.queue.push_many([job for job in jobs if isinstance(job, Job)], api.scope)
+    )
     outcomes: list[Outcome] = []
     for job in jobs:
         if isinstance(job, Job):

@@ -119,7 +119,9 @@ class ForecastRequest(AnyTopicRequest):
 async def list_jobs(api: Api, asked: ListRequest) -> Page:
     """A page of the jobs of a topic or a tag."""
     limit = asked.limit or DEFAULT_PAGE
-    jobs, cursor = await api.queue.listings.list_jobs(asked.what(), limit, asked.cursor or "")
+    jobs, cursor = await api.queue.listings.list_jobs(
+        asked.what(), limit, asked.cursor or "", api.scope
+    )
     return {"jobs": [views.full(job) for job in jobs], "cursor": cursor}
 
 

@@ -142,7 +142,7 @@ async def pop(api: Api, asked: PopRequest) -> Returnable[ReservedJob | list[Rese
 async def finish(api: Api, asked: EndRequest) -> list[Result] | None:
     """End jobs whose work is done."""
     ids = asked.each()
-    codes = await api.queue.finish(ids, asked.proofs(), asked.message or "")
+    codes = await api.queue.finish(ids, asked.proofs(), asked.message or "", api.scope)
     return _each(asked, ids, codes)
 
 
@@ -156,7 +156,7 @@ async def finish(api: Api, asked: EndRequest) -> list[Result] | None:
 async def delete(api: Api, asked: EndRequest) -> list[Result] | None:
     """End jobs that are not wanted any more."""
     ids = asked.each()
-    codes = await api.queue.delete(ids, asked.proofs(), asked.message or "")
+    codes = await api.queue.delete(ids, asked.proofs(), asked.message or "", api.scope)
     return _each(asked, ids, codes)
 
 
@@ -175,6 +175,7 @@ async def release(api: Api, asked: ReleaseRequest) -> Due:
         ms_or_none(asked.delay),
         asked.message or "",
         ms_or_none(asked.fallback),
+        api.scope,
     )
     return {"due": views.seconds(due_ms)}
 
@@ -188,7 +189,9 @@ async def release(api: Api, asked: ReleaseRequest) -> Due:
 )
 async def touch(api: Api, asked: TouchRequest) -> Deadline:
     """Extend a reservation."""
-    deadline_ms = await api.queue.touch(asked.id, asked.receipt or "", ms_or_none(asked.ttr))
+    deadline_ms = await api.queue.touch(
+        asked.id, asked.receipt or "", ms_or_none(asked.ttr), api.scope
+    )
     return {"deadline": views.seconds(deadline_ms)}
 
 
@@ -200,7 +203,7 @@ async def touch(api: Api, asked: TouchRequest) -> Deadline:
 )
 async def bury(api: Api, asked: BuryRequest) -> None:
     """Give a job up, to be kept for a person."""
-    await api.queue.bury(asked.id, asked.receipt or "", asked.message or "")
+    await api.queue.bury(asked.id, asked.receipt or "", asked.message or "", api.scope)
 
 
 def _each(asked: EndRequest, ids: Sequence[str], codes: Sequence[int]) -> list[Result] | None:

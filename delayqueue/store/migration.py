@@ -1,7 +1,7 @@
 """Brings jobs to the buckets where they belong, once the number of buckets has been changed.
 
 From then on every verb acts in the bucket where an id belongs now. The verbs by id first fetch what may still stand in
-its former bucket, so they find every job; all others are brought by `delay-queue rebalance` (rebalance.py). Both ways
+its former bucket, so they find every job; all others are brought by `delay-queue rebalance`. Both ways
 are the same three steps, of which each can be repeated, by anybody:
 1. the job leaves its bucket for a parcel (send_off.lua);
 2. the parcel is taken in by the other bucket, once (take_in.lua);
@@ -14,11 +14,11 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from delayqueue.errors import Unavailable
+from delayqueue.store.bucket_store import BucketStore
 from delayqueue.store.buckets import Buckets
 from delayqueue.store.caller import LayoutChanged
 from delayqueue.store.parcels import Parcels
-from delayqueue.store.store import Store
-from delayqueue.store.types import Stir
+from delayqueue.store.types import Change
 
 log = logging.getLogger(__name__)
 
@@ -30,13 +30,12 @@ MOST_PARCELS: Final = 100
 
 
 class Migration:
-    """Fetches jobs for verbs, and completes what others have begun. `stir(bucket, stir)` hears what arrived."""
+    """Fetches jobs for verbs, and completes what others have begun. `notify(bucket, change)` hears what arrived."""
 
-    def __init__(self, store: Store, stir: Callable[[int, Stir], None]) -> None:
-        """`store` must not be confined."""
+    def __init__(self, store: BucketStore, notify: Callable[[int, Change], None]) -> None:
         self._store = store
         self._parcels = Parcels(store)
-        self._stir = stir
+        self._notify = notify
 
     @property
     def buckets(self) -> Buckets:
@@ -111,9 +110,9 @@ class Migration:
     async def _carry_parcel(self, source: int, target: int, ids: Sequence[str]) -> bool:
         """Bring one parcel; False where there was none."""
         parcel = await self._parcels.send_off(source, target, ids)
-        self._stir(source, parcel.stir)
+        self._notify(source, parcel.change)
         if parcel.number == 0:
             return False
-        self._stir(target, await self._parcels.take_in(source, target, parcel))
+        self._notify(target, await self._parcels.take_in(source, target, parcel))
         await self._parcels.confirm(source, target, parcel)
         return True

@@ -4,25 +4,26 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
+from delayqueue.access import EVERYWHERE, Scope
 from delayqueue.config import StartupError
-from delayqueue.engine.migration import Migration
 from delayqueue.errors import Code, Invalid, Text, Unavailable, WrongState
 from delayqueue.job import State
 from delayqueue.limit import Limit
+from delayqueue.store.bucket_store import BucketStore
 from delayqueue.store.caller import LayoutChanged
 from delayqueue.store.limits import FIRST, Limits
-from delayqueue.store.store import START, Position, Store
+from delayqueue.store.migration import Migration
 from delayqueue.store.tags import Tags
-from delayqueue.store.types import Stir, TopicCounts
+from delayqueue.store.types import START, Change, TagPage, TagPlace, TopicCounts
 from delayqueue.tasks import by_turns
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 Paged = tuple[
-    Position, int, Stir
-]  # the next position, START = done; how many; what became ready or due
+    TagPlace, int, Change
+]  # the next place, START = done; how many; what became ready or due
 
 PIECE = 500  # jobs that one script call ends or drops: about 3 ms of the store's time
 TOPICS_PER_CALL = 100  # about 3 ms of the store's time
@@ -57,16 +58,16 @@ class TopicView:
 
 
 class Topics:
-    """Verbs that concern many jobs. `stir(bucket, stir)` hears what became ready or due."""
+    """Verbs that concern many jobs. `notify(bucket, change)` hears what became ready or due."""
 
     def __init__(
-        self, store: Store, migration: Migration, stir: Callable[[int, Stir], None]
+        self, store: BucketStore, migration: Migration, notify: Callable[[int, Change], None]
     ) -> None:
         self._store = store
         self._migration = migration
         self._limits = Limits(store)
         self._tags = Tags(store)
-        self._stir = stir
+        self._notify = notify
 
     async def kick(self, topic: str, state: State, most: int) -> int:
         """Make `most` of the topic's jobs in that state, buried or delayed, ready; returns how many.
@@ -79,49 +80,59 @@ class Topics:
             count = -1
             while count != 0 and kicked < most:  # a call may come to some of them only
                 try:
-                    count, stir = await self._store.kick_topic(bucket, topic, state, most - kicked)
+                    count, change = await self._store.kick_topic(
+                        bucket, topic, state, most - kicked
+                    )
                 except LayoutChanged:
                     raise
                 except Unavailable as error:
                     failure = error
                     break
-                self._stir(bucket, stir)
+                self._notify(bucket, change)
                 kicked += count
         if failure and not kicked:
             raise failure
         return kicked
 
-    async def cancel(self, tag: str, topic: str) -> int:
+    async def cancel(self, tag: str, topic: str, scope: Scope = EVERYWHERE) -> int:
         """End all jobs of a tag, of one topic or of all (""), whatever their state; returns how many."""
-        return await self._each_page(tag, topic, self._store.cancel)
+        return await self._each_page(tag, topic, scope, self._store.cancel)
 
-    async def kick_tag(self, tag: str, topic: str, state: State) -> int:
+    async def kick_tag(self, tag: str, topic: str, state: State, scope: Scope = EVERYWHERE) -> int:
         """Make the jobs of a tag in that state, buried or delayed, ready, of one topic or of all (""); how many."""
-        return await self._each_page(tag, topic, partial(self._tags.kick, state=state))
+        return await self._each_page(tag, topic, scope, partial(self._tags.kick, state=state))
 
-    async def reschedule_tag(self, tag: str, topic: str, delay_ms: int, due_ms: int | None) -> int:
+    async def reschedule_tag(
+        self,
+        tag: str,
+        topic: str,
+        delay_ms: int,
+        due_ms: int | None,
+        scope: Scope = EVERYWHERE,
+    ) -> int:
         """Give the jobs of a tag that are not reserved the same new due time, of one topic or of all (""); how many."""
         time_ms = due_ms
 
-        async def reschedule(bucket: int, *page: Any) -> Paged:
+        async def reschedule(bucket: int, page: TagPage) -> Paged:
             nonlocal time_ms
             *paged, time_ms = await self._tags.reschedule(
-                bucket, *page, delay_ms=delay_ms, due_ms=time_ms
+                bucket, page, delay_ms=delay_ms, due_ms=time_ms
             )
             return cast("Paged", paged)
 
-        return await self._each_page(tag, topic, reschedule)
+        return await self._each_page(tag, topic, scope, reschedule)
 
     async def _each_page(
-        self, tag: str, topic: str, change: Callable[..., Awaitable[Paged]]
+        self, tag: str, topic: str, scope: Scope, change: Callable[..., Awaitable[Paged]]
     ) -> int:
         """Change the jobs of a tag, in pieces; how many were changed."""
 
         async def of(bucket: int) -> AsyncIterator[int]:
-            position = None
-            while position != START:
-                position, count, stir = await change(bucket, tag, topic, PIECE, position or START)
-                self._stir(bucket, stir)
+            place = None
+            while place != START:
+                page = TagPage(tag, topic, PIECE, place or START, scope)
+                place, count, changed = await change(bucket, page)
+                self._notify(bucket, changed)
                 yield count
 
         return await self._all_of(of)
@@ -135,8 +146,8 @@ class Topics:
         async def of(bucket: int) -> AsyncIterator[int]:
             more = True
             while more:
-                count, more, stir = await self._store.purge(bucket, topic, state, PIECE)
-                self._stir(bucket, stir)
+                count, more, change = await self._store.purge(bucket, topic, state, PIECE)
+                self._notify(bucket, change)
                 yield count
 
         return await self._all_of(of)
@@ -174,8 +185,8 @@ class Topics:
         await self._anew(partial(self._pause, topic, None))
 
     async def _pause(self, topic: str, hold_ms: int | None) -> None:
-        stir = await self._store.pause(FIRST, topic, hold_ms)
-        self._stir(FIRST, stir._replace(next_due_ms=hold_ms or None))
+        change = await self._store.pause(FIRST, topic, hold_ms)
+        self._notify(FIRST, change._replace(next_due_ms=hold_ms or None))
         await self._let_others_follow(topic, hold_ms or None)
 
     async def _let_others_follow(self, topic: str, next_due_ms: int | None = None) -> None:
@@ -190,8 +201,8 @@ class Topics:
             if settings == written:
                 return
             for bucket in self._buckets[1:]:
-                stir = await self._limits.apportion(bucket, topic, settings, len(self._buckets))
-                self._stir(bucket, stir._replace(next_due_ms=next_due_ms))
+                change = await self._limits.apportion(bucket, topic, settings, len(self._buckets))
+                self._notify(bucket, change._replace(next_due_ms=next_due_ms))
             written = settings
 
     async def limit(self, topic: str, wishes: Mapping[str, float | None]) -> Limit:
@@ -231,7 +242,7 @@ class Topics:
                 )
             )
         limited = await self._limits.limit(FIRST, topic, wishes, declared=declared)
-        self._stir(FIRST, limited.stir)
+        self._notify(FIRST, limited.change)
         if limited.code == Code.WRONG_STATE:
             raise WrongState(DECLARED)
         if limited.code != Code.OK:

@@ -4,13 +4,14 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from delayqueue.engine.cursor import BAD, read_cursor, write_cursor
-from delayqueue.engine.due_order import DELAYED, DueOrder
-from delayqueue.engine.lookup import fitting
+from delayqueue.access import EVERYWHERE, Scope
 from delayqueue.errors import Invalid
 from delayqueue.job import MAX_ID_BYTES, JobView
+from delayqueue.store.bucket_store import BucketStore
+from delayqueue.store.cursor import BAD, read_cursor, write_cursor
+from delayqueue.store.due_order import DELAYED, DueOrder
+from delayqueue.store.lookup import fitting
 from delayqueue.store.ranges import Ranges
-from delayqueue.store.store import Store
 from delayqueue.store.types import Found, Listing, Position
 
 PIECES_PER_LIST: Final = 20  # that one listing reads at most to fill its page
@@ -22,18 +23,20 @@ SCAN: Final = re.compile("(?:[0-9]{1,19}:[0-9]{1,6})?")  # as list.lua writes it
 class Listings:
     """Each page comes with the cursor of the next one. All raise Unavailable where the store does not answer."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: BucketStore) -> None:
         self._store = store
         self._ranges = Ranges(store)
 
-    async def list_jobs(self, what: Listing, limit: int, cursor: str) -> tuple[list[JobView], str]:
+    async def list_jobs(
+        self, what: Listing, limit: int, cursor: str, scope: Scope = EVERYWHERE
+    ) -> tuple[list[JobView], str]:
         """A page of at most `limit` jobs, and at most MAX_ANSWER_BYTES; and the next cursor, "" at the end.
 
         Those of a topic come in the order of their due times, those of a tag in none. Invalid where the cursor is not
         one that this very listing gave.
         """
         if what.tag:
-            return await self._of_tag(what, limit, cursor)
+            return await self._of_tag(what, limit, cursor, scope)
         buckets = range(self._store.buckets.count)
         states = (what.state,) if what.state else EVERY_STATE
         order = DueOrder(self._ranges, buckets, what.topic, states, what.due)
@@ -47,26 +50,29 @@ class Listings:
             jobs = jobs[: fitting([job.bytes for job in jobs])]
             if len(jobs) < len(section.jobs):
                 after = write_cursor(what, number, _write_position(jobs[-1].position))
-                return await self._views(what, jobs), after
+                return await self._views(what, jobs, scope), after
             if section.is_last:
-                return await self._views(what, jobs), ""
+                return await self._views(what, jobs, scope), ""
             number, behind = number + 1, None
             if jobs:
                 break
-        return await self._views(what, jobs), write_cursor(what, number, "")
+        return await self._views(what, jobs, scope), write_cursor(what, number, "")
 
-    async def _views(self, what: Listing, jobs: Sequence[Found]) -> list[JobView]:
+    async def _views(self, what: Listing, jobs: Sequence[Found], scope: Scope) -> list[JobView]:
         """All that is known of these jobs, as far as they still are what is to be listed."""
         views: dict[Found, JobView | None] = {}
         for bucket in {job.bucket for job in jobs}:
             mine = [job for job in jobs if job.bucket == bucket]
             while mine:
-                found = await self._store.get(bucket, [job.position.id for job in mine])
+                ids = [job.position.id for job in mine]
+                found = await self._store.get(bucket, ids, scope)
                 views.update(zip(mine, found, strict=False))
                 mine = mine[len(found) :]
         return [view for job in jobs if (view := views[job]) is not None and _is_in(view, what)]
 
-    async def _of_tag(self, what: Listing, limit: int, cursor: str) -> tuple[list[JobView], str]:
+    async def _of_tag(
+        self, what: Listing, limit: int, cursor: str, scope: Scope
+    ) -> tuple[list[JobView], str]:
         bucket, inner = read_cursor(cursor, what)
         if SCAN.fullmatch(inner) is None:
             raise Invalid(BAD)
@@ -77,7 +83,9 @@ class Listings:
                 return jobs, ""
             if len(jobs) >= limit or is_full:
                 break
-            page = await self._store.list_jobs(bucket, what, limit - len(jobs), inner, held_bytes)
+            page = await self._store.list_jobs(
+                bucket, what, limit - len(jobs), inner, held_bytes, scope
+            )
             jobs += page.jobs
             held_bytes, is_full = page.bytes, page.is_full
             bucket, inner = (bucket, page.cursor) if page.cursor else (bucket + 1, "")

@@ -1,0 +1,141 @@
+"""Batching without a timer: what arrives while a call is in flight goes together in the next one."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Generic, TypeVar
+
+from delayqueue.errors import Unavailable
+
+# A call takes no more requests once it holds so many items: about 3 ms of the store's time.
+BATCH_LIMIT = 500
+# Nor one with which its items would have more bytes than this: about 15 ms.
+BATCH_BYTES = 4 * 1024 * 1024
+
+# A request that has waited for so long behind a call that fails, fails too: the next would take as long again.
+PATIENCE_S = 0.5
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class _Request(Generic[Item, Result]):
+    __slots__ = ("future", "items", "results", "since")
+
+    def __init__(
+        self,
+        items: Sequence[Item],
+        future: asyncio.Future[Sequence[Result | Unavailable]],
+        since: float,
+    ) -> None:
+        self.items = items
+        self.future = future
+        self.since = since  # loop time
+        self.results: list[Result | Unavailable] = []
+
+    @property
+    def left(self) -> Sequence[Item]:
+        """The items that have no result yet."""
+        return self.items[len(self.results) :] if self.results else self.items
+
+    def add(self, results: Sequence[Result | Unavailable]) -> bool:
+        """Results of the next items; returns whether that was all."""
+        if len(results) < len(self.items):
+            results = self.results = [*self.results, *results]
+        if len(results) < len(self.items):
+            return False
+        if not self.future.done():
+            self.future.set_result(results)
+        return True
+
+    def fail(self, error: BaseException) -> None:
+        if self.results and isinstance(error, Unavailable):
+            self.add([Unavailable()] * len(self.left))
+        elif not self.future.done():
+            self.future.set_exception(error)
+
+
+class Batcher(Generic[Item, Result]):
+    """Joins concurrent requests into calls, one in flight at a time (two were slower, measured).
+
+    `call` takes items and returns a result for each of the first ones, at least one; the others go with the next call.
+    An error that it raises goes to every request in it; a request that has some of its results by then gets Unavailable
+    as those of the other items. An item that cannot be written as UTF-8, so that nothing was sent, costs its own
+    request only. `bytes_of` an item, if they can be many.
+    """
+
+    def __init__(
+        self,
+        call: Callable[[list[Item]], Awaitable[Sequence[Result | Unavailable]]],
+        name: str,
+        bytes_of: Callable[[Item], int] | None = None,
+    ) -> None:
+        self._call = call
+        self._bytes_of = bytes_of
+        self._name = name
+        self._waiting: list[_Request[Item, Result]] = []
+        self._piece: int | None = None  # items that a call is given, None = all
+        self._task: asyncio.Task[None] | None = None
+
+    def submit(self, items: Sequence[Item]) -> asyncio.Future[Sequence[Result | Unavailable]]:
+        """Send `items` with the next call. The future has their results; cancelling it does not stop the call."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Sequence[Result | Unavailable]] = loop.create_future()
+        self._waiting.append(_Request(items, future, loop.time()))
+        if self._task is None:
+            self._task = asyncio.create_task(self._run(), name=self._name)
+        return future
+
+    async def _run(self) -> None:
+        try:
+            while self._waiting:
+                await self._send(self._take())
+        finally:
+            self._task = None
+
+    def _take(self) -> list[_Request[Item, Result]]:
+        size = size_bytes = 0
+        for number, request in enumerate(self._waiting):
+            if self._bytes_of is not None:
+                size_bytes += sum(map(self._bytes_of, request.left))
+            if number and (size >= BATCH_LIMIT or size_bytes > BATCH_BYTES):
+                taken, self._waiting = self._waiting[:number], self._waiting[number:]
+                return taken
+            size += len(request.items)
+        taken, self._waiting = self._waiting, []
+        return taken
+
+    async def _send(self, requests: list[_Request[Item, Result]]) -> None:
+        items = [item for request in requests for item in request.left]
+        try:
+            results = await self._call(items[: self._piece])
+        except BaseException as error:
+            if isinstance(error, UnicodeEncodeError) and len(requests) > 1:
+                middle = len(requests) // 2
+                await self._send(requests[:middle])
+                await self._send(requests[middle:])
+                return
+            self._fail(requests, error)
+            if not isinstance(error, Exception):
+                raise
+            return
+        # where a call does not come to all, the next is given about what one can do
+        self._piece = None if len(results) == len(items) else 2 * len(results)
+        at, unfinished = 0, []
+        for request in requests:
+            size = len(request.left)
+            if not request.add(results[at : at + size]):
+                unfinished.append(request)
+            at += size
+        self._waiting[:0] = unfinished
+
+    def _fail(self, requests: list[_Request[Item, Result]], error: BaseException) -> None:
+        if isinstance(error, Unavailable):
+            requests += self._take_impatient()
+        for request in requests:
+            request.fail(error)
+
+    def _take_impatient(self) -> list[_Request[Item, Result]]:
+        last = asyncio.get_running_loop().time() - PATIENCE_S
+        taken = [request for request in self._waiting if request.since < last]
+        del self._waiting[: len(taken)]  # they are in the order of arrival
+        return taken

@@ -1,0 +1,34 @@
+"""Reads jobs by their ids, as many as an answer may hold."""
+
+from collections.abc import Sequence
+
+from delayqueue.access import Scope
+from delayqueue.job import MAX_ANSWER_BYTES, JobView
+from delayqueue.store.router import Router
+
+
+class Lookup:
+    """`weigh` tells how large jobs are, `read` all that is known of them."""
+
+    def __init__(self, weigh: Router[str, int], read: Router[str, JobView | None]) -> None:
+        self._weigh = weigh
+        self._read = read
+
+    async def get(self, ids: Sequence[str], scope: Scope) -> list[JobView | None]:
+        """All that is known of jobs, None for an unknown id; only of the first ones where all would be too large."""
+        each = list(dict.fromkeys(ids))
+        if len(ids) > 1:
+            weights = dict(zip(each, await self._weigh.run(each, scope), strict=True))
+            ids = ids[: fitting([weights[job_id] for job_id in ids])]
+            each = list(dict.fromkeys(ids))
+        found = dict(zip(each, await self._read.run(each, scope), strict=True))
+        return [found[job_id] for job_id in ids]
+
+
+def fitting(weights: Sequence[int], held_bytes: int = 0) -> int:
+    """How many jobs, from the first one on, fit in an answer that holds so many bytes already; one in an empty one."""
+    for number, weight_bytes in enumerate(weights):
+        if held_bytes > 0 and held_bytes + weight_bytes > MAX_ANSWER_BYTES:
+            return number
+        held_bytes += weight_bytes
+    return len(weights)

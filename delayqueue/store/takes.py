@@ -1,0 +1,78 @@
+"""Takes jobs out of the store, in the order of their due times over all buckets."""
+
+import asyncio
+from collections.abc import Iterable
+from itertools import count
+
+from delayqueue.errors import Unavailable
+from delayqueue.store.bucket_store import BucketStore
+from delayqueue.store.due_order import DELAYED, DueOrder
+from delayqueue.store.lookup import fitting
+from delayqueue.store.ranges import Ranges
+from delayqueue.store.types import Found, Range, Taken
+
+PIECE = 500  # jobs that one script call takes: about 5 ms of the store's time
+
+
+class Takes:
+    """Removes and returns jobs; each goes to one caller only."""
+
+    def __init__(self, store: BucketStore) -> None:
+        self._store = store
+        self._ranges = Ranges(store)
+
+    async def take(self, topic: str, due: Range, most: int) -> list[Taken]:
+        """The first jobs of a range, up to `most` and MAX_ANSWER_BYTES.
+
+        What was taken before the store failed is returned; Unavailable where that is nothing.
+        """
+        taken: list[Taken] = []
+        order = DueOrder(
+            self._ranges, range(self._store.buckets.count), topic, ("ready", DELAYED), due
+        )
+        has_lost = True  # somebody else was faster, so there may be more
+        while has_lost and len(taken) < most:
+            found = await _first(order, most - len(taken))
+            held_bytes = sum(len(job.record) + len(job.run) for job in taken)
+            room = fitting([job.bytes for job in found], held_bytes)
+            answers = await asyncio.gather(
+                *(
+                    self._take_of(order, bucket, topic, due, found[:room])
+                    for bucket in {job.bucket for job in found[:room]}
+                )
+            )
+            for jobs, _ in answers:
+                taken += jobs
+            has_lost = room == len(found) and any(lost for _, lost in answers)
+        if not taken:
+            for error in order.away.values():
+                raise error
+        return sorted(taken, key=lambda job: (job.due_ms, job.raw_id))
+
+    async def _take_of(
+        self, order: DueOrder, bucket: int, topic: str, due: Range, found: Iterable[Found]
+    ) -> tuple[list[Taken], int]:
+        """What was found in one bucket, as far as nobody else was faster; and how often somebody was."""
+        ids = [job.position.id for job in found if job.bucket == bucket]
+        taken: list[Taken] = []
+        lost = 0
+        try:
+            while ids:
+                took = await self._ranges.take(bucket, topic, due, ids[:PIECE])
+                taken += took.jobs
+                lost += took.gone
+                ids = ids[took.looked :]
+        except Unavailable as error:
+            order.away[bucket] = error
+        return taken, lost
+
+
+async def _first(order: DueOrder, most: int) -> list[Found]:
+    """The first jobs in the order."""
+    found: list[Found] = []
+    for number in count():
+        section = await order.section(number, None, most - len(found))
+        found += section.jobs
+        if section.is_last or len(found) >= most:
+            break
+    return found[:most]
