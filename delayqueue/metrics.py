@@ -35,7 +35,7 @@ HANDLING_S: Final = (0.005, 0.025, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 8
 EVENTS: Final = (
     "pushed",
     "delivered",
-    "returned",  # its client was gone before it had it
+    "returned",  # delivered to nobody: its client was gone, or another bucket was faster
     "finished",
     "deleted",
     "released",

@@ -70,12 +70,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Without --every-store, tests marked `seldom` run in the modules that the mark names only."""
     if config.getoption("every_store"):
         return
-    left_out = [
+    left_out = {
         item
         for item in items
         if (found := item.get_closest_marker("seldom")) and item.path.name not in found.args
-    ]
-    config.hook.pytest_deselected(items=left_out)
+    }
+    config.hook.pytest_deselected(items=[*left_out])
     items[:] = [item for item in items if item not in left_out]
 
 

@@ -34,7 +34,7 @@ def large_server(
 
 @pytest.fixture
 async def api(large_server: QueueServer) -> AsyncIterator[Api]:
-    """With 20 MiB of delayed jobs in one topic, and as many ready ones in another."""
+    """A client of it, with 20 MiB of delayed jobs in one topic, and as many ready ones in another."""
     async with open_api(large_server.url) as client:
         for at in range(0, len(IDS), 4):
             for job in ({"topic": "ready"}, DELAYED):
@@ -120,7 +120,7 @@ FILLERS: Final = {
 @pytest.mark.parametrize("path", ["/push", "/get", "/finish", "/topics", "/pop", "/subscribe"])
 @pytest.mark.parametrize("filler", FILLERS)
 async def test_the_largest_request_takes_little_memory(
-    api: Api, large_server: QueueServer, path: str, filler: str
+    ordered_api: Api, ordered_server: QueueServer, path: str, filler: str
 ) -> None:
     begin, end = {
         "pairs": (b"{", b'"b":1}'),
@@ -129,6 +129,6 @@ async def test_the_largest_request_takes_little_memory(
     }.get(filler, (b'{"ids":[', b"1]}") if path != "/push" else (b"[", b"1]"))
     part = FILLERS[filler]
     content = begin + part * ((REQUEST_BYTES - 100) // len(part)) + end
-    memory = Memory(large_server.pid)
-    assert (await api.request("POST", path, content)).code in {OK, INVALID, TOO_LARGE}
+    memory = Memory(ordered_server.pid)
+    assert (await ordered_api.request("POST", path, content)).code in {OK, INVALID, TOO_LARGE}
     assert memory.growth() < MOST_GROWTH

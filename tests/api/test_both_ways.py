@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 LONG: Final = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 SETTINGS: Final = settings(
-    max_examples=3000 if LONG else 80,
+    max_examples=3000 if LONG else 40,
     derandomize=not LONG,
     database=None,
     deadline=None,

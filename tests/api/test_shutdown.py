@@ -15,7 +15,7 @@ import pytest
 from tests.api.jobs import waiting_poll
 from tests.api_client import open_api
 from tests.faults.load import running
-from tests.processes import LOOPBACK
+from tests.processes import LOOPBACK, START_S
 from tests.waiting import until
 
 from .conftest import AIOHTTP, EXPRESS
@@ -105,10 +105,10 @@ async def test_the_server_ends_while_redis_is_frozen(processes: Processes, topic
 async def test_a_server_that_is_stopped_as_soon_as_it_listens_ends(
     ending_server: QueueServer,
 ) -> None:
-    for _ in range(8):
+    for _ in range(3):
         ending_server.stop()
         ending_server.launch()
-        await until(lambda: ending_server.probe("/healthz") is not None)
+        await until(lambda: ending_server.probe("/healthz") is not None, within_s=START_S)
     assert ending_server.stop() == 0
 
 

@@ -78,13 +78,11 @@ BAD_LINES: Final = {
 }
 
 
-@pytest.mark.parametrize("verb", [[], ["check"]], ids=["serve", "check"])
 @pytest.mark.parametrize(("line", "fix"), BAD_LINES.values(), ids=BAD_LINES.keys())
-def test_a_bad_line_is_named_with_the_way_out(
-    tmp_path: Path, verb: list[str], line: str, fix: str
-) -> None:
+def test_a_bad_line_is_named_with_the_way_out(tmp_path: Path, line: str, fix: str) -> None:
+    """What `check` says of them: tests/unit/test_cli.py."""
     program = Program(tmp_path, line)
-    refusal = program.refusal(*verb)
+    refusal = program.refusal()
     assert program.place_of(line.partition(" =")[0]) in refusal
     assert fix in refusal
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import pytest
 
+from delayqueue.config import Config, StartupError
+from delayqueue.web.tls import Tls
 from tests.api_client import open_api
 from tests.certificates import Pair, make
-from tests.processes import LOOPBACK, ProcessError
+from tests.processes import LOOPBACK
 from tests.waiting import until_async
 
 from .conftest import AIOHTTP, EXPRESS
@@ -140,16 +144,12 @@ async def trusts(server: QueueServer, pair: Pair) -> bool:
         ),
     ],
 )
-def test_a_server_does_not_start_with_a_certificate_that_does_not_fit(
-    processes: Processes,
-    redis_server: StoreServer,
-    pairs: tuple[Pair, Pair],
-    settings: dict[str, str],
-    message: str,
+def test_a_certificate_that_does_not_fit_is_refused(
+    pairs: tuple[Pair, Pair], settings: dict[str, str], message: str
 ) -> None:
-    named: dict[str, object] = {
+    """A server's start and its reload ask for this."""
+    files: dict[str, Any] = {
         option: pairs[0].cert.parent / name for option, name in settings.items()
     }
-    with pytest.raises(ProcessError) as caught:
-        processes.server(redis_server, None, bind_address=f"{LOOPBACK}:0", **named)
-    assert message in str(caught.value)
+    with pytest.raises(StartupError, match=re.escape(message)):
+        Tls.of(replace(Config(), **files))

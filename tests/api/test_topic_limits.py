@@ -46,7 +46,7 @@ class Consumers:
 
     async def run(self, count: int, work_s: float = 0.0) -> None:
         """So many of them; each works so long on a job."""
-        async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(40), asyncio.TaskGroup() as group:
             for number in range(count):
                 group.create_task(self._consume(self._pair[number % 2], work_s))
 
@@ -64,7 +64,7 @@ class Consumers:
 
 
 async def test_a_rate_holds_over_two_servers(pair: Pair, topic: str) -> None:
-    rate, burst, jobs = 100, 20, 170
+    rate, burst, jobs = 100, 5, 105
     await pair[0].call("/limit", {"topic": topic, "rate": rate, "burst": burst})
     await fill(pair[0], topic, jobs)
     consumers = Consumers(pair, topic, jobs)
@@ -72,8 +72,8 @@ async def test_a_rate_holds_over_two_servers(pair: Pair, topic: str) -> None:
     await consumers.run(10)
     for number, at_s in enumerate(consumers.arrived_s):
         assert number + 1 <= burst + (at_s - began_s) * rate + 1
-    # a limit that woke nobody would be gone on with by the once a second look: burst jobs each time
-    assert consumers.arrived_s[-1] - began_s < 2 * (jobs - burst) / rate + 1
+    # a limit that woke nobody would be gone on with by the once a second look: burst jobs each time, 20 s for all
+    assert consumers.arrived_s[-1] - began_s < 10
 
 
 async def test_so_many_are_reserved_at_once_over_two_servers(pair: Pair, topic: str) -> None:

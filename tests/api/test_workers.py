@@ -14,8 +14,6 @@ from tests.api_client import open_api
 from tests.waiting import until
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
     from tests.processes import Processes, QueueServer, StoreServer
 
 WORKERS: Final = 2
@@ -23,13 +21,19 @@ RESTART_S: Final = 10.0
 START_S: Final = 60.0
 
 
+@pytest.fixture(scope="module")
+def made(processes: Processes, redis_server: StoreServer) -> QueueServer:
+    return processes.server(redis_server, workers=WORKERS)
+
+
 @pytest.fixture
-async def many(processes: Processes, redis_server: StoreServer) -> AsyncIterator[QueueServer]:
-    """All of its workers serve: it is ready as soon as one does."""
-    server = processes.server(redis_server, workers=WORKERS)
-    await until(lambda: server.log_tail().count("serving on") == WORKERS, within_s=START_S)
-    yield server
-    server.close()
+async def many(made: QueueServer) -> QueueServer:
+    """All of its workers serve: it is ready as soon as one does. A test that ends it has it started for the next."""
+    if made.exit_status() is not None:
+        made.log.write_bytes(b"")
+        made.start()
+    await until(lambda: made.log_tail().count("serving on") >= WORKERS, within_s=START_S)
+    return made
 
 
 def serving(server: QueueServer) -> list[int]:

@@ -101,10 +101,10 @@ async def test_one_that_was_killed_is_resumed(ours: Installation) -> None:
     assert (status, printed.startswith("moved 0 jobs")) == (DONE, True)  # the server had to, above
 
 
-@pytest.mark.parametrize("buckets", ["0", "1025", "x", "-1", "1.5"])
-def test_a_number_that_is_none_is_refused(ours: Installation, buckets: str) -> None:
-    status, printed = ours.rebalance(buckets)
-    assert (status, "--buckets" in printed) == (USAGE, True)
+def test_a_number_that_is_none_is_refused(ours: Installation) -> None:
+    for buckets in ("0", "1025", "x", "-1", "1.5"):
+        status, printed = ours.rebalance(buckets)
+        assert (status, "--buckets" in printed) == (USAGE, True), buckets
 
 
 def test_a_store_that_is_away_is_named(ours: Installation) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from itertools import pairwise
+from statistics import median
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -113,9 +114,9 @@ async def test_a_payment_notification_is_repeated_at_its_times(shop: Shop) -> No
     assert results(job) == {"merchant": ("succeeded", 8, "200 success")}
     times_s = [call.at_s for call in shop.receiver.calls]
     gaps_ms = [1000 * (later - earlier) for earlier, later in pairwise(times_s)]
-    assert all(delay <= gap < delay + 500 for delay, gap in zip(delays_ms, gaps_ms, strict=True)), (
-        gaps_ms
-    )
+    late_ms = [gap - delay for delay, gap in zip(delays_ms, gaps_ms, strict=True)]
+    assert min(late_ms) >= 0
+    assert median(late_ms) < 500, "a busy machine delays some, not most of them"
 
 
 async def test_a_kick_calls_those_that_failed_anew_and_nobody_else(shop: Shop) -> None:

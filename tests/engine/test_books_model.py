@@ -372,6 +372,6 @@ async def test_books_keep_their_promises() -> None:
     run_state_machine_as_test(
         Machine,
         settings=settings(
-            max_examples=10_000 if LONG else 500, stateful_step_count=50, deadline=None
+            max_examples=10_000 if LONG else 200, stateful_step_count=50, deadline=None
         ),
     )

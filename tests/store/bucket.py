@@ -44,6 +44,13 @@ STORES: Final = ("redis_without_functions", *WITH_FUNCTIONS)
 BUCKET: Final = "{dq_bucket_1}"
 WHEEL_SLOTS: Final = 3600
 SCHEDULERS: Final = ("zset", "wheel")
+# --every-store shows all with all
+USUAL: Final = {
+    "redis_without_functions": "wheel",
+    "redis": "zset",
+    "valkey": "wheel",
+    "cluster": "wheel",
+}
 on_zset: Final = pytest.mark.parametrize("scheduler", ["zset"])
 with_functions: Final = pytest.mark.parametrize("redis", WITH_FUNCTIONS, indirect=True)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import fakeredis
 import pytest
@@ -13,7 +13,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from tests.processes import LOOPBACK
-from tests.store.bucket import BUCKET, SCHEDULERS, STORES, WHEEL_SLOTS, Bucket
+from tests.store.bucket import BUCKET, SCHEDULERS, STORES, USUAL, WHEEL_SLOTS, Bucket
 from tests.store.turning import SLOTS, Clock
 
 if TYPE_CHECKING:
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
     from tests.clusters import StoreCluster
     from tests.processes import StoreServer
+
+
+NO_PARAMS: Final = SimpleNamespace(params={})
 
 
 def connect(server: StoreServer, database: int | None = None) -> Redis:
@@ -44,6 +47,24 @@ async def emptied(cluster: StoreCluster) -> Redis:
 def fake() -> Redis:
     """One whose clock a test can turn."""
     return fakeredis.FakeAsyncRedis(server=fakeredis.FakeServer())
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Without --every-store, a test that runs with both schedulers has one with each store."""
+    if config.getoption("every_store"):
+        return
+    there = {item.nodeid for item in items}
+    left_out = {item for item in items if _usual(item) != item.nodeid and _usual(item) in there}
+    config.hook.pytest_deselected(items=[*left_out])
+    items[:] = [item for item in items if item not in left_out]
+
+
+def _usual(item: pytest.Item) -> str:
+    """The same test with the scheduler that usually goes with its store."""
+    params = getattr(item, "callspec", NO_PARAMS).params
+    store, scheduler = str(params.get("redis")), str(params.get("scheduler"))
+    usual = USUAL.get(store, scheduler)
+    return item.nodeid.replace(f"[{store}-{scheduler}", f"[{store}-{usual}")
 
 
 @pytest.fixture(params=STORES)

@@ -50,7 +50,7 @@ end
 OUR_CLOCK: Final = f"local function now_ms() return tonumber(call('GET', '{CLOCK}')) end\n"
 DAY_MS: Final = 86_400_000
 LONG: Final = os.environ.get("HYPOTHESIS_PROFILE") == "long"
-EXAMPLES: Final = {"redis_without_functions": 20, "redis": 20, "valkey": 100}
+EXAMPLES: Final = {"redis_without_functions": 8, "redis": 8, "valkey": 32}
 SETTINGS: Final = settings(
     stateful_step_count=50,
     deadline=None,
