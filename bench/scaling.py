@@ -54,7 +54,7 @@ def _cluster(shards: int) -> Iterator[tuple[Processes, StoreCluster]]:
     with tempfile.TemporaryDirectory(prefix="delayqueue-bench-") as folder:
         processes = Processes(Path(folder))
         try:
-            yield processes, StoreCluster(processes, shards=shards, replicas=False)
+            yield processes, StoreCluster(processes, shards=shards, replicas=0)
         finally:
             processes.close()
 

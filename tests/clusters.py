@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import secrets
 import socket
 import time
@@ -10,11 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 from redis import Redis
 from redis.crc import key_slot
 
-from tests.processes import LOOPBACK, Process, Processes, StoreServer, free_port, redis_binary
+from tests.processes import HERE, Process, Processes, StoreServer, free_port, redis_binary
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from tests.processes import Host
 
 SLOTS: Final = 16384
 SHARDS: Final = 3
@@ -27,11 +30,13 @@ SAFE: Final = (
     *("--repl-ping-replica-period", "1"),
 )
 
+HERES: Final = itertools.repeat(HERE)
+
 
 class ClusterNode(StoreServer):
     """A server of a Cluster."""
 
-    def __init__(self, home: Path, *options: str) -> None:
+    def __init__(self, home: Path, *options: str, host: Host = HERE) -> None:
         self.bus_port = free_port()
         self.node_id = secrets.token_hex(20)
         super().__init__(
@@ -44,6 +49,7 @@ class ClusterNode(StoreServer):
             *("--cluster-replica-validity-factor", "0"),  # on a busy machine links break
             *SAFE,
             *options,
+            host=host,
         )
 
 
@@ -51,12 +57,18 @@ class StoreCluster:
     """Masters with an equal part of the slots each, first in `nodes`, and a replica of each."""
 
     def __init__(
-        self, processes: Processes, *options: str, shards: int = SHARDS, replicas: bool = True
+        self,
+        processes: Processes,
+        *options: str,
+        shards: int = SHARDS,
+        replicas: int = 1,
+        hosts: Iterator[Host] = HERES,
     ) -> None:
         self.shards = shards
-        self._rows = 2 if replicas else 1
+        self._rows = 1 + replicas
+        options = (*processes.redis_options, *options)
         self.nodes = [
-            processes.adopt(ClusterNode(processes.home("node"), *processes.redis_options, *options))
+            processes.adopt(ClusterNode(processes.home("node"), *options, host=next(hosts)))
             for _ in range(self._rows * shards)
         ]
         for node in self.nodes:
@@ -120,38 +132,59 @@ class StoreCluster:
 class SentinelServer(Process):
     """Watches over a master."""
 
-    def __init__(self, home: Path, master: StoreServer, *, down_after_ms: int) -> None:
+    def __init__(
+        self, home: Path, master: StoreServer, *, down_after_ms: int, host: Host = HERE
+    ) -> None:
         port = free_port()
         config = home / "sentinel.conf"
         config.write_text(
-            f"port {port}\nbind {LOOPBACK}\ndir {home}\n"
-            f"sentinel monitor {MASTER_NAME} {LOOPBACK} {master.port} 2\n"
+            f"port {port}\nbind {host.address}\ndir {home}\nprotected-mode no\n"
+            f"sentinel monitor {MASTER_NAME} {master.host} {master.port} 2\n"
             f"sentinel down-after-milliseconds {MASTER_NAME} {down_after_ms}\n"
             f"sentinel failover-timeout {MASTER_NAME} 3000\n",
             encoding="ascii",
         )
         command = [redis_binary(), str(config), "--sentinel"]
-        super().__init__("sentinel", home, command, port=port)
+        super().__init__("sentinel", home, command, port=port, host=host)
 
     def is_ready(self) -> bool:
-        return _answers(self.port)
+        return _answers(self)
 
 
 class WatchedStore:
-    """A master and its replica, and three Sentinels."""
+    """A master with replicas, one where no more are asked for, and three Sentinels."""
 
-    def __init__(self, processes: Processes, *, down_after_ms: int = 1000) -> None:
-        self.master = processes.redis(*SAFE)
-        follow = ("--replicaof", f"{LOOPBACK} {self.master.port}")
-        self.replica = processes.redis(*SAFE, *follow)
+    def __init__(
+        self,
+        processes: Processes,
+        *options: str,
+        down_after_ms: int = 1000,
+        replicas: int = 1,
+        hosts: Iterator[Host] = HERES,
+    ) -> None:
+        self.master = processes.redis(*SAFE, *options, host=next(hosts))
+        follow = ("--replicaof", f"{self.master.host} {self.master.port}")
+        self.replicas = [
+            processes.redis(*SAFE, *options, *follow, host=next(hosts)) for _ in range(replicas)
+        ]
         self.sentinels = [
             processes.started(
-                SentinelServer(processes.home("sentinel"), self.master, down_after_ms=down_after_ms)
+                SentinelServer(
+                    processes.home("sentinel"),
+                    self.master,
+                    down_after_ms=down_after_ms,
+                    host=next(hosts),
+                )
             )
             for _ in range(3)
         ]
         for sentinel in self.sentinels:
-            _until(lambda sentinel=sentinel: _is_complete(sentinel))  # type: ignore[misc]
+            _until(lambda sentinel=sentinel: _is_complete(sentinel, replicas))  # type: ignore[misc]
+
+    @property
+    def nodes(self) -> list[StoreServer]:
+        """The servers of the store; the first one was the master at the beginning."""
+        return [self.master, *self.replicas]
 
     def new_database(self) -> int:
         return self.master.new_database()
@@ -162,13 +195,13 @@ class WatchedStore:
         return named | {"redis.db": database}
 
     def close(self) -> None:
-        for process in (*self.sentinels, self.replica, self.master):
+        for process in (*self.sentinels, *self.replicas, self.master):
             process.close()
 
 
 def ask(process: Process, *words: object) -> Any:
     """What a server says, with text where it says bytes."""
-    with Redis(LOOPBACK, process.port, protocol=2, decode_responses=True) as redis:
+    with Redis(process.host, process.port, protocol=2, decode_responses=True) as redis:
         connection = redis.connection_pool.get_connection()
         try:
             connection.send_command(*words)
@@ -177,16 +210,16 @@ def ask(process: Process, *words: object) -> Any:
             redis.connection_pool.release(connection)
 
 
-def _is_complete(sentinel: SentinelServer) -> bool:
-    """Whether it knows the replica and the other two."""
+def _is_complete(sentinel: SentinelServer, replicas: int) -> bool:
+    """Whether it knows the replicas and the other two."""
     raw = ask(sentinel, "SENTINEL", "MASTER", MASTER_NAME)
     facts = dict(zip(raw[::2], raw[1::2], strict=True))
-    return (facts["num-slaves"], facts["num-other-sentinels"]) == ("1", "2")
+    return (facts["num-slaves"], facts["num-other-sentinels"]) == (str(replicas), "2")
 
 
-def _answers(port: int) -> bool:
+def _answers(process: Process) -> bool:
     try:
-        with socket.create_connection((LOOPBACK, port), timeout=1) as connection:
+        with socket.create_connection((process.host, process.port), timeout=1) as connection:
             connection.sendall(b"PING\r\n")
             return connection.recv(64).startswith(b"+PONG")
     except OSError:

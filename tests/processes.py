@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
 if TYPE_CHECKING:
     import ssl
@@ -53,6 +53,16 @@ def free_port() -> int:
             return port
 
 
+class Host(NamedTuple):
+    """Where a process runs: its address, and the program that brings a process there."""
+
+    address: str = LOOPBACK
+    wrapper: tuple[str, ...] = ()
+
+
+HERE: Final = Host()
+
+
 class Process:
     """A child process that can be started, stopped, killed, frozen and started again."""
 
@@ -64,13 +74,15 @@ class Process:
         *,
         port: int,
         environment: dict[str, str] | None = None,
+        host: Host = HERE,
     ) -> None:
         self.name = name
         self.home = home
         self.port = port
-        self.address = f"{LOOPBACK}:{port}"
+        self.host = host.address
+        self.address = f"{host.address}:{port}"
         self.log = home / "log"
-        self._command = command
+        self._command = [*host.wrapper, *command]
         self._environment = environment
         self._child: subprocess.Popen[bytes] | None = None
 
@@ -177,11 +189,13 @@ class StoreServer(Process):
 
     DATABASES: Final = 4096
 
-    def __init__(self, name: str, home: Path, binary: str, *options: str) -> None:
+    def __init__(
+        self, name: str, home: Path, binary: str, *options: str, host: Host = HERE
+    ) -> None:
         port = free_port()
-        command = [binary, "--port", str(port), "--bind", LOOPBACK, "--dir", str(home)]
+        command = [binary, "--port", str(port), "--bind", host.address, "--dir", str(home)]
         command += ["--databases", str(self.DATABASES), "--save", "", *options]
-        super().__init__(name, home, command, port=port)
+        super().__init__(name, home, command, port=port, host=host)
         self._next_database = 0
 
     def new_database(self) -> int:
@@ -194,7 +208,7 @@ class StoreServer(Process):
 
     def is_ready(self) -> bool:
         try:
-            with socket.create_connection((LOOPBACK, self.port), timeout=1) as connection:
+            with socket.create_connection((self.host, self.port), timeout=1) as connection:
                 connection.sendall(b"PING\r\n")
                 answer = connection.recv(64)
         except OSError:
@@ -215,9 +229,11 @@ class QueueServer(Process):
         settings: dict[str, object],
         tls: ssl.SSLContext | None = None,
         config: str | None = None,
+        *,
         program: Sequence[str] = ("delayqueue",),
+        host: Host = HERE,
     ) -> None:
-        defaults = {"bind_address": f"{LOOPBACK}:{free_port()}", "data_dir": home / "data"}
+        defaults = {"bind_address": f"{host.address}:{free_port()}", "data_dir": home / "data"}
         settings = defaults | settings
         port = int(str(settings["bind_address"]).rpartition(":")[2])
         super().__init__(
@@ -226,6 +242,7 @@ class QueueServer(Process):
             [sys.executable, "-m", *program, *_config_file(home, config)],
             port=port,
             environment=environment(settings),
+            host=host,
         )
         self._tls = tls
         self.url = f"{'https' if tls else 'http'}://{self.address}"
@@ -236,9 +253,9 @@ class QueueServer(Process):
     def probe(self, path: str) -> int | None:
         """The HTTP status of a GET, or None where no answer comes."""
         connection = (
-            http.client.HTTPSConnection(LOOPBACK, self.port, timeout=5, context=self._tls)
+            http.client.HTTPSConnection(self.host, self.port, timeout=5, context=self._tls)
             if self._tls
-            else http.client.HTTPConnection(LOOPBACK, self.port, timeout=5)
+            else http.client.HTTPConnection(self.host, self.port, timeout=5)
         )
         try:
             connection.request("GET", path)
@@ -312,9 +329,10 @@ class Processes:
         self.redis_options = redis_options
         self._made: list[Process] = []
 
-    def redis(self, *options: str) -> StoreServer:
+    def redis(self, *options: str, host: Host = HERE) -> StoreServer:
+        options = (*self.redis_options, *options)
         return self.started(
-            StoreServer("redis", self.home("redis"), redis_binary(), *self.redis_options, *options),
+            StoreServer("redis", self.home("redis"), redis_binary(), *options, host=host)
         )
 
     def valkey(self, *options: str) -> StoreServer:

@@ -24,6 +24,7 @@ from delayqueue.store.shards import Shards
 FSYNC: Final = "fsync"
 REPLICA: Final = "replica"
 ADDING: Final = frozenset(("push", "register", "take_in"))
+BEGINNING: Final = ADDING | {"pop"}  # better not begun than begun in vain; what ends a job is
 TRUST_S: Final = 5.0  # somebody can change a running server's config
 NEEDED: Final = {"appendonly": "yes", "appendfsync": "always", "no-appendfsync-on-rewrite": "no"}
 
@@ -69,10 +70,11 @@ class Durability:
             await self._fsync.require(redis)
         if not self.replicas:
             return await call(None)
-        if verb in ADDING:
+        wait = self.replicas.wait(verb)
+        if wait and verb in BEGINNING:
             await self.replicas.require(redis)
         try:
-            return await call(self.replicas.wait(verb))
+            return await call(wait)
         except NotReplicatedError:
             self.replicas.missed(redis)
             raise

@@ -16,6 +16,7 @@ from tests.faults.scenarios import (
     inputs,
     long_run,
     outages,
+    partitions,
     random_operations,
     rebalances,
 )
@@ -242,9 +243,9 @@ ROWS: Final = (
     Row(
         25,
         "Sentinel failover; Cluster master killed",
-        "service resumes by itself; what asynchronous replication loses is counted",
+        f"service resumes by itself; what is lost is counted; with durability = replica {GLOBAL}",
         failovers.masters_killed,
-        {"kills": 10},
+        {"kills": 10, "durabilities": ("store", "replica")},
         both_wrappings=True,
     ),
     Row(
@@ -289,6 +290,20 @@ ROWS: Final = (
         "memory grows by less than 256 MiB; all are closed within 90 s; the others' p99 less than doubled",
         clients.clients_never_read,
         {"clients": 300, "most_mib": 256},
+    ),
+    Row(
+        31,
+        "Sentinel: masters, replicas and servers cut off from each other, both ways or one way, for 0.5 to 60 s",
+        f"with durability = replica {GLOBAL}; what is lost without it is counted",
+        partitions.sentinel_partitions,
+        {"ways": ("store", "replica", "replica, pop too", "replica+fsync"), "longest_s": 60},
+    ),
+    Row(
+        32,
+        "Cluster: masters, replicas and servers cut off from each other, both ways or one way, for 0.5 to 60 s",
+        f"with durability = replica {GLOBAL}; what is lost without it is counted",
+        partitions.cluster_partitions,
+        {"ways": ("store", "replica", "replica, pop too", "replica+fsync"), "longest_s": 60},
     ),
 )
 

@@ -1,0 +1,205 @@
+"""Rows 31 and 32: what stands between masters, replicas, Sentinels and servers breaks, in both directions or in one."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from tests.clusters import StoreCluster, WatchedStore
+from tests.faults.bed import DATABASE, assert_fsck_finds_nothing, restart
+from tests.faults.load import Shape
+from tests.faults.network import DIRECTIONS, Network
+from tests.faults.scenarios.failovers import is_whole, role_of
+from tests.processes import QueueServer
+from tests.waiting import until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.faults.bed import Bed
+    from tests.faults.load import Load
+    from tests.processes import Host, Process
+
+Figures = dict[str, Any]
+# what is cut off from what
+Cut = tuple[Sequence[Any], Sequence[Any]]
+
+BUCKETS: Final = 8
+# longer than a call to the store may take; and jobs that fall due while there are two masters
+SHAPE: Final = Shape(ttr_s=8, longest_delay_s=15)
+HEALS_S: Final = 60.0
+OPEN: Final = ("--protected-mode", "no")
+WAYS: Final[dict[str, dict[str, object]]] = {
+    "store": {"durability": "store"},
+    "replica": {"durability": "replica"},
+    "replica, pop too": {"durability": "replica", "redis.replicate": "all"},
+    "replica+fsync": {"durability": "replica+fsync"},
+}
+# what is not promised: while there are two masters, pops that do not wait may hand out a job on each of them
+COUNTED: Final = {
+    "store": ("lost", "after_end", "unexplained"),
+    "replica": ("unexplained",),
+    "replica+fsync": ("unexplained",),
+}
+LEAST_CUT_S: Final = 0.5
+
+
+async def sentinel_partitions(
+    bed: Bed, *, ways: Sequence[str], longest_s: float, replicas: int = 1
+) -> Figures:
+    figures: Figures = {}
+    for way in ways:
+        with Network.opened() as network:
+            hosts = iter(network)
+            options = _options(way)
+            store = WatchedStore(bed.processes, *options, replicas=replicas, hosts=hosts)
+            settings = store.settings(DATABASE) | _asked(way, replicas)
+            site = _Site(bed, network, store.nodes, _servers(bed, settings, hosts), settings)
+            figures |= await site.broken(way, partial(_sentinel_cuts, site, store), longest_s)
+            store.close()
+    return figures
+
+
+async def cluster_partitions(
+    bed: Bed, *, ways: Sequence[str], longest_s: float, replicas: int = 1
+) -> Figures:
+    figures: Figures = {}
+    for way in ways:
+        with Network.opened() as network:
+            hosts = iter(network)
+            options = _options(way)
+            store = StoreCluster(bed.processes, *options, replicas=replicas, hosts=hosts)
+            settings = store.settings(DATABASE) | _asked(way, replicas)
+            settings["bucket_size"] = BUCKETS
+            site = _Site(bed, network, store.nodes, _servers(bed, settings, hosts), settings)
+            figures |= await site.broken(way, partial(_cluster_cuts, site), longest_s)
+            store.close()
+    return figures
+
+
+def _options(way: str) -> tuple[str, ...]:
+    return (*OPEN, "--appendfsync", "always" if "fsync" in way else "everysec")
+
+
+def _asked(way: str, replicas: int) -> dict[str, object]:
+    return WAYS[way] | {
+        "redis.min_replicas": replicas,
+        "redis.connect_timeout": 1000,
+        "protected_mode": "no",
+    }
+
+
+def _servers(bed: Bed, settings: dict[str, object], hosts: Iterator[Host]) -> list[QueueServer]:
+    """Two that are not started yet, each on a host of its own."""
+    return [
+        bed.processes.adopt(
+            QueueServer("server", bed.processes.home("server"), settings, host=next(hosts))
+        )
+        for _ in range(2)
+    ]
+
+
+@dataclass
+class _Site:
+    """A store and two servers, on hosts of their own, under load."""
+
+    bed: Bed
+    network: Network
+    nodes: Sequence[Process]
+    servers: Sequence[QueueServer]
+    settings: dict[str, object]
+
+    def masters(self) -> list[Process]:
+        return [node for node in self.nodes if role_of(node)[0] == "master"]
+
+    def replicas_of(self, master: Process) -> list[Process]:
+        return [node for node in self.nodes if role_of(node)[1:3] == [master.host, master.port]]
+
+    async def broken(
+        self, label: str, cuts: Callable[[], dict[str, Cut]], longest_s: float
+    ) -> Figures:
+        """Try each of these cuts once, in an order and for times of chance."""
+        bed, healed_s = self.bed, []
+        self._masters = len(self.masters())
+        for server in self.servers:
+            await restart(server)
+        names = list(cuts())
+        bed.random.shuffle(names)
+        async with bed.load(*self.servers, shape=SHAPE) as load:
+            for name in names:
+                await load.until_finished(100)
+                direction = bed.random.choice(DIRECTIONS)
+                lasts_s = math.exp(bed.random.uniform(math.log(LEAST_CUT_S), math.log(longest_s)))
+                load.history.fault(f"{name}, {direction}, {lasts_s:.1f} s")
+                ones, others = cuts()[name]
+                self.network.cut(_hosts(ones), _hosts(others), direction)
+                await asyncio.sleep(lasts_s)
+                self.network.heal()
+                load.history.fault("healed")
+                healed_s.append(await self._healed(load))
+            verdict = await load.finish()
+        for server in self.servers:
+            server.stop()
+        verdict.check(but=COUNTED.get(label, ()))
+        await asyncio.to_thread(assert_fsck_finds_nothing, self.settings)
+        figures = verdict.figures() | {
+            "after their end": len(verdict.after_end),
+            "cuts": len(names),
+            "longest until all flows s": max(healed_s),
+        }
+        return {f"{label}: {figure}": value for figure, value in figures.items()}
+
+    async def _healed(self, load: Load) -> float:
+        """How long it takes until there is one master again, all follow it, and no request fails."""
+        loop = asyncio.get_running_loop()
+        since_s = loop.time()
+        await until(lambda: is_whole(self.nodes, self._masters), within_s=HEALS_S)
+        failures = -1
+        while failures != load.failures:
+            failures = load.failures
+            await load.until_finished(50, within_s=HEALS_S)
+        return round(loop.time() - since_s, 2)
+
+
+def _hosts(processes: Sequence[Process]) -> list[str]:
+    return [process.host for process in processes]
+
+
+def _sentinel_cuts(site: _Site, store: WatchedStore) -> dict[str, Cut]:
+    """What is cut off from what, by its name. Some of them leave two masters, each with a server."""
+    [master, *_] = site.masters()
+    replicas = [node for node in site.nodes if node is not master]
+    first, *others = site.servers
+    sentinels = store.sentinels
+    return {
+        "master from replicas": ([master], replicas),
+        "master from Sentinels": ([master], sentinels),
+        "master from a server": ([master], [first]),
+        "master and a server from all others": ([master, first], [*replicas, *sentinels, *others]),
+        "master, a server and a Sentinel from all others": (
+            [master, first, sentinels[0]],
+            [*replicas, *sentinels[1:], *others],
+        ),
+        "master from all others": ([master], [*replicas, *sentinels, *site.servers]),
+        "a replica from all others": (replicas[:1], [master, *sentinels, *site.servers]),
+        "a server from Sentinels": ([first], sentinels),
+    }
+
+
+def _cluster_cuts(site: _Site) -> dict[str, Cut]:
+    master = site.bed.random.choice(site.masters())
+    replicas = site.replicas_of(master)
+    others = [node for node in site.nodes if node is not master and node not in replicas]
+    first, second = site.servers
+    return {
+        "master from replicas": ([master], replicas),
+        "master from other shards": ([master], others),
+        "master from a server": ([master], [first]),
+        "master and a server from all others": ([master, first], [*replicas, *others, second]),
+        "master from all others": ([master], [*replicas, *others, first, second]),
+        "a replica from all others": (replicas[:1], [master, *others, first, second]),
+    }
