@@ -50,7 +50,7 @@ def main() -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    names = "\n".join(f"  {measure.name:10}{measure.help}" for measure in MEASURES.values())
+    names = "\n".join(f"  {measure.name:12}{measure.help}" for measure in MEASURES.values())
     parser = argparse.ArgumentParser(
         prog="python -m bench",
         description="Measures delay queue servers, several in turn.",

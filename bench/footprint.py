@@ -2,7 +2,7 @@
 
 import time
 
-from bench.load import fill, loading
+from bench.load import fill, loading, run
 from bench.measure import SLEEP_FROM_S, SLEEP_TO_S, Figure, Measure, Outcome, Scale, new_topic
 from bench.processes import (
     BenchError,
@@ -88,6 +88,29 @@ def polls(server: Server, scale: Scale) -> Outcome:
     )
 
 
+def came_and_went(server: Server, scale: Scale) -> Outcome:
+    """The server's memory before and after many connections with a request each, by who answers them."""
+    pids = listeners(server.port)
+    figures: dict[str, Figure] = {}
+    for way, te in (("plain", False), ("aiohttp", True)):
+        for when, jobs in (("before", scale.connections // 10), ("after", scale.connections)):
+            run(
+                "push.lua",
+                server,
+                new_topic(),
+                connections=32,
+                count=jobs,
+                connect=True,
+                te=te,
+                body_bytes=BODY_BYTES,
+                delay_from=SLEEP_FROM_S,
+                delay_to=SLEEP_TO_S,
+            )
+            time.sleep(SETTLE_S)
+            figures[f"{way}, {when}"] = Figure(resident_bytes(pids) / 2**20, "MiB")
+    return Outcome(figures)
+
+
 def growth(server: Server, scale: Scale) -> Outcome:
     """Push rate and lateness with more and more sleeping jobs."""
     figures: dict[str, Figure] = {}
@@ -131,4 +154,7 @@ MEASURES = (
     Measure("growth", "push rate and lateness over sleeping jobs", growth, repeated=False),
     Measure("idle", "processor at rest with a million sleeping jobs", idle, repeated=False),
     Measure("polls", "memory and Redis connections of waiting polls", polls, repeated=False),
+    Measure(
+        "connections", "memory after 100,000 that came and went", came_and_went, repeated=False
+    ),
 )

@@ -23,6 +23,7 @@ class Scale:
     lateness_seconds: int = 20
     weighed_jobs: int = 100_000
     polls: int = 9_000
+    connections: int = 100_000
     sleeping: tuple[int, ...] = (10_000, 200_000, 2_000_000)
     idle_jobs: int = 1_000_000
     idle_seconds: int = 30
@@ -39,6 +40,7 @@ class Scale:
             lateness_seconds=6,
             weighed_jobs=20_000,
             polls=1_000,
+            connections=10_000,
             sleeping=(1_000, 100_000),
             idle_jobs=20_000,
             idle_seconds=5,

@@ -7,6 +7,7 @@
 --   whole_seconds        true: a due time between two seconds cannot be asked for
 local HEADERS = {["Content-Type"] = "application/json"}
 if os.getenv("CONNECT") == "1" then HEADERS["Connection"] = "close" end
+if os.getenv("TE") == "1" then HEADERS["TE"] = "trailers" end -- no plain request: aiohttp answers it
 local TTR_S = 86400 -- nothing that a load leaves unfinished may come back while another is measured
 local WAIT_S = 180
 
