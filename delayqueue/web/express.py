@@ -168,6 +168,7 @@ class Connection(asyncio.Protocol):
         """
         self._has_ended = True
         if self._transport.get_extra_info("sslcontext"):  # TLS knows no half of a connection
+            self._buffer = b""
             return False
         return self._is_stalled or (self.task is not None and not self._waits)
 
@@ -205,12 +206,12 @@ class Connection(asyncio.Protocol):
             if lasted_s > PATIENCE_S:
                 self._hand_over()
         elif lasted_s > IDLE_S:
-            self._transport.close()
+            self._close()
 
     def close_if_idle(self) -> bool:
         """Close the connection, unless a request is being answered. Returns whether nothing was left to send."""
         if self.task is None:
-            self._transport.close()
+            self._close()
         return self.task is None and not self._is_stalled
 
     def abort(self) -> None:
@@ -284,7 +285,7 @@ class Connection(asyncio.Protocol):
             self._drained = None
         self.task = None
         if self._closes or self._express.stopping:
-            transport.close()
+            self._close()
         else:
             self._since_s = self._express.now_s
             self._go_on()
@@ -293,7 +294,12 @@ class Connection(asyncio.Protocol):
         """Answer the next request; close if none can come any more."""
         self._next()
         if self._has_ended and self.task is None and not self._is_stalled:
-            self._transport.close()
+            self._close()
+
+    def _close(self) -> None:
+        """Send what is written, and answer nothing more."""
+        self._buffer = b""
+        self._transport.close()
 
     def _hand_over(self) -> None:
         """Let aiohttp answer all that is not answered yet, and what will come."""

@@ -7,6 +7,8 @@ import socket
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
+import uvloop
+
 from delayqueue.web.app import build_server
 from delayqueue.web.express import Express
 from delayqueue.web.head import Head, read_head
@@ -86,6 +88,29 @@ async def test_a_client_that_is_found_gone_as_it_is_answered_has_got_nothing() -
         client = socket.create_connection((LOOPBACK, port))
         client.sendall(post("/pop", b"poll"))
         await until(lambda: undelivered == ["told"])
+
+
+def test_nothing_behind_a_request_that_closes_is_answered() -> None:
+    """Nor when its answer, which was too long for the client, has been read at last. The loop is the server's."""
+    uvloop.run(_close_with_more_behind())
+
+
+async def _close_with_more_behind() -> None:
+    answered: list[bytes] = []
+
+    async def handler(request: HttpRequest) -> HttpResponse:
+        answered.append(await request.read())
+        return HttpResponse(b"x" * (16 << 20))
+
+    async with lane(handler) as (_, port):
+        reader, writer = await asyncio.open_connection(LOOPBACK, port)
+        closing = post("/push", b"first").replace(b"Host: x", b"Host: x\r\nConnection: close")
+        writer.write(closing + post("/push", b"second"))
+        await until(lambda: bool(answered))
+        async with asyncio.timeout(10):
+            assert len(await reader.read()) > 16 << 20
+        writer.close()
+    assert answered == [b"first"]
 
 
 async def test_a_head_is_read_once_however_slowly_its_body_comes(
