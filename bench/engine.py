@@ -19,13 +19,13 @@ import uvloop
 
 from bench.processes import cpu_seconds, free_port, program
 from bench.target import redis_command
-from delayqueue.config import Config
+from delayqueue.config.config import Config
+from delayqueue.config.values import Address
+from delayqueue.domain.job import Job
 from delayqueue.engine.queue import DelayQueue
-from delayqueue.job import Job
-from delayqueue.server import open_store
-from delayqueue.store.connect import connect
+from delayqueue.server.serve import open_store
+from delayqueue.store.servers.connect import connect
 from delayqueue.tasks import cancel_all
-from delayqueue.values import Address
 from tests.processes import LOOPBACK
 
 TOPIC: Final = "engine"

@@ -14,13 +14,13 @@ from typing import Any, Final
 import uvloop
 
 from bench.processes import cpu_seconds
-from delayqueue.config import Config
-from delayqueue.job import Job
-from delayqueue.store.bucket_store import BucketStore
-from delayqueue.store.buckets import Buckets, Layout
-from delayqueue.store.connect import connect
+from delayqueue.config.config import Config
+from delayqueue.config.values import Address
+from delayqueue.domain.job import Job
+from delayqueue.store.bucket.bucket_store import BucketStore
+from delayqueue.store.bucket.buckets import Buckets, Layout
+from delayqueue.store.servers.connect import connect
 from delayqueue.store.types import Demand, Ending
-from delayqueue.values import Address
 from tests.api_client import open_api
 from tests.clusters import StoreCluster
 from tests.processes import LOOPBACK, Processes

@@ -14,11 +14,11 @@ from redis.asyncio import Redis
 
 from bench.processes import free_port, program
 from bench.target import redis_command
-from delayqueue.job import Job
-from delayqueue.store.bucket_store import BucketStore
-from delayqueue.store.buckets import Buckets
+from delayqueue.domain.job import Job
+from delayqueue.store.bucket.bucket_store import BucketStore
+from delayqueue.store.bucket.buckets import Buckets
 from delayqueue.store.scripts import ZSET, Scripts
-from delayqueue.store.shards import Shards
+from delayqueue.store.servers.shards import Shards
 
 HOUR_MS: Final = 3_600_000
 BATCH: Final = 500

@@ -15,7 +15,7 @@ TRACEBACK_CHARS: Final = 8192  # what is longer is cut in its middle
 
 
 class TextFormatter(logging.Formatter):
-    """`2026-01-31T12:00:00.123Z WARNING delayqueue.server: message`, with a traceback on the same line."""
+    """`2026-01-31T12:00:00.123Z WARNING delayqueue.server.serve: message`, with a traceback on the same line."""
 
     def format(self, record: logging.LogRecord) -> str:
         parts = [record.getMessage(), *_traceback(self, record)]

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from delayqueue.cli.call import Server
 from delayqueue.cli.words import UNLIMITED
-from delayqueue.job import MAX_BATCH
+from delayqueue.domain.job import MAX_BATCH
 
 Fields = dict[str, Any]  # of a request, as docs/api.md names them
 Ask = Callable[[Server, Fields], Any]

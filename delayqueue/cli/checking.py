@@ -10,16 +10,18 @@ import uvloop
 
 from delayqueue import log
 from delayqueue.cli.verb import DONE, REFUSED, complain
-from delayqueue.config import Config, ConfigError, StartupError, load
+from delayqueue.config.config import Config
+from delayqueue.config.loading import load
+from delayqueue.config.sections import Declared, Sections
+from delayqueue.config.startup import ConfigError, StartupError
 from delayqueue.delivery.addresses import AddressGuard
 from delayqueue.delivery.callables import load_all
-from delayqueue.sections import Declared, Sections
-from delayqueue.server import check_address
-from delayqueue.store.connect import connect
-from delayqueue.store.durability import check_durability, replica_warnings
-from delayqueue.store.embedded import check_startable, running_in
-from delayqueue.store.health import durability_warnings
-from delayqueue.store.layout import check_layout, layout_warnings
+from delayqueue.server.serve import check_address
+from delayqueue.store.bucket.layout import check_layout, layout_warnings
+from delayqueue.store.servers.connect import connect
+from delayqueue.store.servers.durability import check_durability, replica_warnings
+from delayqueue.store.servers.embedded import check_startable, running_in
+from delayqueue.store.servers.health import durability_warnings
 from delayqueue.web.auth import Guard
 from delayqueue.web.tls import Tls
 

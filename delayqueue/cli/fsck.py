@@ -9,13 +9,14 @@ from typing import Any, Final
 
 import uvloop
 
-from delayqueue import damage
 from delayqueue.cli.verb import DONE, REFUSED
-from delayqueue.config import Config, StartupError
+from delayqueue.config.config import Config
+from delayqueue.config.startup import StartupError
+from delayqueue.domain import damage
 from delayqueue.engine.fsck import Report, examine
 from delayqueue.errors import Unavailable
 from delayqueue.log import one_line
-from delayqueue.server import join_shards, open_store
+from delayqueue.server.serve import join_shards, open_store
 from delayqueue.store.types import Finding
 
 MOST_SHOWN: Final = 100  # findings; the rest is counted

@@ -11,20 +11,21 @@ from typing import Final
 
 import uvloop
 
-from delayqueue import values
 from delayqueue.cli.verb import DONE, REFUSED, UNREACHABLE, complain
-from delayqueue.config import Config, StartupError
+from delayqueue.config import values
+from delayqueue.config.config import Config
+from delayqueue.config.startup import StartupError
 from delayqueue.engine.takeover import Takeover
 from delayqueue.errors import Unavailable
-from delayqueue.server import join_shards, open_store
-from delayqueue.store.health import durability_warnings
-from delayqueue.store.layout import claim_layout, data_id
+from delayqueue.server.serve import join_shards, open_store
+from delayqueue.store.bucket.layout import claim_layout, data_id
 from delayqueue.store.original.detect import key_prefix
 from delayqueue.store.original.names import ASIDE, Names
 from delayqueue.store.original.opening import StoreAway, open_old
 from delayqueue.store.original.place import Place
 from delayqueue.store.original.source import AnotherImport, Original
-from delayqueue.store.shards import Shards
+from delayqueue.store.servers.health import durability_warnings
+from delayqueue.store.servers.shards import Shards
 from delayqueue.store.store import Store
 
 REPORT_S: Final = 2.0

@@ -4,9 +4,12 @@ import os
 from argparse import ArgumentTypeError, Namespace
 from typing import Final
 
-from delayqueue import log, values
+from delayqueue import log
 from delayqueue.cli.verb import CONFIG_FILE, USAGE, Argument, Verb, argument, complain, late
-from delayqueue.config import MOST_BUCKETS, StartupError, load
+from delayqueue.config import values
+from delayqueue.config.config import MOST_BUCKETS
+from delayqueue.config.loading import load
+from delayqueue.config.startup import StartupError
 
 
 def local(name: str, text: str, work: str, *arguments: Argument) -> Verb:

@@ -11,8 +11,8 @@ from delayqueue import __version__
 from delayqueue.cli.local import LOCAL
 from delayqueue.cli.remote import REMOTE
 from delayqueue.cli.verb import Verb
-from delayqueue.config import OPTIONS
-from delayqueue.option import PREFIX, Option
+from delayqueue.config.config import OPTIONS
+from delayqueue.config.option import PREFIX, Option
 
 INTERRUPTED: Final = 130  # as a shell says it of a program that Ctrl-C ended
 CLOSED_PIPE: Final = 141  # as a shell says it of a program whose reader went away

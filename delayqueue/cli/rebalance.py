@@ -9,11 +9,12 @@ from typing import Final
 import uvloop
 
 from delayqueue.cli.verb import DONE, UNREACHABLE
-from delayqueue.config import Config, StartupError
+from delayqueue.config.config import Config
+from delayqueue.config.startup import StartupError
 from delayqueue.engine.rebalance import Rebalance
 from delayqueue.errors import Unavailable
-from delayqueue.server import join_shards, open_store
-from delayqueue.store.layout import AnotherChange
+from delayqueue.server.serve import join_shards, open_store
+from delayqueue.store.bucket.layout import AnotherChange
 from delayqueue.tasks import cancel_all
 
 REPORT_S: Final = 2.0

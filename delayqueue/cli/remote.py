@@ -1,24 +1,12 @@
 """The verbs that ask a running server over HTTP: one table, from which all else follows."""
 
-import json
-import os
-import sys
-from argparse import Namespace
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from delayqueue.cli import asking, outcome, tables
+from delayqueue.cli import asking, tables
 from delayqueue.cli.asking import at, one_or_many
-from delayqueue.cli.call import CallError, Server
+from delayqueue.cli.request import remote
 from delayqueue.cli.verb import (
-    CONFIG_FILE,
-    REFUSED,
-    USAGE,
-    Argument,
-    Verb,
     argument,
-    complain,
 )
 from delayqueue.cli.words import (
     at_once,
@@ -30,92 +18,9 @@ from delayqueue.cli.words import (
     schedule,
     secret,
 )
-from delayqueue.config import StartupError, load
-from delayqueue.job import IfExists, State
-from delayqueue.schedule import CatchUp
-from delayqueue.subscriber import OnFailure, Payload
-from delayqueue.values import Address
-
-DEFAULT_URL: Final = "http://127.0.0.1:9277"
-LENGTHS: Final = "A LENGTH is a number of seconds, or like 500ms, 15s, 30m, 2h, 1d."
-TIMES: Final = (
-    "A TIME is now, +2h, 2026-01-31, '2026-01-31 12:00' (local time) or unix seconds;\n"
-    "one that has passed is written with an equals sign: --start=-30m."
-)
-
-CONNECTION: Final = (
-    argument(
-        "--url",
-        help=f"where the server is [bind_address of -c FILE, else DELAYQUEUE_URL, else {DEFAULT_URL}]",
-    ),
-    argument("--token", help="lets you in; others may see arguments: better [DELAYQUEUE_TOKEN]"),
-    argument("--json", action="store_true", help="print the answer's data as one line of JSON"),
-    CONFIG_FILE,
-)
-# of an address to listen on, the one that leads there from this machine
-HERE: Final = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # nobody listens here
-NO_FIELDS: Final = {"run", "config", "url", "token", "json"}
-
-
-def remote(
-    name: str,
-    text: str,
-    ask: asking.Ask,
-    *arguments: Argument,
-    show: Callable[[Any], str] = tables.facts,
-    nothing: str = "",
-) -> Verb:
-    """A row: `ask` gets the arguments as the fields of a request, `show` makes the answer readable.
-
-    Where the answer is empty, `nothing` is said and the status is 1.
-    """
-
-    def run(asked: Namespace) -> int:
-        given = vars(asked).items()
-        fields = {key: value for key, value in given if value is not None and key not in NO_FIELDS}
-        try:
-            with _server(asked) as server:
-                data = ask(server, fields)
-        except CallError as error:
-            return complain([str(error)], error.status)
-        except StartupError as error:
-            return complain(error.lines(None), USAGE)
-        if asked.json:
-            _print(json.dumps(data, ensure_ascii=False))
-        elif data or not nothing:
-            _print(outcome.readable(data, show))
-        return (
-            complain([nothing], REFUSED)
-            if nothing and outcome.is_empty(data)
-            else outcome.status(data)
-        )
-
-    types = [one.options.get("type") for one in arguments]
-    notes = [LENGTHS] * (length in types) + [TIMES] * (moment in types)
-    return Verb(name, text, run, (*arguments, *CONNECTION), "\n".join(notes))
-
-
-def _server(asked: Namespace) -> Server:
-    url, token = asked.url, asked.token
-    if url is None:
-        of_file = url_in(asked.config) if asked.config else ""
-        url = of_file or os.environ.get("DELAYQUEUE_URL") or DEFAULT_URL
-    return Server(url, os.environ.get("DELAYQUEUE_TOKEN", "") if token is None else token)
-
-
-def url_in(file: Path) -> str:
-    """Where the server of that config file listens. Raises StartupError if the file cannot be understood."""
-    config = load(file, os.environ)
-    host, port = config.bind_address
-    address = Address(HERE.get(host, host), port)
-    return f"{'https' if config.tls_cert else 'http'}://{address}"
-
-
-def _print(text: str) -> None:
-    """Write to standard output."""
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()
-
+from delayqueue.domain.job import IfExists, State
+from delayqueue.domain.schedule import CatchUp
+from delayqueue.domain.subscriber import OnFailure, Payload
 
 TOPIC: Final = argument("topic", metavar="TOPIC", help="the topic")
 ID: Final = argument("id", metavar="ID", help="the job")

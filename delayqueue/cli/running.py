@@ -5,8 +5,8 @@ from argparse import Namespace
 import uvloop
 
 from delayqueue.cli.verb import DONE
-from delayqueue.config import Config
-from delayqueue.server import serve as serving
+from delayqueue.config.config import Config
+from delayqueue.server.serve import serve as serving
 
 
 def serve(config: Config, _asked: Namespace) -> int:

@@ -7,7 +7,7 @@ from argparse import ArgumentTypeError
 from datetime import datetime
 from typing import Final
 
-from delayqueue import retry
+from delayqueue.domain import retry
 
 NUMBER: Final = re.compile(r"\d+(\.\d+)?")
 UNLIMITED: Final = "none"  # as a limit: lift it

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from delayqueue.client.jobs import Attempt, JobDetails, Result, seconds, unix
-from delayqueue.job import State
+from delayqueue.domain.job import State
 
 if TYPE_CHECKING:
     from delayqueue.client.jobs import Moment, Seconds

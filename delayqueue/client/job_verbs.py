@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from delayqueue.client.calls import Call, verb
 from delayqueue.client.fields import count_of, details, given, in_seconds, in_unix, nothing, read
 from delayqueue.client.jobs import DEFAULT_TTR_S, Job, Outcome, ReservedJob, new_id
-from delayqueue.job import IfExists
+from delayqueue.domain.job import IfExists
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal, TypeAlias
 
-from delayqueue.job import IfExists, State
+from delayqueue.domain.job import IfExists, State
 
 Seconds: TypeAlias = float | timedelta
 Moment: TypeAlias = float | datetime

@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from delayqueue.config import StartupError
+from delayqueue.config.sections import Declared
+from delayqueue.config.startup import StartupError
 from delayqueue.errors import BadValue
-from delayqueue.sections import Declared
 from delayqueue.threads import Threads
 
 Address = IPv4Address | IPv6Address

@@ -8,13 +8,13 @@ from contextlib import suppress
 from operator import attrgetter
 from typing import Any
 
-from delayqueue.config import StartupError
+from delayqueue.config.sections import Declared
+from delayqueue.config.startup import StartupError
 from delayqueue.delivery.outcome import Event, Outcome
 from delayqueue.delivery.side_loop import SideLoop
+from delayqueue.domain.message import said_by, said_of
+from delayqueue.domain.subscriber import Subscriber
 from delayqueue.log import one_line
-from delayqueue.said import said_by, said_of
-from delayqueue.sections import Declared
-from delayqueue.subscriber import Subscriber
 from delayqueue.threads import Threads
 
 Handler = Callable[[Event], Any]

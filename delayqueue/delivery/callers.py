@@ -3,7 +3,7 @@
 from delayqueue.delivery.callables import PythonHandlers
 from delayqueue.delivery.outcome import Event, Outcome
 from delayqueue.delivery.webhook import Webhooks
-from delayqueue.subscriber import Subscriber
+from delayqueue.domain.subscriber import Subscriber
 
 
 class Callers:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import NamedTuple, Self
 
-from delayqueue.job import Reserved
+from delayqueue.domain.job import Reserved
 
 
 class Outcome(NamedTuple):

@@ -8,13 +8,13 @@ from typing import TypeVar
 
 from delayqueue.delivery.callers import Callers
 from delayqueue.delivery.outcome import Earlier, Event, Outcome
+from delayqueue.domain.job import Reserved, Result
+from delayqueue.domain.message import clean
+from delayqueue.domain.receipt import nonce_of
+from delayqueue.domain.subscriber import OnFailure, Subscriber
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.errors import NoSuchJob, StaleReceipt, Unavailable
-from delayqueue.job import Reserved, Result
-from delayqueue.receipt import nonce_of
-from delayqueue.said import clean
 from delayqueue.store.types import Postponement, Recording
-from delayqueue.subscriber import OnFailure, Subscriber
 
 log = logging.getLogger(__name__)
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from delayqueue.delivery.callers import Callers
 from delayqueue.delivery.round import Round
+from delayqueue.domain.job import Reserved
+from delayqueue.domain.subscriber import Subscriber
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.errors import TooMany, Unavailable
-from delayqueue.job import Reserved
-from delayqueue.subscriber import Subscriber
 
 POLL_S = 60.0
 RETRY_S = 0.2  # until the next try where the store has failed, or as many polls wait as may

@@ -9,10 +9,10 @@ from typing import Any
 
 from delayqueue.delivery.callers import Callers
 from delayqueue.delivery.runner import Runner
+from delayqueue.domain.subscriber import Subscriber
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.errors import Unavailable
 from delayqueue.store.batcher import Batcher
-from delayqueue.subscriber import Subscriber
 
 log = logging.getLogger(__name__)
 

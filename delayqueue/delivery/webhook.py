@@ -17,8 +17,8 @@ from aiohttp.abc import AbstractResolver
 from delayqueue import __version__
 from delayqueue.delivery.addresses import AddressGuard, Network, Resolver
 from delayqueue.delivery.outcome import Event, Outcome
-from delayqueue.said import clean, said_of
-from delayqueue.subscriber import Payload, Subscriber, signing_key
+from delayqueue.domain.message import clean, said_of
+from delayqueue.domain.subscriber import Payload, Subscriber, signing_key
 
 CONNECT_S: Final = 10.0  # names looked up, connected, TLS agreed on
 ANSWER_BYTES: Final = 64 * 1024  # what is longer is not read, and costs the connection

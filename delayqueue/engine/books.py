@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import NamedTuple
 
+from delayqueue.domain.job import Reserved
 from delayqueue.engine.wait_queue import Poll, WaitQueue
-from delayqueue.job import Reserved
 from delayqueue.store.types import Demand
 
 JOBS_PER_DEMAND = 1000

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
-from delayqueue import damage
+from delayqueue.domain import damage
 from delayqueue.engine.fsck import Round
 from delayqueue.errors import Unavailable
-from delayqueue.store.bucket_store import BucketStore
+from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.types import Change
 
 log = logging.getLogger(__name__)

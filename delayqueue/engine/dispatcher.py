@@ -4,10 +4,10 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from delayqueue.domain.job import Reserved
 from delayqueue.engine.books import Books
 from delayqueue.errors import Unavailable
-from delayqueue.job import Reserved
-from delayqueue.store.bucket_store import BucketStore
+from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.types import Change, Demand
 
 log = logging.getLogger(__name__)

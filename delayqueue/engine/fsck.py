@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from delayqueue.store.bucket_store import BucketStore
-from delayqueue.store.inspection import Inspection
+from delayqueue.store.bucket.bucket_store import BucketStore
+from delayqueue.store.bucket.inspection import Inspection
 from delayqueue.store.types import Change, Finding, Inspected, Piece
 
 STEP: Final = 300  # entries that a step looks at: about 2 ms of the store's time

@@ -13,7 +13,7 @@ from typing import Final
 from delayqueue import __version__
 from delayqueue.errors import Unavailable
 from delayqueue.metrics import DELIVERY_LATENESS, JOB_EVENTS, LATENESS_S, WAITING_POLLS, Metrics
-from delayqueue.store.bucket_store import BucketStore
+from delayqueue.store.bucket.bucket_store import BucketStore
 
 log = logging.getLogger(__name__)
 

@@ -4,7 +4,9 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 
-from delayqueue.access import EVERYWHERE, Scope
+from delayqueue.domain.access import EVERYWHERE, Scope
+from delayqueue.domain.job import Job, JobView, Reserved
+from delayqueue.domain.receipt import nonce_of
 from delayqueue.engine.caretaker import Caretaker
 from delayqueue.engine.heartbeat import Heartbeat, ServerView
 from delayqueue.engine.schedules import Schedules
@@ -13,9 +15,7 @@ from delayqueue.engine.taking import Taking
 from delayqueue.engine.timer import INTERVAL_S, Timer
 from delayqueue.engine.waiters import Waiters
 from delayqueue.errors import OF_CODE, Code
-from delayqueue.job import Job, JobView, Reserved
 from delayqueue.metrics import BUCKETS_AWAY, TICK_AGE, WAITING_POLLS
-from delayqueue.receipt import nonce_of
 from delayqueue.store.store import Store
 from delayqueue.store.types import (
     Change,
@@ -190,7 +190,7 @@ class DelayQueue:
     @property
     def doubts(self) -> Sequence[str]:
         """Why a failover could lose an acknowledged job right now, where `durability` asks that it does not."""
-        return self._store.by_bucket.doubts
+        return self._store.doubts
 
     def _tick_age_s(self) -> float | None:
         """Since the oldest of the buckets' last ticks; None where one has not ticked yet."""
@@ -222,7 +222,7 @@ class DelayQueue:
         }
         noted_at = self._heartbeat.noted_at
         if noted_at is None or noted_at < oldest:
-            stale.update(self._store.by_bucket.beside(0))
+            stale.update(self._store.beside(0))
         return sorted(stale)
 
     def background(self) -> dict[str, Callable[[], Coroutine[None, None, None]]]:
@@ -242,7 +242,7 @@ class DelayQueue:
 
     async def _listen(self) -> None:
         """Other processes' messages wake polls here; what may have been missed is asked for."""
-        await self._store.by_bucket.listen(self._waiters.wake, self._waiters.resync)
+        await self._store.listen(self._waiters.wake, self._waiters.resync)
 
     def _grow(self) -> None:
         """There may be more buckets: tick them, and let polls ask them."""

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from delayqueue.config import StartupError
+from delayqueue.config.startup import StartupError
+from delayqueue.domain.limit import Limit
 from delayqueue.errors import Unavailable
-from delayqueue.limit import Limit
-from delayqueue.store.bucket_store import BucketStore
-from delayqueue.store.caller import LayoutChanged
-from delayqueue.store.layout import AnotherChange
-from delayqueue.store.limits import FIRST, Limits
-from delayqueue.store.migration import Migration
-from delayqueue.store.parcels import Parcels
+from delayqueue.store.bucket.bucket_store import BucketStore
+from delayqueue.store.bucket.caller import LayoutChanged
+from delayqueue.store.bucket.layout import AnotherChange
+from delayqueue.store.bucket.limits import FIRST, Limits
+from delayqueue.store.bucket.migration import Migration
+from delayqueue.store.bucket.parcels import Parcels
 
 KINDS: Final = ("job", "ended")
 OWN: Final = ""  # in place of settings: those that the bucket has

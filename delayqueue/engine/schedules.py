@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from itertools import count
 from typing import NamedTuple
 
+from delayqueue.domain.schedule import Schedule
 from delayqueue.engine.subscribers import raise_unregistered, read_all, refuse_taken, taken
 from delayqueue.errors import Code, JobExists, Unavailable
-from delayqueue.schedule import Schedule
-from delayqueue.store.registry import Registry
+from delayqueue.store.bucket.registry import Registry
 from delayqueue.store.types import Entry, Firing, Occurrence
 
 log = logging.getLogger(__name__)

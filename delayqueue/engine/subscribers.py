@@ -4,11 +4,11 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from delayqueue.config import StartupError
+from delayqueue.config.startup import StartupError
+from delayqueue.domain.subscriber import Subscriber
 from delayqueue.errors import Code, JobExists, NoSuchJob, Text, WrongState
-from delayqueue.store.registry import Registry
+from delayqueue.store.bucket.registry import Registry
 from delayqueue.store.types import Entry
-from delayqueue.subscriber import Subscriber
 
 log = logging.getLogger(__name__)
 

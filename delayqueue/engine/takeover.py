@@ -15,14 +15,14 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from typing import Final, NamedTuple
 
-from delayqueue.config import StartupError
+from delayqueue.config.startup import StartupError
+from delayqueue.domain.job import IfExists, Job
 from delayqueue.errors import Code, Unavailable
-from delayqueue.job import IfExists, Job
-from delayqueue.store.bucket_store import STAGED_DUE_MS
+from delayqueue.store.bucket.bucket_store import STAGED_DUE_MS
+from delayqueue.store.bucket.record import text
 from delayqueue.store.original.packed import Packed, unpack
 from delayqueue.store.original.place import CLOCKS_S, Place, Standing, standing
 from delayqueue.store.original.source import PAGE, AnotherImport, Look, Original, Take
-from delayqueue.store.record import text
 from delayqueue.store.store import Store
 from delayqueue.store.types import Settlement
 

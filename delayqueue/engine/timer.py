@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from delayqueue.errors import Unavailable
-from delayqueue.store.bucket_store import BucketStore
+from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.types import Change
 
 log = logging.getLogger(__name__)

@@ -5,8 +5,8 @@ from bisect import bisect_left, bisect_right, insort
 from collections import OrderedDict
 from operator import attrgetter
 
+from delayqueue.domain.job import Reserved
 from delayqueue.errors import Unavailable
-from delayqueue.job import Reserved
 
 _number = attrgetter("number")
 

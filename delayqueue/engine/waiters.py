@@ -10,13 +10,13 @@ import logging
 from collections.abc import Iterable
 from itertools import count
 
+from delayqueue.domain.job import Reserved
+from delayqueue.domain.receipt import nonce_of
 from delayqueue.engine.books import Books
 from delayqueue.engine.deadlines import Deadlines
 from delayqueue.engine.dispatcher import Dispatcher
 from delayqueue.engine.wait_queue import Poll
 from delayqueue.errors import Text, TooMany, Unavailable
-from delayqueue.job import Reserved
-from delayqueue.receipt import nonce_of
 from delayqueue.store.store import Store
 from delayqueue.store.types import Return
 

@@ -8,8 +8,8 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import Final
 from zlib import crc32
 
+from delayqueue.domain.job import MAX_ID_BYTES
 from delayqueue.errors import Invalid, Text
-from delayqueue.job import MAX_ID_BYTES
 
 BAD = Text("cursor 无效, 请用上一页返回的", "cursor: not one that this listing has returned")
 MOST_NUMBER: Final = 10**9

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from delayqueue.errors import Unavailable
-from delayqueue.store.ranges import Ranges
+from delayqueue.store.bucket.ranges import Ranges
 from delayqueue.store.types import Found, Position, Range
 
 # Entries of an index that are put in order together. Only delayed jobs are kept in that order, and to sort all others

@@ -4,14 +4,14 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from delayqueue.access import EVERYWHERE, Scope
+from delayqueue.domain.access import EVERYWHERE, Scope
+from delayqueue.domain.job import MAX_ID_BYTES, JobView
 from delayqueue.errors import Invalid
-from delayqueue.job import MAX_ID_BYTES, JobView
-from delayqueue.store.bucket_store import BucketStore
+from delayqueue.store.bucket.bucket_store import BucketStore
+from delayqueue.store.bucket.ranges import Ranges
 from delayqueue.store.cursor import BAD, read_cursor, write_cursor
 from delayqueue.store.due_order import DELAYED, DueOrder
 from delayqueue.store.lookup import fitting
-from delayqueue.store.ranges import Ranges
 from delayqueue.store.types import Found, Listing, Position
 
 PIECES_PER_LIST: Final = 20  # that one listing reads at most to fill its page

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from delayqueue.access import Scope
-from delayqueue.job import MAX_ANSWER_BYTES, JobView
+from delayqueue.domain.access import Scope
+from delayqueue.domain.job import MAX_ANSWER_BYTES, JobView
 from delayqueue.store.router import Router
 
 

@@ -5,11 +5,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Generic, TypeVar
 
-from delayqueue.access import EVERYWHERE, Scope
+from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.errors import Unavailable
 from delayqueue.store.batcher import Batcher
-from delayqueue.store.caller import LayoutChanged
-from delayqueue.store.migration import Migration
+from delayqueue.store.bucket.caller import LayoutChanged
+from delayqueue.store.bucket.migration import Migration
 from delayqueue.store.types import Change
 
 Item = TypeVar("Item")

@@ -8,18 +8,21 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
-from delayqueue.access import EVERYWHERE, Scope
+from delayqueue.domain.access import EVERYWHERE, Scope
+from delayqueue.domain.job import Job, JobView
 from delayqueue.errors import Code, Unavailable
-from delayqueue.job import Job, JobView
-from delayqueue.store.bucket_store import BucketStore
-from delayqueue.store.caller import LayoutChanged
+from delayqueue.store.bucket.announcements import Announcements
+from delayqueue.store.bucket.bucket_store import BucketStore
+from delayqueue.store.bucket.caller import LayoutChanged
+from delayqueue.store.bucket.migration import Migration
+from delayqueue.store.bucket.ranges import Ranges
+from delayqueue.store.bucket.registry import Registry
+from delayqueue.store.bucket.results import Results
 from delayqueue.store.listings import Listings
 from delayqueue.store.lookup import Lookup
-from delayqueue.store.migration import Migration
-from delayqueue.store.ranges import Ranges
-from delayqueue.store.registry import Registry
-from delayqueue.store.results import Results
 from delayqueue.store.router import Call, Item, Result, Router
+from delayqueue.store.servers.health import health
+from delayqueue.store.servers.replication import Replicas
 from delayqueue.store.takes import Takes
 from delayqueue.store.topics import Topics
 from delayqueue.store.types import (
@@ -57,6 +60,7 @@ class Store:
         self.by_bucket = by_bucket
         self.buckets = by_bucket.buckets
         self.metrics = by_bucket.metrics
+        self._shards, self._durability = by_bucket.shards, by_bucket.durability
         self._listeners: list[Callable[[int, Change], None]] = []
         self.migration = Migration(by_bucket, self.notify)
         results, self._ranges = Results(by_bucket), Ranges(by_bucket)
@@ -164,8 +168,37 @@ class Store:
         return await self._restore.run(jobs)
 
     async def health(self) -> Health:
-        """What the servers say of themselves."""
-        return await self.by_bucket.health()
+        """What the servers say of themselves; those that do not answer are passed over, unless none does."""
+        found = await health(self._shards)
+        doubts = self.doubts
+        return found._replace(
+            durable=found.durable and not doubts, warnings=[*found.warnings, *doubts]
+        )
+
+    @property
+    def replicas(self) -> Replicas | None:
+        """What calls wait for, with `durability = replica`."""
+        return self._durability.replicas if self._durability else None
+
+    @property
+    def doubts(self) -> Sequence[str]:
+        """Why a failover could lose an acknowledged job right now, where `durability` asks that it does not."""
+        return self.replicas.doubts if self.replicas else ()
+
+    def beside(self, bucket: int) -> list[int]:
+        """The buckets on the server of this one, itself among them."""
+        keys = self.buckets.keys[: self.buckets.count]
+        groups = self._shards.groups(each.tag for each in keys).values()
+        tags = next((group for group in groups if keys[bucket].tag in group), [keys[bucket].tag])
+        return [number for number, each in enumerate(keys) if each.tag in tags]
+
+    async def listen(
+        self, heard: Callable[[int, str, int], None], subscribed: Callable[[int], None]
+    ) -> None:
+        """Hear what other processes made ready, for ever; see Announcements.listen."""
+        await Announcements(self._shards, self.buckets, self.by_bucket.sender).listen(
+            heard, subscribed
+        )
 
     async def _requeue_in(
         self, bucket: int, returns: list[Return], _scope: Scope

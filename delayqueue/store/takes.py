@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from itertools import count
 
 from delayqueue.errors import Unavailable
-from delayqueue.store.bucket_store import BucketStore
+from delayqueue.store.bucket.bucket_store import BucketStore
+from delayqueue.store.bucket.ranges import Ranges
 from delayqueue.store.due_order import DELAYED, DueOrder
 from delayqueue.store.lookup import fitting
-from delayqueue.store.ranges import Ranges
 from delayqueue.store.types import Found, Range, Taken
 
 PIECE = 500  # jobs that one script call takes: about 5 ms of the store's time

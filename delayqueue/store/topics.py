@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar, cast
 
-from delayqueue.access import EVERYWHERE, Scope
-from delayqueue.config import StartupError
+from delayqueue.config.startup import StartupError
+from delayqueue.domain.access import EVERYWHERE, Scope
+from delayqueue.domain.job import State
+from delayqueue.domain.limit import Limit
 from delayqueue.errors import Code, Invalid, Text, Unavailable, WrongState
-from delayqueue.job import State
-from delayqueue.limit import Limit
-from delayqueue.store.bucket_store import BucketStore
-from delayqueue.store.caller import LayoutChanged
-from delayqueue.store.limits import FIRST, Limits
-from delayqueue.store.migration import Migration
-from delayqueue.store.tags import Tags
+from delayqueue.store.bucket.bucket_store import BucketStore
+from delayqueue.store.bucket.caller import LayoutChanged
+from delayqueue.store.bucket.limits import FIRST, Limits
+from delayqueue.store.bucket.migration import Migration
+from delayqueue.store.bucket.tags import Tags
 from delayqueue.store.types import START, Change, TagPage, TagPlace, TopicCounts
 from delayqueue.tasks import by_turns
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from delayqueue.access import EVERYWHERE, Scope
-from delayqueue.job import JobView, Reserved
-from delayqueue.limit import Limit
+from delayqueue.domain.access import EVERYWHERE, Scope
+from delayqueue.domain.job import JobView, Reserved
+from delayqueue.domain.limit import Limit
 
 # Topics and how many of their jobs became ready.
 Arrivals = list[tuple[str, int]]

@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Self
 
-from delayqueue.access import EVERYWHERE, Scope
+from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.engine.queue import DelayQueue
-from delayqueue.peers import Peers
 from delayqueue.web.auth import Guard
 from delayqueue.web.endpoint import Endpoint
 from delayqueue.web.envelope import Speaker
 from delayqueue.web.ids import IdMaker
+from delayqueue.web.peers import Peers
 
 
 @dataclass(frozen=True, slots=True)

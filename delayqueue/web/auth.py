@@ -14,8 +14,9 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
-from delayqueue.access import EVERYWHERE, Grant, Role, Scope, parse_grant
-from delayqueue.config import Config, StartupError
+from delayqueue.config.config import Config
+from delayqueue.config.startup import StartupError
+from delayqueue.domain.access import EVERYWHERE, Grant, Role, Scope, parse_grant
 from delayqueue.errors import Forbidden, Text, TooMany, Unauthorized
 from delayqueue.web.http import HttpRequest
 

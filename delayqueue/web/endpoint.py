@@ -6,7 +6,7 @@ from inspect import signature
 from types import ModuleType
 from typing import Any, Final, Generic, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
-from delayqueue.access import Role
+from delayqueue.domain.access import Role
 from delayqueue.errors import (
     DONE,
     BadJson,

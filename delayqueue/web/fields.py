@@ -17,8 +17,7 @@ from pydantic_core.core_schema import (
     str_schema,
 )
 
-from delayqueue.errors import BadValue, Invalid, Text, TooLarge, shown
-from delayqueue.job import (
+from delayqueue.domain.job import (
     MAX_BATCH,
     MAX_DELAY_S,
     MAX_ID_BYTES,
@@ -31,6 +30,7 @@ from delayqueue.job import (
     IfExists,
     State,
 )
+from delayqueue.errors import BadValue, Invalid, Text, TooLarge, shown
 
 # What the original's strings.TrimSpace takes off, and pydantic's strip_whitespace, too.
 WHITE_SPACE: Final = (

@@ -6,8 +6,8 @@ from contextlib import suppress
 from time import perf_counter
 from typing import Any, Final
 
-from delayqueue.access import EVERYWHERE, Scope
-from delayqueue.config import Config
+from delayqueue.config.config import Config
+from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.errors import (
     Code,
     Malformed,

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
-from delayqueue.config import StartupError
-from delayqueue.values import Address
+from delayqueue.config.startup import StartupError
+from delayqueue.config.values import Address
 from delayqueue.web.app import build_server
 from delayqueue.web.express import Express
 from delayqueue.web.front import Front

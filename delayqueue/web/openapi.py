@@ -8,7 +8,8 @@ from typing import Any, Final
 from pydantic import TypeAdapter
 
 from delayqueue import __version__
-from delayqueue.access import Role
+from delayqueue.domain.access import Role
+from delayqueue.domain.job import MAX_BATCH
 from delayqueue.errors import (
     Forbidden,
     QueueError,
@@ -17,7 +18,6 @@ from delayqueue.errors import (
     TooMany,
     Unauthorized,
 )
-from delayqueue.job import MAX_BATCH
 from delayqueue.web.endpoint import Endpoint
 from delayqueue.web.http import HttpResponse
 from delayqueue.web.requests import Request

@@ -7,8 +7,8 @@ from typing import Any, Final, TypeVar
 from pydantic import ValidationError
 from pydantic_core import from_json
 
+from delayqueue.domain.job import MAX_BATCH
 from delayqueue.errors import BadJson, BadValue, Invalid, Text, TooLarge
-from delayqueue.job import MAX_BATCH
 from delayqueue.metrics import REQUEST_WARNINGS, Metrics
 from delayqueue.web import doubts
 from delayqueue.web.fields import Refused

@@ -9,9 +9,9 @@ from typing import Annotated, Any, ClassVar, Final, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
-from delayqueue import retry
+from delayqueue.domain import retry
+from delayqueue.domain.subscriber import MAX_NAME_BYTES, check_name
 from delayqueue.errors import BadValue, Invalid, Text
-from delayqueue.subscriber import MAX_NAME_BYTES, check_name
 from delayqueue.web.fields import FIRST, STRIPPED, By, JobId, JobIds, Number, Says, Tag, Topic
 
 Name = Annotated[

@@ -3,7 +3,8 @@
 import ssl
 from pathlib import Path
 
-from delayqueue.config import Config, StartupError
+from delayqueue.config.config import Config
+from delayqueue.config.startup import StartupError
 
 
 class Tls:

@@ -1,12 +1,12 @@
 """Jobs as clients see them: the fields in the original's order, then ours; times in seconds."""
 
+from delayqueue.domain.job import JobView, Reserved, Result
+from delayqueue.domain.limit import Limit
+from delayqueue.domain.subscriber import Subscriber
 from delayqueue.engine.heartbeat import ServerView
 from delayqueue.engine.schedules import Planned
-from delayqueue.job import JobView, Reserved, Result
-from delayqueue.limit import Limit
 from delayqueue.store.topics import TopicView
 from delayqueue.store.types import Taken
-from delayqueue.subscriber import Subscriber
 from delayqueue.web.answers import (
     Fared,
     FullJob,

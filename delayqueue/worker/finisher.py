@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from delayqueue.domain.job import MAX_BATCH
 from delayqueue.errors import Code
-from delayqueue.job import MAX_BATCH
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from delayqueue.client.jobs import ReservedJob
-from delayqueue.job import MAX_POP_TOPICS
+from delayqueue.domain.job import MAX_POP_TOPICS
 
 if TYPE_CHECKING:
     from delayqueue.threads import Threads

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from delayqueue.client.jobs import seconds
-from delayqueue.job import MAX_DELAY_S
-from delayqueue.said import said_by, said_of
+from delayqueue.domain.job import MAX_DELAY_S
+from delayqueue.domain.message import said_by, said_of
 
 if TYPE_CHECKING:
     from delayqueue.client.jobs import Seconds

@@ -12,8 +12,8 @@ from delayqueue.client.address import DEFAULT_URL
 from delayqueue.client.aio import AsyncClient
 from delayqueue.client.calls import TransportError
 from delayqueue.client.jobs import seconds
+from delayqueue.domain.job import MAX_BATCH
 from delayqueue.errors import NoSuchJob, QueueError, StaleReceipt, TooMany, Unavailable
-from delayqueue.job import MAX_BATCH
 from delayqueue.tasks import is_told_to_end
 from delayqueue.threads import Threads
 from delayqueue.worker import lease, program

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from delayqueue.notify import Service
+from delayqueue.server.systemd import Service
 from tests.docs.markdown import run
 from tests.docs.test_orders import needs
 from tests.processes import REPOSITORY, QueueServer

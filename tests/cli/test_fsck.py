@@ -14,7 +14,7 @@ from redis import Redis
 
 from delayqueue import log
 from delayqueue.cli import main
-from delayqueue.failpoint import EXIT_STATUS
+from delayqueue.config.failpoint import EXIT_STATUS
 from tests.api_client import open_api
 from tests.processes import LOOPBACK, environment
 

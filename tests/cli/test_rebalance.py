@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from delayqueue.failpoint import EXIT_STATUS
+from delayqueue.config.failpoint import EXIT_STATUS
 from tests.api_client import OK, open_api
 from tests.processes import environment, free_port
 

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from delayqueue.cli.remote import REMOTE, url_in
+from delayqueue.cli.remote import REMOTE
+from delayqueue.cli.request import url_in
 from tests.processes import LOOPBACK, environment, free_port
 from tests.routes import ROUTES, named
 

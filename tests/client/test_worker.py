@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from delayqueue.client import AsyncClient, Job, JobDetails
-from delayqueue.job import MAX_BATCH, MAX_MESSAGE_CHARS
+from delayqueue.domain.job import MAX_BATCH, MAX_MESSAGE_CHARS
 from delayqueue.worker.program import HANGS
 from tests.processes import REPOSITORY
 from tests.waiting import until, until_async

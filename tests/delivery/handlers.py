@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from delayqueue.delivery.outcome import Event
-    from delayqueue.job import Reserved
+    from delayqueue.domain.job import Reserved
 
 NO_FUNCTION: Final = 5
 

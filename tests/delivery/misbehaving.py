@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
-    from delayqueue.job import Reserved
+    from delayqueue.domain.job import Reserved
 
 HUGE = 10_000_000
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from delayqueue.config import StartupError, load
+from delayqueue.config.loading import load
+from delayqueue.config.startup import StartupError
 from delayqueue.delivery.callables import load_all
 from tests.api_client import open_api
 from tests.processes import ProcessError

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from delayqueue.job import MAX_MESSAGE_CHARS
+from delayqueue.domain.job import MAX_MESSAGE_CHARS
 from tests.api_client import open_api
 from tests.waiting import until_async
 

@@ -15,8 +15,8 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from delayqueue.delivery.addresses import AddressGuard
 from delayqueue.delivery.outcome import Event, Outcome
 from delayqueue.delivery.webhook import ANSWER_BYTES, Webhooks, header_text, sign
-from delayqueue.job import MAX_MESSAGE_CHARS
-from delayqueue.subscriber import Subscriber
+from delayqueue.domain.job import MAX_MESSAGE_CHARS
+from delayqueue.domain.subscriber import Subscriber
 from tests.api_client import open_api
 from tests.processes import LOOPBACK
 from tests.waiting import until, until_async

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 
 import pytest
 
-from delayqueue import errors, job, retry, schedule
+from delayqueue import errors
+from delayqueue.domain import job, retry, schedule
+from delayqueue.domain.subscriber import MAX_NAME_BYTES
 from delayqueue.errors import QueueError
-from delayqueue.subscriber import MAX_NAME_BYTES
 from delayqueue.web import parse
 from delayqueue.web.fields import MAX_DUE_S
 from delayqueue.web.requests import Request

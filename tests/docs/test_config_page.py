@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from delayqueue.config import NO_SETTINGS, OPTIONS, RELOADED
+from delayqueue.config.config import OPTIONS, RELOADED
+from delayqueue.config.loading import NO_SETTINGS
 from tests.processes import REPOSITORY
 
 from .markdown import read
 
 if TYPE_CHECKING:
-    from delayqueue.option import Option
+    from delayqueue.config.option import Option
 
 PAGE: Final = read("docs/config.md")
 

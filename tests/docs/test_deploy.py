@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 import yaml
 
-from delayqueue.config import load
+from delayqueue.config.loading import load
 from delayqueue.web.endpoints import ENDPOINTS
 from tests.processes import REPOSITORY
 

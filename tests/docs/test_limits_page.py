@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from delayqueue.config import load
-from delayqueue.limit import Limit
-from delayqueue.sections import LIMIT_KEYS
+from delayqueue.config.loading import load
+from delayqueue.config.sections import LIMIT_KEYS
+from delayqueue.domain.limit import Limit
 
 from .markdown import Reader, blocks, examples, read
 

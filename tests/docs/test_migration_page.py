@@ -10,8 +10,8 @@ import pytest
 import redis
 
 from delayqueue.cli.local import IMPORTED
-from delayqueue.config import Config
-from delayqueue.job import MAX_ID_BYTES, MAX_TOPIC_BYTES
+from delayqueue.config.config import Config
+from delayqueue.domain.job import MAX_ID_BYTES, MAX_TOPIC_BYTES
 from delayqueue.store.original import names, pulse, source
 from delayqueue.web import doubts
 from delayqueue.web.app import KEEPALIVE_S, READ_S

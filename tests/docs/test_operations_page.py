@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from delayqueue import damage
+from delayqueue.domain import damage
 
 from .markdown import read
 

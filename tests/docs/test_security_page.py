@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from delayqueue.config import Config
+from delayqueue.config.config import Config
 from delayqueue.web.endpoints import ENDPOINTS
 
 from .markdown import read

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from delayqueue.config import load
-from delayqueue.sections import SCHEDULE_KEYS, SUBSCRIBER_KEYS, Sections
+from delayqueue.config.loading import load
+from delayqueue.config.sections import SCHEDULE_KEYS, SUBSCRIBER_KEYS, Sections
 from tests.api_client import open_api
 from tests.processes import REPOSITORY
 from tests.waiting import until_async

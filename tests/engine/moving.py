@@ -6,11 +6,11 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from delayqueue.engine.rebalance import Rebalance
-from delayqueue.store.bucket_store import BucketStore
-from delayqueue.store.buckets import Buckets, Layout
-from delayqueue.store.parcels import Parcels
+from delayqueue.store.bucket.bucket_store import BucketStore
+from delayqueue.store.bucket.buckets import Buckets, Layout
+from delayqueue.store.bucket.parcels import Parcels
 from delayqueue.store.scripts import ZSET, Scripts
-from delayqueue.store.shards import Shards
+from delayqueue.store.servers.shards import Shards
 from delayqueue.store.store import Store
 from delayqueue.store.types import Range
 from tests.store.bucket import WHEEL_SLOTS

@@ -7,13 +7,16 @@ from collections import defaultdict, deque
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from delayqueue.access import EVERYWHERE, Scope
+from fakeredis import FakeAsyncRedis
+
+from delayqueue.domain.access import EVERYWHERE, Scope
+from delayqueue.domain.job import Reserved
+from delayqueue.domain.receipt import nonce_of, receipt_for
 from delayqueue.errors import Unavailable
-from delayqueue.job import Reserved
 from delayqueue.metrics import Metrics
-from delayqueue.receipt import nonce_of, receipt_for
-from delayqueue.store.bucket_store import BucketStore
-from delayqueue.store.buckets import Buckets, Layout
+from delayqueue.store.bucket.bucket_store import BucketStore
+from delayqueue.store.bucket.buckets import Buckets, Layout
+from delayqueue.store.servers.shards import Shards
 from delayqueue.store.types import Change, Popped, Swept, Ticked
 from tests.waiting import until
 
@@ -30,6 +33,7 @@ class Shelves(BucketStore):
 
     def __init__(self, buckets: int = 1) -> None:
         self.metrics = Metrics()
+        self.shards, self.durability = Shards.one(FakeAsyncRedis()), None
         self.buckets = Buckets("b%d", "q%s", Layout(buckets))
         self.ready: list[defaultdict[str, deque[str]]] = [
             defaultdict(deque) for _ in range(buckets)

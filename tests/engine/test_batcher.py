@@ -10,7 +10,7 @@ from tests.store.bucket import Bucket, job
 from tests.store.conftest import connect
 
 if TYPE_CHECKING:
-    from delayqueue.job import JobView
+    from delayqueue.domain.job import JobView
 
 BAD = b"caf\xe9".decode("utf-8", "surrogateescape")
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from delayqueue.domain.job import Reserved
 from delayqueue.engine.books import Books
 from delayqueue.engine.wait_queue import Poll
 from delayqueue.errors import Unavailable
-from delayqueue.job import Reserved
 
 if TYPE_CHECKING:
     from collections.abc import Callable

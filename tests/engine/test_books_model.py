@@ -24,9 +24,9 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from delayqueue.domain.job import Reserved
 from delayqueue.engine.books import Ask, Books
 from delayqueue.engine.wait_queue import Poll, WaitQueue
-from delayqueue.job import Reserved
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

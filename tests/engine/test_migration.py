@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
+from delayqueue.domain.receipt import receipt_for
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.engine.rebalance import Rebalance
 from delayqueue.engine.timer import Timer
 from delayqueue.errors import Code, Unavailable
-from delayqueue.receipt import receipt_for
-from delayqueue.store.caller import LayoutChanged
-from delayqueue.store.migration import Migration
-from delayqueue.store.parcels import Parcels
+from delayqueue.store.bucket.caller import LayoutChanged
+from delayqueue.store.bucket.migration import Migration
+from delayqueue.store.bucket.parcels import Parcels
 from delayqueue.store.store import Store
 from delayqueue.store.types import Demand, Ending, Listing
 from delayqueue.tasks import cancel_all

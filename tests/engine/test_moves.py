@@ -11,14 +11,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule, run_state_machine_as_test
 
-from delayqueue.access import EVERYWHERE, Scope
+from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.engine.rebalance import Rebalance
 from delayqueue.engine.taking import Taking
-from delayqueue.store.bucket_store import BucketStore
-from delayqueue.store.buckets import Buckets
-from delayqueue.store.parcels import Parcels
+from delayqueue.store.bucket.bucket_store import BucketStore
+from delayqueue.store.bucket.buckets import Buckets
+from delayqueue.store.bucket.parcels import Parcels
 from delayqueue.store.scripts import Scripts
-from delayqueue.store.shards import Shards
+from delayqueue.store.servers.shards import Shards
 from delayqueue.store.store import Store
 from delayqueue.store.types import Change, Demand, Popped, Pushed, Range, Ticked, TopicCounts
 from tests.store.bucket import SCHEDULERS, WHEEL_SLOTS
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from redis.asyncio import Redis
 
-    from delayqueue.job import Job
+    from delayqueue.domain.job import Job
 
 QUIET: Final = Change([])
 SIZES: Final = (1, 2, 3, 5)  # in which the ids of the model have different buckets

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from delayqueue.domain.job import State
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.errors import Invalid, Unavailable
-from delayqueue.job import State
 from delayqueue.store.cursor import write_cursor
 from delayqueue.store.types import Listing, Range
 from tests.engine.moving import BEFORE, EVER, source
@@ -21,7 +21,7 @@ from tests.store.invariants import violations
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from delayqueue.job import JobView
+    from delayqueue.domain.job import JobView
     from delayqueue.store.listings import Listings
     from tests.engine.moving import Installation
 

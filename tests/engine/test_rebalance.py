@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from delayqueue.config import StartupError
+from delayqueue.config.startup import StartupError
+from delayqueue.domain.limit import Limit
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.engine.rebalance import Rebalance
 from delayqueue.errors import Code, Invalid, Unavailable
-from delayqueue.limit import Limit
-from delayqueue.store.buckets import Buckets, Layout
-from delayqueue.store.layout import AnotherChange
-from delayqueue.store.limits import Limits
-from delayqueue.store.migration import Migration
+from delayqueue.store.bucket.buckets import Buckets, Layout
+from delayqueue.store.bucket.layout import AnotherChange
+from delayqueue.store.bucket.limits import Limits
+from delayqueue.store.bucket.migration import Migration
 from delayqueue.store.types import Listing
 from tests.engine.moving import (
     AFTER,

@@ -17,7 +17,7 @@ from tests.engine.shelves import Shelves
 from tests.waiting import until
 
 if TYPE_CHECKING:
-    from delayqueue.job import Reserved
+    from delayqueue.domain.job import Reserved
     from delayqueue.store.types import Change
 
 LONG_S = 30.0

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import aiohttp
 from redis.asyncio import Redis
 
-from delayqueue.store.keys import BucketKeys
+from delayqueue.store.bucket.keys import BucketKeys
 from tests.api_client import OK, open_api
 from tests.faults.load import USUAL, running
 from tests.processes import (

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from delayqueue.job import IfExists, Job
-from delayqueue.receipt import nonce_of
-from delayqueue.store.bucket_store import BucketStore, in_pieces
-from delayqueue.store.buckets import Buckets
+from delayqueue.domain.job import IfExists, Job
+from delayqueue.domain.receipt import nonce_of
+from delayqueue.store.bucket.bucket_store import BucketStore, in_pieces
+from delayqueue.store.bucket.buckets import Buckets
 from delayqueue.store.listings import Listings
 from delayqueue.store.scripts import ZSET, Scripts
-from delayqueue.store.shards import Shards
+from delayqueue.store.servers.shards import Shards
 from delayqueue.store.takes import Takes
 from delayqueue.store.types import Demand, Ending, Moved, Range, Release, Reschedule, Return, Touch
 from tests.store.invariants import violations
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from redis.asyncio import Redis
 
-    from delayqueue.job import JobView, Reserved
-    from delayqueue.store.keys import BucketKeys
+    from delayqueue.domain.job import JobView, Reserved
+    from delayqueue.store.bucket.keys import BucketKeys
     from delayqueue.store.types import Listing, Taken, TopicCounts
 
 HOUR_MS: Final = 3_600_000

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from redis.asyncio import Redis
 
-    from delayqueue.store.keys import BucketKeys
+    from delayqueue.store.bucket.keys import BucketKeys
 
 TIME: Final = rb"([!-z]{7})"
 RECORD: Final = re.compile(  # (?(1)...): only after a 1

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from redis.asyncio import Redis
 
-    from delayqueue.store.keys import BucketKeys
+    from delayqueue.store.bucket.keys import BucketKeys
     from tests.store.contents import Contents, Record, Scores
 
 NOTE: Final = re.compile(rb"\d+ \d+ \d+ (\d+) ")

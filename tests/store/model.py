@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from delayqueue.domain.job import IfExists, Job
 from delayqueue.errors import Code
-from delayqueue.job import IfExists, Job
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

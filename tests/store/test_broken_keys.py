@@ -8,7 +8,7 @@ import pytest
 
 from delayqueue.engine.fsck import examine
 from delayqueue.errors import Code
-from delayqueue.store.limits import Limits
+from delayqueue.store.bucket.limits import Limits
 from delayqueue.store.types import START, Range, TagPage
 from delayqueue.web.views import full
 from tests.store.bucket import HOUR_MS, SOON_MS, a_moment, job

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from delayqueue.metrics import JOB_EVENTS
-from delayqueue.store.limits import Limits
+from delayqueue.store.bucket.limits import Limits
 from tests.store.bucket import HOUR_MS, a_moment, job
 
 if TYPE_CHECKING:

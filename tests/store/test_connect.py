@@ -11,11 +11,12 @@ from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from delayqueue.config import Config, StartupError
-from delayqueue.store.connect import connect
-from delayqueue.store.health import durability_warnings
-from delayqueue.store.shards import Shards
-from delayqueue.values import Address
+from delayqueue.config.config import Config
+from delayqueue.config.startup import StartupError
+from delayqueue.config.values import Address
+from delayqueue.store.servers.connect import connect
+from delayqueue.store.servers.health import durability_warnings
+from delayqueue.store.servers.shards import Shards
 from tests.processes import LOOPBACK, Processes, StoreServer, free_port
 
 SECRET = "s3cret"

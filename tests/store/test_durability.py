@@ -7,22 +7,23 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from delayqueue.config import Config, StartupError
+from delayqueue.config.config import Config
+from delayqueue.config.startup import StartupError
+from delayqueue.config.values import Address
+from delayqueue.domain.job import Job
 from delayqueue.errors import Unavailable
-from delayqueue.job import Job
-from delayqueue.store import durability
-from delayqueue.store.bucket_store import BucketStore
-from delayqueue.store.buckets import Buckets
-from delayqueue.store.connect import connect
-from delayqueue.store.durability import Durability, check_durability
+from delayqueue.store.bucket.bucket_store import BucketStore
+from delayqueue.store.bucket.buckets import Buckets
+from delayqueue.store.servers import durability
+from delayqueue.store.servers.connect import connect
+from delayqueue.store.servers.durability import Durability, check_durability
 from delayqueue.store.types import Demand
-from delayqueue.values import Address
 from tests.processes import LOOPBACK
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-    from delayqueue.store.shards import Shards
+    from delayqueue.store.servers.shards import Shards
     from tests.processes import Processes, StoreServer
 
 SYNCING: Final = ("--appendonly", "yes", "--appendfsync", "always")

@@ -15,9 +15,9 @@ import pytest
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from delayqueue.config import StartupError
-from delayqueue.store import embedded
-from delayqueue.store.embedded import EmbeddedServer, find_binary
+from delayqueue.config.startup import StartupError
+from delayqueue.store.servers import embedded
+from delayqueue.store.servers.embedded import EmbeddedServer, find_binary
 from tests.processes import environment, redis_binary, valkey_binary
 from tests.waiting import until, until_async
 
@@ -28,7 +28,7 @@ PARENT = """
 import asyncio, sys, uvloop
 from pathlib import Path
 from redis.asyncio import Redis
-from delayqueue.store.embedded import EmbeddedServer
+from delayqueue.store.servers.embedded import EmbeddedServer
 
 async def main():
     async with EmbeddedServer(Path(sys.argv[1]), "") as server:

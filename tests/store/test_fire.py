@@ -12,7 +12,7 @@ from delayqueue.store.types import Entry, Fired, Firing, Occurrence
 from tests.store.bucket import HOUR_MS, a_moment, job
 
 if TYPE_CHECKING:
-    from delayqueue.store.registry import Registry
+    from delayqueue.store.bucket.registry import Registry
     from tests.store.bucket import Bucket
 
 DEFINITION = '{"declared": false}'

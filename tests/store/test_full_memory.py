@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from delayqueue.errors import Code, Unavailable
-from delayqueue.store.limits import Limits
+from delayqueue.store.bucket.limits import Limits
 from tests.store.bucket import HOUR_MS, Bucket, job
 
 if TYPE_CHECKING:

@@ -12,11 +12,11 @@ from redis.asyncio import Redis
 from redis.exceptions import ResponseError
 
 from delayqueue.errors import Code, Unavailable
-from delayqueue.store.bucket_store import BucketStore
-from delayqueue.store.buckets import Buckets, Layout
-from delayqueue.store.functions import remove_old_functions
+from delayqueue.store.bucket.bucket_store import BucketStore
+from delayqueue.store.bucket.buckets import Buckets, Layout
 from delayqueue.store.scripts import ZSET, Scripts, read
-from delayqueue.store.shards import Shards
+from delayqueue.store.servers.functions import remove_old_functions
+from delayqueue.store.servers.shards import Shards
 from delayqueue.store.types import Demand
 from tests.processes import LOOPBACK
 from tests.store.bucket import WHEEL_SLOTS, Bucket, job, with_functions

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from delayqueue import damage
+from delayqueue.domain import damage
 from delayqueue.engine.caretaker import Caretaker
 from delayqueue.engine.fsck import Report, Round, examine
 from delayqueue.metrics import REPAIRED, REPAIRS
-from delayqueue.store import keys
+from delayqueue.store.bucket import keys
 from delayqueue.store.types import START, TagPage
 from tests.store.bucket import (
     HOSTILE,
@@ -29,7 +29,7 @@ from tests.store.contents import parse
 from tests.store.test_invariants import PLANTED, PLANTED_ON_A_WHEEL, RECORD, fill
 
 if TYPE_CHECKING:
-    from delayqueue.job import Job
+    from delayqueue.domain.job import Job
     from delayqueue.store.types import Finding
 
 Command = list[str]

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from delayqueue.domain.job import State
 from delayqueue.errors import Code
-from delayqueue.job import State
 from delayqueue.store.types import Moved, Reschedule
 from tests.store.bucket import HOUR_MS, STATES, a_moment, job
 

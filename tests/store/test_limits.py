@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from delayqueue.domain.limit import Limit
+from delayqueue.domain.receipt import nonce_of
 from delayqueue.errors import Code
-from delayqueue.limit import Limit
-from delayqueue.receipt import nonce_of
-from delayqueue.store.bucket_store import BucketStore
-from delayqueue.store.buckets import Buckets, Layout
-from delayqueue.store.limits import Limits
-from delayqueue.store.shards import Shards
+from delayqueue.store.bucket.bucket_store import BucketStore
+from delayqueue.store.bucket.buckets import Buckets, Layout
+from delayqueue.store.bucket.limits import Limits
+from delayqueue.store.servers.shards import Shards
 from delayqueue.store.types import START, Demand, Ending, TagPage
 from tests.store.bucket import HOUR_MS, Bucket, a_moment, job
 from tests.store.conftest import fake

@@ -23,12 +23,12 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from delayqueue.domain.job import IfExists, Job
+from delayqueue.domain.receipt import receipt_for
 from delayqueue.engine.taking import Taking
-from delayqueue.job import IfExists, Job
-from delayqueue.receipt import receipt_for
-from delayqueue.store.bucket_store import BucketStore
+from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.scripts import Scripts, read
-from delayqueue.store.shards import Shards
+from delayqueue.store.servers.shards import Shards
 from delayqueue.store.store import Store
 from delayqueue.store.types import Range
 from tests.store.bucket import SCHEDULERS, WHEEL_SLOTS, Bucket

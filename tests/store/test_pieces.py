@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from delayqueue.access import Scope
+from delayqueue.domain.access import Scope
+from delayqueue.domain.job import MAX_TAGS, State
 from delayqueue.engine.fsck import examine
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.errors import Code, Unavailable
-from delayqueue.job import MAX_TAGS, State
-from delayqueue.store.bucket_store import in_pieces
-from delayqueue.store.inspection import Inspection
+from delayqueue.store.bucket.bucket_store import in_pieces
+from delayqueue.store.bucket.inspection import Inspection
+from delayqueue.store.bucket.tags import Tags
 from delayqueue.store.store import Store
-from delayqueue.store.tags import Tags
 from delayqueue.store.types import START, Ending, Finding, Piece, TagPage, TagPlace
 from tests.store.bucket import HOUR_MS, a_moment, job
 
 if TYPE_CHECKING:
-    from delayqueue.job import Job
+    from delayqueue.domain.job import Job
     from tests.store.bucket import Bucket
 
 MIB: Final = 1 << 20

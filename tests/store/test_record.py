@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from delayqueue.receipt import nonce_of
-from delayqueue.store.results import Results
+from delayqueue.domain.receipt import nonce_of
+from delayqueue.store.bucket.results import Results
 from delayqueue.store.types import Moved, Postponement, Recording
 from tests.store.bucket import HOUR_MS, LATER_MS, SOON_MS, a_moment, job, later
 
 if TYPE_CHECKING:
-    from delayqueue.job import Reserved, Result
+    from delayqueue.domain.job import Reserved, Result
     from tests.store.bucket import Bucket
 
 NAMES = ("one", "two")

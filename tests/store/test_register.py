@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from delayqueue.domain.subscriber import Subscriber
 from delayqueue.engine.subscribers import Subscribers
 from delayqueue.store.store import Store
 from delayqueue.store.types import Entry
-from delayqueue.subscriber import Subscriber
 
 if TYPE_CHECKING:
-    from delayqueue.store.registry import Registry
+    from delayqueue.store.bucket.registry import Registry
     from tests.store.bucket import Bucket
 
 EXISTS = 5

@@ -10,17 +10,19 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pytest
 
-from delayqueue.config import Config, StartupError
+from delayqueue.config.config import Config
+from delayqueue.config.startup import StartupError
+from delayqueue.config.values import Address
+from delayqueue.domain.job import Job
 from delayqueue.errors import Unavailable
-from delayqueue.job import Job
-from delayqueue.store import replication
-from delayqueue.store.bucket_store import BucketStore
-from delayqueue.store.buckets import Buckets
-from delayqueue.store.connect import connect
-from delayqueue.store.durability import Durability, check_durability, replica_warnings
+from delayqueue.store.bucket.bucket_store import BucketStore
+from delayqueue.store.bucket.buckets import Buckets
+from delayqueue.store.servers import replication
+from delayqueue.store.servers.connect import connect
+from delayqueue.store.servers.durability import Durability, check_durability, replica_warnings
+from delayqueue.store.store import Store
 from delayqueue.store.types import Demand, Ending
 from delayqueue.tasks import cancel_all
-from delayqueue.values import Address
 from tests.clusters import SAFE, ask
 from tests.faults.proxy import Proxy
 from tests.processes import LOOPBACK, WITHOUT_FUNCTIONS
@@ -29,7 +31,7 @@ from tests.waiting import until
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-    from delayqueue.store.shards import Shards
+    from delayqueue.store.servers.shards import Shards
     from tests.processes import Processes, StoreServer
 
 TIMEOUT_MS: Final = 1000
@@ -243,7 +245,8 @@ async def test_doubts_come_and_go_with_replicas(
 ) -> None:
     monkeypatch.setattr(replication, "LOOK_S", 0.05)
     caplog.set_level(logging.INFO)
-    async with followed(pair) as store, connect(config_of(pair.master), None) as shards:
+    async with followed(pair) as by_bucket, connect(config_of(pair.master), None) as shards:
+        store = Store(by_bucket)
         assert store.replicas is not None
         watching = asyncio.create_task(store.replicas.watch(shards))
         await asyncio.sleep(0.2)

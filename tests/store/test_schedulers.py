@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from delayqueue.job import State
+from delayqueue.domain.job import State
 from delayqueue.store.types import Listing, Range
 from tests.store.bucket import HOUR_MS, Bucket, job
 from tests.store.conftest import fake

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from delayqueue.access import Scope
+from delayqueue.domain.access import Scope
 from delayqueue.errors import Code
 from delayqueue.store.types import Ending, Moved, Release, Reschedule, Touch
 from tests.scopes import SCOPES

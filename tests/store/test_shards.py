@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from redis.exceptions import TryAgainError
 
-from delayqueue.config import Config, StartupError
+from delayqueue.config.config import Config
+from delayqueue.config.startup import StartupError
+from delayqueue.config.values import Address
 from delayqueue.errors import Unavailable
-from delayqueue.store.bucket_store import BucketStore
-from delayqueue.store.buckets import Buckets, Layout
-from delayqueue.store.connect import connect
-from delayqueue.store.health import durability_warnings
+from delayqueue.store.bucket.bucket_store import BucketStore
+from delayqueue.store.bucket.buckets import Buckets, Layout
+from delayqueue.store.servers.connect import connect
+from delayqueue.store.servers.health import durability_warnings
+from delayqueue.store.store import Store
 from delayqueue.tasks import cancel_all
-from delayqueue.values import Address
 from tests.certificates import make
 from tests.clusters import MASTER_NAME, SHARDS, ClusterNode, StoreCluster, WatchedStore, ask
 from tests.processes import LOOPBACK, free_port
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
-    from delayqueue.store.shards import Shards
+    from delayqueue.store.servers.shards import Shards
     from tests.processes import Processes, StoreServer
 
 BUCKETS: Final = 12
@@ -240,7 +242,7 @@ async def test_news_of_ready_jobs_come_from_every_master(cluster: StoreCluster) 
 
     async with opened(config) as (listener, _), opened(config) as (speaker, _):
         listening = asyncio.create_task(
-            listener.listen(lambda *news: heard.append(news), subscribed.append)
+            Store(listener).listen(lambda *news: heard.append(news), subscribed.append)
         )
         await until(lambda: len(subscribed) == BUCKETS)
         for bucket in range(BUCKETS):
@@ -255,7 +257,7 @@ async def test_news_go_on_after_a_failover(mortal_cluster: StoreCluster) -> None
     config = of_cluster(mortal_cluster)
     async with followed(config) as (listener, _), followed(config) as (speaker, _):
         listening = asyncio.create_task(
-            listener.listen(lambda bucket, *_: heard.append(bucket), lambda _: None)
+            Store(listener).listen(lambda bucket, *_: heard.append(bucket), lambda _: None)
         )
         mortal_cluster.holder("{dq_bucket_1}").kill()
         await until_async(lambda: works(speaker, 0), within_s=FOR_A_NEW_MASTER_S)

@@ -11,7 +11,7 @@ from delayqueue.store.types import Listing, Range
 from tests.store.bucket import ALWAYS, HOUR_MS, STATES, a_moment, job
 
 if TYPE_CHECKING:
-    from delayqueue.job import JobView
+    from delayqueue.domain.job import JobView
     from tests.store.bucket import Bucket
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from delayqueue.job import State
+from delayqueue.domain.job import State
 from delayqueue.store.types import Change, Ticked
 from tests.store.bucket import HOUR_MS, LATER_MS, a_moment, job, later
 

@@ -23,7 +23,7 @@ from .old import OldServer
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from delayqueue.job import JobView
+    from delayqueue.domain.job import JobView
 
 BEAT_S: Final = 0.02  # a tenth and less of what it is in life, as everything here that waits
 DEAD_S: Final = 0.8

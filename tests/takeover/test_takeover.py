@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from delayqueue.config import StartupError
+from delayqueue.config.startup import StartupError
 from delayqueue.store.original import source
 from delayqueue.store.original.place import Place
 from delayqueue.store.original.source import AnotherImport, Original

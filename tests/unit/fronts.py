@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
 from typing import Any
 
-from delayqueue.config import Config
+from delayqueue.config.config import Config
 from delayqueue.metrics import Metrics
 from delayqueue.web.api import Api
 from delayqueue.web.auth import Guard

@@ -11,7 +11,7 @@ from redis import Redis
 
 from delayqueue import __version__
 from delayqueue.cli.program import VERBS
-from delayqueue.config import OPTIONS
+from delayqueue.config.config import OPTIONS
 from tests.processes import LOOPBACK, Processes, StoreServer, environment, free_port
 
 Ended = subprocess.CompletedProcess[str]

@@ -7,11 +7,13 @@ from typing import Final
 
 import pytest
 
-from delayqueue import values
-from delayqueue.config import FILE_REDIS_HOST, OPTIONS, Config, ConfigError, load
-from delayqueue.sections import Sections
-from delayqueue.store import keys
-from delayqueue.values import Address
+from delayqueue.config import values
+from delayqueue.config.config import FILE_REDIS_HOST, OPTIONS, Config
+from delayqueue.config.loading import load
+from delayqueue.config.sections import Sections
+from delayqueue.config.startup import ConfigError
+from delayqueue.config.values import Address
+from delayqueue.store.bucket import keys
 
 SHIPPED: Final = Path(__file__).parents[2] / "delay-queue.conf"
 REDIS: Final = Address("127.0.0.1", 6379)

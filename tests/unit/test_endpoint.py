@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 from typing_extensions import TypedDict
 
-from delayqueue.access import Grant, Role
+from delayqueue.domain.access import Grant, Role
 from delayqueue.errors import Code, Invalid
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import BAD, CONSUMERS, PRODUCERS, Returnable, endpoint, endpoints_of

@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
-from delayqueue.failpoint import EXIT_STATUS
+from delayqueue.config.failpoint import EXIT_STATUS
 
 REACH = """
-from delayqueue.failpoint import Failpoint
+from delayqueue.config.failpoint import Failpoint
 point = Failpoint({text!r})
 for name in ("pop.before", "push.before", "push.after", "push.before", "push.after"):
     print(name, flush=True)

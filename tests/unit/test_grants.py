@@ -2,7 +2,7 @@
 
 import pytest
 
-from delayqueue.access import EVERYWHERE, Grant, Role, Scope, parse_grant
+from delayqueue.domain.access import EVERYWHERE, Grant, Role, Scope, parse_grant
 from delayqueue.errors import Forbidden
 from tests.scopes import SCOPES
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from delayqueue.domain.retry import duration_ms
+from delayqueue.domain.schedule import check_cron, check_tz
+from delayqueue.domain.subscriber import check_secret, check_url
 from delayqueue.errors import BadValue
-from delayqueue.retry import duration_ms
-from delayqueue.schedule import check_cron, check_tz
-from delayqueue.subscriber import check_secret, check_url
 from delayqueue.web.fields import (
     MAX_POP_CHARS,
     check_id,

@@ -16,10 +16,10 @@ from delayqueue.metrics import (
     Histogram,
     Metrics,
 )
-from delayqueue.peers import Peers
 from delayqueue.store.topics import TopicView
 from delayqueue.store.types import Health
 from delayqueue.web.metrics import Figures, StoreFigures, exposition
+from delayqueue.web.peers import Peers
 from tests.figures import Samples, samples_of
 
 NOBODY = StoreFigures([], Health(0, 0, durable=True))
@@ -135,7 +135,7 @@ async def test_a_worker_that_is_gone_is_left_out_until_its_successor_comes(tmp_p
 async def test_a_worker_that_is_stuck_holds_up_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("delayqueue.peers.ANSWER_S", 0.05)
+    monkeypatch.setattr("delayqueue.web.peers.ANSWER_S", 0.05)
     held: list[asyncio.StreamWriter] = []
     silent = await asyncio.start_unix_server(lambda _, writer: held.append(writer), tmp_path / "2")
     async with silent:

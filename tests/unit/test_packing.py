@@ -4,7 +4,7 @@ import pytest
 from redis.asyncio import Connection
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from delayqueue.store.packing import fast
+from delayqueue.store.servers.packing import fast
 
 
 @pytest.mark.parametrize(

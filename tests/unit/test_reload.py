@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from delayqueue.reload import Watched, watch
+from delayqueue.server.reload import Watched, watch
 from delayqueue.tasks import cancel_all
 from tests.waiting import until
 

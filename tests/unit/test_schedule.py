@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from delayqueue.schedule import (
+from delayqueue.domain.schedule import (
     BATCH,
     LATE_MS,
     CatchUp,

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from delayqueue.config import ConfigError, load
-from delayqueue.limit import Limit
-from delayqueue.schedule import CatchUp, Schedule
-from delayqueue.subscriber import Subscriber
+from delayqueue.config.loading import load
+from delayqueue.config.startup import ConfigError
+from delayqueue.domain.limit import Limit
+from delayqueue.domain.schedule import CatchUp, Schedule
+from delayqueue.domain.subscriber import Subscriber
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,7 +4,7 @@ from typing import Any
 
 from redis.asyncio import Redis
 
-from delayqueue.config import StartupError
+from delayqueue.config.startup import StartupError
 from delayqueue.store.original.names import PREFIXES, Names, literal
 
 SAMPLE = 100  # ids of each bucket and list

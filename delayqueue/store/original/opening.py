@@ -8,9 +8,10 @@ from urllib.parse import urlsplit
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from delayqueue import values
-from delayqueue.config import Config, StartupError
-from delayqueue.store.connect import connect
+from delayqueue.config import values
+from delayqueue.config.config import Config
+from delayqueue.config.startup import StartupError
+from delayqueue.store.servers.connect import connect
 
 
 class StoreAway(Exception):

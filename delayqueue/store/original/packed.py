@@ -6,7 +6,7 @@ to install a library for it.
 
 from typing import Final, NamedTuple
 
-from delayqueue.job import MAX_ID_BYTES, MAX_TOPIC_BYTES, MAX_TTR_S
+from delayqueue.domain.job import MAX_ID_BYTES, MAX_TOPIC_BYTES, MAX_TTR_S
 
 # All that a packed job can begin with: a map of five, whose first key is "1".
 SIGNATURE: Final = b"\x85\xa11"

@@ -16,7 +16,7 @@ from hashlib import sha1
 from importlib import resources
 from typing import Final, NamedTuple
 
-from delayqueue.job import MAX_ANSWER_BYTES
+from delayqueue.domain.job import MAX_ANSWER_BYTES
 
 ALLOW_OOM: Final = "allow-oom"
 HEAD: Final = re.compile(r"^-- (requires|flags)  (.+)$", re.MULTILINE)

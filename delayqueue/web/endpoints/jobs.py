@@ -5,9 +5,9 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
+from delayqueue.domain.job import State
 from delayqueue.engine.queue import raise_for
 from delayqueue.errors import Code, Invalid, Text
-from delayqueue.job import State
 from delayqueue.web import views
 from delayqueue.web.answers import Count, Due, FullJob, Kicked, Rescheduled, Result
 from delayqueue.web.api import Api

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable
 
 from pydantic import Field
 
+from delayqueue.domain.job import MAX_ID_BYTES, IfExists, Job
 from delayqueue.errors import ADDED, OF_CODE, Code, JobExists, QueueError
-from delayqueue.job import MAX_ID_BYTES, IfExists, Job
 from delayqueue.tasks import by_turns
 from delayqueue.web.answers import NewId, Outcome
 from delayqueue.web.api import Api

@@ -5,8 +5,8 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
+from delayqueue.domain.job import MAX_FORECAST_STEPS
 from delayqueue.errors import Invalid, Text
-from delayqueue.job import MAX_FORECAST_STEPS
 from delayqueue.store.types import Listing, Range
 from delayqueue.web import views
 from delayqueue.web.answers import Forecast, Page, TakenJob

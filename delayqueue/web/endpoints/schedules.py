@@ -4,11 +4,11 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from delayqueue import schedule as rules
+from delayqueue.domain import schedule as rules
+from delayqueue.domain.job import IfExists
+from delayqueue.domain.retry import duration_ms
+from delayqueue.domain.schedule import CatchUp, Schedule
 from delayqueue.errors import Invalid, JobExists, Text, TooLarge
-from delayqueue.job import IfExists
-from delayqueue.retry import duration_ms
-from delayqueue.schedule import CatchUp, Schedule
 from delayqueue.web import views
 from delayqueue.web.answers import Next, ScheduleState
 from delayqueue.web.api import Api

@@ -4,11 +4,11 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
-from delayqueue import subscriber as rules
+from delayqueue.domain import subscriber as rules
+from delayqueue.domain.job import IfExists
+from delayqueue.domain.retry import duration_ms
+from delayqueue.domain.subscriber import OnFailure, Payload, Subscriber
 from delayqueue.errors import BadValue, Invalid, JobExists, Text
-from delayqueue.job import IfExists
-from delayqueue.retry import duration_ms
-from delayqueue.subscriber import OnFailure, Payload, Subscriber
 from delayqueue.web import views
 from delayqueue.web.answers import SubscriberState
 from delayqueue.web.api import Api

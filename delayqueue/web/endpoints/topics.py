@@ -5,7 +5,7 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from delayqueue import limit as rules
+from delayqueue.domain import limit as rules
 from delayqueue.errors import WrongState
 from delayqueue.tasks import by_turns
 from delayqueue.web import views

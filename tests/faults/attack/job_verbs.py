@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from delayqueue.receipt import nonce_of
+from delayqueue.domain.receipt import nonce_of
 from tests.faults.attack.life import Spec, Told
 from tests.faults.attack.voice import (
     LIMITED,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
-from delayqueue.store.keys import BucketKeys
+from delayqueue.store.bucket.keys import BucketKeys
 from tests.faults.attack.life import NOBODY, Kept, Live, Spec, State
 from tests.faults.attack.voice import STATES
 from tests.store.contents import RUN, contents_of, parse, parse_ended, snapshot

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import aiohttp
 
+from delayqueue.domain.receipt import receipt_for
 from delayqueue.errors import Code
-from delayqueue.receipt import receipt_for
 from tests.faults.attack.life import Span, Told
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from delayqueue.failpoint import EXIT_STATUS
+from delayqueue.config.failpoint import EXIT_STATUS
 from tests.faults.bed import BACK_S, assert_whole, restart
 from tests.faults.load import Shape
 from tests.processes import LOOPBACK, free_port

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from delayqueue.store.keys import BucketKeys
+from delayqueue.store.bucket.keys import BucketKeys
 from tests.api.test_bad_json import BAD, BAD_IN_POP, BAD_IN_PUSH
 from tests.api_client import INVALID, TOO_LARGE
 from tests.faults.bed import assert_whole, cpu_s, redis_of, rss_bytes

@@ -6,7 +6,7 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from delayqueue.failpoint import EXIT_STATUS
+from delayqueue.config.failpoint import EXIT_STATUS
 from tests.clusters import StoreCluster
 from tests.faults.bed import DATABASE, assert_fsck_finds_nothing, program, restart
 from tests.faults.load import Shape

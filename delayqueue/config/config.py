@@ -1,0 +1,334 @@
+"""Every option once: name, default, unit, meaning, parser."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from ipaddress import IPv4Network, IPv6Network
+from pathlib import Path
+from typing import Final
+
+from delayqueue.config import values
+from delayqueue.config.option import Option, option
+from delayqueue.config.sections import Sections
+from delayqueue.config.values import EMBEDDED, Address
+from delayqueue.domain.access import Grant
+
+# what `redis.host` means in a config file that does not name it: the original's default
+FILE_REDIS_HOST: Final = "127.0.0.1:6379"
+MOST_BUCKETS: Final = 1024
+MOST_REPLICA_TIMEOUT_MS: Final = 4000  # a call to the store may take 5 s
+# what a server that is told so (SIGHUP) puts into force without a restart; the sections of the file, too
+RELOADED: Final = frozenset(
+    {
+        "protected_mode",
+        "auth_tokens",
+        "auth_tokens_file",
+        "token_rate",
+        "tls_cert",
+        "tls_key",
+        "queue_block_timeout",
+        "strict",
+        "language",
+        "metrics_topics",
+        "log_level",
+        "log_format",
+        "access_log",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """The settings that a server runs with. `Config()` is what it has without a config file."""
+
+    bind_address: Address = option(
+        "bind_address", "0.0.0.0:9277", values.address, "where to listen for HTTP"
+    )
+    protected_mode: bool = option(
+        "protected_mode", "yes", values.yes_no, "serve clients on this machine only"
+    )
+    auth_tokens: tuple[Grant, ...] = option(
+        "auth_tokens",
+        "",
+        values.grants,
+        "ROLE:TOKEN or ROLE:TOKEN:TOPICS, with commas between; empty = nobody needs a token",
+        secret=True,
+    )
+    auth_tokens_file: Path | None = option(
+        "auth_tokens_file",
+        "",
+        values.file,
+        "file of more of them, one a line; read again when it changes",
+    )
+    token_rate: int = option(
+        "token_rate",
+        "0",
+        values.whole(0, 1_000_000),
+        "most requests a second of a token in a process; 0 = no limit",
+    )
+    tls_cert: Path | None = option(
+        "tls_cert", "", values.file, "PEM file of the certificate and its chain; empty = plain HTTP"
+    )
+    tls_key: Path | None = option(
+        "tls_key", "", values.file, "PEM file of the certificate's key; empty = it is in tls_cert"
+    )
+    tls_client_ca: Path | None = option(
+        "tls_client_ca",
+        "",
+        values.file,
+        "PEM file of an authority; only clients it certifies are served",
+    )
+    workers: int = option(
+        "workers",
+        "1",
+        values.workers,
+        "server processes on the port: a number, or auto for one a core",
+    )
+    scheduler: str = option(
+        "scheduler",
+        "zset",
+        values.choice("zset", "wheel"),
+        "index of the delayed jobs: zset, or wheel, which takes less memory for large topics",
+    )
+    wheel_slots: int = option(
+        "wheel_slots",
+        "3600",
+        values.wheel_slots,
+        "slots that the wheel divides an hour into; 3600 is one a second",
+    )
+    bucket_size: int = option(
+        "bucket_size",
+        "1",
+        values.whole(1, MOST_BUCKETS),
+        "shards of the data; more than 1 is for Redis Cluster",
+    )
+    bucket_name: str = option(
+        "bucket_name", "dq_bucket_%d", values.template("%d"), "first part of every key in Redis"
+    )
+    queue_name: str = option(
+        "queue_name", "dq_queue_%s", values.queue_name, "last part of the ready lists' keys"
+    )
+    queue_block_timeout_s: int = option(
+        "queue_block_timeout",
+        "180",
+        values.whole(1, 86400),
+        "how long /pop waits for a job, unless the request says less",
+        unit="s",
+    )
+    max_polls: int = option(
+        "max_polls",
+        "20000",
+        values.whole(0, 10_000_000),
+        "most waiting /pop in a process; 0 = no limit",
+    )
+    buried_retain_s: int | None = option(
+        "buried_retain",
+        "",
+        values.retain_s,
+        "seconds that buried jobs are kept, unless their topic says; empty = until somebody ends them",
+        unit="s",
+    )
+    max_body_bytes: int = option(
+        "max_body", str(2**20), values.whole(1024, 2**30), "the longest body of a job", unit="bytes"
+    )
+    redis_host: Address | None = option(
+        "redis.host",
+        EMBEDDED,
+        values.redis_host,
+        f"HOST:PORT, or {EMBEDDED}; not named in a config file: {FILE_REDIS_HOST}",
+    )
+    redis_db: int = option(
+        "redis.db", "1", values.whole(0, 2**31 - 1), "number of the database at redis.host"
+    )
+    redis_user: str = option("redis.user", "", str, "ACL user of Redis; empty = the default one")
+    redis_password: str = option(
+        "redis.password", "", str, "password of Redis; empty = none", secret=True
+    )
+    redis_url: str = option(
+        "redis.url",
+        "",
+        values.redis_url,
+        "redis:// (rediss://, unix://) URL in place of redis.host, db, user and password",
+        secret=True,
+    )
+    redis_sentinel: tuple[Address, ...] = option(
+        "redis.sentinel",
+        "",
+        values.addresses(values.SENTINEL_PORT),
+        "HOST:PORT, ... of Sentinels, in place of redis.host",
+    )
+    redis_master_name: str = option(
+        "redis.master_name", "mymaster", str, "what the Sentinels call the master"
+    )
+    redis_sentinel_user: str = option(
+        "redis.sentinel_user", "", str, "ACL user of the Sentinels; empty = the default one"
+    )
+    redis_sentinel_password: str = option(
+        "redis.sentinel_password", "", str, "password of the Sentinels; empty = none", secret=True
+    )
+    redis_cluster: tuple[Address, ...] = option(
+        "redis.cluster",
+        "",
+        values.addresses(values.REDIS_PORT),
+        "HOST:PORT, ... of some servers of a Redis Cluster, in place of redis.host and db",
+    )
+    redis_tls: bool = option(
+        "redis.tls", "no", values.yes_no, "speak TLS with Redis and the Sentinels"
+    )
+    redis_tls_ca: Path | None = option(
+        "redis.tls_ca",
+        "",
+        values.file,
+        "PEM file of the authority that certifies Redis; empty = the system's",
+    )
+    redis_tls_cert: Path | None = option(
+        "redis.tls_cert", "", values.file, "PEM file of our certificate, where Redis wants one"
+    )
+    redis_tls_key: Path | None = option(
+        "redis.tls_key", "", values.file, "PEM file of that certificate's key"
+    )
+    durability: str = option(
+        "durability",
+        "store",
+        values.choice("store", "fsync", "replica", "replica+fsync"),
+        "when a push is answered: store = as soon as the store has it, fsync = once it is on its disk, "
+        "replica = once replicas have it, replica+fsync = both",
+    )
+    redis_min_replicas: int = option(
+        "redis.min_replicas",
+        "1",
+        values.whole(1, 100),
+        "with durability = replica: replicas that must have it; take the number that each master has",
+    )
+    redis_replica_timeout_ms: int = option(
+        "redis.replica_timeout",
+        "1000",
+        values.whole(1, MOST_REPLICA_TIMEOUT_MS),
+        "how long they may take to say so, else the answer is 503",
+        unit="ms",
+    )
+    redis_replicate: str = option(
+        "redis.replicate",
+        "changes",
+        values.choice("pushes", "changes", "all"),
+        "what waits for them: pushes; changes = also finish, delete and the like; all = also pop",
+    )
+    redis_max_idle: int = option(
+        "redis.max_idle",
+        "10",
+        values.whole(0, 10_000),
+        "connections to Redis where max_active is 0; at least 4 a bucket",
+    )
+    redis_max_active: int = option(
+        "redis.max_active",
+        "0",
+        values.whole(0, 10_000),
+        "most connections to Redis; 0 = as max_idle",
+    )
+    redis_connect_timeout_ms: int = option(
+        "redis.connect_timeout",
+        "5000",
+        values.whole(1, 600_000),
+        "limit for connecting to Redis",
+        unit="ms",
+    )
+    redis_read_timeout_ms: int = option(
+        "redis.read_timeout",
+        "5000",
+        values.whole(0, 2**31 - 1),
+        "limit for an answer of Redis; more than 5000 counts as 5000",
+        unit="ms",
+    )
+    redis_write_timeout_ms: int = option(
+        "redis.write_timeout",
+        "3000",
+        values.whole(0, 2**31 - 1),
+        "limit for sending to Redis; more than 5000 counts as 5000",
+        unit="ms",
+    )
+    redis_binary: str = option(
+        "redis.binary", "", str, "server program of the embedded store; empty = look for one"
+    )
+    data_dir: Path = option(
+        "data_dir", "data", values.path, "where the embedded store keeps its data"
+    )
+    webhook_allow: tuple[IPv4Network | IPv6Network, ...] = option(
+        "webhook_allow",
+        "",
+        values.networks,
+        "private networks that webhooks may reach, as CIDR, CIDR",
+    )
+    strict: bool = option(
+        "strict",
+        "no",
+        values.yes_no,
+        "refuse requests with unknown fields, and delays of more than a year",
+    )
+    language: str = option(
+        "language", "zh", values.choice("zh", "en"), "language of messages: zh or en"
+    )
+    metrics_topics: int = option(
+        "metrics_topics",
+        "200",
+        values.whole(0, 100_000),
+        "topics that /metrics names; those after them count as other",
+    )
+    log_level: str = option(
+        "log_level",
+        "info",
+        values.choice("debug", "info", "warning", "error"),
+        "least level that is logged: debug, info, warning, error",
+    )
+    log_format: str = option(
+        "log_format", "text", values.choice("text", "json"), "lines of text or json"
+    )
+    access_log: bool = option(
+        "access_log", "no", values.yes_no, "log a line of each request; a third more work"
+    )
+    # the sections of the file; None = there is no file, and so nothing is said about them
+    sections: Sections | None = None
+
+    # "FILE:LINE" or the variable's name, of each option that was set
+    places: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+    # the file that it was read from
+    file: Path | None = field(default=None, repr=False, compare=False)
+
+    def changed_to(self, found: "Config") -> tuple["Config", list[str]]:
+        """This config with what of the one that was found can be put into force while a server runs.
+
+        And the keys of what cannot. TLS can be neither begun nor ended: connections are made for one of them.
+        """
+        keys = [key for key in OPTIONS if getattr(self, FIELDS[key]) != getattr(found, FIELDS[key])]
+        fixed = set(OPTIONS) - RELOADED
+        if bool(self.tls_cert) != bool(found.tls_cert):
+            fixed |= {"tls_cert", "tls_key"}
+        kept = {FIELDS[key]: getattr(self, FIELDS[key]) for key in keys if key in fixed}
+        return replace(found, **kept), [key for key in keys if key in fixed]
+
+    def shown(self) -> dict[str, str]:
+        """The settings by key, as text, for people; of a secret only whether it is set."""
+        values = {option.key: getattr(self, FIELDS[option.key]) for option in OPTIONS.values()}
+        return {key: _shown(OPTIONS[key], value) for key, value in values.items()}
+
+    @property
+    def embedded(self) -> bool:
+        """True where the server starts a store of its own."""
+        elsewhere = self.redis_url or self.redis_sentinel or self.redis_cluster
+        return self.redis_host is None and not elsewhere
+
+
+_ROWS: Final = [row for row in fields(Config) if "option" in row.metadata]
+OPTIONS: Final[dict[str, Option]] = {
+    row.metadata["option"].key: row.metadata["option"] for row in _ROWS
+}
+FIELDS: Final = {row.metadata["option"].key: row.name for row in _ROWS}
+VARIABLES: Final = {option.variable: option for option in OPTIONS.values()}
+
+
+def _shown(option: Option, value: object) -> str:
+    if option.secret:
+        return "***" if value else ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value))
+    return "" if value is None else str(value)

@@ -1,0 +1,81 @@
+"""The syntax of the config file, as the original server reads it (go-ini), and nothing about its keys.
+
+`key = value` or `key: value`; a comment begins with `;` or `#`, also after a value; a value that
+holds such a character stands in quotes or backquotes. `%d` and `%s` are plain text.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from delayqueue.config.mistakes import Mistake, Mistakes
+
+
+class Line(NamedTuple):
+    """One `key = value`; `where` is "FILE:LINE"."""
+
+    where: str
+    key: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """The lines under one `[name]` header; the top of the file has the name ""."""
+
+    name: str
+    where: str
+    lines: list[Line] = field(default_factory=list)
+
+
+def read(path: Path, mistakes: Mistakes) -> list[Section]:
+    """The sections of the file in its order, the top of the file first. Raises Mistake if it cannot be read at all."""
+    sections = [Section("", str(path))]
+    for where, line in _lines(path):
+        if header := re.fullmatch(r"\[([^\]]*)\]\s*(?:[;#].*)?", line):
+            sections.append(Section(header[1].strip(), where))
+            continue
+        with mistakes.noted():
+            sections[-1].lines.append(_pair(where, line))
+    return sections
+
+
+def printable(text: str) -> str:
+    """`text`, or how Python would write it where a terminal could not show it."""
+    return text if text.isprintable() else repr(text)
+
+
+def _lines(path: Path) -> Iterator[tuple[str, str]]:
+    """Where ("FILE:LINE") and text of each line that is neither empty nor a comment."""
+    try:
+        content = path.read_bytes()
+        text = content.decode("utf-8-sig")
+    except OSError as error:
+        raise Mistake(f"{path}: {error.strerror}: name a file that can be read") from None
+    except UnicodeDecodeError as error:
+        number = content.count(b"\n", 0, error.start) + 1
+        raise Mistake(f"{path}:{number}: is not UTF-8: save the file as UTF-8") from None
+    for number, raw in enumerate(text.split("\n"), start=1):
+        line = raw.strip()
+        if line and line[0] not in ";#":
+            yield f"{path}:{number}", line
+
+
+def _pair(where: str, line: str) -> Line:
+    pair = re.fullmatch(r"([^=:]+?)\s*[=:]\s*(.*)", line)
+    if not pair:
+        raise Mistake(f"{where}: {printable(line)}: must be KEY = VALUE, or begin with ;")
+    key = printable(pair[1])
+    return Line(where, key, _value(f"{where}: {key}", pair[2]))
+
+
+def _value(where: str, raw: str) -> str:
+    """What `raw` means without its quotes or its comment."""
+    if raw[:1] not in {"`", '"', "'"}:
+        return re.split("[;#]", raw, maxsplit=1)[0].strip()
+    quoted = re.fullmatch(rf"{raw[0]}([^{raw[0]}]*){raw[0]}\s*(?:[;#].*)?", raw)
+    if not quoted:
+        raise Mistake(f"{where}: the value must end with the quote it begins with: {raw[0]}")
+    return quoted[1]

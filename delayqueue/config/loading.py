@@ -1,0 +1,118 @@
+"""Reads the settings: the config file, and over it the variables of the environment."""
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from delayqueue.config import failpoint, ini, values
+from delayqueue.config.config import FIELDS, FILE_REDIS_HOST, OPTIONS, VARIABLES, Config
+from delayqueue.config.mistakes import Mistake, Mistakes
+from delayqueue.config.option import PREFIX, Option
+from delayqueue.config.sections import read_sections
+from delayqueue.config.startup import ConfigError
+
+# Kubernetes and Docker describe a service called "delayqueue" to its neighbours in such variables
+SERVICE_LINK: Final = re.compile(
+    rf"{PREFIX}(SERVICE_(HOST|PORT\w*)=.*|PORT_\d+_(TCP|UDP)\w*=.*|PORT=\w+://.*)"
+)
+# variables of the command line's verbs that ask a server, and one that nobody should find in --help
+NO_SETTINGS: Final = {f"{PREFIX}URL", f"{PREFIX}TOKEN", failpoint.VARIABLE}
+
+
+class _Setting(NamedTuple):
+    """A value as somebody wrote it; `place` is "FILE:LINE", `where` that and the key, or both the variable's name."""
+
+    place: str
+    where: str
+    option: Option
+    text: str
+
+    def parsed(self) -> object:
+        try:
+            return self.option.parse(self.text)
+        except ValueError as error:
+            shown = "" if self.option.secret else f" = {ini.printable(self.text)}"
+            raise Mistake(f"{self.where}{shown}: {error}") from None
+
+
+def load(path: Path | None, environ: Mapping[str, str]) -> Config:
+    """The defaults, over them the file at `path`, over it the DELAYQUEUE_* variables in `environ`.
+
+    An empty value counts as not given. Raises ConfigError with all that is wrong.
+    """
+    mistakes = Mistakes()
+    given: dict[str, Any] = {}
+    settings: dict[str, _Setting] = {}
+    if path is not None:
+        given["redis_host"] = values.redis_host(FILE_REDIS_HOST)
+        with mistakes.noted():
+            top, *named = ini.read(path, mistakes)
+            settings = _from_top(top, mistakes)
+            given["sections"] = read_sections(named, mistakes)
+    settings |= _from_environment(environ, mistakes)
+    for key, setting in settings.items():
+        with mistakes.noted():
+            given[FIELDS[key]] = setting.parsed()
+    with mistakes.noted():
+        _check_store(settings)
+    places = {key: setting.place for key, setting in settings.items()}
+    config = Config(**given, places=places, file=path)
+    if mistakes.lines:
+        raise ConfigError(mistakes.lines, config)
+    return config
+
+
+def _check_store(settings: Mapping[str, _Setting]) -> None:
+    """There is one store, and files for TLS are not passed over in silence."""
+    stores = [
+        settings[key] for key in ("redis.url", "redis.sentinel", "redis.cluster") if key in settings
+    ]
+    for other in stores[1:]:
+        raise Mistake(f"{other.where}: the store is {stores[0].where} already; keep one of them")
+    url = settings.get("redis.url")
+    encrypted = url.text.startswith("rediss:") if url else "redis.tls" in settings
+    for key in ("redis.tls_ca", "redis.tls_cert", "redis.tls_key"):
+        if key in settings and not encrypted:
+            raise Mistake(
+                f"{settings[key].where}: counts with TLS only; say redis.tls = yes, or rediss:// in redis.url"
+            )
+
+
+def _from_top(top: ini.Section, mistakes: Mistakes) -> dict[str, _Setting]:
+    settings: dict[str, _Setting] = {}
+    for line in top.lines:
+        with mistakes.noted():
+            _add(settings, line)
+    return {key: setting for key, setting in settings.items() if setting.text}
+
+
+def _add(settings: dict[str, _Setting], line: ini.Line) -> None:
+    where, key, text = line
+    if key not in OPTIONS:
+        raise Mistake(f"{where}: {key}: unknown key; {_hint(key, OPTIONS)}")
+    if key in settings:
+        raise Mistake(f"{settings[key].where}: set again at {where}; keep one of them")
+    settings[key] = _Setting(where, f"{where}: {key}", OPTIONS[key], text)
+
+
+def _from_environment(environ: Mapping[str, str], mistakes: Mistakes) -> dict[str, _Setting]:
+    settings = {}
+    for name, text in environ.items():
+        if not name.startswith(PREFIX) or SERVICE_LINK.fullmatch(f"{name}={text}"):
+            continue
+        if name in NO_SETTINGS:
+            continue
+        if name not in VARIABLES:
+            mistakes.lines.append(f"{name}: unknown variable; {_hint(name, VARIABLES)}")
+        elif text.strip():
+            option = VARIABLES[name]
+            settings[option.key] = _Setting(name, name, option, text.strip())
+    return settings
+
+
+def _hint(name: str, known: Iterable[str]) -> str:
+    folded = {key.lower(): key for key in known}
+    close = difflib.get_close_matches(name.lower(), folded, n=1)
+    return f"did you mean {folded[close[0]]}?" if close else "see delay-queue --help"

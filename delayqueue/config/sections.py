@@ -1,0 +1,234 @@
+"""The `[subscriber NAME]`, `[schedule NAME]` and `[limit TOPIC]` sections of a config file."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+from delayqueue.config import ini
+from delayqueue.config.mistakes import Mistake, Mistakes
+from delayqueue.domain import limit, retry
+from delayqueue.domain.job import MAX_TOPIC_BYTES, MAX_TTR_S
+from delayqueue.domain.limit import Limit, check_rate
+from delayqueue.domain.schedule import Schedule, check_catch_up, check_cron, check_every, check_tz
+from delayqueue.domain.subscriber import (
+    MAX_CONCURRENCY,
+    MAX_ORDER,
+    Subscriber,
+    check_expect,
+    check_handler,
+    check_name,
+    check_on_failure,
+    check_payload,
+    check_secret,
+    check_timeout,
+    check_url,
+)
+
+# A parser takes text; it raises ValueError("must be ..."): what a good value looks like.
+Parser = Callable[[str], object]
+
+NO_RETRY: Final = "none"
+
+
+class Declared(NamedTuple):
+    """A subscriber that stands in a config file; `where` is "FILE:LINE: [subscriber NAME]"."""
+
+    where: str
+    subscriber: Subscriber
+
+
+class Sections(NamedTuple):
+    """All sections of a config file."""
+
+    subscribers: tuple[Declared, ...] = ()
+    schedules: tuple[Schedule, ...] = ()
+    limits: Mapping[str, Limit] = MappingProxyType({})  # by topic
+
+
+def read_sections(sections: Iterable[ini.Section], mistakes: Mistakes) -> Sections:
+    """What the sections declare; a section with a mistake declares nothing."""
+    found: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS}
+    for section in sections:
+        with mistakes.noted():
+            _read(section, found, mistakes)
+    return Sections(
+        tuple(found["subscriber"].values()), tuple(found["schedule"].values()), found["limit"]
+    )
+
+
+def _read(section: ini.Section, found: dict[str, dict[str, Any]], mistakes: Mistakes) -> None:
+    where = f"{section.where}: [{ini.printable(section.name)}]"
+    kind, _, name = section.name.partition(" ")
+    if kind not in KINDS:
+        raise Mistake(f"{where}: unknown section; remove it")
+    check, keys, read = KINDS[kind]
+    name = _name(where, name.strip(), check)
+    if name in found[kind]:
+        raise Mistake(f"{where}: stands in the file twice; choose another name")
+    known = len(mistakes.lines)
+    values = _values(section.lines, keys, mistakes)
+    if len(mistakes.lines) == known:  # else a key may seem to be missing
+        found[kind][name] = read(where, name, values)
+
+
+def _name(where: str, name: str, check: Callable[[str], str]) -> str:
+    try:
+        return check(name)
+    except ValueError as error:
+        raise Mistake(f"{where}: the name {error}") from None
+
+
+def _subscriber(where: str, name: str, values: dict[str, Any]) -> Declared:
+    if "topic" not in values:
+        raise Mistake(f"{where}: topic is missing")
+    if ("url" in values) == ("handler" in values):
+        raise Mistake(f"{where}: give either url or handler")
+    for key in ("expect", "payload"):
+        if key in values and "url" not in values:
+            raise Mistake(f"{where}: {key} is for a url")
+    return Declared(where, Subscriber(name=name, declared=True, **values))
+
+
+def _schedule(where: str, name: str, values: dict[str, Any]) -> Schedule:
+    if "topic" not in values:
+        raise Mistake(f"{where}: topic is missing")
+    if ("cron" in values) == ("every_ms" in values):
+        raise Mistake(f"{where}: give either cron or every")
+    return Schedule(name=name, declared=True, **values)
+
+
+def _limit(where: str, _: str, values: dict[str, Any]) -> Limit:
+    if not values:
+        raise Mistake(f"{where}: give rate, concurrency or buried_retain")
+    if "burst" in values and "rate" not in values:
+        raise Mistake(f"{where}: burst needs a rate")
+    return Limit(declared=True, **values)
+
+
+def _values(
+    lines: Iterable[ini.Line], keys: dict[str, tuple[str, Parser]], mistakes: Mistakes
+) -> dict[str, Any]:
+    """What the lines say, by the names of the fields. Keys without a value are as good as absent."""
+    values: dict[str, Any] = {}
+    for line in lines:
+        with mistakes.noted():
+            _add(values, line, keys)
+    return values
+
+
+def _add(values: dict[str, Any], line: ini.Line, keys: dict[str, tuple[str, Parser]]) -> None:
+    where, key, text = line
+    if key not in keys:
+        raise Mistake(f"{where}: {key}: unknown key; a section takes {', '.join(keys)}")
+    field, parse = keys[key]
+    if field in values:
+        raise Mistake(f"{where}: {key}: set twice; keep one of them")
+    if text:
+        values[field] = _parsed(where, key, text, parse)
+
+
+def _parsed(where: str, key: str, text: str, parse: Parser) -> object:
+    try:
+        return parse(text)
+    except ValueError as error:
+        shown = "" if key == "secret" else f" = {ini.printable(text)}"
+        raise Mistake(f"{where}: {key}{shown}: {error}") from None
+
+
+def _topic(text: str) -> str:
+    if not text or "," in text or len(text.encode()) > MAX_TOPIC_BYTES:
+        raise ValueError(f"must be one topic, at most {MAX_TOPIC_BYTES} bytes")
+    return text
+
+
+def _whole(least: int, most: int) -> Parser:
+    def parse(text: str) -> int:
+        if not (re.fullmatch(r"-?[0-9]{1,9}", text) and least <= int(text) <= most):
+            raise ValueError(f"must be a whole number from {least} to {most}")
+        return int(text)
+
+    return parse
+
+
+def _rate(text: str) -> float:
+    if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", text):
+        raise ValueError("must be a number")
+    return check_rate(float(text))
+
+
+def _duration_ms(text: str) -> int:
+    return retry.duration_ms(float(text) if re.fullmatch(r"[0-9]+(\.[0-9]+)?", text) else text)
+
+
+def _retain_ms(text: str) -> int:
+    if (ms := _duration_ms(text)) == 0:
+        raise ValueError("must be some time; without this key they are kept")
+    return ms
+
+
+def _every_ms(text: str) -> int:
+    return check_every(_duration_ms(text))
+
+
+def _ttr_ms(text: str) -> int:
+    ttr_ms = _duration_ms(text)
+    if ttr_ms % 1000 or not 1000 <= ttr_ms <= MAX_TTR_S * 1000:
+        raise ValueError(f"must be 1 to {MAX_TTR_S} whole seconds")
+    return ttr_ms
+
+
+def _timeout_ms(text: str) -> int:
+    return check_timeout(_duration_ms(text))
+
+
+def _retry_ms(text: str) -> tuple[int, ...]:
+    if text in retry.PRESETS:
+        return retry.preset(text)
+    if text == NO_RETRY:
+        return ()
+    try:
+        return tuple(_duration_ms(part.strip()) for part in text.split(",", retry.MAX_STEPS - 1))
+    except ValueError:
+        raise ValueError(
+            f"must be a preset ({', '.join(retry.PRESETS)}), {NO_RETRY}, or at most "
+            f"{retry.MAX_STEPS} delays: 0s,2m,10m"
+        ) from None
+
+
+SUBSCRIBER_KEYS: Final[dict[str, tuple[str, Parser]]] = {
+    "topic": ("topic", _topic),
+    "order": ("order", _whole(-MAX_ORDER, MAX_ORDER)),
+    "url": ("url", check_url),
+    "handler": ("handler", check_handler),
+    "timeout": ("timeout_ms", _timeout_ms),
+    "retry": ("retry_ms", _retry_ms),
+    "concurrency": ("concurrency", _whole(1, MAX_CONCURRENCY)),
+    "secret": ("secret", check_secret),
+    "expect": ("expect", check_expect),
+    "on_failure": ("on_failure", check_on_failure),
+    "payload": ("payload", check_payload),
+}
+LIMIT_KEYS: Final[dict[str, tuple[str, Parser]]] = {
+    "rate": ("rate", _rate),
+    "burst": ("burst", _whole(1, limit.MAX_BURST)),
+    "concurrency": ("concurrency", _whole(1, limit.MAX_CONCURRENCY)),
+    "buried_retain": ("buried_retain_ms", _retain_ms),
+}
+SCHEDULE_KEYS: Final[dict[str, tuple[str, Parser]]] = {
+    "topic": ("topic", _topic),
+    "cron": ("cron", check_cron),
+    "every": ("every_ms", _every_ms),
+    "tz": ("tz", check_tz),
+    "body": ("body", str),
+    "ttr": ("ttr_ms", _ttr_ms),
+    "catch_up": ("catch_up", check_catch_up),
+}
+# What stands behind the kind in a section's name, the section's keys, and what is made of their values.
+KINDS: Final[
+    dict[str, tuple[Callable[[str], str], dict[str, tuple[str, Parser]], Callable[..., Any]]]
+] = {
+    "subscriber": (check_name, SUBSCRIBER_KEYS, _subscriber),
+    "schedule": (check_name, SCHEDULE_KEYS, _schedule),
+    "limit": (_topic, LIMIT_KEYS, _limit),
+}

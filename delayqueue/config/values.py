@@ -1,0 +1,187 @@
+"""What the values of settings mean: text -> value.
+
+Parsers raise ValueError("must be ..."): what a good value looks like.
+"""
+
+import os
+import re
+from collections.abc import Callable
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from pathlib import Path
+from typing import Final, NamedTuple
+from urllib.parse import urlsplit
+
+from delayqueue.domain.access import Grant, parse_grant
+
+EMBEDDED: Final = "embedded"
+REDIS_PORT: Final = 6379
+SENTINEL_PORT: Final = 26379
+
+
+class Address(NamedTuple):
+    """Where to listen or to connect; the host "" is every interface."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def whole(least: int, most: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if not (re.fullmatch(r"[0-9]{1,18}", text) and least <= int(text) <= most):
+            raise ValueError(f"must be a whole number from {least} to {most}")
+        return int(text)
+
+    return parse
+
+
+def choice(*names: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text.lower() not in names:
+            raise ValueError(f"must be one of {', '.join(names)}")
+        return text.lower()
+
+    return parse
+
+
+def template(placeholder: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text.count(placeholder) != 1 or "{" in text or "}" in text:
+            raise ValueError(f"must contain {placeholder} once and no braces")
+        return text
+
+    return parse
+
+
+# The other keys of a bucket (store/bucket/keys.py); of those that end with a colon there is one for each topic or tag.
+OWN_KEYS = (
+    *("job", "run", "ended", "timers", "topics", "ghosts", "rates", "broken", "layout", "fence"),
+    *("sent", "taken", "servers", "subscribers", "schedules", "schedule_times", "revisions"),
+    *("delay:", "slot:", "wheel:", "rounds:", "reserved:", "buried:", "expire:", "done:", "tag:"),
+    *("aside:", "parcel:"),
+)
+
+
+def queue_name(text: str) -> str:
+    before, after = template("%s")(text).split("%s")
+    for own in OWN_KEYS:
+        if own.endswith(":"):
+            meets = own.startswith(before) or before.startswith(own)
+        else:
+            is_longer = len(own) > len(before) + len(after)
+            meets = is_longer and own.startswith(before) and own.endswith(after)
+        if meets:
+            raise ValueError(
+                f"some topic's list would have the name of another key ({own}); "
+                "let it begin with dq_queue_"
+            )
+    return text
+
+
+def retain_s(text: str) -> int | None:
+    return whole(1, 2**31)(text) if text else None
+
+
+def yes_no(text: str) -> bool:
+    words = {"yes": True, "true": True, "on": True, "1": True}
+    words |= {"no": False, "false": False, "off": False, "0": False}
+    if text.lower() not in words:
+        raise ValueError("must be yes or no")
+    return words[text.lower()]
+
+
+def workers(text: str) -> int:
+    if text == "auto":
+        return os.cpu_count() or 1
+    try:
+        return whole(1, 256)(text)
+    except ValueError as error:
+        raise ValueError(f"{error} or auto") from None
+
+
+def wheel_slots(text: str) -> int:
+    """Slots of the timing wheel: so many that each is a whole number of milliseconds."""
+    slots = whole(60, 36_000)(text)
+    if 3_600_000 % slots:
+        raise ValueError("must divide an hour into whole milliseconds, as 3600, 7200 and 14400 do")
+    return slots
+
+
+def address(text: str) -> Address:
+    parts = re.fullmatch(r"(?:\[([0-9a-fA-F:.%]+)\]|([^\s:/\[\]]*)):([0-9]{1,5})", text)
+    if not parts or int(parts[3]) > 65535:
+        raise ValueError("must be HOST:PORT or [IPV6]:PORT with a port from 0 to 65535")
+    return Address(parts[1] or parts[2] or "", int(parts[3]))
+
+
+def redis_host(text: str) -> Address | None:
+    if text == EMBEDDED:
+        return None
+    try:
+        found = address(text if re.search(r":[0-9]+$", text) else f"{text}:{REDIS_PORT}")
+    except ValueError:
+        raise ValueError(f"must be HOST:PORT or {EMBEDDED}") from None
+    return found._replace(host=found.host or "127.0.0.1")
+
+
+def addresses(default_port: int) -> Callable[[str], tuple[Address, ...]]:
+    def parse(text: str) -> tuple[Address, ...]:
+        parts = _parts(text)
+        try:
+            return tuple(_named(part, default_port) for part in parts)
+        except ValueError:
+            raise ValueError("must be HOST:PORT, HOST:PORT, ...") from None
+
+    return parse
+
+
+def _parts(text: str) -> list[str]:
+    """What stands between commas. ValueError if nothing does: who writes a list means something by it."""
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if text and not parts:
+        raise ValueError("there is nothing between its commas; fill it in, or leave it empty")
+    return parts
+
+
+def _named(text: str, default_port: int) -> Address:
+    """Like `address`, but the host must be there and the port need not."""
+    found = address(text if re.search(r":[0-9]+$", text) else f"{text}:{default_port}")
+    if not found.host or not found.port:
+        raise ValueError
+    return found
+
+
+def redis_url(text: str) -> str:
+    try:
+        parts = urlsplit(text)
+        # .port raises ValueError where it is no port
+        good = parts.scheme in {"redis", "rediss", "unix"} and parts.port != 0
+    except ValueError:
+        good = False
+    if not good and text:
+        raise ValueError(
+            "must be redis://[USER:PASSWORD@]HOST:PORT/DB, rediss://... (TLS) or unix://PATH?db=DB"
+        )
+    return text
+
+
+def path(text: str) -> Path:
+    return Path(text).expanduser()
+
+
+def file(text: str) -> Path | None:
+    return path(text) if text else None
+
+
+def grants(text: str) -> tuple[Grant, ...]:
+    return tuple(map(parse_grant, _parts(text)))
+
+
+def networks(text: str) -> tuple[IPv4Network | IPv6Network, ...]:
+    parts = _parts(text)
+    try:
+        return tuple(map(ip_network, parts))
+    except ValueError as error:
+        raise ValueError(f"must be networks such as 10.0.0.0/8, fd00::/8: {error}") from None

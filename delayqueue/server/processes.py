@@ -1,0 +1,154 @@
+"""Several server processes on one port, watched over by one that serves nothing itself."""
+
+import asyncio
+import ctypes
+import logging
+import multiprocessing
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Iterable, Iterator, MutableSequence
+from contextlib import contextmanager
+from functools import partial
+from multiprocessing.context import SpawnProcess
+from typing import cast
+
+from delayqueue.config.startup import StartupError
+from delayqueue.config.values import Address
+
+log = logging.getLogger(__name__)
+
+STOP_S = 15.0  # for workers to end; they give requests in flight 4 s, twice
+FIRST_PAUSE_S = 0.2  # before a worker that died is started again; doubled while it goes on dying
+LONGEST_PAUSE_S = 5.0
+STARTUP_FAILED = 2  # exit status of a worker that could not start and has said why
+
+HELD_BACK = {signal.SIGHUP}  # from a worker until it listens to them: they would end it
+
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
+
+_SPAWN = multiprocessing.get_context("spawn")  # a fork of a running loop is not safe
+
+
+def shared_pulses(count: int) -> MutableSequence[float]:
+    """A number for each of `count` processes, 0 at first, that `work` can be given: what one writes all see."""
+    return cast("MutableSequence[float]", _SPAWN.RawArray("d", count))
+
+
+async def supervise(count: int, work: Callable[[int], None], stop: asyncio.Event) -> None:
+    """Keep `count` processes running `work` until `stop` is set, then end them.
+
+    `work` is picklable, gets the process's number from 1 on, and returns on SIGTERM.
+    StartupError where one cannot start for the first time; it has said why itself.
+    """
+    keepers = [
+        asyncio.create_task(_keep(work, number, stop), name=f"worker {number}")
+        for number in range(1, count + 1)
+    ]
+    await stop.wait()
+    log.info("stopping %d workers", count)
+    for ended in await asyncio.gather(*keepers, return_exceptions=True):
+        if isinstance(ended, BaseException):
+            raise ended
+
+
+def claim(address: Address) -> None:
+    """Make sure that nobody else listens there: workers that share a port would share it with strangers too.
+
+    OSError where somebody does.
+    """
+    family, kind, protocol, _, place = socket.getaddrinfo(
+        address.host or None, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    with socket.socket(family, kind, protocol) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind(place)
+
+
+def tell_all(signum: signal.Signals) -> None:
+    """Send a signal to all workers."""
+    for process in multiprocessing.active_children():
+        if process.pid is not None:
+            os.kill(process.pid, signum)
+
+
+async def _keep(work: Callable[[int], None], number: int, stop: asyncio.Event) -> None:
+    pause_s = FIRST_PAUSE_S
+    starts = 0
+    loop = asyncio.get_running_loop()
+    try:
+        while not stop.is_set():
+            starts += 1
+            started_at = loop.time()
+            status = await _run(work, number, stop)
+            if stop.is_set():
+                return
+            # later the others serve, and somebody may correct what is wrong by now
+            if status == STARTUP_FAILED and starts == 1:
+                raise StartupError("a worker could not start, see above")
+            log.error("worker %d died (status %s), starting it again", number, status)
+            lived_s = loop.time() - started_at
+            pause_s = FIRST_PAUSE_S if lived_s > LONGEST_PAUSE_S else pause_s
+            await asyncio.sleep(pause_s)
+            pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
+    finally:
+        stop.set()
+
+
+async def _run(work: Callable[[int], None], number: int, stop: asyncio.Event) -> int | None:
+    """Run a worker to its end, or until `stop` is set; returns its exit status."""
+    process = _SPAWN.Process(
+        target=_work, args=(partial(work, number), os.getpid()), name=f"worker {number}"
+    )
+    with _held_back(HELD_BACK):
+        process.start()
+    await _ended_or_stopped(process, stop)
+    process.join()
+    return process.exitcode
+
+
+@contextmanager
+def _held_back(signums: Iterable[signal.Signals]) -> Iterator[None]:
+    """Let these wait in the processes that are started in the block, until those ask for them."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signums)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+async def _ended_or_stopped(process: SpawnProcess, stop: asyncio.Event) -> None:
+    """Return when the process has ended; when `stop` is set end it."""
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    loop.add_reader(process.sentinel, ended.set)
+    stopped = asyncio.create_task(stop.wait())
+    try:
+        finished = asyncio.create_task(ended.wait())
+        await asyncio.wait({stopped, finished}, return_when=asyncio.FIRST_COMPLETED)
+        if not ended.is_set():
+            process.terminate()
+            try:
+                async with asyncio.timeout(STOP_S):
+                    await finished
+            except TimeoutError:
+                log.warning("%s did not end in %g s, killing it", process.name, STOP_S)
+                process.kill()
+                await ended.wait()
+    finally:
+        stopped.cancel()
+        loop.remove_reader(process.sentinel)
+
+
+def _work(work: Callable[[], None], supervisor: int) -> None:
+    """The life of a worker. It ends with its supervisor."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    if os.getppid() != supervisor:
+        sys.exit(f"process {supervisor} is gone")
+    try:
+        work()
+    except StartupError as error:
+        sys.stderr.write(f"delay-queue: {error}\n")
+        sys.exit(STARTUP_FAILED)

@@ -1,0 +1,300 @@
+"""The composition root: builds everything, owns every task, stops everything."""
+
+import asyncio
+import errno
+import logging
+import os
+import signal
+import socket
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, MutableSequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+import uvloop
+
+from delayqueue.config.config import Config
+from delayqueue.config.failpoint import VARIABLE, Failpoint
+from delayqueue.config.startup import StartupError
+from delayqueue.delivery.callables import PythonHandlers
+from delayqueue.delivery.callers import Callers
+from delayqueue.delivery.subscribers import Delivery
+from delayqueue.delivery.webhook import Webhooks
+from delayqueue.engine.queue import DelayQueue
+from delayqueue.log import set_up
+from delayqueue.server.processes import HELD_BACK, claim, shared_pulses, supervise, tell_all
+from delayqueue.server.reload import watch
+from delayqueue.server.settings import Settings, announce, read_again, refuse
+from delayqueue.server.systemd import START_S, Service
+from delayqueue.store.bucket.bucket_store import BucketStore
+from delayqueue.store.bucket.buckets import Buckets
+from delayqueue.store.bucket.layout import check_layout, claim_layout, keep_layout, layout_warnings
+from delayqueue.store.scripts import Scripts
+from delayqueue.store.servers.connect import connect
+from delayqueue.store.servers.durability import Durability, check_durability
+from delayqueue.store.servers.embedded import EmbeddedServer, running_in
+from delayqueue.store.servers.functions import remove_old_functions
+from delayqueue.store.servers.health import durability_warnings
+from delayqueue.store.servers.shards import Shards
+from delayqueue.store.store import Store
+from delayqueue.tasks import cancel_all
+from delayqueue.web.listening import listening, unusable
+from delayqueue.web.peers import Peers
+
+log = logging.getLogger(__name__)
+
+Loop = Callable[[], Coroutine[None, None, None]]
+
+# A request holds at most so many times max_body: a batch of jobs, or one body written in JSON's escapes.
+BODIES_PER_REQUEST = 8
+PULSE_S = 0.5  # between two looks at whether this process works
+
+
+class Signals(NamedTuple):
+    """What this process is told by signals."""
+
+    stop: asyncio.Event  # SIGTERM, SIGINT
+    again: asyncio.Event  # SIGHUP: read the settings again
+
+
+async def serve(config: Config) -> None:
+    """Serve until SIGTERM or SIGINT; read the settings again on SIGHUP.
+
+    StartupError where the server cannot start; every other error is a defect.
+    """
+    told = _signals()
+    _claim(config)  # before anything is started that would have to be stopped again
+    async with open_shards(config) as (shards, socket_path):
+        await check_durability(shards, config)
+        layout = await claim_layout(shards, config)
+        await remove_old_functions(shards, _scripts(config))
+        for warning in layout_warnings(layout, config) + await durability_warnings(shards):
+            log.warning("%s", warning)
+        pulses = [0.0] if config.workers == 1 else shared_pulses(config.workers)
+        async with Service(os.environ, os.getpid()).telling(pulses, told.stop):
+            if config.workers == 1:
+                await _serve_here(config, shards, told, pulses)
+            else:
+                with _meeting_place() as peers:
+                    work = _Work(config, socket_path, Path(peers), pulses)
+                    async with running(
+                        {"settings": partial(_pass_on, told.again, work)}, told.stop
+                    ):
+                        await supervise(config.workers, work, told.stop)
+
+
+def _meeting_place() -> TemporaryDirectory[str]:
+    """Where the workers tell each other their figures."""
+    try:
+        return TemporaryDirectory(prefix="delayqueue-", ignore_cleanup_errors=True)
+    except OSError as error:
+        raise StartupError(f"{error.strerror}: set TMPDIR to one that can be written") from None
+
+
+async def _serve_here(
+    config: Config,
+    shards: Shards,
+    told: Signals,
+    pulses: MutableSequence[float],
+    number: int = 1,
+    folder: Path | None = None,
+) -> None:
+    """Serve as worker `number` of those that share `folder` and `pulses`; None = alone."""
+    store = await open_store(shards, config)
+    queue = DelayQueue(
+        store,
+        config.max_polls,
+        _name(config, number),
+        buried_retain_ms=config.buried_retain_s and config.buried_retain_s * 1000,
+    )
+    peers = Peers(folder, number, queue.metrics.snapshot)
+    settings = Settings(config, queue, peers)
+    await settings.declare()
+    context, shared = settings.tls.context if settings.tls else None, folder is not None
+    async with AsyncExitStack() as stack:
+        webhooks = await stack.enter_async_context(Webhooks.open(config.webhook_allow))
+        delivery = Delivery(queue, Callers(webhooks, PythonHandlers(settings.handlers)))
+        loops = queue.background() | {
+            "shards": shards.watch,
+            "layout": partial(
+                keep_layout, shards, config, store.buckets, store.by_bucket.follow_layout
+            ),
+            "reload": partial(watch, settings.watched),
+            "settings": partial(settings.follow, told.again),
+            "delivery": delivery.run,
+        }
+        if replicas := store.replicas:
+            loops["replicas"] = partial(replicas.watch, shards)
+        for lifetime in (
+            peers.answering(),
+            aclosing(queue),  # last of all, what delivery has given back arrives
+            running(loops, told.stop),
+            aclosing(delivery),
+            listening(
+                settings.front,
+                config.bind_address,
+                context,
+                most_bytes=BODIES_PER_REQUEST * config.max_body_bytes,
+                reuse_port=shared,
+            ),
+            running({"pulse": partial(_pulse, queue, pulses, number)}, told.stop),
+            aclosing(queue),  # first of all polls are answered, so that requests can end
+        ):
+            await stack.enter_async_context(lifetime)
+        log.info("serving on %s%s", config.bind_address, " with TLS" if settings.tls else "")
+        await told.stop.wait()
+        log.info("stopping")
+        delivery.stop()
+
+
+async def _pulse(queue: DelayQueue, pulses: MutableSequence[float], number: int) -> None:
+    """Show that this process works: with a timer that hangs its pulse grows old."""
+    while True:
+        if (age_s := queue.try_age_s()) is not None:
+            pulses[number - 1] = time.monotonic() - age_s
+        await asyncio.sleep(PULSE_S if age_s is not None else START_S)
+
+
+@dataclass(slots=True)
+class _Work:
+    """What each of several processes on the port does. Those that are started later have the config of then."""
+
+    config: Config
+    socket_path: str | None
+    folder: Path
+    pulses: MutableSequence[float]
+
+    def __call__(self, number: int) -> None:
+        set_up(self.config.log_level, self.config.log_format)
+        uvloop.run(self._serve(number))
+
+    async def _serve(self, number: int) -> None:
+        told = _signals()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD_BACK)
+        async with connect(self.config, self.socket_path) as shards:
+            await _serve_here(self.config, shards, told, self.pulses, number, self.folder)
+
+
+async def _pass_on(again: asyncio.Event, work: _Work) -> None:
+    """Let the workers read the settings again whenever `again` is set, until cancelled."""
+    while True:
+        await again.wait()
+        again.clear()
+        try:
+            work.config, left = read_again(work.config)
+        except StartupError as error:
+            refuse(error)
+        else:
+            announce(work.config, left)
+            tell_all(signal.SIGHUP)
+
+
+def _name(config: Config, number: int) -> str:
+    """What the other processes know this one by."""
+    return f"{socket.gethostname()}:{config.bind_address.port} #{number}"
+
+
+def _signals() -> Signals:
+    told = Signals(asyncio.Event(), asyncio.Event())
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, told.stop.set)
+    loop.add_signal_handler(signal.SIGINT, told.stop.set)
+    loop.add_signal_handler(signal.SIGHUP, told.again.set)
+    return told
+
+
+@asynccontextmanager
+async def open_shards(config: Config) -> AsyncIterator[tuple[Shards, str | None]]:
+    """The way to the store; with `redis.host = embedded` the store itself too, and its socket's path."""
+    async with AsyncExitStack() as stack:
+        socket_path = None
+        if config.embedded:
+            server = await stack.enter_async_context(
+                EmbeddedServer(config.data_dir, config.redis_binary)
+            )
+            socket_path = server.socket_path
+        yield await stack.enter_async_context(connect(config, socket_path)), socket_path
+
+
+@asynccontextmanager
+async def join_shards(config: Config) -> AsyncIterator[Shards]:
+    """The store's connection pool, also beside a running server: its embedded store is used along with it."""
+    socket_path = await running_in(config.data_dir.absolute()) if config.embedded else None
+    async with connect(config, socket_path) if socket_path else _alone(config) as shards:
+        yield shards
+
+
+@asynccontextmanager
+async def _alone(config: Config) -> AsyncIterator[Shards]:
+    async with open_shards(config) as (shards, _):
+        yield shards
+
+
+async def open_store(shards: Shards, config: Config) -> Store:
+    """The store of these settings. StartupError where its data is laid out otherwise, Unavailable where it fails."""
+    place = os.environ.get(VARIABLE)
+    layout = await check_layout(shards, config)
+    store = BucketStore(
+        shards,
+        Buckets(config.bucket_name, config.queue_name, layout),
+        _scripts(config),
+        Failpoint(place) if place else None,
+        durability=Durability.of(config),
+    )
+    if not layout.fenced:
+        await store.follow_layout()
+    return Store(store)
+
+
+def _scripts(config: Config) -> Scripts:
+    return Scripts(config.scheduler, config.wheel_slots)
+
+
+class LoopDied(Exception):
+    """A loop that the server needs has ended: why stands in the log."""
+
+
+@asynccontextmanager
+async def running(loops: Mapping[str, Loop], stop: asyncio.Event) -> AsyncIterator[None]:
+    """Run the loops; one that dies stops the server, loudly. At the end raises LoopDied if one did."""
+    told_to_end: set[asyncio.Task[None]] = set()
+    died: list[str] = []
+
+    def ended(task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if error is None and task in told_to_end:
+            return
+        log.critical("%s died", task.get_name(), exc_info=error)
+        died.append(task.get_name())
+        stop.set()
+
+    tasks = [asyncio.create_task(run(), name=name) for name, run in loops.items()]
+    for task in tasks:
+        task.add_done_callback(ended)
+    try:
+        yield
+    finally:
+        told_to_end.update(task for task in tasks if not task.done())
+        await cancel_all(tasks)
+    if died:
+        raise LoopDied(", ".join(died))
+
+
+def check_address(config: Config) -> None:
+    """StartupError where nobody could listen. That somebody does is nothing wrong: this server may be running."""
+    try:
+        claim(config.bind_address)
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise unusable(config.bind_address, error) from None
+
+
+def _claim(config: Config) -> None:
+    try:
+        claim(config.bind_address)
+    except OSError as error:
+        raise unusable(config.bind_address, error) from error

@@ -1,0 +1,144 @@
+"""What a process that serves has made of its config, and makes anew while it serves (SIGHUP)."""
+
+import asyncio
+import logging
+import os
+from collections.abc import Mapping
+from typing import Final
+
+from delayqueue.config.config import Config
+from delayqueue.config.loading import load
+from delayqueue.config.sections import Sections
+from delayqueue.config.startup import StartupError
+from delayqueue.delivery.addresses import AddressGuard
+from delayqueue.delivery.callables import Handler, load_all
+from delayqueue.engine.queue import DelayQueue
+from delayqueue.errors import Unavailable
+from delayqueue.log import set_up
+from delayqueue.server.reload import Watched
+from delayqueue.web.api import Api
+from delayqueue.web.auth import Guard
+from delayqueue.web.endpoints import ENDPOINTS
+from delayqueue.web.envelope import Speaker
+from delayqueue.web.front import Front, build_front
+from delayqueue.web.peers import Peers
+from delayqueue.web.tls import Tls
+
+log = logging.getLogger(__name__)
+
+RETRY_S: Final = 1.0
+
+
+class Settings:
+    """The config in force, and the parts of the server that follow it."""
+
+    def __init__(self, config: Config, queue: DelayQueue, peers: Peers) -> None:
+        """Raises StartupError if a file that the config names, or a handler, is not what it should be."""
+        self.tls = Tls.of(config)
+        self._config = config
+        self._queue = queue
+        self._peers = peers
+        self._guard = Guard.of(config)
+        self._addresses = AddressGuard(config.webhook_allow)
+        self.handlers: dict[str, Handler] = self._handlers_of(config)
+        self.front: Front = self._front()
+
+    async def declare(self) -> None:
+        """Tell the store what the sections of the file say. Raises StartupError if it has others of such a name."""
+        sections = self._config.sections
+        if sections is not None:
+            await self._queue.subscribers.declare(one.subscriber for one in sections.subscribers)
+            await self._queue.schedules.declare(sections.schedules)
+            await self._queue.topics.declare_limits(sections.limits)
+
+    async def follow(self, asked: asyncio.Event) -> None:
+        """Read the config again whenever `asked` is set, until cancelled. If it is wrong, all stays."""
+        while True:
+            await asked.wait()
+            asked.clear()
+            try:
+                config, left = read_again(self._config)
+                handlers = self._handlers_of(config)
+            except StartupError as error:
+                refuse(error)
+            else:
+                self._change(config, handlers)
+                announce(config, left)
+                await self._declare_again(asked)
+
+    def watched(self) -> list[Watched]:
+        """The files that are read again when they change."""
+        tokens = self._config.auth_tokens_file
+        return [
+            *([Watched((tokens,), self._guard.reload)] if tokens else ()),
+            *([Watched(self.tls.files, self.tls.reload)] if self.tls else ()),
+        ]
+
+    def _change(self, config: Config, handlers: Mapping[str, Handler]) -> None:
+        self._config = config
+        self._guard.configure(config)
+        if self.tls:
+            self.tls.configure(config)
+        self.handlers.update(handlers)  # one that is not named any more may be at work
+        self.front.answer_as(self._front())
+
+    async def _declare_again(self, asked: asyncio.Event) -> None:
+        """Declare, as soon as the store answers. Tokens do not wait for that."""
+        while not asked.is_set():
+            try:
+                await self.declare()
+            except Unavailable:
+                log.warning("the sections of the file are declared when the store answers again")
+                await asyncio.sleep(RETRY_S)
+            except StartupError as error:
+                log.error("the sections of the file are not declared: %s", error)  # noqa: TRY400  # it says all
+                return
+            else:
+                return
+
+    def _handlers_of(self, config: Config) -> dict[str, Handler]:
+        """Raises StartupError if a subscriber cannot be called."""
+        declared = (config.sections or Sections()).subscribers
+        self._addresses.check_declared(declared)
+        return load_all(declared)
+
+    def _front(self) -> Front:
+        config = self._config
+        api = Api(
+            self._queue,
+            Speaker(config.language),
+            config.max_body_bytes,
+            config.queue_block_timeout_s,
+            self._peers,
+            config.metrics_topics,
+            config.shown(),
+            self._guard,
+            self._addresses.check_url,
+            ENDPOINTS,
+        )
+        return build_front(api, config)
+
+
+def read_again(config: Config) -> tuple[Config, list[str]]:
+    """What is to be in force once the file of `config` has been read again, and the keys of what takes a restart.
+
+    Raises StartupError if something is wrong with it, or with a file of tokens or TLS that it names.
+    """
+    found, left = config.changed_to(load(config.file, os.environ))
+    Guard.of(found)
+    Tls.of(found)
+    return found, left
+
+
+def announce(config: Config, left: list[str]) -> None:
+    """Log from now on as the config says, first that it is in force."""
+    set_up(config.log_level, config.log_format)
+    log.info("read again: %s", config.file or "the environment")
+    if left:
+        log.warning("not changed: %s; that takes a restart", ", ".join(left))
+
+
+def refuse(error: StartupError) -> None:
+    """Tell the log why the settings stay as they were."""
+    for line in error.messages:
+        log.error("the settings that were in force stay: %s", line)

@@ -1,0 +1,93 @@
+"""Which bucket an id belongs to, and how many there are: as the layout of the data says, which can change."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+from zlib import crc32
+
+from delayqueue.store.bucket.keys import BucketKeys
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How the jobs are spread over buckets.
+
+    `former_sizes` are those that there were before, in their order. While `moving`, jobs are on their way here from the
+    last of them. Each change has a higher `generation`, the first one 1. `fenced` once no server can work by an older
+    one.
+    """
+
+    size: int = 1
+    generation: int = 0
+    former_sizes: tuple[int, ...] = ()
+    moving: bool = False
+    fenced: bool = True
+
+    @property
+    def former_size(self) -> int:
+        """How many buckets there were; this many where they were never changed."""
+        return self.former_sizes[-1] if self.former_sizes else self.size
+
+    @property
+    def count(self) -> int:
+        """How many buckets hold jobs."""
+        return max(self.size, self.former_size) if self.moving else self.size
+
+
+ONE_BUCKET: Final = Layout()
+
+
+class Buckets:
+    """The buckets, numbered from 0 here; their names count from 1, as the original's."""
+
+    def __init__(self, bucket_name: str, queue_name: str, layout: Layout = ONE_BUCKET) -> None:
+        self._names = bucket_name, queue_name
+        self._keys: list[BucketKeys] = []
+        self._listeners: list[Callable[[], None]] = []
+        self.adopt(layout)
+
+    def __getitem__(self, bucket: int) -> BucketKeys:
+        return self._keys[bucket]
+
+    @property
+    def count(self) -> int:
+        """How many hold jobs."""
+        return self.layout.count
+
+    @property
+    def keys(self) -> list[BucketKeys]:
+        """Those of all buckets that this process knows: that hold jobs, or did since it began."""
+        return self._keys
+
+    def know(self, count: int) -> None:
+        """There are so many buckets, whether they hold jobs or not."""
+        missing = range(len(self._keys), count)
+        self._keys += [BucketKeys.of(number + 1, *self._names) for number in missing]
+        if missing:
+            for listener in self._listeners:
+                listener()
+
+    def of(self, job_id: str) -> int:
+        """The bucket that the id belongs to."""
+        if self.layout.size == 1:
+            return 0
+        return crc32(job_id.encode()) % self.layout.size
+
+    def astray(self, bucket: int, ids: Iterable[str]) -> dict[int, list[str]]:
+        """Of ids that belong to `bucket`, those whose job may still be in another, by that one."""
+        found: dict[int, list[str]] = {}
+        if self.layout.moving:
+            for job_id in ids:
+                former = crc32(job_id.encode()) % self.layout.former_size
+                if former != bucket:
+                    found.setdefault(former, []).append(job_id)
+        return found
+
+    def on_growth(self, listener: Callable[[], None]) -> None:
+        """Call `listener` whenever there are more keys."""
+        self._listeners.append(listener)
+
+    def adopt(self, layout: Layout) -> None:
+        """The data is laid out so from now on."""
+        self.layout = layout
+        self.know(layout.count)

@@ -1,0 +1,189 @@
+"""Runs scripts in buckets, and makes of what redis-py raises what the rest of the program knows."""
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from time import perf_counter
+from typing import Any, TypeVar
+
+from redis.asyncio import Redis
+from redis.exceptions import RedisError, ResponseError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+
+from delayqueue.config.failpoint import Failpoint
+from delayqueue.domain.access import EVERYWHERE, Scope
+from delayqueue.errors import Unavailable
+from delayqueue.metrics import SCRIPT_ERRORS, SCRIPT_SECONDS, Metrics
+from delayqueue.store.bucket.buckets import Buckets, Layout
+from delayqueue.store.bucket.layout import begin_move, end_move, settle_layout
+from delayqueue.store.bucket.measure import count_answer
+from delayqueue.store.scripts import Scripts
+from delayqueue.store.servers.durability import Durability
+from delayqueue.store.servers.functions import Functions
+from delayqueue.store.servers.shards import Shards
+
+log = logging.getLogger(__name__)
+
+# A call that takes longer has failed, whatever it waited for: a connection of the pool, a connect, an answer.
+ANSWER_S = 5.0
+# Verbs that mean the same in a bucket whatever the layout: they follow it. Who calls any other has to begin anew.
+OF_BUCKET = frozenset(
+    (
+        "pop",
+        "tick",
+        "sweep",
+        "inspect",
+        "ready_ids",
+        "topics",
+        "list",
+        "forecast",
+        "cancel",
+        "kick_tag",
+        "reschedule_tag",
+        "purge",
+    )
+) | frozenset(
+    (
+        "take",
+        "range",
+        "heartbeat",
+        "servers",
+        "register",
+        "unregister",
+        "registered",
+        "occurring",
+        "take_in",
+        "confirm",
+        "parcels",
+    )
+)
+STALE = "STALELAYOUT"  # how an error of the scripts begins (_prelude.lua)
+
+
+T = TypeVar("T")
+
+
+class LayoutChanged(Unavailable):
+    """The number of buckets was changed, and nothing was done: the ids may belong to other buckets now."""
+
+
+class Caller:
+    """All calls raise Unavailable where Redis does not answer or refuses."""
+
+    def __init__(
+        self,
+        shards: Shards,
+        buckets: Buckets,
+        scripts: Scripts,
+        failpoint: Failpoint | None,
+        metrics: Metrics,
+        durability: Durability | None,
+    ) -> None:
+        self._shards = shards
+        self._buckets = buckets
+        self._functions = Functions(scripts)
+        self._failpoint = failpoint
+        self._metrics = metrics
+        self._durability = durability
+        self._following = asyncio.Lock()
+
+    async def run(
+        self,
+        verb: str,
+        bucket: int,
+        args: Sequence[Any],
+        scope: Scope = EVERYWHERE,
+        *,
+        follows: bool | None = None,
+    ) -> Any:
+        """What a script says. LayoutChanged where it was chosen by a layout that is not in force any more.
+
+        `follows`: whether the call means the same by the next one; None = as the verb's usually does.
+        """
+        while True:
+            generation = self._buckets.layout.generation
+            try:
+                return await self._run(generation, verb, bucket, args, scope)
+            except LayoutChanged:
+                if not (verb in OF_BUCKET if follows is None else follows):
+                    raise
+                await self.follow_layout(generation)
+
+    async def follow_layout(self, known: int | None = None) -> None:
+        """Act by the layout that is in force; by a later one than the generation `known` where that is given.
+
+        Unavailable where there is none.
+        """
+        async with self._following:
+            if known not in (None, self._buckets.layout.generation):
+                return
+            layout = await self._settled(settle_layout(self._shards, self._buckets))
+            if layout.generation == known:
+                log.error("a bucket knows a later layout than bucket 1, which has lost it")
+                raise Unavailable
+            if layout == self._buckets.layout:
+                return
+            self._buckets.adopt(layout)
+            self._shards.announce_change()
+            origin = f"; jobs come from {layout.former_size}" if layout.moving else ""
+            log.info("the data has %d buckets%s", layout.size, origin)
+
+    async def begin_move(self, size: int) -> None:
+        """Let there be `size` buckets, and follow. AnotherChange where somebody else has changed the layout."""
+        await self._settled(begin_move(self._shards, self._buckets, size))
+        await self.follow_layout()
+
+    async def end_move(self, layout: Layout) -> None:
+        """All jobs are where they belong by that layout."""
+        await self._settled(end_move(self._shards, self._buckets, layout))
+        await self.follow_layout()
+
+    async def ask(self, verb: str, bucket: int, send: Callable[[Redis], Awaitable[Any]]) -> Any:
+        """What the bucket's server says. The one place where what redis-py raises becomes Unavailable."""
+        tag = self._buckets[bucket].tag
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                return await self._shards.call(tag, send)
+        except (RedisError, TimeoutError) as error:
+            if isinstance(error, ResponseError) and str(error).startswith(STALE):
+                raise LayoutChanged from error
+            log.warning("%s failed in the store: %s", verb, str(error) or "no answer")
+            self._metrics.count(SCRIPT_ERRORS, verb)
+            if isinstance(error, (RedisTimeoutError, TimeoutError)):
+                # who took another connection next might wait as long
+                await self._shards.drop_idle(tag)
+            raise Unavailable from error
+
+    async def _settled(self, work: Awaitable[T]) -> T:
+        """What concerns the layout."""
+        try:
+            return await work
+        except (RedisError, TimeoutError) as error:
+            log.warning("the layout of the data cannot be read or changed: %s", error)
+            raise Unavailable from error
+
+    async def _run(
+        self, generation: int, verb: str, bucket: int, args: Sequence[Any], scope: Scope
+    ) -> Any:
+        """Run a script by this generation of the layout: nothing is awaited before it is chosen."""
+        keys = self._buckets[bucket]
+        names = [keys.tag, keys.queue_name]
+        if scope is not EVERYWHERE:
+            names.append(keys.tag + json.dumps(scope.entries, ensure_ascii=False))
+        if self._failpoint:
+            self._failpoint.reach(f"{verb}.before")
+        began = perf_counter()
+        answer = await self.ask(
+            verb, bucket, lambda redis: self._send(redis, verb, names, [*args, generation])
+        )
+        self._metrics.observe(SCRIPT_SECONDS, perf_counter() - began, verb)
+        count_answer(self._metrics, verb, answer)
+        if self._failpoint:
+            self._failpoint.reach(f"{verb}.after")
+        return answer
+
+    async def _send(self, redis: Redis, verb: str, keys: list[str], args: Sequence[Any]) -> Any:
+        call = partial(self._functions.call, redis, verb, keys, args)
+        return await (self._durability.keep(redis, verb, call) if self._durability else call())

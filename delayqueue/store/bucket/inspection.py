@@ -1,0 +1,44 @@
+"""Looks at the contents of a bucket for what is not whole."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from delayqueue.store.bucket.bucket_store import BucketStore
+from delayqueue.store.bucket.record import text
+from delayqueue.store.bucket.replies import change
+from delayqueue.store.types import Finding, Inspected, Piece
+
+
+class Inspection:
+    """One method a script, as the store's own. All raise Unavailable where Redis does not answer or refuses."""
+
+    def __init__(self, store: BucketStore) -> None:
+        self._store = store
+
+    async def inspect(
+        self, bucket: int, pieces: Sequence[Piece], limit: int, *, mend: bool
+    ) -> Inspected:
+        """Look at about `limit` entries of the pieces, the last piece first; with `mend` what is found is mended."""
+        args: list[Any] = [self._store.sender, int(mend), limit]
+        for piece in pieces:
+            args += piece
+        rest, looked, findings, suspects, ready = await self._store.run("inspect", bucket, args)
+        return Inspected(
+            [Piece(name, cursor) for name, cursor in _rows(rest, 2)],
+            looked,
+            [
+                Finding(kind.decode(), text(name), text(job_id), mended == b"1")
+                for kind, name, job_id, mended in _rows(findings, 4)
+            ],
+            [(topic, job_id) for topic, job_id in _rows(suspects, 2)],
+            change(ready),
+        )
+
+    async def ready_ids(self, bucket: int, topic: bytes, first: int, last: int) -> list[bytes]:
+        """What stands in these places of a topic's ready list, ghosts too; -1 is the last place."""
+        ids: list[bytes] = await self._store.run("ready_ids", bucket, [topic, first, last])
+        return ids
+
+
+def _rows(flat: Sequence[bytes], width: int) -> Iterator[Sequence[bytes]]:
+    return (flat[i : i + width] for i in range(0, len(flat), width))

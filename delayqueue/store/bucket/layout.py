@@ -1,0 +1,289 @@
+"""How the data is laid out, written beside it: a server that would not find the jobs refuses to start.
+
+The number of buckets can be changed while servers work (engine/migration.py). The layout says so at once; then a fence
+in each bucket is raised to the layout's generation, and the scripts of servers that know an older one are refused. A
+server acts by the new layout only when all fences are up, so no two ever act by different ones.
+"""
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from redis.asyncio import Redis
+from redis.exceptions import RedisError, WatchError
+
+from delayqueue.config.config import Config
+from delayqueue.config.startup import StartupError
+from delayqueue.errors import Unavailable
+from delayqueue.store.bucket.buckets import Buckets, Layout
+from delayqueue.store.bucket.keys import BucketKeys
+from delayqueue.store.servers.shards import Shards
+
+log = logging.getLogger(__name__)
+
+VERSION: Final = 1
+STARTING, ON = "starting", "on"  # what `moving` says before and after the fences are up
+ANSWER_S: Final = 5.0  # for each call
+LOOK_S: Final = 1.0  # between two looks whether the layout is still there
+# Behind a first write that takes no memory a server lets the second one pass when its memory is full. 0 only looks.
+RAISE: Final = """
+redis.call('ZREM', KEYS[1], '')
+if tonumber(ARGV[1]) > 0 then redis.call('ZADD', KEYS[1], 'GT', ARGV[1], 'generation') end
+return tonumber(redis.call('ZSCORE', KEYS[1], 'generation') or 0)
+"""
+# Writes a layout (ARGV: field, value, ...) where there is none; returns what is in force.
+CLAIM: Final = """
+if redis.call('HEXISTS', KEYS[1], 'bucket_size') == 0 then redis.call('HSET', KEYS[1], unpack(ARGV)) end
+return redis.call('HGETALL', KEYS[1])
+"""
+
+T = TypeVar("T")
+
+
+class AnotherChange(Exception):
+    """Somebody else has changed the layout, or is about to."""
+
+
+async def claim_layout(shards: Shards, config: Config) -> Layout:
+    """Write the layout where there is none, and check it. StartupError as check_layout."""
+    key = _key(config)
+    with _one_line():
+        for field, value in _wanted(config).items():
+            # the first server of all decides
+            await shards.call(key, partial(_set_new, key, field, value))
+    return await check_layout(shards, config)
+
+
+async def check_layout(shards: Shards, config: Config) -> Layout:
+    """Compare the layout of existing data with the settings; nothing is written. Returns what is in force.
+
+    StartupError where the data was made with another layout; it names the option and the way out. A `bucket_size` that
+    was in force before is accepted (layout_warnings): a server that starts again must not wait for new settings.
+    """
+    key = _key(config)
+    with _one_line():
+        stored = await shards.call(key, partial(_read, key))
+    return _checked(stored, config)
+
+
+async def keep_layout(
+    shards: Shards, config: Config, buckets: Buckets, follow: Callable[[], Awaitable[None]]
+) -> None:
+    """Look whether the layout is the one that this process acts by, until cancelled.
+
+    Where the data was wiped under it (FLUSHALL) the layout is claimed again, before one with other settings is let in.
+    One that was made since is followed. StartupError where it does not agree with the settings, as at the start.
+    """
+    while True:
+        await asyncio.sleep(LOOK_S)
+        known = buckets.layout
+        if known.moving:
+            continue
+        try:
+            stored = await _call(shards, _key(config), partial(_claim_again, config, known))
+            layout = _checked(stored, config)
+            if layout.generation <= known.generation and layout != known:
+                await follow()
+        except (RedisError, TimeoutError, Unavailable):
+            log.debug("the layout of the data cannot be looked at")
+
+
+async def _claim_again(config: Config, layout: Layout, redis: Redis) -> dict[str, str]:
+    fields = _wanted(config) | {"bucket_size": str(layout.size)}
+    if layout.generation:
+        fields["generation"] = str(layout.generation)
+        fields["former_bucket_sizes"] = ",".join(map(str, layout.former_sizes))
+    pairs = [part for field in fields.items() for part in field]
+    flat: Any = await redis.eval(CLAIM, 1, _key(config), *pairs)
+    return _decoded(dict(zip(flat[::2], flat[1::2], strict=True)))
+
+
+def _checked(stored: dict[str, str], config: Config) -> Layout:
+    """The layout that is stored; StartupError where it is not that of the settings."""
+    layout = _parse(stored, config.bucket_size)
+    if config.bucket_size in layout.former_sizes:
+        stored.pop("bucket_size", None)
+    for field, value in _wanted(config).items():
+        if stored.get(field, value) != value:
+            more = ", or change it with `delay-queue rebalance`" if field == "bucket_size" else ""
+            raise StartupError(
+                f"{field} = {value}, but the data in this store was made with {field} = {stored[field]}: "
+                f"set {field} = {stored[field]}{more}, or choose another store, redis.db or bucket_name",
+                key=field,
+            )
+    return layout
+
+
+def layout_warnings(layout: Layout, config: Config) -> list[str]:
+    """What somebody should change, and what should be brought to its end."""
+    warnings = []
+    if config.bucket_size != layout.size:
+        warnings.append(
+            f"bucket_size = {config.bucket_size}, but there are {layout.size} buckets by now: "
+            f"set bucket_size = {layout.size}"
+        )
+    if layout.moving:
+        warnings.append(
+            f"jobs are on their way to {layout.size} buckets: where nobody moves them, "
+            f"run `delay-queue rebalance --buckets {layout.size}`"
+        )
+    return warnings
+
+
+async def settle_layout(shards: Shards, buckets: Buckets) -> Layout:
+    """What is in force, once it is safe to act by it: all fences are up.
+
+    RedisError or TimeoutError where that cannot be.
+    """
+    while not (layout := await _read_layout(shards, buckets)).fenced:
+        buckets.know(layout.count)
+        raised = [
+            await _tried(_fence(shards, keys.fence, layout.generation))
+            for keys in buckets.keys[: layout.count]
+        ]
+        for failure in filter(None, raised):  # those that could be raised are
+            raise failure
+        await _change(shards, buckets, layout, {"moving": ON})
+    return layout
+
+
+async def begin_move(shards: Shards, buckets: Buckets, size: int) -> None:
+    """Let there be `size` buckets. Nothing has changed where one of them cannot be reached.
+
+    AnotherChange where the layout is not the one of `buckets` any more.
+    """
+    layout = buckets.layout
+    buckets.know(size)
+    fences = [
+        await _fence(shards, keys.fence, 0) for keys in buckets.keys[: max(size, layout.count)]
+    ]
+    fields = {
+        "bucket_size": str(size),
+        "former_bucket_sizes": ",".join(map(str, (*layout.former_sizes, layout.size))),
+        "generation": str(max(layout.generation, *fences) + 1),
+        "moving": STARTING,
+    }
+    if not await _change(shards, buckets, layout, fields):
+        raise AnotherChange
+
+
+async def end_move(shards: Shards, buckets: Buckets, layout: Layout) -> None:
+    """All jobs are where they belong by that layout. Nothing happens where it is not in force any more."""
+    await _change(shards, buckets, layout, {"moving": ""})
+
+
+async def data_id(shards: Shards, config: Config) -> str:
+    """A name of this data that no other data has; made when it is asked for the first time."""
+    key = _key(config)
+    with _one_line():
+        await shards.call(key, partial(_set_new, key, "id", secrets.token_hex(8)))
+        name: Any = await shards.call(key, lambda redis: redis.hget(key, "id"))
+    return str(name.decode())
+
+
+async def _change(
+    shards: Shards, buckets: Buckets, expected: Layout, fields: Mapping[str, str]
+) -> bool:
+    """Write these fields if the layout is the expected one; whether it was."""
+    key = buckets[0].layout
+    return await _call(shards, key, partial(_compare_and_set, key, expected, fields))
+
+
+async def _read_layout(shards: Shards, buckets: Buckets) -> Layout:
+    key = buckets[0].layout
+    return _parse(await _call(shards, key, partial(_read, key)), buckets.layout.size)
+
+
+async def _compare_and_set(
+    key: str, expected: Layout, fields: Mapping[str, str], redis: Redis
+) -> bool:
+    async with redis.pipeline() as transaction:
+        await transaction.watch(key)
+        if _parse(_decoded(await transaction.hgetall(key)), expected.size) != expected:
+            return False
+        transaction.multi()  # type: ignore[no-untyped-call]
+        for field, value in fields.items():
+            transaction.hset(key, field, value)
+        try:
+            await transaction.execute()
+        except WatchError:
+            return False
+    return True
+
+
+async def _fence(shards: Shards, key: str, generation: int) -> int:
+    """Raise a fence; returns where it is then. Who comes late cannot lower it."""
+
+    async def send(redis: Redis) -> int:
+        return int(await redis.eval(RAISE, 1, key, generation))
+
+    return await _call(shards, key, send)
+
+
+async def _tried(work: Awaitable[object]) -> Exception | None:
+    """How it failed."""
+    try:
+        await work
+    except (RedisError, TimeoutError) as error:
+        return error
+    return None
+
+
+async def _call(shards: Shards, key: str, send: Callable[[Redis], Awaitable[T]]) -> T:
+    async with asyncio.timeout(ANSWER_S):
+        return await shards.call(key, send)
+
+
+async def _set_new(key: str, field: str, value: str, redis: Redis) -> None:
+    await redis.hsetnx(key, field, value)
+
+
+async def _read(key: str, redis: Redis) -> dict[str, str]:
+    return _decoded(await redis.hgetall(key))
+
+
+def _decoded(raw: dict[Any, Any]) -> dict[str, str]:
+    return {name.decode(): value.decode() for name, value in raw.items()}
+
+
+def _parse(stored: Mapping[str, str], default_size: int) -> Layout:
+    moving = stored.get("moving", "")
+    return Layout(
+        int(stored.get("bucket_size", default_size)),
+        int(stored.get("generation", 0)),
+        tuple(map(int, filter(None, stored.get("former_bucket_sizes", "").split(",")))),
+        moving=bool(moving),
+        fenced=moving != STARTING,
+    )
+
+
+def _key(config: Config) -> str:
+    return BucketKeys.of(1, config.bucket_name, config.queue_name).layout
+
+
+def _wanted(config: Config) -> dict[str, str]:
+    wanted = {
+        "version": str(VERSION),
+        "bucket_size": str(config.bucket_size),
+        "queue_name": config.queue_name,
+        "scheduler": config.scheduler,
+    }
+    if config.scheduler == "wheel":
+        wanted["wheel_slots"] = str(config.wheel_slots)
+    return wanted
+
+
+@contextmanager
+def _one_line() -> Iterator[None]:
+    try:
+        yield
+    except RedisError as error:
+        raise StartupError(
+            f"the store refuses to say how its data is laid out: {error}; "
+            "permit its user all commands on all keys that begin as bucket_name says",
+            key="bucket_name",
+        ) from None

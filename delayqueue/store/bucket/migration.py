@@ -1,0 +1,118 @@
+"""Brings jobs to the buckets where they belong, once the number of buckets has been changed.
+
+From then on every verb acts in the bucket where an id belongs now. The verbs by id first fetch what may still stand in
+its former bucket, so they find every job; all others are brought by `delay-queue rebalance`. Both ways
+are the same three steps, of which each can be repeated, by anybody:
+1. the job leaves its bucket for a parcel (send_off.lua);
+2. the parcel is taken in by the other bucket, once (take_in.lua);
+3. it is dropped (confirm.lua).
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from delayqueue.errors import Unavailable
+from delayqueue.store.bucket.bucket_store import BucketStore
+from delayqueue.store.bucket.buckets import Buckets
+from delayqueue.store.bucket.caller import LayoutChanged
+from delayqueue.store.bucket.parcels import Parcels
+from delayqueue.store.types import Change
+
+log = logging.getLogger(__name__)
+
+INTERVAL_S: Final = 1.0  # how long what a killed process left on its way can stay there
+# about 3 ms of the store's time, 8 where they have tags, expire and are retained
+JOBS_PER_PARCEL: Final = 200
+# beside its own that one fetch may meet: others are sending between the same two buckets
+MOST_PARCELS: Final = 100
+
+
+class Migration:
+    """Fetches jobs for verbs, and completes what others have begun. `notify(bucket, change)` hears what arrived."""
+
+    def __init__(self, store: BucketStore, notify: Callable[[int, Change], None]) -> None:
+        self._store = store
+        self._parcels = Parcels(store)
+        self._notify = notify
+
+    @property
+    def buckets(self) -> Buckets:
+        """Where jobs belong."""
+        return self._store.buckets
+
+    async def follow(self, known: int) -> None:
+        """Act by a later layout than the generation `known`. Unavailable where there is none."""
+        await self._store.follow_layout(known)
+
+    async def fetch(self, bucket: int, ids: Sequence[str]) -> set[str]:
+        """Let all jobs of these ids, which belong to `bucket`, be there; returns those that cannot be reached.
+
+        LayoutChanged where they belong elsewhere by now.
+        """
+        generation, lost = self.buckets.layout.generation, set[str]()
+
+        async def bring(source: int, mine: Sequence[str]) -> None:
+            try:
+                await self.carry(source, bucket, mine, generation)
+            except LayoutChanged:
+                raise
+            except Unavailable:
+                lost.update(mine)
+
+        astray = self.buckets.astray(bucket, ids)
+        await asyncio.gather(*(bring(source, mine) for source, mine in astray.items()))
+        return lost
+
+    async def carry(self, source: int, target: int, ids: Sequence[str], generation: int) -> None:
+        """Bring what there is of these ids in `source` to `target`, where they belong by the layout of `generation`.
+
+        Unavailable where the store fails, LayoutChanged where another layout is followed by now.
+        """
+        for at in range(0, len(ids), JOBS_PER_PARCEL):
+            piece = ids[at : at + JOBS_PER_PARCEL]
+            for _ in range(MOST_PARCELS + len(piece)):
+                if self.buckets.layout.generation != generation:
+                    raise LayoutChanged
+                if not await self._carry_parcel(source, target, piece):
+                    break
+            else:
+                raise Unavailable
+
+    async def forward(self) -> int:
+        """Complete what others have begun; returns how many parcels were on their way. Unavailable where one stays."""
+        found, failed = 0, False
+        for source in range(len(self.buckets.keys)):
+            try:
+                for target in await self._parcels.under_way(source):
+                    found += await self._carry_parcel(source, target, [])
+            except LayoutChanged:
+                raise
+            except Unavailable:
+                failed = True  # it does not keep the parcels of others
+        if failed:
+            raise Unavailable
+        return found
+
+    async def run(self) -> None:
+        """While jobs move, forward what is left behind, and ask the layout whether it is over, until cancelled."""
+        while True:
+            await asyncio.sleep(INTERVAL_S)
+            if not self.buckets.layout.moving:
+                continue
+            try:
+                await self._store.follow_layout()
+                await self.forward()
+            except Unavailable:
+                log.warning("jobs that move to other buckets wait for the store")
+
+    async def _carry_parcel(self, source: int, target: int, ids: Sequence[str]) -> bool:
+        """Bring one parcel; False where there was none."""
+        parcel = await self._parcels.send_off(source, target, ids)
+        self._notify(source, parcel.change)
+        if parcel.number == 0:
+            return False
+        self._notify(target, await self._parcels.take_in(source, target, parcel))
+        await self._parcels.confirm(source, target, parcel)
+        return True

@@ -1,0 +1,66 @@
+"""Ranges of due times: what is due in them, and taking it."""
+
+from collections.abc import Sequence
+
+from delayqueue.store.bucket.bucket_store import BucketStore
+from delayqueue.store.bucket.record import parse_record, text
+from delayqueue.store.bucket.replies import change
+from delayqueue.store.types import Change, Found, Position, Range, Take, Taken
+
+
+class Ranges:
+    """For one bucket at a time. All raise Unavailable where Redis does not answer or refuses."""
+
+    def __init__(self, store: BucketStore) -> None:
+        self._store = store
+
+    async def find(  # noqa: PLR0913  # where to look, and for what
+        self,
+        bucket: int,
+        topic: str,
+        state: str,
+        due: Range,
+        *,
+        behind: Position | None,
+        limit: int,
+        place: int = 0,
+    ) -> tuple[list[Found], int]:
+        """Jobs in a state ("ended" = finished, cancelled or expired) behind a position, of `limit` that are looked at.
+
+        Delayed ones are the first behind it, in their order. The others are those among the entries of their index from
+        `place` on. Also returns the next place, -1 where there is none.
+        """
+        known = (behind.due_ms, behind.id) if behind else ("", "")
+        after, found = await self._store.run(
+            "range", bucket, [topic, state, *due, *known, limit, place]
+        )
+        jobs = [
+            Found(Position(int(found[i + 1]), found[i]), bucket, found[i + 2])
+            for i in range(0, len(found), 3)
+        ]
+        return jobs, after
+
+    async def take(self, bucket: int, topic: str, due: Range, ids: Sequence[bytes]) -> Take:
+        """Remove and return jobs by their ids, as far as they are delayed or ready and due in the range."""
+        looked, gone, found = await self._store.run("take", bucket, [topic, *due, *ids])
+        jobs = [_taken(*found[i : i + 3]) for i in range(0, len(found), 3)]
+        return Take(looked, gone, jobs)
+
+    async def restore(self, bucket: int, jobs: Sequence[Taken]) -> Change:
+        """Undo takes: what was pushed with the same id since stays."""
+        args = [part for job in jobs for part in (job.raw_id, job.record, job.run)]
+        _, next_due_ms = await self._store.run("restore", bucket, args)
+        return change([], next_due_ms)
+
+
+def _taken(raw_id: bytes, raw: bytes, run: bytes) -> Taken:
+    record = parse_record(raw)
+    return Taken(
+        topic=text(record.topic),
+        id=text(raw_id),
+        body=text(record.body),
+        due_ms=record.due_ms,
+        raw_id=raw_id,
+        record=raw,
+        run=run,
+    )

@@ -1,0 +1,210 @@
+"""The packed texts that stand in the hashes: how Python reads what the scripts write (scripts/_prelude.lua).
+
+Numbers stand in a header, everything else follows untouched, by length, so any byte may stand in it.
+"""
+
+import json
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from delayqueue.domain.job import Attempt, Job, JobView, Reserved, Result, State
+
+# what a record begins with, and how long its header is
+PLAIN, FULL = b"0", b"1"
+PLAIN_BYTES, FULL_BYTES = 22, 41
+
+# 15 digits are exact to Lua, too
+_RUN = re.compile(rb"(\d{1,15}) (\d{1,15}) (\S+) (\d{1,15})(?: (\d{1,15}))?\n")
+_NOTE = re.compile(rb"(\d{1,15}) (\d{1,15}) (\d{1,15}) (\d{1,15}) ")
+_ENDED = re.compile(rb"(finished|cancelled|expired) (\d{1,15}) (\d{1,15}) (\d{1,15})\n")
+# what JSON that somebody else wrote, and numbers in it, can raise
+_UNREADABLE = (ValueError, TypeError, OverflowError, RecursionError)
+
+
+def text(raw: bytes) -> str:
+    """Bytes of the store as text. What was pushed over HTTP is UTF-8; anything else is shown, not refused."""
+    return raw.decode("utf-8", "replace")
+
+
+@dataclass(slots=True)
+class Record:
+    """What stands in `T:job`. Bytes are as pushed; the header is read only as far as somebody asks."""
+
+    header: bytes
+    topic: bytes
+    options: bytes
+    body: bytes
+
+    @property
+    def due_ms(self) -> int:
+        """When the job is due."""
+        return _number(self.header[1:8])
+
+    @property
+    def created_ms(self) -> int:
+        """When it was pushed."""
+        return _number(self.header[8:15])
+
+    @property
+    def ttr_ms(self) -> int:
+        """How long it may run."""
+        return _number(self.header[15:20])
+
+
+def parse_record(raw: bytes) -> Record:
+    """Read a record. ValueError where it is none."""
+    kind, length = raw[:1], len(raw)
+    if kind == PLAIN and length >= PLAIN_BYTES:
+        topic_at, options_length = PLAIN_BYTES, 0
+    elif kind == FULL and length >= FULL_BYTES:
+        topic_at, options_length = FULL_BYTES, _number(raw[36:FULL_BYTES])
+    else:
+        raise ValueError("not a record")
+    options_at = topic_at + _number(raw[20:22])
+    body_at = options_at + options_length
+    if not topic_at <= options_at <= body_at <= length:
+        raise ValueError("the lengths in a record are wrong")
+    return Record(raw[:topic_at], raw[topic_at:options_at], raw[options_at:body_at], raw[body_at:])
+
+
+def _number(digits: bytes) -> int:
+    number = 0
+    for digit in digits:
+        number = number * 90 + digit - 33
+    return number
+
+
+def dump_options(job: Job) -> str:
+    """The optional fields that the scripts or the consumer need, as JSON; "" for a plain job."""
+    options: dict[str, object] = {}
+    if job.tags:
+        options["tags"] = job.tags
+    if job.retry_ms is not None:
+        options["retry"] = job.retry_ms
+    if job.traceparent:
+        options["traceparent"] = job.traceparent
+    return json.dumps(options, ensure_ascii=False, separators=(",", ":")) if options else ""
+
+
+@dataclass(slots=True)
+class Run:
+    """What stands in `T:run`."""
+
+    attempt: int
+    started_ms: int
+    results: tuple[Result, ...]
+    notes: tuple[Attempt, ...]
+
+
+def parse_run(raw: bytes) -> Run:
+    """Read a run; of a job that was never handed out (b"") all zero."""
+    head = _RUN.match(raw)
+    if head is None:
+        return Run(0, 0, (), ())
+    notes_at = head.end() + int(head[5] or 0)
+    return Run(
+        attempt=int(head[1]),
+        started_ms=int(head[4]),
+        results=tuple(_parse_results(raw[head.end() : notes_at])),
+        notes=tuple(_parse_notes(raw, notes_at)),
+    )
+
+
+def _parse_results(raw: bytes) -> list[Result]:
+    """What cannot be read counts as none, as in the scripts."""
+    with suppress(*_UNREADABLE, KeyError, AttributeError):
+        return [
+            Result(
+                subscriber=str(result["name"]),
+                succeeded=bool(result["ok"]),
+                message=str(result["message"]),
+                attempts=int(result["attempts"]),
+                started_ms=int(result["started"]),
+                ended_ms=int(result["ended"]),
+                due_ms=None if result.get("due") is None else int(result["due"]),
+            )
+            for result in (json.loads(raw) if raw else ())
+        ]
+    return []
+
+
+def _parse_notes(raw: bytes, at: int) -> list[Attempt]:
+    notes = []
+    while head := _NOTE.match(raw, at):
+        at = head.end() + int(head[4])
+        message = text(raw[head.end() : at])
+        notes.append(Attempt(int(head[1]), int(head[2]), int(head[3]), message))
+    return notes
+
+
+def reserved_job(raw_id: bytes, raw: bytes, attempt: int, receipt: str) -> Reserved:
+    """A job that `pop` reserved, from its record."""
+    record = parse_record(raw)
+    options = _options(record)
+    return Reserved(
+        topic=text(record.topic),
+        id=text(raw_id),
+        body=text(record.body),
+        attempt=attempt,
+        receipt=receipt,
+        due_ms=record.due_ms,
+        ttr_ms=record.ttr_ms,
+        retry_ms=_retry_ms(options.get("retry")),
+        traceparent=options.get("traceparent", ""),
+    )
+
+
+def live_view(job_id: str, state: State, raw: bytes, raw_run: bytes) -> JobView:
+    """All that is known of a job that has not ended."""
+    record, run = parse_record(raw), parse_run(raw_run)
+    return JobView(
+        topic=text(record.topic),
+        id=job_id,
+        body=text(record.body),
+        ttr_ms=record.ttr_ms,
+        due_ms=record.due_ms,
+        state=state,
+        attempt=run.attempt,
+        tags=tuple(_options(record).get("tags", ())),
+        message=run.notes[-1].message if run.notes else "",
+        created_ms=record.created_ms,
+        started_ms=run.started_ms or None,
+        ended_ms=None,
+        attempts=tuple(note for note in run.notes if note.attempt),  # 0: a remark of nobody at work
+        results=run.results,
+    )
+
+
+def _options(record: Record) -> dict[str, Any]:
+    """The scripts set a record aside whose options they cannot read; what JSON is to them only counts as none."""
+    if not record.options:
+        return {}
+    with suppress(*_UNREADABLE):
+        options: Any = json.loads(text(record.options))
+        if isinstance(options, dict):
+            return options
+    return {}
+
+
+def _retry_ms(written: Any) -> tuple[int, ...] | None:
+    """None where there is no schedule that can be read."""
+    with suppress(*_UNREADABLE):
+        return tuple(map(int, written))
+    return None
+
+
+def ended_view(job_id: str, raw: bytes) -> JobView:
+    """All that is known of a job that ended and is kept for its `retain` time. ValueError where it is unreadable."""
+    head = _ENDED.match(raw)
+    if head is None:
+        raise ValueError("not the record of a job that ended")
+    run_at = head.end() + int(head[3])
+    record_at = run_at + int(head[4])
+    view = live_view(job_id, State(head[1].decode()), raw[record_at:], raw[run_at:record_at])
+    said = text(raw[head.end() : run_at])
+    # what has failed before is no message of a job that is finished
+    view.message = said if view.state is State.FINISHED else said or view.message
+    view.ended_ms = int(head[2])
+    return view

@@ -1,0 +1,98 @@
+"""The subscribers and schedules that all servers share. They stand in the first bucket."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple
+
+from delayqueue.store.bucket.bucket_store import BucketStore
+from delayqueue.store.bucket.migration import Migration
+from delayqueue.store.bucket.record import text
+from delayqueue.store.types import Change, Entry, Fired, Firing, Occurring
+
+BUCKET = 0
+OCCURRING_LIMIT = 100  # schedules that one call reads
+
+Kind = Literal["subscribers", "schedules"]
+
+
+class Registered(NamedTuple):
+    """All of a kind; `entries` is None where nothing has changed since the revision that was asked with."""
+
+    revision: str
+    entries: list[Entry] | None
+
+
+class Registry:
+    """One method a script, as the store's own. All raise Unavailable where Redis does not answer or refuses."""
+
+    def __init__(
+        self, store: BucketStore, migration: Migration, notify: Callable[[int, Change], None]
+    ) -> None:
+        self._store = store
+        self._migration = migration
+        self._notify = notify
+
+    async def register(self, kind: Kind, entry: Entry, if_exists: str) -> int:
+        """Register one. A code: JOB_EXISTS where the name is taken and `if_exists` or a config file forbids it."""
+        codes = await self._run("register", [kind, if_exists, *_flat([entry])])
+        return int(codes[0])
+
+    async def declare(self, kind: Kind, entries: Sequence[Entry]) -> list[int]:
+        """Let these be all that the config file declares. A code for each; nothing has changed where one is refused."""
+        codes: list[int] = await self._run("register", [kind, "declare", *_flat(entries)])
+        return codes
+
+    async def unregister(self, kind: Kind, name: str, definition: str = "") -> int:
+        """Drop one; with a definition only that very one. A code."""
+        return int(await self._run("unregister", [kind, name, definition]))
+
+    async def registered(self, kind: Kind, known: str = "") -> Registered:
+        """All of a kind, unless `known` is still their revision."""
+        revision, *found = await self._run("registered", [kind, known])
+        return Registered(text(revision), _entries(found[0]) if found else None)
+
+    async def occurring(self) -> Occurring:
+        """The schedules whose time has come, not all of them where they are many."""
+        now_ms, wait_ms, found = await self._run("occurring", [OCCURRING_LIMIT])
+        return Occurring(now_ms, None if wait_ms < 0 else wait_ms, _entries(found))
+
+    async def fire(self, firing: Firing) -> Fired:
+        """Push the jobs of a schedule and set its next time.
+
+        Not done where another process did, the schedule was changed, or its jobs belong to another bucket by now.
+        """
+        if await self._migration.fetch(BUCKET, [one.id for one in firing.jobs]):
+            return Fired(False, [])
+        if not all(self.owns(one.id) and self.owns(one.spare_id) for one in firing.jobs):
+            return Fired(False, [])
+        name, definition, time_ms = firing.entry
+        args: list[Any] = [
+            name,
+            definition,
+            time_ms,
+            "" if firing.next_ms is None else firing.next_ms,
+        ]
+        args += (firing.topic, firing.ttr_ms, firing.body)
+        for one in firing.jobs:
+            args += one
+        done, *taken = await self._run("fire", args)
+        if done and firing.jobs:
+            self._notify(BUCKET, Change([], 0))
+        return Fired(done == 1, [text(job_id) for job_id in taken])
+
+    def owns(self, job_id: str) -> bool:
+        """Whether a job of this id would stand in the same bucket as the schedules."""
+        return self._store.buckets.of(job_id) == BUCKET
+
+    async def _run(self, verb: str, args: Sequence[Any]) -> Any:
+        return await self._store.run(verb, BUCKET, args)
+
+
+def _flat(entries: Sequence[Entry]) -> list[Any]:
+    return ["" if part is None else part for entry in entries for part in entry]
+
+
+def _entries(found: Sequence[Any]) -> list[Entry]:
+    return [
+        Entry(text(found[i]), text(found[i + 1]), None if found[i + 2] < 0 else found[i + 2])
+        for i in range(0, len(found), 3)
+    ]

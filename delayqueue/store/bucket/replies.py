@@ -1,0 +1,58 @@
+"""What the scripts answer, as the rest of the program sees it."""
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from delayqueue.domain.job import JobView, Reserved, State
+from delayqueue.domain.limit import Limit
+from delayqueue.domain.receipt import receipt_for
+from delayqueue.errors import Code
+from delayqueue.store.bucket.record import ended_view, live_view, reserved_job, text
+from delayqueue.store.types import Arrivals, Change, Moved, TopicCounts
+
+BURIED = -1  # in place of the time of a job that comes again
+
+
+def or_none(number: int) -> int | None:
+    """A number of a script; a negative one says that there is none."""
+    return None if number < 0 else number
+
+
+def change(ready: Sequence[Any], next_due_ms: int = -1) -> Change:
+    """What became ready, given as topic, count, topic, count, ...; and ms until something is due."""
+    arrivals: Arrivals = [(text(ready[i]), ready[i + 1]) for i in range(0, len(ready), 2)]
+    return Change(arrivals, or_none(next_due_ms))
+
+
+def moved(codes: list[int], times: list[int]) -> list[Moved]:
+    """A code and a time for each job."""
+    return [
+        Moved(code, or_none(time), code == Code.OK and time == BURIED)
+        for code, time in zip(codes, times, strict=True)
+    ]
+
+
+def reserved(found: Sequence[Any], nonce: str) -> list[Reserved]:
+    """The jobs that `pop` reserved with this nonce, given as id, record, attempt, ..."""
+    return [
+        reserved_job(found[i], found[i + 1], found[i + 2], receipt_for(nonce, text(found[i])))
+        for i in range(0, len(found), 3)
+    ]
+
+
+def topic_counts(answer: Sequence[Any]) -> TopicCounts:
+    """The counts of a topic, and what is set for it."""
+    delayed, ready, reserved, buried, oldest, paused, limit = answer
+    in_force = Limit.read(json.loads(limit)) if limit else None
+    return TopicCounts(delayed, ready, reserved, buried, or_none(oldest), or_none(paused), in_force)
+
+
+def view(job_id: str, state: bytes, record: bytes, run: bytes = b"") -> JobView | None:
+    """All that is known of a job, from its state, record and run; None where that cannot be read."""
+    with suppress(ValueError):
+        if state == b"ended":
+            return ended_view(job_id, record)
+        return live_view(job_id, State(state.decode()), record, run)
+    return None

@@ -1,0 +1,35 @@
+"""How subscribers fared with the jobs that are reserved for them."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from delayqueue.store.bucket.bucket_store import BucketStore
+from delayqueue.store.bucket.replies import change, moved
+from delayqueue.store.types import Change, Moved, Postponement, Recording
+
+
+class Results:
+    """One method a script, as the store's own. All raise Unavailable where Redis does not answer or refuses."""
+
+    def __init__(self, store: BucketStore) -> None:
+        self._store = store
+
+    async def record(self, bucket: int, recordings: Sequence[Recording]) -> list[int]:
+        """Record how subscribers fared with jobs that are reserved for them; a code for each."""
+        args: list[Any] = []
+        for one in recordings:
+            args += (one.id, one.nonce, one.subscriber, "1" if one.succeeded else "0", one.message)
+            args += (one.attempts, one.took_ms, "" if one.delay_ms is None else one.delay_ms)
+        codes: list[int] = await self._store.run("record", bucket, args)
+        return codes
+
+    async def postpone(
+        self, bucket: int, postponements: Sequence[Postponement]
+    ) -> tuple[list[Moved], Change]:
+        """Give reserved jobs back until a subscriber may be called again; the due time, None where it was buried."""
+        args: list[Any] = [self._store.sender]
+        for one in postponements:
+            args += (one.id, one.nonce, one.message, json.dumps(one.subscribers))
+        codes, dues, ready, next_due_ms = await self._store.run("postpone", bucket, args)
+        return moved(codes, dues), change(ready, next_due_ms)

