@@ -193,8 +193,9 @@ class Model:
         return {state: states.count(state) for state in LIVE}
 
     def _expire_along(self, entry: Entry, due_ms: int) -> None:
-        if entry.expire_ms:
-            entry.expire_ms += due_ms - entry.due_ms
+        shift_ms = due_ms - entry.due_ms
+        if entry.expire_ms and (shift_ms > 0 or not entry.attempt):
+            entry.expire_ms += shift_ms
 
     def _refusal(self, job_id: str, receipt: str, *, reserved: bool = False) -> int:
         entry = self.jobs.get(job_id)

@@ -95,6 +95,18 @@ async def test_the_time_at_which_a_job_expires_moves_along(bucket: Bucket, state
     assert await bucket.state("a") is None
 
 
+@pytest.mark.parametrize("verb", ["kick", "reschedule"])
+async def test_a_job_that_waits_for_a_retry_does_not_expire_by_coming_earlier(
+    bucket: Bucket, verb: str
+) -> None:
+    await bucket.push(job("a", expire_ms=HOUR_MS))
+    await bucket.pop_one()
+    await bucket.release("a", delay_ms=2 * HOUR_MS)
+    await getattr(bucket, verb)("a")
+    await bucket.tick()
+    assert await bucket.pop_ids() == ["a"]
+
+
 async def test_a_buried_job_that_was_passed_over_expires_after_a_reschedule(
     bucket: Bucket,
 ) -> None:
