@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 import pytest
 
-from delayqueue.config import Config, StartupError
+from delayqueue.config.config import Config
+from delayqueue.config.startup import StartupError
 from delayqueue.web.tls import Tls
 from tests.api_client import open_api
 from tests.certificates import Pair, make
