@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 SECONDS: Final = 20.0  # it ends as soon as something is found
 SCRIPTS: Final = "delayqueue/store/scripts"
 
+SELDOM: Final = pytest.mark.seldom()  # the judge that finds them finds another of these, too
+
 # a script, words in it and what they become, and words of what must be found
 FAULTS: Final = {
     "a job that ends keeps its place": (
@@ -53,8 +55,16 @@ FAULTS: Final = {
     ),
 }
 
+LEFT_OUT: Final = {
+    "a push that must keep the job replaces it": SELDOM,
+    "a kick does not begin the schedule anew": SELDOM,
+}
 
-@pytest.mark.parametrize(("script", "words", "instead", "found"), FAULTS.values(), ids=FAULTS)
+
+@pytest.mark.parametrize(
+    ("script", "words", "instead", "found"),
+    [pytest.param(*each, id=name, marks=LEFT_OUT.get(name, ())) for name, each in FAULTS.items()],
+)
 def test_a_fault_planted_in_a_script_is_found(
     tmp_path: Path, script: str, words: str, instead: str, found: str
 ) -> None:
