@@ -13,9 +13,10 @@ from urllib.parse import urlsplit
 
 from redis import Redis
 
-from bench.processes import BenchError, free_port, program
+from bench.processes import BenchError, free_port, program, wait_until
 
 OURS, ORIGINAL = "ours", "original"
+REPLICATES_S = 20.0
 # the ready list of a topic, per way of speaking (speech.lua)
 READY_LISTS = {
     OURS: "{{dq_bucket_1}}:dq_queue_{topic}",
@@ -38,6 +39,10 @@ class StoreView:
     def info(self, field: str) -> Any:
         """A field of INFO."""
         return self._redis.info()[field]
+
+    def followed_by(self) -> int:
+        """How many replicas have all that was written."""
+        return self._redis.wait(100, 1)
 
     def flush(self) -> None:
         """Remove all data of this database."""
@@ -101,20 +106,31 @@ class Foreign:
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """Our server, started anew for each measure with `options` (config keys), on an empty Redis."""
+    """Our server, started anew for each measure with `options` (config keys), on an empty Redis and its replicas."""
 
     name: str
     options: dict[str, str]
+    replicas: int = 0
 
     @contextlib.contextmanager
     def running(self) -> Iterator[Server]:
         """Start Redis, append-only file on, and the server; stop both and remove the data."""
         port, store_port = free_port(), free_port()
+        more = {"appendfsync": "always"} if "fsync" in self.options.get("durability", "") else {}
         with contextlib.ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
-            stack.enter_context(program(redis_command(store_port), store_port, folder))
+            stack.enter_context(program(redis_command(store_port, more), store_port, folder))
+            store = StoreView(f"redis://127.0.0.1:{store_port}/1")
+            for number in range(self.replicas):
+                own, following = folder / f"replica-{number}", free_port()
+                own.mkdir()
+                command = redis_command(
+                    following, more | {"dir": str(own), "replicaof": f"127.0.0.1 {store_port}"}
+                )
+                stack.enter_context(program(command, following, own))
+            wait_until(lambda: store.followed_by() >= self.replicas, "replicas", REPLICATES_S)
             stack.enter_context(own_server(folder, port, store_port, self.options))
-            yield Server(port, OURS, StoreView(f"redis://127.0.0.1:{store_port}/1"))
+            yield Server(port, OURS, store)
 
 
 @contextlib.contextmanager
@@ -142,15 +158,17 @@ def parse_target(text: str, redis_urls: dict[str, str], *, flush: bool) -> Targe
         name, address = urlsplit(text).netloc or text, text
     if address.partition(":")[0] == "self":
         pairs = [pair.partition("=") for pair in address.partition(":")[2].split(",") if pair]
-        return Own(name, {key: value for key, _, value in pairs})
+        options = {key: value for key, _, value in pairs}
+        return Own(name, options, int(options.pop("replicas", "0")))
     return Foreign(name, address, redis_urls.get(name), flush)
 
 
-def redis_command(port: int) -> list[str]:
-    """The command of a Redis with an append-only file."""
+def redis_command(port: int, more: Mapping[str, str] | None = None) -> list[str]:
+    """The command of a Redis with an append-only file, and with these options of Redis."""
     # an own append-only file is the point; snapshots would only add noise
-    options = {"port": port, "bind": "127.0.0.1", "appendonly": "yes", "save": ""}
-    return ["redis-server", *(word for key in options for word in (f"--{key}", str(options[key])))]
+    options = {"port": str(port), "bind": "127.0.0.1", "appendonly": "yes", "save": ""}
+    options |= more or {}
+    return ["redis-server", *(word for key in options for word in (f"--{key}", options[key]))]
 
 
 def _recognise(port: int) -> str:

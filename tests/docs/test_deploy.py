@@ -37,7 +37,9 @@ def test_every_object_is_named_once() -> None:
 def test_the_settings_are_settings() -> None:
     given = OBJECTS["ConfigMap", "delay-queue"]["data"]
     secret = OBJECTS["Secret", "delay-queue"]["stringData"]
-    assert len(load(None, given | secret).redis_cluster) == 3
+    config = load(None, given | secret)
+    assert len(config.redis_cluster) == 3
+    assert config.durability == "replica"
 
 
 def test_selectors_find_their_pods() -> None:
@@ -70,4 +72,5 @@ def test_a_compose_file_configures_servers_that_have_time_to_stop(path: Any) -> 
     for server in servers:
         config = load(None, server["environment"])
         assert not config.embedded
+        assert config.durability == ("store" if path.name == "docker-compose.yml" else "replica")
         assert int(server["stop_grace_period"].removesuffix("s")) >= STOPPED_S

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import closing, suppress
+import subprocess
+from contextlib import ExitStack, closing, suppress
 from socket import socket
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.faults.bed import Bed
+from tests.faults.bed import Bed, CannotRun
 from tests.faults.matrix import BEGIN, END, table, write
+from tests.faults.network import DIRECTIONS, Network
 from tests.faults.proxy import Proxy
 from tests.faults.rows import ROWS, Outcome
 from tests.faults.scenarios.inputs import MIB, bomb
@@ -19,6 +21,8 @@ from tests.processes import LOOPBACK
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
     from pathlib import Path
+
+    from tests.processes import Host, Processes
 
     Connect = Callable[[], Awaitable["Client"]]
 
@@ -164,3 +168,29 @@ def test_a_row_is_run_or_says_why_not() -> None:
     assert [row.number for row in ROWS] == list(range(1, len(ROWS) + 1))
     assert all(row.run or row.not_run for row in ROWS)
     assert "passed" not in table([row for row in ROWS if not row.run], [], "today", {})
+
+
+def test_what_is_cut_off_is_not_reached_until_it_is_healed(processes: Processes) -> None:
+    with ExitStack() as stack:
+        try:
+            network = stack.enter_context(Network.opened())
+        except CannotRun as reason:
+            pytest.skip(str(reason))
+        one, other, third = (host for host, _ in zip(network, range(3), strict=False))
+        store = processes.redis("--protected-mode", "no", host=other)
+        stack.callback(store.close)
+
+        def reaches(host: Host) -> bool:
+            asking = [*host.wrapper, "redis-cli", "-h", store.host, "-p", str(store.port), "ping"]
+            try:
+                return b"PONG" in subprocess.check_output(asking, timeout=1)
+            except subprocess.TimeoutExpired:
+                return False
+
+        for direction in DIRECTIONS:
+            assert reaches(one)
+            network.cut([one.address], [other.address], direction)
+            assert not reaches(one)
+            assert reaches(third)
+            assert store.is_ready()
+            network.heal()

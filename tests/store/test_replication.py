@@ -23,7 +23,7 @@ from delayqueue.store.servers.durability import Durability, check_durability, re
 from delayqueue.store.store import Store
 from delayqueue.store.types import Demand, Ending
 from delayqueue.tasks import cancel_all
-from tests.clusters import SAFE, ask
+from tests.clusters import MASTER_NAME, SAFE, WatchedStore, ask
 from tests.faults.proxy import Proxy
 from tests.processes import LOOPBACK, WITHOUT_FUNCTIONS
 from tests.waiting import until
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
     from delayqueue.store.servers.shards import Shards
+    from tests.clusters import StoreCluster
     from tests.processes import Processes, StoreServer
 
 TIMEOUT_MS: Final = 1000
@@ -282,3 +283,33 @@ async def test_the_embedded_store_is_refused(redis_server: StoreServer) -> None:
     async with opened(config_of(redis_server)) as (_, shards):
         with pytest.raises(StartupError, match="the embedded store has no replicas"):
             await check_durability(shards, Config(durability="replica"))
+
+
+async def test_sentinels_and_clusters_tell_how_many_replicas_there_are(
+    watched_store: WatchedStore, cluster: StoreCluster
+) -> None:
+    of_sentinels = tuple(Address(each.host, each.port) for each in watched_store.sentinels)
+    of_cluster = tuple(Address(each.host, each.port) for each in cluster.nodes[:1])
+    for config in (
+        Config(redis_sentinel=of_sentinels, redis_master_name=MASTER_NAME),
+        Config(redis_cluster=of_cluster),
+    ):
+        async with connect(config, None) as shards:
+            for redis in shards.servers().values():
+                assert await shards.replicas_of(redis) == 1
+
+
+async def test_a_replica_that_died_still_counts_as_one_that_can_take_over(
+    processes: Processes,
+) -> None:
+    watched = WatchedStore(processes, replicas=2)
+    try:
+        watched.replicas[0].kill()
+        sentinels = tuple(Address(each.host, each.port) for each in watched.sentinels)
+        named: dict[str, Any] = {"redis_sentinel": sentinels, "redis_master_name": MASTER_NAME}
+        config = Config(durability="replica", **named)
+        async with connect(config, None) as shards:
+            warnings = await replica_warnings(shards, config)
+        assert any("redis.min_replicas = 2" in each for each in warnings)
+    finally:
+        watched.close()

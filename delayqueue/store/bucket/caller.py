@@ -22,6 +22,7 @@ from delayqueue.store.bucket.measure import count_answer
 from delayqueue.store.scripts import Scripts
 from delayqueue.store.servers.durability import Durability
 from delayqueue.store.servers.functions import Functions
+from delayqueue.store.servers.replication import TooFewReplicasError
 from delayqueue.store.servers.shards import Shards
 
 log = logging.getLogger(__name__)
@@ -149,7 +150,15 @@ class Caller:
         except (RedisError, TimeoutError) as error:
             if isinstance(error, ResponseError) and str(error).startswith(STALE):
                 raise LayoutChanged from error
-            log.warning("%s failed in the store: %s", verb, str(error) or "no answer")
+            # the first one has said so; those that follow cost nothing, and so they are many
+            known = isinstance(error, TooFewReplicasError)
+            reason = str(error) or "no answer"
+            log.log(
+                logging.DEBUG if known else logging.WARNING,
+                "%s failed in the store: %s",
+                verb,
+                reason,
+            )
             self._metrics.count(SCRIPT_ERRORS, verb)
             if isinstance(error, (RedisTimeoutError, TimeoutError)):
                 # who took another connection next might wait as long

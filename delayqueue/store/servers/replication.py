@@ -54,6 +54,10 @@ CHANGES: Final = PUSHES | frozenset(
 VERBS: Final = {"pushes": PUSHES, "changes": CHANGES, "all": CHANGES | {"pop"}}
 
 
+class TooFewReplicasError(NotReplicatedError):
+    """A call was not begun, as its replicas are known to be away."""
+
+
 class Replicas:
     """Which calls wait for replicas, and whether a job that they have survives a failover."""
 
@@ -69,15 +73,17 @@ class Replicas:
 
     def missed(self, redis: Redis) -> None:
         """Too few replicas had what this server did."""
+        if redis not in self._short:
+            log.warning("too few replicas answer: pushes get 503 until they follow again")
         self._short.add(redis)
 
     async def require(self, redis: Redis) -> None:
-        """NotReplicatedError where too few replicas follow, as far as is known: then nothing need be begun."""
+        """TooFewReplicasError where too few follow, as far as is known: then nothing need be begun."""
         if redis not in self._short:
             return
         following = _following(await redis.info("replication"))
         if following < self._wait.replicas:
-            raise NotReplicatedError(f"{following} of {self._wait.replicas} replicas follow")
+            raise TooFewReplicasError(f"{following} of {self._wait.replicas} replicas follow")
         self._short.discard(redis)
 
     async def watch(self, shards: Shards) -> None:
