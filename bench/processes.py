@@ -37,7 +37,7 @@ def free_port() -> int:
 def wait_until(
     condition: Callable[[], bool], what: str, limit_s: float, look_s: float = 0.02
 ) -> None:
-    """Return when `condition()` holds, looked at every `look_s` seconds.
+    """Requeue when `condition()` holds, looked at every `look_s` seconds.
 
     Raises BenchError with `what` after `limit_s` seconds.
     """

@@ -71,8 +71,8 @@ async def _shard_costs(cluster: StoreCluster) -> str:
         ids: list[list[str]] = [[] for _ in range(BUCKETS)]
         for number in range(JOBS):
             ids[store.buckets.of(f"job-{number}")].append(f"job-{number}")
-        holders = shards.groups(keys.tag for keys in store.buckets.keys)
-        fullest = max(len(tags) for tags in holders.values()) / (BUCKETS / cluster.shards)
+        principals = shards.groups(keys.tag for keys in store.buckets.keys)
+        fullest = max(len(tags) for tags in principals.values()) / (BUCKETS / cluster.shards)
         costs = [await _cost(cluster, _each(ids, lambda bucket, part: _push(store, bucket, part)))]
         await asyncio.sleep(SOON_MS / 1000)
         costs.append(await _cost(cluster, _each(ids, lambda bucket, _: _tick(store, bucket), JOBS)))

@@ -22,7 +22,7 @@ from delayqueue.store.servers.connect import connect
 from delayqueue.store.servers.durability import check_durability, replica_warnings
 from delayqueue.store.servers.embedded import check_startable, running_in
 from delayqueue.store.servers.health import durability_warnings
-from delayqueue.web.auth import Guard
+from delayqueue.web.auth import Authenticator
 from delayqueue.web.tls import Tls
 
 
@@ -38,7 +38,7 @@ def check(asked: Namespace) -> int:
         config, understood = error.rest, False
         wrong += error.lines(None)
     log.set_up(config.log_level, config.log_format)
-    for look in (Guard.of, Tls.of, *_subscribers(config), check_address):
+    for look in (Authenticator.of, Tls.of, *_subscribers(config), check_address):
         wrong += _found(look, config)
     if not wrong:
         _say("ok: settings")

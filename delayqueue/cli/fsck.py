@@ -27,17 +27,17 @@ def fsck(config: Config, asked: Namespace) -> int:
     listing = _Listing(as_json=asked.json)
     started = time.monotonic()
     try:
-        report = uvloop.run(_examine(config, listing, mend=asked.repair))
+        report = uvloop.run(_examine(config, listing, repair=asked.repair))
     except Unavailable:
         raise StartupError("the store does not answer, or refuses: try again") from None
     _write(listing.summary(report, time.monotonic() - started))
     return REFUSED if report.left else DONE
 
 
-async def _examine(config: Config, listing: "_Listing", *, mend: bool) -> Report:
+async def _examine(config: Config, listing: "_Listing", *, repair: bool) -> Report:
     async with join_shards(config) as shards:
         store = await open_store(shards, config)
-        return await examine(store.by_bucket, listing.add, mend=mend)
+        return await examine(store.by_bucket, listing.add, repair=repair)
 
 
 class _Listing:
@@ -54,7 +54,7 @@ class _Listing:
             return
         text = damage.sentence(finding.kind, finding.name, finding.id)
         if not self._as_json:
-            mended = ": mended" if finding.mended else ""
+            mended = ": mended" if finding.repaired else ""
             _write(one_line(f"bucket {bucket + 1}: {finding.kind}: {text}{mended}"))
         shown = {"bucket": bucket + 1, **finding._asdict(), "text": text}
         self._findings.append(shown)
@@ -66,14 +66,14 @@ class _Listing:
                 "looked": report.looked,
                 "seconds": round(seconds, 1),
                 "found": report.found,
-                "mended": report.mended,
+                "mended": report.repaired,
                 "left": report.left,
                 "findings": self._findings,
             }
             return json.dumps(data, ensure_ascii=False)
         lines = [f"and {self._count - MOST_SHOWN} more"] if self._count > MOST_SHOWN else []
         lines.append(f"looked at {report.looked} entries in {seconds:.1f} s")
-        counts = {"found": report.found, "mended": report.mended, "left": report.left}
+        counts = {"found": report.found, "mended": report.repaired, "left": report.left}
         lines += [f"{word}: {_counted(count)}" for word, count in counts.items() if count]
         return "\n".join(lines if report.found else [*lines, "all is whole"])
 

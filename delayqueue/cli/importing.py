@@ -15,7 +15,7 @@ from delayqueue.cli.verb import DONE, REFUSED, UNREACHABLE, complain
 from delayqueue.config import values
 from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError
-from delayqueue.engine.takeover import Takeover
+from delayqueue.engine.importer import Importer
 from delayqueue.errors import Unavailable
 from delayqueue.server.serve import join_shards, open_store
 from delayqueue.store.bucket.layout import claim_layout, data_id
@@ -32,15 +32,15 @@ REPORT_S: Final = 2.0
 SAFE: Final = "what was taken over is safe, run the import again to go on"
 
 
-def take_over(config: Config, asked: Namespace) -> int:
+def import_all(config: Config, asked: Namespace) -> int:
     """Take over all jobs of an old installation, until it holds none any more."""
     try:
-        return uvloop.run(_take_over(config, asked))
+        return uvloop.run(_import_all(config, asked))
     except (Unavailable, StoreAway, AnotherImport) as error:
         return complain([f"{error}; {SAFE}"], UNREACHABLE)
 
 
-async def _take_over(config: Config, asked: Namespace) -> int:
+async def _import_all(config: Config, asked: Namespace) -> int:
     names = Names("", *_patterns(config, asked))
     async with open_old(config, asked.source) as old, join_shards(config) as new:
         await claim_layout(new, config)
@@ -48,11 +48,11 @@ async def _take_over(config: Config, asked: Namespace) -> int:
             _say(f"warning: {warning}")
         prefix = await key_prefix(old, names, asked.key_prefix)
         original = Original(old, names._replace(key_prefix=prefix))
-        takeover = Takeover(original, await _store(new, config), await data_id(new, config))
+        importer = Importer(original, await _store(new, config), await data_id(new, config))
         started_at = time.monotonic()
-        async with _reporting(takeover):
-            await takeover.run()
-    return _end(takeover, time.monotonic() - started_at)
+        async with _reporting(importer):
+            await importer.run()
+    return _end(importer, time.monotonic() - started_at)
 
 
 async def _store(shards: Shards, config: Config) -> Store:
@@ -76,9 +76,9 @@ def _patterns(config: Config, asked: Namespace) -> tuple[str, str]:
 
 
 @asynccontextmanager
-async def _reporting(takeover: Takeover) -> AsyncIterator[None]:
+async def _reporting(importer: Importer) -> AsyncIterator[None]:
     """Say now and then how far it is."""
-    task = asyncio.create_task(_report(takeover), name="report")
+    task = asyncio.create_task(_report(importer), name="report")
     try:
         yield
     finally:
@@ -87,15 +87,15 @@ async def _reporting(takeover: Takeover) -> AsyncIterator[None]:
             await task
 
 
-async def _report(takeover: Takeover) -> None:
+async def _report(importer: Importer) -> None:
     imported = 0
     while True:
         await asyncio.sleep(REPORT_S)
-        total = takeover.imported.total()
-        line = f"{total} jobs, {(total - imported) / REPORT_S:.0f}/s: {_listed(takeover.imported)}"
-        if takeover.waiting:
-            who = "the old server works" if takeover.server_runs else "somebody works"
-            line += f"; {who} on {takeover.waiting.total()}: {_listed(takeover.waiting)}"
+        total = importer.imported.total()
+        line = f"{total} jobs, {(total - imported) / REPORT_S:.0f}/s: {_listed(importer.imported)}"
+        if importer.waiting:
+            who = "the old server works" if importer.server_runs else "somebody works"
+            line += f"; {who} on {importer.waiting.total()}: {_listed(importer.waiting)}"
         _say(line)
         imported = total
 
@@ -104,15 +104,15 @@ def _listed(counts: Counter[Place]) -> str:
     return ", ".join(f"{counts[place]} {place}" for place in Place if counts[place]) or "none yet"
 
 
-def _end(takeover: Takeover, elapsed_s: float) -> int:
-    imported = takeover.imported
+def _end(importer: Importer, elapsed_s: float) -> int:
+    imported = importer.imported
     _say(f"imported {imported.total()} jobs in {elapsed_s:.1f} s: {_listed(imported)}")
-    if takeover.dropped_entries:
-        _say(f"dropped {takeover.dropped_entries} entries of jobs that had ended")
-    if takeover.set_aside:
-        _say(f"set aside {takeover.set_aside} jobs: see the hash {ASIDE} in the old store")
+    if importer.dropped_entries:
+        _say(f"dropped {importer.dropped_entries} entries of jobs that had ended")
+    if importer.set_aside:
+        _say(f"set aside {importer.set_aside} jobs: see the hash {ASIDE} in the old store")
     _say("the old store holds no more jobs")
-    return REFUSED if takeover.set_aside else DONE
+    return REFUSED if importer.set_aside else DONE
 
 
 def _say(line: str) -> None:

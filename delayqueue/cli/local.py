@@ -65,14 +65,14 @@ LOCAL: Final = (
     local(
         "import",
         "take over the jobs of ouqiang/delay-queue or php-cpm/delay-queue",
-        "delayqueue.cli.importing:take_over",
+        "delayqueue.cli.importing:import_all",
         *IMPORTED,
     ),
     local(
         "fsck",
         "look through the store for what is not whole",
         "delayqueue.cli.fsck:fsck",
-        argument("--repair", action="store_true", help="mend what is found"),
+        argument("--repair", action="store_true", help="repair what is found"),
         argument("--json", action="store_true", help="print one line of JSON"),
     ),
     local(

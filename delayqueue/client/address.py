@@ -17,14 +17,14 @@ KEEPALIVE: Final = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class ServerAddress:
     """The server's URL, taken apart, and the headers of every request."""
 
     parts: SplitResult
     headers: dict[str, str] = field(repr=False)
 
     @classmethod
-    def of(cls, url: str, token: str | None) -> Address:
+    def of(cls, url: str, token: str | None) -> ServerAddress:
         """ValueError where the URL is none."""
         parts = _parts(url)
         if parts is None:

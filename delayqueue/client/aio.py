@@ -13,7 +13,7 @@ from delayqueue.client.address import (
     DEFAULT_TIMEOUT_S,
     DEFAULT_URL,
     KEEPALIVE,
-    Address,
+    ServerAddress,
     limit_s,
 )
 from delayqueue.client.calls import Answer, Call, TransportError, conversation
@@ -36,7 +36,7 @@ class AsyncClient(Verbs):
         timeout: float = DEFAULT_TIMEOUT_S,
         retries: int = DEFAULT_RETRIES,
     ) -> None:
-        self._address = Address.of(url, token)
+        self._address = ServerAddress.of(url, token)
         self._timeout_s = timeout
         self._retries = retries
         self._session: aiohttp.ClientSession | None = None

@@ -14,7 +14,7 @@ from delayqueue.client.address import (
     DEFAULT_TIMEOUT_S,
     DEFAULT_URL,
     KEEPALIVE,
-    Address,
+    ServerAddress,
     limit_s,
 )
 from delayqueue.client.calls import Answer, Call, TransportError, conversation
@@ -44,7 +44,7 @@ class Client(Verbs):
         timeout: float = DEFAULT_TIMEOUT_S,
         retries: int = DEFAULT_RETRIES,
     ) -> None:
-        self._address = Address.of(url, token)
+        self._address = ServerAddress.of(url, token)
         self._timeout_s = timeout
         self._retries = retries
         self._idle: deque[http.client.HTTPConnection] = deque()

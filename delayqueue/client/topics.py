@@ -164,14 +164,14 @@ class TopicVerbs:
         Buried jobs end after `buried_retain` seconds. None lifts a limit; what is not named stays. Returns what is
         in force.
         """
-        wishes = {
+        changes = {
             "rate": rate,
             "burst": burst,
             "concurrency": concurrency,
             "buried_retain": buried_retain,
         }
         request = {"topic": topic} | {
-            name: each for name, each in wishes.items() if each is not ...
+            name: each for name, each in changes.items() if each is not ...
         }
         return Call("/limit", request, lambda data: read(Limits, data), repeatable=True)
 

@@ -60,7 +60,7 @@ class Round:
         except (StaleReceipt, NoSuchJob):
             log.info("job %r was taken away from its subscribers", self._job.id)
         except asyncio.CancelledError:
-            self._queue.put_back([self._job])
+            self._queue.requeue([self._job])
             raise
         except Exception:
             log.exception("a defect: job %r comes again after its TTR", self._job.id)
@@ -76,7 +76,7 @@ class Round:
                     self._note(subscriber, result.succeeded, result.message, result.due_ms)
                 continue
             if self._stopping.is_set():
-                self._queue.put_back([self._job])
+                self._queue.requeue([self._job])
                 return
             await self._call(subscriber, result.attempts if result else 0)
         await self._end()
@@ -145,7 +145,7 @@ class Round:
             "; ".join(f"{one.name}: {self._results[one.name].message}" for one in failed)
         )
         if not subscribers:  # all were unsubscribed meanwhile: the job waits for whoever comes
-            self._queue.put_back([self._job])
+            self._queue.requeue([self._job])
         elif all(self._is_over(one) for one in failed):
             ends = [self._job.id], [self._job.receipt]
             await self._surely(lambda: self._queue.finish(*ends, message))

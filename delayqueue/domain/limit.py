@@ -35,7 +35,7 @@ class Limit:
         """The limit that a script wrote."""
         return cls(**{name: written[name] for name in cls.__slots__ if name in written})  # type: ignore[arg-type]
 
-    def wishes(self) -> dict[str, float | None]:
+    def changes(self) -> dict[str, float | None]:
         """All that may be limited, by name."""
         return {name: value for name, value in asdict(self).items() if name != "declared"}
 

@@ -1,6 +1,6 @@
 """Looks through a whole bucket for what should not be, a bounded step at a time, while servers go on working on it.
 
-`delay-queue fsck` takes the steps one after the other, the timer one in a while (caretaker.py).
+`delay-queue fsck` takes the steps one after the other, the timer one in a while (scrubber.py).
 """
 
 from collections import Counter
@@ -30,35 +30,35 @@ class Report:
 
     looked: int = 0
     found: Counter[str] = field(default_factory=Counter)
-    mended: Counter[str] = field(default_factory=Counter)
+    repaired: Counter[str] = field(default_factory=Counter)
     left: Counter[str] = field(default_factory=Counter)
 
 
 async def examine(
-    store: BucketStore, tell: Callable[[int, Finding], None], *, mend: bool
+    store: BucketStore, tell: Callable[[int, Finding], None], *, repair: bool
 ) -> Report:
     """Look at all that the store holds; `tell(bucket, finding)` hears of each finding once.
 
-    With `mend` it is mended, and looked at again until nothing more is found. Unavailable where the store fails.
+    With `repair` it is mended, and looked at again until nothing more is found. Unavailable where the store fails.
     """
     report = Report()
     for bucket in range(store.buckets.count):
         known: set[Finding] = set()
         findings: set[Finding] = set()
-        for _ in range(ROUNDS if mend else 1):
-            findings = await _go_round(Round(store, bucket, mend=mend), report)
+        for _ in range(ROUNDS if repair else 1):
+            findings = await _go_round(Pass(store, bucket, repair=repair), report)
             for finding in sorted(findings - known):
                 tell(bucket, finding)
             known |= findings
-            if not any(finding.mended for finding in findings):
+            if not any(finding.repaired for finding in findings):
                 break
         report.found.update(finding.kind for finding in known)
-        report.mended.update(finding.kind for finding in known if finding.mended)
+        report.repaired.update(finding.kind for finding in known if finding.repaired)
         report.left.update(finding.kind for finding in findings)
     return report
 
 
-async def _go_round(of_bucket: "Round", report: Report) -> set[Finding]:
+async def _go_round(of_bucket: "Pass", report: Report) -> set[Finding]:
     findings: set[Finding] = set()
     while not of_bucket.is_over:
         findings.update((await of_bucket.step()).findings)
@@ -66,15 +66,15 @@ async def _go_round(of_bucket: "Round", report: Report) -> set[Finding]:
     return findings
 
 
-class Round:
+class Pass:
     """One look at everything that a bucket holds."""
 
-    def __init__(self, store: BucketStore, bucket: int, limit: int = STEP, *, mend: bool) -> None:
+    def __init__(self, store: BucketStore, bucket: int, limit: int = STEP, *, repair: bool) -> None:
         """`limit` is how many entries a step looks at."""
         self._inspection = Inspection(store)
         self._bucket = bucket
         self._limit = limit
-        self._mend = mend
+        self._mend = repair
         self._pieces = [KEYSPACE]  # the last one is next
         # Jobs that are lost unless they stand in their ready lists, by topic. Those lists are looked through when the
         # jobs are many, or all else is done.
@@ -93,7 +93,7 @@ class Round:
         if not self._pieces or self._place < 0 or self._suspected >= MOST_SUSPECTS:
             return await self._look_through_list()
         pieces = self._pieces[-PIECES:]
-        seen = await self._inspection.inspect(self._bucket, pieces, self._limit, mend=self._mend)
+        seen = await self._inspection.inspect(self._bucket, pieces, self._limit, repair=self._mend)
         self._pieces[-PIECES:] = seen.pieces
         self.looked += seen.looked
         self._suspected += len(seen.suspects)

@@ -7,9 +7,9 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.domain.job import Job, JobView, Reserved
 from delayqueue.domain.receipt import nonce_of
-from delayqueue.engine.caretaker import Caretaker
 from delayqueue.engine.heartbeat import Heartbeat, ServerView
 from delayqueue.engine.schedules import Schedules
+from delayqueue.engine.scrubber import Scrubber
 from delayqueue.engine.subscribers import Subscribers
 from delayqueue.engine.taking import Taking
 from delayqueue.engine.timer import INTERVAL_S, Timer
@@ -86,7 +86,7 @@ class DelayQueue:
         """Reserve up to `count` ready jobs of the topics, in their order; wait up to `wait_s` for the first."""
         return self._waiters.pop(topics, count, wait_s)
 
-    def put_back(self, jobs: Iterable[Reserved]) -> None:
+    def requeue(self, jobs: Iterable[Reserved]) -> None:
         """Undo reservations whose client is gone: they are ready again at once, the attempt uncounted."""
         self._waiters.requeue(jobs)
 
@@ -248,7 +248,7 @@ class DelayQueue:
         """There may be more buckets: tick them, and let polls ask them."""
         store, notify, resync = self._store.by_bucket, self._store.notify, self._waiters.resync
         for bucket in range(len(self._timers), len(self._store.buckets.keys)):
-            care = Caretaker(bucket, store, notify).step
+            care = Scrubber(bucket, store, notify).step
             retain_ms = self._buried_retain_ms
             self._timers.append(Timer(bucket, store, notify, resync, care, retain_ms))
         self._waiters.grow()

@@ -15,7 +15,7 @@ from delayqueue.store.bucket.caller import LayoutChanged
 from delayqueue.store.bucket.layout import AnotherChange
 from delayqueue.store.bucket.limits import FIRST, Limits
 from delayqueue.store.bucket.migration import Migration
-from delayqueue.store.bucket.parcels import Parcels
+from delayqueue.store.bucket.transfers import Transfers
 
 KINDS: Final = ("job", "ended")
 OWN: Final = ""  # in place of settings: those that the bucket has
@@ -46,7 +46,7 @@ class Rebalance:
         """`size` is the number of buckets that there shall be."""
         self._store = store
         self._size = size
-        self._parcels = Parcels(store)
+        self._transfers = Transfers(store)
         self._limits = Limits(store)
         self._migration = Migration(store, lambda _bucket, _notify: None)
         self._generation = store.buckets.layout.generation  # what all of this is about
@@ -67,9 +67,9 @@ class Rebalance:
                     await self._empty(bucket, kind)
             while await self._patiently(self._migration.forward):
                 pass
-        await self._apportion(range(self._size), self._size)
+        await self._split_limits(range(self._size), self._size)
         await self._patiently(partial(self._store.end_move, layout))
-        await self._apportion(range(self._size), self._size)
+        await self._split_limits(range(self._size), self._size)
 
     async def begin(self) -> None:
         """Let jobs belong to their new buckets from now on; every verb finds them."""
@@ -83,11 +83,11 @@ class Rebalance:
             await self._check_limits()
             most = max(layout.size, self._size)
             self._store.buckets.know(most)
-            await self._apportion(range(layout.size, most), most)
+            await self._split_limits(range(layout.size, most), most)
             await self._store.begin_move(self._size)
             self._generation = self._store.buckets.layout.generation
         count = self._store.buckets.count
-        await self._apportion(range(count), count)
+        await self._split_limits(range(count), count)
 
     async def _check_limits(self) -> None:
         for topic, each in (await self._settings(FIRST)).items():
@@ -97,7 +97,7 @@ class Rebalance:
                     f"the topic {topic!r} has a concurrency of {most}: each of {self._size} buckets needs 1"
                 )
 
-    async def _apportion(self, buckets: range, count: int) -> None:
+    async def _split_limits(self, buckets: range, count: int) -> None:
         """Let topics be set in these buckets as in the first one, each with its share, one of `count`, of the limits.
 
         Until nobody has changed anything meanwhile: who sets a topic begins with the first bucket.
@@ -109,7 +109,7 @@ class Rebalance:
                 theirs = {} if bucket == FIRST else await self._settings(bucket)
                 for topic in settings.keys() | theirs.keys() | written.keys():
                     wanted = OWN if bucket == FIRST else json.dumps(settings.get(topic, {}))
-                    set_it = partial(self._limits.apportion, bucket, topic, wanted, count)
+                    set_it = partial(self._limits.split_limits, bucket, topic, wanted, count)
                     await self._patiently(set_it)
             written, settings = settings, await self._settings(FIRST)
             if settings == written:
@@ -126,7 +126,7 @@ class Rebalance:
         """Bring away what does not belong to this bucket."""
         cursor, process = "0", b""
         while True:
-            page = await self._patiently(partial(self._parcels.ids, bucket, kind, cursor))
+            page = await self._patiently(partial(self._transfers.ids, bucket, kind, cursor))
             if cursor == "0":
                 process = page.process
                 self.progress.total += page.total

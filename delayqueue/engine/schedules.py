@@ -11,7 +11,7 @@ from delayqueue.domain.schedule import Schedule
 from delayqueue.engine.subscribers import raise_unregistered, read_all, refuse_taken, taken
 from delayqueue.errors import Code, JobExists, Unavailable
 from delayqueue.store.bucket.registry import Registry
-from delayqueue.store.types import Entry, Firing, Occurrence
+from delayqueue.store.types import DueJobs, Entry, Occurrence
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ class Schedules:
 
         JobExists where the name is taken by another one and `if_exists` is `fail`, or a config file declares it.
         """
-        now_ms = (await self._registry.occurring()).now_ms
+        now_ms = (await self._registry.due_schedules()).now_ms
         code = await self._registry.register("schedules", _entry(schedule, now_ms), if_exists)
         if code != Code.OK:
             raise JobExists(taken("schedule", schedule.name))
@@ -46,7 +46,7 @@ class Schedules:
 
     async def declare(self, schedules: Iterable[Schedule]) -> None:
         """Let these be all that the config file declares. StartupError where a name was taken at run time."""
-        now_ms = (await self._registry.occurring()).now_ms
+        now_ms = (await self._registry.due_schedules()).now_ms
         entries = [_entry(schedule, now_ms) for schedule in schedules]
         refuse_taken("schedule", entries, await self._registry.declare("schedules", entries))
 
@@ -71,7 +71,7 @@ class Schedules:
 
     async def _fire_all(self) -> float:
         """Fire the schedules whose time has come; how long to wait then."""
-        now_ms, wait_ms, entries = await self._registry.occurring()
+        now_ms, wait_ms, entries = await self._registry.due_schedules()
         if entries:
             due = read_all(Schedule.read, entries)
             fired = [await self._fire(entry, schedule, now_ms) for entry, schedule in due]
@@ -82,8 +82,8 @@ class Schedules:
         """Push what a schedule has to push by now; False where another process has."""
         times_ms, next_ms = schedule.plan(entry.time_ms or now_ms, now_ms)
         jobs = [self._occurrence(schedule, time_ms) for time_ms in times_ms]
-        firing = Firing(entry, next_ms, schedule.topic, schedule.ttr_ms, schedule.body, jobs)
-        fired = await self._registry.fire(firing)
+        firing = DueJobs(entry, next_ms, schedule.topic, schedule.ttr_ms, schedule.body, jobs)
+        fired = await self._registry.enqueue_due(firing)
         for job_id in fired.taken:
             log.warning(
                 "schedule %r: the id %r belongs to a job that somebody pushed; its job has another one",

@@ -32,9 +32,9 @@ class Taking:
             self._in_background(self._undo(work))
             raise
 
-    def put_back(self, jobs: Sequence[Taken]) -> None:
+    def restore(self, jobs: Sequence[Taken]) -> None:
         """Undo takes whose client is gone, in the background."""
-        self._in_background(self._put_back(jobs))
+        self._in_background(self._restore(jobs))
 
     async def close(self) -> None:
         """Wait for what is being put back."""
@@ -48,9 +48,9 @@ class Taking:
 
     async def _undo(self, work: asyncio.Task[list[Taken]]) -> None:
         with suppress(Unavailable):
-            await self._put_back(await work)
+            await self._restore(await work)
 
-    async def _put_back(self, jobs: Sequence[Taken]) -> None:
+    async def _restore(self, jobs: Sequence[Taken]) -> None:
         try:
             lost = await self._store.restore(jobs)
         except Unavailable:

@@ -26,7 +26,7 @@ class Timer:
     """Ticks one bucket for ever, and sweeps it once a second.
 
     `notify` hears what each tick changed; `resync` is called once a second, for what a lost message left behind; so is
-    `care`, unless the ticks are behind: it mends the store, a little at a time. Buried jobs are kept for
+    `care`, unless the ticks are behind: it repairs the store, a little at a time. Buried jobs are kept for
     `buried_retain_ms` unless their topic says, None = until somebody ends them.
     """
 

@@ -18,7 +18,7 @@ from delayqueue.engine.dispatcher import Dispatcher
 from delayqueue.engine.wait_queue import Poll
 from delayqueue.errors import Text, TooMany, Unavailable
 from delayqueue.store.store import Store
-from delayqueue.store.types import Return
+from delayqueue.store.types import Requeue
 
 log = logging.getLogger(__name__)
 
@@ -99,7 +99,7 @@ class Waiters:
 
     def requeue(self, jobs: Iterable[Reserved]) -> None:
         """Undo reservations whose client is gone, in the background."""
-        returns = [Return(job.id, nonce_of(job.receipt, job.id)) for job in jobs]
+        returns = [Requeue(job.id, nonce_of(job.receipt, job.id)) for job in jobs]
         if returns:
             task = asyncio.create_task(self._requeue_all(returns), name="requeue")
             self._requeuing.add(task)
@@ -115,7 +115,7 @@ class Waiters:
         while self._requeuing:
             await asyncio.wait(self._requeuing)
 
-    async def _requeue_all(self, returns: list[Return]) -> None:
+    async def _requeue_all(self, returns: list[Requeue]) -> None:
         try:
             lost = await self._store.requeue(returns)
         except Unavailable:

@@ -17,9 +17,9 @@ from delayqueue.errors import Unavailable
 from delayqueue.log import set_up
 from delayqueue.server.reload import Watched
 from delayqueue.web.api import Api
-from delayqueue.web.auth import Guard
+from delayqueue.web.auth import Authenticator
 from delayqueue.web.endpoints import ENDPOINTS
-from delayqueue.web.envelope import Speaker
+from delayqueue.web.envelope import Responder
 from delayqueue.web.front import Front, build_front
 from delayqueue.web.peers import Peers
 from delayqueue.web.tls import Tls
@@ -38,7 +38,7 @@ class Settings:
         self._config = config
         self._queue = queue
         self._peers = peers
-        self._guard = Guard.of(config)
+        self._guard = Authenticator.of(config)
         self._addresses = AddressGuard(config.webhook_allow)
         self.handlers: dict[str, Handler] = self._handlers_of(config)
         self.front: Front = self._front()
@@ -106,7 +106,7 @@ class Settings:
         config = self._config
         api = Api(
             self._queue,
-            Speaker(config.language),
+            Responder(config.language),
             config.max_body_bytes,
             config.queue_block_timeout_s,
             self._peers,
@@ -125,7 +125,7 @@ def read_again(config: Config) -> tuple[Config, list[str]]:
     Raises StartupError if something is wrong with it, or with a file of tokens or TLS that it names.
     """
     found, left = config.changed_to(load(config.file, os.environ))
-    Guard.of(found)
+    Authenticator.of(found)
     Tls.of(found)
     return found, left
 

@@ -35,8 +35,8 @@ from delayqueue.store.types import (
     Range,
     Recording,
     Release,
+    Requeue,
     Reschedule,
-    Return,
     Settlement,
     Taken,
     Touch,
@@ -159,7 +159,7 @@ class Store:
         """
         return await self._takes.take(topic, due, most)
 
-    async def requeue(self, returns: Sequence[Return]) -> list[bool]:
+    async def requeue(self, returns: Sequence[Requeue]) -> list[bool]:
         """Undo reservations: to the head of the list, the attempt uncounted. Whether each is lost."""
         return await self._requeue.run(returns)
 
@@ -201,12 +201,12 @@ class Store:
         )
 
     async def _requeue_in(
-        self, bucket: int, returns: list[Return], _scope: Scope
+        self, bucket: int, returns: list[Requeue], _scope: Scope
     ) -> tuple[list[bool], Change]:
         left = len(returns)
         try:
             while left:
-                looked, change = await self.by_bucket.putback(bucket, returns[:left])
+                looked, change = await self.by_bucket.requeue(bucket, returns[:left])
                 left -= looked
                 self.notify(bucket, change)
         except LayoutChanged:

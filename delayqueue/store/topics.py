@@ -201,17 +201,19 @@ class Topics:
             if settings == written:
                 return
             for bucket in self._buckets[1:]:
-                change = await self._limits.apportion(bucket, topic, settings, len(self._buckets))
+                change = await self._limits.split_limits(
+                    bucket, topic, settings, len(self._buckets)
+                )
                 self._notify(bucket, change._replace(next_due_ms=next_due_ms))
             written = settings
 
-    async def limit(self, topic: str, wishes: Mapping[str, float | None]) -> Limit:
+    async def limit(self, topic: str, changes: Mapping[str, float | None]) -> Limit:
         """Limit the topic: `rate`, `burst`, `concurrency`, `buried_retain_ms`, as far as named; None = lift it.
 
         Returns what is in force. Invalid where there is too little for each bucket, or a burst without a rate;
         WrongState where a config file says otherwise.
         """
-        return await self._anew(partial(self._limit, topic, wishes))
+        return await self._anew(partial(self._limit, topic, changes))
 
     async def declare_limits(self, limits: Mapping[str, Limit]) -> None:
         """Let these be all that the config file declares; what was set at run time for other topics stays.
@@ -228,26 +230,26 @@ class Topics:
                 raise StartupError(f"[limit {topic}]: {error}") from None
 
     async def _declare(self, topic: str, limit: Limit) -> None:
-        await self._anew(partial(self._limit, topic, limit.wishes(), declared=True))
+        await self._anew(partial(self._limit, topic, limit.changes(), declared=True))
 
     async def _limit(
-        self, topic: str, wishes: Mapping[str, float | None], *, declared: bool = False
+        self, topic: str, changes: Mapping[str, float | None], *, declared: bool = False
     ) -> Limit:
         least = len(self._buckets)
-        if 0 < (wishes.get("concurrency") or least) < least:
+        if 0 < (changes.get("concurrency") or least) < least:
             raise Invalid(
                 Text(
                     f"concurrency 至少{least} (bucket_size)",
                     f"concurrency: must be at least {least}, one for each bucket (bucket_size)",
                 )
             )
-        limited = await self._limits.limit(FIRST, topic, wishes, declared=declared)
+        limited = await self._limits.limit(FIRST, topic, changes, declared=declared)
         self._notify(FIRST, limited.change)
         if limited.code == Code.WRONG_STATE:
             raise WrongState(DECLARED)
         if limited.code != Code.OK:
             raise Invalid(Text("burst 需要 rate", "burst: needs a rate"))
-        if wishes:
+        if changes:
             await self._let_others_follow(topic)
         return limited.limit
 

@@ -66,7 +66,7 @@ class Ending(NamedTuple):
     message: str
 
 
-class Return(NamedTuple):
+class Requeue(NamedTuple):
     """A reservation to undo."""
 
     id: str
@@ -171,7 +171,7 @@ class Taken:
     run: bytes
 
 
-class Take(NamedTuple):
+class TakeReply(NamedTuple):
     """The first `looked` ids were looked at before the answer was full; `gone` of them were not there any more."""
 
     looked: int
@@ -188,7 +188,7 @@ class Listing(NamedTuple):
     due: Range
 
 
-class Page(NamedTuple):
+class TagListing(NamedTuple):
     """A page of a listing; cursor "" = that was all. `bytes` that it holds; `is_full`: the next job has no room."""
 
     jobs: list[JobView]
@@ -264,7 +264,7 @@ class Entry(NamedTuple):
     time_ms: int | None = None
 
 
-class Occurring(NamedTuple):
+class DueSchedules(NamedTuple):
     """The store's time, ms until the next time of any schedule (None = there is none), those whose time has come."""
 
     now_ms: int
@@ -272,7 +272,7 @@ class Occurring(NamedTuple):
     entries: list[Entry]
 
 
-class Firing(NamedTuple):
+class DueJobs(NamedTuple):
     """The jobs that occurrences of a schedule push. `next_ms` None = never again."""
 
     entry: Entry
@@ -291,7 +291,7 @@ class Occurrence(NamedTuple):
     due_ms: int
 
 
-class Fired(NamedTuple):
+class Enqueued(NamedTuple):
     """Whether a schedule was fired by this call, and the ids of its occurrences that were somebody else's."""
 
     done: bool
@@ -311,7 +311,7 @@ class Finding(NamedTuple):
     kind: str
     name: str
     id: str
-    mended: bool
+    repaired: bool
 
 
 class Inspected(NamedTuple):

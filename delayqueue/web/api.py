@@ -6,9 +6,9 @@ from typing import Self
 
 from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.engine.queue import DelayQueue
-from delayqueue.web.auth import Guard
+from delayqueue.web.auth import Authenticator
 from delayqueue.web.endpoint import Endpoint
-from delayqueue.web.envelope import Speaker
+from delayqueue.web.envelope import Responder
 from delayqueue.web.ids import IdMaker
 from delayqueue.web.peers import Peers
 
@@ -18,13 +18,13 @@ class Api:
     """The handlers' surroundings, one for a server process."""
 
     queue: DelayQueue
-    speaker: Speaker
+    responder: Responder
     max_body_bytes: int
     longest_wait_s: float
     peers: Peers
     metrics_topics: int
     settings: Mapping[str, str]  # to look at
-    guard: Guard
+    guard: Authenticator
     check_url: Callable[[str], str]  # raises BadValue for one that webhooks may not call
     endpoints: tuple[Endpoint, ...]  # all that there are
     new_id: IdMaker = field(default_factory=IdMaker)

@@ -8,7 +8,7 @@ from aiohttp import HttpVersion11, hdrs, web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from delayqueue.errors import SlowRequest, TooLarge
-from delayqueue.web.connections import Connection, Connections
+from delayqueue.web.connections import AiohttpConnection, Connections
 from delayqueue.web.front import Front
 from delayqueue.web.http import HttpRequest, HttpResponse
 from delayqueue.web.unread import Unread
@@ -34,7 +34,7 @@ def build_server(front: Front, most_bytes: int, unread: Unread) -> web.Server:
         return answering.sent
 
     def request(
-        message: Any, payload: Any, protocol: Connection, writer: Any, task: Any
+        message: Any, payload: Any, protocol: AiohttpConnection, writer: Any, task: Any
     ) -> web.BaseRequest:
         began = web.BaseRequest(
             message, payload, protocol, writer, task, loop, client_max_size=most_bytes

@@ -35,7 +35,7 @@ TOO_FAST: Final = Text(
 BURST_S: Final = 1.0  # requests that were not made in so long may be made at once
 
 
-class Pace:
+class RateLimiter:
     """Lets `rate` requests through each second; 0 = all."""
 
     def __init__(self, rate: int) -> None:
@@ -54,10 +54,10 @@ class Pace:
         self._free_at = paid_until
 
 
-class Holder:
+class Principal:
     """A token in force: what it grants, and how fast its requests may come."""
 
-    def __init__(self, pace: Pace) -> None:
+    def __init__(self, pace: RateLimiter) -> None:
         self.pace = pace
         self._topics: dict[Role, list[str]] = {}
         self._scopes: dict[Roles, Scope] = {}
@@ -83,24 +83,24 @@ class Holder:
         return scope
 
 
-class Guard:
+class Authenticator:
     """The tokens in force: those of the settings, and those of a file that can be read anew."""
 
     def __init__(self, settings: Sequence[Grant], file: Path | None, rate: int) -> None:
         self._key = secrets.token_bytes(32)
-        self._holders: dict[bytes, Holder] = {}
+        self._principals: dict[bytes, Principal] = {}
         self._rate = rate
         self._read(settings, file, rate)
 
     @classmethod
-    def of(cls, config: Config) -> "Guard":
+    def of(cls, config: Config) -> "Authenticator":
         """The guard that is configured. StartupError where the file cannot be read."""
         return cls(config.auth_tokens, config.auth_tokens_file, config.token_rate)
 
     @property
     def asks(self) -> bool:
         """Whether a token is needed at all."""
-        return bool(self._holders)
+        return bool(self._principals)
 
     def reload(self) -> None:
         """Read the file again. StartupError where it cannot be read; what was in force then stays so."""
@@ -112,20 +112,20 @@ class Guard:
 
     def _read(self, settings: Sequence[Grant], file: Path | None, rate: int) -> None:
         grants = [*settings, *(read_tokens(file) if file else ())]
-        paced = self._holders if rate == self._rate else {}
-        holders: dict[bytes, Holder] = {}
+        paced = self._principals if rate == self._rate else {}
+        principals: dict[bytes, Principal] = {}
         for grant in grants:
             digest = self._digest(grant.token)
-            if digest not in holders:
+            if digest not in principals:
                 known = paced.get(digest)
-                holders[digest] = Holder(known.pace if known else Pace(rate))
-            holders[digest].add(grant)
+                principals[digest] = Principal(known.pace if known else RateLimiter(rate))
+            principals[digest].add(grant)
         self._settings, self._file, self._rate = settings, file, rate
-        self._holders = holders
+        self._principals = principals
 
     def admit(self, request: HttpRequest, roles: Roles) -> Scope:
         """The topics that this client may reach. Unauthorized, Forbidden or TooMany where it may not come in."""
-        if roles is None or not self._holders:
+        if roles is None or not self._principals:
             return EVERYWHERE
         holder = self._find(token_of(request.headers.get("authorization", "")))
         holder.pace.check()
@@ -133,14 +133,14 @@ class Guard:
 
     def roles(self, request: HttpRequest) -> frozenset[Role]:
         """The roles of this client: all where no tokens are set. Unauthorized where it has none."""
-        if not self._holders:
+        if not self._principals:
             return frozenset(Role)
         return self._find(token_of(request.headers.get("authorization", ""))).roles
 
-    def _find(self, token: str) -> Holder:
+    def _find(self, token: str) -> Principal:
         """Looks at every token, so that the time tells nothing about them."""
         digest, found = self._digest(token), None
-        for known, holder in self._holders.items():
+        for known, holder in self._principals.items():
             if hmac.compare_digest(known, digest):
                 found = holder
         if found is None:

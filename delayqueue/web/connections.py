@@ -25,14 +25,14 @@ class Connections(web.Server):
         self._unread = unread
         self._refuse = refuse
 
-    def __call__(self) -> "Connection":
+    def __call__(self) -> "AiohttpConnection":
         """The protocol of a new connection."""
-        return Connection(
+        return AiohttpConnection(
             self, unread=self._unread, refuse=self._refuse, loop=self._loop, **self._kwargs
         )
 
 
-class Connection(web.RequestHandler):
+class AiohttpConnection(web.RequestHandler):
     """One connection."""
 
     __slots__ = ("_has_ended", "_latest", "_refuse", "_unread", "_wire")

@@ -7,8 +7,8 @@ from pydantic_core import to_json
 
 from delayqueue.errors import DONE, QueueError, Text
 from delayqueue.web import doubts
+from delayqueue.web.access_log import REQUEST_ID, REQUEST_ID_KEY, request_id
 from delayqueue.web.http import JSON, HttpRequest, HttpResponse
-from delayqueue.web.journal import REQUEST_ID, REQUEST_ID_KEY, request_id
 
 
 def envelope(code: int, message: str, data: object = None) -> dict[str, object]:
@@ -24,7 +24,7 @@ def answer(
     return HttpResponse(content, headers, status)
 
 
-class Speaker:
+class Responder:
     """Answers in the language that the request asks for, else in the configured one (zh or en)."""
 
     def __init__(self, language: str) -> None:

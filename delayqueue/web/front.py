@@ -17,13 +17,13 @@ from delayqueue.errors import (
     WrongMethod,
 )
 from delayqueue.tasks import by_turns
+from delayqueue.web.access_log import OTHER_PATHS, AccessLog, new_request_id, request_id
 from delayqueue.web.admin import pages
 from delayqueue.web.api import Api
 from delayqueue.web.checks import loopback_only, same_origin, uncompressed
 from delayqueue.web.endpoint import Endpoint, Refusal, Returnable
-from delayqueue.web.envelope import Speaker
-from delayqueue.web.http import Client, HttpRequest, HttpResponse
-from delayqueue.web.journal import OTHER_PATHS, Journal, new_request_id, request_id
+from delayqueue.web.envelope import Responder
+from delayqueue.web.http import HttpRequest, HttpResponse, Peer
 from delayqueue.web.parse import Reader, is_array, parse_array
 from delayqueue.web.requests import Request
 
@@ -41,9 +41,9 @@ def build_front(api: Api, config: Config) -> "Front":
     """What answers all that design and docs/api.md promise."""
     is_protected = config.protected_mode and not api.guard.asks
     checks = [same_origin, loopback_only] if is_protected else [same_origin]
-    journal = Journal(api.queue.metrics, lines=config.access_log)
+    access_log = AccessLog(api.queue.metrics, lines=config.access_log)
     reader = Reader(api.queue.metrics, strict=config.strict)
-    return Front(api, [*api.endpoints, *pages()], checks, reader, journal)
+    return Front(api, [*api.endpoints, *pages()], checks, reader, access_log)
 
 
 class Front:
@@ -55,7 +55,7 @@ class Front:
         endpoints: Iterable[Endpoint],
         checks: Sequence[Check],
         reader: Reader,
-        journal: Journal,
+        access_log: AccessLog,
     ) -> None:
         self._api = api
         self._confined: dict[Scope, Api] = {}
@@ -65,7 +65,7 @@ class Front:
             methods |= dict.fromkeys(endpoint.accepts, endpoint)
         self._checks = checks
         self._reader = reader
-        self._journal = journal
+        self._access_log = access_log
 
     def paths(self, method: str) -> frozenset[str]:
         """The paths that this method is answered at."""
@@ -75,11 +75,11 @@ class Front:
         """Answer as the other one does, from the next request on."""
         vars(self).update(vars(other))
 
-    async def handle(self, request: HttpRequest, client: Client) -> None:
+    async def handle(self, request: HttpRequest, client: Peer) -> None:
         """Answer a client's request; an answer that cannot be sent is told so."""
         began_s = perf_counter()
         code, path = Code.OK, OTHER_PATHS
-        speaker = self._api.speaker
+        responder = self._api.responder
         try:
             for check in self._checks:
                 check(request)
@@ -101,25 +101,25 @@ class Front:
                 del raw, asked  # a poll that waits has no need of them any more
             data = await running
             response = (
-                _as_wanted(speaker, request, endpoint, data)
+                _as_wanted(responder, request, endpoint, data)
                 if type(data) in WANTED
-                else speaker.ok(request, data, endpoint.done)
+                else responder.ok(request, data, endpoint.done)
             )
         except ConnectionError:  # the client is gone, in the midst of its request
             response = HttpResponse(status=CLIENT_GONE)
         except Exception as error:
-            code, response = _refusal(speaker, request, error)
+            code, response = _refusal(responder, request, error)
         if response.undelivered is None:
-            self._journal.note(request, path, response.status, code.value, began_s)
+            self._access_log.note(request, path, response.status, code.value, began_s)
             with suppress(ConnectionError):
                 await client.send(response)
         else:
             status = await _deliver(response, response.undelivered, client)
-            self._journal.note(request, path, status, code.value, began_s)
+            self._access_log.note(request, path, status, code.value, began_s)
 
     def malformed(self, reason: str) -> HttpResponse:
         """The answer to what is not HTTP."""
-        return self._api.speaker.error(HttpRequest("", "", {}, None), Malformed(reason))
+        return self._api.responder.error(HttpRequest("", "", {}, None), Malformed(reason))
 
     def _find(self, request: HttpRequest) -> Endpoint:
         """What answers this path and method. NoSuchPath, WrongMethod."""
@@ -176,17 +176,17 @@ class Front:
 
 
 def _as_wanted(
-    speaker: Speaker, request: HttpRequest, endpoint: Endpoint, data: Any
+    responder: Responder, request: HttpRequest, endpoint: Endpoint, data: Any
 ) -> HttpResponse:
     """The answer of a handler that returned more than data."""
     if isinstance(data, HttpResponse):
         return data
-    response = speaker.ok(request, data.data, endpoint.done)
+    response = responder.ok(request, data.data, endpoint.done)
     response.undelivered = data.undelivered
     return response
 
 
-async def _deliver(response: HttpResponse, undelivered: Callable[[], None], client: Client) -> int:
+async def _deliver(response: HttpResponse, undelivered: Callable[[], None], client: Peer) -> int:
     """Send what must arrive or be taken back; returns the status for the log."""
     try:
         await client.send(response)
@@ -198,15 +198,17 @@ async def _deliver(response: HttpResponse, undelivered: Callable[[], None], clie
     return response.status
 
 
-def _refusal(speaker: Speaker, request: HttpRequest, error: Exception) -> tuple[Code, HttpResponse]:
+def _refusal(
+    responder: Responder, request: HttpRequest, error: Exception
+) -> tuple[Code, HttpResponse]:
     """The answer to what was raised, and its code.
 
     Not in the method: its frame is part of the error's traceback, and if it held the error in turn, the request's
     body would stay until the garbage collector finds that ring.
     """
     if isinstance(error, QueueError):
-        return error.code, speaker.error(request, error)
+        return error.code, responder.error(request, error)
     # a defect of ours: the client learns that it may try again, the log learns the rest
     name = request_id(request) or new_request_id()
     log.error("%s %s failed, request %s", request.method, request.path, name, exc_info=error)
-    return Unavailable.code, speaker.error(request, Unavailable(), name)
+    return Unavailable.code, responder.error(request, Unavailable(), name)

@@ -57,7 +57,7 @@ class HttpResponse:
         self.undelivered = undelivered
 
 
-class Client(Protocol):
+class Peer(Protocol):
     """Whoever gets the answer."""
 
     async def send(self, response: HttpResponse) -> None:

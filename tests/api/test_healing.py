@@ -1,4 +1,4 @@
-"""A server mends its store by itself, and says so in its metrics."""
+"""A server repairs its store by itself, and says so in its metrics."""
 
 from __future__ import annotations
 

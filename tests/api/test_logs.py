@@ -123,7 +123,7 @@ async def test_no_line_can_be_forged(processes: Processes, redis_server: StoreSe
     async with open_api(server.url) as api:
         (await api.request("POST", f"/{FORGED}")).refused(status=404)
     (line,) = [line for line in server.log_tail().splitlines() if "a lie" in line]
-    assert "INFO delayqueue.web.journal: POST /x\\n2026" in line
+    assert "INFO delayqueue.web.access_log: POST /x\\n2026" in line
     assert "\x1b" not in line
     server.close()
 

@@ -1,4 +1,4 @@
-"""`delay-queue fsck` beside a server that runs: what it prints, what it mends, how it ends."""
+"""`delay-queue fsck` beside a server that runs: what it prints, what it repairs, how it ends."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ import pytest
 import redis
 
 from delayqueue.store.original import source
+from tests.importer.old import packed
 from tests.processes import LOOPBACK, free_port
-from tests.takeover.old import packed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -89,7 +89,7 @@ async def test_a_server_may_start_with_a_number_that_was(ours: Installation) -> 
 
 
 async def test_one_that_was_killed_is_resumed(ours: Installation) -> None:
-    status, _ = await asyncio.to_thread(ours.rebalance, 4, failpoint="take_in.after:2")
+    status, _ = await asyncio.to_thread(ours.rebalance, 4, failpoint="import.after:2")
     assert status == EXIT_STATUS
     status, printed = await asyncio.to_thread(ours.rebalance, 3)
     assert status == USAGE
@@ -114,7 +114,7 @@ def test_a_store_that_is_away_is_named(ours: Installation) -> None:
 
 
 async def test_an_import_waits_for_its_end(ours: Installation) -> None:
-    status, _ = await asyncio.to_thread(ours.rebalance, 4, failpoint="send_off.after")
+    status, _ = await asyncio.to_thread(ours.rebalance, 4, failpoint="export.after")
     assert status == EXIT_STATUS
     source = f"redis://{ours.settings['redis.host']}/{ours.settings['redis.db']}"
     status, printed = await asyncio.to_thread(ours.run, "import", source)

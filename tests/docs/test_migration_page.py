@@ -19,7 +19,7 @@ from delayqueue.web.endpoints.jobs import GetRequest
 from delayqueue.web.endpoints.push import PushRequest
 from delayqueue.web.endpoints.reservations import EndRequest, PopRequest
 from delayqueue.web.parse import MOST_MEMBERS
-from tests.takeover.old import packed
+from tests.importer.old import packed
 
 from .markdown import Example, read
 from .test_cli_page import run_in

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from delayqueue.engine.rebalance import Rebalance
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.buckets import Buckets, Layout
-from delayqueue.store.bucket.parcels import Parcels
+from delayqueue.store.bucket.transfers import Transfers
 from delayqueue.store.scripts import ZSET, Scripts
 from delayqueue.store.servers.shards import Shards
 from delayqueue.store.store import Store
@@ -63,13 +63,13 @@ class Installation:
                 assert all(buckets.of(job_id.decode()) == number for job_id in ids)
         return work
 
-    async def send_off(self, job_id: str) -> Any:
+    async def export(self, job_id: str) -> Any:
         """Somebody takes a job out, and dies."""
-        return await Parcels(self.mover).send_off(source(job_id), target(job_id), [job_id])
+        return await Transfers(self.mover).export(source(job_id), target(job_id), [job_id])
 
-    async def take_in(self, job_id: str, parcel: Any) -> None:
-        """Somebody brings a parcel, and dies."""
-        await Parcels(self.mover).take_in(source(job_id), target(job_id), parcel)
+    async def import_(self, job_id: str, transfer: Any) -> None:
+        """Somebody brings a transfer, and dies."""
+        await Transfers(self.mover).import_(source(job_id), target(job_id), transfer)
 
 
 def source(job_id: str) -> int:

@@ -23,7 +23,7 @@ from tests.waiting import until
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from delayqueue.store.types import Demand, Return
+    from delayqueue.store.types import Demand, Requeue
 
 QUIET = Ticked(Change([]), 0, 0, 0, 0)
 
@@ -68,8 +68,8 @@ class Shelves(BucketStore):
         found = [self._reserve(bucket, demand, nonce) for demand in demands]
         return Popped(found, len(demands), Change([]))
 
-    async def putback(self, bucket: int, returns: Sequence[Return]) -> tuple[int, Change]:
-        await self._serve("putback", bucket)
+    async def requeue(self, bucket: int, returns: Sequence[Requeue]) -> tuple[int, Change]:
+        await self._serve("requeue", bucket)
         arrivals: defaultdict[str, int] = defaultdict(int)
         for job_id, _ in reversed(returns):
             topic = self.held.pop(job_id)
@@ -94,7 +94,7 @@ class Shelves(BucketStore):
     async def run(
         self, verb: str, bucket: int, _args: Sequence[Any], _scope: Scope = EVERYWHERE
     ) -> Any:
-        """The caretaker's look, which finds nothing."""
+        """The scrubber's look, which finds nothing."""
         await self._serve(verb, bucket)
         return [], 0, [], [], []
 

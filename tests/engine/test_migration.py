@@ -16,7 +16,7 @@ from delayqueue.engine.timer import Timer
 from delayqueue.errors import Code, Unavailable
 from delayqueue.store.bucket.caller import LayoutChanged
 from delayqueue.store.bucket.migration import Migration
-from delayqueue.store.bucket.parcels import Parcels
+from delayqueue.store.bucket.transfers import Transfers
 from delayqueue.store.store import Store
 from delayqueue.store.types import Demand, Ending, Listing
 from delayqueue.tasks import cancel_all
@@ -76,11 +76,11 @@ async def test_wherever_somebody_dies_a_server_finds_the_job(ours: Installation,
     await queue.push(job(A, delay_ms=HOUR_MS))
     await ours.begin()
     if dies != "before":
-        parcel = await ours.send_off(A)
+        transfer = await ours.export(A)
         if dies != "sent":
-            await ours.take_in(A, parcel)
+            await ours.import_(A, transfer)
         if dies == "confirmed":
-            await Parcels(ours.mover).confirm(0, 2, parcel)
+            await Transfers(ours.mover).confirm(0, 2, transfer)
     assert (await look(queue, A)).state == "delayed"
     assert await queue.kick([A]) == [Code.OK]
     assert [job.id for job in await queue.pop(("t",), 1, 0)] == [A]
@@ -91,12 +91,12 @@ async def test_a_parcel_that_comes_again_brings_nothing_back(ours: Installation)
     queue = DelayQueue(ours.server())
     await queue.push(job(A, delay_ms=HOUR_MS))
     await ours.begin()
-    parcel = await ours.send_off(A)
+    transfer = await ours.export(A)
     assert await queue.finish([A], [""]) == [Code.OK]
-    await ours.take_in(A, parcel)
+    await ours.import_(A, transfer)
     assert await look(queue, A) is None
     await ours.finish()
-    await ours.take_in(A, parcel)
+    await ours.import_(A, transfer)
     assert await look(queue, A) is None
 
 
@@ -104,8 +104,8 @@ async def test_a_parcel_on_its_way_comes_in_place_of_a_new_one(ours: Installatio
     queue = DelayQueue(ours.server())
     await queue.push_many([job(A), job(B)])
     await ours.begin()
-    first = await ours.send_off(A)
-    again = await ours.send_off(B)
+    first = await ours.export(A)
+    again = await ours.export(B)
     assert (again.number, again.parts) == (first.number, first.parts)
     assert await queue.finish([B], [""]) == [Code.OK]
     assert (await look(queue, A)).state == "ready"
@@ -118,10 +118,10 @@ async def test_a_job_that_is_there_already_stays(ours: Installation) -> None:
     queue = DelayQueue(ours.server())
     await queue.push(job(A, body="old"))
     await ours.begin()
-    parcel = await ours.send_off(A)
+    transfer = await ours.export(A)
     await queue.push(job(A, body="new"))
-    late = parcel._replace(number=parcel.number + 1)
-    await ours.take_in(A, late)
+    late = transfer._replace(number=transfer.number + 1)
+    await ours.import_(A, late)
     assert (await look(queue, A)).body == "new"
 
 
@@ -129,7 +129,7 @@ async def test_what_was_left_on_its_way_is_forwarded(ours: Installation) -> None
     queue = DelayQueue(ours.server())
     await queue.push(job(A))
     await ours.begin()
-    await ours.send_off(A)
+    await ours.export(A)
     assert await Migration(ours.mover, nobody).forward() == 1
     assert [job.id for job in await queue.pop(("t",), 1, 0)] == [A]
     await ours.finish()
@@ -160,7 +160,7 @@ async def test_a_call_that_waited_behind_the_change_goes_to_the_new_bucket(
 async def test_a_cancel_misses_no_job_that_moves_past_it(
     ours: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From the last bucket, which was looked at before, to the first; and one is left in a parcel."""
+    """From the last bucket, which was looked at before, to the first; and one is left in a transfer."""
     names = (f"job-{n}" for n in count())
     astray = (name for name in names if (source(name), target(name)) == (1, 0))
     passed, parked = next(astray), A
@@ -178,7 +178,7 @@ async def test_a_cancel_misses_no_job_that_moves_past_it(
         return answer
 
     monkeypatch.setattr(server.by_bucket, "cancel", move_on)
-    await ours.send_off(parked)
+    await ours.export(parked)
     assert await queue.topics.cancel("x", "") == 2
     assert await queue.get([passed, parked]) == [None, None]
     await ours.finish()
@@ -208,9 +208,9 @@ async def test_a_key_of_another_type_stops_a_job_where_it_is(ours: Installation)
     await queue.push(job(A, tags=("x",)))
     await ours.begin()
     await ours.redis.set("{dq_bucket_3}:tag:x", "not a set")
-    parcel = await ours.send_off(A)
+    transfer = await ours.export(A)
     with pytest.raises(Unavailable):
-        await ours.take_in(A, parcel)
+        await ours.import_(A, transfer)
     await ours.redis.delete("{dq_bucket_3}:tag:x")
     assert (await look(queue, A)).state == "ready"
     await ours.finish()
@@ -235,7 +235,7 @@ async def test_a_job_goes_back_to_the_bucket_that_it_came_from(ours: Installatio
     await Rebalance(ours.mover, BEFORE).run()
     await ours.finish()
     [popped] = await queue.pop(("t",), 9, 0)
-    queue.put_back([popped])
+    queue.requeue([popped])
     await queue.aclose()
     assert (await look(queue, A)).state == "ready"
 

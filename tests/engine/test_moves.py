@@ -16,7 +16,7 @@ from delayqueue.engine.rebalance import Rebalance
 from delayqueue.engine.taking import Taking
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.buckets import Buckets
-from delayqueue.store.bucket.parcels import Parcels
+from delayqueue.store.bucket.transfers import Transfers
 from delayqueue.store.scripts import Scripts
 from delayqueue.store.servers.shards import Shards
 from delayqueue.store.store import Store
@@ -103,7 +103,7 @@ class Moving(Comparison):
         self._scheduler = scheduler
         self._servers = [self._new_store() for _ in range(2)]
         self._mover = self._new_store()
-        self._parcels: list[tuple[int, int, Any]] = []  # all that there ever were
+        self._transfers: list[tuple[int, int, Any]] = []  # all that there ever were
         self.model.disturbed = set(TOPIC_NAMES)  # buckets have no common order
         self.another_server_works(0)
 
@@ -133,17 +133,17 @@ class Moving(Comparison):
             mine = [job_id for job_id in ids if buckets.of(job_id) == buckets.of(ids[0]) != source]
             if mine:
                 target = buckets.of(ids[0])
-                parcel = self.do(Parcels(self._mover).send_off(source, target, mine))
-                self._parcels += [(source, target, parcel)] if parcel.number else []
+                transfer = self.do(Transfers(self._mover).export(source, target, mine))
+                self._transfers += [(source, target, transfer)] if transfer.number else []
 
-    @precondition(lambda self: self._parcels)
+    @precondition(lambda self: self._transfers)
     @rule(at=st.integers(0), confirms=st.booleans())
     def a_parcel_arrives(self, at: int, confirms: bool) -> None:
         """Again, maybe, and long after; who brought it may die of it."""
-        source, target, parcel = self._parcels[-1 - at % len(self._parcels)]
-        self.do(Parcels(self._mover).take_in(source, target, parcel))
+        source, target, transfer = self._transfers[-1 - at % len(self._transfers)]
+        self.do(Transfers(self._mover).import_(source, target, transfer))
         if confirms:
-            self.do(Parcels(self._mover).confirm(source, target, parcel))
+            self.do(Transfers(self._mover).confirm(source, target, transfer))
 
     @precondition(lambda self: self._mover.buckets.layout.moving)
     @rule()

@@ -82,13 +82,13 @@ async def test_what_was_taken_before_the_store_fails_is_answered(
 ) -> None:
     monkeypatch.setattr("delayqueue.store.takes.PIECE", 20)
     queue = await with_jobs(ours)
-    mend = failing_from(queue._store._takes._ranges, "take", 3)
+    repair = failing_from(queue._store._takes._ranges, "take", 3)
     taken = [job.id for job in await queue.taking.take("t", EVER, 100)]
     assert len(taken) == 40
     assert taken == sorted(taken)
     with pytest.raises(Unavailable):
         await queue.taking.take("t", EVER, 100)
-    mend()
+    repair()
     taken += [job.id for job in await queue.taking.take("t", EVER, 100)]
     assert sorted(taken) == NAMES
 
@@ -145,7 +145,7 @@ async def test_what_is_pushed_anew_is_not_put_back_over(ours: Installation) -> N
     queue = await with_jobs(ours)
     taken = await queue.taking.take("t", EVER, 100)
     await queue.push(job(NAMES[0], body="new", delay_ms=HOUR_MS))
-    queue.taking.put_back(taken)
+    queue.taking.restore(taken)
     await queue.taking.close()
     views = await queue.get(NAMES)
     assert [view and view.body for view in views] == ["new", *["body"] * 99]
@@ -228,7 +228,7 @@ async def test_what_ends_many_jobs_says_how_far_it_came(
     store = ours.server()
     queue = DelayQueue(store)
     await queue.push_many([job(name, delay_ms=HOUR_MS, tags=("x",)) for name in NAMES])
-    mend = failing_from(store.by_bucket, verb, 2)
+    repair = failing_from(store.by_bucket, verb, 2)
     work = (
         partial(queue.topics.cancel, "x", "")
         if verb == "cancel"
@@ -239,7 +239,7 @@ async def test_what_ends_many_jobs_says_how_far_it_came(
     left = [view for view in await queue.get(NAMES) if view]
     assert 0 < len(left) < 100
     assert f"{100 - len(left)} jobs were done" in failed.value.text.en
-    mend()
+    repair()
     assert await work() == len(left)
 
 

@@ -89,7 +89,7 @@ async def test_who_was_held_up_ends_no_later_change(ours: Installation) -> None:
         await ours.finish()
         await Rebalance(ours.mover, 5).begin()
 
-    before_call(work._parcels, "ids", 3, overtake)
+    before_call(work._transfers, "ids", 3, overtake)
     with pytest.raises(AnotherChange):
         await work.run()
     await slow.follow_layout()
@@ -114,13 +114,13 @@ async def test_a_store_that_starts_again_meanwhile_keeps_no_job_back(
             await asyncio.to_thread(store.stop)
             await asyncio.to_thread(store.start)
 
-        before_call(work._parcels, "ids", 3, restart)
+        before_call(work._transfers, "ids", 3, restart)
         await work.run()
         assert all(await queue.get(names))
 
 
 async def test_numbers_that_the_store_has_forgotten_are_not_used_again(ours: Installation) -> None:
-    """A failover takes the old bucket back to before a job was sent off; the new one has had parcels since."""
+    """A failover takes the old bucket back to before a job was sent off; the new one has had transfers since."""
     queue = await with_jobs(ours, [A, B])
     await ours.begin()
     keys: Any = [key async for key in ours.redis.scan_iter("{dq_bucket_1}:*")]
@@ -149,7 +149,7 @@ async def test_given_the_number_that_there_is_it_looks_everywhere_for_strays(
 async def test_a_parcel_goes_on_while_another_bucket_is_away(ours: Installation) -> None:
     queue = await with_jobs(ours, [A])
     await ours.begin()
-    await ours.send_off(A)
+    await ours.export(A)
     await ours.redis.set("{dq_bucket_2}:sent", "of another type")
     with pytest.raises(Unavailable):
         await Migration(ours.mover, nobody).forward()
@@ -205,7 +205,7 @@ async def test_pauses_hold_from_the_first_moment_on(ours: Installation) -> None:
     await queue.topics.pause("t", 0)
     work = Rebalance(ours.mover, AFTER)
     # after the change has begun, before anything else is done
-    before_call(work._limits, "apportion", 2, dying)
+    before_call(work._limits, "split_limits", 2, dying)
     with pytest.raises(KeyboardInterrupt):
         await work.begin()
     assert ours.mover.buckets.layout.moving
@@ -234,7 +234,7 @@ async def test_what_is_set_meanwhile_stays_set(
         await queue.topics.pause("t", 0)
     await ours.begin()
     work = Rebalance(ours.mover, AFTER)
-    before_call(work._limits, "apportion", 2, partial(getattr(queue.topics, verb), *args))
+    before_call(work._limits, "split_limits", 2, partial(getattr(queue.topics, verb), *args))
     await work.run()
     await queue.push_many([job(name) for name in NAMES[:20]])
     assert len(await pop_all(queue, "t")) == (0 if verb == "pause" else 20)

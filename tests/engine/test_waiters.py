@@ -88,7 +88,7 @@ async def test_an_immediate_poll_takes_the_few_that_are_ready(
 ) -> None:
     store.put("t", store.id_in(0, "a"), store.id_in(0, "b"), store.id_in(0, "c"))
     assert len(await poll(waiters, wanted=10, wait_s=0)) == 3
-    assert ("putback", 0) not in store.calls
+    assert ("requeue", 0) not in store.calls
 
 
 async def test_immediate_polls_share_what_is_ready_and_the_rest_get_nothing(
@@ -215,7 +215,7 @@ async def test_a_ready_job_is_found_however_short_the_wait_is(
     assert not short.done()
     store.open.set()
     assert ids(await short) == ["a"]
-    assert not any(verb == "putback" for verb, _ in store.calls)
+    assert not any(verb == "requeue" for verb, _ in store.calls)
 
 
 async def test_a_short_wait_for_nothing_ends_though_a_bucket_hangs() -> None:

@@ -16,7 +16,7 @@ from delayqueue.store.listings import Listings
 from delayqueue.store.scripts import ZSET, Scripts
 from delayqueue.store.servers.shards import Shards
 from delayqueue.store.takes import Takes
-from delayqueue.store.types import Demand, Ending, Moved, Range, Release, Reschedule, Return, Touch
+from delayqueue.store.types import Demand, Ending, Moved, Range, Release, Requeue, Reschedule, Touch
 from tests.store.invariants import violations
 
 if TYPE_CHECKING:
@@ -148,10 +148,10 @@ class Bucket:
         [popped] = await self.pop(topic, wanted=1)
         return popped
 
-    async def put_back(self, *jobs: Reserved) -> None:
-        returns = [Return(job.id, nonce_of(job.receipt, job.id)) for job in jobs]
+    async def requeue(self, *jobs: Reserved) -> None:
+        returns = [Requeue(job.id, nonce_of(job.receipt, job.id)) for job in jobs]
         while returns:
-            looked, _ = await self.store.putback(0, returns)
+            looked, _ = await self.store.requeue(0, returns)
             returns = returns[:-looked]
 
     async def finish(self, *ids: str, receipt: str = "", message: str = "") -> list[int]:

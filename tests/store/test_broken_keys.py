@@ -10,7 +10,7 @@ from delayqueue.engine.fsck import examine
 from delayqueue.errors import Code
 from delayqueue.store.bucket.limits import Limits
 from delayqueue.store.types import START, Range, TagPage
-from delayqueue.web.views import full
+from delayqueue.web.serializers import full
 from tests.store.bucket import HOUR_MS, SOON_MS, a_moment, job
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ async def spoil(bucket: Bucket, *names: str) -> None:
 
 async def heal(bucket: Bucket) -> None:
     """Let the inspection put it aside; the bucket must be whole then."""
-    assert not (await examine(bucket.store, lambda *_: None, mend=True)).left
+    assert not (await examine(bucket.store, lambda *_: None, repair=True)).left
     assert await bucket.violations() == []
 
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from delayqueue.domain import damage
-from delayqueue.engine.caretaker import Caretaker
-from delayqueue.engine.fsck import Report, Round, examine
+from delayqueue.engine.fsck import Pass, Report, examine
+from delayqueue.engine.scrubber import Scrubber
 from delayqueue.metrics import REPAIRED, REPAIRS
 from delayqueue.store.bucket import keys
 from delayqueue.store.types import START, TagPage
@@ -79,7 +79,11 @@ DAMAGE: Final[list[tuple[list[Command], set[str], str]]] = [
         {"type", "lost"},
         "a set for ready ones",
     ),
-    ([["DEL", "reserved:t"], ["LPUSH", "reserved:t", "x"]], {"type", "lost"}, "a list of holders"),
+    (
+        [["DEL", "reserved:t"], ["LPUSH", "reserved:t", "x"]],
+        {"type", "lost"},
+        "a list of principals",
+    ),
     ([["DEL", "tag:y"], ["HSET", "tag:y", "a", "b"]], {"type", "tag"}, "a hash for a tag"),
     ([["DEL", "timers"], ["SET", "timers", "x"]], {"type", "timer"}, "a string for the timers"),
     ([["DEL", "topics"], ["SET", "topics", "x"]], {"type", "topic"}, "a string for the topics"),
@@ -103,15 +107,15 @@ async def damaged(bucket: Bucket, commands: list[Command]) -> set[str]:
     return {job_id.decode() for job_id, record in records.items() if parse(record)}
 
 
-async def examined(bucket: Bucket, *, mend: bool) -> tuple[Report, list[Finding]]:
+async def examined(bucket: Bucket, *, repair: bool) -> tuple[Report, list[Finding]]:
     findings: list[Finding] = []
-    report = await examine(bucket.store, lambda _, finding: findings.append(finding), mend=mend)
+    report = await examine(bucket.store, lambda _, finding: findings.append(finding), repair=repair)
     return report, findings
 
 
 async def kinds_found(bucket: Bucket) -> set[str]:
     """The kinds of damage that a look finds that changes nothing."""
-    _, findings = await examined(bucket, mend=False)
+    _, findings = await examined(bucket, repair=False)
     return {finding.kind for finding in findings}
 
 
@@ -127,13 +131,13 @@ async def all_delivered(bucket: Bucket) -> set[str]:
 
 async def cared_for(bucket: Bucket, steps: int = 8) -> None:
     """Let the light form alone look after the bucket for a while."""
-    caretaker = Caretaker(0, bucket.store, lambda _bucket, _notify: None)
+    scrubber = Scrubber(0, bucket.store, lambda _bucket, _notify: None)
     for _ in range(steps):
-        await caretaker.step()
+        await scrubber.step()
 
 
 async def mended(bucket: Bucket) -> None:
-    report, _ = await examined(bucket, mend=True)
+    report, _ = await examined(bucket, repair=True)
     assert not report.left
 
 
@@ -144,12 +148,12 @@ async def test_damage_is_found_and_left_as_it_is_until_it_is_repaired(
 ) -> None:
     ids = await damaged(bucket, commands)
     before = await contents(bucket)
-    report, findings = await examined(bucket, mend=False)
+    report, findings = await examined(bucket, repair=False)
     # a key of the wrong type hides what is wrong behind it
     assert {finding.kind for finding in findings} >= ({"type"} if "type" in kinds else kinds)
     assert kinds >= {finding.kind for finding in findings}
     assert report.left == report.found
-    assert not report.mended
+    assert not report.repaired
     assert await contents(bucket) == before
     await mended(bucket)
     await assert_whole(bucket, ids)
@@ -206,8 +210,8 @@ async def contents(bucket: Bucket) -> dict[str | bytes, bytes | None]:
 @poisoned
 async def test_a_key_that_is_not_ours_is_reported_and_left_to_a_person(bucket: Bucket) -> None:
     await bucket.redis.set(bucket.key("else"), "1")
-    report, [finding] = await examined(bucket, mend=True)
-    assert (finding.kind, finding.name, finding.mended) == ("key", "else", False)
+    report, [finding] = await examined(bucket, repair=True)
+    assert (finding.kind, finding.name, finding.repaired) == ("key", "else", False)
     assert report.left == {"key": 1}
     assert await bucket.redis.get(bucket.key("else")) == b"1"
 
@@ -253,7 +257,7 @@ async def test_a_whole_bucket_is_found_whole(bucket: Bucket) -> None:
     await bucket.push(*(job(f"many-{i}", topic="many", delay_ms=HOUR_MS + i) for i in range(700)))
     await bucket.store.pause(0, "t", HOUR_MS)
     await bucket.store.pause(0, "many", 0)
-    report, findings = await examined(bucket, mend=False)
+    report, findings = await examined(bucket, repair=False)
     assert findings == []
     jobs = await bucket.redis.hlen(bucket.key("job"))
     assert report.looked > 2 * jobs
@@ -264,7 +268,7 @@ async def test_a_lost_job_is_found_beside_a_long_ready_list(bucket: Bucket) -> N
         await bucket.push(*(job(f"job-{i}") for i in range(start, start + 500)))
     assert await kinds_found(bucket) == set()
     await bucket.redis.lrem(bucket.keys.queue_name.replace("%s", "t"), 0, "job-3000")
-    report, findings = await examined(bucket, mend=True)
+    report, findings = await examined(bucket, repair=True)
     assert [(finding.kind, finding.id) for finding in findings] == [("lost", "job-3000")]
     assert not report.left
     assert (await bucket.counts()).ready == 6000
@@ -284,7 +288,7 @@ async def test_a_job_that_was_found_again_wakes_those_who_wait(bucket: Bucket) -
     await bucket.push(job("a"))
     await forget_places(bucket)
     heard: list[Any] = []
-    await Caretaker(0, bucket.store, lambda *change: heard.append(change)).step()
+    await Scrubber(0, bucket.store, lambda *change: heard.append(change)).step()
     assert heard == [(0, ([("t", 1)], 0))]
     await bucket.delete("a")
 
@@ -329,7 +333,7 @@ async def test_whoever_repairs_can_stop_at_any_step(bucket: Bucket) -> None:
     commands = [row[0][0] for row in DAMAGE if row[1] & set(several) and row[0][0][0] != "DEL"]
     ids = await damaged(bucket, commands)
     for steps in range(1, 6):
-        broken_off = Round(bucket.store, 0, 1, mend=True)
+        broken_off = Pass(bucket.store, 0, 1, repair=True)
         for _ in range(steps):
             await broken_off.step()
         assert not broken_off.is_over
@@ -354,8 +358,8 @@ async def test_nothing_is_found_while_jobs_come_and_go(bucket: Bucket, seed: int
     await bucket.push(*(job(f"old-{i}", topic="t0") for i in range(900, 2100)))
     over = asyncio.Event()
     workers = [asyncio.create_task(live(bucket, chance, over)) for _ in range(3)]
-    for limit, mend in ((40, False), (100, True), (300, False)):
-        one_round = Round(bucket.store, 0, limit, mend=mend)
+    for limit, repair in ((40, False), (100, True), (300, False)):
+        one_round = Pass(bucket.store, 0, limit, repair=repair)
         while not one_round.is_over:
             assert (await one_round.step()).findings == []
     over.set()
@@ -365,7 +369,7 @@ async def test_nothing_is_found_while_jobs_come_and_go(bucket: Bucket, seed: int
 async def live(bucket: Bucket, chance: random.Random, over: asyncio.Event) -> None:
     """Do at random what clients and timers do, until it is over."""
     verbs = Counter(push=8, pop=6, finish=4, release=3, bury=2, kick=2, delete=1, reschedule=2)
-    verbs += Counter(putback=2, tick=4, cancel=1)
+    verbs += Counter(requeue=2, tick=4, cancel=1)
     names, weights = list(verbs), list(verbs.values())
     while not over.is_set():
         [verb] = chance.choices(names, weights)
@@ -380,8 +384,8 @@ async def once(bucket: Bucket, chance: random.Random, verb: str) -> None:
             await bucket.push(*(any_job(chance, job_id, topic) for job_id in set(ids)))
         case "pop":
             await bucket.pop(topic, wanted=len(ids))
-        case "putback":
-            await bucket.put_back(*await bucket.pop(topic, wanted=len(ids)))
+        case "requeue":
+            await bucket.requeue(*await bucket.pop(topic, wanted=len(ids)))
         case "release" | "reschedule":
             await getattr(bucket, verb)(ids[0], delay_ms=chance.choice((0, 5, HOUR_MS)))
         case "tick":

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 MANY: Final = 100
 
 
-async def limit(bucket: Bucket, topic: str = "t", **wishes: float | None) -> Limit:
+async def limit(bucket: Bucket, topic: str = "t", **changes: float | None) -> Limit:
     """Limit the topic; what is in force."""
-    limited = await Limits(bucket.store).limit(0, topic, wishes)
+    limited = await Limits(bucket.store).limit(0, topic, changes)
     assert limited.code == Code.OK
     return limited.limit
 
@@ -175,7 +175,7 @@ async def test_a_clock_that_is_put_back_holds_back_no_longer_than_the_rate(
 async def test_a_delivery_that_is_undone_does_not_count(turned: Bucket, clock: Clock) -> None:
     await limit(turned, rate=1, burst=2)
     await fill(turned)
-    await turned.put_back(*await turned.pop())
+    await turned.requeue(*await turned.pop())
     assert await ask(turned) == (2, 1000)
 
 
@@ -261,7 +261,7 @@ async def test_topics_of_one_call_have_their_own_limits(bucket: Bucket) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wishes", "expected", "reason"),
+    ("changes", "expected", "reason"),
     [
         ([{}], Limit(), "asking sets nothing"),
         ([{"rate": 0.5}], Limit(rate=0.5, burst=1), "a burst of one at least"),
@@ -280,9 +280,9 @@ async def test_topics_of_one_call_have_their_own_limits(bucket: Bucket) -> None:
     ],
 )
 async def test_limits_are_set_and_lifted_one_by_one(
-    bucket: Bucket, wishes: list[dict[str, float | None]], expected: Limit, reason: str
+    bucket: Bucket, changes: list[dict[str, float | None]], expected: Limit, reason: str
 ) -> None:
-    for each in wishes:
+    for each in changes:
         found = (await Limits(bucket.store).limit(0, "t", each)).limit
     assert found == expected, reason
     assert (await bucket.counts()).limit == (None if expected == Limit() else expected)

@@ -148,7 +148,7 @@ async def test_what_a_call_did_not_come_to_of_a_tag_is_left_alone_if_it_has_the_
 async def test_large_jobs_go_back_in_their_order(bucket: Bucket) -> None:
     await with_large_jobs(bucket)
     reserved = [each for _ in range(JOBS) for each in await bucket.pop(wanted=1)]
-    await bucket.put_back(*reserved)
+    await bucket.requeue(*reserved)
     assert [each.id for _ in range(JOBS) for each in await bucket.pop(wanted=1)] == IDS
 
 
@@ -200,7 +200,7 @@ async def test_an_inspection_looks_at_so_many_bytes_of_jobs_at_a_time(
     await (bucket.finish(*IDS) if name == "done:t" else bucket.bury(*IDS))
     inspection, pieces, steps = Inspection(bucket.store), [Piece(name.encode(), b"0")], 0
     while pieces:
-        inspected = await inspection.inspect(0, pieces, 100, mend=False)
+        inspected = await inspection.inspect(0, pieces, 100, repair=False)
         assert inspected.findings == []
         pieces, steps = inspected.pieces, steps + 1
     assert steps >= JOBS / FIT
@@ -211,6 +211,6 @@ async def test_an_inspection_finds_what_is_wrong_among_large_jobs(bucket: Bucket
     strangers = [f"none-{n}" for n in range(20)]
     await bucket.redis.sadd(bucket.key("tag:large"), *strangers)
     findings = set[Finding]()
-    report = await examine(bucket.store, lambda _, found: findings.add(found), mend=True)
+    report = await examine(bucket.store, lambda _, found: findings.add(found), repair=True)
     assert {found.id for found in findings} == set(strangers)
-    assert (report.mended["entry"], report.left["entry"]) == (20, 0)
+    assert (report.repaired["entry"], report.left["entry"]) == (20, 0)

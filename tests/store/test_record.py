@@ -143,7 +143,7 @@ async def test_a_kick_and_a_reschedule_open_the_results_that_failed(bucket: Buck
 async def test_an_attempt_with_results_counts_though_it_is_put_back(bucket: Bucket) -> None:
     held = await reserved(bucket)
     await record(bucket, held, "one")
-    await bucket.put_back(held)
+    await bucket.requeue(held)
     assert (await bucket.pop_one()).attempt == 2
 
 

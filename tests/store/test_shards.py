@@ -240,13 +240,13 @@ async def test_news_of_ready_jobs_come_from_every_master(cluster: StoreCluster) 
     heard: list[tuple[int, str, int]] = []
     subscribed: list[int] = []
 
-    async with opened(config) as (listener, _), opened(config) as (speaker, _):
+    async with opened(config) as (listener, _), opened(config) as (responder, _):
         listening = asyncio.create_task(
             Store(listener).listen(lambda *news: heard.append(news), subscribed.append)
         )
         await until(lambda: len(subscribed) == BUCKETS)
         for bucket in range(BUCKETS):
-            await push_to(speaker, bucket, topic="t")
+            await push_to(responder, bucket, topic="t")
         await until(lambda: len(heard) == BUCKETS)
         await cancel_all([listening])
     assert sorted(heard) == [(bucket, "t", 1) for bucket in range(BUCKETS)]
@@ -255,15 +255,15 @@ async def test_news_of_ready_jobs_come_from_every_master(cluster: StoreCluster) 
 async def test_news_go_on_after_a_failover(mortal_cluster: StoreCluster) -> None:
     heard: list[int] = []
     config = of_cluster(mortal_cluster)
-    async with followed(config) as (listener, _), followed(config) as (speaker, _):
+    async with followed(config) as (listener, _), followed(config) as (responder, _):
         listening = asyncio.create_task(
             Store(listener).listen(lambda bucket, *_: heard.append(bucket), lambda _: None)
         )
         mortal_cluster.holder("{dq_bucket_1}").kill()
-        await until_async(lambda: works(speaker, 0), within_s=FOR_A_NEW_MASTER_S)
+        await until_async(lambda: works(responder, 0), within_s=FOR_A_NEW_MASTER_S)
 
         async def said_and_heard() -> bool:
-            await push_to(speaker, 0)
+            await push_to(responder, 0)
             await asyncio.sleep(0.05)
             return 0 in heard
 

@@ -7,9 +7,9 @@ from typing import Any
 from delayqueue.config.config import Config
 from delayqueue.metrics import Metrics
 from delayqueue.web.api import Api
-from delayqueue.web.auth import Guard
+from delayqueue.web.auth import Authenticator
 from delayqueue.web.endpoint import Endpoint
-from delayqueue.web.envelope import Speaker
+from delayqueue.web.envelope import Responder
 from delayqueue.web.front import Front, build_front
 from delayqueue.web.http import HttpRequest, HttpResponse
 
@@ -24,13 +24,13 @@ def front_of(*endpoints: Endpoint, **settings: Any) -> Front:
     peers: Any = None
     api = Api(
         queue,
-        Speaker(config.language),
+        Responder(config.language),
         config.max_body_bytes,
         config.queue_block_timeout_s,
         peers,
         config.metrics_topics,
         {},
-        Guard.of(config),
+        Authenticator.of(config),
         str,
         endpoints,
     )

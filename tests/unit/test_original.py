@@ -6,7 +6,7 @@ import pytest
 
 from delayqueue.store.original.packed import SIGNATURE, Packed, unpack
 from delayqueue.store.original.place import CLOCKS_S, Place, standing
-from tests.takeover.old import packed
+from tests.importer.old import packed
 
 NOW_S = 1_700_000_000
 TTR_S = 60

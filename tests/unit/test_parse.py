@@ -112,7 +112,7 @@ def _job(**retry: Any) -> None:
 
 
 def _limit(**fields: Any) -> None:
-    parse_fields(LimitRequest, {"topic": "t"} | fields).wishes()
+    parse_fields(LimitRequest, {"topic": "t"} | fields).changes()
 
 
 @pytest.mark.parametrize(

@@ -26,14 +26,14 @@ from delayqueue.store.types import (
     Ending,
     Listing,
     Moved,
-    Page,
     Popped,
     Pushed,
     Release,
+    Requeue,
     Reschedule,
-    Return,
     Settlement,
     Swept,
+    TagListing,
     TagPage,
     TagPlace,
     Ticked,
@@ -111,12 +111,12 @@ class BucketStore:
         jobs = [reserved(found, nonce) for found in answers]
         return Popped(jobs, complete, change([], next_due_ms))
 
-    async def putback(self, bucket: int, returns: Sequence[Return]) -> tuple[int, Change]:
+    async def requeue(self, bucket: int, returns: Sequence[Requeue]) -> tuple[int, Change]:
         """Undo reservations: to the head of the list, the attempt uncounted; of how many, from the last one on."""
         args: list[Any] = [self._sender]
         for job_id, nonce in returns:
             args += (nonce, job_id)
-        _, ready, looked = await self._call("putback", bucket, args)
+        _, ready, looked = await self._call("requeue", bucket, args)
         return looked, change(ready)
 
     async def finish(
@@ -243,13 +243,13 @@ class BucketStore:
         cursor: str,
         held_bytes: int = 0,
         scope: Scope = EVERYWHERE,
-    ) -> Page:
+    ) -> TagListing:
         """A page of the jobs of a tag, behind what holds so many bytes already."""
         args = [what.topic, what.tag, what.state, *what.due, limit, cursor, held_bytes]
         after, found, held, is_full = await self._call("list", bucket, args, scope)
         views = (view(text(job_id), *parts) for job_id, *parts in found)
         jobs = [each for each in views if each is not None]
-        return Page(jobs, after.decode(), held, is_full == 1)
+        return TagListing(jobs, after.decode(), held, is_full == 1)
 
     async def forecast(
         self, bucket: int, topics: Sequence[str], start_ms: int, step_ms: int, steps: int

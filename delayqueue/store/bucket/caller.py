@@ -54,10 +54,10 @@ OF_BUCKET = frozenset(
         "register",
         "unregister",
         "registered",
-        "occurring",
-        "take_in",
+        "due_schedules",
+        "import",
         "confirm",
-        "parcels",
+        "exports",
     )
 )
 STALE = "STALELAYOUT"  # how an error of the scripts begins (_prelude.lua)

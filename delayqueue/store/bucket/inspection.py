@@ -16,10 +16,10 @@ class Inspection:
         self._store = store
 
     async def inspect(
-        self, bucket: int, pieces: Sequence[Piece], limit: int, *, mend: bool
+        self, bucket: int, pieces: Sequence[Piece], limit: int, *, repair: bool
     ) -> Inspected:
-        """Look at about `limit` entries of the pieces, the last piece first; with `mend` what is found is mended."""
-        args: list[Any] = [self._store.sender, int(mend), limit]
+        """Look at about `limit` entries of the pieces, the last piece first; with `repair` what is found is mended."""
+        args: list[Any] = [self._store.sender, int(repair), limit]
         for piece in pieces:
             args += piece
         rest, looked, findings, suspects, ready = await self._store.run("inspect", bucket, args)

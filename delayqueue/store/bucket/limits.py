@@ -19,14 +19,19 @@ class Limits:
         self._store = store
 
     async def limit(
-        self, bucket: int, topic: str, wishes: Mapping[str, float | None], *, declared: bool = False
+        self,
+        bucket: int,
+        topic: str,
+        changes: Mapping[str, float | None],
+        *,
+        declared: bool = False,
     ) -> Limited:
         """Set `rate`, `burst`, `concurrency`, `buried_retain_ms`, as far as they are named; None = lift it.
 
         `declared`: a config file says so; what it does not name is lifted.
         """
         args = [self._store.sender, topic, bucket, self._store.buckets.count, int(declared)]
-        for name, value in wishes.items():
+        for name, value in changes.items():
             args += (name, "" if value is None else value)
         code, written, ready = await self._store.run("limit", bucket, args)
         return Limited(code, Limit.read(json.loads(written)), change(ready))
@@ -38,7 +43,7 @@ class Limits:
             topic: Limit.read(each["limit"]) for topic, each in settings.items() if "limit" in each
         }
 
-    async def apportion(self, bucket: int, topic: str, written: str, buckets: int) -> Change:
+    async def split_limits(self, bucket: int, topic: str, written: str, buckets: int) -> Change:
         """Let a topic be set in a bucket, one of so many, as these settings (JSON) say; "" = as its own do."""
         args = [self._store.sender, topic, written, bucket, buckets]
-        return change(await self._store.run("apportion", bucket, args))
+        return change(await self._store.run("split_limits", bucket, args))

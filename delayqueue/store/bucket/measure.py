@@ -108,7 +108,7 @@ def _inspect(metrics: Metrics, answer: Any) -> None:
 _COUNTS: Final[dict[str, Callable[[Metrics, Any], None]]] = {
     "push": _push,
     "pop": _pop,
-    "putback": _putback,
+    "requeue": _putback,
     "restore": _putback,
     "finish": _ended("finished"),
     "delete": _ended("deleted"),

@@ -3,8 +3,8 @@
 From then on every verb acts in the bucket where an id belongs now. The verbs by id first fetch what may still stand in
 its former bucket, so they find every job; all others are brought by `delay-queue rebalance`. Both ways
 are the same three steps, of which each can be repeated, by anybody:
-1. the job leaves its bucket for a parcel (send_off.lua);
-2. the parcel is taken in by the other bucket, once (take_in.lua);
+1. the job leaves its bucket for a transfer (export.lua);
+2. the transfer is taken in by the other bucket, once (import.lua);
 3. it is dropped (confirm.lua).
 """
 
@@ -17,16 +17,16 @@ from delayqueue.errors import Unavailable
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.buckets import Buckets
 from delayqueue.store.bucket.caller import LayoutChanged
-from delayqueue.store.bucket.parcels import Parcels
+from delayqueue.store.bucket.transfers import Transfers
 from delayqueue.store.types import Change
 
 log = logging.getLogger(__name__)
 
 INTERVAL_S: Final = 1.0  # how long what a killed process left on its way can stay there
 # about 3 ms of the store's time, 8 where they have tags, expire and are retained
-JOBS_PER_PARCEL: Final = 200
+JOBS_PER_TRANSFER: Final = 200
 # beside its own that one fetch may meet: others are sending between the same two buckets
-MOST_PARCELS: Final = 100
+MOST_TRANSFERS: Final = 100
 
 
 class Migration:
@@ -34,7 +34,7 @@ class Migration:
 
     def __init__(self, store: BucketStore, notify: Callable[[int, Change], None]) -> None:
         self._store = store
-        self._parcels = Parcels(store)
+        self._transfers = Transfers(store)
         self._notify = notify
 
     @property
@@ -70,27 +70,27 @@ class Migration:
 
         Unavailable where the store fails, LayoutChanged where another layout is followed by now.
         """
-        for at in range(0, len(ids), JOBS_PER_PARCEL):
-            piece = ids[at : at + JOBS_PER_PARCEL]
-            for _ in range(MOST_PARCELS + len(piece)):
+        for at in range(0, len(ids), JOBS_PER_TRANSFER):
+            piece = ids[at : at + JOBS_PER_TRANSFER]
+            for _ in range(MOST_TRANSFERS + len(piece)):
                 if self.buckets.layout.generation != generation:
                     raise LayoutChanged
-                if not await self._carry_parcel(source, target, piece):
+                if not await self._carry_once(source, target, piece):
                     break
             else:
                 raise Unavailable
 
     async def forward(self) -> int:
-        """Complete what others have begun; returns how many parcels were on their way. Unavailable where one stays."""
+        """Complete what others have begun; returns how many transfers there were. Unavailable where one stays."""
         found, failed = 0, False
         for source in range(len(self.buckets.keys)):
             try:
-                for target in await self._parcels.under_way(source):
-                    found += await self._carry_parcel(source, target, [])
+                for target in await self._transfers.under_way(source):
+                    found += await self._carry_once(source, target, [])
             except LayoutChanged:
                 raise
             except Unavailable:
-                failed = True  # it does not keep the parcels of others
+                failed = True  # it does not keep the transfers of others
         if failed:
             raise Unavailable
         return found
@@ -107,12 +107,12 @@ class Migration:
             except Unavailable:
                 log.warning("jobs that move to other buckets wait for the store")
 
-    async def _carry_parcel(self, source: int, target: int, ids: Sequence[str]) -> bool:
-        """Bring one parcel; False where there was none."""
-        parcel = await self._parcels.send_off(source, target, ids)
-        self._notify(source, parcel.change)
-        if parcel.number == 0:
+    async def _carry_once(self, source: int, target: int, ids: Sequence[str]) -> bool:
+        """Bring one transfer; False where there was none."""
+        transfer = await self._transfers.export(source, target, ids)
+        self._notify(source, transfer.change)
+        if transfer.number == 0:
             return False
-        self._notify(target, await self._parcels.take_in(source, target, parcel))
-        await self._parcels.confirm(source, target, parcel)
+        self._notify(target, await self._transfers.import_(source, target, transfer))
+        await self._transfers.confirm(source, target, transfer)
         return True

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.record import parse_record, text
 from delayqueue.store.bucket.replies import change
-from delayqueue.store.types import Change, Found, Position, Range, Take, Taken
+from delayqueue.store.types import Change, Found, Position, Range, Taken, TakeReply
 
 
 class Ranges:
@@ -40,11 +40,11 @@ class Ranges:
         ]
         return jobs, after
 
-    async def take(self, bucket: int, topic: str, due: Range, ids: Sequence[bytes]) -> Take:
+    async def take(self, bucket: int, topic: str, due: Range, ids: Sequence[bytes]) -> TakeReply:
         """Remove and return jobs by their ids, as far as they are delayed or ready and due in the range."""
         looked, gone, found = await self._store.run("take", bucket, [topic, *due, *ids])
         jobs = [_taken(*found[i : i + 3]) for i in range(0, len(found), 3)]
-        return Take(looked, gone, jobs)
+        return TakeReply(looked, gone, jobs)
 
     async def restore(self, bucket: int, jobs: Sequence[Taken]) -> Change:
         """Undo takes: what was pushed with the same id since stays."""

@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.migration import Migration
 from delayqueue.store.bucket.record import text
-from delayqueue.store.types import Change, Entry, Fired, Firing, Occurring
+from delayqueue.store.types import Change, DueJobs, DueSchedules, Enqueued, Entry
 
 BUCKET = 0
 OCCURRING_LIMIT = 100  # schedules that one call reads
@@ -50,20 +50,20 @@ class Registry:
         revision, *found = await self._run("registered", [kind, known])
         return Registered(text(revision), _entries(found[0]) if found else None)
 
-    async def occurring(self) -> Occurring:
+    async def due_schedules(self) -> DueSchedules:
         """The schedules whose time has come, not all of them where they are many."""
-        now_ms, wait_ms, found = await self._run("occurring", [OCCURRING_LIMIT])
-        return Occurring(now_ms, None if wait_ms < 0 else wait_ms, _entries(found))
+        now_ms, wait_ms, found = await self._run("due_schedules", [OCCURRING_LIMIT])
+        return DueSchedules(now_ms, None if wait_ms < 0 else wait_ms, _entries(found))
 
-    async def fire(self, firing: Firing) -> Fired:
+    async def enqueue_due(self, firing: DueJobs) -> Enqueued:
         """Push the jobs of a schedule and set its next time.
 
         Not done where another process did, the schedule was changed, or its jobs belong to another bucket by now.
         """
         if await self._migration.fetch(BUCKET, [one.id for one in firing.jobs]):
-            return Fired(False, [])
+            return Enqueued(False, [])
         if not all(self.owns(one.id) and self.owns(one.spare_id) for one in firing.jobs):
-            return Fired(False, [])
+            return Enqueued(False, [])
         name, definition, time_ms = firing.entry
         args: list[Any] = [
             name,
@@ -74,10 +74,10 @@ class Registry:
         args += (firing.topic, firing.ttr_ms, firing.body)
         for one in firing.jobs:
             args += one
-        done, *taken = await self._run("fire", args)
+        done, *taken = await self._run("enqueue_due", args)
         if done and firing.jobs:
             self._notify(BUCKET, Change([], 0))
-        return Fired(done == 1, [text(job_id) for job_id in taken])
+        return Enqueued(done == 1, [text(job_id) for job_id in taken])
 
     def owns(self, job_id: str) -> bool:
         """Whether a job of this id would stand in the same bucket as the schedules."""

@@ -1,21 +1,21 @@
 -- The rules of a whole bucket, for inspect.lua: each function proves one for a key's entry, says where it is broken, and
--- mends it.
--- keeps: without `mends` nothing is written. What is found is so at this very moment, and mended in the same call.
+-- repairs it.
+-- keeps: without `repairs` nothing is written. What is found is so at this very moment, and mended in the same call.
 -- requires  _life
 local UNIT_BYTES = 2048    -- a record counts as one more entry for each
 local MOST_UNITS = 2048    -- of a list or a page: 4 MiB of jobs, about 15 ms
 local LIST_LIMIT = 1000    -- a ready list that is longer, or has more of them, is not looked at as a whole
 local END_OF_LIST = 10000  -- looked at for one id at either end: about 1 ms
 local now = now_ms()
-local mends, left = false, 0          -- set by inspect.lua: whether to mend, how much more to look at
+local repairs, left = false, 0          -- set by inspect.lua: whether to repair, how much more to look at
 local looked = 0                      -- entries
 local findings, suspects = {}, {}
 
--- name = a topic, or a key without the tag; mend = nil: only a person can.
-local function found(kind, name, id, mend)
+-- name = a topic, or a key without the tag; repair = nil: only a person can.
+local function found(kind, name, id, repair)
   for _, part in ipairs({ kind, name, id, '0' }) do findings[#findings + 1] = part end
-  if mends and mend then
-    mend()
+  if repairs and repair then
+    repair()
     findings[#findings] = '1'
   end
 end
@@ -44,7 +44,7 @@ local function ended_of(id)
   return ended
 end
 
-local function found_entry(key, id, mend) found('entry', string.sub(key, #tag + 2), id, mend) end
+local function found_entry(key, id, repair) found('entry', string.sub(key, #tag + 2), id, repair) end
 
 local function exists(hash, id) return call('HEXISTS', hash, id) == 1 end
 
@@ -336,8 +336,8 @@ local function check_topic(topic)
   if not next(settings) and call('HGET', TOPICS, topic) ~= '' then
     found('settings', topic, '', function() call('HSET', TOPICS, topic, '') end)
   end
-  local mend = delay_mismatch(topic)
-  if mend then found('wheel', topic, '', mend) end
+  local repair = delay_mismatch(topic)
+  if repair then found('wheel', topic, '', repair) end
   local first = first_time(topic)
   local pause_end = tonumber(settings.paused_until) or 0
   if pause_end > 0 and (not first or pause_end < first) then first = pause_end end

@@ -10,7 +10,7 @@ local function is_out_of_step(topic, slot)
   return entered ~= (score and due_of_score(slot, score))
 end
 
--- How to mend the entries of slots in `wheel`, or nil.
+-- How to repair the entries of slots in `wheel`, or nil.
 local function slots_mismatch(topic, slots)
   local wrong = {}
   for _, slot in ipairs(slots) do
@@ -38,12 +38,12 @@ local function count_rounds(topic, slots)
   return rounds, fields
 end
 
--- How to mend what a topic's slots are entered and counted as, or nil.
+-- How to repair what a topic's slots are entered and counted as, or nil.
 local function delay_mismatch(topic)
   local slots = call('ZRANGE', wheel_key(topic), 0, RECOUNT_LIMIT)
   if #slots > RECOUNT_LIMIT then return nil end
-  local mend = slots_mismatch(topic, slots)
-  if mend then return mend end
+  local repair = slots_mismatch(topic, slots)
+  if repair then return repair end
   local rounds, fields = count_rounds(topic, slots)
   if not rounds then return nil end
   local differs = call('HLEN', rounds_key(topic)) ~= fields
@@ -55,7 +55,7 @@ local function delay_mismatch(topic)
 end
 
 -- What a key is (name: without the tag): its type, its topic, how a score in it is read as a due time, nil where jobs do
--- not stand in it, and a function that returns how to mend what disagrees with it, or nil.
+-- not stand in it, and a function that returns how to repair what disagrees with it, or nil.
 local function delay_purpose(name)
   local slot, topic = string.match(name, '^slot:(%d+):(.*)$')
   slot = tonumber(slot)

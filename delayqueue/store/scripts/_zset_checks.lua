@@ -5,7 +5,7 @@
 local function delay_mismatch(_topic) return nil end
 
 -- What a key is (name: without the tag): its type, its topic, how a score in it is read as a due time, and a function that
--- returns how to mend what disagrees with it, or nil.
+-- returns how to repair what disagrees with it, or nil.
 local function delay_purpose(name)
   local topic = string.match(name, '^delay:(.*)$')
   if topic then return 'zset', topic, tonumber, delay_mismatch end

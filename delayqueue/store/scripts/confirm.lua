@@ -1,4 +1,4 @@
--- Drops a parcel (send_off.lua) that its bucket has taken in.
+-- Drops a parcel (export.lua) that its bucket has taken in.
 -- requires  _prelude
 -- flags  allow-oom
 -- KEYS  tag, queue name

@@ -1,16 +1,16 @@
--- Looks at a piece of the bucket for what is not whole, and mends it where it is told to: `delay-queue fsck`, and the
+-- Looks at a piece of the bucket for what is not whole, and repairs it where it is told to: `delay-queue fsck`, and the
 -- timer in its spare time.
 -- requires  _index_checks, _checks
 -- flags  allow-oom
 -- KEYS  tag, queue name
--- ARGV  sender, "1" to mend or "0", how much to look at (entries, about), then pieces, the last one first: name, cursor, ...
+-- ARGV  sender, "1" to repair or "0", how much to look at (entries, about), then pieces, the last one first: name, cursor, ...
 --       name = a key without the tag, "" = the keyspace; cursor = "0" at first. Of sets also "=ID": that entry alone; of
 --       `job` that job, which is not in the middle of its ready list.
 -- returns { { name, cursor, ... } left to look at, entries looked at, { kind, name, id, "1" if mended, ... },
 --           { topic, id, ... } jobs that are lost unless they stand in their ready list, which is too long to look at here,
 --           { topic, jobs made ready, ... } }
 local sender = ARGV[1]
-mends, left = ARGV[2] == '1', tonumber(ARGV[3])
+repairs, left = ARGV[2] == '1', tonumber(ARGV[3])
 local PAGE, LONGEST_PAGE = 4, 256  -- entries that one command reads; more where Redis stores a key compactly
 local KEYS_PAGE = 100
 local pieces = {}
@@ -64,8 +64,8 @@ end
 
 local function look_at_delayed(due_of, mismatch)
   return function(key, cursor, topic)
-    local mend = mismatch()
-    if mend then found('wheel', topic, '', mend) end
+    local repair = mismatch()
+    if repair then found('wheel', topic, '', repair) end
     return scan('ZSCAN', key, cursor, function(ids, scores)
       local dues = {}
       for i, score in ipairs(scores) do dues[i] = due_of(tonumber(score)) end

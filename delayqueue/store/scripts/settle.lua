@@ -1,4 +1,4 @@
--- Ends the staging of jobs that an import put here (engine/takeover.py): each gets its due time, or is dropped.
+-- Ends the staging of jobs that an import put here (engine/importer.py): each gets its due time, or is dropped.
 -- requires  _life
 -- flags  allow-oom
 -- KEYS  tag, queue name

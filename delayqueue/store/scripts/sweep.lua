@@ -62,7 +62,7 @@ local function drop_some(topic, window)
 end
 
 local page = call('HSCAN', TOPICS, cursor, 'COUNT', limit)  -- a small hash comes as a whole, whatever the limit
--- pcall: a topic with a broken key does not keep the others from being swept; inspect.lua mends it
+-- pcall: a topic with a broken key does not keep the others from being swept; inspect.lua repairs it
 for i = 1, #page[2], 2 do pcall(look_at, page[2][i], page[2][i + 1]) end
 local window = math.max(1, math.floor(WINDOW / math.max(1, #haunted)))
 for _, topic in ipairs(haunted) do pcall(drop_some, topic, window) end

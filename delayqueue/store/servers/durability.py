@@ -24,7 +24,7 @@ from delayqueue.store.servers.shards import Shards
 
 FSYNC: Final = "fsync"
 REPLICA: Final = "replica"
-ADDING: Final = frozenset(("push", "register", "take_in"))
+ADDING: Final = frozenset(("push", "register", "import"))
 BEGINNING: Final = ADDING | {"pop"}  # better not begun than begun in vain; what ends a job is
 TRUST_S: Final = 5.0  # somebody can change a running server's config
 NEEDED: Final = {"appendonly": "yes", "appendfsync": "always", "no-appendfsync-on-rewrite": "no"}

@@ -22,7 +22,7 @@ from delayqueue.config.startup import StartupError
 
 log = logging.getLogger(__name__)
 
-LEASH: Final = Path(__file__).with_name("leash.py")
+LEASH: Final = Path(__file__).with_name("parent_death.py")
 SOCKET: Final = "redis.sock"
 # Names the program that wrote the data. Another one may not be able to read it (Redis 7 cannot read
 # Valkey 9's files), and `make test` may put one on the PATH.
@@ -54,7 +54,7 @@ class _Child(NamedTuple):
 class EmbeddedServer:
     """A child store while the `async with` block runs; started again whenever it dies.
 
-    It dies with the thread that entered the block (leash.py): enter it in the main thread.
+    It dies with the thread that entered the block (parent_death.py): enter it in the main thread.
     """
 
     def __init__(self, data_dir: Path, binary: str) -> None:

@@ -28,7 +28,7 @@ NO_FILE: Final = (
     "the store has no append-only file: a master that starts again is empty, and empties its replicas; "
     "set `appendonly yes` in its config"
 )
-PUSHES: Final = frozenset(("push", "register", "take_in", "settle", "send_off"))
+PUSHES: Final = frozenset(("push", "register", "import", "settle", "export"))
 CHANGES: Final = PUSHES | frozenset(
     (
         "bury",

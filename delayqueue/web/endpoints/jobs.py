@@ -8,12 +8,12 @@ from pydantic import Field
 from delayqueue.domain.job import State
 from delayqueue.engine.queue import raise_for
 from delayqueue.errors import Code, Invalid, Text
-from delayqueue.web import views
-from delayqueue.web.answers import Count, Due, FullJob, Kicked, Rescheduled, Result
+from delayqueue.web import serializers
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import ADMINS, BOTH, OF_JOB, PRODUCERS, endpoint
 from delayqueue.web.fields import Delay, DueTime, JobCount, Tag, one_of, when_ms
 from delayqueue.web.requests import AnyTopicRequest, IdRequest, TagRequest
+from delayqueue.web.responses import Count, Due, FullJob, Kicked, Rescheduled, Result
 
 FULL: Final = FullJob(
     topic="order",
@@ -104,7 +104,8 @@ async def get(api: Api, asked: GetRequest) -> FullJob | list[FullJob | Result | 
     """All that is known of jobs."""
     ids = asked.each()
     found = [
-        None if job is None else views.full(job) for job in await api.queue.get(ids, api.scope)
+        None if job is None else serializers.full(job)
+        for job in await api.queue.get(ids, api.scope)
     ]
     if not asked.many:
         return found[0]
@@ -148,11 +149,11 @@ async def reschedule(api: Api, asked: RescheduleRequest) -> Due | Rescheduled:
     moved = await api.queue.reschedule(ids, *asked.when_ms(), api.scope)
     if not asked.many:
         raise_for(moved[0].code)
-        return {"due": views.seconds(moved[0].time_ms)}
+        return {"due": serializers.seconds(moved[0].time_ms)}
     return {
         "count": sum(one.code == Code.OK for one in moved),
         "results": [
-            {"id": job_id, "code": one.code, "due": views.seconds(one.time_ms)}
+            {"id": job_id, "code": one.code, "due": serializers.seconds(one.time_ms)}
             for job_id, one in zip(ids, moved, strict=True)
         ],
     }

@@ -6,13 +6,13 @@ from typing import Final
 
 from delayqueue.errors import Unavailable
 from delayqueue.store.topics import TopicView
-from delayqueue.web import views
-from delayqueue.web.answers import Access, Readiness, ServerState, Stats, StoreState
+from delayqueue.web import serializers
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import ADMINS, ALL, OPEN, endpoint
 from delayqueue.web.endpoints.topics import TOPIC
 from delayqueue.web.http import HttpRequest, HttpResponse
 from delayqueue.web.metrics import Figures, StoreFigures, exposition
+from delayqueue.web.responses import Access, Readiness, ServerState, Stats, StoreState
 
 BUSIEST: Final = 8
 STATS: Final = Stats(
@@ -56,9 +56,9 @@ async def stats(api: Api) -> Stats:
         "ready": sum(topic.ready for topic in topics),
         "reserved": sum(topic.reserved for topic in topics),
         "buried": sum(topic.buried for topic in topics),
-        "oldest_ready_age": views.seconds(_oldest_ms(topics)),
-        "busiest": [views.topic(topic) for topic in nlargest(BUSIEST, topics, key=_urgency)],
-        "servers": [views.server(server) for server in await api.queue.servers()],
+        "oldest_ready_age": serializers.seconds(_oldest_ms(topics)),
+        "busiest": [serializers.topic(topic) for topic in nlargest(BUSIEST, topics, key=_urgency)],
+        "servers": [serializers.server(server) for server in await api.queue.servers()],
         "store": {
             "version": health.version,
             "memory": health.memory_bytes,

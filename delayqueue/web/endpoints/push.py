@@ -7,7 +7,6 @@ from pydantic import Field
 from delayqueue.domain.job import MAX_ID_BYTES, IfExists, Job
 from delayqueue.errors import ADDED, OF_CODE, Code, JobExists, QueueError
 from delayqueue.tasks import by_turns
-from delayqueue.web.answers import NewId, Outcome
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import BAD, PRODUCERS, Refusal, endpoint
 from delayqueue.web.fields import (
@@ -29,6 +28,7 @@ from delayqueue.web.fields import (
 )
 from delayqueue.web.http import HttpRequest
 from delayqueue.web.requests import Request, RetryRequest
+from delayqueue.web.responses import NewId, PushResult
 
 
 class PushRequest(Request):
@@ -111,7 +111,7 @@ class PushRequest(Request):
 )
 async def push(
     api: Api, asked: PushRequest | list[PushRequest | Refusal], request: HttpRequest
-) -> NewId | list[Outcome] | None:
+) -> NewId | list[PushResult] | None:
     """Add a job, or an array of jobs."""
     if isinstance(asked, list):
         return await _push_many(api, asked, request)
@@ -122,14 +122,14 @@ async def push(
 
 async def _push_many(
     api: Api, asked: list[PushRequest | Refusal], request: HttpRequest
-) -> list[Outcome]:
+) -> list[PushResult]:
     """A bad job spoils only itself."""
     trace = _trace(request)
     jobs = [_job_or_refusal(api, each, trace) async for each in by_turns(asked)]
     codes = iter(
         await api.queue.push_many([job for job in jobs if isinstance(job, Job)], api.scope)
     )
-    outcomes: list[Outcome] = []
+    outcomes: list[PushResult] = []
     for job in jobs:
         if isinstance(job, Job):
             job_id: object = job.id
@@ -138,7 +138,7 @@ async def _push_many(
         else:
             job_id, code, text = _id_of(job.item), job.error.code, job.error.text
         outcomes.append(
-            {"id": job_id, "code": code.value, "message": api.speaker.say(request, text)}
+            {"id": job_id, "code": code.value, "message": api.responder.say(request, text)}
         )
     return outcomes
 

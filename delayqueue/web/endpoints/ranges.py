@@ -8,8 +8,7 @@ from pydantic import Field
 from delayqueue.domain.job import MAX_FORECAST_STEPS
 from delayqueue.errors import Invalid, Text
 from delayqueue.store.types import Listing, Range
-from delayqueue.web import views
-from delayqueue.web.answers import Forecast, Page, TakenJob
+from delayqueue.web import serializers
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import ADMINS, CONSUMERS, Returnable, endpoint
 from delayqueue.web.endpoints.jobs import FULL
@@ -23,6 +22,7 @@ from delayqueue.web.fields import (
     ms,
 )
 from delayqueue.web.requests import AnyTopicRequest, Request, TopicRequest
+from delayqueue.web.responses import Forecast, Page, TakenJob
 
 DEFAULT_PAGE: Final = 100
 Start = Annotated[DueTime, Field(description="Unix seconds: the first due time.")]
@@ -122,7 +122,7 @@ async def list_jobs(api: Api, asked: ListRequest) -> Page:
     jobs, cursor = await api.queue.listings.list_jobs(
         asked.what(), limit, asked.cursor or "", api.scope
     )
-    return {"jobs": [views.full(job) for job in jobs], "cursor": cursor}
+    return {"jobs": [serializers.full(job) for job in jobs], "cursor": cursor}
 
 
 @endpoint(
@@ -141,8 +141,8 @@ async def take(api: Api, asked: TakeRequest) -> Returnable[list[TakenJob]]:
             Text("需要 start, end, after 或 before", "give one of start, end, after, before")
         )
     jobs = await api.queue.taking.take(asked.topic, asked.due(), asked.count or DEFAULT_PAGE)
-    put_back = partial(api.queue.taking.put_back, jobs) if jobs else None
-    return Returnable([views.taken(job) for job in jobs], put_back)
+    requeue = partial(api.queue.taking.restore, jobs) if jobs else None
+    return Returnable([serializers.taken(job) for job in jobs], requeue)
 
 
 @endpoint(

@@ -8,8 +8,7 @@ from pydantic import Field
 
 from delayqueue.engine.queue import raise_for
 from delayqueue.errors import Invalid, NoSuchJob, StaleReceipt, Text
-from delayqueue.web import views
-from delayqueue.web.answers import Deadline, Due, ReservedJob, Result
+from delayqueue.web import serializers
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import BAD, BOTH, CONSUMERS, OF_RESERVED, Returnable, endpoint
 from delayqueue.web.endpoints.jobs import results
@@ -27,6 +26,7 @@ from delayqueue.web.fields import (
     ms_or_none,
 )
 from delayqueue.web.requests import IdRequest, OneRequest, Request
+from delayqueue.web.responses import Deadline, Due, ReservedJob, Result
 
 RECEIPT: Final = "3f9c1e7a2b60-1f-7d31c6aa"
 BY_RECEIPT: Final = (*BAD, NoSuchJob, StaleReceipt)
@@ -78,7 +78,7 @@ class EndRequest(IdRequest):
 
     of_original = True
 
-    def proofs(self) -> list[str]:
+    def receipt_of_each(self) -> list[str]:
         """The receipt of each id, "" where none was given."""
         if self.ids is None:
             if self.receipts:
@@ -133,16 +133,16 @@ async def pop(api: Api, asked: PopRequest) -> Returnable[ReservedJob | list[Rese
     reserving = api.queue.pop(asked.topic, asked.count or 1, asked.wait_s(api.longest_wait_s))
     del asked  # thousands of polls wait here, so they hold nothing that is not needed any more
     jobs = await reserving
-    data = [views.reserved(job) for job in jobs]
-    put_back = partial(api.queue.put_back, jobs) if jobs else None
-    return Returnable(data if many else data[0] if data else None, put_back)
+    data = [serializers.reserved(job) for job in jobs]
+    requeue = partial(api.queue.requeue, jobs) if jobs else None
+    return Returnable(data if many else data[0] if data else None, requeue)
 
 
 @endpoint("/finish", CONSUMERS, errors=BY_RECEIPT, asks={"id": "1001", "receipt": RECEIPT})
 async def finish(api: Api, asked: EndRequest) -> list[Result] | None:
     """End jobs whose work is done."""
     ids = asked.each()
-    codes = await api.queue.finish(ids, asked.proofs(), asked.message or "", api.scope)
+    codes = await api.queue.finish(ids, asked.receipt_of_each(), asked.message or "", api.scope)
     return _each(asked, ids, codes)
 
 
@@ -156,7 +156,7 @@ async def finish(api: Api, asked: EndRequest) -> list[Result] | None:
 async def delete(api: Api, asked: EndRequest) -> list[Result] | None:
     """End jobs that are not wanted any more."""
     ids = asked.each()
-    codes = await api.queue.delete(ids, asked.proofs(), asked.message or "", api.scope)
+    codes = await api.queue.delete(ids, asked.receipt_of_each(), asked.message or "", api.scope)
     return _each(asked, ids, codes)
 
 
@@ -177,7 +177,7 @@ async def release(api: Api, asked: ReleaseRequest) -> Due:
         ms_or_none(asked.fallback),
         api.scope,
     )
-    return {"due": views.seconds(due_ms)}
+    return {"due": serializers.seconds(due_ms)}
 
 
 @endpoint(
@@ -192,7 +192,7 @@ async def touch(api: Api, asked: TouchRequest) -> Deadline:
     deadline_ms = await api.queue.touch(
         asked.id, asked.receipt or "", ms_or_none(asked.ttr), api.scope
     )
-    return {"deadline": views.seconds(deadline_ms)}
+    return {"deadline": serializers.seconds(deadline_ms)}
 
 
 @endpoint(

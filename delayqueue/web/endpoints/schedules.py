@@ -9,8 +9,7 @@ from delayqueue.domain.job import IfExists
 from delayqueue.domain.retry import duration_ms
 from delayqueue.domain.schedule import CatchUp, Schedule
 from delayqueue.errors import Invalid, JobExists, Text, TooLarge
-from delayqueue.web import views
-from delayqueue.web.answers import Next, ScheduleState
+from delayqueue.web import serializers
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import ADMINS, BAD, OF_JOB, endpoint
 from delayqueue.web.fields import (
@@ -25,6 +24,7 @@ from delayqueue.web.fields import (
     ms,
 )
 from delayqueue.web.requests import AnyTopicRequest, NameRequest
+from delayqueue.web.responses import Next, ScheduleState
 
 DEFAULT_TTR_S: Final = 60
 SCHEDULE: Final = ScheduleState(
@@ -112,7 +112,7 @@ class SchedulesRequest(AnyTopicRequest):
 async def schedule(api: Api, asked: ScheduleRequest) -> Next:
     """Have jobs pushed at given times."""
     wanted, if_exists = asked.schedule(api.max_body_bytes), asked.if_exists or IfExists.FAIL
-    return {"next": views.seconds(await api.queue.schedules.schedule(wanted, if_exists))}
+    return {"next": serializers.seconds(await api.queue.schedules.schedule(wanted, if_exists))}
 
 
 @endpoint("/unschedule", ADMINS, errors=OF_JOB, asks={"name": "report"})
@@ -126,7 +126,7 @@ async def schedules(api: Api, asked: SchedulesRequest) -> list[ScheduleState]:
     """What is pushed, and when next."""
     found = await api.queue.schedules.all()
     return [
-        views.schedule(planned)
+        serializers.schedule(planned)
         for planned in found
         if asked.topic in {None, planned.schedule.topic}
     ]

@@ -9,12 +9,12 @@ from delayqueue.domain.job import IfExists
 from delayqueue.domain.retry import duration_ms
 from delayqueue.domain.subscriber import OnFailure, Payload, Subscriber
 from delayqueue.errors import BadValue, Invalid, JobExists, Text
-from delayqueue.web import views
-from delayqueue.web.answers import SubscriberState
+from delayqueue.web import serializers
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import ADMINS, BAD, OF_JOB, endpoint
 from delayqueue.web.fields import TEXT, Between, By, IfExistsWord, Number, PushedTopic
 from delayqueue.web.requests import AnyTopicRequest, NameRequest, RetryRequest
+from delayqueue.web.responses import SubscriberState
 
 SUBSCRIBER: Final = SubscriberState(
     name="send-invoice",
@@ -152,4 +152,4 @@ async def unsubscribe(api: Api, asked: NameRequest) -> None:
 async def subscribers(api: Api, asked: SubscribersRequest) -> list[SubscriberState]:
     """Who is called, in order."""
     found = await api.queue.subscribers.all()
-    return [views.subscriber(one) for one in found if asked.topic in {None, one.topic}]
+    return [serializers.subscriber(one) for one in found if asked.topic in {None, one.topic}]

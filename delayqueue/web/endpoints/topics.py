@@ -8,8 +8,7 @@ from pydantic import Field
 from delayqueue.domain import limit as rules
 from delayqueue.errors import WrongState
 from delayqueue.tasks import by_turns
-from delayqueue.web import views
-from delayqueue.web.answers import Count, LimitState, TopicState
+from delayqueue.web import serializers
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import ADMINS, BAD, endpoint
 from delayqueue.web.fields import (
@@ -24,6 +23,7 @@ from delayqueue.web.fields import (
     one_of,
 )
 from delayqueue.web.requests import Request, TopicRequest
+from delayqueue.web.responses import Count, LimitState, TopicState
 
 PURGE_STATES: Final = ("delayed", "ready", "reserved", "buried", "ended")
 TOPIC: Final = TopicState(
@@ -67,7 +67,7 @@ class LimitRequest(TopicRequest):
         description="Seconds that a buried job is kept; null = as the server's settings say.",
     )
 
-    def wishes(self) -> dict[str, float | None]:
+    def changes(self) -> dict[str, float | None]:
         """What is wanted, by name; None = no limit."""
         wanted = {
             "rate": self.rate,
@@ -114,7 +114,7 @@ class TopicsRequest(Request):
 )
 async def limit(api: Api, asked: LimitRequest) -> LimitState:
     """Limit a topic's deliveries."""
-    return views.limit(await api.queue.topics.limit(asked.topic, asked.wishes()))
+    return serializers.limit(await api.queue.topics.limit(asked.topic, asked.changes()))
 
 
 @endpoint("/pause", ADMINS, asks={"topic": "order", "seconds": 600})
@@ -146,4 +146,4 @@ async def topics(api: Api, asked: TopicsRequest) -> list[TopicState]:
         ),
         asked.limit,
     )
-    return [views.topic(view) async for view in by_turns(found)]
+    return [serializers.topic(view) async for view in by_turns(found)]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Figures = dict[str, Any]
 
-STEPS: Final = ("apportion", "strays", "send_off", "take_in", "confirm")
+STEPS: Final = ("split_limits", "ids", "export", "import", "confirm")
 PLACES: Final = [f"{step}.{when}" for step in STEPS for when in ("before", "after")]
 BATCH: Final = 500
 FAR_S: Final = 86_400

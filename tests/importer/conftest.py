@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pytest
 
-from delayqueue.engine import takeover
-from delayqueue.engine.takeover import Takeover
+from delayqueue.engine import importer
+from delayqueue.engine.importer import Importer
 from delayqueue.store.original import pulse
 from delayqueue.store.original.names import Names
 from delayqueue.store.original.source import Original
@@ -41,12 +41,12 @@ class Move:
         names = Names(self.old.key_prefix, self.old.bucket_name, self.old.queue_name)
         return Original(self.old.redis, names)
 
-    def takeover(self, destination: str = "here") -> Takeover:
-        return Takeover(self.original(), Store(self.new.store), destination)
+    def importer(self, destination: str = "here") -> Importer:
+        return Importer(self.original(), Store(self.new.store), destination)
 
-    async def run(self) -> Takeover:
+    async def run(self) -> Importer:
         """An import, to its end."""
-        it = self.takeover()
+        it = self.importer()
         async with asyncio.timeout(PATIENCE_S):
             await it.run()
         return it
@@ -73,7 +73,7 @@ class Move:
 @pytest.fixture(autouse=True)
 def no_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waits that last seconds in life."""
-    monkeypatch.setattr(takeover, "PAUSE_S", BEAT_S)
+    monkeypatch.setattr(importer, "PAUSE_S", BEAT_S)
     monkeypatch.setattr(pulse, "DEAD_S", DEAD_S)
 
 

@@ -10,7 +10,7 @@ local sender = ARGV[1]
 local now = now_ms()
 local returned = 0
 
-local function put_back(id, receipt)
+local function requeue(id, receipt)
   local job = held_job(id, receipt)
   if not job then return end
   local run = unpack_run(call('HGET', RUNS, id))
@@ -34,6 +34,6 @@ local looked = 0
 for at = #ARGV - 1, 2, -2 do
   if has_done_enough() then break end
   looked = looked + 1
-  pcall(put_back, ARGV[at + 1], ARGV[at])
+  pcall(requeue, ARGV[at + 1], ARGV[at])
 end
 return { returned, announce_arrivals(sender), looked }

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from delayqueue.domain import damage
-from delayqueue.engine.fsck import Round
+from delayqueue.engine.fsck import Pass
 from delayqueue.errors import Unavailable
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.types import Change
@@ -18,7 +18,7 @@ STEP: Final = 250  # entries that a step looks at: about 1.5 ms of the store's t
 PAUSE_S: Final = 60.0  # after a call that failed: mending is not urgent
 
 
-class Caretaker:
+class Scrubber:
     """Looks after one bucket. Several of them, in as many servers, do not disturb each other."""
 
     def __init__(
@@ -43,7 +43,7 @@ class Caretaker:
         except Unavailable:
             self._resume_at = now + PAUSE_S
             return
-        mended = Counter(finding.kind for finding in seen.findings if finding.mended)
+        mended = Counter(finding.kind for finding in seen.findings if finding.repaired)
         if not mended:
             return
         self._notify(self._bucket, seen.change._replace(next_due_ms=0))
@@ -56,5 +56,5 @@ class Caretaker:
                 damage.sentence(first.kind, first.name, first.id),
             )
 
-    def _new_round(self) -> Round:
-        return Round(self._store, self._bucket, STEP, mend=True)
+    def _new_round(self) -> Pass:
+        return Pass(self._store, self._bucket, STEP, repair=True)

@@ -7,13 +7,13 @@ from delayqueue.engine.heartbeat import ServerView
 from delayqueue.engine.schedules import Planned
 from delayqueue.store.topics import TopicView
 from delayqueue.store.types import Taken
-from delayqueue.web.answers import (
-    Fared,
+from delayqueue.web.responses import (
     FullJob,
     LimitState,
     ReservedJob,
     ScheduleState,
     ServerState,
+    SubscriberResult,
     SubscriberState,
     TakenJob,
     TopicState,
@@ -69,7 +69,7 @@ def full(job: JobView) -> FullJob:
     }
 
 
-def _result(result: Result) -> Fared:
+def _result(result: Result) -> SubscriberResult:
     return {
         "subscriber": result.subscriber,
         "status": "succeeded" if result.succeeded else "failed",

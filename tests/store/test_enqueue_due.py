@@ -1,4 +1,4 @@
-"""fire: each occurrence of a schedule pushes its job once, whoever comes and however often."""
+"""enqueue_due: each occurrence of a schedule pushes its job once, whoever comes and however often."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from delayqueue.store.store import Store
-from delayqueue.store.types import Entry, Fired, Firing, Occurrence
+from delayqueue.store.types import DueJobs, Enqueued, Entry, Occurrence
 from tests.store.bucket import HOUR_MS, a_moment, job
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ async def registered(registry: Registry, bucket: Bucket, time_ms: int = 0) -> En
     return entry
 
 
-def firing(entry: Entry, next_ms: int | None, *ids: str) -> Firing:
+def firing(entry: Entry, next_ms: int | None, *ids: str) -> DueJobs:
     due_ms = entry.time_ms or 0
-    return Firing(
+    return DueJobs(
         entry, next_ms, "t", 5000, "body", [Occurrence(one, f"{one}~", due_ms) for one in ids]
     )
 
@@ -40,13 +40,13 @@ def firing(entry: Entry, next_ms: int | None, *ids: str) -> Firing:
 async def test_a_time_that_has_come_is_seen_until_it_is_fired(
     bucket: Bucket, registry: Registry
 ) -> None:
-    assert (await registry.occurring()).wait_ms is None
+    assert (await registry.due_schedules()).wait_ms is None
     entry = await registered(registry, bucket)
-    now_ms, wait_ms, entries = await registry.occurring()
+    now_ms, wait_ms, entries = await registry.due_schedules()
     assert (entries, wait_ms) == ([entry], 0)
     assert now_ms >= (entry.time_ms or 0)
-    assert (await registry.fire(firing(entry, now_ms + HOUR_MS, "a", "b"))).done
-    _, wait_ms, entries = await registry.occurring()
+    assert (await registry.enqueue_due(firing(entry, now_ms + HOUR_MS, "a", "b"))).done
+    _, wait_ms, entries = await registry.due_schedules()
     assert entries == []
     assert 0 < (wait_ms or 0) <= HOUR_MS
     await bucket.tick()
@@ -64,7 +64,7 @@ async def test_of_schedules_with_large_bodies_some_are_read_at_a_time(
     for n in range(6):
         await registry.register("schedules", Entry(f"s{n}", definition, time_ms - n), "fail")
     await a_moment()
-    _, wait_ms, entries = await registry.occurring()
+    _, wait_ms, entries = await registry.due_schedules()
     assert ([entry.name for entry in entries or []], wait_ms) == (["s5", "s4", "s3", "s2"], 0)
 
 
@@ -74,14 +74,14 @@ async def test_of_many_who_fire_one_does(bucket: Bucket, registry: Registry) -> 
     assert (
         sum(
             fired.done
-            for fired in await asyncio.gather(*(registry.fire(wanted) for _ in range(20)))
+            for fired in await asyncio.gather(*(registry.enqueue_due(wanted) for _ in range(20)))
         )
         == 1
     )
     await bucket.tick()
     assert await bucket.pop_ids() == ["a"]
     await bucket.finish("a")
-    assert not (await registry.fire(wanted)).done  # also when the job is done and forgotten
+    assert not (await registry.enqueue_due(wanted)).done  # also when the job is done and forgotten
     assert await bucket.get("a") is None
 
 
@@ -91,9 +91,9 @@ async def test_a_schedule_that_was_changed_or_dropped_does_not_fire(
     entry = await registered(registry, bucket)
     changed = Entry("s", '{"declared": false, "body": "new"}', entry.time_ms)
     await registry.register("schedules", changed, "replace")
-    assert not (await registry.fire(firing(entry, None, "a"))).done
+    assert not (await registry.enqueue_due(firing(entry, None, "a"))).done
     await registry.unregister("schedules", "s")
-    assert not (await registry.fire(firing(changed, None, "a"))).done
+    assert not (await registry.enqueue_due(firing(changed, None, "a"))).done
     assert await bucket.get("a") is None
 
 
@@ -106,14 +106,14 @@ async def test_the_same_again_keeps_its_time(bucket: Bucket, registry: Registry)
 
 async def test_a_schedule_can_come_to_its_end(bucket: Bucket, registry: Registry) -> None:
     entry = await registered(registry, bucket)
-    assert (await registry.fire(firing(entry, None, "a"))).done
-    assert (await registry.occurring()).wait_ms is None
+    assert (await registry.enqueue_due(firing(entry, None, "a"))).done
+    assert (await registry.due_schedules()).wait_ms is None
     assert (await registry.registered("schedules")).entries == [entry._replace(time_ms=None)]
 
 
 async def test_an_occurrence_may_push_nothing(bucket: Bucket, registry: Registry) -> None:
     entry = await registered(registry, bucket)
-    assert (await registry.fire(firing(entry, (entry.time_ms or 0) + HOUR_MS))).done
+    assert (await registry.enqueue_due(firing(entry, (entry.time_ms or 0) + HOUR_MS))).done
     assert await bucket.store.topic_names(0) == []
 
 
@@ -123,7 +123,7 @@ async def test_a_job_of_the_same_id_is_left_alone_and_the_occurrence_has_another
     await bucket.push(job("a", body="mine"), job("b", retain_ms=HOUR_MS, tags=("x",)))
     await bucket.finish("b")
     entry = await registered(registry, bucket)
-    assert await registry.fire(firing(entry, None, "a", "b")) == Fired(True, ["a"])
+    assert await registry.enqueue_due(firing(entry, None, "a", "b")) == Enqueued(True, ["a"])
     await bucket.tick()
     found = {one.id: one.body for one in await bucket.pop()}
     assert found == {"a": "mine", "a~": "body", "b": "body"}
@@ -134,6 +134,6 @@ async def test_what_a_file_declares_no_more_is_fired_no_more(
 ) -> None:
     declared = Entry("s", '{"declared": true}', await bucket.now_ms())
     assert await registry.declare("schedules", [declared]) == [0]
-    assert (await registry.occurring()).entries == [declared]
+    assert (await registry.due_schedules()).entries == [declared]
     await registry.declare("schedules", [])
-    assert (await registry.occurring()).entries == []
+    assert (await registry.due_schedules()).entries == []

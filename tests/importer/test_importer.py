@@ -183,7 +183,7 @@ async def test_a_job_that_a_consumer_holds_is_his_until_he_finishes_it(move: Mov
     await move.old.push("t", "delayed", HOUR_S)
     await move.old.hand_out("t", "held")
     async with running(move):
-        it = move.takeover()
+        it = move.importer()
         importing = asyncio.create_task(it.run())
         await until(lambda: it.imported == {Place.DELAYED: 1} and bool(it.waiting))
         assert not importing.done()
@@ -302,7 +302,7 @@ STEPS = [
 async def test_an_import_that_is_killed_at_any_step_is_completed_by_the_next(
     move: Move, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, when: str, times: int
 ) -> None:
-    monkeypatch.setattr("delayqueue.engine.takeover.PAGE", 2)
+    monkeypatch.setattr("delayqueue.engine.importer.PAGE", 2)
     monkeypatch.setattr(source, "PAGE", 2)
     ids = [f"job-{n}" for n in range(5)]
     for job_id in ids:
@@ -400,6 +400,6 @@ async def test_an_import_into_another_store_does_not_complete_one_that_was_kille
         with pytest.raises(Killed):
             await move.run()
     with pytest.raises(StartupError, match="run that one again first"):
-        await move.takeover("elsewhere").run()
+        await move.importer("elsewhere").run()
     assert (await move.run()).imported.total() == 0
     assert (await move.arrived("a"))["a"][0] == "delayed"

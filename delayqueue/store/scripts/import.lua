@@ -1,4 +1,4 @@
--- Puts the jobs of a parcel (send_off.lua) into this bucket, each in its place.
+-- Puts the jobs of a parcel (export.lua) into this bucket, each in its place.
 -- requires  _life
 -- KEYS  tag, queue name
 -- ARGV  sender, number of the bucket that sent the parcel, number of the parcel, then id, place, ms, record, run, ...

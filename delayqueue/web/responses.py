@@ -35,7 +35,7 @@ class FailedAttempt(TypedDict):
     message: str
 
 
-class Fared(TypedDict):
+class SubscriberResult(TypedDict):
     """How a subscriber fared with a job: `succeeded` or `failed`. `due`: when it is called again, null = it is not."""
 
     subscriber: str
@@ -64,7 +64,7 @@ class FullJob(TypedDict):
     started: float | None
     ended: float | None
     attempts: list[FailedAttempt]
-    results: list[Fared]
+    results: list[SubscriberResult]
 
 
 class LimitState(TypedDict):
@@ -138,7 +138,7 @@ class NewId(TypedDict):
     id: str
 
 
-class Outcome(TypedDict):
+class PushResult(TypedDict):
     """What became of one job of an array."""
 
     id: object

@@ -1,5 +1,5 @@
 -- Takes jobs out of this bucket for another one, to which they belong since the number of buckets was changed. They stand in
--- a parcel until that bucket has them (take_in.lua); each bucket is sent one parcel at a time.
+-- a parcel until that bucket has them (import.lua); each bucket is sent one parcel at a time.
 -- requires  _life
 -- flags  allow-oom
 -- KEYS  tag, queue name

@@ -1,16 +1,16 @@
-"""putback: a reservation whose client was gone is undone, as if it had never been."""
+"""requeue: a reservation whose client was gone is undone, as if it had never been."""
 
 from __future__ import annotations
 
 import pytest
 
-from delayqueue.store.types import Return
+from delayqueue.store.types import Requeue
 from tests.store.bucket import HOUR_MS, LATER_MS, Bucket, a_moment, job, later
 
 
 async def test_a_job_goes_back_to_the_head_of_its_list_uncounted(bucket: Bucket) -> None:
     await bucket.push(job("a"), job("b"))
-    await bucket.put_back(await bucket.pop_one())
+    await bucket.requeue(await bucket.pop_one())
     view = await bucket.view("a")
     assert (view.state, view.attempt, view.started_ms) == ("ready", 0, None)
     first, second = await bucket.pop()
@@ -20,15 +20,15 @@ async def test_a_job_goes_back_to_the_head_of_its_list_uncounted(bucket: Bucket)
 async def test_many_jobs_go_back_in_their_order(bucket: Bucket) -> None:
     ids = [f"job-{n}" for n in range(100)]
     await bucket.push(*map(job, ids))
-    await bucket.put_back(*await bucket.pop(wanted=60))
+    await bucket.requeue(*await bucket.pop(wanted=60))
     assert await bucket.pop_ids() == ids
 
 
 async def test_those_who_wait_hear_of_what_came_back(bucket: Bucket) -> None:
     await bucket.push(job("a"), job("b"), job("c", topic="u"))
     popped = await bucket.pop("t", "u")
-    returns = [Return(job.id, job.receipt.rpartition("-")[0]) for job in popped]
-    _, change = await bucket.store.putback(0, returns)
+    returns = [Requeue(job.id, job.receipt.rpartition("-")[0]) for job in popped]
+    _, change = await bucket.store.requeue(0, returns)
     assert sorted(change.ready) == [("t", 2), ("u", 1)]
 
 
@@ -37,7 +37,7 @@ async def test_earlier_attempts_still_count(bucket: Bucket) -> None:
     await bucket.pop_one()
     await a_moment()
     await bucket.tick()
-    await bucket.put_back(await bucket.pop_one())
+    await bucket.requeue(await bucket.pop_one())
     view = await bucket.view("a")
     assert (view.attempt, [note.message for note in view.attempts]) == (1, ["ttr expired"])
     assert (await bucket.pop_one()).attempt == 2
@@ -62,7 +62,7 @@ async def test_only_the_reservation_of_the_receipt_is_undone(bucket: Bucket, sin
     else:
         await bucket.bury("a")
     before = await bucket.get("a")
-    await bucket.put_back(popped)
+    await bucket.requeue(popped)
     assert await bucket.get("a") == before
     assert await bucket.pop() == []
 
@@ -70,8 +70,8 @@ async def test_only_the_reservation_of_the_receipt_is_undone(bucket: Bucket, sin
 async def test_a_job_given_back_twice_is_there_once(bucket: Bucket) -> None:
     await bucket.push(job("a"))
     popped = await bucket.pop_one()
-    await bucket.put_back(popped, popped)
-    await bucket.put_back(popped)
+    await bucket.requeue(popped, popped)
+    await bucket.requeue(popped)
     assert (await bucket.counts()).ready == 1
     assert await bucket.pop_ids() == ["a"]
 
@@ -81,7 +81,7 @@ async def test_a_job_that_expired_meanwhile_is_not_delivered(bucket: Bucket) -> 
     popped = await bucket.pop_one()
     await later()
     await bucket.tick()
-    await bucket.put_back(popped)
+    await bucket.requeue(popped)
     await bucket.tick()
     assert await bucket.pop() == []
     assert await bucket.state("a") == "expired"

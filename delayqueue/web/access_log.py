@@ -28,7 +28,7 @@ def new_request_id() -> str:
     return secrets.token_hex(8)
 
 
-class Journal:
+class AccessLog:
     """Notes every answer."""
 
     def __init__(self, metrics: Metrics, *, lines: bool) -> None:

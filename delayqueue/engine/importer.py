@@ -44,7 +44,7 @@ class _Plan(NamedTuple):
     standing: Standing
 
 
-class Takeover:
+class Importer:
     """One import. Raises Unavailable where the destination fails, RedisError where the original's Redis does."""
 
     def __init__(self, original: Original, store: Store, destination: str) -> None:
