@@ -1,24 +1,9 @@
 -- Ends jobs: their work is done.
--- requires  _life
+-- requires  _end
 -- flags  allow-oom
 -- KEYS  tag, queue name
 -- ARGV  sender, then for each job: id, receipt ("" = whatever its state), message
 -- returns { { code per job }, { for each that ended the ms since it was handed out, -1 = it was not },
 --           { topic, jobs that may go now, ... } }
 -- keeps: with a receipt only the reservation that it names is finished.
-local sender = ARGV[1]
-local now = now_ms()
-local codes, held = {}, {}
-
-local function finish(id, receipt, message)
-  local job = read_job(id)
-  if not job then return receipt == '' and OK or NOT_FOUND end
-  if receipt ~= '' and not holds(id, job, receipt) then return STALE_RECEIPT end
-  local time = held_for(id, now)
-  finish_job(id, job, 'finished', message, now)
-  held[#held + 1] = time
-  return OK
-end
-
-for at = 2, #ARGV, 3 do codes[#codes + 1] = safely(finish, ARGV[at], ARGV[at + 1], ARGV[at + 2]) end
-return { codes, held, announce_arrivals(sender) }
+return end_jobs(ARGV, 'finished')
