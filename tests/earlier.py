@@ -1,0 +1,38 @@
+"""The program of an earlier commit: what it wrote is read, and its servers work beside those of today."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING, Final
+
+from tests.processes import REPOSITORY
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.processes import QueueServer
+
+COMMIT: Final = "4d136e5"  # its verbs are scripts, which all are built anew at each call
+
+
+class NoSuchCommit(Exception):
+    """This clone does not go back to the commit."""
+
+
+def program_of(commit: str, folder: Path) -> Path:
+    """Put the files of a commit into a new folder. Raises NoSuchCommit."""
+    archive = subprocess.run(
+        ["git", "archive", commit, "delayqueue"], cwd=REPOSITORY, capture_output=True, check=False
+    )
+    if archive.returncode:
+        said = archive.stderr.decode(errors="replace").strip()
+        raise NoSuchCommit(f"there is no commit {commit} to take the earlier program from: {said}")
+    folder.mkdir()
+    subprocess.run(["tar", "x", "-C", folder], input=archive.stdout, check=True)
+    return folder
+
+
+def let_run(server: QueueServer, program: Path) -> QueueServer:
+    """Have the server, which is not started yet, run the program in that folder."""
+    server.wrap("env", f"PYTHONPATH={program}")
+    return server
