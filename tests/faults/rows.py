@@ -19,6 +19,7 @@ from tests.faults.scenarios import (
     partitions,
     random_operations,
     rebalances,
+    upgrades,
 )
 
 if TYPE_CHECKING:
@@ -304,6 +305,15 @@ ROWS: Final = (
         f"with durability = replica {GLOBAL}; what is lost without it is counted",
         partitions.cluster_partitions,
         {"ways": ("store", "replica", "replica, pop too", "replica+fsync"), "longest_s": 60},
+    ),
+    Row(
+        33,
+        "servers of an earlier version replaced one after the other, and put back",
+        f"{GLOBAL}; both versions work together meanwhile; each second of a schedule comes once",
+        upgrades.rolling_upgrade,
+        {"rounds": 5, "plans": (("zset", 1), ("wheel", 4))},
+        {"rounds": 1, "plans": (("wheel", 4),)},
+        both_wrappings=True,
     ),
 )
 
