@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tests.clusters import StoreCluster, WatchedStore
 from tests.faults.bed import DATABASE, assert_fsck_finds_nothing, restart
 from tests.faults.load import Shape
-from tests.faults.network import DIRECTIONS, Network
+from tests.faults.network import BOTH, DIRECTIONS, Network
 from tests.faults.scenarios.failovers import is_whole, role_of
 from tests.processes import QueueServer
 from tests.waiting import until
@@ -46,6 +46,10 @@ COUNTED: Final = {
     "replica+fsync": ("unexplained",),
 }
 LEAST_CUT_S: Final = 0.5
+SPLITS: Final = (
+    "a server from all others"  # where it lasts until another master is there, there are two
+)
+TAKES_OVER_S: Final = 5.0
 
 
 async def sentinel_partitions(
@@ -132,8 +136,10 @@ class _Site:
         async with bed.load(*self.servers, shape=SHAPE) as load:
             for name in names:
                 await load.until_finished(100)
-                direction = bed.random.choice(DIRECTIONS)
-                lasts_s = math.exp(bed.random.uniform(math.log(LEAST_CUT_S), math.log(longest_s)))
+                splits = SPLITS in name
+                direction = BOTH if splits else bed.random.choice(DIRECTIONS)
+                least_s = TAKES_OVER_S if splits else LEAST_CUT_S
+                lasts_s = math.exp(bed.random.uniform(math.log(least_s), math.log(longest_s)))
                 load.history.fault(f"{name}, {direction}, {lasts_s:.1f} s")
                 ones, others = cuts()[name]
                 self.network.cut(_hosts(ones), _hosts(others), direction)
@@ -180,8 +186,8 @@ def _sentinel_cuts(site: _Site, store: WatchedStore) -> dict[str, Cut]:
         "master from Sentinels": ([master], sentinels),
         "master from a server": ([master], [first]),
         "master and a server from all others": ([master, first], [*replicas, *sentinels, *others]),
-        "master, a server and a Sentinel from all others": (
-            [master, first, sentinels[0]],
+        "master, a Sentinel and a server from all others": (
+            [master, sentinels[0], first],
             [*replicas, *sentinels[1:], *others],
         ),
         "master from all others": ([master], [*replicas, *sentinels, *site.servers]),
