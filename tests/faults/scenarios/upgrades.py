@@ -31,7 +31,7 @@ SERVERS: Final = 2
 TICKS: Final = "ticks"  # a topic that a schedule fills
 WOKEN_S: Final = 5.0  # a poll hears of a job that the other server was given; machines are busy
 AGAIN_S: Final = 0.3
-SHAPE: Final = Shape(producers=2, consumers=4, pause_s=0.1, ttr_s=2)
+SHAPE: Final = Shape(producers=2, consumers=4, pause_s=0.1)
 
 
 async def rolling_upgrade(bed: Bed, *, rounds: int, plans: Sequence[tuple[str, int]]) -> Figures:
@@ -109,6 +109,7 @@ async def _rolled(bed: Bed, fleet: Fleet, rounds: int) -> Figures:
                 if place == 0:  # there is one of each
                     await _work_together(one, other, f"{load.topic}-{replaced}")
                     await _work_together(other, one, f"{load.topic}-{replaced}-back")
+                    await until_async(lambda: _know_each_other(one, other), within_s=BACK_S)
         (await one.call("/unschedule", {"name": TICKS})).ok()
         verdict = await load.finish()
         ticks = await _count_ticks(one)
@@ -140,7 +141,6 @@ async def _work_together(one: Api, other: Api, topic: str) -> None:
     assert (found["paused"], found["limit"]["concurrency"]) == (True, 8)
     (await one.call("/resume", {"topic": topic})).ok()
     (await other.call("/limit", {"topic": topic, "concurrency": None})).ok()
-    await until_async(lambda: _know_each_other(one, other), within_s=BACK_S)
 
 
 def _held(job: Json) -> Json:
