@@ -21,7 +21,7 @@ class Server:
     """The server that is asked, in a `with` block."""
 
     def __init__(self, url: str, token: str) -> None:
-        """`token` is "" for none. CallError where the URL is none, or the token cannot be sent."""
+        """`token` is "" for none. Raises CallError if the URL is none, or the token cannot be sent."""
         if not (token.isascii() and token.isprintable()):
             raise CallError(USAGE, "--token: must be printable ASCII")
         try:
@@ -36,7 +36,7 @@ class Server:
         self._client.close()
 
     def call(self, path: str, fields: dict[str, Any], wait_s: float = 0) -> Any:
-        """POST to an endpoint. Returns the answer's data; CallError where it has none for us."""
+        """POST to an endpoint. Returns the answer's data; raises CallError if it has none for us."""
         try:
             return self._client.send(Call(path, fields, read=_as_it_is, wait_s=wait_s))
         except TransportError as error:

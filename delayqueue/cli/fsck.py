@@ -23,7 +23,7 @@ MOST_SHOWN: Final = 100  # findings; the rest is counted
 
 
 def fsck(config: Config, asked: Namespace) -> int:
-    """Look at everything, print what is found. StartupError where that cannot be done."""
+    """Look at everything, print what is found. Raises StartupError if that cannot be done."""
     listing = _Listing(as_json=asked.json)
     started = time.monotonic()
     try:

@@ -65,7 +65,7 @@ async def _store(shards: Shards, config: Config) -> Store:
 
 
 def _patterns(config: Config, asked: Namespace) -> tuple[str, str]:
-    """The names of the old buckets and lists. StartupError where they are none."""
+    """The names of the old buckets and lists. Raises StartupError if they are none."""
     try:
         return (
             values.template("%d")(asked.bucket_name or config.bucket_name),

@@ -22,7 +22,7 @@ SAFE: Final = "nothing is lost: run it again to go on"
 
 
 def rebalance(config: Config, asked: Namespace) -> int:
-    """Change the number of buckets and bring every job to its own. StartupError where that cannot be begun."""
+    """Change the number of buckets and bring every job to its own. Raises StartupError if that cannot be begun."""
     try:
         return uvloop.run(_rebalance(config, asked.buckets))
     except AnotherChange:

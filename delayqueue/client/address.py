@@ -25,7 +25,7 @@ class ServerAddress:
 
     @classmethod
     def of(cls, url: str, token: str | None) -> ServerAddress:
-        """ValueError where the URL is none."""
+        """Raises ValueError if the URL is none."""
         parts = _parts(url)
         if parts is None:
             raise ValueError(f"{url}: must be http://HOST:PORT or https://HOST:PORT")

@@ -81,7 +81,7 @@ class JobVerbs:
 
     @verb
     def finish(self, job: ReservedJob | str, *, message: str | None = None) -> Call[None]:
-        """End a job whose work is done. StaleReceipt where its time is over and another may work on it."""
+        """End a job whose work is done. Raises StaleReceipt if its time is over and another may work on it."""
         return _end("/finish", job, message)
 
     @verb

@@ -52,8 +52,8 @@ class ScheduleVerbs:
     ) -> Call[float | None]:
         """Have jobs pushed at the times of `cron`, or `every` so often, which may be a text such as "15m".
 
-        Returns when it occurs next, None = never. JobExists where another schedule has the name, unless `if_exists` is
-        "replace" or "keep".
+        Returns when it occurs next, None = never. Raises JobExists if another schedule has the name, unless `if_exists`
+        is "replace" or "keep".
         """
         request = given(
             name=name,
@@ -70,7 +70,7 @@ class ScheduleVerbs:
 
     @verb
     def unschedule(self, name: str) -> Call[None]:
-        """Have a schedule push no more jobs. NoSuchJob where none has the name."""
+        """Have a schedule push no more jobs. Raises NoSuchJob if none has the name."""
         return Call("/unschedule", {"name": name}, nothing, repeatable=True, gone_is_done=True)
 
     @verb

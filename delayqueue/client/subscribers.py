@@ -58,7 +58,7 @@ class SubscriberVerbs:
     ) -> Call[None]:
         """Have `url` called with the due jobs of a topic.
 
-        JobExists where another subscriber has the name, unless `if_exists` is "replace" or "keep".
+        Raises JobExists if another subscriber has the name, unless `if_exists` is "replace" or "keep".
         """
         request = given(
             name=name,
@@ -78,7 +78,7 @@ class SubscriberVerbs:
 
     @verb
     def unsubscribe(self, name: str) -> Call[None]:
-        """Have a subscriber called no more. NoSuchJob where nobody has the name."""
+        """Have a subscriber called no more. Raises NoSuchJob if nobody has the name."""
         return Call("/unsubscribe", {"name": name}, nothing, repeatable=True, gone_is_done=True)
 
     @verb

@@ -156,7 +156,7 @@ def _named(text: str, default_port: int) -> Address:
 def redis_url(text: str) -> str:
     try:
         parts = urlsplit(text)
-        # .port raises ValueError where it is no port
+        # .port raises ValueError if it is no port
         good = parts.scheme in {"redis", "rediss", "unix"} and parts.port != 0
     except ValueError:
         good = False

@@ -144,7 +144,7 @@ class Resolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        """The addresses of a name. OSError where it has none."""
+        """The addresses of a name. Raises OSError if it has none."""
         found = await self._threads.run(
             lambda: socket.getaddrinfo(host, port, family, socket.SOCK_STREAM)
         )

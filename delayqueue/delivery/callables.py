@@ -21,7 +21,7 @@ Handler = Callable[[Event], Any]
 
 
 def load_all(subscribers: Iterable[Declared]) -> dict[str, Handler]:
-    """The handlers that a config file names, by "package.module:callable". StartupError where one is none."""
+    """The handlers that a config file names, by "package.module:callable". Raises StartupError if one is none."""
     handlers = {}
     for where, subscriber in subscribers:
         if subscriber.handler:

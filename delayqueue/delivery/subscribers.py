@@ -41,7 +41,7 @@ class Delivery:
                 await asyncio.sleep(REFRESH_S)
 
     async def refresh(self) -> None:
-        """Know the subscribers as they are now, or later. Unavailable where the store does not answer."""
+        """Know the subscribers as they are now, or later. Raises Unavailable if the store does not answer."""
         await self._refreshes.submit((None,))
 
     async def _refresh(self, asked: list[None]) -> list[None]:

@@ -62,7 +62,7 @@ class Scope:
         )
 
     def check(self, topics: Iterable[str] | None) -> None:
-        """Forbidden unless all these topics can be reached; None = all that there are."""
+        """Raises Forbidden unless all these topics can be reached; None = all that there are."""
         if self is EVERYWHERE:
             return
         if topics is None:

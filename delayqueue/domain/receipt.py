@@ -25,7 +25,7 @@ def receipt_for(nonce: str, job_id: str) -> str:
 
 
 def nonce_of(receipt: str, job_id: str) -> str:
-    """The nonce in a receipt. Invalid where it is no receipt, or that of another job."""
+    """The nonce in a receipt. Raises Invalid if it is no receipt, or that of another job."""
     nonce, _, check = receipt.rpartition("-")
     if not nonce or check != f"{crc32(job_id.encode()):08x}":
         raise Invalid(

@@ -52,7 +52,7 @@ class Schedule:
 
     @classmethod
     def read(cls, definition: str) -> Self:
-        """The schedule that `definition` wrote, by a newer version too. ValueError where it is none."""
+        """The schedule that `definition` wrote, by a newer version too. Raises ValueError if it is none."""
         try:
             found = json.loads(definition)
             known = {field.name: found[field.name] for field in fields(cls) if field.name in found}

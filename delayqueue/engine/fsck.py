@@ -39,7 +39,7 @@ async def examine(
 ) -> Report:
     """Look at all that the store holds; `tell(bucket, finding)` hears of each finding once.
 
-    With `repair` it is mended, and looked at again until nothing more is found. Unavailable where the store fails.
+    With `repair` it is mended, and looked at again until nothing more is found. Raises Unavailable if the store fails.
     """
     report = Report()
     for bucket in range(store.buckets.count):
@@ -89,7 +89,7 @@ class Pass:
         return not self._pieces and not self._suspects
 
     async def step(self) -> Inspected:
-        """One call of the store, while the round is not over. Unavailable where it fails; it can be tried again."""
+        """One call of the store, while the round is not over. Raises Unavailable if it fails; it can be tried again."""
         if not self._pieces or self._place < 0 or self._suspected >= MOST_SUSPECTS:
             return await self._look_through_list()
         pieces = self._pieces[-PIECES:]

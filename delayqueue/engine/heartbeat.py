@@ -61,7 +61,7 @@ class Heartbeat:
             await asyncio.sleep(INTERVAL_S)
 
     async def servers(self) -> list[ServerView]:
-        """All processes that were heard of late, by name. Unavailable where the store does not answer."""
+        """All processes that were heard of late, by name. Raises Unavailable if the store does not answer."""
         entries = await self._store.servers(SILENCE_MS)
         return sorted(
             (

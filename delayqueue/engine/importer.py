@@ -45,7 +45,7 @@ class _Plan(NamedTuple):
 
 
 class Importer:
-    """One import. Raises Unavailable where the destination fails, RedisError where the original's Redis does."""
+    """One import. Raises Unavailable if the destination fails, RedisError if the original's Redis does."""
 
     def __init__(self, original: Original, store: Store, destination: str) -> None:
         """`destination` is a name of the store's data that no other store has."""
@@ -74,7 +74,7 @@ class Importer:
             await self._original.claim()
 
     async def _complete(self) -> None:
-        """Do what an import that was killed did not come to. StartupError where it had another destination."""
+        """Do what an import that was killed did not come to. Raises StartupError if it had another destination."""
         moving = await self._original.moving()
         if not moving.staged and not moving.taken:
             return

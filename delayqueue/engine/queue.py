@@ -40,7 +40,7 @@ class DelayQueue:
     and `taking`.
 
     Verbs for one job raise what its code means (NoSuchJob, WrongState, StaleReceipt, JobExists); those for many return
-    a code for each. All raise Unavailable where the store does not answer; where only some buckets do not, those for
+    a code for each. All raise Unavailable if the store does not answer; where only some buckets do not, those for
     many give their jobs that code.
     """
 
@@ -72,7 +72,7 @@ class DelayQueue:
         store.on_change(self._hear)
 
     async def push(self, job: Job, scope: Scope = EVERYWHERE) -> None:
-        """Add a job, or replace the one of that id. JobExists where `if_exists` is `fail`."""
+        """Add a job, or replace the one of that id. Raises JobExists if `if_exists` is `fail`."""
         [code] = await self._store.push((job,), scope)
         raise_for(code)
 

@@ -38,8 +38,8 @@ class Progress:
 class Rebalance:
     """One change. It can be stopped at any point, and be run again then, also by several at once.
 
-    Its methods raise Unavailable where the store is away for longer than PATIENCE_S, StartupError where it cannot be
-    begun, AnotherChange where somebody else has changed the number of buckets meanwhile.
+    Its methods raise Unavailable if the store is away for longer than PATIENCE_S, StartupError if it cannot be
+    begun, AnotherChange if somebody else has changed the number of buckets meanwhile.
     """
 
     def __init__(self, store: BucketStore, size: int) -> None:

@@ -27,7 +27,7 @@ class Planned(NamedTuple):
 
 
 class Schedules:
-    """The verbs on schedules. All raise Unavailable where the store does not answer. `run` is a loop of the server."""
+    """The verbs on schedules. All raise Unavailable if the store does not answer. `run` is a loop of the server."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
@@ -35,7 +35,7 @@ class Schedules:
     async def schedule(self, schedule: Schedule, if_exists: str) -> int | None:
         """Register a schedule; the very same one again is no error. Returns when it occurs next.
 
-        JobExists where the name is taken by another one and `if_exists` is `fail`, or a config file declares it.
+        Raises JobExists if the name is taken by another one and `if_exists` is `fail`, or a config file declares it.
         """
         now_ms = (await self._registry.due_schedules()).now_ms
         code = await self._registry.register("schedules", _entry(schedule, now_ms), if_exists)
@@ -45,13 +45,13 @@ class Schedules:
         return times.get(schedule.name)
 
     async def declare(self, schedules: Iterable[Schedule]) -> None:
-        """Let these be all that the config file declares. StartupError where a name was taken at run time."""
+        """Let these be all that the config file declares. Raises StartupError if a name was taken at run time."""
         now_ms = (await self._registry.due_schedules()).now_ms
         entries = [_entry(schedule, now_ms) for schedule in schedules]
         refuse_taken("schedule", entries, await self._registry.declare("schedules", entries))
 
     async def unschedule(self, name: str) -> None:
-        """Drop a schedule. NoSuchJob where it is unknown, WrongState where a config file declares it."""
+        """Drop a schedule. Raises NoSuchJob if it is unknown, WrongState if a config file declares it."""
         raise_unregistered("schedule", name, await self._registry.unregister("schedules", name))
 
     async def all(self) -> list[Planned]:

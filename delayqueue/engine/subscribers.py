@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class Subscribers:
-    """The verbs on subscribers. All raise Unavailable where the store does not answer."""
+    """The verbs on subscribers. All raise Unavailable if the store does not answer."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
@@ -24,19 +24,19 @@ class Subscribers:
     async def subscribe(self, subscriber: Subscriber, if_exists: str) -> None:
         """Register a subscriber; the very same one again is no error.
 
-        JobExists where the name is taken by another one and `if_exists` is `fail`, or a config file declares it.
+        Raises JobExists if the name is taken by another one and `if_exists` is `fail`, or a config file declares it.
         """
         code = await self._registry.register("subscribers", _entry(subscriber), if_exists)
         if code != Code.OK:
             raise JobExists(taken("subscriber", subscriber.name))
 
     async def declare(self, subscribers: Iterable[Subscriber]) -> None:
-        """Let these be all that the config file declares. StartupError where a name was taken at run time."""
+        """Let these be all that the config file declares. Raises StartupError if a name was taken at run time."""
         entries = [_entry(subscriber) for subscriber in subscribers]
         refuse_taken("subscriber", entries, await self._registry.declare("subscribers", entries))
 
     async def unsubscribe(self, name: str) -> None:
-        """Drop a subscriber. NoSuchJob where it is unknown, WrongState where a config file declares it."""
+        """Drop a subscriber. Raises NoSuchJob if it is unknown, WrongState if a config file declares it."""
         code = await self._registry.unregister("subscribers", name)
         raise_unregistered("subscriber", name, code)
 
@@ -64,7 +64,7 @@ def taken(kind: str, name: str) -> Text:
 
 
 def refuse_taken(kind: str, entries: Iterable[Entry], codes: Iterable[int]) -> None:
-    """StartupError where what the config file declares was refused."""
+    """Raises StartupError if what the config file declares was refused."""
     for entry, code in zip(entries, codes, strict=True):
         if code != Code.OK:
             raise StartupError(

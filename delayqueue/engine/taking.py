@@ -22,7 +22,7 @@ class Taking:
     async def take(self, topic: str, due: Range, most: int) -> list[Taken]:
         """Remove and return the first jobs of a range, up to `most` and MAX_ANSWER_BYTES; each goes to one caller only.
 
-        What was taken before the store failed is returned; Unavailable where that is nothing. A caller that is
+        What was taken before the store failed is returned; raises Unavailable if that is nothing. A caller that is
         cancelled takes nothing.
         """
         work = asyncio.create_task(self._store.take(topic, due, most), name="take")

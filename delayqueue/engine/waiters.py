@@ -62,9 +62,9 @@ class Waiters:
         """Reserve up to `wanted` jobs; where nothing is ready wait up to `wait_s` for the first. [] = nothing came.
 
         A job that is ready is found however short the wait is.
-        Unavailable where the store fails before it has once said that nothing is ready; later failures are waited
+        Raises Unavailable if the store fails before it has once said that nothing is ready; later failures are waited
         out, unless `wait_s` is 0. A caller that is cancelled takes nothing: what was reserved for it goes back.
-        TooMany where as many wait already as may.
+        Raises TooMany if as many wait already as may.
         """
         if self._closing:
             return []

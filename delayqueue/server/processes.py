@@ -40,7 +40,7 @@ async def supervise(count: int, work: Callable[[int], None], stop: asyncio.Event
     """Keep `count` processes running `work` until `stop` is set, then end them.
 
     `work` is picklable, gets the process's number from 1 on, and returns on SIGTERM.
-    StartupError where one cannot start for the first time; it has said why itself.
+    Raises StartupError if one cannot start for the first time; it has said why itself.
     """
     keepers = [
         asyncio.create_task(_keep(work, number, stop), name=f"worker {number}")
@@ -56,7 +56,7 @@ async def supervise(count: int, work: Callable[[int], None], stop: asyncio.Event
 def claim(address: Address) -> None:
     """Make sure that nobody else listens there: workers that share a port would share it with strangers too.
 
-    OSError where somebody does.
+    Raises OSError if somebody does.
     """
     family, kind, protocol, _, place = socket.getaddrinfo(
         address.host or None, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

@@ -16,7 +16,7 @@ Stamp = tuple[int, int, int] | None
 
 
 class Watched(NamedTuple):
-    """Files that belong together, and what reads them again. It raises StartupError where they are not right."""
+    """Files that belong together, and what reads them again. It raises StartupError if they are not right."""
 
     files: tuple[Path, ...]
     reload: Callable[[], None]

@@ -64,7 +64,7 @@ class Signals(NamedTuple):
 async def serve(config: Config) -> None:
     """Serve until SIGTERM or SIGINT; read the settings again on SIGHUP.
 
-    StartupError where the server cannot start; every other error is a defect.
+    Raises StartupError if the server cannot start; every other error is a defect.
     """
     told = _signals()
     _claim(config)  # before anything is started that would have to be stopped again
@@ -235,7 +235,7 @@ async def _alone(config: Config) -> AsyncIterator[Shards]:
 
 
 async def open_store(shards: Shards, config: Config) -> Store:
-    """The store of these settings. StartupError where its data is laid out otherwise, Unavailable where it fails."""
+    """The store of these settings. Raises StartupError if its data is laid out otherwise, Unavailable if it fails."""
     place = os.environ.get(VARIABLE)
     layout = await check_layout(shards, config)
     store = BucketStore(
@@ -285,7 +285,7 @@ async def running(loops: Mapping[str, Loop], stop: asyncio.Event) -> AsyncIterat
 
 
 def check_address(config: Config) -> None:
-    """StartupError where nobody could listen. That somebody does is nothing wrong: this server may be running."""
+    """Raises StartupError if nobody could listen. That somebody does is nothing wrong: this server may be running."""
     try:
         claim(config.bind_address)
     except OSError as error:

@@ -24,7 +24,7 @@ def write_cursor(listing: tuple[object, ...], number: int, place: str) -> str:
 
 
 def read_cursor(cursor: str, listing: tuple[object, ...]) -> tuple[int, str]:
-    """What write_cursor() was given; 0 and "" for "". Invalid where it was made up."""
+    """What write_cursor() was given; 0 and "" for "". Raises Invalid if it was made up."""
     if not cursor:
         return 0, ""
     try:

@@ -21,7 +21,7 @@ SCAN: Final = re.compile("(?:[0-9]{1,19}:[0-9]{1,6})?")  # as list.lua writes it
 
 
 class Listings:
-    """Each page comes with the cursor of the next one. All raise Unavailable where the store does not answer."""
+    """Each page comes with the cursor of the next one. All raise Unavailable if the store does not answer."""
 
     def __init__(self, store: BucketStore) -> None:
         self._store = store
@@ -32,8 +32,8 @@ class Listings:
     ) -> tuple[list[JobView], str]:
         """A page of at most `limit` jobs, and at most MAX_ANSWER_BYTES; and the next cursor, "" at the end.
 
-        Those of a topic come in the order of their due times, those of a tag in none. Invalid where the cursor is not
-        one that this very listing gave.
+        Those of a topic come in the order of their due times, those of a tag in none. Raises Invalid if the cursor
+        is not one that this very listing gave.
         """
         if what.tag:
             return await self._of_tag(what, limit, cursor, scope)
@@ -97,7 +97,7 @@ def _write_position(position: Position) -> str:
 
 
 def _read_position(text: str) -> Position | None:
-    """Invalid where it cannot have been written."""
+    """Raises Invalid if it cannot have been written."""
     if not text:
         return None
     parts = POSITION.fullmatch(text)

@@ -44,7 +44,7 @@ class Router(Generic[Item, Result]):
         self._batchers: dict[tuple[int, Scope], Batcher[Item, Result]] = {}
 
     async def run(self, items: Sequence[Item], scope: Scope = EVERYWHERE) -> list[Result]:
-        """The results of the items, in their order. Raises Unavailable where the store does not answer."""
+        """The results of the items, in their order. Raises Unavailable if the store does not answer."""
         results: dict[int, Result] = {}
         while len(results) < len(items):
             generation = self._buckets.layout.generation

@@ -50,7 +50,7 @@ LOST: Final = int(Code.UNAVAILABLE)  # of jobs whose bucket does not answer whil
 
 
 class Store:
-    """Every method raises Unavailable where the store does not answer or refuses.
+    """Every method raises Unavailable if the store does not answer or refuses.
 
     Where only some buckets do not answer, verbs that give a code for each job give their jobs UNAVAILABLE. `scope` are
     the topics that a client may reach: to it the jobs of others are not there.

@@ -24,7 +24,7 @@ class Takes:
     async def take(self, topic: str, due: Range, most: int) -> list[Taken]:
         """The first jobs of a range, up to `most` and MAX_ANSWER_BYTES.
 
-        What was taken before the store failed is returned; Unavailable where that is nothing.
+        What was taken before the store failed is returned; raises Unavailable if that is nothing.
         """
         taken: list[Taken] = []
         order = DueOrder(

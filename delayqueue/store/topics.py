@@ -210,15 +210,15 @@ class Topics:
     async def limit(self, topic: str, changes: Mapping[str, float | None]) -> Limit:
         """Limit the topic: `rate`, `burst`, `concurrency`, `buried_retain_ms`, as far as named; None = lift it.
 
-        Returns what is in force. Invalid where there is too little for each bucket, or a burst without a rate;
-        WrongState where a config file says otherwise.
+        Returns what is in force. Raises Invalid if there is too little for each bucket, or a burst without a rate;
+        raises WrongState if a config file says otherwise.
         """
         return await self._anew(partial(self._limit, topic, changes))
 
     async def declare_limits(self, limits: Mapping[str, Limit]) -> None:
         """Let these be all that the config file declares; what was set at run time for other topics stays.
 
-        StartupError where one is too little.
+        Raises StartupError if one is too little.
         """
         for topic, limit in (await self._limits.all(FIRST)).items():
             if limit.declared and topic not in limits:

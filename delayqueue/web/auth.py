@@ -43,7 +43,7 @@ class RateLimiter:
         self._free_at = 0.0  # loop time up to which requests are paid for
 
     def check(self) -> None:
-        """Count one request. TooMany where it comes too early."""
+        """Count one request. Raises TooMany if it comes too early."""
         if not self._interval_s:
             return
         now = asyncio.get_running_loop().time()
@@ -72,7 +72,7 @@ class Principal:
         self._topics.setdefault(grant.role, []).append(grant.topics)
 
     def scope(self, roles: frozenset[Role]) -> Scope:
-        """The topics that an endpoint for these roles may be called for. Forbidden where it may not be called."""
+        """The topics that an endpoint for these roles may be called for. Raises Forbidden if it may not be called."""
         scope = self._scopes.get(roles)
         if scope is None:
             granted = [self._topics.get(role, ()) for role in {Role.ADMIN, *roles}]
@@ -94,7 +94,7 @@ class Authenticator:
 
     @classmethod
     def of(cls, config: Config) -> "Authenticator":
-        """The guard that is configured. StartupError where the file cannot be read."""
+        """The guard that is configured. Raises StartupError if the file cannot be read."""
         return cls(config.auth_tokens, config.auth_tokens_file, config.token_rate)
 
     @property
@@ -103,11 +103,11 @@ class Authenticator:
         return bool(self._principals)
 
     def reload(self) -> None:
-        """Read the file again. StartupError where it cannot be read; what was in force then stays so."""
+        """Read the file again. Raises StartupError if it cannot be read; what was in force then stays so."""
         self._read(self._settings, self._file, self._rate)
 
     def configure(self, config: Config) -> None:
-        """Let in whom this config lets in. StartupError where its file cannot be read; then nothing changes."""
+        """Let in whom this config lets in. Raises StartupError if its file cannot be read; then nothing changes."""
         self._read(config.auth_tokens, config.auth_tokens_file, config.token_rate)
 
     def _read(self, settings: Sequence[Grant], file: Path | None, rate: int) -> None:
@@ -124,7 +124,7 @@ class Authenticator:
         self._principals = principals
 
     def admit(self, request: HttpRequest, roles: Roles) -> Scope:
-        """The topics that this client may reach. Unauthorized, Forbidden or TooMany where it may not come in."""
+        """The topics that this client may reach. Raises Unauthorized, Forbidden or TooMany if it may not come in."""
         if roles is None or not self._principals:
             return EVERYWHERE
         holder = self._find(token_of(request.headers.get("authorization", "")))
@@ -132,7 +132,7 @@ class Authenticator:
         return holder.scope(roles)
 
     def roles(self, request: HttpRequest) -> frozenset[Role]:
-        """The roles of this client: all where no tokens are set. Unauthorized where it has none."""
+        """The roles of this client: all where no tokens are set. Raises Unauthorized if it has none."""
         if not self._principals:
             return frozenset(Role)
         return self._find(token_of(request.headers.get("authorization", ""))).roles

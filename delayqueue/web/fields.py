@@ -255,7 +255,7 @@ def ms_or_none(seconds: float | None) -> int | None:
 
 
 def when_ms(delay_s: float | None, due_s: float | None) -> tuple[int, int | None]:
-    """Delay and due time in ms; the due time counts where it is not None. Invalid where both do."""
+    """Delay and due time in ms; the due time counts where it is not None. Raises Invalid if both do."""
     if due_s is None:
         return round(delay_s * 1000) if delay_s else 0, None
     if delay_s:

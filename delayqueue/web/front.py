@@ -132,7 +132,7 @@ class Front:
         return endpoint
 
     def _admit(self, endpoint: Endpoint, request: HttpRequest) -> Api:
-        """What the client may reach. Unauthorized, Forbidden or TooMany where it may not come in."""
+        """What the client may reach. Raises Unauthorized, Forbidden or TooMany if it may not come in."""
         scope = self._api.guard.admit(request, endpoint.roles)
         if scope is EVERYWHERE:
             return self._api
@@ -148,7 +148,7 @@ class Front:
         raw: bytes,
         request: HttpRequest,
     ) -> Request:
-        """What is asked for, whatever the Content-Type says. Forbidden where the client may not reach it."""
+        """What is asked for, whatever the Content-Type says. Raises Forbidden if the client may not reach it."""
         if "GET" in endpoint.methods and not raw.strip():
             raw = b"{}"
         asked = self._reader.read(model, raw, request)

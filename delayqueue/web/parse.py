@@ -90,7 +90,7 @@ class Reader:
         raise Invalid(_of_value(model, found))
 
     def _heed(self, model: type[Request], members: object, request: HttpRequest) -> None:
-        """Let the answer tell of what the client can hardly mean. Invalid where `strict` refuses that."""
+        """Let the answer tell of what the client can hardly mean. Raises Invalid if `strict` refuses that."""
         unknown = list(_unknown(model, members))
         if unknown:
             doubts.note(request, doubts.UNKNOWN_FIELDS, unknown)

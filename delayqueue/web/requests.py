@@ -92,7 +92,7 @@ class IdRequest(Request):
         return self.ids is not None
 
     def each(self) -> list[str]:
-        """The ids. Invalid where it is not either one or many."""
+        """The ids. Raises Invalid if it is not either one or many."""
         if self.ids is None:
             if self.id is None:
                 raise Invalid(Text("job id不能为空", "id: must not be empty"))
@@ -190,7 +190,7 @@ class RetryRequest(Request):
     _delays_ms: tuple[int, ...] = PrivateAttr()
 
     def model_post_init(self, _context: Any) -> None:
-        """Write the schedule out. BadValue where it cannot be."""
+        """Write the schedule out. Raises BadValue if it cannot be."""
         if sum(part is not None for part in (self.delays, self.preset, self.max)) != 1:
             raise BadValue("需要 delays, preset 或 max 之一", "give one of delays, preset, max")
         self._delays_ms = self._written_out()

@@ -17,7 +17,7 @@ class Tls:
 
     @classmethod
     def of(cls, config: Config) -> "Tls | None":
-        """What is configured, None = no TLS. StartupError where a file is missing or not what it should be."""
+        """What is configured, None = no TLS. Raises StartupError if a file is missing or not what it should be."""
         if config.tls_cert is None:
             if config.tls_key or config.tls_client_ca:
                 raise StartupError(
@@ -27,14 +27,14 @@ class Tls:
         return cls(config.tls_cert, config.tls_key or config.tls_cert, config.tls_client_ca)
 
     def reload(self) -> None:
-        """Use what the files hold now for new connections. StartupError where it is not right."""
+        """Use what the files hold now for new connections. Raises StartupError if it is not right."""
         self._read()  # a certificate that does not fit its key must not get into the context in use
         self._load(self.context)
 
     def configure(self, config: Config) -> None:
-        """Use this config's certificate for new connections. StartupError where it is not right; then nothing changes.
+        """Use this config's certificate for new connections. Raises StartupError if it is not right.
 
-        The authority stays: a context never forgets one.
+        Nothing changes then. The authority stays: a context never forgets one.
         """
         if (other := Tls.of(config)) is not None:
             self.files, self._cert, self._key = other.files, other._cert, other._key

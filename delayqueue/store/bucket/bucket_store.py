@@ -52,7 +52,7 @@ Result = TypeVar("Result")
 class BucketStore:
     """Calls the scripts. Buckets are numbered from 0 here; `keys.py` names them from 1.
 
-    Every method raises Unavailable where Redis does not answer or refuses; the scripts are atomic, so a call that
+    Every method raises Unavailable if Redis does not answer or refuses; the scripts are atomic, so a call that
     Redis never ran has changed nothing, and one whose answer was lost has changed all that it should. A verb that takes
     many jobs may come to the first ones only and then answers for these: the store is not held for longer (_life.lua).
     """
@@ -85,7 +85,7 @@ class BucketStore:
         await self._caller.follow_layout(known)
 
     async def begin_move(self, size: int) -> None:
-        """Let there be `size` buckets. AnotherChange where somebody else has changed the layout meanwhile."""
+        """Let there be `size` buckets. Raises AnotherChange if somebody else has changed the layout meanwhile."""
         await self._caller.begin_move(size)
 
     async def end_move(self, layout: Layout) -> None:

@@ -71,7 +71,7 @@ class LayoutChanged(Unavailable):
 
 
 class Caller:
-    """All calls raise Unavailable where Redis does not answer or refuses."""
+    """All calls raise Unavailable if Redis does not answer or refuses."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class Caller:
         *,
         follows: bool | None = None,
     ) -> Any:
-        """What a script says. LayoutChanged where it was chosen by a layout that is not in force any more.
+        """What a script says. Raises LayoutChanged if it was chosen by a layout that is not in force any more.
 
         `follows`: whether the call means the same by the next one; None = as the verb's usually does.
         """
@@ -115,7 +115,7 @@ class Caller:
     async def follow_layout(self, known: int | None = None) -> None:
         """Act by the layout that is in force; by a later one than the generation `known` where that is given.
 
-        Unavailable where there is none.
+        Raises Unavailable if there is none.
         """
         async with self._following:
             if known not in (None, self._buckets.layout.generation):
@@ -132,7 +132,7 @@ class Caller:
             log.info("the data has %d buckets%s", layout.size, origin)
 
     async def begin_move(self, size: int) -> None:
-        """Let there be `size` buckets, and follow. AnotherChange where somebody else has changed the layout."""
+        """Let there be `size` buckets, and follow. Raises AnotherChange if somebody else has changed the layout."""
         await self._settled(begin_move(self._shards, self._buckets, size))
         await self.follow_layout()
 

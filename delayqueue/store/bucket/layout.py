@@ -61,8 +61,8 @@ async def claim_layout(shards: Shards, config: Config) -> Layout:
 async def check_layout(shards: Shards, config: Config) -> Layout:
     """Compare the layout of existing data with the settings; nothing is written. Returns what is in force.
 
-    StartupError where the data was made with another layout; it names the option and the way out. A `bucket_size` that
-    was in force before is accepted (layout_warnings): a server that starts again must not wait for new settings.
+    Raises StartupError if the data was made with another layout; it names the option and the way out. A `bucket_size`
+    that was in force before is accepted (layout_warnings): a server that starts again must not wait for new settings.
     """
     key = _key(config)
     with _one_line():
@@ -76,7 +76,7 @@ async def keep_layout(
     """Look whether the layout is the one that this process acts by, until cancelled.
 
     Where the data was wiped under it (FLUSHALL) the layout is claimed again, before one with other settings is let in.
-    One that was made since is followed. StartupError where it does not agree with the settings, as at the start.
+    One that was made since is followed. Raises StartupError if it does not agree with the settings, as at the start.
     """
     while True:
         await asyncio.sleep(LOOK_S)
@@ -103,7 +103,7 @@ async def _claim_again(config: Config, layout: Layout, redis: Redis) -> dict[str
 
 
 def _checked(stored: dict[str, str], config: Config) -> Layout:
-    """The layout that is stored; StartupError where it is not that of the settings."""
+    """The layout that is stored; raises StartupError if it is not that of the settings."""
     layout = _parse(stored, config.bucket_size)
     if config.bucket_size in layout.former_sizes:
         stored.pop("bucket_size", None)
@@ -137,7 +137,7 @@ def layout_warnings(layout: Layout, config: Config) -> list[str]:
 async def settle_layout(shards: Shards, buckets: Buckets) -> Layout:
     """What is in force, once it is safe to act by it: all fences are up.
 
-    RedisError or TimeoutError where that cannot be.
+    Raises RedisError or TimeoutError if that cannot be.
     """
     while not (layout := await _read_layout(shards, buckets)).fenced:
         buckets.know(layout.count)
@@ -154,7 +154,7 @@ async def settle_layout(shards: Shards, buckets: Buckets) -> Layout:
 async def begin_move(shards: Shards, buckets: Buckets, size: int) -> None:
     """Let there be `size` buckets. Nothing has changed where one of them cannot be reached.
 
-    AnotherChange where the layout is not the one of `buckets` any more.
+    Raises AnotherChange if the layout is not the one of `buckets` any more.
     """
     layout = buckets.layout
     buckets.know(size)

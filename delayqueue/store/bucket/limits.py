@@ -13,7 +13,7 @@ FIRST: Final = 0  # the bucket where a topic is set; the others take over what s
 
 
 class Limits:
-    """Each bucket lets through its share of the whole. All raise Unavailable where Redis does not answer or refuses."""
+    """Each bucket lets through its share of the whole. All raise Unavailable if Redis does not answer or refuses."""
 
     def __init__(self, store: BucketStore) -> None:
         self._store = store

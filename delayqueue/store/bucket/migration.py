@@ -43,13 +43,13 @@ class Migration:
         return self._store.buckets
 
     async def follow(self, known: int) -> None:
-        """Act by a later layout than the generation `known`. Unavailable where there is none."""
+        """Act by a later layout than the generation `known`. Raises Unavailable if there is none."""
         await self._store.follow_layout(known)
 
     async def fetch(self, bucket: int, ids: Sequence[str]) -> set[str]:
         """Let all jobs of these ids, which belong to `bucket`, be there; returns those that cannot be reached.
 
-        LayoutChanged where they belong elsewhere by now.
+        Raises LayoutChanged if they belong elsewhere by now.
         """
         generation, lost = self.buckets.layout.generation, set[str]()
 
@@ -68,7 +68,7 @@ class Migration:
     async def carry(self, source: int, target: int, ids: Sequence[str], generation: int) -> None:
         """Bring what there is of these ids in `source` to `target`, where they belong by the layout of `generation`.
 
-        Unavailable where the store fails, LayoutChanged where another layout is followed by now.
+        Raises Unavailable if the store fails, LayoutChanged if another layout is followed by now.
         """
         for at in range(0, len(ids), JOBS_PER_TRANSFER):
             piece = ids[at : at + JOBS_PER_TRANSFER]
@@ -81,7 +81,7 @@ class Migration:
                 raise Unavailable
 
     async def forward(self) -> int:
-        """Complete what others have begun; returns how many transfers there were. Unavailable where one stays."""
+        """Complete what others have begun; returns how many transfers there were. Raises Unavailable if one stays."""
         found, failed = 0, False
         for source in range(len(self.buckets.keys)):
             try:

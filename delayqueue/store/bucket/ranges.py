@@ -9,7 +9,7 @@ from delayqueue.store.types import Change, Found, Position, Range, Taken, TakeRe
 
 
 class Ranges:
-    """For one bucket at a time. All raise Unavailable where Redis does not answer or refuses."""
+    """For one bucket at a time. All raise Unavailable if Redis does not answer or refuses."""
 
     def __init__(self, store: BucketStore) -> None:
         self._store = store

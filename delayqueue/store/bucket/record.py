@@ -54,7 +54,7 @@ class Record:
 
 
 def parse_record(raw: bytes) -> Record:
-    """Read a record. ValueError where it is none."""
+    """Read a record. Raises ValueError if it is none."""
     kind, length = raw[:1], len(raw)
     if kind == PLAIN and length >= PLAIN_BYTES:
         topic_at, options_length = PLAIN_BYTES, 0
@@ -196,7 +196,7 @@ def _retry_ms(written: Any) -> tuple[int, ...] | None:
 
 
 def ended_view(job_id: str, raw: bytes) -> JobView:
-    """All that is known of a job that ended and is kept for its `retain` time. ValueError where it is unreadable."""
+    """All that is known of a job that ended and is kept (`retain`). Raises ValueError if it is unreadable."""
     head = _ENDED.match(raw)
     if head is None:
         raise ValueError("not the record of a job that ended")

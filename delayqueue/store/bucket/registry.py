@@ -22,7 +22,7 @@ class Registered(NamedTuple):
 
 
 class Registry:
-    """One method a script, as the store's own. All raise Unavailable where Redis does not answer or refuses."""
+    """One method a script, as the store's own. All raise Unavailable if Redis does not answer or refuses."""
 
     def __init__(
         self, store: BucketStore, migration: Migration, notify: Callable[[int, Change], None]

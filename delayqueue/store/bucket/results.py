@@ -10,7 +10,7 @@ from delayqueue.store.types import Change, Moved, Postponement, Recording
 
 
 class Results:
-    """One method a script, as the store's own. All raise Unavailable where Redis does not answer or refuses."""
+    """One method a script, as the store's own. All raise Unavailable if Redis does not answer or refuses."""
 
     def __init__(self, store: BucketStore) -> None:
         self._store = store

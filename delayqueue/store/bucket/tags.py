@@ -9,7 +9,7 @@ from delayqueue.store.types import Change, TagPage, TagPlace
 class Tags:
     """Answers where the next page begins, START = there is none, and how many jobs were changed.
 
-    All raise Unavailable where Redis does not answer or refuses.
+    All raise Unavailable if Redis does not answer or refuses.
     """
 
     def __init__(self, store: BucketStore) -> None:

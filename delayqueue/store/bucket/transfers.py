@@ -30,7 +30,7 @@ class IdPage(NamedTuple):
 
 
 class Transfers:
-    """One method a script, as the store's own. All raise Unavailable where Redis does not answer or refuses."""
+    """One method a script, as the store's own. All raise Unavailable if Redis does not answer or refuses."""
 
     def __init__(self, store: BucketStore) -> None:
         self._store = store

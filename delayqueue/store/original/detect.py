@@ -13,8 +13,8 @@ SAMPLE = 100  # ids of each bucket and list
 async def key_prefix(redis: Redis, names: Names, given: str | None) -> str:
     """What stands before the ids: `given`, or what is found.
 
-    StartupError where the jobs have both, or another one than was given: with a wrong one, all jobs would look as if
-    they had ended.
+    Raises StartupError if the jobs have both, or another one than was given: with a wrong one, all jobs would look
+    as if they had ended.
     """
     hits = await _hits(redis, await _sample(redis, names), {*PREFIXES, given or ""})
     found = [prefix for prefix, count in hits.items() if count]

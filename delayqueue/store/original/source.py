@@ -68,7 +68,7 @@ class Moving(NamedTuple):
 
 
 class Original:
-    """The installation. Raises RedisError where its Redis fails, AnotherImport where the lock was lost."""
+    """The installation. Raises RedisError if its Redis fails, AnotherImport if the lock was lost."""
 
     def __init__(self, redis: Redis, names: Names) -> None:
         self._redis = redis
@@ -80,7 +80,7 @@ class Original:
 
     @asynccontextmanager
     async def locked(self) -> AsyncIterator[None]:
-        """Be the only import while the block runs. AnotherImport where another one does not end."""
+        """Be the only import while the block runs. Raises AnotherImport if another one does not end."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + LOCK_WAIT_S
         while not await self._redis.set(LOCK, self._token, nx=True, px=LOCK_MS):

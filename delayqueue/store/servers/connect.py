@@ -43,7 +43,7 @@ async def connect(config: Config, socket_path: str | None) -> AsyncIterator[Shar
     """Connections to the store while the block runs: to the embedded one at `socket_path`, else the configured.
 
     Answers are bytes. Commands are never sent twice: a script whose answer was lost may have run.
-    Raises StartupError where the store cannot be reached or refuses us.
+    Raises StartupError if the store cannot be reached or refuses us.
     """
     key, where = ("", "embedded store") if socket_path else _where(config)
     try:
@@ -67,7 +67,7 @@ async def connect(config: Config, socket_path: str | None) -> AsyncIterator[Shar
 
 
 def _shards(config: Config, socket_path: str | None) -> Shards:
-    """Raises ValueError where redis.url has a value that cannot be."""
+    """Raises ValueError if redis.url has a value that cannot be."""
     if config.redis_cluster:
         known = Cluster(config.redis_cluster, partial(_single, _servers_options(config)))
         return Shards(known, partial(_pooled, config, _servers_options(config)), [])

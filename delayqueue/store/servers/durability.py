@@ -41,7 +41,7 @@ class Fsync:
         self._trusted_until: WeakKeyDictionary[Redis, float] = WeakKeyDictionary()
 
     async def require(self, redis: Redis) -> None:
-        """NotDurableError where this server answers first."""
+        """Raises NotDurableError if this server answers first."""
         now = asyncio.get_running_loop().time()
         if self._trusted_until.get(redis, 0.0) < now:
             await _require(redis)
@@ -66,7 +66,7 @@ class Durability:
     async def keep(
         self, redis: Redis, verb: str, call: Callable[[Wait | None], Awaitable[Any]]
     ) -> Any:
-        """What the call of a verb says. NotDurableError where nothing was begun, NotReplicatedError."""
+        """What the call of a verb says. Raises NotDurableError if nothing was begun, NotReplicatedError."""
         if self._fsync and verb in ADDING:
             await self._fsync.require(redis)
         if not self.replicas:
@@ -82,7 +82,7 @@ class Durability:
 
 
 async def check_durability(shards: Shards, config: Config) -> None:
-    """StartupError where the store cannot keep what `durability` asks for."""
+    """Raises StartupError if the store cannot keep what `durability` asks for."""
     asked = _asked(config)
     if REPLICA in asked and config.embedded:
         raise StartupError(

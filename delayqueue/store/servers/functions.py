@@ -61,7 +61,7 @@ class Functions:
         args: Sequence[Any],
         wait: Wait | None = None,
     ) -> Any:
-        """What the verb says. Raises RedisError where the store does not answer, or refuses."""
+        """What the verb says. Raises RedisError if the store does not answer, or refuses."""
         now = asyncio.get_running_loop().time()
         if self._refused_until.get(redis, 0.0) <= now:
             try:

@@ -16,7 +16,7 @@ FULL_COVERAGE: Final = "cluster-require-full-coverage"
 
 
 async def health(shards: Shards) -> Health:
-    """All servers' answers to INFO in one; 0 where they do not say. Unavailable where none answers."""
+    """All servers' answers to INFO in one; 0 where they do not say. Raises Unavailable if none answers."""
     asked = [redis.info() for redis in shards.servers().values()]
     answers = await asyncio.gather(*asked, return_exceptions=True)
     infos: list[dict[str, Any]] = [answer for answer in answers if isinstance(answer, dict)]

@@ -44,10 +44,10 @@ class Topology(Protocol):
     """Whom to ask where the slots are."""
 
     async def find(self) -> list[Span]:
-        """The spans in the order of their slots; RedisError where nobody knows."""
+        """The spans in the order of their slots; raises RedisError if nobody knows."""
 
     async def replicas(self, master: Redis) -> int:
-        """How many the master has, those that are away among them; RedisError where nobody knows."""
+        """How many the master has, those that are away among them; raises RedisError if nobody knows."""
 
 
 class Shards:
@@ -75,7 +75,7 @@ class Shards:
         return cls(None, lambda _: redis, [Span(0, SLOTS - 1, NOWHERE)])
 
     def of(self, key: str) -> Redis:
-        """The client of the server that holds the key. ClusterDownError where no server does."""
+        """The client of the server that holds the key. Raises ClusterDownError if no server does."""
         return self._server(self._address(key))
 
     def servers(self) -> dict[Address, Redis]:
@@ -136,7 +136,7 @@ class Shards:
         self.changed = asyncio.Event()
 
     async def refresh(self) -> None:
-        """Read the topology. RedisError where nobody knows it."""
+        """Read the topology. Raises RedisError if nobody knows it."""
         if self._topology is None:
             return
         async with self._reading:

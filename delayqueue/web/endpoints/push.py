@@ -74,7 +74,7 @@ class PushRequest(Request):
     def job(self, max_body_bytes: int, new_id: Callable[[], str], trace: str = "") -> Job:
         """The job; `new_id` makes the id for "*", `trace` is the request's traceparent.
 
-        Invalid where it has both `delay` and `due`, TooLarge where its body is that.
+        Raises Invalid if it has both `delay` and `due`, TooLarge if its body is that.
         """
         body = self.body or ""
         check_body(body, max_body_bytes)

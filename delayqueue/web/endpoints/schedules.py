@@ -82,7 +82,7 @@ class ScheduleRequest(NameRequest):
     )
 
     def schedule(self, max_body_bytes: int) -> Schedule:
-        """The schedule. Invalid where it has not either one of cron and every, TooLarge where its body is that."""
+        """The schedule. Raises Invalid if it has not either one of cron and every, TooLarge if its body is that."""
         if (self.cron is None) == (self.every is None):
             raise Invalid(Text("需要 cron 或 every 之一", "give one of cron, every"))
         check_body(self.body or "", max_body_bytes)
