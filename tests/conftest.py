@@ -15,49 +15,63 @@ if TYPE_CHECKING:
 
     from tests.processes import StoreServer
 
-PROCESSES: Final = pytest.StashKey[Processes]()
+PROCESSES: Final = pytest.StashKey[list[Processes]]()
 STARTED: Final = pytest.StashKey[float]()
 
 
 @pytest.fixture(scope="session")
+def lasting_processes(
+    tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
+) -> Iterator[Processes]:
+    """Makes real processes that end with the test run: those that many modules share."""
+    yield from _made(tmp_path_factory, pytestconfig)
+
+
+@pytest.fixture(scope="module")
 def processes(
     tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
 ) -> Iterator[Processes]:
-    """Makes real processes; all of them end with the test run."""
-    made = Processes(tmp_path_factory.mktemp("processes"))
-    pytestconfig.stash[PROCESSES] = made
+    """Makes real processes that end with the module: a server that nobody asks still takes processor time."""
+    yield from _made(tmp_path_factory, pytestconfig)
+
+
+def _made(factory: pytest.TempPathFactory, config: pytest.Config) -> Iterator[Processes]:
+    made = Processes(factory.mktemp("processes"))
+    running = config.stash.setdefault(PROCESSES, [])
+    running.append(made)
     yield made
+    running.remove(made)
     made.close()
 
 
 @pytest.fixture(scope="session")
-def redis_server(processes: Processes) -> StoreServer:
+def redis_server(lasting_processes: Processes) -> StoreServer:
     """A Redis server that belongs to this test run. Take a `new_database()` of it."""
-    return processes.redis()
+    return lasting_processes.redis()
 
 
 @pytest.fixture(scope="session")
-def redis_without_functions_server(processes: Processes) -> StoreServer:
+def redis_without_functions_server(lasting_processes: Processes) -> StoreServer:
     """A Redis server on which the verbs run as scripts. Take a `new_database()` of it."""
-    return processes.redis(*WITHOUT_FUNCTIONS)
+    return lasting_processes.redis(*WITHOUT_FUNCTIONS)
 
 
 @pytest.fixture(scope="session")
-def valkey_server(processes: Processes) -> StoreServer:
+def valkey_server(lasting_processes: Processes) -> StoreServer:
     """A Valkey server that belongs to this test run. Take a `new_database()` of it."""
-    return processes.valkey()
+    return lasting_processes.valkey()
 
 
 @pytest.fixture(scope="session")
-def cluster(processes: Processes) -> StoreCluster:
+def cluster(lasting_processes: Processes) -> StoreCluster:
     """A Redis Cluster that belongs to this test run."""
-    return StoreCluster(processes)
+    return StoreCluster(lasting_processes)
 
 
 @pytest.fixture(scope="session")
-def watched_store(processes: Processes) -> WatchedStore:
+def watched_store(lasting_processes: Processes) -> WatchedStore:
     """A master with a replica and Sentinels that belong to this test run."""
-    return WatchedStore(processes)
+    return WatchedStore(lasting_processes)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -89,9 +103,10 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Show, beside a failure, what the processes logged during the test."""
     report = yield
-    processes = item.config.stash.get(PROCESSES, None)
-    if report.failed and processes is not None:
+    if report.failed:
         report.sections += [
-            (f"log of {name}", log) for name, log in processes.logs_since(item.stash[STARTED])
+            (f"log of {name}", log)
+            for processes in item.config.stash.get(PROCESSES, [])
+            for name, log in processes.logs_since(item.stash[STARTED])
         ]
     return report

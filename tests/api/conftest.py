@@ -55,9 +55,9 @@ def started(request: pytest.FixtureRequest, processes: Processes, setup: Setup) 
 
 
 @pytest.fixture(scope="session", params=SETUPS)
-def server(request: pytest.FixtureRequest, processes: Processes) -> QueueServer:
+def server(request: pytest.FixtureRequest, lasting_processes: Processes) -> QueueServer:
     """A running server. Tests share it, so each uses topics and ids of its own."""
-    return started(request, processes, request.param)
+    return started(request, lasting_processes, request.param)
 
 
 @pytest.fixture
@@ -69,9 +69,9 @@ async def api(request: pytest.FixtureRequest, server: QueueServer) -> AsyncItera
 
 
 @pytest.fixture(scope="session")
-def ordered_server(request: pytest.FixtureRequest, processes: Processes) -> QueueServer:
+def ordered_server(request: pytest.FixtureRequest, lasting_processes: Processes) -> QueueServer:
     """A running server with one bucket: only there is the order within a topic strict."""
-    return started(request, processes, ONE_BUCKET)
+    return started(request, lasting_processes, ONE_BUCKET)
 
 
 @pytest.fixture

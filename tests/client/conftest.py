@@ -36,9 +36,9 @@ class Caller:
 
 
 @pytest.fixture(scope="session")
-def server(processes: Processes, redis_server: StoreServer) -> QueueServer:
+def server(lasting_processes: Processes, redis_server: StoreServer) -> QueueServer:
     """One that refuses what a client should not send."""
-    return processes.server(redis_server, strict="yes")
+    return lasting_processes.server(redis_server, strict="yes")
 
 
 @pytest.fixture(params=KINDS)

@@ -74,10 +74,10 @@ def results(job: Json) -> dict[str, tuple[str, int, str]]:
 
 
 @pytest.fixture(scope="session", params=STORES)
-def server(request: pytest.FixtureRequest, processes: Processes) -> QueueServer:
+def server(request: pytest.FixtureRequest, lasting_processes: Processes) -> QueueServer:
     """A running server. Tests share it, so each uses topics and names of its own."""
     store, bucket_size, scheduler = request.param
-    return processes.server(
+    return lasting_processes.server(
         request.getfixturevalue(store),
         bucket_size=bucket_size,
         scheduler=scheduler,
