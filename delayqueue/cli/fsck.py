@@ -56,8 +56,9 @@ class _Listing:
         if not self._as_json:
             mended = ": mended" if finding.repaired else ""
             _write(one_line(f"bucket {bucket + 1}: {finding.kind}: {text}{mended}"))
-        shown = {"bucket": bucket + 1, **finding._asdict(), "text": text}
-        self._findings.append(shown)
+        kind, name, job_id, repaired = finding
+        shown = {"bucket": bucket + 1, "kind": kind, "name": name, "id": job_id}
+        self._findings.append(shown | {"mended": repaired, "text": text})
 
     def summary(self, report: Report, seconds: float) -> str:
         if self._as_json:
