@@ -76,9 +76,11 @@ class DelayQueue:
         [code] = await self._store.push((job,), scope)
         raise_for(code)
 
-    async def push_many(self, jobs: Sequence[Job], scope: Scope = EVERYWHERE) -> list[int]:
+    def push_many(
+        self, jobs: Sequence[Job], scope: Scope = EVERYWHERE
+    ) -> Coroutine[None, None, list[int]]:
         """Add many jobs; a code for each."""
-        return await self._store.push(jobs, scope)
+        return self._store.push(jobs, scope)
 
     def pop(
         self, topics: tuple[str, ...], count: int, wait_s: float
@@ -90,29 +92,31 @@ class DelayQueue:
         """Undo reservations whose client is gone: they are ready again at once, the attempt uncounted."""
         self._waiters.requeue(jobs)
 
-    async def finish(
+    def finish(
         self,
         ids: Sequence[str],
         receipts: Sequence[str],
         message: str = "",
         scope: Scope = EVERYWHERE,
-    ) -> list[int]:
+    ) -> Coroutine[None, None, list[int]]:
         """End jobs whose work is done; a code for each. A receipt that is not "" limits it to that reservation."""
-        return await self._store.finish(_endings(ids, receipts, message), scope)
+        return self._store.finish(_endings(ids, receipts, message), scope)
 
-    async def delete(
+    def delete(
         self,
         ids: Sequence[str],
         receipts: Sequence[str],
         message: str = "",
         scope: Scope = EVERYWHERE,
-    ) -> list[int]:
+    ) -> Coroutine[None, None, list[int]]:
         """End jobs that are not wanted any more; receipts and codes as in finish()."""
-        return await self._store.delete(_endings(ids, receipts, message), scope)
+        return self._store.delete(_endings(ids, receipts, message), scope)
 
-    async def get(self, ids: Sequence[str], scope: Scope = EVERYWHERE) -> list[JobView | None]:
+    def get(
+        self, ids: Sequence[str], scope: Scope = EVERYWHERE
+    ) -> Coroutine[None, None, list[JobView | None]]:
         """All that is known of jobs, None for an unknown id; only of the first ones where all would be too large."""
-        return await self._store.get(ids, scope)
+        return self._store.get(ids, scope)
 
     async def release(
         self,
@@ -163,29 +167,31 @@ class DelayQueue:
         if moved.buried:
             log.warning("job %r is buried: subscribers have failed for good", postponement.id)
 
-    async def reschedule(
+    def reschedule(
         self, ids: Sequence[str], delay_ms: int, due_ms: int | None, scope: Scope = EVERYWHERE
-    ) -> list[Moved]:
+    ) -> Coroutine[None, None, list[Moved]]:
         """Give jobs that are not reserved a new due time, `due_ms`, or `delay_ms` from now; a code and it for each."""
         items = [Reschedule(job_id, delay_ms, due_ms) for job_id in ids]
-        return await self._store.reschedule(items, scope)
+        return self._store.reschedule(items, scope)
 
-    async def kick(self, ids: Sequence[str], scope: Scope = EVERYWHERE) -> list[int]:
+    def kick(
+        self, ids: Sequence[str], scope: Scope = EVERYWHERE
+    ) -> Coroutine[None, None, list[int]]:
         """Make buried or delayed jobs ready now; a code for each."""
-        return await self._store.kick(ids, scope)
+        return self._store.kick(ids, scope)
 
     @property
     def waiting_polls(self) -> int:
         """How many polls wait in this process."""
         return self._waiters.waiting
 
-    async def servers(self) -> list[ServerView]:
+    def servers(self) -> Coroutine[None, None, list[ServerView]]:
         """All server processes on this store."""
-        return await self._heartbeat.servers()
+        return self._heartbeat.servers()
 
-    async def health(self) -> Health:
+    def health(self) -> Coroutine[None, None, Health]:
         """What the store says of itself."""
-        return await self._store.health()
+        return self._store.health()
 
     @property
     def doubts(self) -> Sequence[str]:

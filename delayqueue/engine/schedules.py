@@ -74,23 +74,23 @@ class Schedules:
         now_ms, wait_ms, entries = await self._registry.due_schedules()
         if entries:
             due = read_all(Schedule.read, entries)
-            fired = [await self._fire(entry, schedule, now_ms) for entry, schedule in due]
-            return 0 if any(fired) else RETRY_S
+            enqueued = [await self._fire(entry, schedule, now_ms) for entry, schedule in due]
+            return 0 if any(enqueued) else RETRY_S
         return INTERVAL_S if wait_ms is None else min(INTERVAL_S, wait_ms / 1000)
 
     async def _fire(self, entry: Entry, schedule: Schedule, now_ms: int) -> bool:
         """Push what a schedule has to push by now; False where another process has."""
         times_ms, next_ms = schedule.plan(entry.time_ms or now_ms, now_ms)
         jobs = [self._occurrence(schedule, time_ms) for time_ms in times_ms]
-        firing = DueJobs(entry, next_ms, schedule.topic, schedule.ttr_ms, schedule.body, jobs)
-        fired = await self._registry.enqueue_due(firing)
-        for job_id in fired.taken:
+        due_jobs = DueJobs(entry, next_ms, schedule.topic, schedule.ttr_ms, schedule.body, jobs)
+        enqueued = await self._registry.enqueue_due(due_jobs)
+        for job_id in enqueued.taken:
             log.warning(
                 "schedule %r: the id %r belongs to a job that somebody pushed; its job has another one",
                 schedule.name,
                 job_id,
             )
-        return fired.done
+        return enqueued.done
 
     def _occurrence(self, schedule: Schedule, time_ms: int) -> Occurrence:
         plain = schedule.job_id(time_ms)

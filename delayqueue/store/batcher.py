@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 
 from delayqueue.errors import Unavailable
 
-# A call takes no more requests once it holds so many items: about 3 ms of the store's time.
+# The number of items from which a call takes no further request: about 3 ms of the store's time.
 BATCH_LIMIT = 500
 # Nor one with which its items would have more bytes than this: about 15 ms.
 BATCH_BYTES = 4 * 1024 * 1024

@@ -5,7 +5,7 @@ the timers, the polls, what repairs the store, and what changes the number of bu
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Final
 
 from delayqueue.domain.access import EVERYWHERE, Scope
@@ -102,70 +102,86 @@ class Store:
         for listener in self._listeners:
             listener(bucket, change)
 
-    async def push(self, jobs: Sequence[Job], scope: Scope = EVERYWHERE) -> list[int]:
+    def push(
+        self, jobs: Sequence[Job], scope: Scope = EVERYWHERE
+    ) -> Coroutine[None, None, list[int]]:
         """Add or replace jobs; a code for each."""
-        return await self._push.run(jobs, scope)
+        return self._push.run(jobs, scope)
 
-    async def finish(self, endings: Sequence[Ending], scope: Scope = EVERYWHERE) -> list[int]:
+    def finish(
+        self, endings: Sequence[Ending], scope: Scope = EVERYWHERE
+    ) -> Coroutine[None, None, list[int]]:
         """End jobs whose work is done; a code for each."""
-        return await self._finish.run(endings, scope)
+        return self._finish.run(endings, scope)
 
-    async def delete(self, endings: Sequence[Ending], scope: Scope = EVERYWHERE) -> list[int]:
+    def delete(
+        self, endings: Sequence[Ending], scope: Scope = EVERYWHERE
+    ) -> Coroutine[None, None, list[int]]:
         """End jobs that are not wanted any more; a code for each."""
-        return await self._delete.run(endings, scope)
+        return self._delete.run(endings, scope)
 
-    async def bury(self, endings: Sequence[Ending], scope: Scope = EVERYWHERE) -> list[int]:
+    def bury(
+        self, endings: Sequence[Ending], scope: Scope = EVERYWHERE
+    ) -> Coroutine[None, None, list[int]]:
         """Give jobs up, to be kept for a person; a code for each."""
-        return await self._bury.run(endings, scope)
+        return self._bury.run(endings, scope)
 
-    async def release(self, releases: Sequence[Release], scope: Scope = EVERYWHERE) -> list[Moved]:
+    def release(
+        self, releases: Sequence[Release], scope: Scope = EVERYWHERE
+    ) -> Coroutine[None, None, list[Moved]]:
         """Give reserved jobs back; the new due time of each, None where it was buried or has expired."""
-        return await self._release.run(releases, scope)
+        return self._release.run(releases, scope)
 
-    async def touch(self, touches: Sequence[Touch], scope: Scope = EVERYWHERE) -> list[Moved]:
+    def touch(
+        self, touches: Sequence[Touch], scope: Scope = EVERYWHERE
+    ) -> Coroutine[None, None, list[Moved]]:
         """Extend reservations; the new deadline of each."""
-        return await self._touch.run(touches, scope)
+        return self._touch.run(touches, scope)
 
-    async def record(self, recordings: Sequence[Recording]) -> list[int]:
+    def record(self, recordings: Sequence[Recording]) -> Coroutine[None, None, list[int]]:
         """Record how subscribers fared with jobs that are reserved for them; a code for each."""
-        return await self._record.run(recordings)
+        return self._record.run(recordings)
 
-    async def postpone(self, postponements: Sequence[Postponement]) -> list[Moved]:
+    def postpone(self, postponements: Sequence[Postponement]) -> Coroutine[None, None, list[Moved]]:
         """Give reserved jobs back until a subscriber may be called again; the due time, None where it was buried."""
-        return await self._postpone.run(postponements)
+        return self._postpone.run(postponements)
 
-    async def reschedule(
+    def reschedule(
         self, reschedules: Sequence[Reschedule], scope: Scope = EVERYWHERE
-    ) -> list[Moved]:
+    ) -> Coroutine[None, None, list[Moved]]:
         """Give jobs that are not reserved a new due time."""
-        return await self._reschedule.run(reschedules, scope)
+        return self._reschedule.run(reschedules, scope)
 
-    async def kick(self, ids: Sequence[str], scope: Scope = EVERYWHERE) -> list[int]:
+    def kick(
+        self, ids: Sequence[str], scope: Scope = EVERYWHERE
+    ) -> Coroutine[None, None, list[int]]:
         """Make buried or delayed jobs ready now; a code for each."""
-        return await self._kick.run(ids, scope)
+        return self._kick.run(ids, scope)
 
-    async def get(self, ids: Sequence[str], scope: Scope = EVERYWHERE) -> list[JobView | None]:
+    def get(
+        self, ids: Sequence[str], scope: Scope = EVERYWHERE
+    ) -> Coroutine[None, None, list[JobView | None]]:
         """All that is known of jobs, None for an unknown id; only of the first ones where all would be too large."""
-        return await self._lookup.get(ids, scope)
+        return self._lookup.get(ids, scope)
 
-    async def settle(self, settlements: Sequence[Settlement]) -> list[int]:
+    def settle(self, settlements: Sequence[Settlement]) -> Coroutine[None, None, list[int]]:
         """Give staged jobs their due times, or drop them; a code for each."""
-        return await self._settle.run(settlements)
+        return self._settle.run(settlements)
 
-    async def take(self, topic: str, due: Range, most: int) -> list[Taken]:
+    def take(self, topic: str, due: Range, most: int) -> Coroutine[None, None, list[Taken]]:
         """Remove and return the first jobs of a range, up to `most` and MAX_ANSWER_BYTES; each goes to one caller only.
 
         What was taken before the store failed is returned.
         """
-        return await self._takes.take(topic, due, most)
+        return self._takes.take(topic, due, most)
 
-    async def requeue(self, returns: Sequence[Requeue]) -> list[bool]:
+    def requeue(self, returns: Sequence[Requeue]) -> Coroutine[None, None, list[bool]]:
         """Undo reservations: to the head of the list, the attempt uncounted. Whether each is lost."""
-        return await self._requeue.run(returns)
+        return self._requeue.run(returns)
 
-    async def restore(self, jobs: Sequence[Taken]) -> list[bool]:
+    def restore(self, jobs: Sequence[Taken]) -> Coroutine[None, None, list[bool]]:
         """Undo takes: what was pushed with the same id since stays. Whether each is lost."""
-        return await self._restore.run(jobs)
+        return self._restore.run(jobs)
 
     async def health(self) -> Health:
         """What the servers say of themselves; those that do not answer are passed over, unless none does."""

@@ -92,7 +92,13 @@ class Shelves(BucketStore):
         return Swept(0, 0, forgotten, 0)
 
     async def run(
-        self, verb: str, bucket: int, _args: Sequence[Any], _scope: Scope = EVERYWHERE
+        self,
+        verb: str,
+        bucket: int,
+        _args: Sequence[Any],
+        _scope: Scope = EVERYWHERE,
+        *,
+        follows: bool | None = None,  # noqa: ARG002
     ) -> Any:
         """The scrubber's look, which finds nothing."""
         await self._serve(verb, bucket)

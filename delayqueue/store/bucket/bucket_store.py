@@ -41,10 +41,11 @@ from delayqueue.store.types import (
     Touch,
 )
 
-# One tick moves at most so many jobs: 10,000 blocked the store for 13 ms.
+# The most jobs that one tick moves: 10,000 blocked the store for 13 ms.
 TICK_LIMIT = 2000
 # The due time of jobs that an import has not settled yet: one that no client can ask for.
 STAGED_DUE_MS = 10_000_000_000_001
+
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -73,12 +74,7 @@ class BucketStore:
         self._caller = Caller(shards, buckets, scripts, failpoint, self.metrics, durability)
         self.durability = durability
         self._nonces = nonces()
-        self._sender = secrets.token_hex(6)  # marks what this process announces, for itself to skip
-
-    @property
-    def sender(self) -> str:
-        """What marks the announcements of this process."""
-        return self._sender
+        self.sender = secrets.token_hex(6)  # marks what this process announces, for itself to skip
 
     async def follow_layout(self, known: int | None = None) -> None:
         """Act by the layout that is in force; by a later one than the generation `known` where that is given."""
@@ -94,11 +90,11 @@ class BucketStore:
 
     async def push(self, bucket: int, jobs: Sequence[Job], scope: Scope = EVERYWHERE) -> Pushed:
         """Add or replace jobs that all belong to `bucket`."""
-        args: list[Any] = [self._sender]
+        args: list[Any] = [self.sender]
         for job in jobs:
             args += (job.id, job.topic, when(job.delay_ms, job.due_ms), job.ttr_ms, job.expire_ms)
             args += (job.retain_ms, job.if_exists.value, dump_options(job), job.body)
-        next_due_ms, codes, ready = await self._call("push", bucket, args, scope)
+        next_due_ms, codes, ready = await self.run("push", bucket, args, scope)
         return Pushed(codes, change(ready, next_due_ms))
 
     async def pop(self, bucket: int, demands: Sequence[Demand]) -> Popped:
@@ -107,52 +103,52 @@ class BucketStore:
         args: list[Any] = [nonce]
         for demand in demands:
             args += (demand.wanted, len(demand.topics), *demand.topics)
-        complete, answers, _, next_due_ms = await self._call("pop", bucket, args)
+        complete, answers, _, next_due_ms = await self.run("pop", bucket, args)
         jobs = [reserved(found, nonce) for found in answers]
         return Popped(jobs, complete, change([], next_due_ms))
 
     async def requeue(self, bucket: int, returns: Sequence[Requeue]) -> tuple[int, Change]:
         """Undo reservations: to the head of the list, the attempt uncounted; of how many, from the last one on."""
-        args: list[Any] = [self._sender]
+        args: list[Any] = [self.sender]
         for job_id, nonce in returns:
             args += (nonce, job_id)
-        _, ready, looked = await self._call("requeue", bucket, args)
+        _, ready, looked = await self.run("requeue", bucket, args)
         return looked, change(ready)
 
     async def finish(
         self, bucket: int, endings: Sequence[Ending], scope: Scope = EVERYWHERE
     ) -> tuple[list[int], Change]:
         """End jobs whose work is done; a code for each."""
-        codes, _, ready = await self._call("finish", bucket, [self._sender, *_flat(endings)], scope)
+        codes, _, ready = await self.run("finish", bucket, [self.sender, *_flat(endings)], scope)
         return codes, change(ready)
 
     async def delete(
         self, bucket: int, endings: Sequence[Ending], scope: Scope = EVERYWHERE
     ) -> tuple[list[int], Change]:
         """End jobs that are not wanted any more; a code for each."""
-        codes, _, ready = await self._call("delete", bucket, [self._sender, *_flat(endings)], scope)
+        codes, _, ready = await self.run("delete", bucket, [self.sender, *_flat(endings)], scope)
         return codes, change(ready)
 
     async def bury(
         self, bucket: int, endings: Sequence[Ending], scope: Scope = EVERYWHERE
     ) -> tuple[list[int], Change]:
         """Give jobs up, to be kept for a person; a code for each."""
-        codes, ready = await self._call("bury", bucket, [self._sender, *_flat(endings)], scope)
+        codes, ready = await self.run("bury", bucket, [self.sender, *_flat(endings)], scope)
         return codes, change(ready)
 
     async def release(
         self, bucket: int, releases: Sequence[Release], scope: Scope = EVERYWHERE
     ) -> tuple[list[Moved], Change]:
         """Give reserved jobs back; the new due time of each, None where it was buried or has expired."""
-        args = [self._sender, *_flat(releases)]
-        codes, dues, ready, next_due_ms = await self._call("release", bucket, args, scope)
+        args = [self.sender, *_flat(releases)]
+        codes, dues, ready, next_due_ms = await self.run("release", bucket, args, scope)
         return moved(codes, dues), change(ready, next_due_ms)
 
     async def touch(
         self, bucket: int, touches: Sequence[Touch], scope: Scope = EVERYWHERE
     ) -> list[Moved]:
         """Extend reservations; the new deadline of each."""
-        codes, deadlines = await self._call("touch", bucket, _flat(touches), scope)
+        codes, deadlines = await self.run("touch", bucket, _flat(touches), scope)
         return moved(codes, deadlines)
 
     async def reschedule(
@@ -160,29 +156,29 @@ class BucketStore:
     ) -> tuple[list[Moved], Change]:
         """Give jobs that are not reserved a new due time."""
         args = [part for one in reschedules for part in (one.id, when(one.delay_ms, one.due_ms))]
-        codes, dues, next_due_ms = await self._call("reschedule", bucket, args, scope)
+        codes, dues, next_due_ms = await self.run("reschedule", bucket, args, scope)
         return moved(codes, dues), change([], next_due_ms)
 
     async def kick(
         self, bucket: int, ids: Sequence[str], scope: Scope = EVERYWHERE
     ) -> tuple[list[int], Change]:
         """Make buried or delayed jobs ready now; a code for each."""
-        codes, ready = await self._call("kick", bucket, [self._sender, "", "", 0, *ids], scope)
+        codes, ready = await self.run("kick", bucket, [self.sender, "", "", 0, *ids], scope)
         return codes, change(ready)
 
     async def kick_topic(
         self, bucket: int, topic: str, state: State, most: int
     ) -> tuple[int, Change]:
         """Make the topic's first jobs in that state, buried or delayed, ready; how many."""
-        args = [self._sender, topic, state.value, most]
-        codes, ready = await self._call("kick", bucket, args, follows=True)
+        args = [self.sender, topic, state.value, most]
+        codes, ready = await self.run("kick", bucket, args, follows=True)
         return codes.count(Code.OK), change(ready)
 
     async def get(
         self, bucket: int, ids: Sequence[str | bytes], scope: Scope = EVERYWHERE
     ) -> list[JobView | None]:
         """All that is known of jobs, None for each unknown id; only of the first ones where all would be too large."""
-        answers = await self._call("get", bucket, ids, scope)
+        answers = await self.run("get", bucket, ids, scope)
         return [
             view(text(job_id) if isinstance(job_id, bytes) else job_id, *answer) if answer else None
             for job_id, answer in zip(ids, answers, strict=False)
@@ -190,12 +186,12 @@ class BucketStore:
 
     async def weigh(self, bucket: int, ids: Sequence[str], scope: Scope = EVERYWHERE) -> list[int]:
         """How many bytes get() would read of each job."""
-        weights: list[int] = await self._call("weigh", bucket, ids, scope)
+        weights: list[int] = await self.run("weigh", bucket, ids, scope)
         return weights
 
     async def tick(self, bucket: int, limit: int = TICK_LIMIT) -> Ticked:
         """Move what is due."""
-        answer = await self._call("tick", bucket, [self._sender, limit])
+        answer = await self.run("tick", bucket, [self.sender, limit])
         next_due_ms, ready, redelivered, in_all, expired, set_aside, _, buried = answer
         names = [(text(buried[i]), text(buried[i + 1])) for i in range(0, len(buried), 2)]
         return Ticked(change(ready, next_due_ms), redelivered, in_all, expired, set_aside, names)
@@ -203,7 +199,7 @@ class BucketStore:
     async def settle(self, bucket: int, settlements: Sequence[Settlement]) -> list[int]:
         """Give staged jobs their due times, or drop them; a code for each."""
         args = [STAGED_DUE_MS, *_flat(settlements)]
-        codes: list[int] = await self._call("settle", bucket, args)
+        codes: list[int] = await self.run("settle", bucket, args)
         return codes
 
     async def sweep(
@@ -214,26 +210,26 @@ class BucketStore:
         A buried job is kept for `buried_retain_ms` (None = until somebody ends it) where its topic does not say.
         """
         retain = "" if buried_retain_ms is None else buried_retain_ms
-        return Swept(*map(int, await self._call("sweep", bucket, [cursor, topics, retain])))
+        return Swept(*map(int, await self.run("sweep", bucket, [cursor, topics, retain])))
 
     async def cancel(self, bucket: int, page: TagPage) -> tuple[TagPlace, int, Change]:
         """End jobs of a tag, as Tags does it."""
-        args = [self._sender, *page.args]
-        after, count, ready = await self._call("cancel", bucket, args, page.scope)
+        args = [self.sender, *page.args]
+        after, count, ready = await self.run("cancel", bucket, args, page.scope)
         return after, count, change(ready)
 
     async def purge(
         self, bucket: int, topic: str, state: str, limit: int
     ) -> tuple[int, bool, Change]:
         """Drop jobs of a topic in a state ("ended": kept results, "": all): how many, and whether there are more."""
-        args = [self._sender, topic, state, limit]
-        dropped, more, ready = await self._call("purge", bucket, args)
+        args = [self.sender, topic, state, limit]
+        dropped, more, ready = await self.run("purge", bucket, args)
         return dropped, more == 1, change(ready)
 
     async def pause(self, bucket: int, topic: str, hold_ms: int | None) -> Change:
         """Hold a topic's deliveries for so long, 0 = until resumed; None = resume them."""
         hold = "" if hold_ms is None else hold_ms
-        return change(await self._call("pause", bucket, [self._sender, topic, hold]))
+        return change(await self.run("pause", bucket, [self.sender, topic, hold]))
 
     async def list_jobs(
         self,
@@ -246,7 +242,7 @@ class BucketStore:
     ) -> TagListing:
         """A page of the jobs of a tag, behind what holds so many bytes already."""
         args = [what.topic, what.tag, what.state, *what.due, limit, cursor, held_bytes]
-        after, found, held, is_full = await self._call("list", bucket, args, scope)
+        after, found, held, is_full = await self.run("list", bucket, args, scope)
         views = (view(text(job_id), *parts) for job_id, *parts in found)
         jobs = [each for each in views if each is not None]
         return TagListing(jobs, after.decode(), held, is_full == 1)
@@ -258,7 +254,7 @@ class BucketStore:
         totals, place, together = [0] * steps, 0, steps
         while place >= 0:
             args = [start_ms, step_ms, steps, place, together, *topics]
-            place, together, counts = await self._call("forecast", bucket, args)
+            place, together, counts = await self.run("forecast", bucket, args)
             totals = [total + count for total, count in zip(totals, counts, strict=True)]
         return totals
 
@@ -285,25 +281,19 @@ class BucketStore:
 
     async def topics(self, bucket: int, topics: Sequence[str]) -> list[TopicCounts]:
         """The exact counts of topics."""
-        answers = await in_pieces(partial(self._call, "topics", bucket), topics)
+        answers = await in_pieces(partial(self.run, "topics", bucket), topics)
         return [topic_counts(answer) for answer in answers]
 
     async def heartbeat(self, name: str, figures: str, silence_ms: int) -> None:
         """Note that the process `name` lives; those that were silent for longer are dropped."""
-        await self._call("heartbeat", 0, [name, figures, silence_ms])
+        await self.run("heartbeat", 0, [name, figures, silence_ms])
 
     async def servers(self, silence_ms: int) -> list[tuple[str, int, str]]:
         """Name, ms when it was heard last and figures of all processes that were heard since so long ago."""
-        found = await self._call("servers", 0, [silence_ms])
+        found = await self.run("servers", 0, [silence_ms])
         return [(text(found[i]), found[i + 1], text(found[i + 2])) for i in range(0, len(found), 3)]
 
-    async def run(
-        self, verb: str, bucket: int, args: Sequence[Any], scope: Scope = EVERYWHERE
-    ) -> Any:
-        """Run a script for another module of this layer (registry.py, results.py)."""
-        return await self._call(verb, bucket, args, scope)
-
-    async def _call(
+    def run(
         self,
         verb: str,
         bucket: int,
@@ -311,8 +301,9 @@ class BucketStore:
         scope: Scope = EVERYWHERE,
         *,
         follows: bool | None = None,
-    ) -> Any:
-        return await self._caller.run(verb, bucket, args, scope, follows=follows)
+    ) -> Awaitable[Any]:
+        """Run a script, also for other modules of this room (registry.py, results.py); see Caller.run."""
+        return self._caller.run(verb, bucket, args, scope, follows=follows)
 
 
 async def in_pieces(

@@ -44,9 +44,6 @@ OF_BUCKET = frozenset(
         "kick_tag",
         "reschedule_tag",
         "purge",
-    )
-) | frozenset(
-    (
         "take",
         "range",
         "heartbeat",

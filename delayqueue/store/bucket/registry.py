@@ -9,7 +9,7 @@ from delayqueue.store.bucket.record import text
 from delayqueue.store.types import Change, DueJobs, DueSchedules, Enqueued, Entry
 
 BUCKET = 0
-OCCURRING_LIMIT = 100  # schedules that one call reads
+DUE_LIMIT = 100  # schedules that one call reads
 
 Kind = Literal["subscribers", "schedules"]
 
@@ -52,30 +52,30 @@ class Registry:
 
     async def due_schedules(self) -> DueSchedules:
         """The schedules whose time has come, not all of them where they are many."""
-        now_ms, wait_ms, found = await self._run("due_schedules", [OCCURRING_LIMIT])
+        now_ms, wait_ms, found = await self._run("due_schedules", [DUE_LIMIT])
         return DueSchedules(now_ms, None if wait_ms < 0 else wait_ms, _entries(found))
 
-    async def enqueue_due(self, firing: DueJobs) -> Enqueued:
+    async def enqueue_due(self, due_jobs: DueJobs) -> Enqueued:
         """Push the jobs of a schedule and set its next time.
 
         Not done where another process did, the schedule was changed, or its jobs belong to another bucket by now.
         """
-        if await self._migration.fetch(BUCKET, [one.id for one in firing.jobs]):
+        if await self._migration.fetch(BUCKET, [one.id for one in due_jobs.jobs]):
             return Enqueued(False, [])
-        if not all(self.owns(one.id) and self.owns(one.spare_id) for one in firing.jobs):
+        if not all(self.owns(one.id) and self.owns(one.spare_id) for one in due_jobs.jobs):
             return Enqueued(False, [])
-        name, definition, time_ms = firing.entry
+        name, definition, time_ms = due_jobs.entry
         args: list[Any] = [
             name,
             definition,
             time_ms,
-            "" if firing.next_ms is None else firing.next_ms,
+            "" if due_jobs.next_ms is None else due_jobs.next_ms,
         ]
-        args += (firing.topic, firing.ttr_ms, firing.body)
-        for one in firing.jobs:
+        args += (due_jobs.topic, due_jobs.ttr_ms, due_jobs.body)
+        for one in due_jobs.jobs:
             args += one
         done, *taken = await self._run("enqueue_due", args)
-        if done and firing.jobs:
+        if done and due_jobs.jobs:
             self._notify(BUCKET, Change([], 0))
         return Enqueued(done == 1, [text(job_id) for job_id in taken])
 
