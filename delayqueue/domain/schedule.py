@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
 
+from delayqueue.domain.choice import check_choice
 from delayqueue.errors import BadValue
 
 MIN_EVERY_S = 1
@@ -155,8 +156,4 @@ def check_every(every_ms: int) -> int:
 
 def check_catch_up(text: str) -> CatchUp:
     """What to do about missed occurrences."""
-    try:
-        return CatchUp(text)
-    except ValueError:
-        words = ", ".join(CatchUp)
-        raise BadValue(f"只能是 {words}", f"must be one of {words}") from None
+    return check_choice(CatchUp, text)

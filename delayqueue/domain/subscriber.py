@@ -13,6 +13,7 @@ from typing import Final, Self
 from urllib.parse import urlsplit
 
 from delayqueue.domain import retry
+from delayqueue.domain.choice import check_choice
 from delayqueue.errors import BadValue
 
 MAX_NAME_BYTES = 128
@@ -107,23 +108,12 @@ def check_expect(text: str) -> str:
 
 def check_on_failure(text: str) -> OnFailure:
     """What it means if a subscriber has failed for good."""
-    try:
-        return OnFailure(text)
-    except ValueError:
-        raise _no_word(OnFailure) from None
+    return check_choice(OnFailure, text)
 
 
 def check_payload(text: str) -> Payload:
     """What a webhook is sent."""
-    try:
-        return Payload(text)
-    except ValueError:
-        raise _no_word(Payload) from None
-
-
-def _no_word(kind: type[StrEnum]) -> BadValue:
-    words = ", ".join(kind)
-    return BadValue(f"只能是 {words}", f"must be one of {words}")
+    return check_choice(Payload, text)
 
 
 def check_name(text: str) -> str:

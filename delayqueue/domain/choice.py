@@ -1,0 +1,17 @@
+"""One of a few words."""
+
+from enum import StrEnum
+from typing import TypeVar
+
+from delayqueue.errors import BadValue
+
+Word = TypeVar("Word", bound=StrEnum)
+
+
+def check_choice(kind: type[Word], text: str) -> Word:
+    """The word that this text is. Raises BadValue if it is none of them."""
+    try:
+        return kind(text)
+    except ValueError:
+        words = ", ".join(kind)
+        raise BadValue(f"只能是 {words}", f"must be one of {words}") from None
