@@ -7,8 +7,9 @@ its user may not load them, its memory is full) the verbs run as scripts.
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -80,18 +81,15 @@ class Functions:
         args: Sequence[Any],
         wait: Wait | None,
     ) -> Any:
-        for _ in range(RELOADS):
-            try:
-                return await run(redis, FCALL, self._names[verb], keys, args, wait)
-            except NoPermissionError as error:
+        call = partial(run, redis, FCALL, self._names[verb], keys, args, wait)
+        try:
+            return await _loading(call, partial(self._load, redis))
+        except NoPermissionError as error:
+            raise _Refused(error) from error
+        except ResponseError as error:
+            if str(error).startswith(UNKNOWN_COMMAND):
                 raise _Refused(error) from error
-            except ResponseError as error:
-                if str(error).startswith(UNKNOWN_COMMAND):
-                    raise _Refused(error) from error
-                if str(error) != NOT_FOUND:
-                    raise
-            await self._load(redis)
-        return await run(redis, FCALL, self._names[verb], keys, args, wait)
+            raise
 
     async def _load(self, redis: Redis) -> None:
         """Raises _Refused."""
@@ -112,8 +110,17 @@ class Functions:
         script = self._loaded_scripts.get(verb)
         if script is None:
             script = self._loaded_scripts[verb] = self._scripts.script(verb)
-        for _ in range(RELOADS):
-            with suppress(NoScriptError):
-                return await run(redis, EVALSHA, script.sha, keys, args, wait)
-            await redis.script_load(script.source)
-        return await run(redis, EVALSHA, script.sha, keys, args, wait)
+        call = partial(run, redis, EVALSHA, script.sha, keys, args, wait)
+        return await _loading(call, partial(redis.script_load, script.source))
+
+
+async def _loading(call: Callable[[], Awaitable[Any]], load: Callable[[], Awaitable[Any]]) -> Any:
+    """What a call says. Where the store does not have what it runs, that is loaded, and the call made again."""
+    for _ in range(RELOADS):
+        try:
+            return await call()
+        except ResponseError as error:
+            if not isinstance(error, NoScriptError) and str(error) != NOT_FOUND:
+                raise
+        await load()
+    return await call()

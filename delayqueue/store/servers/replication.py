@@ -78,7 +78,7 @@ class Replicas:
         self._short.add(redis)
 
     async def require(self, redis: Redis) -> None:
-        """TooFewReplicasError where too few follow, as far as is known: then nothing need be begun."""
+        """Raises TooFewReplicasError if too few are known to follow: then nothing need be begun."""
         if redis not in self._short:
             return
         following = _following(await redis.info("replication"))
