@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from delayqueue.errors import Code
-from tests.faults.attack.life import NOBODY, Kept, Live, Spec, State, Told
+from tests.faults.attack.life import NOBODY, Kept, Live, Span, Spec, State, Told
 from tests.faults.attack.shadow import OPEN_HOLDS, Shadow
 
 if TYPE_CHECKING:
@@ -70,6 +70,13 @@ class Story:
     def finish(self, at_ms: int, receipt: str = "r1", told: Told | None = OK) -> Story:
         return self.does(at_ms, "finish", told, receipt=receipt, how="finished")
 
+    def release(self, at_ms: int, delay_ms: int) -> Story:
+        told = Told(time=_at(at_ms + delay_ms))
+        return self.does(at_ms, "release", told, receipt="", delay_ms=delay_ms, fallback_ms=None)
+
+    def kick(self, at_ms: int) -> Story:
+        return self.does(at_ms, "kick", OK)
+
     def cancel(self, at_ms: int, told: Told | None = OK) -> Story:
         return self.does(at_ms, "cancel", told, tag="x", topic="")
 
@@ -89,6 +96,14 @@ def live(state: str, due_ms: int = 15, spec: Spec = SPEC, **more: Any) -> Live:
 def held_by(receipt: str, due_ms: int = 15, deadline_ms: int = 1035, attempt: int = 1) -> Live:
     deadline = BEGIN_MS + deadline_ms, BEGIN_MS + deadline_ms
     return live("reserved", due_ms, attempt=attempt, deadline=deadline, holder=receipt)
+
+
+def _at(ms: int) -> Span:
+    return BEGIN_MS + ms, BEGIN_MS + ms
+
+
+def _kicked_retry() -> Story:
+    return Story().push(10, expire_ms=300).pop(30, 15).release(40, 500).kick(60)
 
 
 def at_once() -> Story:
@@ -125,6 +140,15 @@ ALLOWED: Final[dict[str, Callable[[], Story]]] = {
         .finish(30, "")
         .hold(100, Kept(KEPT, "finished", (BEGIN_MS + 535, BEGIN_MS + 535)))
         .hold(600, None)
+    ),
+    "kicked before it was delivered: expires earlier": lambda: (
+        Story()
+        .push(10, delay_ms=500, expire_ms=300)
+        .kick(30)
+        .hold(100, live("ready", 35, expire=_at(328)))
+    ),
+    "kicked after it was delivered: expires as it did": lambda: _kicked_retry().hold(
+        100, live("ready", 65, attempt=1, expire=_at(315))
     ),
     "expired while nobody asked": lambda: Story().push(10, expire_ms=50).hold(100, None),
     "a push without an answer that was done": lambda: (
@@ -212,6 +236,10 @@ PLANTED: Final[dict[str, tuple[str, Callable[[], Story]]]] = {
             .pop(30, 15)
             .hold(1100, live("buried", 15, RETRIED, attempt=1, step=1))
         ),
+    ),
+    "kicked, and it expires earlier than before": (
+        "is Live",
+        lambda: _kicked_retry().hold(100, live("ready", 65, attempt=1, expire=_at(-160))),
     ),
     "remembered as something else": (
         "is Kept",

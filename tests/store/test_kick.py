@@ -107,6 +107,16 @@ async def test_a_job_that_waits_for_a_retry_does_not_expire_by_coming_earlier(
     assert await bucket.pop_ids() == ["a"]
 
 
+async def test_a_message_about_a_job_that_was_never_delivered_does_not_keep_it(
+    bucket: Bucket,
+) -> None:
+    await bucket.push(job("a", delay_ms=2 * HOUR_MS, expire_ms=HOUR_MS))
+    await bucket.bury("a", message="nobody wants it")
+    await bucket.reschedule("a", due_ms=await bucket.now_ms() - 2 * HOUR_MS)
+    await bucket.tick()
+    assert await bucket.state("a") is None
+
+
 async def test_a_buried_job_that_was_passed_over_expires_after_a_reschedule(
     bucket: Bucket,
 ) -> None:

@@ -200,11 +200,11 @@ local function delay_job(id, job, due)
 end
 
 -- A person gives a job, which stands nowhere, a new due time; its record is yet to be written. The time at which it expires
--- moves along. But a retry has moved the due time away from that of a job that was handed out before: nearer comes only this.
+-- moves along, but comes no nearer once the job was handed out: then its due time may be that of a retry.
 local function set_due(id, job, due)
   if job.expire > 0 then
     local shift = due - job.due
-    if shift > 0 or call('HEXISTS', RUNS, id) == 0 then job.expire = job.expire + shift end
+    if shift > 0 or unpack_run(call('HGET', RUNS, id)).attempt == 0 then job.expire = job.expire + shift end
     call('ZADD', expire_key(job.topic), int(job.expire), id)
     wake_at(job.topic, job.expire)
   end

@@ -321,11 +321,11 @@ def _reserved(job: Live, holder: str, deadline: Span) -> Live:
 
 
 def _due_at(job: Live, due: Span) -> Live:
-    """A person gives it a new due time; when it expires moves along."""
-    expire = job.expire and (
-        job.expire[0] + due[0] - job.due[1],
-        job.expire[1] + due[1] - job.due[0],
-    )
+    """A person gives it a new due time; when it expires moves along, but to no earlier time after a delivery."""
+    shift = due[0] - job.due[1], due[1] - job.due[0]
+    if job.attempt:
+        shift = max(shift[0], 0), max(shift[1], 0)
+    expire = job.expire and (job.expire[0] + shift[0], job.expire[1] + shift[1])
     return replace(job, due=due, expire=expire)
 
 
