@@ -24,6 +24,7 @@ CLONE_NEWNET: Final = 0x40000000
 NETWORK: Final = "10.77.0"
 NOBODY: Final = "02:00:00:00:ff:ff"
 FORM_S: Final = 5.0
+QUEUE_S: Final = 60  # what would wait for longer on a slow way is dropped
 BOTH: Final = "both"
 FROM: Final = "from"  # what the first ones send
 TO: Final = "to"  # what they should get
@@ -36,6 +37,7 @@ class Network:
     def __init__(self, stack: ExitStack) -> None:
         self._stack = stack
         self._pids: list[int] = []  # of what holds a host's namespace open
+        self._slow: list[int] = []  # hosts, by their numbers
 
     @classmethod
     @contextmanager
@@ -65,8 +67,19 @@ class Network:
                 if direction in {BOTH, TO}:
                     self._send(other, one, NOBODY)
 
+    def slow(self, host: str, kbit_s: int) -> None:
+        """Let what is sent to this address come at this rate."""
+        number = _number(host)
+        _run(
+            f"tc qdisc add dev host{number} root tbf rate {kbit_s}kbit burst 2kb latency {QUEUE_S}s"
+        )
+        self._slow.append(number)
+
     def heal(self) -> None:
-        """Let everybody reach everybody."""
+        """Let everybody reach everybody, at full speed."""
+        for number in self._slow:
+            _run(f"tc qdisc del dev host{number} root")
+        self._slow.clear()
         for one in range(len(self._pids)):
             for other in range(len(self._pids)):
                 if one != other:
@@ -91,12 +104,16 @@ class Network:
         return Host(_address(number), _inside(holder.pid))
 
     def _send(self, one: str, other: str, hardware: str) -> None:
-        pid = self._pids[int(one.rpartition(".")[2]) - 2]
+        pid = self._pids[_number(one)]
         _ip(f"neigh replace {other} lladdr {hardware} dev eth0 nud permanent", pid=pid)
 
 
 def _address(number: int) -> str:
     return f"{NETWORK}.{number + 2}"
+
+
+def _number(address: str) -> int:
+    return int(address.rpartition(".")[2]) - 2
 
 
 def _hardware(number: int) -> str:
@@ -109,8 +126,11 @@ def _inside(pid: int) -> tuple[str, ...]:
 
 def _ip(*commands: str, pid: int | None = None) -> None:
     for command in commands:
-        inside = _inside(pid) if pid else ()
-        subprocess.run([*inside, "ip", *command.split()], check=True)
+        _run(f"ip {command}", *(_inside(pid) if pid else ()))
+
+
+def _run(command: str, *wrapper: str) -> None:
+    subprocess.run([*wrapper, *command.split()], check=True)
 
 
 def _until_apart(pid: int) -> None:

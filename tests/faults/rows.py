@@ -294,17 +294,17 @@ ROWS: Final = (
     ),
     Row(
         31,
-        "Sentinel: masters, replicas and servers cut off from each other, both ways or one way, for 0.5 to 60 s",
+        "Sentinel: masters, replicas, servers cut off, both ways or one way; a replica lags or hangs; for 0.5 to 60 s",
         f"with durability = replica {GLOBAL}; what is lost without it is counted",
         partitions.sentinel_partitions,
-        {"ways": ("store", "replica", "replica, pop too", "replica+fsync"), "longest_s": 60},
+        {"ways": tuple(partitions.WAYS), "longest_s": 60},
     ),
     Row(
         32,
-        "Cluster: masters, replicas and servers cut off from each other, both ways or one way, for 0.5 to 60 s",
+        "Cluster: masters, replicas, servers cut off, both ways or one way; a replica lags or hangs; for 0.5 to 60 s",
         f"with durability = replica {GLOBAL}; what is lost without it is counted",
         partitions.cluster_partitions,
-        {"ways": ("store", "replica", "replica, pop too", "replica+fsync"), "longest_s": 60},
+        {"ways": tuple(partitions.WAYS), "longest_s": 60},
     ),
     Row(
         33,

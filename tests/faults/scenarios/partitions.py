@@ -1,10 +1,10 @@
-"""Rows 31 and 32: what stands between masters, replicas, Sentinels and servers breaks, in both directions or in one."""
+"""Rows 31 and 32: what stands between masters, replicas, Sentinels and servers breaks, or a replica lags or hangs."""
 
 from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -18,15 +18,15 @@ from tests.processes import QueueServer
 from tests.waiting import until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from tests.faults.bed import Bed
     from tests.faults.load import Load
     from tests.processes import Host, Process
 
 Figures = dict[str, Any]
-# what is cut off from what
-Cut = tuple[Sequence[Any], Sequence[Any]]
+# breaks something until all is healed; the argument is one of DIRECTIONS
+Break = Callable[[str], None]
 
 BUCKETS: Final = 8
 # longer than a call to the store may take; and jobs that fall due while there are two masters
@@ -35,6 +35,7 @@ HEALS_S: Final = 60.0
 OPEN: Final = ("--protected-mode", "no")
 WAYS: Final[dict[str, dict[str, object]]] = {
     "store": {"durability": "store"},
+    "fsync": {"durability": "fsync"},
     "replica": {"durability": "replica"},
     "replica, pop too": {"durability": "replica", "redis.replicate": "all"},
     "replica+fsync": {"durability": "replica+fsync"},
@@ -42,6 +43,7 @@ WAYS: Final[dict[str, dict[str, object]]] = {
 # what is not promised: while there are two masters, pops that do not wait may hand out a job on each of them
 COUNTED: Final = {
     "store": ("lost", "after_end", "unexplained"),
+    "fsync": ("lost", "after_end", "unexplained"),
     "replica": ("unexplained",),
     "replica+fsync": ("unexplained",),
 }
@@ -50,6 +52,7 @@ SPLITS: Final = (
     "a server from all others"  # where it lasts until another master is there, there are two
 )
 TAKES_OVER_S: Final = 5.0
+LAGGING_KBIT_S: Final = 32  # a fraction of what the load writes
 
 
 async def sentinel_partitions(
@@ -63,7 +66,7 @@ async def sentinel_partitions(
             store = WatchedStore(bed.processes, *options, replicas=replicas, hosts=hosts)
             settings = store.settings(DATABASE) | _asked(way, replicas)
             site = _Site(bed, network, store.nodes, _servers(bed, settings, hosts), settings)
-            figures |= await site.broken(way, partial(_sentinel_cuts, site, store), longest_s)
+            figures |= await site.broken(way, partial(_sentinel_breaks, site, store), longest_s)
             store.close()
     return figures
 
@@ -80,7 +83,7 @@ async def cluster_partitions(
             settings = store.settings(DATABASE) | _asked(way, replicas)
             settings["bucket_size"] = BUCKETS
             site = _Site(bed, network, store.nodes, _servers(bed, settings, hosts), settings)
-            figures |= await site.broken(way, partial(_cluster_cuts, site), longest_s)
+            figures |= await site.broken(way, partial(_cluster_breaks, site), longest_s)
             store.close()
     return figures
 
@@ -124,14 +127,14 @@ class _Site:
         return [node for node in self.nodes if role_of(node)[1:3] == [master.host, master.port]]
 
     async def broken(
-        self, label: str, cuts: Callable[[], dict[str, Cut]], longest_s: float
+        self, label: str, breaks: Callable[[], dict[str, Break]], longest_s: float
     ) -> Figures:
-        """Try each of these cuts once, in an order and for times of chance."""
+        """Break each of these once, in an order and for times of chance."""
         bed, healed_s = self.bed, []
         self._masters = len(self.masters())
         for server in self.servers:
             await restart(server)
-        names = list(cuts())
+        names = list(breaks())
         bed.random.shuffle(names)
         async with bed.load(*self.servers, shape=SHAPE) as load:
             for name in names:
@@ -141,10 +144,9 @@ class _Site:
                 least_s = TAKES_OVER_S if splits else LEAST_CUT_S
                 lasts_s = math.exp(bed.random.uniform(math.log(least_s), math.log(longest_s)))
                 load.history.fault(f"{name}, {direction}, {lasts_s:.1f} s")
-                ones, others = cuts()[name]
-                self.network.cut(_hosts(ones), _hosts(others), direction)
+                breaks()[name](direction)
                 await asyncio.sleep(lasts_s)
-                self.network.heal()
+                self._heal()
                 load.history.fault("healed")
                 healed_s.append(await self._healed(load))
             verdict = await load.finish()
@@ -154,10 +156,27 @@ class _Site:
         assert_fsck_finds_nothing(self.settings)  # in this thread: others may be in another network
         figures = verdict.figures() | {
             "after their end": len(verdict.after_end),
-            "cuts": len(names),
+            "faults": len(names),
             "longest until all flows s": max(healed_s),
         }
         return {f"{label}: {figure}": value for figure, value in figures.items()}
+
+    def cut(self, ones: Sequence[Process], others: Sequence[Process]) -> Break:
+        """Nothing passes between these."""
+        return partial(self.network.cut, _hosts(ones), _hosts(others))
+
+    def lag(self, replica: Process) -> Break:
+        """What is sent to the replica comes late."""
+        return lambda _: self.network.slow(replica.host, LAGGING_KBIT_S)
+
+    def freeze(self, replica: Process) -> Break:
+        """The replica hangs; its connections stay open."""
+        return lambda _: replica.freeze()
+
+    def _heal(self) -> None:
+        self.network.heal()
+        for node in self.nodes:
+            node.thaw()
 
     async def _healed(self, load: Load) -> float:
         """How long it takes until there is one master again, all follow it, and no request fails."""
@@ -175,37 +194,44 @@ def _hosts(processes: Sequence[Process]) -> list[str]:
     return [process.host for process in processes]
 
 
-def _sentinel_cuts(site: _Site, store: WatchedStore) -> dict[str, Cut]:
-    """What is cut off from what, by its name. Some of them leave two masters, each with a server."""
+def _sentinel_breaks(site: _Site, store: WatchedStore) -> dict[str, Break]:
+    """What can break, by its name. Some of it leaves two masters, each with a server."""
     [master, *_] = site.masters()
     replicas = [node for node in site.nodes if node is not master]
     first, *others = site.servers
     sentinels = store.sentinels
-    return {
-        "master from replicas": ([master], replicas),
-        "master from Sentinels": ([master], sentinels),
-        "master from a server": ([master], [first]),
-        "master and a server from all others": ([master, first], [*replicas, *sentinels, *others]),
-        "master, a Sentinel and a server from all others": (
-            [master, sentinels[0], first],
-            [*replicas, *sentinels[1:], *others],
+    return _replica_breaks(site, replicas[0]) | {
+        "master from replicas": site.cut([master], replicas),
+        "master from Sentinels": site.cut([master], sentinels),
+        "master from a server": site.cut([master], [first]),
+        "master and a server from all others": site.cut(
+            [master, first], [*replicas, *sentinels, *others]
         ),
-        "master from all others": ([master], [*replicas, *sentinels, *site.servers]),
-        "a replica from all others": (replicas[:1], [master, *sentinels, *site.servers]),
-        "a server from Sentinels": ([first], sentinels),
+        "master, a Sentinel and a server from all others": site.cut(
+            [master, sentinels[0], first], [*replicas, *sentinels[1:], *others]
+        ),
+        "master from all others": site.cut([master], [*replicas, *sentinels, *site.servers]),
+        "a replica from all others": site.cut(replicas[:1], [master, *sentinels, *site.servers]),
+        "a server from Sentinels": site.cut([first], sentinels),
     }
 
 
-def _cluster_cuts(site: _Site) -> dict[str, Cut]:
+def _cluster_breaks(site: _Site) -> dict[str, Break]:
     master = site.bed.random.choice(site.masters())
     replicas = site.replicas_of(master)
     others = [node for node in site.nodes if node is not master and node not in replicas]
     first, second = site.servers
-    return {
-        "master from replicas": ([master], replicas),
-        "master from other shards": ([master], others),
-        "master from a server": ([master], [first]),
-        "master and a server from all others": ([master, first], [*replicas, *others, second]),
-        "master from all others": ([master], [*replicas, *others, first, second]),
-        "a replica from all others": (replicas[:1], [master, *others, first, second]),
+    return _replica_breaks(site, replicas[0]) | {
+        "master from replicas": site.cut([master], replicas),
+        "master from other shards": site.cut([master], others),
+        "master from a server": site.cut([master], [first]),
+        "master and a server from all others": site.cut(
+            [master, first], [*replicas, *others, second]
+        ),
+        "master from all others": site.cut([master], [*replicas, *others, first, second]),
+        "a replica from all others": site.cut(replicas[:1], [master, *others, first, second]),
     }
+
+
+def _replica_breaks(site: _Site, replica: Process) -> dict[str, Break]:
+    return {"a replica lags": site.lag(replica), "a replica hangs": site.freeze(replica)}
