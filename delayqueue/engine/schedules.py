@@ -12,11 +12,14 @@ from delayqueue.engine.subscribers import raise_unregistered, read_all, refuse_t
 from delayqueue.errors import Code, JobExists, Unavailable
 from delayqueue.store.bucket.registry import Registry
 from delayqueue.store.types import DueJobs, Entry, Occurrence
+from delayqueue.tasks import by_turns
 
 log = logging.getLogger(__name__)
 
 INTERVAL_S = 1.0  # how late a schedule of another server can be at its very first occurrence
 RETRY_S = 0.2  # until the next try where nothing could be pushed
+# a clock that is put back by less repeats no occurrences: they wait until it is where it was, as with Debian's cron
+CORRECTION_MS = 3 * 3_600_000
 
 
 class Planned(NamedTuple):
@@ -31,6 +34,7 @@ class Schedules:
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
+        self._latest_ms: int | None = None  # of the store's clock, since it was put back by much
 
     async def schedule(self, schedule: Schedule, if_exists: str) -> int | None:
         """Register a schedule; the very same one again is no error. Returns when it occurs next.
@@ -72,18 +76,33 @@ class Schedules:
     async def _fire_all(self) -> float:
         """Fire the schedules whose time has come; how long to wait then."""
         now_ms, wait_ms, entries = await self._registry.due_schedules()
+        if self._latest_ms is None or now_ms < self._latest_ms - CORRECTION_MS:
+            await self._plan_anew(now_ms)
+            self._latest_ms = now_ms
+        self._latest_ms = max(self._latest_ms, now_ms)
         if entries:
             due = read_all(Schedule.read, entries)
             enqueued = [await self._fire(entry, schedule, now_ms) for entry, schedule in due]
             return 0 if any(enqueued) else RETRY_S
         return INTERVAL_S if wait_ms is None else min(INTERVAL_S, wait_ms / 1000)
 
+    async def _plan_anew(self, now_ms: int) -> None:
+        """Bring back the schedules whose next times a clock has set that was far ahead of the present one."""
+        entries = (await self._registry.registered("schedules")).entries or []
+        far = [entry for entry in entries if (entry.time_ms or 0) > now_ms + CORRECTION_MS]
+        async for entry, schedule in by_turns(read_all(Schedule.read, far)):
+            next_ms = schedule.after(now_ms)
+            if next_ms is not None and (entry.time_ms or 0) > next_ms + CORRECTION_MS:
+                log.warning(
+                    "schedule %r: the clock was put back, its next time with it", entry.name
+                )
+                await self._registry.enqueue_due(_due_jobs(entry, schedule, next_ms, []))
+
     async def _fire(self, entry: Entry, schedule: Schedule, now_ms: int) -> bool:
         """Push what a schedule has to push by now; False where another process has."""
         times_ms, next_ms = schedule.plan(entry.time_ms or now_ms, now_ms)
         jobs = [self._occurrence(schedule, time_ms) for time_ms in times_ms]
-        due_jobs = DueJobs(entry, next_ms, schedule.topic, schedule.ttr_ms, schedule.body, jobs)
-        enqueued = await self._registry.enqueue_due(due_jobs)
+        enqueued = await self._registry.enqueue_due(_due_jobs(entry, schedule, next_ms, jobs))
         for job_id in enqueued.taken:
             log.warning(
                 "schedule %r: the id %r belongs to a job that somebody pushed; its job has another one",
@@ -102,6 +121,12 @@ class Schedules:
         if self._registry.owns(plain):
             return plain
         return next(job_id for n in count() if self._registry.owns(job_id := f"{plain}#{n}"))
+
+
+def _due_jobs(
+    entry: Entry, schedule: Schedule, next_ms: int | None, jobs: list[Occurrence]
+) -> DueJobs:
+    return DueJobs(entry, next_ms, schedule.topic, schedule.ttr_ms, schedule.body, jobs)
 
 
 def _entry(schedule: Schedule, now_ms: int) -> Entry:

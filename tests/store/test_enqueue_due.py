@@ -7,13 +7,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from delayqueue.domain.schedule import Schedule
+from delayqueue.engine.schedules import CORRECTION_MS, Schedules
 from delayqueue.store.store import Store
 from delayqueue.store.types import DueJobs, Enqueued, Entry, Occurrence
+from delayqueue.tasks import cancel_all
 from tests.store.bucket import HOUR_MS, a_moment, job
+from tests.store.turning import DAY_MS, coarse
+from tests.waiting import until_async
 
 if TYPE_CHECKING:
     from delayqueue.store.bucket.registry import Registry
     from tests.store.bucket import Bucket
+    from tests.store.turning import Clock
 
 DEFINITION = '{"declared": false}'
 
@@ -137,3 +143,50 @@ async def test_what_a_file_declares_no_more_is_fired_no_more(
     assert (await registry.due_schedules()).entries == [declared]
     await registry.declare("schedules", [])
     assert (await registry.due_schedules()).entries == []
+
+
+async def next_times(schedules: Schedules) -> dict[str, int]:
+    return {planned.schedule.name: planned.next_ms or 0 for planned in await schedules.all()}
+
+
+@coarse
+@pytest.mark.parametrize("is_running", [True, False])
+async def test_a_schedule_that_a_clock_far_ahead_has_planned_goes_on_when_it_is_right_again(
+    wheel: Bucket, clock: Clock, *, is_running: bool
+) -> None:
+    schedules = Schedules(Store(wheel.store).registry)
+    await schedules.schedule(Schedule(name="s", topic="t", every_ms=HOUR_MS), "fail")
+    task = asyncio.create_task(schedules.run())
+    clock.pass_ms(400 * DAY_MS)
+
+    async def has_gone_on() -> bool:
+        return clock.now_ms < (await next_times(schedules))["s"] <= clock.now_ms + HOUR_MS
+
+    await until_async(has_gone_on)
+    if not is_running:
+        await cancel_all([task])
+    clock.pass_ms(-400 * DAY_MS)
+    if not is_running:
+        task = asyncio.create_task(Schedules(Store(wheel.store).registry).run())
+    await until_async(has_gone_on)
+    await cancel_all([task])
+
+
+@coarse
+async def test_a_clock_that_is_put_back_by_little_repeats_no_occurrence(
+    wheel: Bucket, clock: Clock
+) -> None:
+    schedules = Schedules(Store(wheel.store).registry)
+    for name, ahead_ms in (("little", CORRECTION_MS), ("much", CORRECTION_MS + HOUR_MS)):
+        clock.pass_ms(ahead_ms)
+        await schedules.schedule(Schedule(name=name, topic="t", every_ms=HOUR_MS), "fail")
+        clock.pass_ms(-ahead_ms)
+    planned = await next_times(schedules)
+    task = asyncio.create_task(schedules.run())
+
+    async def has_looked() -> bool:
+        return (await next_times(schedules))["much"] != planned["much"]
+
+    await until_async(has_looked)
+    await cancel_all([task])
+    assert (await next_times(schedules))["little"] == planned["little"]

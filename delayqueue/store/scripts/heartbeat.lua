@@ -10,6 +10,6 @@ call('HSET', SERVERS, name, int(now) .. ' ' .. figures)
 local entries = call('HGETALL', SERVERS)
 for i = 1, #entries, 2 do
   local heard = string.match(entries[i + 1], '^(%d+) ')
-  if not heard or now - heard > silence then call('HDEL', SERVERS, entries[i]) end
+  if not heard or math.abs(now - heard) > silence then call('HDEL', SERVERS, entries[i]) end
 end
 return 0

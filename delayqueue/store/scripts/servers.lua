@@ -8,7 +8,7 @@ local silence, now = tonumber(ARGV[1]), now_ms()
 local found, entries = {}, call('HGETALL', SERVERS)
 for i = 1, #entries, 2 do
   local heard, figures = string.match(entries[i + 1], '^(%d+) (.*)$')
-  if heard and now - heard <= silence then
+  if heard and math.abs(now - heard) <= silence then
     found[#found + 1], found[#found + 2], found[#found + 3] = entries[i], tonumber(heard), figures
   end
 end
