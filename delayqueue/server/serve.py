@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import gc
 import logging
 import os
 import signal
@@ -114,6 +115,7 @@ async def _serve_here(
     peers = Peers(folder, number, queue.metrics.snapshot)
     settings = Settings(config, queue, peers)
     await settings.declare()
+    _spare_the_collector()
     context, shared = settings.tls.context if settings.tls else None, folder is not None
     async with AsyncExitStack() as stack:
         webhooks = await stack.enter_async_context(Webhooks.open(config.webhook_allow))
@@ -149,6 +151,12 @@ async def _serve_here(
         await told.stop.wait()
         log.info("stopping")
         delivery.stop()
+
+
+def _spare_the_collector() -> None:
+    """Take what is there for good out of its sight: each time it went through that, all requests waited for 40 ms."""
+    gc.collect()
+    gc.freeze()
 
 
 async def _pulse(queue: DelayQueue, pulses: MutableSequence[float], number: int) -> None:
