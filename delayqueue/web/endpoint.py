@@ -3,8 +3,18 @@
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from inspect import signature
-from types import ModuleType
-from typing import Any, Final, Generic, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
+from types import ModuleType, UnionType
+from typing import (
+    Any,
+    Final,
+    Generic,
+    NamedTuple,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from delayqueue.domain.access import Role
 from delayqueue.errors import (
@@ -47,6 +57,13 @@ class Refusal(NamedTuple):
 
     item: object
     error: QueueError
+
+
+@dataclass(slots=True)
+class Large(Generic[Data]):
+    """Data that can have megabytes, in a list or in an object with one: others have their turn while it is written."""
+
+    data: Data
 
 
 @dataclass(slots=True)
@@ -106,8 +123,8 @@ def endpoint(  # noqa: PLR0913  # a declaration, and all but what it is about by
     """Make a handler an endpoint.
 
     Its parameters are `api`, and, where it wants them, `asked`: its request model, and `request`: the HttpRequest. It
-    returns the envelope's `data`, or a Returnable of it, or an HttpResponse, and its annotation says what. The first
-    line of its docstring says what it does.
+    returns the envelope's `data`, in a Large or a Returnable where it is that, or an HttpResponse; its annotation says
+    what. The first line of its docstring says what it does.
     """
 
     def declare(handler: Handler) -> Endpoint:
@@ -123,7 +140,7 @@ def endpoint(  # noqa: PLR0913  # a declaration, and all but what it is about by
             run=_uniform(handler),
             takes=takes,
             takes_many=takes_many,
-            gives=get_args(gives)[0] if get_origin(gives) is Returnable else gives,
+            gives=_data(gives),
             errors=errors,
             asks=asks,
             answers=answers,
@@ -146,6 +163,15 @@ def _taken(asked: Any) -> tuple[type[Request] | None, bool]:
         return asked, False
     model, _array = get_args(asked)
     return model, True
+
+
+def _data(gives: Any) -> Any:
+    """What is given, without what it is wrapped in."""
+    if get_origin(gives) in {Large, Returnable}:
+        return _data(get_args(gives)[0])
+    if get_origin(gives) is UnionType:
+        return Union[tuple(map(_data, get_args(gives)))]  # noqa: UP007  # of a tuple there is no other way
+    return gives
 
 
 def _summary(handler: Handler) -> str:

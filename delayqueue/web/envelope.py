@@ -6,6 +6,7 @@ from http import HTTPStatus
 from pydantic_core import to_json
 
 from delayqueue.errors import DONE, QueueError, Text
+from delayqueue.tasks import by_turns
 from delayqueue.web import doubts
 from delayqueue.web.access_log import REQUEST_ID, REQUEST_ID_KEY, request_id
 from delayqueue.web.http import JSON, HttpRequest, HttpResponse
@@ -20,8 +21,7 @@ def answer(
     body: object, status: HTTPStatus = HTTPStatus.OK, headers: Mapping[str, str] = JSON
 ) -> HttpResponse:
     """An answer with this object as JSON."""
-    content = to_json(body, inf_nan_mode="null")  # a bad id comes back as it was sent
-    return HttpResponse(content, headers, status)
+    return HttpResponse(_json(body), headers, status)
 
 
 class Responder:
@@ -51,6 +51,14 @@ class Responder:
             body = self._without_data[said] = to_json(envelope(0, said))
         return HttpResponse(body, headers)
 
+    async def ok_by_turns(
+        self, request: HttpRequest, data: object, message: Text = DONE
+    ) -> HttpResponse:
+        """The same where the data can have megabytes: others have their turn while it is written out."""
+        written: list[bytes] = []
+        await _write(envelope(0, self.say(request, message), data), written)
+        return HttpResponse(b"".join(written), _headers(request))
+
     def error(self, request: HttpRequest, error: QueueError, given_id: str = "") -> HttpResponse:
         """The answer to a request that failed; `given_id` names it where its client did not."""
         body = envelope(error.code, self.say(request, error.text))
@@ -58,6 +66,29 @@ class Responder:
         if given_id:
             headers[REQUEST_ID] = given_id
         return answer(body, error.status, headers)
+
+
+def _json(value: object) -> bytes:
+    return to_json(value, inf_nan_mode="null")  # a bad id comes back as it was sent
+
+
+async def _write(value: object, written: list[bytes]) -> None:
+    """Add the JSON: of an object member by member, of a list by turns."""
+    if isinstance(value, dict):
+        before = b"{"
+        for name, member in value.items():
+            written += before, _json(name), b":"
+            await _write(member, written)
+            before = b","
+        written.append(b"}" if value else b"{}")
+    elif isinstance(value, list):
+        before = b"["
+        async for element in by_turns(value):
+            written += before, _json(element)
+            before = b","
+        written.append(b"]" if value else b"[]")
+    else:
+        written.append(_json(value))
 
 
 def _headers(request: HttpRequest) -> Mapping[str, str]:

@@ -21,7 +21,7 @@ from delayqueue.web.access_log import OTHER_PATHS, AccessLog, new_request_id, re
 from delayqueue.web.admin import pages
 from delayqueue.web.api import Api
 from delayqueue.web.checks import loopback_only, same_origin, uncompressed
-from delayqueue.web.endpoint import Endpoint, Refusal, Returnable
+from delayqueue.web.endpoint import Endpoint, Large, Refusal, Returnable
 from delayqueue.web.envelope import Responder
 from delayqueue.web.http import HttpRequest, HttpResponse, Peer
 from delayqueue.web.parse import Reader, is_array, parse_array
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 CLIENT_GONE: Final = 499  # as nginx calls it, for the log of requests
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"  # Windows' editors and .NET put it before UTF-8
-WANTED: Final = frozenset({HttpResponse, Returnable})  # what a handler can return but data
+WANTED: Final = frozenset({HttpResponse, Large, Returnable})  # what a handler can return but data
 
 Asked = Request | list[Request | Refusal]
 Check = Callable[[HttpRequest], None]  # raises what the client is refused with
@@ -101,7 +101,7 @@ class Front:
                 del raw, asked  # a poll that waits has no need of them any more
             data = await running
             response = (
-                _as_wanted(responder, request, endpoint, data)
+                await _as_wanted(responder, request, endpoint, data)
                 if type(data) in WANTED
                 else responder.ok(request, data, endpoint.done)
             )
@@ -175,15 +175,25 @@ class Front:
         return asked
 
 
-def _as_wanted(
+async def _as_wanted(
     responder: Responder, request: HttpRequest, endpoint: Endpoint, data: Any
 ) -> HttpResponse:
-    """The answer of a handler that returned more than data."""
-    if isinstance(data, HttpResponse):
-        return data
-    response = responder.ok(request, data.data, endpoint.done)
-    response.undelivered = data.undelivered
-    return response
+    """The answer of a handler that returned more than data, or much of them."""
+    match data:
+        case HttpResponse():
+            return data
+        case Returnable():
+            try:
+                response = await _as_wanted(responder, request, endpoint, data.data)
+            except BaseException:  # the client goes while others have their turn
+                if data.undelivered is not None:
+                    data.undelivered()
+                raise
+            response.undelivered = data.undelivered
+            return response
+        case Large():
+            return await responder.ok_by_turns(request, data.data, endpoint.done)
+    return responder.ok(request, data, endpoint.done)
 
 
 async def _deliver(response: HttpResponse, undelivered: Callable[[], None], client: Peer) -> int:

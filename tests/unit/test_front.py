@@ -1,22 +1,28 @@
 """How requests find their endpoint, and what is made of errors."""
 
+import asyncio
 import gc
 import logging
 import weakref
+from typing import Any, Final
 
 import pytest
 from aiohttp import ClientConnectionError, ClientSession, web
 from aiohttp.test_utils import RawTestServer
 
+from delayqueue import tasks
 from delayqueue.errors import QueueError, TooLarge
 from delayqueue.web.api import Api
 from delayqueue.web.app import Answering, Streamed
-from delayqueue.web.endpoint import OPEN, endpoint
+from delayqueue.web.endpoint import OPEN, Large, Returnable, endpoint
+from delayqueue.web.envelope import answer, envelope
 from delayqueue.web.front import Front
 from delayqueue.web.http import HttpRequest, HttpResponse
 from tests.waiting import until
 
 from .fronts import Handler, front_of
+
+LIST: Final = [{"id": n, "body": "\x01排"} for n in range(100)]
 
 
 def front(handler: Handler) -> Front:
@@ -99,3 +105,64 @@ async def test_an_error_that_was_answered_holds_no_memory() -> None:
         assert error() is None
     finally:
         gc.enable()
+
+
+def front_with(data: object) -> Front:
+    """A front with one endpoint, /pop, that answers this."""
+
+    async def run(api: Api) -> object:  # it has no queue
+        return data
+
+    return front_of(endpoint("/pop", OPEN)(run))
+
+
+@pytest.mark.parametrize(
+    ("returned", "data"),
+    [
+        (Large(LIST), LIST),
+        (Large({"jobs": LIST, "cursor": ""}), {"jobs": LIST, "cursor": ""}),
+        (Returnable(Large(LIST), None), LIST),
+    ],
+    ids=["a list", "a list in an object", "a list to be given back"],
+)
+async def test_a_long_answer_lets_others_have_their_turn(
+    returned: object, data: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tasks, "TURN_S", 0)
+    turns = 0
+
+    async def other() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    task = asyncio.create_task(other())
+    client = Reader()
+    await front_with(returned).handle(request("/pop"), client)
+    task.cancel()
+    assert turns > len(LIST) // 2
+    [got] = client.read
+    assert got.body == answer(envelope(0, "ok", data)).body
+
+
+@pytest.mark.parametrize("empty", [[], {}, {"jobs": []}], ids=str)
+async def test_an_answer_in_pieces_is_json_when_it_is_empty(empty: Any) -> None:
+    client = Reader()
+    await front_with(Large(empty)).handle(request("/pop"), client)
+    assert client.read[0].body == answer(envelope(0, "ok", empty)).body
+
+
+async def test_data_whose_client_goes_while_it_is_written_out_is_given_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tasks, "TURN_S", 0)
+    returned: list[str] = []
+    front = front_with(Returnable(Large(LIST), lambda: returned.append("it")))
+    client = Reader()
+    task = asyncio.create_task(front.handle(request("/pop"), client))
+    for _ in range(len(LIST) // 2):
+        await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait({task})
+    assert (returned, client.read) == (["it"], [])

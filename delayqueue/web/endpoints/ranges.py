@@ -10,7 +10,7 @@ from delayqueue.errors import Invalid, Text
 from delayqueue.store.types import Listing, Range
 from delayqueue.web import serializers
 from delayqueue.web.api import Api
-from delayqueue.web.endpoint import ADMINS, CONSUMERS, Returnable, endpoint
+from delayqueue.web.endpoint import ADMINS, CONSUMERS, Large, Returnable, endpoint
 from delayqueue.web.endpoints.jobs import FULL
 from delayqueue.web.fields import (
     MAX_DUE_S,
@@ -116,13 +116,13 @@ class ForecastRequest(AnyTopicRequest):
     asks={"topic": "order", "state": "delayed", "limit": 10},
     answers={"jobs": [FULL], "cursor": ""},
 )
-async def list_jobs(api: Api, asked: ListRequest) -> Page:
+async def list_jobs(api: Api, asked: ListRequest) -> Large[Page]:
     """A page of the jobs of a topic or a tag."""
     limit = asked.limit or DEFAULT_PAGE
     jobs, cursor = await api.queue.listings.list_jobs(
         asked.what(), limit, asked.cursor or "", api.scope
     )
-    return {"jobs": [serializers.full(job) for job in jobs], "cursor": cursor}
+    return Large({"jobs": [serializers.full(job) for job in jobs], "cursor": cursor})
 
 
 @endpoint(
@@ -131,7 +131,7 @@ async def list_jobs(api: Api, asked: ListRequest) -> Page:
     asks={"topic": "order", "end": 1795217040, "count": 100},
     answers=[{"topic": "order", "id": "1001", "body": "unpaid?", "due": 1795217037.354}],
 )
-async def take(api: Api, asked: TakeRequest) -> Returnable[list[TakenJob]]:
+async def take(api: Api, asked: TakeRequest) -> Returnable[Large[list[TakenJob]]]:
     """Hand out the jobs of a range of due times.
 
     They go back if the client is gone before it has the answer.
@@ -142,7 +142,7 @@ async def take(api: Api, asked: TakeRequest) -> Returnable[list[TakenJob]]:
         )
     jobs = await api.queue.taking.take(asked.topic, asked.due(), asked.count or DEFAULT_PAGE)
     requeue = partial(api.queue.taking.restore, jobs) if jobs else None
-    return Returnable([serializers.taken(job) for job in jobs], requeue)
+    return Returnable(Large([serializers.taken(job) for job in jobs]), requeue)
 
 
 @endpoint(

@@ -10,7 +10,7 @@ from delayqueue.engine.queue import raise_for
 from delayqueue.errors import Invalid, NoSuchJob, StaleReceipt, Text
 from delayqueue.web import serializers
 from delayqueue.web.api import Api
-from delayqueue.web.endpoint import BAD, BOTH, CONSUMERS, OF_RESERVED, Returnable, endpoint
+from delayqueue.web.endpoint import BAD, BOTH, CONSUMERS, OF_RESERVED, Large, Returnable, endpoint
 from delayqueue.web.endpoints.jobs import results
 from delayqueue.web.fields import (
     FIRST,
@@ -124,7 +124,9 @@ class ReleaseRequest(BuryRequest):
 
 
 @endpoint("/pop", CONSUMERS, asks={"topic": "urgent,order", "timeout": 10}, answers=RESERVED)
-async def pop(api: Api, asked: PopRequest) -> Returnable[ReservedJob | list[ReservedJob] | None]:
+async def pop(
+    api: Api, asked: PopRequest
+) -> Returnable[ReservedJob | Large[list[ReservedJob]] | None]:
     """Reserve ready jobs, waiting for the first.
 
     If the client is gone before it has the answer, they go back at once.
@@ -135,7 +137,7 @@ async def pop(api: Api, asked: PopRequest) -> Returnable[ReservedJob | list[Rese
     jobs = await reserving
     data = [serializers.reserved(job) for job in jobs]
     requeue = partial(api.queue.requeue, jobs) if jobs else None
-    return Returnable(data if many else data[0] if data else None, requeue)
+    return Returnable(Large(data) if many else data[0] if data else None, requeue)
 
 
 @endpoint("/finish", CONSUMERS, errors=BY_RECEIPT, asks={"id": "1001", "receipt": RECEIPT})

@@ -11,7 +11,7 @@ from delayqueue.domain.schedule import CatchUp, Schedule
 from delayqueue.errors import Invalid, JobExists, Text, TooLarge
 from delayqueue.web import serializers
 from delayqueue.web.api import Api
-from delayqueue.web.endpoint import ADMINS, BAD, OF_JOB, endpoint
+from delayqueue.web.endpoint import ADMINS, BAD, OF_JOB, Large, endpoint
 from delayqueue.web.fields import (
     TEXT,
     Body,
@@ -122,11 +122,13 @@ async def unschedule(api: Api, asked: NameRequest) -> None:
 
 
 @endpoint("/schedules", ADMINS, asks={"topic": "report"}, answers=[SCHEDULE])
-async def schedules(api: Api, asked: SchedulesRequest) -> list[ScheduleState]:
+async def schedules(api: Api, asked: SchedulesRequest) -> Large[list[ScheduleState]]:
     """What is pushed, and when next."""
     found = await api.queue.schedules.all()
-    return [
-        serializers.schedule(planned)
-        for planned in found
-        if asked.topic in {None, planned.schedule.topic}
-    ]
+    return Large(
+        [
+            serializers.schedule(planned)
+            for planned in found
+            if asked.topic in {None, planned.schedule.topic}
+        ]
+    )

@@ -10,7 +10,7 @@ from delayqueue.errors import WrongState
 from delayqueue.tasks import by_turns
 from delayqueue.web import serializers
 from delayqueue.web.api import Api
-from delayqueue.web.endpoint import ADMINS, BAD, endpoint
+from delayqueue.web.endpoint import ADMINS, BAD, Large, endpoint
 from delayqueue.web.fields import (
     FIRST,
     By,
@@ -136,7 +136,7 @@ async def purge(api: Api, asked: PurgeRequest) -> Count:
 
 
 @endpoint("/topics", ADMINS, methods=("POST", "GET"), asks={"match": "order"}, answers=[TOPIC])
-async def topics(api: Api, asked: TopicsRequest) -> list[TopicState]:
+async def topics(api: Api, asked: TopicsRequest) -> Large[list[TopicState]]:
     """Every topic with its exact counts."""
     names = None if asked.topics is None else frozenset(asked.topics)
     part = asked.match or ""
@@ -146,4 +146,4 @@ async def topics(api: Api, asked: TopicsRequest) -> list[TopicState]:
         ),
         asked.limit,
     )
-    return [serializers.topic(view) async for view in by_turns(found)]
+    return Large([serializers.topic(view) async for view in by_turns(found)])
