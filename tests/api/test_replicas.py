@@ -5,18 +5,27 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 import urllib.request
 from typing import TYPE_CHECKING, Any, Final
 
-from tests.api_client import UNAVAILABLE, open_api
-from tests.clusters import SAFE
+import pytest
+
+from tests.api_client import OK, UNAVAILABLE, open_api
+from tests.clusters import SAFE, ask
+from tests.faults.proxy import Proxy
 from tests.processes import LOOPBACK, environment
-from tests.waiting import until
+from tests.waiting import until, until_async
 
 if TYPE_CHECKING:
     from tests.processes import Processes, QueueServer
 
-ASKED: Final[dict[str, Any]] = {"durability": "replica", "redis__replica_timeout": 200}
+TIMEOUT_S: Final = 0.4
+SLACK_S: Final = 3.0  # less than a store may be silent for, on a busy machine
+ASKED: Final[dict[str, Any]] = {
+    "durability": "replica",
+    "redis__replica_timeout": round(TIMEOUT_S * 1000),
+}
 
 
 async def test_a_server_tells_whether_a_failover_could_lose_jobs(processes: Processes) -> None:
@@ -32,7 +41,7 @@ async def test_a_server_tells_whether_a_failover_could_lose_jobs(processes: Proc
             stats = (await api.call("/stats", {})).ok()["store"]
             assert not stats["durable"]
             assert "0 replicas follow the store" in " ".join(stats["warnings"])
-            replica = processes.redis(*SAFE, "--replicaof", f"{LOOPBACK} {master.port}")
+            replica = processes.redis(*SAFE, *_follow(master.port))
             await until(lambda: _ready(server) is None, within_s=20)
             (await api.push(topic="t", id="a replica has it")).ok()
             assert "warning" not in _check(settings)
@@ -40,6 +49,85 @@ async def test_a_server_tells_whether_a_failover_could_lose_jobs(processes: Proc
     finally:
         server.close()
         master.close()
+
+
+async def test_while_a_replica_hangs_a_push_is_in_doubt_and_stays_one_job_when_it_is_sent_again(
+    processes: Processes,
+) -> None:
+    master = processes.redis(*SAFE)
+    replica = processes.redis(*SAFE, *_follow(master.port))
+    server = processes.server(master, **ASKED)
+    try:
+        async with open_api(server.url) as api:
+            await until(lambda: _ready(server) is None, within_s=20)
+            replica.freeze()
+            since_s = time.monotonic()
+            refused = await api.push(topic="t", id="1")
+            assert (refused.status, refused.code) == (503, UNAVAILABLE)
+            assert TIMEOUT_S <= time.monotonic() - since_s < TIMEOUT_S + SLACK_S
+            replica.thaw()
+            await until(lambda: _ready(server) is None, within_s=20)
+            (await api.push(topic="t", id="1")).ok()
+            jobs = (await api.call("/pop", {"topic": "t", "count": 10, "timeout": 0})).ok()
+            assert [job["id"] for job in jobs] == ["1"]
+            (await api.call("/finish", {"id": "1"})).ok()
+    finally:
+        for process in (server, replica, master):
+            process.close()
+
+
+@pytest.mark.parametrize(
+    ("lag_s", "code"),
+    [(TIMEOUT_S / 4, OK), (TIMEOUT_S * 2, UNAVAILABLE)],
+    ids=["less than may be", "more than may be"],
+)
+async def test_a_replica_that_lags_makes_pushes_wait_and_then_refuses_them(
+    processes: Processes, lag_s: float, code: int
+) -> None:
+    master = processes.redis(*SAFE)
+    async with Proxy(master.port) as link:
+        replica = processes.redis(*SAFE, *_follow(link.port))
+        server = processes.server(master, **ASKED)
+        try:
+            async with open_api(server.url) as api:
+                await until(lambda: _ready(server) is None, within_s=20)
+                link.delay_s = lag_s
+                since_s = time.monotonic()
+                assert (await api.push(topic="t", id="1")).code == code
+                assert time.monotonic() - since_s >= min(lag_s, TIMEOUT_S)
+                link.delay_s = 0.0
+
+                async def taken() -> bool:
+                    return (await api.push(topic="t", id="2")).code == OK
+
+                await until_async(taken, within_s=20)
+        finally:
+            for process in (server, replica, master):
+                process.close()
+
+
+async def test_with_two_replicas_of_which_one_must_have_it_the_other_carries_on(
+    processes: Processes,
+) -> None:
+    master = processes.redis(*SAFE)
+    first, second = (processes.redis(*SAFE, *_follow(master.port)) for _ in range(2))
+    server = processes.server(master, **ASKED)
+    try:
+        async with open_api(server.url) as api:
+            await until(lambda: "slave1" in ask(master, "INFO", "replication"), within_s=15)
+            await until(lambda: ask(master, "WAIT", 2, 100) == 2, within_s=15)
+            first.freeze()
+            for number in range(20):
+                (await api.push(topic="t", id=str(number))).ok()
+            second.freeze()
+            assert (await api.push(topic="t", id="nobody has it")).code == UNAVAILABLE
+    finally:
+        for process in (server, first, second, master):
+            process.close()
+
+
+def _follow(port: int) -> tuple[str, str]:
+    return ("--replicaof", f"{LOOPBACK} {port}")
 
 
 def _ready(server: QueueServer) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -74,3 +75,32 @@ def test_a_compose_file_configures_servers_that_have_time_to_stop(path: Any) -> 
         assert not config.embedded
         assert config.durability == ("store" if path.name == "docker-compose.yml" else "replica")
         assert int(server["stop_grace_period"].removesuffix("s")) >= STOPPED_S
+
+
+@pytest.mark.parametrize("name", ["sentinel", "cluster"])
+def test_the_stores_of_a_compose_file_keep_what_is_acknowledged(name: str) -> None:
+    services = yaml.safe_load((DEPLOY / "compose" / f"{name}.yml").read_text("utf-8"))["services"]
+    servers = [each for each in services.values() if each.get("image") == "delay-queue"]
+    commands = [_words(each.get("command", ())) for each in services.values()]
+    stores = [command for command in commands if command.startswith("redis-server")]
+    _assert_kept(stores, " ".join(commands), servers[0]["environment"])
+
+
+def test_the_store_of_the_manifests_keeps_what_is_acknowledged() -> None:
+    [store] = OBJECTS["StatefulSet", "redis"]["spec"]["template"]["spec"]["containers"]
+    text = (DEPLOY / "kubernetes" / "redis.yaml").read_text("utf-8")
+    _assert_kept([_words(store["command"])], text, OBJECTS["ConfigMap", "delay-queue"]["data"])
+
+
+def _words(command: Any) -> str:
+    return command if isinstance(command, str) else " ".join(command)
+
+
+def _assert_kept(stores: list[str], text: str, environment: dict[str, str]) -> None:
+    """As docs/durability.md says: a file on each, and as many replicas as must have it."""
+    assert stores
+    assert all("--appendonly yes" in each for each in stores)
+    assert all("--maxmemory-policy noeviction" in each for each in stores)
+    asked = re.search(r"--cluster-replicas (\d+)", text)
+    replicas = int(asked[1]) if asked else sum("--replicaof" in each for each in stores)
+    assert load(None, environment).redis_min_replicas == replicas

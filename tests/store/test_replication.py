@@ -279,6 +279,31 @@ async def test_more_replicas_than_must_have_it_are_a_doubt(
         second.close()
 
 
+async def test_replicas_that_keep_less_than_is_asked_for_are_doubts(pair: Pair) -> None:
+    config = config_of(pair.master, durability="replica+fsync")
+    ask(pair.master, "CONFIG", "SET", "appendfsync", "always")
+    await until_followed(pair)
+    name = f"the replica {pair.replica.address}"
+    async with connect(config, None) as shards:
+        for appendonly, appendfsync, says in (
+            ("yes", "everysec", f"{name} answers before a job is on its disk; set `appendfsync al"),
+            ("no", "always", f"{name} has no append-only file"),
+        ):
+            ask(pair.replica, "CONFIG", "SET", "appendonly", appendonly)
+            ask(pair.replica, "CONFIG", "SET", "appendfsync", appendfsync)
+            [warning] = await replica_warnings(shards, config)
+            assert warning.startswith(says)
+        assert await replica_warnings(shards, config_of(pair.master)) == [warning]
+        ask(pair.replica, "CONFIG", "SET", "appendonly", "yes")
+        assert await replica_warnings(shards, config) == []
+        ask(pair.replica, "ACL", "SETUSER", "default", "-config")
+        [warning] = await replica_warnings(shards, config)
+        assert warning.startswith(f"{name} refuses CONFIG GET")
+        ask(pair.replica, "ACL", "SETUSER", "default", "resetpass", ">secret")
+        [warning] = await replica_warnings(shards, config)
+        assert warning.startswith(f"{name} cannot be asked whether it keeps what it has")
+
+
 async def test_the_embedded_store_is_refused(redis_server: StoreServer) -> None:
     async with opened(config_of(redis_server)) as (_, shards):
         with pytest.raises(StartupError, match="the embedded store has no replicas"):

@@ -69,14 +69,17 @@ async def connect(config: Config, socket_path: str | None) -> AsyncIterator[Shar
 def _shards(config: Config, socket_path: str | None) -> Shards:
     """Raises ValueError if redis.url has a value that cannot be."""
     if config.redis_cluster:
-        known = Cluster(config.redis_cluster, partial(_single, _servers_options(config)))
-        return Shards(known, partial(_pooled, config, _servers_options(config)), [])
+        options = _servers_options(config)
+        single = partial(_single, options)
+        known = Cluster(config.redis_cluster, single)
+        return Shards(known, partial(_pooled, config, options), single, [])
     if config.redis_sentinel:
         ask = partial(_single, _sentinel_options(config))
         named = Sentinels(config.redis_sentinel, config.redis_master_name, ask)
         options = _servers_options(config) | {"db": config.redis_db}
-        return Shards(named, partial(_pooled, config, options), [])
-    return Shards.one(_redis(config, _target(config, socket_path)))
+        return Shards(named, partial(_pooled, config, options), partial(_single, options), [])
+    target = _target(config, socket_path)
+    return Shards.one(_redis(config, target), partial(_single, _over_tcp(target)))
 
 
 def _pooled(config: Config, options: dict[str, Any], address: Address) -> Redis:
@@ -127,6 +130,14 @@ def _target(config: Config, socket_path: str | None) -> dict[str, Any]:
         return parsed | (_tls(config) if parsed["connection_class"] is SSLConnection else {})
     host, port = config.redis_host or ("", 0)
     return _servers_options(config) | {"host": host, "port": port, "db": config.redis_db}
+
+
+def _over_tcp(target: dict[str, Any]) -> dict[str, Any]:
+    """The same for a server that is elsewhere: a replica of one that listens on a socket of this machine, say."""
+    if "path" not in target:
+        return target
+    rest = {name: value for name, value in target.items() if name != "path"}
+    return rest | {"connection_class": Connection}
 
 
 def _servers_options(config: Config) -> dict[str, Any]:

@@ -17,6 +17,14 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from delayqueue.config.config import Config
+from delayqueue.config.values import Address
+from delayqueue.store.servers.disk import (
+    STORE,
+    NotDurableError,
+    asks_for_sync,
+    require_file,
+    require_sync,
+)
 from delayqueue.store.servers.packing import NotReplicatedError, Wait
 from delayqueue.store.servers.shards import Shards
 
@@ -24,10 +32,6 @@ log = logging.getLogger(__name__)
 
 LOOK_S: Final = 5.0  # replicas come and go
 LAG_S: Final = 2  # one that has said nothing for longer is away; they speak every second
-NO_FILE: Final = (
-    "the store has no append-only file: a master that starts again is empty, and empties its replicas; "
-    "set `appendonly yes` in its config"
-)
 PUSHES: Final = frozenset(("push", "register", "import", "settle", "export"))
 CHANGES: Final = PUSHES | frozenset(
     (
@@ -62,6 +66,7 @@ class Replicas:
     """Which calls wait for replicas, and whether a job that they have survives a failover."""
 
     def __init__(self, config: Config) -> None:
+        self._config = config
         self._wait = Wait(config.redis_min_replicas, config.redis_replica_timeout_ms)
         self._verbs = VERBS[config.redis_replicate]
         self._short: WeakSet[Redis] = WeakSet()  # masters whose replicas have kept a call waiting
@@ -81,7 +86,7 @@ class Replicas:
         """Raises TooFewReplicasError if too few are known to follow: then nothing need be begun."""
         if redis not in self._short:
             return
-        following = _following(await redis.info("replication"))
+        following = len(_following(await redis.info("replication")))
         if following < self._wait.replicas:
             raise TooFewReplicasError(f"{following} of {self._wait.replicas} replicas follow")
         self._short.discard(redis)
@@ -90,7 +95,7 @@ class Replicas:
         """Keep `doubts`, and log when they change, until cancelled: at the start, every 5 s and after a failover."""
         while True:
             changed = shards.changed
-            found = await replication_doubts(shards, self._wait.replicas)
+            found = await replication_doubts(shards, self._config)
             for doubt in found:
                 if doubt not in self.doubts:
                     log.warning("%s", doubt)
@@ -102,43 +107,75 @@ class Replicas:
                     await changed.wait()
 
 
-async def replication_doubts(shards: Shards, least: int) -> list[str]:
-    """Why a job that `least` replicas have could be lost in a failover; none where it cannot."""
+async def replication_doubts(shards: Shards, config: Config) -> list[str]:
+    """Why a job that `redis.min_replicas` replicas have could be lost in a failover; none where it cannot."""
     servers = shards.servers()
     doubts: list[str] = []
     for address, redis in servers.items():
         name = f"{address}: " if len(servers) > 1 else ""
         try:
-            info: dict[str, Any] = await redis.info()
-            known = await shards.replicas_of(redis)
+            found = await _doubts(shards, redis, config)
         except RedisError as error:
-            doubts.append(f"{name}nobody knows what replicas the store has: {error}")
-            continue
-        doubts += [name + doubt for doubt in _doubts(info, known, least)]
+            found = [f"nobody knows what replicas the store has: {error}"]
+        doubts += [name + doubt for doubt in found]
     return doubts
 
 
-def _doubts(info: Mapping[str, Any], known: int | None, least: int) -> list[str]:
+async def _doubts(shards: Shards, master: Redis, config: Config) -> list[str]:
+    info: dict[str, Any] = await master.info("replication")
+    known = await shards.replicas_of(master)
     following = _following(info)
     number = max(info.get("connected_slaves", 0), known or 0)
+    syncs = asks_for_sync(config)
+    # each replica may be the next master
+    on_disk = await asyncio.gather(
+        _forgets(master, STORE, syncs),
+        *(_replica_forgets(shards, Address(each["ip"], each["port"]), syncs) for each in following),
+    )
+    return _numbers(len(following), number, config.redis_min_replicas) + list(filter(None, on_disk))
+
+
+def _numbers(following: int, number: int, least: int) -> list[str]:
+    """What is wrong with how many replicas follow a master, and how many it has in all."""
     found = {
         f"{following} replicas follow the store, and pushes wait for {least} (redis.min_replicas): "
         "they get 503 until more do": following < least,
         f"the store has {number} replicas, and pushes wait for {least} of them: one that has not got the last "
         f"pushes can take over; set redis.min_replicas = {number}, or remove those that are gone for good "
         "(SENTINEL RESET, CLUSTER FORGET)": number > least,
-        NO_FILE: info.get("aof_enabled") == 0,
     }
     return [doubt for doubt, applies in found.items() if applies]
 
 
-def _following(info: Mapping[str, Any]) -> int:
-    """How many replicas have all data and have spoken lately, as a master says."""
+async def _replica_forgets(shards: Shards, address: Address, syncs: bool) -> str:
+    name = f"the replica {address}"
+    try:
+        async with shards.ask(address) as redis:
+            return await _forgets(redis, name, syncs)
+    except RedisError as error:
+        return f"{name} cannot be asked whether it keeps what it has, nor be used once it takes over: {error}"
+
+
+async def _forgets(redis: Redis, name: str, syncs: bool) -> str:
+    """Why the server of that name could come back with less than it had; "" where it cannot."""
+    try:
+        await require_file(redis, name)
+        if syncs:
+            await require_sync(redis, name)
+    except NotDurableError as error:
+        return str(error)
+    return ""
+
+
+def _following(info: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The replicas that have all data and have spoken lately, as a master says."""
     replicas = [
         replica
         for name, replica in info.items()
         if name.startswith("slave") and isinstance(replica, dict)
     ]
-    return sum(
-        replica.get("state") == "online" and replica.get("lag", 0) <= LAG_S for replica in replicas
-    )
+    return [
+        replica
+        for replica in replicas
+        if replica.get("state") == "online" and replica.get("lag", 0) <= LAG_S
+    ]

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple, Protocol, Self, TypeVar
 from redis.asyncio import Redis
 from redis.crc import key_slot
 from redis.exceptions import AskError, ClusterDownError, MovedError, RedisError
+from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from delayqueue.config.values import Address
@@ -50,13 +51,25 @@ class Topology(Protocol):
         """How many the master has, those that are away among them; raises RedisError if nobody knows."""
 
 
+def _refuse(address: Address) -> Redis:
+    raise RedisConnectionError(f"nobody has said how to reach {address}")
+
+
 class Shards:
     """The servers, with a pool of connections each: what is wrong with one of them concerns the calls to it only."""
 
     def __init__(
-        self, topology: Topology | None, dial: Callable[[Address], Redis], spans: Sequence[Span]
+        self,
+        topology: Topology | None,
+        dial: Callable[[Address], Redis],
+        ask: Callable[[Address], Redis],
+        spans: Sequence[Span],
     ) -> None:
-        """`dial` makes a client; `spans` is what is known already, all of it where there is no `topology` to ask."""
+        """`dial` makes a client, and `ask` one for a single question to any server, also to a replica.
+
+        `spans` is what is known already, all of it where there is no `topology` to ask.
+        """
+        self.ask = ask
         self._topology = topology
         self._dial = dial
         self._spans = list(spans)
@@ -70,9 +83,9 @@ class Shards:
         self.changed = asyncio.Event()  # set, and replaced, when announce_change is called
 
     @classmethod
-    def one(cls, redis: Redis) -> Self:
-        """All buckets on one server."""
-        return cls(None, lambda _: redis, [Span(0, SLOTS - 1, NOWHERE)])
+    def one(cls, redis: Redis, ask: Callable[[Address], Redis] = _refuse) -> Self:
+        """All buckets on one server. `ask` makes clients of its replicas."""
+        return cls(None, lambda _: redis, ask, [Span(0, SLOTS - 1, NOWHERE)])
 
     def of(self, key: str) -> Redis:
         """The client of the server that holds the key. Raises ClusterDownError if no server does."""

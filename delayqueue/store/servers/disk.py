@@ -1,0 +1,69 @@
+"""Whether a server keeps on its disk what it has answered: `appendonly`, and `appendfsync always` where it syncs first.
+
+WAITAOF would be the other way to know, and is none: while appendfsync is everysec, Valkey and Redis before 8.0 answer
+it before they have synced (779 answers, 5 syncs, seen with strace on Valkey 9.1.2; redis/redis#13793), and Redis 8
+answers it once a second.
+"""
+
+import asyncio
+from typing import Final
+from weakref import WeakKeyDictionary
+
+from redis.asyncio import Redis
+from redis.exceptions import RedisError, ResponseError
+
+from delayqueue.config.config import Config
+
+FSYNC: Final = "fsync"
+STORE: Final = "the store"
+TRUST_S: Final = 5.0  # somebody can change a running server's config
+NEEDED: Final = {"appendonly": "yes", "appendfsync": "always", "no-appendfsync-on-rewrite": "no"}
+
+
+class NotDurableError(RedisError):
+    """A server answers before it has synced; the message says why and names the way out."""
+
+
+class Fsync:
+    """Lets nothing be added on a server that answers before it has synced: a new master, say, or a changed config."""
+
+    def __init__(self) -> None:
+        self._trusted_until: WeakKeyDictionary[Redis, float] = WeakKeyDictionary()
+
+    async def require(self, redis: Redis) -> None:
+        """Raises NotDurableError if this server answers first."""
+        now = asyncio.get_running_loop().time()
+        if self._trusted_until.get(redis, 0.0) < now:
+            await require_sync(redis)
+            self._trusted_until[redis] = now + TRUST_S
+
+
+def asks_for_sync(config: Config) -> bool:
+    """Whether `durability` asks for the disk, alone or beside replicas."""
+    return FSYNC in config.durability.split("+")
+
+
+async def require_file(redis: Redis, name: str = STORE) -> None:
+    """Raises NotDurableError if the server of that name has no append-only file."""
+    if (await redis.info("persistence")).get("aof_enabled") == 0:
+        raise NotDurableError(
+            f"{name} has no append-only file: a master that starts again without one is empty, and empties its "
+            "replicas; set `appendonly yes` in its config"
+        )
+
+
+async def require_sync(redis: Redis, name: str = STORE) -> None:
+    """Raises NotDurableError if the server of that name answers before it has synced."""
+    try:
+        # a pattern, as Redis before 7.0 takes one only
+        found = await redis.config_get("*append*")
+    except ResponseError:
+        raise NotDurableError(
+            f"{name} refuses CONFIG GET, so nobody knows whether it syncs before it answers; permit it, "
+            f"or set durability without {FSYNC}"
+        ) from None
+    wrong = [f"{key} {value}" for key, value in NEEDED.items() if found.get(key) != value]
+    if wrong:
+        raise NotDurableError(
+            f"{name} answers before a job is on its disk; set `{', '.join(wrong)}` in its config"
+        )
