@@ -16,12 +16,20 @@ from delayqueue.config.sections import Declared, Sections
 from delayqueue.config.startup import ConfigError, StartupError
 from delayqueue.delivery.addresses import AddressGuard
 from delayqueue.delivery.callables import load_all
+from delayqueue.engine.declared import refuse_taken
+from delayqueue.engine.subscribers import entry_of
 from delayqueue.server.serve import check_address
+from delayqueue.store.bucket.buckets import Layout
+from delayqueue.store.bucket.keys import BucketKeys
 from delayqueue.store.bucket.layout import check_layout, layout_warnings
+from delayqueue.store.bucket.registry import registered_in
 from delayqueue.store.servers.connect import connect
 from delayqueue.store.servers.durability import check_durability, replica_warnings
 from delayqueue.store.servers.embedded import check_startable, running_in
 from delayqueue.store.servers.health import durability_warnings
+from delayqueue.store.servers.shards import Shards
+from delayqueue.store.topics import check_limits
+from delayqueue.store.types import Entry
 from delayqueue.web.auth import Authenticator
 from delayqueue.web.tls import Tls
 
@@ -86,8 +94,20 @@ async def _warnings(config: Config) -> list[str]:
     async with connect(config, socket_path) as shards:
         await check_durability(shards, config)
         layout = await check_layout(shards, config)
+        await _check_sections(shards, config, layout)
         of_replicas = await replica_warnings(shards, config)
         return layout_warnings(layout, config) + await durability_warnings(shards) + of_replicas
+
+
+async def _check_sections(shards: Shards, config: Config, layout: Layout) -> None:
+    """Raises StartupError if the store cannot have what the sections declare."""
+    sections = config.sections or Sections()
+    check_limits(sections.limits, layout.count)
+    keys = BucketKeys.of(1, config.bucket_name, config.queue_name)
+    subscribers = [entry_of(one.subscriber) for one in sections.subscribers]
+    schedules = [Entry(one.name, one.definition) for one in sections.schedules]
+    refuse_taken("subscribers", subscribers, await registered_in(shards, keys, "subscribers"))
+    refuse_taken("schedules", schedules, await registered_in(shards, keys, "schedules"))
 
 
 def _say(line: str) -> None:

@@ -35,6 +35,11 @@ class Limit:
         """The limit that a script wrote."""
         return cls(**{name: written[name] for name in cls.__slots__ if name in written})  # type: ignore[arg-type]
 
+    def is_said_by(self, other: "Limit") -> bool:
+        """Whether the other one, which is in force, is this one; a burst that this one leaves open is any."""
+        wanted = self.changes() | ({} if self.burst else {"burst": other.burst})
+        return other.declared == self.declared and other.changes() == wanted
+
     def changes(self) -> dict[str, float | None]:
         """All that may be limited, by name."""
         return {name: value for name, value in asdict(self).items() if name != "declared"}

@@ -8,7 +8,8 @@ from itertools import count
 from typing import NamedTuple
 
 from delayqueue.domain.schedule import Schedule
-from delayqueue.engine.subscribers import raise_unregistered, read_all, refuse_taken, taken
+from delayqueue.engine import declared
+from delayqueue.engine.subscribers import raise_unregistered, read_all, taken
 from delayqueue.errors import Code, JobExists, Unavailable
 from delayqueue.store.bucket.registry import Registry
 from delayqueue.store.types import DueJobs, Entry, Occurrence
@@ -48,11 +49,16 @@ class Schedules:
         times = {planned.schedule.name: planned.next_ms for planned in await self.all()}
         return times.get(schedule.name)
 
+    async def check_declared(self, schedules: Iterable[Schedule]) -> None:
+        """Raises StartupError if `declare` would."""
+        entries = [Entry(schedule.name, schedule.definition) for schedule in schedules]
+        await declared.check(self._registry, "schedules", entries)
+
     async def declare(self, schedules: Iterable[Schedule]) -> None:
         """Let these be all that the config file declares. Raises StartupError if a name was taken at run time."""
         now_ms = (await self._registry.due_schedules()).now_ms
         entries = [_entry(schedule, now_ms) for schedule in schedules]
-        refuse_taken("schedule", entries, await self._registry.declare("schedules", entries))
+        await declared.declare(self._registry, "schedules", entries)
 
     async def unschedule(self, name: str) -> None:
         """Drop a schedule. Raises NoSuchJob if it is unknown, WrongState if a config file declares it."""

@@ -4,8 +4,8 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from delayqueue.config.startup import StartupError
 from delayqueue.domain.subscriber import Subscriber
+from delayqueue.engine import declared
 from delayqueue.errors import Code, JobExists, NoSuchJob, Text, WrongState
 from delayqueue.store.bucket.registry import Registry
 from delayqueue.store.types import Entry
@@ -26,14 +26,17 @@ class Subscribers:
 
         Raises JobExists if the name is taken by another one and `if_exists` is `fail`, or a config file declares it.
         """
-        code = await self._registry.register("subscribers", _entry(subscriber), if_exists)
+        code = await self._registry.register("subscribers", entry_of(subscriber), if_exists)
         if code != Code.OK:
             raise JobExists(taken("subscriber", subscriber.name))
 
+    async def check_declared(self, subscribers: Iterable[Subscriber]) -> None:
+        """Raises StartupError if `declare` would."""
+        await declared.check(self._registry, "subscribers", map(entry_of, subscribers))
+
     async def declare(self, subscribers: Iterable[Subscriber]) -> None:
         """Let these be all that the config file declares. Raises StartupError if a name was taken at run time."""
-        entries = [_entry(subscriber) for subscriber in subscribers]
-        refuse_taken("subscriber", entries, await self._registry.declare("subscribers", entries))
+        await declared.declare(self._registry, "subscribers", [*map(entry_of, subscribers)])
 
     async def unsubscribe(self, name: str) -> None:
         """Drop a subscriber. Raises NoSuchJob if it is unknown, WrongState if a config file declares it."""
@@ -63,16 +66,6 @@ def taken(kind: str, name: str) -> Text:
     )
 
 
-def refuse_taken(kind: str, entries: Iterable[Entry], codes: Iterable[int]) -> None:
-    """Raises StartupError if what the config file declares was refused."""
-    for entry, code in zip(entries, codes, strict=True):
-        if code != Code.OK:
-            raise StartupError(
-                f"[{kind} {entry.name}]: the store has another {kind} of this name, made at run time: "
-                "drop that one, or choose another name"
-            )
-
-
 def raise_unregistered(kind: str, name: str, code: int) -> None:
     """Raise what the code of an unregistering means."""
     if code == Code.NO_SUCH_JOB:
@@ -97,7 +90,8 @@ def read_all(read: Callable[[str], T], entries: Iterable[Entry]) -> list[tuple[E
     return found
 
 
-def _entry(subscriber: Subscriber) -> Entry:
+def entry_of(subscriber: Subscriber) -> Entry:
+    """What stands in the store of a subscriber."""
     return Entry(subscriber.name, subscriber.definition)
 
 

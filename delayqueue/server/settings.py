@@ -44,10 +44,17 @@ class Settings:
         self.front: Front = self._front()
 
     async def declare(self) -> None:
-        """Tell the store what the sections of the file say. Raises StartupError if it has others of such a name."""
+        """Tell the store what the sections of the file say.
+
+        Raises StartupError if it has others of such a name, or a limit is too little; then nothing is declared.
+        """
         sections = self._config.sections
         if sections is not None:
-            await self._queue.subscribers.declare(one.subscriber for one in sections.subscribers)
+            subscribers = [one.subscriber for one in sections.subscribers]
+            self._queue.topics.check_limits(sections.limits)
+            await self._queue.subscribers.check_declared(subscribers)
+            await self._queue.schedules.check_declared(sections.schedules)
+            await self._queue.subscribers.declare(subscribers)
             await self._queue.schedules.declare(sections.schedules)
             await self._queue.topics.declare_limits(sections.limits)
 

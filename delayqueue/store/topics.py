@@ -1,5 +1,6 @@
 """The verbs on topics and tags. They go through all buckets, a bounded piece at a time."""
 
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from delayqueue.store.bucket.migration import Migration
 from delayqueue.store.bucket.tags import Tags
 from delayqueue.store.types import START, Change, TagPage, TagPlace, TopicCounts
 from delayqueue.tasks import by_turns
+
+log = logging.getLogger(__name__)
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -218,16 +221,22 @@ class Topics:
     async def declare_limits(self, limits: Mapping[str, Limit]) -> None:
         """Let these be all that the config file declares; what was set at run time for other topics stays.
 
-        Raises StartupError if one is too little.
+        The log is told what that changes. Raises StartupError if one is too little.
         """
-        for topic, limit in (await self._limits.all(FIRST)).items():
+        self.check_limits(limits)
+        before = await self._limits.all(FIRST)
+        for topic, limit in before.items():
             if limit.declared and topic not in limits:
+                log.warning("[limit %s] is lifted: this file does not declare it", topic)
                 await self._declare(topic, Limit())
         for topic, limit in limits.items():
-            try:
-                await self._declare(topic, limit)
-            except Invalid as error:
-                raise StartupError(f"[limit {topic}]: {error}") from None
+            if topic in before and not limit.is_said_by(before[topic]):
+                log.warning("[limit %s] takes the place of other limits", topic)
+            await self._declare(topic, limit)
+
+    def check_limits(self, limits: Mapping[str, Limit]) -> None:
+        """Raises StartupError if one of those that a config file declares is too little."""
+        check_limits(limits, len(self._buckets))
 
     async def _declare(self, topic: str, limit: Limit) -> None:
         await self._anew(partial(self._limit, topic, limit.changes(), declared=True))
@@ -235,14 +244,7 @@ class Topics:
     async def _limit(
         self, topic: str, changes: Mapping[str, float | None], *, declared: bool = False
     ) -> Limit:
-        least = len(self._buckets)
-        if 0 < (changes.get("concurrency") or least) < least:
-            raise Invalid(
-                Text(
-                    f"concurrency 至少{least} (bucket_size)",
-                    f"concurrency: must be at least {least}, one for each bucket (bucket_size)",
-                )
-            )
+        check_concurrency(changes.get("concurrency"), len(self._buckets))
         limited = await self._limits.limit(FIRST, topic, changes, declared=declared)
         self._notify(FIRST, limited.change)
         if limited.code == Code.WRONG_STATE:
@@ -300,6 +302,26 @@ class Topics:
             with suppress(LayoutChanged):
                 return await work()
             await self._store.follow_layout(generation)
+
+
+def check_limits(limits: Mapping[str, Limit], buckets: int) -> None:
+    """Raises StartupError if one of those that a config file declares is too little for so many buckets."""
+    for topic, limit in limits.items():
+        try:
+            check_concurrency(limit.concurrency, buckets)
+        except Invalid as error:
+            raise StartupError(f"[limit {topic}]: {error}") from None
+
+
+def check_concurrency(concurrency: float | None, buckets: int) -> None:
+    """Raises Invalid if it is less than one for each bucket."""
+    if concurrency is not None and concurrency < buckets:
+        raise Invalid(
+            Text(
+                f"concurrency 至少{buckets} (bucket_size)",
+                f"concurrency: must be at least {buckets}, one for each bucket (bucket_size)",
+            )
+        )
 
 
 def _of_known(choose: Callable[..., int], one: int | None, other: int | None) -> int | None:

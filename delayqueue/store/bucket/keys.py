@@ -73,6 +73,10 @@ class BucketKeys:
         """The hash of the topics that the bucket knows."""
         return f"{self.tag}:topics"
 
+    def registered(self, kind: str) -> str:
+        """The hash of the subscribers or schedules."""
+        return f"{self.tag}:{kind}"
+
     @property
     def ready_channel(self) -> str:
         """The pub/sub channel of jobs that became ready."""

@@ -4,8 +4,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
 from delayqueue.store.bucket.bucket_store import BucketStore
+from delayqueue.store.bucket.keys import BucketKeys
 from delayqueue.store.bucket.migration import Migration
 from delayqueue.store.bucket.record import text
+from delayqueue.store.servers.shards import Shards
 from delayqueue.store.types import Change, DueJobs, DueSchedules, Enqueued, Entry
 
 BUCKET = 0
@@ -85,6 +87,13 @@ class Registry:
 
     async def _run(self, verb: str, args: Sequence[Any]) -> Any:
         return await self._store.run(verb, BUCKET, args)
+
+
+async def registered_in(shards: Shards, keys: BucketKeys, kind: Kind) -> dict[str, str]:
+    """The definitions of a kind by name, read without a script, which might have to be loaded."""
+    key = keys.registered(kind)
+    found: Any = await shards.call(key, lambda redis: redis.hgetall(key))
+    return {text(name): text(definition) for name, definition in found.items()}
 
 
 def _flat(entries: Sequence[Entry]) -> list[Any]:

@@ -1,0 +1,74 @@
+"""What a config file declares beside what stands in the store: what is in conflict, and what it changes."""
+
+import json
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+
+from delayqueue.config.startup import StartupError
+from delayqueue.errors import Code
+from delayqueue.store.bucket.registry import Kind, Registry
+from delayqueue.store.types import Entry
+
+log = logging.getLogger(__name__)
+
+OTHER_FILE = "all servers of a store should have the same sections"
+
+
+async def check(registry: Registry, kind: Kind, entries: Iterable[Entry]) -> None:
+    """Raises StartupError if `declare` would."""
+    refuse_taken(kind, entries, await _stored(registry, kind))
+
+
+async def declare(registry: Registry, kind: Kind, entries: Sequence[Entry]) -> None:
+    """Let these be all that the config file declares, and tell the log what that changes.
+
+    Raises StartupError if a name was taken at run time; then nothing has changed.
+    """
+    stored = await _stored(registry, kind)
+    codes = await registry.declare(kind, entries)
+    for entry, code in zip(entries, codes, strict=True):
+        if code != Code.OK:
+            raise _taken(kind, entry)
+    _tell(kind, entries, stored)
+
+
+def refuse_taken(kind: Kind, entries: Iterable[Entry], stored: Mapping[str, str]) -> None:
+    """Raises StartupError if one of the entries has the name of one of the `stored`, made at run time."""
+    for entry in entries:
+        if entry.name in stored and not _is_declared(stored[entry.name]):
+            raise _taken(kind, entry)
+
+
+def _tell(kind: Kind, entries: Iterable[Entry], stored: Mapping[str, str]) -> None:
+    """What other sections have declared is gone: those of this file as it was before, or of another server's."""
+    wanted = {entry.name: entry.definition for entry in entries}
+    for name, definition in stored.items():
+        if not _is_declared(definition):
+            continue
+        if name not in wanted:
+            log.warning(
+                "[%s %s] is dropped: this file does not declare it; %s", kind[:-1], name, OTHER_FILE
+            )
+        elif wanted[name] != definition:
+            log.warning(
+                "[%s %s] is replaced: it was declared otherwise; %s", kind[:-1], name, OTHER_FILE
+            )
+
+
+async def _stored(registry: Registry, kind: Kind) -> dict[str, str]:
+    entries = (await registry.registered(kind)).entries or []
+    return {entry.name: entry.definition for entry in entries}
+
+
+def _taken(kind: Kind, entry: Entry) -> StartupError:
+    return StartupError(
+        f"[{kind[:-1]} {entry.name}]: the store has another {kind[:-1]} of this name, made at run time: "
+        "drop that one, or choose another name"
+    )
+
+
+def _is_declared(definition: str) -> bool:
+    try:
+        return bool(json.loads(definition).get("declared"))
+    except (ValueError, AttributeError):  # what cannot be read
+        return False

@@ -1,0 +1,120 @@
+"""Sections of config files on one store: a conflict is refused as a whole, and what takes the place of what is said."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from tests.api_client import open_api
+from tests.processes import ProcessError, environment
+from tests.waiting import until
+
+if TYPE_CHECKING:
+    from tests.api_client import Api
+    from tests.processes import Processes, QueueServer, StoreServer
+
+URL: Final = "https://example.com/"
+OTHERS: Final = "[subscriber new]\ntopic = t\nurl = https://example.com/\n[limit t]\nrate = 1\n"
+TAKEN: Final = "[schedule s]: the store has another schedule of this name, made at run time"
+TIMEOUT_S: Final = 20.0
+
+
+async def declared(api: Api) -> set[str]:
+    """What config files declare."""
+    named = {
+        f"{kind} {one['name']}"
+        for kind in ("subscriber", "schedule")
+        for one in (await api.call(f"/{kind}s", {})).ok()
+        if one["declared"]
+    }
+    topics = (await api.call("/topics", {})).ok()
+    limits = {f"limit {each['topic']}" for each in topics if (each["limit"] or {}).get("declared")}
+    return named | limits
+
+
+def check(server: QueueServer, **settings: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "delayqueue", "-c", server.home / "delay-queue.conf", "check"],
+        env=environment({"bind_address": "127.0.0.1:0", **settings}),
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("section", "settings", "said"),
+    [
+        ("[schedule s]\ntopic = t\nevery = 2h\n", {}, TAKEN),
+        (
+            "[limit u]\nconcurrency = 1\n",
+            {"bucket_size": 2},
+            "[limit u]: concurrency: must be at least 2",
+        ),
+    ],
+    ids=["a name that is taken", "too little"],
+)
+async def test_where_one_section_is_refused_nothing_of_the_file_is_declared(
+    processes: Processes,
+    redis_server: StoreServer,
+    section: str,
+    settings: dict[str, Any],
+    said: str,
+) -> None:
+    database = redis_server.new_database()
+    old = "language = en\n[subscriber old]\ntopic = t\nurl = https://example.com/\n"
+    one = processes.configured(old, redis_server, redis__db=database, **settings)
+    one.start()
+    refused = processes.configured(OTHERS + section, redis_server, redis__db=database, **settings)
+    with closing(one):
+        async with open_api(one.url) as api:
+            (await api.call("/schedule", {"name": "s", "topic": "t", "every": "1h"})).ok()
+            with pytest.raises(ProcessError, match="ended at its start"):
+                refused.start()
+            assert said in refused.log_tail()
+            assert await declared(api) == {"subscriber old"}
+
+            (one.home / "delay-queue.conf").write_text(OTHERS + section, encoding="utf-8")
+            one.send(signal.SIGHUP)
+            await until(lambda: f"are not declared: {said}" in one.log_tail())
+            assert await declared(api) == {"subscriber old"}
+
+            checked = check(refused, **redis_server.settings(database), **settings)
+            assert (checked.returncode, checked.stderr.count(said)) == (1, 1)
+
+
+async def test_the_log_says_what_takes_the_place_of_what_another_file_declares(
+    processes: Processes, redis_server: StoreServer
+) -> None:
+    database = redis_server.new_database()
+    first = (
+        f"[subscriber a]\ntopic = t\nurl = {URL}\n[subscriber b]\ntopic = t\nurl = {URL}\n"
+        "[schedule a]\ntopic = t\nevery = 1h\n[limit t]\nrate = 1\n[limit u]\nconcurrency = 5\n"
+    )
+    second = f"[subscriber a]\ntopic = t\nurl = {URL}a\n[limit t]\nrate = 2\n"
+    one, same, other = (
+        processes.configured(text, redis_server, redis__db=database)
+        for text in (first, first, second)
+    )
+    for server in (one, same, other):
+        server.start()
+    async with open_api(other.url) as api:
+        assert await declared(api) == {"subscriber a", "limit t"}
+    for server in (one, same):
+        assert "[" not in server.log_tail().replace("[::", "")
+    for line in (
+        "[subscriber a] is replaced: it was declared otherwise",
+        "[subscriber b] is dropped: this file does not declare it",
+        "[schedule a] is dropped: this file does not declare it",
+        "[limit u] is lifted: this file does not declare it",
+        "[limit t] takes the place of other limits",
+    ):
+        assert other.log_tail().count(line) == 1
+    for server in (one, same, other):
+        server.close()
