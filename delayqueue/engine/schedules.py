@@ -13,7 +13,6 @@ from delayqueue.engine.subscribers import raise_unregistered, read_all, taken
 from delayqueue.errors import Code, JobExists, Unavailable
 from delayqueue.store.bucket.registry import Registry
 from delayqueue.store.types import DueJobs, Entry, Occurrence
-from delayqueue.tasks import by_turns
 
 log = logging.getLogger(__name__)
 
@@ -46,8 +45,8 @@ class Schedules:
         code = await self._registry.register("schedules", _entry(schedule, now_ms), if_exists)
         if code != Code.OK:
             raise JobExists(taken("schedule", schedule.name))
-        times = {planned.schedule.name: planned.next_ms for planned in await self.all()}
-        return times.get(schedule.name)
+        entries = (await self._registry.registered("schedules", name=schedule.name)).entries
+        return entries[0].time_ms if entries else None
 
     async def check_declared(self, schedules: Iterable[Schedule]) -> None:
         """Raises StartupError if `declare` would."""
@@ -68,7 +67,7 @@ class Schedules:
         """Every schedule, by name."""
         entries = (await self._registry.registered("schedules")).entries or []
         found = read_all(Schedule.read, sorted(entries))
-        return [Planned(schedule, entry.time_ms) for entry, schedule in found]
+        return [Planned(schedule, entry.time_ms) async for entry, schedule in found]
 
     async def run(self) -> None:
         """Push the jobs of the schedules at their times, until cancelled."""
@@ -88,7 +87,7 @@ class Schedules:
         self._latest_ms = max(self._latest_ms, now_ms)
         if entries:
             due = read_all(Schedule.read, entries)
-            enqueued = [await self._fire(entry, schedule, now_ms) for entry, schedule in due]
+            enqueued = [await self._fire(entry, schedule, now_ms) async for entry, schedule in due]
             return 0 if any(enqueued) else RETRY_S
         return INTERVAL_S if wait_ms is None else min(INTERVAL_S, wait_ms / 1000)
 
@@ -96,7 +95,7 @@ class Schedules:
         """Bring back the schedules whose next times a clock has set that was far ahead of the present one."""
         entries = (await self._registry.registered("schedules")).entries or []
         far = [entry for entry in entries if (entry.time_ms or 0) > now_ms + CORRECTION_MS]
-        async for entry, schedule in by_turns(read_all(Schedule.read, far)):
+        async for entry, schedule in read_all(Schedule.read, far):
             next_ms = schedule.after(now_ms)
             if next_ms is not None and (entry.time_ms or 0) > next_ms + CORRECTION_MS:
                 log.warning(

@@ -1,7 +1,7 @@
 """The subscribers that all servers share: registering them, and knowing them without asking for each job."""
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import TypeVar
 
 from delayqueue.domain.subscriber import Subscriber
@@ -9,6 +9,7 @@ from delayqueue.engine import declared
 from delayqueue.errors import Code, JobExists, NoSuchJob, Text, WrongState
 from delayqueue.store.bucket.registry import Registry
 from delayqueue.store.types import Entry
+from delayqueue.tasks import by_turns
 
 log = logging.getLogger(__name__)
 
@@ -49,12 +50,12 @@ class Subscribers:
 
     async def all(self) -> list[Subscriber]:
         """Every subscriber, by topic in the order in which they are called."""
-        return _read((await self._registry.registered("subscribers")).entries or [])
+        return await _read((await self._registry.registered("subscribers")).entries or [])
 
     async def changes(self, known: str) -> tuple[str, list[Subscriber] | None]:
         """The revision of the subscribers; and all of them, where that is not the known one."""
         revision, entries = await self._registry.registered("subscribers", known)
-        return revision, None if entries is None else _read(entries)
+        return revision, None if entries is None else await _read(entries)
 
 
 def taken(kind: str, name: str) -> Text:
@@ -79,15 +80,17 @@ def raise_unregistered(kind: str, name: str, code: int) -> None:
         )
 
 
-def read_all(read: Callable[[str], T], entries: Iterable[Entry]) -> list[tuple[Entry, T]]:
-    """What stands in the store; what cannot be read is left out and told to the log."""
-    found = []
-    for entry in entries:
+async def read_all(
+    read: Callable[[str], T], entries: Iterable[Entry]
+) -> AsyncIterator[tuple[Entry, T]]:
+    """What stands in the store, by turns; what cannot be read is left out and told to the log."""
+    async for entry in by_turns(entries):
         try:
-            found.append((entry, read(entry.definition)))
+            found = read(entry.definition)
         except ValueError as error:
             log.error("%r stands in the store and cannot be read: %s", entry.name, error)  # noqa: TRY400
-    return found
+        else:
+            yield entry, found
 
 
 def entry_of(subscriber: Subscriber) -> Entry:
@@ -95,6 +98,6 @@ def entry_of(subscriber: Subscriber) -> Entry:
     return Entry(subscriber.name, subscriber.definition)
 
 
-def _read(entries: Iterable[Entry]) -> list[Subscriber]:
-    found = read_all(Subscriber.read, entries)
-    return sorted((one for _, one in found), key=lambda one: (one.topic, one.order, one.name))
+async def _read(entries: Iterable[Entry]) -> list[Subscriber]:
+    found = [one async for _, one in read_all(Subscriber.read, entries)]
+    return sorted(found, key=lambda one: (one.topic, one.order, one.name))

@@ -42,6 +42,13 @@ async def test_what_is_registered_is_read_until_it_is_dropped(registry: Registry
     assert await all_of(registry) == {two}
 
 
+async def test_one_can_be_read_by_its_name(registry: Registry) -> None:
+    for name in ("one", "two"):
+        assert await registry.register("subscribers", entry(name), "fail") == 0
+    assert (await registry.registered("subscribers", name="two")).entries == [entry("two")]
+    assert (await registry.registered("subscribers", name="three")).entries == []
+
+
 @pytest.mark.parametrize(
     ("if_exists", "code", "text"),
     [("fail", EXISTS, "old"), ("keep", 0, "old"), ("replace", 0, "new")],

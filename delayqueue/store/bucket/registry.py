@@ -17,7 +17,7 @@ Kind = Literal["subscribers", "schedules"]
 
 
 class Registered(NamedTuple):
-    """All of a kind; `entries` is None where nothing has changed since the revision that was asked with."""
+    """What is registered of a kind; `entries` is None where nothing has changed since the revision asked with."""
 
     revision: str
     entries: list[Entry] | None
@@ -47,9 +47,9 @@ class Registry:
         """Drop one; with a definition only that very one. A code."""
         return int(await self._run("unregister", [kind, name, definition]))
 
-    async def registered(self, kind: Kind, known: str = "") -> Registered:
-        """All of a kind, unless `known` is still their revision."""
-        revision, *found = await self._run("registered", [kind, known])
+    async def registered(self, kind: Kind, known: str = "", name: str = "") -> Registered:
+        """All of a kind, or that of a name, unless `known` is still their revision."""
+        revision, *found = await self._run("registered", [kind, known, name])
         return Registered(text(revision), _entries(found[0]) if found else None)
 
     async def due_schedules(self) -> DueSchedules:

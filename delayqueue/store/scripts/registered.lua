@@ -1,13 +1,20 @@
--- Reads all subscribers or schedules. Changes nothing.
+-- Reads subscribers or schedules, all or one. Changes nothing.
 -- requires  _prelude
 -- flags  no-writes
 -- KEYS  tag, queue name
--- ARGV  kind (subscribers | schedules), revision that is known already ("" = none)
+-- ARGV  kind (subscribers | schedules), revision that is known already ("" = none), name ("" = all)
 -- returns { revision }, where that is not the known one followed by { name, definition, next time ms or -1, ... }
-local kind, known = ARGV[1], ARGV[2]
+local kind, known, name = ARGV[1], ARGV[2], ARGV[3]
 local revision = call('HGET', REVISIONS, kind) or '0'
 if revision == known then return { revision } end
-local all, found = call('HGETALL', registered_key(kind)), {}
+
+local function read()
+  if name == '' then return call('HGETALL', registered_key(kind)) end
+  local definition = call('HGET', registered_key(kind), name)
+  return definition and { name, definition } or {}
+end
+
+local all, found = read(), {}
 for i = 1, #all, 2 do
   local time = call('ZSCORE', SCHEDULE_TIMES, all[i])
   found[#found + 1], found[#found + 2] = all[i], all[i + 1]
