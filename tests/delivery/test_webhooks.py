@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import threading
 import time
 from email.utils import formatdate
 from ipaddress import ip_address, ip_network
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
@@ -25,6 +26,8 @@ from .conftest import Shop, results
 from .receiver import SECRET, Answer
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tests.processes import Processes, StoreServer
 
     from .receiver import Receiver
@@ -281,6 +284,58 @@ async def test_a_name_that_changes_its_answer_gains_nothing(receiver: Receiver) 
     assert f"127.0.0.2 {NOT_PUBLIC}" in outcomes[1].message
     assert f"169.254.169.254 {NOT_PUBLIC}" in outcomes[3].message
     assert names.left == []
+
+
+class Lookups:
+    """getaddrinfo as of name servers of which one hangs; all names are this machine."""
+
+    def __init__(self) -> None:
+        self.answer = threading.Event()
+        self.asked: list[str] = []
+        self._real = socket.getaddrinfo
+
+    def __call__(self, host: str, *rest: Any) -> Any:
+        self.asked.append(host)
+        if host == "hangs.example":
+            self.answer.wait()
+        if host == "starved.example":
+            raise RuntimeError("can't start new thread")
+        return self._real(LOOPBACK, *rest)
+
+
+@pytest.fixture
+def lookups(monkeypatch: pytest.MonkeyPatch) -> Iterator[Lookups]:
+    lookups = Lookups()
+    monkeypatch.setattr(socket, "getaddrinfo", lookups)
+    yield lookups
+    lookups.answer.set()
+
+
+async def test_calls_share_a_lookup_that_hangs_and_others_go_on(
+    receiver: Receiver, lookups: Lookups
+) -> None:
+    def to(host: str, timeout_ms: int) -> Subscriber:
+        url = f"http://{host}:{receiver.port}/x"
+        return Subscriber(name=host, topic="t", url=url, timeout_ms=timeout_ms)
+
+    async with Webhooks.open([HERE]) as webhooks:
+        for _ in range(2):
+            hanging = [webhooks.call(to("hangs.example", 100), job()) for _ in range(20)]
+            assert not any(outcome.succeeded for outcome in await asyncio.gather(*hanging))
+        assert (await webhooks.call(to("other.example", 5000), job())).succeeded
+        assert lookups.asked == ["hangs.example", "other.example"]
+        waiting = asyncio.create_task(webhooks.call(to("hangs.example", 5000), job()))
+        lookups.answer.set()
+        assert (await waiting).succeeded
+        assert lookups.asked.count("hangs.example") == 1
+
+
+async def test_a_lookup_that_cannot_begin_is_a_failure_that_says_so(
+    receiver: Receiver, lookups: Lookups
+) -> None:
+    outcome = await call(f"http://starved.example:{receiver.port}/x", allowed=str(HERE))
+    assert "can't start new thread" in outcome.message
+    assert lookups.asked == ["starved.example"]
 
 
 async def test_410_unsubscribes_and_the_job_waits_for_others(shop: Shop) -> None:
