@@ -4,6 +4,7 @@ import asyncio
 import gc
 import logging
 import weakref
+from types import SimpleNamespace
 from typing import Any, Final
 
 import pytest
@@ -11,10 +12,12 @@ from aiohttp import ClientConnectionError, ClientSession, web
 from aiohttp.test_utils import RawTestServer
 
 from delayqueue import tasks
+from delayqueue.domain.job import Reserved
 from delayqueue.errors import QueueError, TooLarge
 from delayqueue.web.api import Api
 from delayqueue.web.app import Answering, Streamed
 from delayqueue.web.endpoint import OPEN, Large, Returnable, endpoint
+from delayqueue.web.endpoints.reservations import AT_ONCE_CHARS, PopRequest, pop
 from delayqueue.web.envelope import answer, envelope
 from delayqueue.web.front import Front
 from delayqueue.web.http import HttpRequest, HttpResponse
@@ -144,6 +147,21 @@ async def test_a_long_answer_lets_others_have_their_turn(
     assert turns > len(LIST) // 2
     [got] = client.read
     assert got.body == answer(envelope(0, "ok", data)).body
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"), [("small", list), ("x" * AT_ONCE_CHARS, Large)], ids=["few bytes", "many"]
+)
+async def test_jobs_of_many_bytes_are_popped_by_turns(body: str, kind: type) -> None:
+    """Of few they are not: most polls for several jobs get such, and by turns it takes longer."""
+
+    async def one_job(*_: object) -> list[Reserved]:
+        return [Reserved("t", "1001", body + "y", 1, "receipt", 0, 5000, None)]
+
+    queue = SimpleNamespace(pop=one_job, requeue=list)
+    asked = PopRequest.model_validate({"topic": "t", "count": 10})
+    popped: Any = await pop.run(SimpleNamespace(queue=queue, longest_wait_s=1), asked, request(""))
+    assert isinstance(popped.data, kind)
 
 
 @pytest.mark.parametrize("empty", [[], {}, {"jobs": []}], ids=str)

@@ -34,6 +34,8 @@ RESERVED: Final = ReservedJob(
     topic="order", id="1001", body="unpaid?", attempt=1, receipt=RECEIPT, due=1795217037.354
 )
 
+AT_ONCE_CHARS: Final = 256 * 1024  # of bodies that are made JSON in one go: a millisecond
+
 
 class PopRequest(Request):
     """Who waits, and for how long."""
@@ -126,7 +128,7 @@ class ReleaseRequest(BuryRequest):
 @endpoint("/pop", CONSUMERS, asks={"topic": "urgent,order", "timeout": 10}, answers=RESERVED)
 async def pop(
     api: Api, asked: PopRequest
-) -> Returnable[ReservedJob | Large[list[ReservedJob]] | None]:
+) -> Returnable[ReservedJob | list[ReservedJob] | Large[list[ReservedJob]] | None]:
     """Reserve ready jobs, waiting for the first.
 
     If the client is gone before it has the answer, they go back at once.
@@ -137,7 +139,10 @@ async def pop(
     jobs = await reserving
     data = [serializers.reserved(job) for job in jobs]
     requeue = partial(api.queue.requeue, jobs) if jobs else None
-    return Returnable(Large(data) if many else data[0] if data else None, requeue)
+    if not many:
+        return Returnable(data[0] if data else None, requeue)
+    is_large = sum(len(job.body) for job in jobs) > AT_ONCE_CHARS
+    return Returnable(Large(data) if is_large else data, requeue)
 
 
 @endpoint("/finish", CONSUMERS, errors=BY_RECEIPT, asks={"id": "1001", "receipt": RECEIPT})
