@@ -23,6 +23,7 @@ SLOTS: Final = 16384
 SHARDS: Final = 3
 MASTER_NAME: Final = "delays"
 NODE_TIMEOUT_MS: Final = 1000
+USUAL_BUS: Final = 10_000  # so much higher than a node's port
 FORM_S: Final = 15.0
 # a replica counts once it has replicated something, be it a ping
 SAFE: Final = (
@@ -37,13 +38,12 @@ class ClusterNode(StoreServer):
     """A server of a Cluster."""
 
     def __init__(self, home: Path, *options: str, host: Host = HERE) -> None:
-        self.bus_port = free_port()
         self.node_id = secrets.token_hex(20)
         super().__init__(
             "node",
             home,
             redis_binary(),
-            *("--cluster-enabled", "yes", "--cluster-port", str(self.bus_port)),
+            *("--cluster-enabled", "yes"),
             *("--cluster-node-timeout", str(NODE_TIMEOUT_MS)),
             *("--cluster-require-full-coverage", "no"),
             *("--cluster-replica-validity-factor", "0"),  # on a busy machine links break
@@ -51,6 +51,11 @@ class ClusterNode(StoreServer):
             *options,
             host=host,
         )
+        # what is usual; on a host of its own nobody has that, and before Redis 7.0 there is no other
+        self.bus_port = self.port + USUAL_BUS
+        if host is HERE:
+            self.bus_port = free_port()
+            self._command += ["--cluster-port", str(self.bus_port)]
 
 
 class StoreCluster:
@@ -163,7 +168,7 @@ class WatchedStore:
         hosts: Iterator[Host] = HERES,
     ) -> None:
         self.master = processes.redis(*SAFE, *options, host=next(hosts))
-        follow = ("--replicaof", f"{self.master.host} {self.master.port}")
+        follow = ("--replicaof", self.master.host, str(self.master.port))
         self.replicas = [
             processes.redis(*SAFE, *options, *follow, host=next(hosts)) for _ in range(replicas)
         ]

@@ -69,7 +69,7 @@ async def _killed(
     await asyncio.to_thread(assert_fsck_finds_nothing, settings)
     return verdict.figures() | {
         "kills": kills,
-        "late by the end": len(verdict.after_end),
+        "after their end": len(verdict.after_end),
         "longest until all jobs flow s": max(resumed_s),
     }
 
