@@ -67,13 +67,14 @@ class Round:
 
     async def _work(self) -> None:
         await self._surely(self._refresh)  # who subscribed before the job came is called with it
-        subscribers = self._subscribers()
+        names = [one.name for one in self._subscribers()]
         results, now_ms = await self._so_far()
-        for subscriber in subscribers:
-            result = results.get(subscriber.name)
-            if not _is_open(result, now_ms) or not self._is_subscribed(subscriber):
+        for name in names:
+            result = results.get(name)
+            subscriber = self._present(name)
+            if subscriber is None or not _is_open(result, now_ms):
                 if result is not None:
-                    self._note(subscriber, result.succeeded, result.message, result.due_ms)
+                    self._note(name, result.succeeded, result.message, result.due_ms)
                 continue
             if self._stopping.is_set():
                 self._queue.requeue([self._job])
@@ -113,7 +114,7 @@ class Round:
         if not outcome.succeeded:
             self._tell(recording, outcome)
         await self._surely(lambda: self._queue.record(recording))
-        self._note(subscriber, outcome.succeeded, recording.message, recording.delay_ms)
+        self._note(subscriber.name, outcome.succeeded, recording.message, recording.delay_ms)
 
     def _tell(self, recording: Recording, outcome: Outcome) -> None:
         """A line in the log; of an answer without its text, which may hold what no log should."""
@@ -158,16 +159,15 @@ class Round:
         """Whether one that has failed is not called again, and the job goes on to its end all the same."""
         return subscriber.on_failure is OnFailure.CONTINUE and subscriber.name not in self._again
 
-    def _note(
-        self, subscriber: Subscriber, succeeded: bool, message: str, again_ms: int | None
-    ) -> None:
-        self._results[subscriber.name] = Earlier(succeeded, message)
-        self._again.discard(subscriber.name)
+    def _note(self, name: str, succeeded: bool, message: str, again_ms: int | None) -> None:
+        self._results[name] = Earlier(succeeded, message)
+        self._again.discard(name)
         if not succeeded and again_ms is not None:
-            self._again.add(subscriber.name)
+            self._again.add(name)
 
-    def _is_subscribed(self, subscriber: Subscriber) -> bool:
-        return any(one.name == subscriber.name for one in self._subscribers())
+    def _present(self, name: str) -> Subscriber | None:
+        """The subscriber as it is now: it may have been replaced, or dropped, while others were called."""
+        return next((one for one in self._subscribers() if one.name == name), None)
 
     async def _surely(self, call: Callable[[], Awaitable[T]]) -> T:
         """What the store says, however long it is away: what a subscriber has done must not be forgotten."""

@@ -12,7 +12,7 @@ import pytest
 
 from tests.waiting import until, until_async
 
-from .conftest import results
+from .conftest import SEEN_S, results
 from .receiver import SECRET, Answer
 
 if TYPE_CHECKING:
@@ -187,6 +187,26 @@ async def test_a_job_that_is_deleted_under_way_is_not_passed_on(shop: Shop) -> N
     await shop.becomes("finished", "next")
     assert shop.receiver.paths == ["one", "one", "two"]
     assert (await shop.job())["state"] == "cancelled"
+
+
+async def test_one_that_is_replaced_or_dropped_while_others_are_called_is_not_called_as_it_was(
+    shop: Shop,
+) -> None:
+    held = asyncio.Event()
+    shop.receiver.says("one", Answer(hold=held))
+    await shop.subscribe("one", order=1)
+    replaced = await shop.subscribe("two", order=2)
+    dropped = await shop.subscribe("three", order=3)
+    await shop.push()
+    await until(lambda: shop.receiver.paths == ["one"])
+    other = {"name": replaced, "topic": shop.topic, "order": 2, "url": shop.receiver.url("other")}
+    (await shop.api.call("/subscribe", other | {"if_exists": "replace"})).ok()
+    (await shop.api.call("/unsubscribe", {"name": dropped})).ok()
+    await asyncio.sleep(SEEN_S)
+    held.set()
+    job = await shop.becomes("finished")
+    assert shop.receiver.paths == ["one", "other"]
+    assert results(job) == {"one": ("succeeded", 1, "200"), "two": ("succeeded", 1, "200")}
 
 
 async def test_an_endpoint_that_hangs_slows_nobody_else(shop: Shop) -> None:
