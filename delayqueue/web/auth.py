@@ -90,6 +90,7 @@ class Authenticator:
         self._key = secrets.token_bytes(32)
         self._principals: dict[bytes, Principal] = {}
         self._rate = rate
+        self.revision = 0  # grows whenever tokens are read
         self._read(settings, file, rate)
 
     @classmethod
@@ -122,6 +123,7 @@ class Authenticator:
             principals[digest].add(grant)
         self._settings, self._file, self._rate = settings, file, rate
         self._principals = principals
+        self.revision += 1
 
     def admit(self, request: HttpRequest, roles: Roles) -> Scope:
         """The topics that this client may reach. Raises Unauthorized, Forbidden or TooMany if it may not come in."""
@@ -130,6 +132,12 @@ class Authenticator:
         holder = self._find(token_of(request.headers.get("authorization", "")))
         holder.pace.check()
         return holder.scope(roles)
+
+    def check_again(self, request: HttpRequest, roles: Roles, topics: Iterable[str]) -> None:
+        """Raises Unauthorized or Forbidden if a client that was let in may not have what is of these topics by now."""
+        if roles is not None and self._principals:
+            token = token_of(request.headers.get("authorization", ""))
+            self._find(token).scope(roles).check(topics)
 
     def roles(self, request: HttpRequest) -> frozenset[Role]:
         """The roles of this client: all where no tokens are set. Raises Unauthorized if it has none."""

@@ -20,6 +20,7 @@ from delayqueue.tasks import by_turns
 from delayqueue.web.access_log import OTHER_PATHS, AccessLog, new_request_id, request_id
 from delayqueue.web.admin import pages
 from delayqueue.web.api import Api
+from delayqueue.web.auth import Authenticator
 from delayqueue.web.checks import loopback_only, same_origin, uncompressed
 from delayqueue.web.endpoint import Endpoint, Large, Refusal, Returnable
 from delayqueue.web.envelope import Responder
@@ -85,7 +86,8 @@ class Front:
                 check(request)
             endpoint = self._find(request)
             path = endpoint.path
-            api = self._admit(endpoint, request)
+            guard = self._api.guard
+            api, admitted_by = self._admit(endpoint, request), guard.revision
             if endpoint.takes is None:
                 running = endpoint.run(api, None, request)
             else:
@@ -100,6 +102,8 @@ class Front:
                 running = endpoint.run(api, asked, request)
                 del raw, asked  # a poll that waits has no need of them any more
             data = await running
+            if guard.revision != admitted_by and type(data) is Returnable:
+                _check_again(guard, endpoint, request, data)
             response = (
                 await _as_wanted(responder, request, endpoint, data)
                 if type(data) in WANTED
@@ -194,6 +198,19 @@ async def _as_wanted(
         case Large():
             return await responder.ok_by_turns(request, data.data, endpoint.done)
     return responder.ok(request, data, endpoint.done)
+
+
+def _check_again(
+    guard: Authenticator, endpoint: Endpoint, request: HttpRequest, found: Returnable[Any]
+) -> None:
+    """Raises Unauthorized or Forbidden, and the jobs go back, if the client lost its right to them while it waited."""
+    jobs = found.data if isinstance(found.data, list) else [found.data] if found.data else []
+    try:
+        guard.check_again(request, endpoint.roles, {job["topic"] for job in jobs})
+    except QueueError:
+        if found.undelivered:
+            found.undelivered()
+        raise
 
 
 async def _deliver(response: HttpResponse, undelivered: Callable[[], None], client: Peer) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, closing
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pytest
@@ -15,11 +15,13 @@ from tests.routes import ROUTES, named
 from tests.waiting import until_async
 
 from .conftest import SETUPS, Setup
+from .jobs import waiting_poll
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
+    from tests.api_client import Json
     from tests.processes import Processes, QueueServer, StoreServer
     from tests.routes import Route
 
@@ -290,6 +292,44 @@ async def all_say(server: QueueServer, token: str, code: int) -> bool:
 
 async def logged(server: QueueServer, text: str) -> bool:
     return text in server.log_tail()
+
+
+LOST: Final = {
+    "the token": (f"consume:{STRANGER}:lost*", UNAUTHORIZED, 401),
+    "the role": (f"produce:{CONSUMER}", FORBIDDEN, 403),
+    "the topic": (f"consume:{CONSUMER}:other*", FORBIDDEN, 403),
+}
+
+
+@pytest.mark.parametrize("left", LOST.values(), ids=LOST)
+@pytest.mark.parametrize("count", [{}, {"count": 2}], ids=["one", "many"])
+async def test_a_poll_that_waits_gets_no_job_that_its_token_may_not_have_any_more(
+    processes: Processes,
+    redis_server: StoreServer,
+    tmp_path: Path,
+    left: tuple[str, int, int],
+    count: Json,
+) -> None:
+    entry, code, status = left
+    file = tmp_path / "tokens"
+    put(file, f"admin:{ADMIN}\nproduce:{CONSUMER}\nconsume:{CONSUMER}\n")
+    server = processes.server(redis_server, auth_tokens_file=file)
+    with closing(server):
+        async with open_api(server.url, ADMIN) as admin, open_api(server.url, CONSUMER) as api:
+            stays = await waiting_poll(admin, "stays", timeout=30)
+            lost = await waiting_poll(api, "lost", timeout=30, **count)
+            put(file, f"admin:{ADMIN}\n{entry}\n")
+
+            async def is_known() -> bool:
+                return (await api.pop("lost", timeout=0)).code == code
+
+            await until_async(is_known)
+            for topic in ("stays", "lost"):
+                (await admin.push(topic=topic, id=topic)).ok()
+            assert (await stays).ok()["id"] == "stays"
+            (await lost).refused(code, status)
+            job = (await admin.pop("lost")).ok()
+            assert (job["id"], job["attempt"]) == ("lost", 1)
 
 
 async def test_requests_beyond_the_rate_of_a_token_are_refused_for_a_while(
