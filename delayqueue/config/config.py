@@ -216,7 +216,7 @@ class Config:
         "redis.max_idle",
         "10",
         values.whole(0, 10_000),
-        "connections to Redis where max_active is 0; at least 4 a bucket",
+        "connections to Redis where max_active is 0",
     )
     redis_max_active: int = option(
         "redis.max_active",

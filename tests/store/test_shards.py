@@ -152,10 +152,9 @@ async def test_a_frozen_master_delays_its_own_buckets_only(mortal_cluster: Store
         ]
         frozen.freeze()
         stuck = asyncio.create_task(store.tick(0))
-        began = time.monotonic()
         for bucket in others * 5:
             await store.tick(bucket)
-        assert time.monotonic() - began < 0.4, "calls to the others waited"
+        assert not stuck.done(), "calls to the others waited"
         with pytest.raises(Unavailable):
             await stuck
         await until_async(lambda: works(store, 0), within_s=FOR_A_NEW_MASTER_S)

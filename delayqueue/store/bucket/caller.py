@@ -22,13 +22,12 @@ from delayqueue.store.bucket.measure import count_answer
 from delayqueue.store.scripts import Scripts
 from delayqueue.store.servers.durability import Durability
 from delayqueue.store.servers.functions import Functions
+from delayqueue.store.servers.pipeline import ANSWER_S
 from delayqueue.store.servers.replication import TooFewReplicasError
 from delayqueue.store.servers.shards import Shards
 
 log = logging.getLogger(__name__)
 
-# A call that takes longer has failed, whatever it waited for: a connection of the pool, a connect, an answer.
-ANSWER_S = 5.0
 # Verbs that mean the same in a bucket whatever the layout: they follow it. Who calls any other has to begin anew.
 OF_BUCKET = frozenset(
     (

@@ -21,13 +21,13 @@ from delayqueue.config.startup import StartupError
 from delayqueue.errors import Unavailable
 from delayqueue.store.bucket.buckets import Buckets, Layout
 from delayqueue.store.bucket.keys import BucketKeys
+from delayqueue.store.servers.pipeline import ANSWER_S
 from delayqueue.store.servers.shards import Shards
 
 log = logging.getLogger(__name__)
 
 VERSION: Final = 1
 STARTING, ON = "starting", "on"  # what `moving` says before and after the fences are up
-ANSWER_S: Final = 5.0  # for each call
 LOOK_S: Final = 1.0  # between two looks whether the layout is still there
 # Behind a first write that takes no memory a server lets the second one pass when its memory is full. 0 only looks.
 RAISE: Final = """

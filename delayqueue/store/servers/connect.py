@@ -24,7 +24,7 @@ from redis.exceptions import AuthenticationError, RedisError
 from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError
 from delayqueue.config.values import Address
-from delayqueue.store.servers.packing import fast
+from delayqueue.store.servers.connection import fast
 from delayqueue.store.servers.shards import Shards
 from delayqueue.store.servers.topology import Cluster, Sentinels
 
@@ -34,7 +34,6 @@ log = logging.getLogger(__name__)
 # in Redis; here no call blocks, and clients want to hear of it.
 SILENCE_MS: Final = 5000
 ASK_S: Final = 1.0  # who does not tell where the store is in this time is passed over
-CALLS_PER_BUCKET: Final = 4
 TLS_FILES: Final = "redis.tls_ca, redis.tls_cert and redis.tls_key"
 
 
@@ -107,18 +106,13 @@ def _redis(config: Config, target: dict[str, Any]) -> Redis:
     }
     pool = BlockingConnectionPool(
         # one more, as listening for other processes' messages holds one for good
-        max_connections=(config.redis_max_active or _enough(config)) + 1,
+        max_connections=(config.redis_max_active or max(1, config.redis_max_idle)) + 1,
         # not as long as a call may take: who got a connection in the last moment would be cancelled while he sends,
         # and asyncio.wait_for, which redis-py sends with, can swallow that (Python 3.11)
         timeout=silence_s / 2,
         **options,
     )
     return Redis.from_pool(pool)
-
-
-def _enough(config: Config) -> int:
-    """Each bucket has at most one call of each verb in flight; more than a few verbs at a time are rare."""
-    return max(1, config.redis_max_idle, CALLS_PER_BUCKET * config.bucket_size)
 
 
 def _target(config: Config, socket_path: str | None) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from delayqueue.store.servers.disk import (
     require_file,
     require_sync,
 )
-from delayqueue.store.servers.packing import NotReplicatedError, Wait
+from delayqueue.store.servers.pipeline import NotReplicatedError, Wait
 from delayqueue.store.servers.replication import Replicas, replication_doubts
 from delayqueue.store.servers.shards import Shards
 

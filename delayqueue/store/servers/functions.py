@@ -17,7 +17,7 @@ from redis.asyncio import Redis
 from redis.exceptions import NoPermissionError, NoScriptError, RedisError, ResponseError
 
 from delayqueue.store.scripts import Script, Scripts
-from delayqueue.store.servers.packing import EVALSHA, FCALL, Wait, run
+from delayqueue.store.servers.pipeline import Pipeline, Wait
 from delayqueue.store.servers.shards import Shards
 
 log = logging.getLogger(__name__)
@@ -53,6 +53,7 @@ class Functions:
         self._names = {verb: scripts.function(verb) for verb in scripts.verbs}
         self._loaded_scripts: dict[str, Script] = {}
         self._refused_until: WeakKeyDictionary[Redis, float] = WeakKeyDictionary()
+        self._pipelines: WeakKeyDictionary[Redis, dict[Wait | None, Pipeline]] = WeakKeyDictionary()
 
     async def call(
         self,
@@ -81,7 +82,8 @@ class Functions:
         args: Sequence[Any],
         wait: Wait | None,
     ) -> Any:
-        call = partial(run, redis, FCALL, self._names[verb], keys, args, wait)
+        words = "FCALL", self._names[verb], len(keys), *keys, *args
+        call = partial(self._pipeline(redis, wait).call, words)
         try:
             return await _loading(call, partial(self._load, redis))
         except NoPermissionError as error:
@@ -110,8 +112,15 @@ class Functions:
         script = self._loaded_scripts.get(verb)
         if script is None:
             script = self._loaded_scripts[verb] = self._scripts.script(verb)
-        call = partial(run, redis, EVALSHA, script.sha, keys, args, wait)
+        words = "EVALSHA", script.sha, len(keys), *keys, *args
+        call = partial(self._pipeline(redis, wait).call, words)
         return await _loading(call, partial(redis.script_load, script.source))
+
+    def _pipeline(self, redis: Redis, wait: Wait | None) -> Pipeline:
+        pipelines = self._pipelines.setdefault(redis, {})
+        if wait not in pipelines:
+            pipelines[wait] = Pipeline(redis.connection_pool, wait)
+        return pipelines[wait]
 
 
 async def _loading(call: Callable[[], Awaitable[Any]], load: Callable[[], Awaitable[Any]]) -> Any:

@@ -1,0 +1,154 @@
+"""Calls of the same moment go together, and each has its own answer; real servers, which count what they read."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+from redis.exceptions import RedisError, ResponseError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+
+from delayqueue.config.config import Config
+from delayqueue.config.values import Address
+from delayqueue.store.servers import pipeline as module
+from delayqueue.store.servers.connect import connect
+from delayqueue.store.servers.pipeline import MOST_CALLS, NotReplicatedError, Pipeline, Wait
+from tests.clusters import ask
+from tests.processes import LOOPBACK
+from tests.waiting import until, until_async
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    from redis.asyncio import Redis
+
+    from tests.processes import Processes, StoreServer
+
+SECONDS: Final = 10.0
+LATER_MS: Final = 50  # a replica that is not there is waited for so long
+NOBODY: Final = Wait(1, LATER_MS)
+
+
+@pytest.fixture(scope="module")
+def store(processes: Processes) -> StoreServer:
+    return processes.redis()
+
+
+@pytest.fixture
+async def redis(store: StoreServer) -> AsyncIterator[Redis]:
+    async with connect(Config(redis_host=Address(LOOPBACK, store.port)), None) as shards:
+        [client] = shards.servers().values()
+        await client.flushall()
+        yield client
+
+
+async def answers(calls: Sequence[asyncio.Future[Any]]) -> list[Any]:
+    async with asyncio.timeout(SECONDS):
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+
+async def reads(redis: Redis) -> int:
+    return int((await redis.info("stats"))["total_reads_processed"])
+
+
+async def test_calls_of_one_moment_are_read_at_once(redis: Redis) -> None:
+    way = Pipeline(redis.connection_pool)
+    await way.call(("PING",))
+    before = await reads(redis)
+    assert await answers([way.call(("ECHO", n)) for n in range(MOST_CALLS)]) == [
+        b"%d" % n for n in range(MOST_CALLS)
+    ]
+    assert await reads(redis) == before + 2, "they, and the question"
+
+
+async def test_a_call_behind_the_most_that_go_together_goes_with_the_next(redis: Redis) -> None:
+    way = Pipeline(redis.connection_pool)
+    many = 3 * MOST_CALLS + 1
+    assert await answers([way.call(("INCR", "n")) for _ in range(many)]) == [*range(1, many + 1)]
+
+
+async def test_an_error_is_that_of_its_call(redis: Redis) -> None:
+    way = Pipeline(redis.connection_pool)
+    one, wrong, other = await answers([way.call(each) for each in (["PING"], ["GET"], ["PING"])])
+    assert (one, other) == (b"PONG", b"PONG")
+    assert isinstance(wrong, ResponseError)
+
+
+async def test_words_that_no_bytes_stand_for_cost_their_own_call(redis: Redis) -> None:
+    way = Pipeline(redis.connection_pool)
+    good = way.call(("ECHO", "x"))
+    with pytest.raises(UnicodeEncodeError):
+        way.call(("ECHO", "\ud800"))
+    assert await answers([good]) == [b"x"]
+
+
+async def test_a_call_that_is_cancelled_before_it_is_sent_is_not_sent(redis: Redis) -> None:
+    way = Pipeline(redis.connection_pool)
+    calls = [way.call(("INCR", "n")) for _ in range(3)]
+    calls[1].cancel()
+    await answers(calls)
+    assert await redis.get("n") == b"2"
+
+
+async def test_a_call_that_is_cancelled_under_way_takes_nobody_s_answer(redis: Redis) -> None:
+    way = Pipeline(redis.connection_pool)
+    gone = way.call(("BLPOP", "nothing", 0.2))
+    other = way.call(("ECHO", "other"))
+    await until_blocked(redis)
+    gone.cancel()
+    assert await answers([other, way.call(("ECHO", "next"))]) == [b"other", b"next"]
+
+
+async def test_a_connection_that_breaks_fails_what_is_under_way_and_no_more(redis: Redis) -> None:
+    way = Pipeline(redis.connection_pool)
+    await way.call(("SELECT", "0"))
+    stuck = [way.call(("BLPOP", "nothing", SECONDS)), way.call(("PING",))]
+    await until_blocked(redis)
+    later = way.call(("ECHO", "later"))
+    await redis.client_kill_filter(_type="normal", skipme=True)
+    broken = await answers(stuck)
+    assert all(isinstance(each, RedisError) for each in broken), broken
+    assert await answers([later]) == [b"later"]
+
+
+async def test_a_store_that_says_nothing_is_left_after_a_while(
+    redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "ANSWER_S", 0.2)
+    way = Pipeline(redis.connection_pool)
+    [silent] = await answers([way.call(("BLPOP", "nothing", SECONDS))])
+    assert isinstance(silent, RedisTimeoutError)
+    assert await answers([way.call(("ECHO", "x"))]) == [b"x"], "not the answer to the other call"
+
+
+async def test_what_no_replica_has_is_said_of_each_call_and_an_error_stays_its_own(
+    redis: Redis,
+) -> None:
+    way = Pipeline(redis.connection_pool, NOBODY)
+    one, wrong, other = await answers(
+        [way.call(each) for each in (("SET", "a", 1), ["GET"], ("SET", "b", 1))]
+    )
+    assert isinstance(one, NotReplicatedError)
+    assert isinstance(other, NotReplicatedError)
+    assert isinstance(wrong, ResponseError)
+    assert await redis.mget("a", "b") == [b"1", b"1"], "it is done all the same"
+
+
+async def test_calls_of_one_moment_wait_for_the_replicas_together(
+    redis: Redis, store: StoreServer, processes: Processes
+) -> None:
+    replica = processes.redis("--replicaof", LOOPBACK, str(store.port))
+    await until(lambda: ask(store, "WAIT", 1, LATER_MS) == 1, within_s=2 * SECONDS)
+    way = Pipeline(redis.connection_pool, Wait(1, 1000))
+    before = (await redis.info("commandstats")).get("cmdstat_wait", {"calls": 0})["calls"]
+    assert await answers([way.call(("SET", str(n), n)) for n in range(10)]) == [b"OK"] * 10
+    assert (await redis.info("commandstats"))["cmdstat_wait"]["calls"] == before + 1
+    replica.close()
+
+
+async def until_blocked(redis: Redis) -> None:
+    async def is_blocked() -> bool:
+        return bool((await redis.info("clients"))["blocked_clients"])
+
+    await until_async(is_blocked)
