@@ -69,6 +69,13 @@ def _without_a(site: _Site) -> None:
     site.cut([site.a], site.electors)
 
 
+def _refusing(site: _Site) -> None:
+    """The master refuses writes once a replica has said nothing for 2 s."""
+    ask(site.master, "CONFIG", "SET", "min-replicas-to-write", 2)
+    ask(site.master, "CONFIG", "SET", "min-replicas-max-lag", 2)
+    _without_a(site)
+
+
 def _after_silence(validity_factor: int) -> Prepare:
     def prepare(site: _Site) -> None:
         _without_a(site)
@@ -88,6 +95,7 @@ CASES: Final[dict[type[WatchedStore | StoreCluster], dict[str, Prepare]]] = {
             site.b, "CONFIG", "SET", "replica-priority", 10
         ),
         "Sentinel, the Sentinels do not reach A": _without_a,
+        "the same with `min-replicas-to-write 2`, `min-replicas-max-lag 2`": _refusing,
     },
     StoreCluster: {
         "Cluster, all else is well": lambda _: None,

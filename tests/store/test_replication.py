@@ -310,18 +310,19 @@ async def test_the_embedded_store_is_refused(redis_server: StoreServer) -> None:
             await check_durability(shards, Config(durability="replica"))
 
 
-async def test_sentinels_and_clusters_tell_how_many_replicas_there_are(
+async def test_sentinels_and_clusters_tell_how_many_replicas_there_are_and_these_can_be_asked(
     watched_store: WatchedStore, cluster: StoreCluster
 ) -> None:
     of_sentinels = tuple(Address(each.host, each.port) for each in watched_store.sentinels)
     of_cluster = tuple(Address(each.host, each.port) for each in cluster.nodes[:1])
     for config in (
-        Config(redis_sentinel=of_sentinels, redis_master_name=MASTER_NAME),
-        Config(redis_cluster=of_cluster),
+        Config(durability="replica", redis_sentinel=of_sentinels, redis_master_name=MASTER_NAME),
+        Config(durability="replica", redis_cluster=of_cluster),
     ):
         async with connect(config, None) as shards:
             for redis in shards.servers().values():
                 assert await shards.replicas_of(redis) == 1
+            assert await replica_warnings(shards, config) == []
 
 
 async def test_a_replica_that_died_still_counts_as_one_that_can_take_over(
