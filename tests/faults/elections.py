@@ -25,7 +25,7 @@ from tests.faults.scenarios.failovers import is_whole, role_of
 from tests.processes import Processes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from tests.processes import Process
 
@@ -33,8 +33,8 @@ WAIT_MS: Final = 1000
 FORMS_S: Final = 30.0
 ELECTED_S: Final = 20.0
 SILENCE_S: Final = 6  # more than once the node timeout, and less than ten times
-WITH_A: Final = "A"
-WITH_B: Final = "B: lost"
+A_WINS: Final = "A"
+B_WINS: Final = "B: lost"
 NOBODY: Final = "nobody"
 # of a slot of the first master, also in a Cluster of three
 TAG: Final = next(tag for tag in map(str, range(SLOTS)) if key_slot(tag.encode()) < SLOTS // 4)
@@ -113,19 +113,21 @@ def main() -> int:
     parser.add_argument("--times", type=int, default=2)
     parser.add_argument("--only", default="", metavar="TEXT", help="cases whose name has it")
     asked = parser.parse_args()
-    times = asked.times
     home = Path(tempfile.mkdtemp(prefix="elections-"))
+    for version, name, found in elections(home, times=asked.times, only=asked.only):
+        outcomes = ", ".join(f"{each}, {number} of {asked.times}" for each, number in found.items())
+        sys.stdout.write(f"{version} | {name} | {outcomes}\n")
+        sys.stdout.flush()
+    return 0
+
+
+def elections(home: Path, *, times: int, only: str = "") -> Iterator[tuple[str, str, Counter[str]]]:
+    """The version, the name of a case, and how often A, B or nobody was elected in it."""
     for kind, cases in CASES.items():
         for name, prepare in cases.items():
-            if asked.only not in name:
-                continue
-            tried = [_try(home, kind, prepare) for _ in range(times)]
-            [version] = {version for version, _ in tried}
-            found = Counter(outcome for _, outcome in tried)
-            outcomes = ", ".join(f"{each}, {number} of {times}" for each, number in found.items())
-            sys.stdout.write(f"{version} | {name} | {outcomes}\n")
-            sys.stdout.flush()
-    return 0
+            if only in name:
+                tried = [_try(home, kind, prepare) for _ in range(times)]
+                yield tried[0][0], name, Counter(outcome for _, outcome in tried)
 
 
 def _try(home: Path, kind: type[WatchedStore | StoreCluster], prepare: Prepare) -> tuple[str, str]:
@@ -169,7 +171,7 @@ def _elected(site: _Site) -> str:
             if role_of(replica)[0] == "master":
                 has_it = ask(replica, "EXISTS", LAST) == 1
                 assert has_it == (replica is site.a)
-                return WITH_A if has_it else WITH_B
+                return A_WINS if has_it else B_WINS
         time.sleep(0.1)
     return NOBODY
 

@@ -1,0 +1,27 @@
+"""What a replica has confirmed can be lost: another one is elected. Hence `redis.min_replicas` is to be all of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.faults.bed import CannotRun
+from tests.faults.elections import A_WINS, B_WINS, elections
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize(
+    ("case", "elected"),
+    [("Sentinel, all else is well", A_WINS), ("Sentinel, the Sentinels do not reach A", B_WINS)],
+)
+def test_the_replica_that_confirmed_is_elected_only_where_sentinels_reach_it(
+    tmp_path: Path, case: str, elected: str
+) -> None:
+    try:
+        [(_, _, found)] = elections(tmp_path, times=1, only=case)
+    except CannotRun as reason:
+        pytest.skip(str(reason))
+    assert found == {elected: 1}
