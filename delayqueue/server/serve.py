@@ -114,7 +114,9 @@ async def _serve_here(
     )
     peers = Peers(folder, number, queue.metrics.snapshot)
     settings = Settings(config, queue, peers)
-    await settings.declare()
+    # one that takes a dead worker's place says nothing anew: other servers have gone on since
+    if not pulses[number - 1]:
+        await settings.declare()
     _spare_the_collector()
     context, shared = settings.tls.context if settings.tls else None, folder is not None
     async with AsyncExitStack() as stack:

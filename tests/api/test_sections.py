@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from tests.api.test_workers import START_S, serving
 from tests.api_client import open_api
 from tests.processes import ProcessError, environment
 from tests.waiting import until
@@ -87,6 +89,25 @@ async def test_where_one_section_is_refused_nothing_of_the_file_is_declared(
 
             checked = check(refused, **redis_server.settings(database), **settings)
             assert (checked.returncode, checked.stderr.count(said)) == (1, 1)
+
+
+async def test_a_worker_that_dies_is_replaced_and_declares_nothing_anew(
+    processes: Processes, redis_server: StoreServer
+) -> None:
+    database = redis_server.new_database()
+    sections = "[schedule s]\ntopic = t\nevery = 1h\n[limit t]\nrate = 1\n"
+    one = processes.configured(sections, redis_server, redis__db=database, workers=2)
+    one.start()
+    await until(lambda: one.log_tail().count("serving on") == 2, within_s=START_S)
+    other = processes.configured("[limit u]\nrate = 1\n", redis_server, redis__db=database)
+    other.start()
+    async with open_api(other.url) as api:
+        (await api.call("/schedule", {"name": "s", "topic": "t", "every": "2h"})).ok()
+        os.kill(serving(one)[0], signal.SIGKILL)
+        await until(lambda: one.log_tail().count("serving on") == 3, within_s=START_S)
+        assert await declared(api) == {"limit u"}
+    one.close()
+    other.close()
 
 
 async def test_the_log_says_what_takes_the_place_of_what_another_file_declares(

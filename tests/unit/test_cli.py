@@ -20,13 +20,17 @@ Run = Callable[..., Ended]
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    """Runs the program to its end: arguments, and settings as `{"redis.host": ...}`."""
+    """Runs the program to its end: arguments, and settings as `{"redis.host": ...}`.
+
+    It listens on a port that is nobody's, not on the one where a server of this machine may be.
+    """
+    free: dict[str, object] = {"bind_address": f"{LOOPBACK}:0"}
 
     def run_it(*arguments: str, settings: dict[str, object] | None = None) -> Ended:
         return subprocess.run(
             [sys.executable, "-m", "delayqueue", *arguments],
             cwd=tmp_path,
-            env=environment(settings or {}),
+            env=environment(free | (settings or {})),
             capture_output=True,
             text=True,
             timeout=30,
@@ -170,7 +174,7 @@ def test_check_says_all_that_is_wrong_at_once(run: Run, tmp_path: Path) -> None:
         "[colours]\n",
         encoding="utf-8",
     )
-    ended = run("-c", "dq.conf", "check", settings={"redis.db": "x"})
+    ended = run("-c", "dq.conf", "check", settings={"redis.db": "x", "bind_address": ""})
     assert (ended.returncode, ended.stdout) == (1, "")
     expected = [
         "dq.conf:2: no setting: must be",
