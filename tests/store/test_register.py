@@ -119,3 +119,14 @@ async def test_a_very_one_is_dropped_unless_it_was_replaced(registry: Registry) 
     declared = entry("two", declared=True).definition
     assert await registry.unregister("subscribers", "two", declared) == 0
     assert await all_of(registry) == set()
+
+
+@pytest.mark.parametrize("text", ["no JSON", "1", "null", "[]"])
+async def test_what_cannot_be_read_keeps_nothing_from_being_declared_and_can_be_dropped(
+    bucket: Bucket, registry: Registry, text: str
+) -> None:
+    await bucket.redis.hset(bucket.key("subscribers"), "bad", text)
+    assert await registry.declare("subscribers", [entry("one", declared=True)]) == [0]
+    assert await registry.declare("subscribers", []) == []
+    assert await registry.unregister("subscribers", "bad") == 0
+    assert await all_of(registry) == set()

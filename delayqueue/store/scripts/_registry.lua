@@ -1,6 +1,12 @@
 -- What subscribers and schedules share.
 -- requires  _prelude
 
+-- Whether a config file declares it; what cannot be read counts as made at run time.
+local function is_declared(definition)
+  local readable, found = pcall(cjson.decode, definition)
+  return readable and type(found) == 'table' and found.declared == true
+end
+
 -- Drops one of them.
 local function forget_registered(kind, name)
   call('HDEL', registered_key(kind), name)

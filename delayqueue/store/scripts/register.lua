@@ -15,7 +15,7 @@ local codes, changed, kept = {}, false, {}
 
 local function code_of(old, definition)
   if not old or old == definition then return OK end
-  if (cjson.decode(old).declared == true) ~= declared then return EXISTS end
+  if is_declared(old) ~= declared then return EXISTS end
   return if_exists == 'fail' and EXISTS or OK
 end
 
@@ -30,7 +30,7 @@ end
 local function drop_others()
   local all = call('HGETALL', entries)
   for i = 1, #all, 2 do
-    if not kept[all[i]] and cjson.decode(all[i + 1]).declared then
+    if not kept[all[i]] and is_declared(all[i + 1]) then
       forget_registered(kind, all[i])
       changed = true
     end
