@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pytest
 
-from delayqueue.config.config import Config
+from delayqueue.config.config import MOST_REPLICA_TIMEOUT_MS, Config
 from delayqueue.config.startup import StartupError
 from delayqueue.config.values import Address
 from delayqueue.domain.job import Job
@@ -164,6 +164,21 @@ def _lag_s(pair: Pair) -> int:
         if line.startswith("slave0:")
     ]
     return int(fields.rpartition("lag=")[2].split(",")[0])
+
+
+async def test_a_call_that_goes_after_one_that_waits_in_vain_has_the_time_to_wait_too(
+    pair: Pair, caplog: pytest.LogCaptureFixture
+) -> None:
+    longest_ms = {"redis_replica_timeout_ms": MOST_REPLICA_TIMEOUT_MS}
+    async with followed(pair, **longest_ms) as store:
+        await push(store, "earlier", "first")
+        await store.finish(0, [Ending("earlier", "", "")])  # so that the store has the script
+        pair.replica.freeze()
+        first = asyncio.create_task(store.finish(0, [Ending("first", "", "")]))
+        await asyncio.sleep(0.1)
+        failures = await asyncio.gather(first, push(store, "second"), return_exceptions=True)
+    assert [type(failure) for failure in failures] == [Unavailable, Unavailable]
+    assert caplog.text.count("0 of 1 replicas have it") == 2
 
 
 @pytest.mark.parametrize(
