@@ -204,10 +204,11 @@ def _check_again(
     guard: Authenticator, endpoint: Endpoint, request: HttpRequest, found: Returnable[Any]
 ) -> None:
     """Raises Unauthorized or Forbidden, and the jobs go back, if the client lost its right to them while it waited."""
-    jobs = found.data if isinstance(found.data, list) else [found.data] if found.data else []
+    data = found.data.data if isinstance(found.data, Large) else found.data
+    jobs = data if isinstance(data, list) else [data] if data else []
     try:
         guard.check_again(request, endpoint.roles, {job["topic"] for job in jobs})
-    except QueueError:
+    except BaseException:
         if found.undelivered:
             found.undelivered()
         raise

@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
+from redis.asyncio import BlockingConnectionPool
 from redis.exceptions import RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
@@ -91,9 +92,35 @@ async def test_a_call_that_is_cancelled_before_it_is_sent_is_not_sent(redis: Red
     assert await redis.get("n") == b"2"
 
 
+@pytest.mark.usefixtures("redis")
+async def test_a_call_that_is_cancelled_while_no_connection_is_free_is_not_sent(
+    store: StoreServer,
+) -> None:
+    pool = BlockingConnectionPool(port=store.port, max_connections=1)
+    held: Any = await pool.get_connection()  # type: ignore[no-untyped-call]
+    way = Pipeline(pool)
+    gone, stays = way.call(("INCR", "n")), way.call(("INCR", "n"))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    gone.cancel()
+    await pool.release(held)
+    assert await answers([stays]) == [1]
+    await pool.disconnect()
+
+
+async def test_a_silent_connection_keeps_nobody_else_waiting(redis: Redis) -> None:
+    way = Pipeline(redis.connection_pool)
+    silent = way.call(("BLPOP", "nothing", SECONDS))
+    await until_blocked(redis)
+    assert await answers([way.call(("ECHO", n)) for n in range(3)]) == [b"0", b"1", b"2"]
+    assert not silent.done()
+    await redis.rpush("nothing", "something")
+    assert await answers([silent]) == [[b"nothing", b"something"]]
+
+
 async def test_a_call_that_is_cancelled_under_way_takes_nobody_s_answer(redis: Redis) -> None:
     way = Pipeline(redis.connection_pool)
-    gone = way.call(("BLPOP", "nothing", 0.2))
+    gone = way.call(("BLPOP", "nothing", 0.05))
     other = way.call(("ECHO", "other"))
     await until_blocked(redis)
     gone.cancel()

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import random
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pytest
@@ -13,7 +14,7 @@ import pytest
 from delayqueue.config.config import MOST_REPLICA_TIMEOUT_MS, Config
 from delayqueue.config.startup import StartupError
 from delayqueue.config.values import Address
-from delayqueue.domain.job import Job
+from delayqueue.domain.job import IfExists, Job
 from delayqueue.errors import Unavailable
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.buckets import Buckets
@@ -122,6 +123,34 @@ async def test_all_pushes_acknowledged_before_a_kill_are_on_the_replica(pair: Pa
         failures = await asyncio.gather(*pushing, return_exceptions=True)
     assert all(isinstance(failure, Unavailable) for failure in failures)
     assert await missing(config, acknowledged) == []
+
+
+@pytest.mark.parametrize("if_exists", [IfExists.KEEP, IfExists.FAIL])
+async def test_a_push_that_finds_its_job_waits_for_what_it_found(
+    pair: Pair, if_exists: IfExists
+) -> None:
+    """What a client does after a 503. From Redis 7.2 on WAIT counts what its own connection wrote, and no more."""
+    again = replace(job("again"), if_exists=if_exists)
+    async with followed(pair) as store:
+        await push(store, "before")
+        pair.replica.freeze()
+        async with opened(config_of(pair.master, durability="store")) as (careless, _):
+            await careless.push(0, [again])
+        with pytest.raises(Unavailable):
+            await store.push(0, [again])
+        pair.replica.thaw()
+
+
+async def test_an_end_that_finds_nothing_waits_for_what_ended_it(pair: Pair) -> None:
+    ending = [Ending("a", "", "")]
+    async with followed(pair) as store:
+        await push(store, "a")
+        pair.replica.freeze()
+        async with opened(config_of(pair.master, durability="store")) as (careless, _):
+            await careless.delete(0, ending)
+        with pytest.raises(Unavailable):
+            await store.delete(0, ending)
+        pair.replica.thaw()
 
 
 @pytest.mark.parametrize(("durability", "is_lost"), [("store", True), ("replica", False)])

@@ -171,6 +171,25 @@ async def test_an_answer_in_pieces_is_json_when_it_is_empty(empty: Any) -> None:
     assert client.read[0].body == answer(envelope(0, "ok", empty)).body
 
 
+JOB: Final = {"topic": "t", "id": "a"}
+
+
+@pytest.mark.parametrize(
+    "data", [None, JOB, [JOB], Large([JOB])], ids=["nothing", "one", "many", "large"]
+)
+async def test_what_was_fetched_while_tokens_were_read_anew_is_answered(data: object) -> None:
+    returned: list[str] = []
+
+    async def run(api: Api) -> object:
+        api.guard.revision += 1
+        return Returnable(data, lambda: returned.append("it"))
+
+    client = Reader()
+    await front_of(endpoint("/pop", OPEN)(run)).handle(request("/pop"), client)
+    assert [response.status for response in client.read] == [200]
+    assert returned == []
+
+
 async def test_data_whose_client_goes_while_it_is_written_out_is_given_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -28,7 +28,8 @@ All keys of a bucket begin with its tag `T`, which is one Redis Cluster hash tag
 | T:layout             | hash | of bucket 1 only: version, bucket_size, queue_name, scheduler, wheel_slots; id: a     |
 |                      |      | name of this data that no other has, once an import asked for it; generation,         |
 |                      |      | former_bucket_sizes, moving: of changes of the number of buckets (layout.py)          |
-| T:fence              | zset | "generation" -> that of the layout; scripts of servers that know an older are refused |
+| T:fence              | zset | "generation" -> that of the layout; scripts of servers that know an older are         |
+|                      |      | refused; "waited" comes and goes with calls that wait for replicas (_prelude.lua)     |
 | T:parcel:BUCKET      | list | number of the parcel, then id, place, ms, record, run of each job that is on its way  |
 |                      |      | to that bucket                                                                        |
 | T:sent               | hash | bucket -> number of the last parcel that was made for it                              |

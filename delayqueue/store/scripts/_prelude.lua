@@ -37,7 +37,8 @@ local done_bytes                -- of jobs that it has looked at
 
 -- The first step of every call. Returns the error with which it ends, or nil.
 -- The last argument is the generation of the layout that the server knows. One that knows an older one would look for jobs
--- in the wrong bucket.
+-- in the wrong bucket. A "w" behind it says that the replicas are waited for: with WAIT, which from Redis 7.2 on waits for what
+-- the connection wrote and not for what it read. So a call that finds all done already writes something, too.
 local function begin(keys, args)
   if keys[1] ~= tag or keys[2] ~= queue_name then
     tag, queue_name = keys[1], keys[2]
@@ -45,9 +46,12 @@ local function begin(keys, args)
   end
   scope = keys[3] and cjson.decode(string.sub(keys[3], #tag + 1))
   freed, arrivals, sound_topics, sound_sets, read_bytes, done_bytes = {}, {}, {}, {}, 0, 0
-  if tonumber(call('ZSCORE', tag .. ':fence', 'generation') or 0) > tonumber(table.remove(args)) then
+  local fence = tag .. ':fence'
+  local generation, waits = string.match(table.remove(args), '^(%d+)(w?)$')
+  if tonumber(call('ZSCORE', fence, 'generation') or 0) > tonumber(generation) then
     return redis.error_reply('STALELAYOUT the jobs are spread over another number of buckets by now')
   end
+  if waits == 'w' and call('ZREM', fence, 'waited') == 0 then call('ZADD', fence, 0, 'waited') end
 end
 
 local function queue_key(topic) return queue_prefix .. topic .. queue_suffix end

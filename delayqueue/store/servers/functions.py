@@ -63,7 +63,12 @@ class Functions:
         args: Sequence[Any],
         wait: Wait | None = None,
     ) -> Any:
-        """What the verb says. Raises RedisError if the store does not answer, or refuses."""
+        """What the verb says; the last of `args` is the layout's generation.
+
+        Raises RedisError if the store does not answer, or refuses.
+        """
+        if wait:
+            args = [*args[:-1], f"{args[-1]}w"]  # see begin() in _prelude.lua
         now = asyncio.get_running_loop().time()
         if self._refused_until.get(redis, 0.0) <= now:
             try:
