@@ -5,10 +5,10 @@ import json
 import logging
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from itertools import accumulate
 from time import time
-from typing import Final
+from typing import Final, Self
 
 from delayqueue import __version__
 from delayqueue.errors import Unavailable
@@ -27,15 +27,25 @@ class ServerView:
     """A server process. Counters since its start; lateness in seconds, None where nothing was delivered of late."""
 
     name: str
-    version: str
-    started: float  # unix seconds, its own clock
     seen: float  # unix seconds, the store's clock
-    pushed: int
-    delivered: int
-    finished: int
-    waiting: int
-    lateness_p50: float | None
-    lateness_p99: float | None
+    version: str = ""
+    started: float = 0  # unix seconds, its own clock
+    pushed: int = 0
+    delivered: int = 0
+    finished: int = 0
+    waiting: int = 0
+    lateness_p50: float | None = None
+    lateness_p99: float | None = None
+
+    @classmethod
+    def read(cls, name: str, seen_ms: int, figures: str) -> Self:
+        """What a server wrote, which may be of another version: what only that one knows is passed over."""
+        written = json.loads(figures)
+        known = {field: written[field] for field in _FIGURES if field in written}
+        return cls(name=name, seen=seen_ms / 1000, **known)
+
+
+_FIGURES: Final = frozenset(field.name for field in fields(ServerView)) - {"name", "seen"}
 
 
 class Heartbeat:
@@ -64,11 +74,7 @@ class Heartbeat:
         """All processes that were heard of late, by name. Raises Unavailable if the store does not answer."""
         entries = await self._store.servers(SILENCE_MS)
         return sorted(
-            (
-                ServerView(name=name, seen=seen_ms / 1000, **json.loads(figures))
-                for name, seen_ms, figures in entries
-            ),
-            key=lambda server: server.name,
+            (ServerView.read(*entry) for entry in entries), key=lambda server: server.name
         )
 
     def _figures(self) -> dict[str, object]:
@@ -77,9 +83,9 @@ class Heartbeat:
         late = [now - then for now, then in zip(self._window[-1], self._window[0], strict=True)]
         view = ServerView(
             name="",
+            seen=0,
             version=__version__,
             started=self._started,
-            seen=0,
             pushed=events.get("pushed", 0),
             delivered=events.get("delivered", 0),
             finished=events.get("finished", 0),
@@ -87,15 +93,12 @@ class Heartbeat:
             lateness_p50=quantile(late, 0.5),
             lateness_p99=quantile(late, 0.99),
         )
-        return {field: value for field, value in asdict(view).items() if field not in _ELSEWHERE}
+        return {field: value for field, value in asdict(view).items() if field in _FIGURES}
 
     def _late(self) -> Sequence[int]:
         (row,) = self._metrics.snapshot()[DELIVERY_LATENESS.name]
         counts: Sequence[int] = row[1]
         return counts
-
-
-_ELSEWHERE: Final = {"name", "seen"}
 
 
 def quantile(counts: Sequence[int], share: float) -> float | None:

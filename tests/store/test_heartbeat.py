@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from delayqueue.engine.heartbeat import Heartbeat, ServerView
+from delayqueue.metrics import Metrics
 from tests.store.turning import DAY_MS, coarse
 
 if TYPE_CHECKING:
@@ -27,3 +29,19 @@ async def test_one_that_fell_silent_is_dropped_also_when_the_clock_was_put_back(
     clock.pass_ms(-step_ms)
     await wheel.store.heartbeat("there", "{}", SILENCE_MS)
     assert [name for name, _, _ in await wheel.store.servers(SILENCE_MS)] == ["there"]
+
+
+@coarse
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ('{"version": "9", "pushed": 1, "stolen": 2}', {"version": "9", "pushed": 1}),  # newer
+        ('{"version": "0"}', {"version": "0"}),  # older
+    ],
+)
+async def test_a_server_of_another_version_is_seen_with_the_figures_that_both_know(
+    wheel: Bucket, written: str, read: dict[str, Any]
+) -> None:
+    await wheel.store.heartbeat("other", written, SILENCE_MS)
+    [seen] = await Heartbeat(wheel.store, Metrics(), "this").servers()
+    assert seen == ServerView("other", seen.seen, **read)

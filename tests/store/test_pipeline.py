@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-from redis.asyncio import BlockingConnectionPool
+from redis.asyncio import BlockingConnectionPool, Connection
 from redis.exceptions import RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
@@ -14,6 +14,7 @@ from delayqueue.config.config import Config
 from delayqueue.config.values import Address
 from delayqueue.store.servers import pipeline as module
 from delayqueue.store.servers.connect import connect
+from delayqueue.store.servers.connection import fast
 from delayqueue.store.servers.pipeline import MOST_CALLS, NotReplicatedError, Pipeline, Wait
 from tests.clusters import ask
 from tests.processes import LOOPBACK
@@ -147,6 +148,14 @@ async def test_a_store_that_says_nothing_is_left_after_a_while(
     [silent] = await answers([way.call(("BLPOP", "nothing", SECONDS))])
     assert isinstance(silent, RedisTimeoutError)
     assert await answers([way.call(("ECHO", "x"))]) == [b"x"], "not the answer to the other call"
+
+
+async def test_an_answer_may_come_after_what_redis_py_waits_for_its_own(store: StoreServer) -> None:
+    """`read_response(timeout=math.inf)`, which redis-py means to drop with version 9."""
+    kind = fast(Connection)
+    pool = BlockingConnectionPool(port=store.port, connection_class=kind, socket_timeout=0.05)
+    assert await answers([Pipeline(pool).call(("BLPOP", "nothing", 0.2))]) == [None]
+    await pool.disconnect()
 
 
 async def test_what_no_replica_has_is_said_of_each_call_and_an_error_stays_its_own(
