@@ -97,6 +97,8 @@ def read_leaking(name: str) -> str:
     if name != "touch":
         return read(name)
     return """-- requires  _life
+-- layout  raises
+-- waits  never
 arrive('t', 7)
 freed.t, sound_topics.t, sound_sets['{t}'], read_bytes, done_bytes, scope = true, true, true, 10 ^ 9, 10 ^ 9, {}
 error('planted')

@@ -28,34 +28,6 @@ from delayqueue.store.servers.shards import Shards
 
 log = logging.getLogger(__name__)
 
-# Verbs that mean the same in a bucket whatever the layout: they follow it. Who calls any other has to begin anew.
-OF_BUCKET = frozenset(
-    (
-        "pop",
-        "tick",
-        "sweep",
-        "inspect",
-        "ready_ids",
-        "topics",
-        "list",
-        "forecast",
-        "cancel",
-        "kick_tag",
-        "reschedule_tag",
-        "purge",
-        "take",
-        "range",
-        "heartbeat",
-        "servers",
-        "register",
-        "unregister",
-        "registered",
-        "due_schedules",
-        "import",
-        "confirm",
-        "exports",
-    )
-)
 STALE = "STALELAYOUT"  # how an error of the scripts begins (_prelude.lua)
 
 
@@ -80,6 +52,7 @@ class Caller:
     ) -> None:
         self._shards = shards
         self._buckets = buckets
+        self._verbs = scripts.verbs
         self._functions = Functions(scripts)
         self._failpoint = failpoint
         self._metrics = metrics
@@ -97,14 +70,14 @@ class Caller:
     ) -> Any:
         """What a script says. Raises LayoutChanged if it was chosen by a layout that is not in force any more.
 
-        `follows`: whether the call means the same by the next one; None = as the verb's usually does.
+        `follows`: whether the call means the same by the next one; None = as the verb's head says.
         """
         while True:
             generation = self._buckets.layout.generation
             try:
                 return await self._run(generation, verb, bucket, args, scope)
             except LayoutChanged:
-                if not (verb in OF_BUCKET if follows is None else follows):
+                if not (self._verbs[verb].follows_layout if follows is None else follows):
                     raise
                 await self.follow_layout(generation)
 
@@ -191,4 +164,6 @@ class Caller:
 
     async def _send(self, redis: Redis, verb: str, keys: list[str], args: Sequence[Any]) -> Any:
         call = partial(self._functions.call, redis, verb, keys, args)
-        return await (self._durability.keep(redis, verb, call) if self._durability else call())
+        return await (
+            self._durability.keep(redis, self._verbs[verb], call) if self._durability else call()
+        )

@@ -1,10 +1,18 @@
 """The scripts: one source in two wrappings, a library of functions and, for stores without functions, single scripts.
 
-Each verb is a file. Its head says which parts it requires (`-- requires  _life, _tag`; `_index` stands for `_zset` or
-`_wheel`) and the flags of its function (`-- flags  allow-oom`: it works while the store's memory is full;
-`no-writes`: it only reads). A script builds itself and all parts anew at each call, 66 to 113 closures. The library
-builds the parts that several verbs require at its first call and keeps them; a verb's file, behind the parts that no
-other verb requires, is the body of a function.
+Each verb is a file, and its head says what it is:
+
+-- requires  _life, _tag     the parts that it is built with; `_index` stands for `_zset` or `_wheel`
+-- flags  allow-oom          of its function: it works while the store's memory is full; `no-writes`: it only reads
+-- layout  follows           called with an old number of buckets, it is called again: it means the same in a bucket
+                             whatever their number; `raises`: who calls it chooses the buckets anew (LayoutChanged)
+-- waits  changes            for replicas, with this `redis.replicate` or one that says more; or `never`
+-- needs  sync, replicas     it is better not begun than begun in vain where `durability` asks for these and they are
+                             known to be missing: the sync of the server, the replicas that follow it
+
+A script builds itself and all parts anew at each call, 66 to 113 closures. The library builds the parts that several
+verbs require at its first call and keeps them; a verb's file, behind the parts that no other verb requires, is the body
+of a function.
 """
 
 import re
@@ -19,7 +27,18 @@ from typing import Final, NamedTuple
 from delayqueue.domain.job import MAX_ANSWER_BYTES
 
 ALLOW_OOM: Final = "allow-oom"
-HEAD: Final = re.compile(r"^-- (requires|flags)  (.+)$", re.MULTILINE)
+NO_WRITES: Final = "no-writes"
+REPLICATE: Final = ("pushes", "changes", "all")  # the values of redis.replicate: each says more
+NEVER: Final = "never"
+HEAD: Final = re.compile(r"^-- ([a-z]+)  (.+)$", re.MULTILINE)
+# by the name of a line what its words can be; None = names of parts
+WORDS: Final[Mapping[str, Collection[str] | None]] = {
+    "requires": None,
+    "flags": (ALLOW_OOM, NO_WRITES),
+    "layout": ("follows", "raises"),
+    "waits": (*REPLICATE, NEVER),
+    "needs": ("sync", "replicas"),
+}
 SCRIPT: Final = """\
 {constants}
 {parts}
@@ -70,6 +89,16 @@ class Script(NamedTuple):
     sha: str
 
 
+class Verb(NamedTuple):
+    """What a verb's head says of it; the words are explained above."""
+
+    name: str
+    flags: Sequence[str]
+    follows_layout: bool
+    waits: str
+    needs: Collection[str]
+
+
 class Library(NamedTuple):
     """For FUNCTION LOAD."""
 
@@ -89,10 +118,11 @@ class Scripts:
     read: Callable[[str], str] = read
 
     @cached_property
-    def verbs(self) -> Sequence[str]:
-        """Their names, sorted."""
-        names = (path.name for path in resources.files(__name__).iterdir())
-        return sorted(name[:-4] for name in names if re.fullmatch(r"[a-z]\w*\.lua", name))
+    def verbs(self) -> Mapping[str, Verb]:
+        """By their names, sorted. Raises ValueError if a head lacks something, or says what nobody understands."""
+        files = (path.name for path in resources.files(__name__).iterdir())
+        names = sorted(name[:-4] for name in files if re.fullmatch(r"[a-z]\w*\.lua", name))
+        return {name: self._verb(name) for name in names}
 
     def script(self, verb: str) -> Script:
         """A verb as a script, behind all that it requires."""
@@ -100,7 +130,7 @@ class Scripts:
             constants=self._constants,
             parts=self._texts(part for part in self._required[verb] if part in self._shared),
             function=self._function(verb),
-            opening=OPEN_WHEN_FULL if ALLOW_OOM in self._flags(verb) else "",
+            opening=OPEN_WHEN_FULL if ALLOW_OOM in self.verbs[verb].flags else "",
             verb=verb,
         )
         return Script(source, _sha(source))
@@ -133,7 +163,7 @@ class Scripts:
         return f"local WHEEL_SLOTS, READ_LIMIT_BYTES = {self.wheel_slots}, {MAX_ANSWER_BYTES}"
 
     def _library_source(self, name: str, prefix: str) -> str:
-        flags = {verb: ", ".join(map(repr, self._flags(verb))) for verb in self.verbs}
+        flags = {name: ", ".join(map(repr, verb.flags)) for name, verb in self.verbs.items()}
         return LIBRARY.format(
             library=name,
             prefix=prefix,
@@ -162,17 +192,38 @@ class Scripts:
 
     def _parts(self, name: str) -> dict[str, None]:
         parts: dict[str, None] = {}
-        for part in self._head(name, "requires"):
+        for part in self._head(name).get("requires", ()):
             file = part.replace("_index", f"_{self.scheduler}")
             parts |= self._parts(file) | {file: None}
         return parts
 
-    def _flags(self, verb: str) -> list[str]:
-        return self._head(verb, "flags")
+    def _verb(self, name: str) -> Verb:
+        head = self._head(name)
+        flags = head.get("flags", [])
+        layout, waits = head.get("layout", []), head.get("waits", [])
+        if len(layout) != 1:
+            raise ValueError(
+                f"{name}.lua: its head needs one line `-- layout  follows` or `raises`"
+            )
+        if len(waits) != (NO_WRITES not in flags):
+            raise ValueError(
+                f"{name}.lua: a verb that writes says for what it waits, `-- waits  pushes`, say, "
+                f"and one with the flag {NO_WRITES} does not"
+            )
+        return Verb(
+            name, flags, layout == ["follows"], "".join(waits) or NEVER, head.get("needs", [])
+        )
 
-    def _head(self, name: str, key: str) -> list[str]:
-        head: dict[str, str] = dict(HEAD.findall(self.read(name)))
-        return head.get(key, "").replace(",", " ").split()
+    def _head(self, name: str) -> dict[str, list[str]]:
+        """The words of each line of a head. Raises ValueError if one is unknown."""
+        head: dict[str, list[str]] = {}
+        for line, text in HEAD.findall(self.read(name)):
+            head[line] = text.replace(",", " ").split()
+            known = WORDS.get(line, ())
+            unknown = [] if known is None else [word for word in head[line] if word not in known]
+            if unknown or line not in WORDS:
+                raise ValueError(f"{name}.lua: nobody understands `-- {line}  {text}`")
+        return head
 
     def _texts(self, names: Iterable[str]) -> str:
         return "\n".join(map(self.read, names))

@@ -1,6 +1,8 @@
 -- Gives jobs up: they are kept for a person to look at, and to kick or delete.
 -- requires  _life
 -- flags  allow-oom
+-- layout  raises
+-- waits  changes
 -- KEYS  tag, queue name
 -- ARGV  sender, then for each job: id, receipt ("" = whatever its state), message
 -- returns { { code per job }, { topic, jobs that may go now, ... } }

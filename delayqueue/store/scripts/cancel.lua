@@ -1,6 +1,8 @@
 -- Ends the jobs of a tag, whatever their topic and state; those that ended already stay as they are.
 -- requires  _tag
 -- flags  allow-oom
+-- layout  follows
+-- waits  changes
 -- KEYS  tag, queue name
 -- ARGV  sender, tag name, topic ("" = every), jobs looked at in about, where to go on (_tag.lua)
 -- returns { where to go on, jobs cancelled, { topic, jobs that may go now, ... } }

@@ -1,6 +1,8 @@
 -- Drops a parcel (export.lua) that its bucket has taken in.
 -- requires  _prelude
 -- flags  allow-oom
+-- layout  follows
+-- waits  never
 -- KEYS  tag, queue name
 -- ARGV  number of the other bucket, number of the parcel
 -- returns 1, or 0 where that parcel is not there any more

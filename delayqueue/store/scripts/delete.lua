@@ -1,6 +1,8 @@
 -- Ends jobs that are not wanted any more.
 -- requires  _end
 -- flags  allow-oom
+-- layout  raises
+-- waits  changes
 -- KEYS  tag, queue name
 -- ARGV  sender, then for each job: id, receipt ("" = whatever its state), message
 -- returns { { code per job }, { for each that ended the ms since it was handed out, -1 = it was not },

@@ -1,6 +1,7 @@
 -- Reads the schedules whose time has come. Changes nothing.
 -- requires  _reads
 -- flags  no-writes
+-- layout  follows
 -- KEYS  tag, queue name
 -- ARGV  schedules at most
 -- returns { now ms, ms until the next time of any (0 = it has come, -1 = there is none), { name, definition, time, ... } }

@@ -1,5 +1,7 @@
 -- Pushes the jobs of a schedule's occurrences and sets its next time.
 -- requires  _life
+-- layout  raises
+-- waits  never
 -- KEYS  tag, queue name
 -- ARGV  name, definition (JSON), time ms that it was read with, next time ms ("" = never again),
 --       topic, ttr ms, body, then for each occurrence: id, another id for it where somebody's job has the first, due ms

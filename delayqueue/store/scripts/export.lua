@@ -2,6 +2,8 @@
 -- a parcel until that bucket has them (import.lua); each bucket is sent one parcel at a time.
 -- requires  _life
 -- flags  allow-oom
+-- layout  raises
+-- waits  pushes
 -- KEYS  tag, queue name
 -- ARGV  sender, number of the other bucket, ids
 -- returns { number of the parcel, 0 = none; { id, place, ms, record, run, ... }; { topic, ready jobs, ... } }

@@ -1,6 +1,7 @@
 -- The buckets to which parcels of this bucket are on their way.
 -- requires  _prelude
 -- flags  no-writes
+-- layout  follows
 -- KEYS  tag, queue name
 -- returns { number, ... }
 local under_way = {}

@@ -1,6 +1,7 @@
 -- Counts how many delayed jobs fall due in each step of a time range. Changes nothing.
 -- requires  _index_ranges
 -- flags  no-writes
+-- layout  follows
 -- KEYS  tag, queue name
 -- ARGV  start ms, step ms, number of steps, place to go on from ("0" at first), so many steps to look at together (all of them
 --       at first), topics

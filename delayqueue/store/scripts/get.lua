@@ -1,6 +1,7 @@
 -- Reads jobs, those that ended and are still kept too. Changes nothing.
 -- requires  _life, _reads
 -- flags  no-writes
+-- layout  raises
 -- KEYS  tag, queue name
 -- ARGV  ids
 -- returns for each id { state, record, run or "" } or { "ended", kept record } (see finish_job), or {} for an unknown id;

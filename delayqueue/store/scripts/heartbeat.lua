@@ -1,6 +1,8 @@
 -- Notes that a server process lives, and drops those that have fallen silent. Bucket 1 keeps the list.
 -- requires  _prelude
 -- flags  allow-oom
+-- layout  follows
+-- waits  never
 -- KEYS  tag, queue name
 -- ARGV  name, figures (JSON), ms after which one that is silent is dropped
 -- returns 0

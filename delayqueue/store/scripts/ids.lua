@@ -1,6 +1,7 @@
 -- A page of the ids that stand in this bucket, for one who looks for those that belong to another.
 -- requires  _prelude
 -- flags  no-writes
+-- layout  raises
 -- KEYS  tag, queue name
 -- ARGV  "job" or "ended", cursor ("0" at first)
 -- returns { next cursor ("0" = that was all), { id, ... }, how many there are in all, name of the server's process }

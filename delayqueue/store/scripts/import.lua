@@ -1,5 +1,8 @@
 -- Puts the jobs of a parcel (export.lua) into this bucket, each in its place.
 -- requires  _life
+-- layout  follows
+-- waits  pushes
+-- needs  sync, replicas
 -- KEYS  tag, queue name
 -- ARGV  sender, number of the bucket that sent the parcel, number of the parcel, then id, place, ms, record, run, ...
 -- returns { ms until the next due time (-1 = none), { topic, jobs made ready, ... } }

@@ -2,6 +2,8 @@
 -- timer in its spare time.
 -- requires  _index_checks, _checks
 -- flags  allow-oom
+-- layout  follows
+-- waits  never
 -- KEYS  tag, queue name
 -- ARGV  sender, "1" to repair or "0", how much to look at (entries, about), then pieces, the last one first: name, cursor, ...
 --       name = a key without the tag, "" = the keyspace; cursor = "0" at first. Of sets also "=ID": that entry alone; of

@@ -1,6 +1,8 @@
 -- Makes buried or delayed jobs due and ready now.
 -- requires  _index_ranges, _kick
 -- flags  allow-oom
+-- layout  raises
+-- waits  changes
 -- KEYS  tag, queue name
 -- ARGV  sender, topic, state (buried | delayed), count, then ids. With a topic: its first `count` jobs in that state.
 --       With topic "": the ids.

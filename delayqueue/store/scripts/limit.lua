@@ -1,6 +1,8 @@
 -- Sets how fast and how many at once a topic's jobs are handed out and how long buried ones are kept, or tells it.
 -- requires  _shares
 -- flags  allow-oom
+-- layout  raises
+-- waits  changes
 -- KEYS  tag, queue name
 -- ARGV  sender, topic, this bucket's number (from 0), number of buckets, "1" where a config file says it, else "0",
 --       then name, value, ...: rate (a second), burst, concurrency, buried_retain_ms; value "" = lift it. What is not named

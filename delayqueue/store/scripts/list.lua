@@ -1,6 +1,7 @@
 -- Reads a page of the jobs of a tag, in no order. Changes nothing.
 -- requires  _life, _reads
 -- flags  no-writes
+-- layout  follows
 -- KEYS  tag, queue name
 -- ARGV  topic ("" = every), tag name, state ("" = every), first and last due ms (both in), entries looked at in about,
 --       cursor ("" at first): "scan:skip", SSCAN's own and how many ids of its answer were on earlier pages; bytes that

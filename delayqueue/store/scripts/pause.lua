@@ -1,6 +1,8 @@
 -- Holds the deliveries of a topic, or lets them go again. Pushes and timers go on meanwhile.
 -- requires  _life
 -- flags  allow-oom
+-- layout  raises
+-- waits  changes
 -- KEYS  tag, queue name
 -- ARGV  sender, topic, ms to hold it ("0" = until it is resumed, "" = resume it)
 -- returns { topic, ready jobs that a resumed topic has }

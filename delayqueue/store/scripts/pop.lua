@@ -1,6 +1,9 @@
 -- Reserves ready jobs: takes ids off the ready lists, checks them, counts the attempt, sets the deadline.
 -- requires  _limits, _reads
 -- flags  allow-oom
+-- layout  follows
+-- waits  all
+-- needs  replicas
 -- KEYS  tag, queue name
 -- ARGV  receipt (unique to this call), then for each request: count, number of topics, topics in the order to look at
 -- returns { how many of the requests, from the first on, were looked through before the call had done all that one may;

@@ -2,6 +2,8 @@
 -- again; where none may, they are buried.
 -- requires  _fail
 -- flags  allow-oom
+-- layout  raises
+-- waits  changes
 -- KEYS  tag, queue name
 -- ARGV  sender, then for each job: id, receipt, message, names of its subscribers (JSON array)
 -- returns { { code per job }, { due ms per job, -1 = buried, -2 = expired }, { topic, jobs made ready, ... },

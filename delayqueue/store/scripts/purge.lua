@@ -1,6 +1,8 @@
 -- Drops jobs of a topic in one state, or of all at once, without a trace.
 -- requires  _life, _index_ranges
 -- flags  allow-oom
+-- layout  follows
+-- waits  changes
 -- KEYS  tag, queue name
 -- ARGV  sender, topic, state (delayed | ready | reserved | buried | ended; "" = all), jobs dropped at most
 -- returns { jobs dropped, 1 if there are more, else 0, { topic, jobs that may go now, ... } }

@@ -1,5 +1,8 @@
 -- Adds jobs, or replaces those whose id is there already.
 -- requires  _life
+-- layout  raises
+-- waits  pushes
+-- needs  sync, replicas
 -- KEYS  tag, queue name
 -- ARGV  sender, then for each job:
 --       id, topic, when ("+" delay in ms, or "=" due in ms), ttr ms, expire (ms after due, 0 = never),

@@ -1,6 +1,7 @@
 -- Finds jobs of a topic by their due times, in one state. Changes nothing.
 -- requires  _life, _index_ranges, _reads
 -- flags  no-writes
+-- layout  follows
 -- KEYS  tag, queue name
 -- ARGV  topic, state ("ended" = finished, cancelled or expired), first and last due ms (both in), due ms and id of the last
 --       job that is known already ("" = none), entries looked at, at most, place to look from (0 at first)

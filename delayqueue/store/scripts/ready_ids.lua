@@ -1,6 +1,7 @@
 -- Reads some places of a ready list. Changes nothing.
 -- requires  _prelude
 -- flags  no-writes
+-- layout  follows
 -- KEYS  tag, queue name
 -- ARGV  topic, first place, last place (both in; -1 = the end)
 -- returns { id, ... }, ghosts too

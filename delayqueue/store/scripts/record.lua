@@ -1,6 +1,8 @@
 -- Records how a subscriber fared with a job that is reserved for it.
 -- requires  _life
 -- flags  allow-oom
+-- layout  raises
+-- waits  changes
 -- KEYS  tag, queue name
 -- ARGV  for each record: id, receipt, subscriber, "1" where it succeeded, else "0", message, attempts, ms that it took,
 --       ms until it may be called again ("" = never)

@@ -1,6 +1,9 @@
 -- Registers subscribers or schedules.
 -- requires  _registry
 -- flags  allow-oom
+-- layout  follows
+-- waits  pushes
+-- needs  sync, replicas
 -- KEYS  tag, queue name
 -- ARGV  kind (subscribers | schedules), what to do with a name that is there (replace | keep | fail | declare),
 --       then for each: name, definition (JSON), time ms of the first occurrence ("" = none)

@@ -1,6 +1,7 @@
 -- Reads subscribers or schedules, all or one. Changes nothing.
 -- requires  _prelude
 -- flags  no-writes
+-- layout  follows
 -- KEYS  tag, queue name
 -- ARGV  kind (subscribers | schedules), revision that is known already ("" = none), name ("" = all)
 -- returns { revision }, where that is not the known one followed by { name, definition, next time ms or -1, ... }

@@ -2,6 +2,8 @@
 -- `fallback`.
 -- requires  _fail
 -- flags  allow-oom
+-- layout  raises
+-- waits  changes
 -- KEYS  tag, queue name
 -- ARGV  sender, then for each job: id, receipt ("" = none), delay ms ("" = by the schedule), message,
 --       fallback ms ("" = none: without a schedule at once)

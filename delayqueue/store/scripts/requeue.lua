@@ -2,6 +2,8 @@
 -- limit of the topic; an attempt in which a subscriber has worked on the job counts.
 -- requires  _limits
 -- flags  allow-oom
+-- layout  raises
+-- waits  never
 -- KEYS  tag, queue name
 -- ARGV  sender, receipt of each job and its id, in the order in which they were reserved
 -- returns { jobs given back, { topic, jobs made ready, ... }, jobs looked at, from the last one on }

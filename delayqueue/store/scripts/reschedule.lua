@@ -1,6 +1,8 @@
 -- Gives delayed, ready or buried jobs a new due time.
 -- requires  _reschedule
 -- flags  allow-oom
+-- layout  raises
+-- waits  changes
 -- KEYS  tag, queue name
 -- ARGV  for each job: id, when ("+" delay in ms, or "=" due in ms)
 -- returns { { code per job }, { due ms per job, -1 = none }, ms to the earliest of them, or -1 }

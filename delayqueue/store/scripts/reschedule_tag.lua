@@ -1,6 +1,8 @@
 -- Gives the delayed, ready and buried jobs of a tag a new due time.
 -- requires  _tag, _reschedule
 -- flags  allow-oom
+-- layout  follows
+-- waits  changes
 -- KEYS  tag, queue name
 -- ARGV  when ("+" delay in ms, or "=" due in ms), tag name, topic ("" = every), jobs looked at in about, where to go on
 --       (_tag.lua)

@@ -2,6 +2,8 @@
 -- tick.
 -- requires  _life
 -- flags  allow-oom
+-- layout  raises
+-- waits  never
 -- KEYS  tag, queue name
 -- ARGV  id, record, run ("" = none), for each job
 -- returns { jobs restored, ms to the earliest time at which one falls due or expires, or -1 }

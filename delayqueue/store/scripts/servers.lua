@@ -1,6 +1,7 @@
 -- Reads which server processes live. Changes nothing.
 -- requires  _prelude
 -- flags  no-writes
+-- layout  follows
 -- KEYS  tag, queue name
 -- ARGV  ms after which one that is silent does not count
 -- returns { name, ms when it was heard last, figures (JSON), ... }

@@ -1,6 +1,8 @@
 -- Ends the staging of jobs that an import put here (engine/importer.py): each gets its due time, or is dropped.
 -- requires  _life
 -- flags  allow-oom
+-- layout  raises
+-- waits  pushes
 -- KEYS  tag, queue name
 -- ARGV  the due time that marks a staged job (ms), then for each job: id, due ms ("" = drop it)
 -- returns { code per job }: NOT_FOUND where it is not staged any more

@@ -1,6 +1,8 @@
 -- Lets a topic be set in this bucket as it is in the first one, each bucket with its share of the limits.
 -- requires  _shares
 -- flags  allow-oom
+-- layout  raises
+-- waits  changes
 -- KEYS  tag, queue name
 -- ARGV  sender, topic, settings in the first bucket (JSON; "" = this is the first one), this bucket's number (from 0),
 --       number of buckets

@@ -2,6 +2,8 @@
 -- jobs that nobody has looked after.
 -- requires  _life
 -- flags  allow-oom
+-- layout  follows
+-- waits  never
 -- KEYS  tag, queue name
 -- ARGV  cursor of the topics ("0" at first), topics looked at in about, ms that a buried job is kept where its topic's
 --       settings do not say ("" = until somebody ends it)

@@ -1,6 +1,8 @@
 -- Hands out delayed and ready jobs and removes them: each to one caller only.
 -- requires  _life, _reads
 -- flags  allow-oom
+-- layout  follows
+-- waits  changes
 -- KEYS  tag, queue name
 -- ARGV  topic, first and last due ms (both in), ids
 -- returns { how many of the ids, from the first on, were looked at before the answer was full; how many of them are not there to

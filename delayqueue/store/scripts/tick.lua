@@ -2,6 +2,8 @@
 -- sweeps kept results at their time.
 -- requires  _limits
 -- flags  allow-oom
+-- layout  follows
+-- waits  never
 -- KEYS  tag, queue name
 -- ARGV  sender, limit (jobs moved at most in this call, shared among the due topics)
 -- returns { ms until the next due time (0 = more is due now, -1 = nothing waits), { topic, jobs made ready, ... },

@@ -1,6 +1,7 @@
 -- Counts the jobs of topics. Changes nothing.
 -- requires  _life
 -- flags  no-writes
+-- layout  follows
 -- KEYS  tag, queue name
 -- ARGV  topics
 -- returns for each topic { delayed, ready, reserved, buried, ms since the oldest ready job was due, or -1,

@@ -1,6 +1,8 @@
 -- Extends reservations: the deadline is `ttr` from now.
 -- requires  _life
 -- flags  allow-oom
+-- layout  raises
+-- waits  changes
 -- KEYS  tag, queue name
 -- ARGV  for each job: id, receipt ("" = none), ttr ms ("" = the job's own)
 -- returns { { code per job }, { deadline ms per job, -1 = none } }

@@ -1,6 +1,8 @@
 -- Drops a subscriber or a schedule.
 -- requires  _registry
 -- flags  allow-oom
+-- layout  follows
+-- waits  changes
 -- KEYS  tag, queue name
 -- ARGV  kind (subscribers | schedules), name, definition ("" = any that was registered at run time)
 -- returns code: WRONG_STATE where a config file declares it

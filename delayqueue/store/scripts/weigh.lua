@@ -1,6 +1,7 @@
 -- Tells how large jobs are, those that ended and are still kept too. Changes nothing.
 -- requires  _life, _reads
 -- flags  no-writes
+-- layout  raises
 -- KEYS  tag, queue name
 -- ARGV  ids
 -- returns bytes for each id, 0 for an unknown one; for the first ones only where all were too much work

@@ -12,6 +12,7 @@ from redis.exceptions import RedisError
 
 from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError
+from delayqueue.store.scripts import Verb
 from delayqueue.store.servers.disk import (
     Fsync,
     NotDurableError,
@@ -24,8 +25,6 @@ from delayqueue.store.servers.replication import Replicas, replication_doubts
 from delayqueue.store.servers.shards import Shards
 
 REPLICA: Final = "replica"
-ADDING: Final = frozenset(("push", "register", "import"))
-BEGINNING: Final = ADDING | {"pop"}  # better not begun than begun in vain; what ends a job is
 
 
 class Durability:
@@ -44,15 +43,15 @@ class Durability:
         )
 
     async def keep(
-        self, redis: Redis, verb: str, call: Callable[[Wait | None], Awaitable[Any]]
+        self, redis: Redis, verb: Verb, call: Callable[[Wait | None], Awaitable[Any]]
     ) -> Any:
         """What the call of a verb says. Raises NotDurableError if nothing was begun, NotReplicatedError."""
-        if self._fsync and verb in ADDING:
+        if self._fsync and "sync" in verb.needs:
             await self._fsync.require(redis)
         if not self.replicas:
             return await call(None)
         wait = self.replicas.wait(verb)
-        if wait and verb in BEGINNING:
+        if wait and "replicas" in verb.needs:
             await self.replicas.require(redis)
         try:
             return await call(wait)

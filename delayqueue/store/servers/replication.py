@@ -18,6 +18,7 @@ from redis.exceptions import RedisError
 
 from delayqueue.config.config import Config
 from delayqueue.config.values import Address
+from delayqueue.store.scripts import REPLICATE, Verb
 from delayqueue.store.servers.disk import (
     STORE,
     NotDurableError,
@@ -32,30 +33,6 @@ log = logging.getLogger(__name__)
 
 LOOK_S: Final = 5.0  # replicas come and go
 LAG_S: Final = 2  # one that has said nothing for longer is away; they speak every second
-PUSHES: Final = frozenset(("push", "register", "import", "settle", "export"))
-CHANGES: Final = PUSHES | frozenset(
-    (
-        "bury",
-        "cancel",
-        "delete",
-        "finish",
-        "kick",
-        "kick_tag",
-        "limit",
-        "pause",
-        "postpone",
-        "purge",
-        "record",
-        "release",
-        "reschedule",
-        "reschedule_tag",
-        "take",
-        "touch",
-        "unregister",
-    )
-)
-# by the values of redis.replicate
-VERBS: Final = {"pushes": PUSHES, "changes": CHANGES, "all": CHANGES | {"pop"}}
 
 
 class TooFewReplicasError(NotReplicatedError):
@@ -68,13 +45,13 @@ class Replicas:
     def __init__(self, config: Config) -> None:
         self._config = config
         self._wait = Wait(config.redis_min_replicas, config.redis_replica_timeout_ms)
-        self._verbs = VERBS[config.redis_replicate]
+        self._waiting = REPLICATE[: REPLICATE.index(config.redis_replicate) + 1]
         self._short: WeakSet[Redis] = WeakSet()  # masters whose replicas have kept a call waiting
         self.doubts: list[str] = []  # why such a job could be lost right now
 
-    def wait(self, verb: str) -> Wait | None:
+    def wait(self, verb: Verb) -> Wait | None:
         """What a call of the verb waits for."""
-        return self._wait if verb in self._verbs else None
+        return self._wait if verb.waits in self._waiting else None
 
     def missed(self, redis: Redis) -> None:
         """Too few replicas had what this server did."""

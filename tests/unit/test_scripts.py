@@ -1,0 +1,72 @@
+"""What the heads of the scripts say of the verbs."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+import pytest
+
+from delayqueue.config.config import Config
+from delayqueue.store.scripts import REPLICATE, Scripts, read
+from delayqueue.store.servers.durability import Durability
+
+FOLLOW_THE_LAYOUT: Final = (
+    "cancel confirm due_schedules exports forecast heartbeat import inspect kick_tag list pop purge range ready_ids "
+    "register registered reschedule_tag servers sweep take tick topics unregister"
+)
+PUSHES: Final = "export import push register settle"
+CHANGES: Final = (
+    f"{PUSHES} bury cancel delete finish kick kick_tag limit pause postpone purge record release reschedule "
+    "reschedule_tag split_limits take touch unregister"
+)
+WAIT: Final = {"pushes": PUSHES, "changes": CHANGES, "all": f"{CHANGES} pop"}
+NEED: Final = {"sync": "import push register", "replicas": "import pop push register"}
+
+
+def read_edited(verb: str, old: str, new: str, name: str) -> str:
+    """The text of a script, with one change in that of the verb."""
+    text = read(name)
+    if name != verb:
+        return text
+    assert old in text
+    return text.replace(old, new)
+
+
+def test_these_verbs_are_called_again_where_the_number_of_buckets_was_changed() -> None:
+    verbs = Scripts().verbs.values()
+    assert {verb.name for verb in verbs if verb.follows_layout} == {*FOLLOW_THE_LAYOUT.split()}
+
+
+@pytest.mark.parametrize("replicate", REPLICATE)
+def test_these_verbs_wait_for_replicas(replicate: str) -> None:
+    replicas = Durability.of(Config(durability="replica", redis_replicate=replicate)).replicas
+    assert replicas
+    waiting = {name for name, verb in Scripts().verbs.items() if replicas.wait(verb)}
+    assert waiting == {*WAIT[replicate].split()}
+
+
+@pytest.mark.parametrize("need", NEED)
+def test_these_verbs_are_not_begun_in_vain(need: str) -> None:
+    verbs = Scripts().verbs.values()
+    assert {verb.name for verb in verbs if need in verb.needs} == {*NEED[need].split()}
+
+
+@pytest.mark.parametrize(
+    ("verb", "old", "new", "says"),
+    [
+        ("push", "-- layout  raises\n", "", "push.lua: .* `-- layout  follows` or `raises`"),
+        ("push", "-- waits  pushes\n", "", "push.lua: a verb that writes says for what it waits"),
+        ("list", "-- layout", "-- waits  all\n-- layout", "list.lua: .* no-writes does not"),
+        ("push", "  pushes", "  often", "push.lua: nobody understands `-- waits  often`"),
+        ("push", "-- needs", "-- need", "push.lua: nobody understands `-- need  sync, replicas`"),
+        ("touch", "allow-oom", "allow_oom", "touch.lua: nobody understands `-- flags  allow_oom`"),
+    ],
+    ids=["no layout", "no waits", "waits and only reads", "a word", "a line", "a flag"],
+)
+def test_a_head_that_lacks_something_or_cannot_be_understood_is_refused(
+    verb: str, old: str, new: str, says: str
+) -> None:
+    scripts = Scripts(read=partial(read_edited, verb, old, new))
+    with pytest.raises(ValueError, match=says):
+        assert scripts.verbs
