@@ -31,7 +31,7 @@ def job(topic: str, body: str = "", *, id: str | None = None, attempt: int = 1) 
 def run(worker: Worker, topic: str, body: str = "", *, attempt: int = 1) -> Verdict:
     """Run a job through the handlers and middlewares of `topic`; what the worker would report to the server.
 
-    An error of a handler is part of the verdict, its message tells. KeyError: the topic has no handlers.
+    An error of a handler is part of the verdict, its message tells. Raises KeyError if the topic has no handlers.
     """
     return asyncio.run(arun(worker, topic, body, attempt=attempt))
 

@@ -24,7 +24,7 @@ class Threads:
         self._calls: SimpleQueue[Callable[[], None]] = SimpleQueue()
 
     async def run(self, call: Callable[[], T]) -> T:
-        """What `call` returns or raises; RuntimeError where a future cannot hold what it raises.
+        """What `call` returns or raises. Raises RuntimeError if a future cannot hold what it raises.
 
         Cancelled, the call goes on unheard: nothing can stop a thread.
         """

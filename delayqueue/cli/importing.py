@@ -56,7 +56,7 @@ async def _import_all(config: Config, asked: Namespace) -> int:
 
 
 async def _store(shards: Shards, config: Config) -> Store:
-    """Where the jobs go. StartupError while its own jobs move between buckets."""
+    """Where the jobs go. Raises StartupError if its own jobs move between buckets."""
     store = await open_store(shards, config)
     if store.buckets.layout.moving:
         size = store.buckets.layout.size

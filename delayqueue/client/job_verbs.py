@@ -38,7 +38,7 @@ class JobVerbs:
         """Add a job, due after `delay` or at `due`. Returns its id, which is made here where none is given.
 
         Sent again when a connection breaks, which is as good as once: the id is the same.
-        JobExists with `if_exists="fail"`.
+        Raises JobExists if the id is there, with `if_exists="fail"`.
         """
         job = Job(
             topic=topic,

@@ -138,7 +138,7 @@ def addresses(default_port: int) -> Callable[[str], tuple[Address, ...]]:
 
 
 def _parts(text: str) -> list[str]:
-    """What stands between commas. ValueError if nothing does: who writes a list means something by it."""
+    """What stands between commas. Raises ValueError if nothing does: who writes a list means something by it."""
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if text and not parts:
         raise ValueError("there is nothing between its commas; fill it in, or leave it empty")

@@ -108,7 +108,7 @@ class AddressGuard:
         return url
 
     def check_declared(self, subscribers: Iterable[Declared]) -> None:
-        """The same of the subscribers in a config file. Raises StartupError, which names the place."""
+        """The same of the subscribers in a config file. Raises StartupError if one is forbidden; it names the place."""
         for where, subscriber in subscribers:
             try:
                 self.check_url(subscriber.url)
@@ -116,7 +116,7 @@ class AddressGuard:
                 raise StartupError(f"{where}: url = {subscriber.url}: {error}") from None
 
     def make_socket(self, target: Target) -> socket.socket:
-        """A socket for this very target, as getaddrinfo describes one. PermissionError where it is forbidden."""
+        """A socket for this very target, as getaddrinfo describes one. Raises PermissionError if it is forbidden."""
         family, kind, protocol, _, place = target
         host = str(place[0])
         try:

@@ -34,7 +34,7 @@ def load_all(subscribers: Iterable[Declared]) -> dict[str, Handler]:
 
 
 def load(spec: str) -> Handler:
-    """The callable at "package.module:callable". ValueError says what is wrong with it."""
+    """The callable at "package.module:callable". Raises ValueError if there is none; it says what is wrong."""
     module, _, name = spec.partition(":")
     try:
         found = attrgetter(name)(importlib.import_module(module))

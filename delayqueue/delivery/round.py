@@ -29,7 +29,7 @@ class Round:
     """Calls the subscribers that have not succeeded yet, one after the other, and records each result at once.
 
     So a crash repeats at most the call that was under way. `subscribers` gives the topic's present ones, in order;
-    `refresh` makes sure that these are the present ones. Raises Unavailable.
+    `refresh` makes sure that these are the present ones. Raises Unavailable if the store does not answer.
     """
 
     def __init__(

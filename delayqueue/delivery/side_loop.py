@@ -23,7 +23,8 @@ class SideLoop:
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
         """What `work` returns or raises. Cancelled, `work` is cancelled too, and not waited for.
 
-        Where the loop breaks `work` never ends: who calls this sets a limit of time. RuntimeError: there is no thread.
+        Where the loop breaks `work` never ends: who calls this sets a limit of time. Raises RuntimeError if no thread
+        can be had.
         """
         if self._loop is None:
             self._loop = self._begun()

@@ -31,7 +31,7 @@ class Grant(NamedTuple):
 
 
 def parse_grant(text: str) -> Grant:
-    """Read `role:token` or `role:token:topics`. The ValueError does not show what it could not read."""
+    """Read `role:token` or `role:token:topics`. Raises ValueError, which does not show the text, if it is neither."""
     parts = GRANT.fullmatch(text.strip())
     if not parts:
         raise ValueError(

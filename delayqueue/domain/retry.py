@@ -31,7 +31,7 @@ PRESETS = {
 def duration_ms(value: float | str) -> int:
     """A delay in milliseconds, from a number of seconds or a text such as "500ms", "15s", "2m", "1.5h", "1d".
 
-    BadValue says what a delay looks like.
+    Raises BadValue if it is none; it says what a delay looks like.
     """
     if isinstance(value, str):
         match = _DURATION.fullmatch(value.strip()) if len(value) <= MAX_TEXT_CHARS else None

@@ -163,7 +163,7 @@ def check_secret(text: str) -> str:
 
 
 def signing_key(secret: str) -> bytes:
-    """The bytes of a secret. ValueError or binascii.Error where it is none."""
+    """The bytes of a secret. Raises ValueError or binascii.Error if it is none."""
     return b64decode(secret.removeprefix(SECRET_PREFIX), validate=True)
 
 

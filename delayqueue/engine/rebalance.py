@@ -48,7 +48,7 @@ class Rebalance:
         self._size = size
         self._transfers = Transfers(store)
         self._limits = Limits(store)
-        self._migration = Migration(store, lambda _bucket, _notify: None)
+        self._migration = Migration(store, lambda _bucket, _change: None)
         self._generation = store.buckets.layout.generation  # what all of this is about
         self.moved = 0  # jobs and kept results
         self.progress = Progress()

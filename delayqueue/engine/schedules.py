@@ -73,13 +73,13 @@ class Schedules:
         """Push the jobs of the schedules at their times, until cancelled."""
         while True:
             try:
-                wait_s = await self._fire_all()
+                wait_s = await self._enqueue_due()
             except Unavailable:
                 wait_s = RETRY_S
             await asyncio.sleep(wait_s)
 
-    async def _fire_all(self) -> float:
-        """Fire the schedules whose time has come; how long to wait then."""
+    async def _enqueue_due(self) -> float:
+        """Push the jobs of the schedules whose time has come; how long to wait then."""
         now_ms, wait_ms, entries = await self._registry.due_schedules()
         if self._latest_ms is None or now_ms < self._latest_ms - CORRECTION_MS:
             await self._plan_anew(now_ms)
@@ -87,7 +87,9 @@ class Schedules:
         self._latest_ms = max(self._latest_ms, now_ms)
         if entries:
             due = read_all(Schedule.read, entries)
-            enqueued = [await self._fire(entry, schedule, now_ms) async for entry, schedule in due]
+            enqueued = [
+                await self._enqueue(entry, schedule, now_ms) async for entry, schedule in due
+            ]
             return 0 if any(enqueued) else RETRY_S
         return INTERVAL_S if wait_ms is None else min(INTERVAL_S, wait_ms / 1000)
 
@@ -103,7 +105,7 @@ class Schedules:
                 )
                 await self._registry.enqueue_due(_due_jobs(entry, schedule, next_ms, []))
 
-    async def _fire(self, entry: Entry, schedule: Schedule, now_ms: int) -> bool:
+    async def _enqueue(self, entry: Entry, schedule: Schedule, now_ms: int) -> bool:
         """Push what a schedule has to push by now; False where another process has."""
         times_ms, next_ms = schedule.plan(entry.time_ms or now_ms, now_ms)
         jobs = [self._occurrence(schedule, time_ms) for time_ms in times_ms]

@@ -119,7 +119,7 @@ def _held_back(signums: Iterable[signal.Signals]) -> Iterator[None]:
 
 
 async def _ended_or_stopped(process: SpawnProcess, stop: asyncio.Event) -> None:
-    """Requeue when the process has ended; when `stop` is set end it."""
+    """Return when the process has ended; when `stop` is set end it."""
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.add_reader(process.sentinel, ended.set)

@@ -292,7 +292,7 @@ class Occurrence(NamedTuple):
 
 
 class Enqueued(NamedTuple):
-    """Whether a schedule was fired by this call, and the ids of its occurrences that were somebody else's."""
+    """Whether this call pushed the jobs of a schedule, and the ids of its occurrences that were somebody else's."""
 
     done: bool
     taken: list[str]

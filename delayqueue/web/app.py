@@ -48,7 +48,7 @@ def build_server(front: Front, most_bytes: int, unread: Unread) -> web.Server:
         refuse=lambda reason: _written(front.malformed(reason)),
         request_factory=request,
         access_log=None,
-        auto_decompress=False,  # it would unpack all of a request that is refused: web/api.py, Compressed
+        auto_decompress=False,  # it would unpack all of a request that is refused: see checks.py, `uncompressed`
         handler_cancellation=True,  # a client that leaves while it waits takes no job
         keepalive_timeout=KEEPALIVE_S,
     )

@@ -57,8 +57,8 @@ class RateLimiter:
 class Principal:
     """A token in force: what it grants, and how fast its requests may come."""
 
-    def __init__(self, pace: RateLimiter) -> None:
-        self.pace = pace
+    def __init__(self, limiter: RateLimiter) -> None:
+        self.limiter = limiter
         self._topics: dict[Role, list[str]] = {}
         self._scopes: dict[Roles, Scope] = {}
 
@@ -113,13 +113,13 @@ class Authenticator:
 
     def _read(self, settings: Sequence[Grant], file: Path | None, rate: int) -> None:
         grants = [*settings, *(read_tokens(file) if file else ())]
-        paced = self._principals if rate == self._rate else {}
+        former = self._principals if rate == self._rate else {}
         principals: dict[bytes, Principal] = {}
         for grant in grants:
             digest = self._digest(grant.token)
             if digest not in principals:
-                known = paced.get(digest)
-                principals[digest] = Principal(known.pace if known else RateLimiter(rate))
+                known = former.get(digest)
+                principals[digest] = Principal(known.limiter if known else RateLimiter(rate))
             principals[digest].add(grant)
         self._settings, self._file, self._rate = settings, file, rate
         self._principals = principals
@@ -129,9 +129,9 @@ class Authenticator:
         """The topics that this client may reach. Raises Unauthorized, Forbidden or TooMany if it may not come in."""
         if roles is None or not self._principals:
             return EVERYWHERE
-        holder = self._find(token_of(request.headers.get("authorization", "")))
-        holder.pace.check()
-        return holder.scope(roles)
+        principal = self._find(token_of(request.headers.get("authorization", "")))
+        principal.limiter.check()
+        return principal.scope(roles)
 
     def check_again(self, request: HttpRequest, roles: Roles, topics: Iterable[str]) -> None:
         """Raises Unauthorized or Forbidden if a client that was let in may not have what is of these topics by now."""
@@ -148,9 +148,9 @@ class Authenticator:
     def _find(self, token: str) -> Principal:
         """Looks at every token, so that the time tells nothing about them."""
         digest, found = self._digest(token), None
-        for known, holder in self._principals.items():
+        for known, principal in self._principals.items():
             if hmac.compare_digest(known, digest):
-                found = holder
+                found = principal
         if found is None:
             raise Unauthorized(UNKNOWN if token else None)
         return found
@@ -175,7 +175,7 @@ def token_of(header: str) -> str:
 def read_tokens(path: Path) -> Iterable[Grant]:
     """The grants in a file: one a line; empty lines and those that begin with # or ; are skipped.
 
-    StartupError names file and line, and shows nothing of them.
+    Raises StartupError if one cannot be read; it names file and line, and shows nothing of them.
     """
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()

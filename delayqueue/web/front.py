@@ -126,7 +126,7 @@ class Front:
         return self._api.responder.error(HttpRequest("", "", {}, None), Malformed(reason))
 
     def _find(self, request: HttpRequest) -> Endpoint:
-        """What answers this path and method. NoSuchPath, WrongMethod."""
+        """What answers this path and method. Raises NoSuchPath or WrongMethod if nothing does."""
         methods = self._endpoints.get(request.path)
         if methods is None:
             raise NoSuchPath

@@ -39,7 +39,10 @@ class Handlers:
         return tuple(self._of_topic)
 
     def add(self, topic: str, order: int, handler: Handler) -> None:
-        """Have `handler` called for jobs of `topic`; the least `order` first. ValueError: too many topics."""
+        """Have `handler` called for jobs of `topic`; the least `order` first.
+
+        Raises ValueError if there are too many topics.
+        """
         entries = self._of_topic.setdefault(topic, [])
         if len(self._of_topic) > MAX_POP_TOPICS:
             raise ValueError(f"{topic}: a worker can wait for {MAX_POP_TOPICS} topics; use another")

@@ -37,7 +37,10 @@ Verdict: TypeAlias = Finished | Released | Buried
 
 
 class Retry(Exception):  # an order, not an error
-    """A handler raises it to have the job again after `delay`, whatever its schedule says. ValueError: a bad delay."""
+    """A handler raises it to have the job again after `delay`, whatever its schedule says.
+
+    Raises ValueError if the delay is out of range.
+    """
 
     delay_s: float | None = None  # of a subclass that does not say: as the schedule does
 

@@ -51,11 +51,11 @@ def server(mortal_cluster: StoreCluster, processes: Processes) -> Iterator[Queue
 @pytest.fixture(scope="module")
 def frozen(mortal_cluster: StoreCluster, server: QueueServer) -> Iterator[set[int]]:
     """The buckets, from 0, of a master that hangs and has no replica any more."""
-    principals = [holder_of(mortal_cluster, bucket) for bucket in range(BUCKETS)]
-    master = principals[0]
+    masters = [holder_of(mortal_cluster, bucket) for bucket in range(BUCKETS)]
+    master = masters[0]
     mortal_cluster.nodes[mortal_cluster.nodes.index(master) + SHARDS].kill()
     master.freeze()
-    yield {bucket for bucket, holder in enumerate(principals) if holder is master}
+    yield {bucket for bucket, holder in enumerate(masters) if holder is master}
     master.thaw()
 
 

@@ -43,7 +43,7 @@ def firing(entry: Entry, next_ms: int | None, *ids: str) -> DueJobs:
     )
 
 
-async def test_a_time_that_has_come_is_seen_until_it_is_fired(
+async def test_a_time_that_has_come_is_seen_until_its_job_is_pushed(
     bucket: Bucket, registry: Registry
 ) -> None:
     assert (await registry.due_schedules()).wait_ms is None
@@ -74,13 +74,13 @@ async def test_of_schedules_with_large_bodies_some_are_read_at_a_time(
     assert ([entry.name for entry in entries or []], wait_ms) == (["s5", "s4", "s3", "s2"], 0)
 
 
-async def test_of_many_who_fire_one_does(bucket: Bucket, registry: Registry) -> None:
+async def test_of_many_who_push_its_job_one_does(bucket: Bucket, registry: Registry) -> None:
     entry = await registered(registry, bucket)
     wanted = firing(entry, (entry.time_ms or 0) + HOUR_MS, "a")
     assert (
         sum(
-            fired.done
-            for fired in await asyncio.gather(*(registry.enqueue_due(wanted) for _ in range(20)))
+            enqueued.done
+            for enqueued in await asyncio.gather(*(registry.enqueue_due(wanted) for _ in range(20)))
         )
         == 1
     )
@@ -91,7 +91,7 @@ async def test_of_many_who_fire_one_does(bucket: Bucket, registry: Registry) -> 
     assert await bucket.get("a") is None
 
 
-async def test_a_schedule_that_was_changed_or_dropped_does_not_fire(
+async def test_a_schedule_that_was_changed_or_dropped_pushes_nothing(
     bucket: Bucket, registry: Registry
 ) -> None:
     entry = await registered(registry, bucket)
@@ -135,7 +135,7 @@ async def test_a_job_of_the_same_id_is_left_alone_and_the_occurrence_has_another
     assert found == {"a": "mine", "a~": "body", "b": "body"}
 
 
-async def test_what_a_file_declares_no_more_is_fired_no_more(
+async def test_what_a_file_declares_no_more_pushes_no_more(
     bucket: Bucket, registry: Registry
 ) -> None:
     declared = Entry("s", '{"declared": true}', await bucket.now_ms())

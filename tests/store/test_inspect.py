@@ -82,7 +82,7 @@ DAMAGE: Final[list[tuple[list[Command], set[str], str]]] = [
     (
         [["DEL", "reserved:t"], ["LPUSH", "reserved:t", "x"]],
         {"type", "lost"},
-        "a list of principals",
+        "a list of reserved jobs",
     ),
     ([["DEL", "tag:y"], ["HSET", "tag:y", "a", "b"]], {"type", "tag"}, "a hash for a tag"),
     ([["DEL", "timers"], ["SET", "timers", "x"]], {"type", "timer"}, "a string for the timers"),

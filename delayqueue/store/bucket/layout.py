@@ -1,6 +1,6 @@
 """How the data is laid out, written beside it: a server that would not find the jobs refuses to start.
 
-The number of buckets can be changed while servers work (engine/migration.py). The layout says so at once; then a fence
+The number of buckets can be changed while servers work (migration.py). The layout says so at once; then a fence
 in each bucket is raised to the layout's generation, and the scripts of servers that know an older one are refused. A
 server acts by the new layout only when all fences are up, so no two ever act by different ones.
 """
@@ -49,7 +49,7 @@ class AnotherChange(Exception):
 
 
 async def claim_layout(shards: Shards, config: Config) -> Layout:
-    """Write the layout where there is none, and check it. StartupError as check_layout."""
+    """Write the layout where there is none, and check it. Raises StartupError if check_layout() does."""
     key = _key(config)
     with _one_line():
         for field, value in _wanted(config).items():

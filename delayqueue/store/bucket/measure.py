@@ -49,7 +49,7 @@ def _ended(event: str) -> Callable[[Metrics, Any], None]:
     return count
 
 
-def _putback(metrics: Metrics, answer: Any) -> None:
+def _returned(metrics: Metrics, answer: Any) -> None:
     _event(metrics, "returned", answer[0])
 
 
@@ -108,8 +108,8 @@ def _inspect(metrics: Metrics, answer: Any) -> None:
 _COUNTS: Final[dict[str, Callable[[Metrics, Any], None]]] = {
     "push": _push,
     "pop": _pop,
-    "requeue": _putback,
-    "restore": _putback,
+    "requeue": _returned,
+    "restore": _returned,
     "finish": _ended("finished"),
     "delete": _ended("deleted"),
     "bury": _bury,

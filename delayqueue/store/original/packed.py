@@ -59,7 +59,7 @@ def _check(job: Packed, job_id: bytes) -> None:
 
 
 class _Reader:
-    """Reads values from the front. IndexError where there are too few bytes, ValueError for what no job has."""
+    """Reads values from the front. Raises IndexError if bytes are missing, ValueError if no job has such a value."""
 
     def __init__(self, raw: bytes) -> None:
         self._raw = raw

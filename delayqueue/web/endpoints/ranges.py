@@ -141,8 +141,8 @@ async def take(api: Api, asked: TakeRequest) -> Returnable[Large[list[TakenJob]]
             Text("需要 start, end, after 或 before", "give one of start, end, after, before")
         )
     jobs = await api.queue.taking.take(asked.topic, asked.due(), asked.count or DEFAULT_PAGE)
-    requeue = partial(api.queue.taking.restore, jobs) if jobs else None
-    return Returnable(Large([serializers.taken(job) for job in jobs]), requeue)
+    undelivered = partial(api.queue.taking.restore, jobs) if jobs else None
+    return Returnable(Large([serializers.taken(job) for job in jobs]), undelivered)
 
 
 @endpoint(

@@ -164,7 +164,7 @@ async def _all_buried(api: Api, topic: str, jobs: int) -> bool:
 async def late_finish(bed: Bed, *, jobs: int, ttr_s: int) -> Figures:
     """The first holder finishes after the redelivery: its receipt is refused; without one the job ends.
 
-    `ttr_s` is long enough for the second principals of all jobs to do their part.
+    `ttr_s` is long enough for the second holders of all jobs to do their part.
     """
     store = bed.store()
     server = await bed.server(store)
