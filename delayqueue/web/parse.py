@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any, Final, TypeVar
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
 
 from delayqueue.domain.job import MAX_BATCH
@@ -61,6 +62,14 @@ class Reader:
                 return asked
         return self._read_closely(model, _members(raw), request)
 
+    def read_items(self, model: type[Model], items: list[object]) -> list[Model] | None:
+        """Read elements of an array at once; None where one of them has to be looked at by itself."""
+        try:
+            asked = _list_of(model).validate_python(items)
+        except ValidationError:
+            return None
+        return None if any(each.is_doubtful for each in asked) else asked
+
     def read_item(self, model: type[Model], item: object, request: HttpRequest) -> Model:
         """Read one element of an array that was read already. Errors as in read()."""
         try:
@@ -116,6 +125,11 @@ def parse_array(raw: bytes) -> list[object]:
             Text(f"一次最多{MAX_BATCH}个job", f"{len(items)} jobs: at most {MAX_BATCH} in a call")
         )
     return items
+
+
+@cache
+def _list_of(model: type[Model]) -> TypeAdapter[list[Model]]:
+    return TypeAdapter(list[model])  # type: ignore[valid-type]
 
 
 def is_array(raw: bytes) -> bool:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 NO_SUCH_JOB: Final = NoSuchJob.code
 STALE_RECEIPT: Final = StaleReceipt.code
 
-BAD_MEMBERS: Final = {
+BAD_MEMBERS: Final[dict[str, dict[str, object]]] = {
     "negative delay": {"delay": -1},
     "delay is text": {"delay": "1"},
     "ttr of zero": {"ttr": 0},
@@ -43,6 +43,19 @@ async def test_every_job_of_an_array_is_pushed_and_answered_in_its_place(
     assert [(result["id"], result["code"]) for result in results] == [(i, OK) for i in ids]
     jobs = await take(api, topic, 1000)
     assert sorted((job["id"], job["body"]) for job in jobs) == sorted((i, i) for i in ids)
+
+
+async def test_an_array_is_answered_as_its_jobs_are_one_by_one(api: Api, topic: str) -> None:
+    """It is read in pieces; those with a bad or a doubtful job in them are read closely."""
+    jobs: list[dict[str, Any]] = [{"topic": topic, "id": f"{topic}/{n}"} for n in range(230)]
+    for place, member in zip(range(0, 100, 9), BAD_MEMBERS.values(), strict=False):
+        jobs[place] |= member
+    jobs[120] |= {"dely": 5}
+    jobs[170] = {"Topic": topic, "ID": f"{topic}/170", "Delay": 5}
+    alone = [await api.push(**job) for job in jobs]
+    together = (await api.push_all(jobs)).ok()
+    assert [each["code"] for each in together] == [each.code for each in alone]
+    assert [each["message"] for each in together] == [each.message for each in alone]
 
 
 @pytest.mark.parametrize("bad", BAD_MEMBERS.values(), ids=BAD_MEMBERS.keys())

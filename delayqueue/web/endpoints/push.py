@@ -130,16 +130,16 @@ async def _push_many(
         await api.queue.push_many([job for job in jobs if isinstance(job, Job)], api.scope)
     )
     outcomes: list[PushResult] = []
+    added = api.responder.say(request, ADDED)
     for job in jobs:
         if isinstance(job, Job):
             job_id: object = job.id
-            code = Code(next(codes))
-            text = OF_CODE[code].default if code else ADDED
+            code = next(codes)
+            text = OF_CODE[Code(code)].default if code else ADDED
         else:
-            job_id, code, text = _id_of(job.item), job.error.code, job.error.text
-        outcomes.append(
-            {"id": job_id, "code": code.value, "message": api.responder.say(request, text)}
-        )
+            job_id, code, text = _id_of(job.item), job.error.code.value, job.error.text
+        message = added if text is ADDED else api.responder.say(request, text)
+        outcomes.append({"id": job_id, "code": code, "message": message})
     return outcomes
 
 
