@@ -1,6 +1,5 @@
 """The delay queue inside one server process: the verbs that HTTP and push delivery call."""
 
-import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 
@@ -9,13 +8,12 @@ from delayqueue.domain.job import Job, JobView, Reserved
 from delayqueue.domain.receipt import nonce_of
 from delayqueue.engine.heartbeat import Heartbeat, ServerView
 from delayqueue.engine.schedules import Schedules
-from delayqueue.engine.scrubber import Scrubber
 from delayqueue.engine.subscribers import Subscribers
 from delayqueue.engine.taking import Taking
-from delayqueue.engine.timer import INTERVAL_S, Timer
+from delayqueue.engine.timers import Timers, stale_before
 from delayqueue.engine.waiters import Waiters
 from delayqueue.errors import OF_CODE, Code
-from delayqueue.metrics import BUCKETS_AWAY, TICK_AGE, WAITING_POLLS
+from delayqueue.metrics import BUCKETS_AWAY, WAITING_POLLS
 from delayqueue.store.store import Store
 from delayqueue.store.types import (
     Change,
@@ -28,11 +26,8 @@ from delayqueue.store.types import (
     Reschedule,
     Touch,
 )
-from delayqueue.tasks import cancel_all
 
 log = logging.getLogger(__name__)
-
-READY_TICKS = 5  # a timer that has not ticked for so many intervals is not ready
 
 
 class DelayQueue:
@@ -54,7 +49,6 @@ class DelayQueue:
     ) -> None:
         self.metrics = store.metrics
         self.metrics.show(WAITING_POLLS, lambda: self._waiters.waiting)
-        self.metrics.show(TICK_AGE, self._tick_age_s)
         self.metrics.show(BUCKETS_AWAY, lambda: len(self.stale_buckets()))
         self._store = store
         self._waiters = Waiters(store, max_polls)
@@ -63,13 +57,10 @@ class DelayQueue:
         self.listings = store.listings
         self.subscribers = Subscribers(store.registry)
         self.schedules = Schedules(store.registry)
-        self._timers: list[Timer] = []
-        self._buried_retain_ms = buried_retain_ms
-        self._grown = asyncio.Event()  # there are more timers
+        self.timers = Timers(store, self._waiters.resync, buried_retain_ms)
         self._heartbeat = Heartbeat(store.by_bucket, self.metrics, name)
-        self._grow()
-        store.buckets.on_growth(self._grow)
-        store.on_change(self._hear)
+        store.buckets.on_growth(self._waiters.grow)
+        store.on_change(self._wake)
 
     async def push(self, job: Job, scope: Scope = EVERYWHERE) -> None:
         """Add a job, or replace the one of that id. Raises JobExists if `if_exists` is `fail`."""
@@ -180,11 +171,6 @@ class DelayQueue:
         """Make buried or delayed jobs ready now; a code for each."""
         return self._store.kick(ids, scope)
 
-    @property
-    def waiting_polls(self) -> int:
-        """How many polls wait in this process."""
-        return self._waiters.waiting
-
     def servers(self) -> Coroutine[None, None, list[ServerView]]:
         """All server processes on this store."""
         return self._heartbeat.servers()
@@ -198,17 +184,6 @@ class DelayQueue:
         """Why a failover could lose an acknowledged job right now, where `durability` asks that it does not."""
         return self._store.doubts
 
-    def _tick_age_s(self) -> float | None:
-        """Since the oldest of the buckets' last ticks; None where one has not ticked yet."""
-        return _oldest_age_s([timer.last_tick_at for timer in self._timers[: self.bucket_count]])
-
-    def try_age_s(self) -> float | None:
-        """Since the oldest of the timers' last tries to tick; None where one has not tried yet.
-
-        It stays small while the store is away: only a timer that hangs makes it grow.
-        """
-        return _oldest_age_s([timer.last_try_at for timer in self._timers[: self.bucket_count]])
-
     @property
     def bucket_count(self) -> int:
         """How many buckets there are."""
@@ -220,14 +195,8 @@ class DelayQueue:
         A tick writes only what is due, so a store with a full disk goes on answering. The heartbeat writes to the first
         bucket every two seconds; if nothing arrives there, this holds for all buckets of that server.
         """
-        oldest = asyncio.get_running_loop().time() - READY_TICKS * INTERVAL_S
-        stale = {
-            bucket
-            for bucket, timer in enumerate(self._timers[: self.bucket_count])
-            if timer.last_tick_at is None or timer.last_tick_at < oldest
-        }
-        noted_at = self._heartbeat.noted_at
-        if noted_at is None or noted_at < oldest:
+        stale, noted_at = self.timers.stale(), self._heartbeat.noted_at
+        if noted_at is None or noted_at < stale_before():
             stale.update(self._store.beside(0))
         return sorted(stale)
 
@@ -238,7 +207,7 @@ class DelayQueue:
             "heartbeat": self._heartbeat.run,
             "schedules": self.schedules.run,
             "migration": self._store.migration.run,
-            "timers": self._run_timers,
+            "timers": self.timers.run,
         }
 
     async def aclose(self) -> None:
@@ -250,49 +219,10 @@ class DelayQueue:
         """Other processes' messages wake polls here; what may have been missed is asked for."""
         await self._store.listen(self._waiters.wake, self._waiters.resync)
 
-    def _grow(self) -> None:
-        """There may be more buckets: tick them, and let polls ask them."""
-        store, notify, resync = self._store.by_bucket, self._store.notify, self._waiters.resync
-        for bucket in range(len(self._timers), len(self._store.buckets.keys)):
-            care = Scrubber(bucket, store, notify).step
-            retain_ms = self._buried_retain_ms
-            self._timers.append(Timer(bucket, store, notify, resync, care, retain_ms))
-        self._waiters.grow()
-        self._grown.set()
-
-    async def _run_timers(self) -> None:
-        """Each in a task of its own; one that dies ends all.
-
-        No TaskGroup: it cancels its tasks once, and that can get lost (tasks.py).
-        """
-        tasks: list[asyncio.Task[None]] = []
-        growth = asyncio.create_task(self._grown.wait(), name="growth")
-        try:
-            while True:
-                for bucket in range(len(tasks), len(self._timers)):
-                    run = self._timers[bucket].run()
-                    tasks.append(asyncio.create_task(run, name=f"timer {bucket}"))
-                await asyncio.wait([growth, *tasks], return_when=asyncio.FIRST_COMPLETED)
-                for task in tasks:
-                    if task.done():
-                        task.result()
-                self._grown.clear()
-                growth = asyncio.create_task(self._grown.wait(), name="growth")
-        finally:
-            await cancel_all([growth, *tasks])
-
-    def _hear(self, bucket: int, change: Change) -> None:
-        """A change in the store: wake the timer and the polls that wait for it."""
-        if change.next_due_ms is not None:
-            self._timers[bucket].arm(change.next_due_ms)
+    def _wake(self, bucket: int, change: Change) -> None:
+        """Let polls that wait for what has become ready have it."""
         for topic, arrived in change.ready:
             self._waiters.wake(bucket, topic, arrived)
-
-
-def _oldest_age_s(times: Sequence[float | None]) -> float | None:
-    """Since the oldest of these loop times; None where one is None."""
-    known = [at for at in times if at is not None]
-    return asyncio.get_running_loop().time() - min(known) if len(known) == len(times) else None
 
 
 def raise_for(code: int) -> None:

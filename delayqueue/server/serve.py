@@ -164,7 +164,7 @@ def _spare_the_collector() -> None:
 async def _pulse(queue: DelayQueue, pulses: MutableSequence[float], number: int) -> None:
     """Show that this process works: with a timer that hangs its pulse grows old."""
     while True:
-        if (age_s := queue.try_age_s()) is not None:
+        if (age_s := queue.timers.try_age_s()) is not None:
             pulses[number - 1] = time.monotonic() - age_s
         await asyncio.sleep(PULSE_S if age_s is not None else START_S)
 

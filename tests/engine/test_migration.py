@@ -14,6 +14,7 @@ from delayqueue.engine.queue import DelayQueue
 from delayqueue.engine.rebalance import Rebalance
 from delayqueue.engine.timer import Timer
 from delayqueue.errors import Code, Unavailable
+from delayqueue.metrics import WAITING_POLLS
 from delayqueue.store.bucket.caller import LayoutChanged
 from delayqueue.store.bucket.migration import Migration
 from delayqueue.store.bucket.transfers import Transfers
@@ -191,7 +192,7 @@ async def test_a_poll_that_waits_hears_of_jobs_in_buckets_that_are_new(
     loops = [asyncio.create_task(run()) for run in queue.background().values()]
     try:
         poll = asyncio.create_task(queue.pop(("t",), 1, 30))
-        await until(lambda: queue.waiting_polls == 1)
+        await until(lambda: queue.metrics.snapshot()[WAITING_POLLS.name] == [[[], 1]])
         await ours.begin()
         await until(lambda: queue.bucket_count == AFTER)
         other = DelayQueue(Store(ours.mover))

@@ -1,0 +1,99 @@
+"""The timers of all buckets, and whether they tick."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from delayqueue.engine.scrubber import Scrubber
+from delayqueue.engine.timer import INTERVAL_S, Timer
+from delayqueue.metrics import TICK_AGE
+from delayqueue.store.store import Store
+from delayqueue.store.types import Change
+from delayqueue.tasks import cancel_all
+
+READY_TICKS: Final = 5  # a timer that has not ticked for so many intervals is not ready
+
+
+class Timers:
+    """A timer for each bucket that there is, and that comes. `resync` is called as by each Timer."""
+
+    def __init__(
+        self, store: Store, resync: Callable[[int], None], buried_retain_ms: int | None = None
+    ) -> None:
+        self._store = store
+        self._resync = resync
+        self._buried_retain_ms = buried_retain_ms
+        self._timers: list[Timer] = []
+        self._grown = asyncio.Event()  # there are more timers
+        self._grow()
+        store.buckets.on_growth(self._grow)
+        store.on_change(self._arm)
+        store.metrics.show(TICK_AGE, self._tick_age_s)
+
+    async def run(self) -> None:
+        """Run each in a task of its own, until cancelled; one that dies ends all.
+
+        No TaskGroup: it cancels its tasks once, and that can get lost (tasks.py).
+        """
+        tasks: list[asyncio.Task[None]] = []
+        growth = asyncio.create_task(self._grown.wait(), name="growth")
+        try:
+            while True:
+                for bucket in range(len(tasks), len(self._timers)):
+                    run = self._timers[bucket].run()
+                    tasks.append(asyncio.create_task(run, name=f"timer {bucket}"))
+                await asyncio.wait([growth, *tasks], return_when=asyncio.FIRST_COMPLETED)
+                for task in tasks:
+                    if task.done():
+                        task.result()
+                self._grown.clear()
+                growth = asyncio.create_task(self._grown.wait(), name="growth")
+        finally:
+            await cancel_all([growth, *tasks])
+
+    def stale(self) -> set[int]:
+        """The buckets whose timer has not ticked of late."""
+        before = stale_before()
+        return {
+            bucket
+            for bucket, timer in enumerate(self._present())
+            if timer.last_tick_at is None or timer.last_tick_at < before
+        }
+
+    def try_age_s(self) -> float | None:
+        """Since the oldest of the timers' last tries to tick; None where one has not tried yet.
+
+        It stays small while the store is away: only a timer that hangs makes it grow.
+        """
+        return _oldest_age_s([timer.last_try_at for timer in self._present()])
+
+    def _tick_age_s(self) -> float | None:
+        """Since the oldest of the buckets' last ticks; None where one has not ticked yet."""
+        return _oldest_age_s([timer.last_tick_at for timer in self._present()])
+
+    def _present(self) -> Sequence[Timer]:
+        """Those of buckets that hold jobs."""
+        return self._timers[: self._store.buckets.count]
+
+    def _grow(self) -> None:
+        store, notify = self._store.by_bucket, self._store.notify
+        for bucket in range(len(self._timers), len(self._store.buckets.keys)):
+            care = Scrubber(bucket, store, notify).step
+            retain_ms = self._buried_retain_ms
+            self._timers.append(Timer(bucket, store, notify, self._resync, care, retain_ms))
+        self._grown.set()
+
+    def _arm(self, bucket: int, change: Change) -> None:
+        if change.next_due_ms is not None:
+            self._timers[bucket].arm(change.next_due_ms)
+
+
+def stale_before() -> float:
+    """A loop time: what should happen each second, and has last happened before this, is stale."""
+    return asyncio.get_running_loop().time() - READY_TICKS * INTERVAL_S
+
+
+def _oldest_age_s(times: Sequence[float | None]) -> float | None:
+    """Since the oldest of these loop times; None where one is None."""
+    known = [at for at in times if at is not None]
+    return asyncio.get_running_loop().time() - min(known) if len(known) == len(times) else None
