@@ -15,8 +15,7 @@ from delayqueue.domain.access import Grant
 # what `redis.host` means in a config file that does not name it: the original's default
 FILE_REDIS_HOST: Final = "127.0.0.1:6379"
 MOST_BUCKETS: Final = 1024
-# a call may wait in vain for the one before it and then for itself, and take 5 s in all
-MOST_REPLICA_TIMEOUT_MS: Final = 2000
+MOST_REPLICA_TIMEOUT_MS: Final = 4000  # a call to the store may take 5 s
 # what a server that is told so (SIGHUP) puts into force without a restart; the sections of the file, too
 RELOADED: Final = frozenset(
     {

@@ -194,7 +194,7 @@ class Store:
     @property
     def replicas(self) -> Replicas | None:
         """What calls wait for, with `durability = replica`."""
-        return self._durability.replicas if self._durability else None
+        return self._durability.replicas
 
     @property
     def doubts(self) -> Sequence[str]:

@@ -16,6 +16,7 @@ from delayqueue.errors import Unavailable
 from delayqueue.metrics import Metrics
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.buckets import Buckets, Layout
+from delayqueue.store.servers.durability import Durability
 from delayqueue.store.servers.shards import Shards
 from delayqueue.store.types import Change, Popped, Swept, Ticked
 from tests.waiting import until
@@ -33,7 +34,7 @@ class Shelves(BucketStore):
 
     def __init__(self, buckets: int = 1) -> None:
         self.metrics = Metrics()
-        self.shards, self.durability = Shards.one(FakeAsyncRedis()), None
+        self.shards, self.durability = Shards.one(FakeAsyncRedis()), Durability()
         self.buckets = Buckets("b%d", "q%s", Layout(buckets))
         self.ready: list[defaultdict[str, deque[str]]] = [
             defaultdict(deque) for _ in range(buckets)

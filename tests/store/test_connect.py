@@ -14,6 +14,9 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError
 from delayqueue.config.values import Address
+from delayqueue.errors import Unavailable
+from delayqueue.store.bucket.bucket_store import BucketStore
+from delayqueue.store.bucket.buckets import Buckets
 from delayqueue.store.servers.connect import connect
 from delayqueue.store.servers.health import durability_warnings
 from delayqueue.store.servers.shards import Shards
@@ -159,6 +162,27 @@ class TestFrozen:
             began = time.monotonic()
             with pytest.raises(RedisTimeoutError):
                 await redis.incr("calls")
+            assert least_s <= time.monotonic() - began <= most_s
+
+    @pytest.mark.parametrize(
+        ("settings", "least_s", "most_s"),
+        [
+            ({}, 0.25, 1.0),
+            ({"durability": "replica", "redis_replica_timeout_ms": 1000}, 1.25, 2.0),
+        ],
+        ids=["plain", "it may wait for replicas too"],
+    )
+    async def test_it_costs_a_verb_the_same(
+        self, store: StoreServer, settings: dict[str, object], least_s: float, most_s: float
+    ) -> None:
+        config = at(store, redis_read_timeout_ms=200, redis_write_timeout_ms=300, **settings)
+        async with connect(config, None) as shards:
+            bucket = BucketStore(shards, Buckets(config.bucket_name, config.queue_name))
+            await bucket.tick(0)
+            store.freeze()
+            began = time.monotonic()
+            with pytest.raises(Unavailable):
+                await bucket.tick(0)
             assert least_s <= time.monotonic() - began <= most_s
 
     async def test_a_call_is_never_sent_twice(self, store: StoreServer) -> None:

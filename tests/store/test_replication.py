@@ -210,6 +210,19 @@ async def test_a_call_that_goes_after_one_that_waits_in_vain_has_the_time_to_wai
     assert caplog.text.count("0 of 1 replicas have it") == 2
 
 
+async def test_a_short_limit_for_answers_leaves_replicas_their_time(
+    pair: Pair, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Else it would be the master that is taken for silent."""
+    short_ms = {"redis_read_timeout_ms": TIMEOUT_MS // 2, "redis_write_timeout_ms": TIMEOUT_MS // 2}
+    async with followed(pair, **short_ms) as store:
+        await push(store, "earlier")
+        pair.replica.freeze()
+        with pytest.raises(Unavailable):
+            await push(store, "late")
+    assert "0 of 1 replicas have it" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("replicate", "waiting"),
     [("pushes", {"push"}), ("changes", {"push", "finish"}), ("all", {"push", "finish", "pop"})],

@@ -19,6 +19,7 @@ from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.buckets import Buckets, Layout
 from delayqueue.store.servers.connect import connect
 from delayqueue.store.servers.health import durability_warnings
+from delayqueue.store.servers.topology import Cluster
 from delayqueue.store.store import Store
 from delayqueue.tasks import cancel_all
 from tests.certificates import make
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
-    from delayqueue.store.servers.shards import Shards
+    from redis.asyncio import Redis
+
+    from delayqueue.store.servers.shards import Shards, Span
     from tests.processes import Processes, StoreServer
 
 BUCKETS: Final = 12
@@ -179,6 +182,30 @@ async def test_after_a_timeout_a_call_goes_to_the_master_that_has_taken_the_plac
         assert await works(store, 0)
         assert time.monotonic() - began < 1
         assert Address(LOOPBACK, frozen.port) not in shards.servers()
+
+
+async def test_a_call_that_nobody_wants_any_more_says_nothing_of_its_server(
+    cluster: StoreCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Clients that hang up would have the topology read, and the calls of others wait for that."""
+    async with opened(of_cluster(cluster)) as (store, shards):
+        find, sent, reads = Cluster.find, asyncio.Event(), 0
+
+        async def counted(topology: Cluster) -> list[Span]:
+            nonlocal reads
+            reads += 1
+            return await find(topology)
+
+        async def unanswered(_: Redis) -> None:
+            sent.set()
+            await asyncio.Event().wait()
+
+        monkeypatch.setattr(Cluster, "find", counted)
+        call = asyncio.create_task(shards.call(store.buckets[0].tag, unanswered))
+        await sent.wait()
+        await cancel_all([call])
+        assert await works(store, 0)
+        assert reads == 0
 
 
 def master_port(node: ClusterNode, slot: int) -> int:

@@ -71,8 +71,8 @@ class BucketStore:
         self.shards = shards
         self.buckets = buckets
         self.metrics = metrics or Metrics()
-        self._caller = Caller(shards, buckets, scripts, failpoint, self.metrics, durability)
-        self.durability = durability
+        self.durability = durability or Durability()
+        self._caller = Caller(shards, buckets, scripts, failpoint, self.metrics, self.durability)
         self._nonces = nonces()
         self.sender = secrets.token_hex(6)  # marks what this process announces, for itself to skip
 

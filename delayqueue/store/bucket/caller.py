@@ -22,7 +22,6 @@ from delayqueue.store.bucket.measure import count_answer
 from delayqueue.store.scripts import Scripts
 from delayqueue.store.servers.durability import Durability
 from delayqueue.store.servers.functions import Functions
-from delayqueue.store.servers.pipeline import ANSWER_S
 from delayqueue.store.servers.replication import TooFewReplicasError
 from delayqueue.store.servers.shards import Shards
 
@@ -48,7 +47,7 @@ class Caller:
         scripts: Scripts,
         failpoint: Failpoint | None,
         metrics: Metrics,
-        durability: Durability | None,
+        durability: Durability,
     ) -> None:
         self._shards = shards
         self._buckets = buckets
@@ -75,7 +74,7 @@ class Caller:
         while True:
             generation = self._buckets.layout.generation
             try:
-                return await self._run(generation, verb, bucket, args, scope)
+                return await self._run_once(generation, verb, bucket, args, scope)
             except LayoutChanged:
                 if not (self._verbs[verb].follows_layout if follows is None else follows):
                     raise
@@ -114,22 +113,16 @@ class Caller:
         """What the bucket's server says. The one place where what redis-py raises becomes Unavailable."""
         tag = self._buckets[bucket].tag
         try:
-            async with asyncio.timeout(ANSWER_S):
-                return await self._shards.call(tag, send)
-        except (RedisError, TimeoutError) as error:
+            return await self._shards.call(tag, send)
+        except RedisError as error:
             if isinstance(error, ResponseError) and str(error).startswith(STALE):
                 raise LayoutChanged from error
             # the first one has said so; those that follow cost nothing, and so they are many
             known = isinstance(error, TooFewReplicasError)
-            reason = str(error) or "no answer"
-            log.log(
-                logging.DEBUG if known else logging.WARNING,
-                "%s failed in the store: %s",
-                verb,
-                reason,
-            )
+            level = logging.DEBUG if known else logging.WARNING
+            log.log(level, "%s failed in the store: %s", verb, error)
             self._metrics.count(SCRIPT_ERRORS, verb)
-            if isinstance(error, (RedisTimeoutError, TimeoutError)):
+            if isinstance(error, RedisTimeoutError):
                 # who took another connection next might wait as long
                 await self._shards.drop_idle(tag)
             raise Unavailable from error
@@ -138,11 +131,11 @@ class Caller:
         """What concerns the layout."""
         try:
             return await work
-        except (RedisError, TimeoutError) as error:
+        except RedisError as error:
             log.warning("the layout of the data cannot be read or changed: %s", error)
             raise Unavailable from error
 
-    async def _run(
+    async def _run_once(
         self, generation: int, verb: str, bucket: int, args: Sequence[Any], scope: Scope
     ) -> Any:
         """Run a script by this generation of the layout: nothing is awaited before it is chosen."""
@@ -150,20 +143,15 @@ class Caller:
         names = [keys.tag, keys.queue_name]
         if scope is not EVERYWHERE:
             names.append(keys.tag + json.dumps(scope.entries, ensure_ascii=False))
+        call = partial(self._functions.call, verb, names, [*args, generation])
         if self._failpoint:
             self._failpoint.reach(f"{verb}.before")
         began = perf_counter()
         answer = await self.ask(
-            verb, bucket, lambda redis: self._send(redis, verb, names, [*args, generation])
+            verb, bucket, partial(self._durability.keep, self._verbs[verb], call)
         )
         self._metrics.observe(SCRIPT_SECONDS, perf_counter() - began, verb)
         count_answer(self._metrics, verb, answer)
         if self._failpoint:
             self._failpoint.reach(f"{verb}.after")
         return answer
-
-    async def _send(self, redis: Redis, verb: str, keys: list[str], args: Sequence[Any]) -> Any:
-        call = partial(self._functions.call, redis, verb, keys, args)
-        return await (
-            self._durability.keep(redis, self._verbs[verb], call) if self._durability else call()
-        )

@@ -11,7 +11,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from redis.asyncio import Redis
 from redis.exceptions import RedisError, WatchError
@@ -21,7 +21,6 @@ from delayqueue.config.startup import StartupError
 from delayqueue.errors import Unavailable
 from delayqueue.store.bucket.buckets import Buckets, Layout
 from delayqueue.store.bucket.keys import BucketKeys
-from delayqueue.store.servers.pipeline import ANSWER_S
 from delayqueue.store.servers.shards import Shards
 
 log = logging.getLogger(__name__)
@@ -40,8 +39,6 @@ CLAIM: Final = """
 if redis.call('HEXISTS', KEYS[1], 'bucket_size') == 0 then redis.call('HSET', KEYS[1], unpack(ARGV)) end
 return redis.call('HGETALL', KEYS[1])
 """
-
-T = TypeVar("T")
 
 
 class AnotherChange(Exception):
@@ -84,11 +81,11 @@ async def keep_layout(
         if known.moving:
             continue
         try:
-            stored = await _call(shards, _key(config), partial(_claim_again, config, known))
+            stored = await shards.call(_key(config), partial(_claim_again, config, known))
             layout = _checked(stored, config)
             if layout.generation <= known.generation and layout != known:
                 await follow()
-        except (RedisError, TimeoutError, Unavailable):
+        except (RedisError, Unavailable):
             log.debug("the layout of the data cannot be looked at")
 
 
@@ -137,7 +134,7 @@ def layout_warnings(layout: Layout, config: Config) -> list[str]:
 async def settle_layout(shards: Shards, buckets: Buckets) -> Layout:
     """What is in force, once it is safe to act by it: all fences are up.
 
-    Raises RedisError or TimeoutError if that cannot be.
+    Raises RedisError if that cannot be.
     """
     while not (layout := await _read_layout(shards, buckets)).fenced:
         buckets.know(layout.count)
@@ -190,12 +187,12 @@ async def _change(
 ) -> bool:
     """Write these fields if the layout is the expected one; whether it was."""
     key = buckets[0].layout
-    return await _call(shards, key, partial(_compare_and_set, key, expected, fields))
+    return await shards.call(key, partial(_compare_and_set, key, expected, fields))
 
 
 async def _read_layout(shards: Shards, buckets: Buckets) -> Layout:
     key = buckets[0].layout
-    return _parse(await _call(shards, key, partial(_read, key)), buckets.layout.size)
+    return _parse(await shards.call(key, partial(_read, key)), buckets.layout.size)
 
 
 async def _compare_and_set(
@@ -221,21 +218,16 @@ async def _fence(shards: Shards, key: str, generation: int) -> int:
     async def send(redis: Redis) -> int:
         return int(await redis.eval(RAISE, 1, key, generation))
 
-    return await _call(shards, key, send)
+    return await shards.call(key, send)
 
 
 async def _tried(work: Awaitable[object]) -> Exception | None:
     """How it failed."""
     try:
         await work
-    except (RedisError, TimeoutError) as error:
+    except RedisError as error:
         return error
     return None
-
-
-async def _call(shards: Shards, key: str, send: Callable[[Redis], Awaitable[T]]) -> T:
-    async with asyncio.timeout(ANSWER_S):
-        return await shards.call(key, send)
 
 
 async def _set_new(key: str, field: str, value: str, redis: Redis) -> None:

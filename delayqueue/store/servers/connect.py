@@ -25,6 +25,8 @@ from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError
 from delayqueue.config.values import Address
 from delayqueue.store.servers.connection import fast
+from delayqueue.store.servers.pipeline import ANSWER_S
+from delayqueue.store.servers.replication import asks_for_replicas
 from delayqueue.store.servers.shards import Shards
 from delayqueue.store.servers.topology import Cluster, Sentinels
 
@@ -32,7 +34,7 @@ log = logging.getLogger(__name__)
 
 # A store that is silent for longer counts as away. The original waited 180 s, as its /pop blocked
 # in Redis; here no call blocks, and clients want to hear of it.
-SILENCE_MS: Final = 5000
+SILENCE_MS: Final = round(ANSWER_S * 1000)
 ASK_S: Final = 1.0  # who does not tell where the store is in this time is passed over
 TLS_FILES: Final = "redis.tls_ca, redis.tls_cert and redis.tls_key"
 
@@ -71,14 +73,16 @@ def _shards(config: Config, socket_path: str | None) -> Shards:
         options = _servers_options(config)
         single = partial(_single, options)
         known = Cluster(config.redis_cluster, single)
-        return Shards(known, partial(_pooled, config, options), single, [])
+        return Shards(known, partial(_pooled, config, options), single, [], _answer_s(config))
     if config.redis_sentinel:
         ask = partial(_single, _sentinel_options(config))
         named = Sentinels(config.redis_sentinel, config.redis_master_name, ask)
         options = _servers_options(config) | {"db": config.redis_db}
-        return Shards(named, partial(_pooled, config, options), partial(_single, options), [])
+        single = partial(_single, options)
+        return Shards(named, partial(_pooled, config, options), single, [], _answer_s(config))
     target = _target(config, socket_path)
-    return Shards.one(_redis(config, target), partial(_single, _over_tcp(target)))
+    replica = partial(_single, _over_tcp(target))
+    return Shards.one(_redis(config, target), replica, _answer_s(config))
 
 
 def _pooled(config: Config, options: dict[str, Any], address: Address) -> Redis:
@@ -163,6 +167,12 @@ def _silence_s(config: Config) -> float:
     """How long to wait for the store; redis-py has one limit for sending and for the answer."""
     limits = [config.redis_read_timeout_ms, config.redis_write_timeout_ms]
     return max(min(limit_ms or SILENCE_MS, SILENCE_MS) for limit_ms in limits) / 1000
+
+
+def _answer_s(config: Config) -> float:
+    """How long a call may take: one that waits for replicas, too, before its server counts as silent."""
+    wait_s = config.redis_replica_timeout_ms / 1000 if asks_for_replicas(config) else 0.0
+    return min(_silence_s(config) + wait_s, ANSWER_S)
 
 
 def _where(config: Config) -> tuple[str, str]:

@@ -5,7 +5,7 @@
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, Self
+from typing import Any, Self
 
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
@@ -21,16 +21,14 @@ from delayqueue.store.servers.disk import (
     require_sync,
 )
 from delayqueue.store.servers.pipeline import NotReplicatedError, Wait
-from delayqueue.store.servers.replication import Replicas, replication_doubts
+from delayqueue.store.servers.replication import Replicas, asks_for_replicas, replication_doubts
 from delayqueue.store.servers.shards import Shards
-
-REPLICA: Final = "replica"
 
 
 class Durability:
     """Lets a call be answered once what it did is kept as well as is asked for."""
 
-    def __init__(self, fsync: Fsync | None, replicas: Replicas | None) -> None:
+    def __init__(self, fsync: Fsync | None = None, replicas: Replicas | None = None) -> None:
         self._fsync = fsync
         self.replicas = replicas
 
@@ -39,22 +37,22 @@ class Durability:
         """As the settings ask for."""
         return cls(
             Fsync() if asks_for_sync(config) else None,
-            Replicas(config) if _asks_for_replicas(config) else None,
+            Replicas(config) if asks_for_replicas(config) else None,
         )
 
     async def keep(
-        self, redis: Redis, verb: Verb, call: Callable[[Wait | None], Awaitable[Any]]
+        self, verb: Verb, call: Callable[[Redis, Wait | None], Awaitable[Any]], redis: Redis
     ) -> Any:
         """What the call of a verb says. Raises NotDurableError if nothing was begun, NotReplicatedError."""
         if self._fsync and "sync" in verb.needs:
             await self._fsync.require(redis)
         if not self.replicas:
-            return await call(None)
+            return await call(redis, None)
         wait = self.replicas.wait(verb)
         if wait and "replicas" in verb.needs:
             await self.replicas.require(redis)
         try:
-            return await call(wait)
+            return await call(redis, wait)
         except NotReplicatedError:
             self.replicas.missed(redis)
             raise
@@ -62,7 +60,7 @@ class Durability:
 
 async def check_durability(shards: Shards, config: Config) -> None:
     """Raises StartupError if the store cannot keep what `durability` asks for."""
-    replicated = _asks_for_replicas(config)
+    replicated = asks_for_replicas(config)
     if replicated and config.embedded:
         raise StartupError(
             f"durability = {config.durability}: the embedded store has no replicas; "
@@ -85,8 +83,4 @@ async def check_durability(shards: Shards, config: Config) -> None:
 
 async def replica_warnings(shards: Shards, config: Config) -> list[str]:
     """Why an acknowledged job could be lost in a failover, where `durability` asks that none is."""
-    return await replication_doubts(shards, config) if _asks_for_replicas(config) else []
-
-
-def _asks_for_replicas(config: Config) -> bool:
-    return REPLICA in config.durability.split("+")
+    return await replication_doubts(shards, config) if asks_for_replicas(config) else []

@@ -42,7 +42,7 @@ async def remove_old_functions(shards: Shards, scripts: Scripts) -> None:
 
 
 class _Refused(Exception):
-    """The server has no functions for us; the message says why."""
+    """The server does not take our library; the message says why."""
 
 
 class Functions:
@@ -51,17 +51,12 @@ class Functions:
     def __init__(self, scripts: Scripts) -> None:
         self._scripts = scripts
         self._names = {verb: scripts.function(verb) for verb in scripts.verbs}
-        self._loaded_scripts: dict[str, Script] = {}
+        self._built: dict[str, Script] = {}
         self._refused_until: WeakKeyDictionary[Redis, float] = WeakKeyDictionary()
         self._pipelines: WeakKeyDictionary[Redis, dict[Wait | None, Pipeline]] = WeakKeyDictionary()
 
     async def call(
-        self,
-        redis: Redis,
-        verb: str,
-        keys: Sequence[str],
-        args: Sequence[Any],
-        wait: Wait | None = None,
+        self, verb: str, keys: Sequence[str], args: Sequence[Any], redis: Redis, wait: Wait | None
     ) -> Any:
         """What the verb says; the last of `args` is the layout's generation.
 
@@ -69,34 +64,21 @@ class Functions:
         """
         if wait:
             args = [*args[:-1], f"{args[-1]}w"]  # see begin() in _prelude.lua
+        send, rest = self._pipeline(redis, wait).call, (len(keys), *keys, *args)
         now = asyncio.get_running_loop().time()
         if self._refused_until.get(redis, 0.0) <= now:
+            words = "FCALL", self._names[verb], *rest
             try:
-                return await self._call_function(redis, verb, keys, args, wait)
-            except _Refused as refusal:
+                return await _loading(partial(send, words), partial(self._load, redis))
+            except (_Refused, ResponseError) as error:
+                if not _is_refusal(error):
+                    raise
                 if redis not in self._refused_until:
-                    log.warning("the store refuses functions, so calls cost it more: %s", refusal)
+                    log.warning("the store refuses functions, so calls cost it more: %s", error)
                 self._refused_until[redis] = now + REFUSED_S
-        return await self._call_script(redis, verb, keys, args, wait)
-
-    async def _call_function(
-        self,
-        redis: Redis,
-        verb: str,
-        keys: Sequence[str],
-        args: Sequence[Any],
-        wait: Wait | None,
-    ) -> Any:
-        words = "FCALL", self._names[verb], len(keys), *keys, *args
-        call = partial(self._pipeline(redis, wait).call, words)
-        try:
-            return await _loading(call, partial(self._load, redis))
-        except NoPermissionError as error:
-            raise _Refused(error) from error
-        except ResponseError as error:
-            if str(error).startswith(UNKNOWN_COMMAND):
-                raise _Refused(error) from error
-            raise
+        script = self._script(verb)
+        words = "EVALSHA", script.sha, *rest
+        return await _loading(partial(send, words), partial(redis.script_load, script.source))
 
     async def _load(self, redis: Redis) -> None:
         """Raises _Refused."""
@@ -106,26 +88,23 @@ class Functions:
             if ALREADY_THERE not in str(error):
                 raise _Refused(error) from error
 
-    async def _call_script(
-        self,
-        redis: Redis,
-        verb: str,
-        keys: Sequence[str],
-        args: Sequence[Any],
-        wait: Wait | None,
-    ) -> Any:
-        script = self._loaded_scripts.get(verb)
-        if script is None:
-            script = self._loaded_scripts[verb] = self._scripts.script(verb)
-        words = "EVALSHA", script.sha, len(keys), *keys, *args
-        call = partial(self._pipeline(redis, wait).call, words)
-        return await _loading(call, partial(redis.script_load, script.source))
+    def _script(self, verb: str) -> Script:
+        if verb not in self._built:
+            self._built[verb] = self._scripts.script(verb)
+        return self._built[verb]
 
     def _pipeline(self, redis: Redis, wait: Wait | None) -> Pipeline:
         pipelines = self._pipelines.setdefault(redis, {})
         if wait not in pipelines:
             pipelines[wait] = Pipeline(redis.connection_pool, wait)
         return pipelines[wait]
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Whether the server has no functions for us, as it is old or our user may not call or load them."""
+    return isinstance(error, (_Refused, NoPermissionError)) or str(error).startswith(
+        UNKNOWN_COMMAND
+    )
 
 
 async def _loading(call: Callable[[], Awaitable[Any]], load: Callable[[], Awaitable[Any]]) -> Any:

@@ -33,6 +33,7 @@ log = logging.getLogger(__name__)
 
 LOOK_S: Final = 5.0  # replicas come and go
 LAG_S: Final = 2  # one that has said nothing for longer is away; they speak every second
+REPLICA: Final = "replica"
 
 
 class TooFewReplicasError(NotReplicatedError):
@@ -82,6 +83,11 @@ class Replicas:
             with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_S):
                     await changed.wait()
+
+
+def asks_for_replicas(config: Config) -> bool:
+    """Whether `durability` asks for replicas, alone or beside the disk."""
+    return REPLICA in config.durability.split("+")
 
 
 async def replication_doubts(shards: Shards, config: Config) -> list[str]:

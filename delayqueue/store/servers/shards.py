@@ -18,6 +18,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from delayqueue.config.values import Address
+from delayqueue.store.servers.pipeline import ANSWER_S
 
 log = logging.getLogger(__name__)
 
@@ -64,15 +65,18 @@ class Shards:
         dial: Callable[[Address], Redis],
         ask: Callable[[Address], Redis],
         spans: Sequence[Span],
+        answer_s: float = ANSWER_S,
     ) -> None:
         """`dial` makes a client, and `ask` one for a single question to any server, also to a replica.
 
-        `spans` is what is known already, all of it where there is no `topology` to ask.
+        `spans` is what is known already, all of it where there is no `topology` to ask. A call that takes longer than
+        `answer_s` has failed.
         """
         self.ask = ask
         self._topology = topology
         self._dial = dial
         self._spans = list(spans)
+        self._answer_s = answer_s
         self._slots: dict[str, int] = {}
         self._moved: dict[int, Address] = {}  # what servers have said since the topology was read
         self._servers: dict[Address, Redis] = {}
@@ -83,9 +87,14 @@ class Shards:
         self.changed = asyncio.Event()  # set, and replaced, when announce_change is called
 
     @classmethod
-    def one(cls, redis: Redis, ask: Callable[[Address], Redis] = _refuse) -> Self:
+    def one(
+        cls,
+        redis: Redis,
+        ask: Callable[[Address], Redis] = _refuse,
+        answer_s: float = ANSWER_S,
+    ) -> Self:
         """All buckets on one server. `ask` makes clients of its replicas."""
-        return cls(None, lambda _: redis, ask, [Span(0, SLOTS - 1, NOWHERE)])
+        return cls(None, lambda _: redis, ask, [Span(0, SLOTS - 1, NOWHERE)], answer_s)
 
     def of(self, key: str) -> Redis:
         """The client of the server that holds the key. Raises ClusterDownError if no server does."""
@@ -116,7 +125,18 @@ class Shards:
 
         Nothing is ever sent again after any other error. While a slot is on its way from one server to another (ASK,
         TRYAGAIN) its calls fail: half of the bucket's keys would be missing.
+
+        Raises RedisError if the server refuses, its TimeoutError if the answer takes too long.
         """
+        try:
+            async with asyncio.timeout(self._answer_s) as limit:
+                return await self._call(key, send, limit)
+        except TimeoutError:
+            raise RedisTimeoutError("no answer") from None
+
+    async def _call(
+        self, key: str, send: Callable[[Redis], Awaitable[T]], limit: asyncio.Timeout
+    ) -> T:
         for _ in range(HOPS):
             address = self._address(key)
             if address in self._silent:
@@ -130,8 +150,9 @@ class Shards:
                 raise ClusterDownError(
                     f"slot {asked.slot_id} is on its way to another server"
                 ) from asked
-            except (RedisTimeoutError, asyncio.CancelledError):
-                self._suspect(address)
+            except (RedisTimeoutError, asyncio.CancelledError) as error:
+                if limit.expired() or isinstance(error, RedisTimeoutError):
+                    self._suspect(address)  # else the caller does not want the answer any more
                 raise
             except RedisError:
                 self._doubt.set()
