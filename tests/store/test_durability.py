@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -54,6 +56,16 @@ async def test_a_store_that_syncs_before_it_answers_takes_pushes(syncing: StoreS
     async with opened(config_of(syncing)) as (shards, store):
         await check_durability(shards, config_of(syncing))
         assert (await store.push(0, [JOB])).codes == [0]
+
+
+async def test_pushes_of_the_same_moment_ask_once_whether_it_syncs(syncing: StoreServer) -> None:
+    async with opened(config_of(syncing)) as (shards, store):
+        redis = shards.of("any key")
+        await redis.config_resetstat()
+        pushes = (store.push(0, [replace(JOB, id=str(n))]) for n in range(32))
+        assert [each.codes for each in await asyncio.gather(*pushes)] == [[0]] * 32
+        stats = await redis.info("commandstats")
+        assert stats["cmdstat_config|get"]["calls"] == 1
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -90,6 +91,16 @@ async def test_functions_and_scripts_come_back_by_themselves_after_a_flush(bucke
     assert await bucket.push(job("b")) == [Code.OK]
     await flush()
     assert await bucket.pop_ids() == ["a", "b"]
+
+
+@with_own_server
+async def test_calls_that_find_no_functions_at_once_load_them_once(redis: Redis) -> None:
+    store = BucketStore(Shards.one(redis), Buckets("dq_bucket_%d", "dq_queue_%s"))
+    await store.push(0, [job("a")])
+    await redis.function_flush()
+    before = await calls(redis, "function|load")
+    await asyncio.gather(*(store.push(0, [job(str(n))]) for n in range(32)))
+    assert await calls(redis, "function|load") == before + 1
 
 
 def read_leaking(name: str) -> str:

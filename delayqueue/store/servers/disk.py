@@ -6,6 +6,7 @@ answers it once a second.
 """
 
 import asyncio
+from functools import partial
 from typing import Final
 from weakref import WeakKeyDictionary
 
@@ -13,6 +14,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError, ResponseError
 
 from delayqueue.config.config import Config
+from delayqueue.store.servers.single_flight import SingleFlight
 
 FSYNC: Final = "fsync"
 STORE: Final = "the store"
@@ -29,13 +31,17 @@ class Fsync:
 
     def __init__(self) -> None:
         self._trusted_until: WeakKeyDictionary[Redis, float] = WeakKeyDictionary()
+        self._questions = SingleFlight("does it sync")
 
     async def require(self, redis: Redis) -> None:
         """Raises NotDurableError if this server answers first."""
-        now = asyncio.get_running_loop().time()
-        if self._trusted_until.get(redis, 0.0) < now:
-            await require_sync(redis)
-            self._trusted_until[redis] = now + TRUST_S
+        if self._trusted_until.get(redis, 0.0) < asyncio.get_running_loop().time():
+            await self._questions.do(redis, partial(self._ask, redis))
+
+    async def _ask(self, redis: Redis) -> None:
+        until = asyncio.get_running_loop().time() + TRUST_S
+        await require_sync(redis)
+        self._trusted_until[redis] = until
 
 
 def asks_for_sync(config: Config) -> bool:

@@ -19,6 +19,7 @@ from redis.exceptions import NoPermissionError, NoScriptError, RedisError, Respo
 from delayqueue.store.scripts import Script, Scripts
 from delayqueue.store.servers.pipeline import Pipeline, Wait
 from delayqueue.store.servers.shards import Shards
+from delayqueue.store.servers.single_flight import SingleFlight
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +53,7 @@ class Functions:
         self._scripts = scripts
         self._names = {verb: scripts.function(verb) for verb in scripts.verbs}
         self._built: dict[str, Script] = {}
+        self._loads = SingleFlight("load scripts")
         self._refused_until: WeakKeyDictionary[Redis, float] = WeakKeyDictionary()
         self._pipelines: WeakKeyDictionary[Redis, dict[Wait | None, Pipeline]] = WeakKeyDictionary()
 
@@ -69,7 +71,7 @@ class Functions:
         if self._refused_until.get(redis, 0.0) <= now:
             words = "FCALL", self._names[verb], *rest
             try:
-                return await _loading(partial(send, words), partial(self._load, redis))
+                return await _loading(partial(send, words), partial(self._load_library, redis))
             except (_Refused, ResponseError) as error:
                 if not _is_refusal(error):
                     raise
@@ -78,15 +80,26 @@ class Functions:
                 self._refused_until[redis] = now + REFUSED_S
         script = self._script(verb)
         words = "EVALSHA", script.sha, *rest
-        return await _loading(partial(send, words), partial(redis.script_load, script.source))
+        return await _loading(partial(send, words), partial(self._load_script, redis, script))
 
-    async def _load(self, redis: Redis) -> None:
+    async def _load_library(self, redis: Redis) -> None:
         """Raises _Refused."""
-        try:
-            await redis.function_load(self._scripts.library.source)
-        except ResponseError as error:
-            if ALREADY_THERE not in str(error):
-                raise _Refused(error) from error
+        library = self._scripts.library
+
+        async def load() -> None:
+            try:
+                await redis.function_load(library.source)
+            except ResponseError as error:
+                if ALREADY_THERE not in str(error):
+                    raise _Refused(error) from error
+
+        await self._loads.do((redis, library.name), load)
+
+    async def _load_script(self, redis: Redis, script: Script) -> None:
+        async def load() -> None:
+            await redis.script_load(script.source)
+
+        await self._loads.do((redis, script.sha), load)
 
     def _script(self, verb: str) -> Script:
         if verb not in self._built:

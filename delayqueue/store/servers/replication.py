@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 from weakref import WeakSet
 
@@ -28,6 +29,7 @@ from delayqueue.store.servers.disk import (
 )
 from delayqueue.store.servers.pipeline import NotReplicatedError, Wait
 from delayqueue.store.servers.shards import Shards
+from delayqueue.store.servers.single_flight import SingleFlight
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +50,7 @@ class Replicas:
         self._wait = Wait(config.redis_min_replicas, config.redis_replica_timeout_ms)
         self._waiting = REPLICATE[: REPLICATE.index(config.redis_replicate) + 1]
         self._short: WeakSet[Redis] = WeakSet()  # masters whose replicas have kept a call waiting
+        self._questions = SingleFlight("do replicas follow")
         self.doubts: list[str] = []  # why such a job could be lost right now
 
     def wait(self, verb: Verb) -> Wait | None:
@@ -62,8 +65,10 @@ class Replicas:
 
     async def require(self, redis: Redis) -> None:
         """Raises TooFewReplicasError if too few are known to follow: then nothing need be begun."""
-        if redis not in self._short:
-            return
+        if redis in self._short:
+            await self._questions.do(redis, partial(self._ask, redis))
+
+    async def _ask(self, redis: Redis) -> None:
         following = len(_following(await redis.info("replication")))
         if following < self._wait.replicas:
             raise TooFewReplicasError(f"{following} of {self._wait.replicas} replicas follow")
