@@ -13,7 +13,7 @@ from delayqueue.domain.job import Job, JobView, State
 from delayqueue.domain.receipt import nonces
 from delayqueue.errors import Code
 from delayqueue.metrics import Metrics
-from delayqueue.store.bucket.buckets import Buckets, Layout
+from delayqueue.store.bucket.buckets import Buckets
 from delayqueue.store.bucket.caller import Caller
 from delayqueue.store.bucket.record import dump_options, text
 from delayqueue.store.bucket.replies import change, moved, reserved, topic_counts, view
@@ -73,20 +73,11 @@ class BucketStore:
         self.metrics = metrics or Metrics()
         self.durability = durability or Durability()
         self._caller = Caller(shards, buckets, scripts, failpoint, self.metrics, self.durability)
+        # the layout, for those who follow or change it (migration.py, rebalance.py)
+        self.follow_layout = self._caller.follow_layout
+        self.begin_move, self.end_move = self._caller.begin_move, self._caller.end_move
         self._nonces = nonces()
         self.sender = secrets.token_hex(6)  # marks what this process announces, for itself to skip
-
-    async def follow_layout(self, known: int | None = None) -> None:
-        """Act by the layout that is in force; by a later one than the generation `known` where that is given."""
-        await self._caller.follow_layout(known)
-
-    async def begin_move(self, size: int) -> None:
-        """Let there be `size` buckets. Raises AnotherChange if somebody else has changed the layout meanwhile."""
-        await self._caller.begin_move(size)
-
-    async def end_move(self, layout: Layout) -> None:
-        """All jobs are in the buckets where they belong by that layout."""
-        await self._caller.end_move(layout)
 
     async def push(self, bucket: int, jobs: Sequence[Job], scope: Scope = EVERYWHERE) -> Pushed:
         """Add or replace jobs that all belong to `bucket`."""
