@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from delayqueue.cli.call import Server
 from delayqueue.cli.words import UNLIMITED
-from delayqueue.domain.job import MAX_BATCH
+from delayqueue.domain.job import LIVE_STATES, MAX_BATCH
 
 Fields = dict[str, Any]  # of a request, as docs/api.md names them
 Ask = Callable[[Server, Fields], Any]
@@ -14,7 +14,6 @@ Ask = Callable[[Server, Fields], Any]
 DEFAULT_COUNT: Final = 100
 PEEK_COUNT: Final = 10
 FORECAST_S: Final = 86_400
-COUNTS: Final = ("delayed", "ready", "reserved", "buried")
 
 
 def at(path: str) -> Ask:
@@ -91,6 +90,6 @@ def stats(server: Server, _fields: Fields) -> Fields:
     return {
         "topics": len(topics),
         "paused": sum(topic["paused"] is not False for topic in topics),
-        **{name: sum(topic[name] for topic in topics) for name in COUNTS},
+        **{name: sum(topic[name] for topic in topics) for name in LIVE_STATES},
         "oldest_ready_age": max(ages, default=0),
     }

@@ -6,7 +6,7 @@ import time
 from argparse import Namespace
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Final
 
 import uvloop
@@ -27,6 +27,7 @@ from delayqueue.store.original.source import AnotherImport, Original
 from delayqueue.store.servers.health import durability_warnings
 from delayqueue.store.servers.shards import Shards
 from delayqueue.store.store import Store
+from delayqueue.tasks import cancel_all
 
 REPORT_S: Final = 2.0
 SAFE: Final = "what was taken over is safe, run the import again to go on"
@@ -82,9 +83,7 @@ async def _reporting(importer: Importer) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        task.cancel()
-        with suppress(asyncio.CancelledError):
-            await task
+        await cancel_all([task])
 
 
 async def _report(importer: Importer) -> None:

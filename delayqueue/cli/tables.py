@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from unicodedata import east_asian_width
 
+from delayqueue.domain.job import LIVE_STATES
 from delayqueue.log import one_line
 
 GAP: Final = "  "
@@ -95,17 +96,16 @@ def topics(found: Sequence[Row]) -> str:
     """Topics with their counts."""
     if not found:
         return "no topics"
-    counts = ["delayed", "ready", "reserved", "buried"]
     rows = [
         [
             cell("topic", topic["topic"]),
-            *(str(topic[name]) for name in counts),
+            *(str(topic[name]) for name in LIVE_STATES),
             age(topic["oldest_ready_age"]),
             paused(topic["paused"]),
         ]
         for topic in found
     ]
-    return table(["topic", *counts, "oldest", "paused"], rows)
+    return table(["topic", *LIVE_STATES, "oldest", "paused"], rows)
 
 
 def subscribers(found: Sequence[Row]) -> str:

@@ -15,6 +15,7 @@ from delayqueue.domain.subscriber import OnFailure, Subscriber
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.errors import NoSuchJob, StaleReceipt, Unavailable
 from delayqueue.store.types import Postponement, Recording
+from delayqueue.tasks import cancel_all
 
 log = logging.getLogger(__name__)
 
@@ -183,8 +184,7 @@ class Round:
         try:
             yield
         finally:
-            keeper.cancel()
-            await asyncio.wait([keeper])
+            await cancel_all([keeper])
 
     async def _keep(self) -> None:
         job = self._job

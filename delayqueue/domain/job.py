@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 MAX_ID_BYTES = 1024  # the original has no limit, and its clients go on pushing what they pushed
 MAX_TOPIC_BYTES = 256
@@ -28,6 +29,10 @@ class State(StrEnum):
     FINISHED = "finished"  # these three are only seen of a job with `retain`
     CANCELLED = "cancelled"
     EXPIRED = "expired"
+
+
+# of a job that is still to be done
+LIVE_STATES: Final = (State.DELAYED, State.READY, State.RESERVED, State.BURIED)
 
 
 class IfExists(StrEnum):

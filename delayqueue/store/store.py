@@ -70,17 +70,11 @@ class Store:
         self._bury = self._router("bury", by_bucket.bury)
         self._release = self._router("release", by_bucket.release)
         self._touch = self._quiet_router("touch", by_bucket.touch)
-        self._record: Router[Recording, int] = self._quiet_router(
-            "record", lambda bucket, items, _: results.record(bucket, items)
-        )
-        self._postpone: Router[Postponement, Moved] = self._router(
-            "postpone", lambda bucket, items, _: results.postpone(bucket, items)
-        )
+        self._record = self._quiet_router("record", results.record)
+        self._postpone = self._router("postpone", results.postpone)
         self._reschedule = self._router("reschedule", by_bucket.reschedule, Moved(LOST, None))
         self._kick = self._router("kick", by_bucket.kick, LOST)
-        self._settle: Router[Settlement, int] = self._quiet_router(
-            "settle", lambda bucket, items, _: by_bucket.settle(bucket, items)
-        )
+        self._settle = self._quiet_router("settle", by_bucket.settle)
         self._requeue = self._router("requeue", self._requeue_in, lost=True)
         self._restore = self._router(
             "restore", self._restore_in, lost=True, bytes_of=lambda job: len(job.record)

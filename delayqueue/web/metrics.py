@@ -1,6 +1,6 @@
 """What /metrics answers: the figures of all workers, and what the store holds, for Prometheus."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Final, NamedTuple
 
@@ -16,12 +16,12 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from delayqueue import __version__
+from delayqueue.domain.job import LIVE_STATES
 from delayqueue.metrics import COUNTERS, GAUGES, HISTOGRAMS, Metric, Snapshot
 from delayqueue.store.topics import TopicView
 from delayqueue.store.types import Health
 
 OTHER: Final = "other"
-STATES: Final = ("delayed", "ready", "reserved", "buried")
 
 
 class StoreFigures(NamedTuple):
@@ -124,8 +124,8 @@ def _of_topics(topics: Sequence[TopicView], most: int) -> Iterator[Family]:
     ages: dict[tuple[str, ...], float] = {}
     for place, view in enumerate(topics):
         name = view.topic if place < most else OTHER
-        for state, count in zip(STATES, _counts(view), strict=True):
-            jobs[name, state] = jobs.get((name, state), 0) + count
+        for state in LIVE_STATES:
+            jobs[name, state] = jobs.get((name, state), 0) + getattr(view, state)
         if view.oldest_age_ms is not None:
             ages[name,] = max(ages.get((name,), 0), view.oldest_age_ms / 1000)
     yield _gauge("delayqueue_topics", "Topics that there are.", [], {(): len(topics)})
@@ -136,10 +136,6 @@ def _of_topics(topics: Sequence[TopicView], most: int) -> Iterator[Family]:
         ["topic"],
         ages,
     )
-
-
-def _counts(view: TopicView) -> Iterable[int]:
-    return view.delayed, view.ready, view.reserved, view.buried
 
 
 def exposition(figures: Figures, accepted: str) -> tuple[bytes, str]:

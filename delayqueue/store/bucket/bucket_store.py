@@ -187,7 +187,9 @@ class BucketStore:
         names = [(text(buried[i]), text(buried[i + 1])) for i in range(0, len(buried), 2)]
         return Ticked(change(ready, next_due_ms), redelivered, in_all, expired, set_aside, names)
 
-    async def settle(self, bucket: int, settlements: Sequence[Settlement]) -> list[int]:
+    async def settle(
+        self, bucket: int, settlements: Sequence[Settlement], _scope: Scope = EVERYWHERE
+    ) -> list[int]:
         """Give staged jobs their due times, or drop them; a code for each."""
         args = [STAGED_DUE_MS, *_flat(settlements)]
         codes: list[int] = await self.run("settle", bucket, args)

@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.replies import change, moved
 from delayqueue.store.types import Change, Moved, Postponement, Recording
@@ -15,7 +16,9 @@ class Results:
     def __init__(self, store: BucketStore) -> None:
         self._store = store
 
-    async def record(self, bucket: int, recordings: Sequence[Recording]) -> list[int]:
+    async def record(
+        self, bucket: int, recordings: Sequence[Recording], _scope: Scope = EVERYWHERE
+    ) -> list[int]:
         """Record how subscribers fared with jobs that are reserved for them; a code for each."""
         args: list[Any] = []
         for one in recordings:
@@ -25,7 +28,7 @@ class Results:
         return codes
 
     async def postpone(
-        self, bucket: int, postponements: Sequence[Postponement]
+        self, bucket: int, postponements: Sequence[Postponement], _scope: Scope = EVERYWHERE
     ) -> tuple[list[Moved], Change]:
         """Give reserved jobs back until a subscriber may be called again; the due time, None where it was buried."""
         args: list[Any] = [self._store.sender]

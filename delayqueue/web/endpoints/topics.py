@@ -6,6 +6,7 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from delayqueue.domain import limit as rules
+from delayqueue.domain.job import LIVE_STATES
 from delayqueue.errors import WrongState
 from delayqueue.tasks import by_turns
 from delayqueue.web import serializers
@@ -25,7 +26,6 @@ from delayqueue.web.fields import (
 from delayqueue.web.requests import Request, TopicRequest
 from delayqueue.web.responses import Count, LimitState, TopicState
 
-PURGE_STATES: Final = ("delayed", "ready", "reserved", "buried", "ended")
 TOPIC: Final = TopicState(
     topic="order",
     delayed=3,
@@ -53,7 +53,9 @@ Concurrency = Annotated[
     By(rules.check_concurrency, minimum=1, maximum=rules.MAX_CONCURRENCY),
     Field(description="Jobs reserved at once, at least bucket_size."),
 ]
-PurgeState = Annotated[str, one_of(*PURGE_STATES), Field(description="Only jobs in this state.")]
+PurgeState = Annotated[
+    str, one_of(*LIVE_STATES, "ended"), Field(description="Only jobs in this state.")
+]
 
 
 class LimitRequest(TopicRequest):
