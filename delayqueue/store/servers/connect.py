@@ -111,8 +111,7 @@ def _redis(config: Config, target: dict[str, Any]) -> Redis:
     pool = BlockingConnectionPool(
         # one more, as listening for other processes' messages holds one for good
         max_connections=(config.redis_max_active or max(1, config.redis_max_idle)) + 1,
-        # not as long as a call may take: who got a connection in the last moment would be cancelled while he sends,
-        # and asyncio.wait_for, which redis-py sends with, can swallow that (Python 3.11)
+        # not as long as a call may take: it says then that there was no connection, and its server is not suspected
         timeout=silence_s / 2,
         **options,
     )
