@@ -80,29 +80,44 @@ class PythonHandlers:
         loop = asyncio.get_running_loop()
         place = self._places.setdefault(subscriber, asyncio.Semaphore(subscriber.concurrency))
         await place.acquire()
+        is_held = True
+
+        def release() -> None:
+            nonlocal is_held
+            if is_held:
+                is_held = False
+                place.release()
 
         def leave() -> None:
             with suppress(RuntimeError):  # the server has ended
-                loop.call_soon_threadsafe(place.release)
+                loop.call_soon_threadsafe(release)
 
         call = _Call(self._handlers[subscriber.handler], job, leave)
         try:
-            if not call.is_async and (outcome := await self._threads.run(call.plain)):
+            if not call.is_async and (outcome := await self._in_thread(call)):
                 return outcome
             return await self._side_loop.run(call.asynchronous())
         except RuntimeError as error:  # no thread can be had
             leave()
             return _failed(error)
 
+    async def _in_thread(self, call: "_Call") -> Outcome | None:
+        try:
+            return await self._threads.run(call.plain)
+        except asyncio.CancelledError:
+            call.abandon()
+            raise
+
 
 class _Call:
-    """One call of a handler. It raises nothing; once the handler has ended it calls `leave`, in its thread."""
+    """One call of a handler. It raises nothing; at its end it calls `leave`, in any thread, maybe twice."""
 
     def __init__(self, handler: Handler, job: Event, leave: Callable[[], None]) -> None:
         self._handler = handler
         self._job = job
         self._leave = leave
         self._awaitable: Awaitable[Any] | None = None
+        self._is_abandoned = False
 
     @property
     def is_async(self) -> bool:
@@ -117,12 +132,14 @@ class _Call:
             said = self._handler(self._job)
             if inspect.isawaitable(said):
                 self._awaitable = said
+                if self._is_abandoned:
+                    self._drop()
                 return None
-            return _succeeded(said)
+            outcome = _succeeded(said)
         except BaseException as error:
-            return _failed(error)
-        finally:
-            self._leave()
+            outcome = _failed(error)
+        self._leave()
+        return outcome
 
     async def asynchronous(self) -> Outcome:
         """Await the handler."""
@@ -131,8 +148,18 @@ class _Call:
         except BaseException as error:
             return _failed(error)
         finally:
-            if self._awaitable is None:
-                self._leave()
+            self._leave()
+
+    def abandon(self) -> None:
+        """Nobody waits for the thread any more, so nobody will await what the handler returns."""
+        self._is_abandoned = True
+        if self._awaitable is not None:
+            self._drop()
+
+    def _drop(self) -> None:
+        if inspect.iscoroutine(self._awaitable):
+            self._awaitable.close()  # else Python warns that nobody has awaited it
+        self._leave()
 
 
 def _succeeded(said: object) -> Outcome:

@@ -1,0 +1,66 @@
+"""Which calls of a Python handler take a place among its subscriber's `concurrency`."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from delayqueue.delivery.callables import PythonHandlers
+from delayqueue.delivery.outcome import Event
+from delayqueue.domain.job import Reserved
+from delayqueue.domain.subscriber import Subscriber
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+TIMEOUT_MS: Final = 100
+EVENT: Final = Event.of(Reserved("t", "id", "", 1, "receipt", 0, 60_000, None), {})
+
+
+def one_at_once(handler: Callable[[Event], Any]) -> tuple[PythonHandlers, Subscriber]:
+    subscriber = Subscriber(
+        name="one", topic="t", handler="m:h", timeout_ms=TIMEOUT_MS, concurrency=1
+    )
+    return PythonHandlers({"m:h": handler}), subscriber
+
+
+async def test_one_that_is_async_without_looking_so_keeps_its_place_until_it_ends() -> None:
+    end, calls = threading.Event(), list[float]()
+
+    async def stubborn() -> None:
+        while not end.is_set():
+            try:
+                await asyncio.sleep(0.01)
+            except asyncio.CancelledError:
+                continue
+
+    def handler(_job: Event) -> Any:
+        calls.append(time.monotonic())
+        return stubborn()
+
+    handlers, subscriber = one_at_once(handler)
+    for _ in range(2):
+        assert (await handlers.call(subscriber, EVENT)).message.startswith("timeout")
+    assert len(calls) == 1, "the second call found no place"
+    end.set()
+    assert (await handlers.call(subscriber, EVENT)).succeeded
+
+
+async def test_one_that_shows_after_its_timeout_that_it_is_async_gives_its_place_back() -> None:
+    end = threading.Event()
+
+    async def works() -> None:
+        pass
+
+    def handler(_job: Event) -> Any:
+        end.wait()
+        return works()
+
+    handlers, subscriber = one_at_once(handler)
+    assert (await handlers.call(subscriber, EVENT)).message.startswith("timeout")
+    end.set()
+    assert (await handlers.call(subscriber, EVENT)).succeeded
+    gc.collect()  # the coroutine that nobody has awaited is closed, so Python does not complain
