@@ -9,13 +9,14 @@ from typing import Any, Final, TypeVar
 
 from delayqueue.config.startup import StartupError
 from delayqueue.domain.limit import Limit
-from delayqueue.errors import Unavailable
+from delayqueue.errors import Invalid, Unavailable
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.caller import LayoutChanged
 from delayqueue.store.bucket.layout import AnotherChange
 from delayqueue.store.bucket.limits import FIRST, Limits
 from delayqueue.store.bucket.migration import Migration
 from delayqueue.store.bucket.transfers import Transfers
+from delayqueue.store.topics import check_concurrency
 
 KINDS: Final = ("job", "ended")
 OWN: Final = ""  # in place of settings: those that the bucket has
@@ -91,11 +92,10 @@ class Rebalance:
 
     async def _check_limits(self) -> None:
         for topic, each in (await self._settings(FIRST)).items():
-            most = Limit.read(each.get("limit", {})).concurrency
-            if most is not None and most < self._size:
-                raise StartupError(
-                    f"the topic {topic!r} has a concurrency of {most}: each of {self._size} buckets needs 1"
-                )
+            try:
+                check_concurrency(Limit.read(each.get("limit", {})).concurrency, self._size)
+            except Invalid as error:
+                raise StartupError(f"the topic {topic!r}: {error}") from None
 
     async def _split_limits(self, buckets: range, count: int) -> None:
         """Let topics be set in these buckets as in the first one, each with its share, one of `count`, of the limits.

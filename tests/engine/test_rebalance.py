@@ -256,7 +256,7 @@ async def test_a_limit_is_checked_by_the_number_that_there_is(ours: Installation
 
 async def test_a_limit_that_is_too_small_for_so_many_buckets_is_named(ours: Installation) -> None:
     await DelayQueue(ours.server()).topics.limit("u", {"concurrency": 2})
-    with pytest.raises(StartupError, match="'u' has a concurrency of 2"):
+    with pytest.raises(StartupError, match="'u': concurrency: must be at least "):
         await ours.begin()
     assert not ours.mover.buckets.layout.moving
 
