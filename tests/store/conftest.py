@@ -12,6 +12,7 @@ from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
+from tests.clusters import StoreCluster
 from tests.processes import LOOPBACK
 from tests.store.bucket import BUCKET, SCHEDULERS, STORES, USUAL, WHEEL_SLOTS, Bucket
 from tests.store.turning import SLOTS, Clock
@@ -19,8 +20,7 @@ from tests.store.turning import SLOTS, Clock
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from tests.clusters import StoreCluster
-    from tests.processes import StoreServer
+    from tests.processes import Processes, StoreServer
 
 
 NO_PARAMS: Final = SimpleNamespace(params={})
@@ -35,6 +35,12 @@ def connect(server: StoreServer, database: int | None = None) -> Redis:
         protocol=2,
         retry=Retry(NoBackoff(), 0),
     )
+
+
+@pytest.fixture(scope="session")
+def cluster(lasting_processes: Processes) -> StoreCluster:
+    """One that no server of another test writes to: all of its keys are looked at."""
+    return StoreCluster(lasting_processes)
 
 
 async def emptied(cluster: StoreCluster) -> Redis:
