@@ -216,6 +216,7 @@ async def test_a_key_that_is_not_ours_is_reported_and_left_to_a_person(bucket: B
     assert await bucket.redis.get(bucket.key("else")) == b"1"
 
 
+@pytest.mark.parametrize("redis", ["redis", "valkey"], indirect=True)  # a Cluster refuses them
 async def test_keys_of_others_in_the_same_store_are_not_looked_at(bucket: Bucket) -> None:
     await fill(bucket)
     others = ("dq_bucket_1", "{dq_bucket_2}:job", "job", "{dq_bucket_1", "x{dq_bucket_1}:job")

@@ -316,6 +316,7 @@ async def test_what_a_config_file_says_is_changed_there_only(bucket: Bucket) -> 
     assert await limits.all(0) == {}
 
 
+@pytest.mark.parametrize("redis", ["redis", "valkey"], indirect=True)
 @pytest.mark.parametrize("buckets", [1, 2, 3, 4])
 async def test_the_shares_of_all_buckets_are_the_whole(redis: Redis, buckets: int) -> None:
     store = BucketStore(Shards.one(redis), Buckets("dq_bucket_%d", "q_%s", Layout(buckets)))
@@ -328,6 +329,7 @@ async def test_the_shares_of_all_buckets_are_the_whole(redis: Redis, buckets: in
     assert passed == 10
 
 
+@pytest.mark.parametrize("redis", ["redis", "valkey"], indirect=True)
 @pytest.mark.parametrize(("burst", "at_once"), [(1, 4), (4, 4), (6, 4), (8, 8)])
 async def test_so_many_go_at_once_over_four_buckets(redis: Redis, burst: int, at_once: int) -> None:
     """Never more than max(burst, bucket_size), and each bucket's share in whole jobs: docs/limits.md."""
