@@ -1,14 +1,17 @@
-"""Tasks among others: their end, and their turns."""
+"""Tasks among others: their end, their turns, and what many of them want at once."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable
+from functools import partial
 from time import monotonic
-from typing import Any, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 AGAIN_S = 0.2
 TURN_S = 0.01  # a busy task lets others go on after so long
 
 Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 async def cancel_all(tasks: Iterable[asyncio.Task[Any]]) -> None:
@@ -44,3 +47,35 @@ async def by_turns(items: Iterable[Item]) -> AsyncIterator[Item]:
         if monotonic() >= until_s:
             await asyncio.sleep(0)
             until_s = monotonic() + TURN_S
+
+
+class SingleFlight(Generic[Result]):
+    """For each key at most one piece of work under way: who wants its result meanwhile awaits that one.
+
+    Work that takes longer than `shared_s` is left to itself, and the next caller begins anew.
+    """
+
+    def __init__(self, shared_s: float = math.inf) -> None:
+        self._shared_s = shared_s
+        self._flights: dict[Hashable, _Flight] = {}
+
+    async def do(self, key: Hashable, work: Callable[[], Awaitable[Result]]) -> Result:
+        """What the work returns or raises. A caller that is cancelled leaves it to the others."""
+        now_s = asyncio.get_running_loop().time()
+        flight = self._flights.get(key)
+        if flight is None or flight.result.done() or flight.began_s < now_s - self._shared_s:
+            flight = self._flights[key] = _Flight(now_s, asyncio.ensure_future(work()))
+            flight.result.add_done_callback(partial(self._forget, key))
+        result: Result = await asyncio.shield(flight.result)
+        return result
+
+    def _forget(self, key: Hashable, result: asyncio.Future[Any]) -> None:
+        if not result.cancelled():
+            result.exception()  # all callers may be gone
+        if key in self._flights and self._flights[key].result is result:
+            del self._flights[key]
+
+
+class _Flight(NamedTuple):
+    began_s: float  # loop time
+    result: asyncio.Future[Any]

@@ -4,12 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 POLL_S: Final = 0.01
+
+
+class Turns:
+    """Counts the turns that the loop gives to others while the block runs."""
+
+    count = 0
+
+    async def __aenter__(self) -> Self:
+        self._counting = asyncio.create_task(self._take())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._counting.cancel()
+
+    async def _take(self) -> None:
+        while True:
+            await asyncio.sleep(0)
+            self.count += 1
 
 
 async def until(condition: Callable[[], bool], *, within_s: float = 10) -> None:

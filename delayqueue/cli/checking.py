@@ -16,8 +16,7 @@ from delayqueue.config.sections import Declared, Sections
 from delayqueue.config.startup import ConfigError, StartupError
 from delayqueue.delivery.addresses import AddressGuard
 from delayqueue.delivery.callables import load_all
-from delayqueue.engine.declared import refuse_taken
-from delayqueue.engine.subscribers import entry_of
+from delayqueue.engine.declared import entry_of, refuse_taken
 from delayqueue.server.serve import check_address
 from delayqueue.store.bucket.buckets import Layout
 from delayqueue.store.bucket.keys import BucketKeys
@@ -29,7 +28,6 @@ from delayqueue.store.servers.embedded import check_startable, running_in
 from delayqueue.store.servers.health import durability_warnings
 from delayqueue.store.servers.shards import Shards
 from delayqueue.store.topics import check_limits
-from delayqueue.store.types import Entry
 from delayqueue.web.auth import Authenticator
 from delayqueue.web.tls import Tls
 
@@ -105,8 +103,8 @@ async def _check_sections(shards: Shards, config: Config, layout: Layout) -> Non
     check_limits(sections.limits, layout.count)
     keys = BucketKeys.of(1, config.bucket_name, config.queue_name)
     subscribers = [entry_of(one.subscriber) for one in sections.subscribers]
-    schedules = [Entry(one.name, one.definition) for one in sections.schedules]
     refuse_taken("subscribers", subscribers, await registered_in(shards, keys, "subscribers"))
+    schedules = map(entry_of, sections.schedules)
     refuse_taken("schedules", schedules, await registered_in(shards, keys, "schedules"))
 
 

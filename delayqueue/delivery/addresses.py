@@ -4,14 +4,13 @@ The very address that a socket is about to connect to is checked, after all reso
 between a check and a connection gains nothing.
 """
 
-import asyncio
 import errno
 import socket
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from aiohttp.abc import AbstractResolver, ResolveResult
@@ -19,6 +18,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from delayqueue.config.sections import Declared
 from delayqueue.config.startup import StartupError
 from delayqueue.errors import BadValue
+from delayqueue.tasks import SingleFlight
 from delayqueue.threads import Threads
 
 Address = IPv4Address | IPv6Address
@@ -26,9 +26,7 @@ Network = IPv4Network | IPv6Network
 Target = tuple[int, int, int, str, tuple[Any, ...]]
 Addresses = list[tuple[Any, ...]]  # as getaddrinfo tells them
 
-SHARED_S: Final = (
-    10.0  # a lookup that hangs for longer is left to itself, and the next one asks anew
-)
+SHARED_S: Final = 10.0  # after which a lookup that hangs is left to itself
 
 # By the IANA registries of special-purpose addresses. Not `is_global`, which differs between releases of Python.
 _SPECIAL_V4: Final = tuple(
@@ -150,23 +148,18 @@ class Resolver(AbstractResolver):
 
     def __init__(self) -> None:
         self._threads = Threads("resolver")
-        self._lookups: dict[tuple[str, int, int], _Lookup] = {}
+        self._lookups = SingleFlight[Addresses](SHARED_S)
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
         """The addresses of a name. Raises OSError if it has none."""
-        now_s = asyncio.get_running_loop().time()
-        key = host, port, int(family)
-        lookup = self._lookups.get(key)
-        if lookup is None or lookup.found.done() or lookup.began_s < now_s - SHARED_S:
-            look = partial(socket.getaddrinfo, host, port, family, socket.SOCK_STREAM)
-            lookup = _Lookup(now_s, asyncio.ensure_future(self._threads.run(look)))
-            self._lookups[key] = lookup
-            lookup.found.add_done_callback(partial(self._forget, key))
+        look = partial(socket.getaddrinfo, host, port, family, socket.SOCK_STREAM)
         try:
-            found = await asyncio.shield(lookup.found)
-        except RuntimeError as error:  # no thread can be had
+            found = await self._lookups.do(
+                (host, port, int(family)), partial(self._threads.run, look)
+            )
+        except RuntimeError as error:  # no thread can be started
             raise OSError(errno.EAGAIN, str(error)) from error
         return [
             ResolveResult(
@@ -182,16 +175,3 @@ class Resolver(AbstractResolver):
 
     async def close(self) -> None:
         """Nothing is held: the lookups end with the loop."""
-
-    def _forget(self, key: tuple[str, int, int], found: "asyncio.Future[Addresses]") -> None:
-        if not found.cancelled():
-            found.exception()  # all who asked may be gone
-        if key in self._lookups and self._lookups[key].found is found:
-            del self._lookups[key]
-
-
-class _Lookup(NamedTuple):
-    """A name is being looked up since then, by the loop's time."""
-
-    began_s: float
-    found: "asyncio.Future[Addresses]"

@@ -97,7 +97,7 @@ class PythonHandlers:
             if not call.is_async and (outcome := await self._in_thread(call)):
                 return outcome
             return await self._side_loop.run(call.asynchronous())
-        except RuntimeError as error:  # no thread can be had
+        except RuntimeError as error:  # no thread can be started
             leave()
             return _failed(error)
 

@@ -23,8 +23,8 @@ class SideLoop:
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
         """What `work` returns or raises. Cancelled, `work` is cancelled too, and not waited for.
 
-        Where the loop breaks `work` never ends: who calls this sets a limit of time. Raises RuntimeError if no thread
-        can be had.
+        If the loop breaks, `work` never ends, so callers set a time limit. Raises RuntimeError if no thread can be
+        started.
         """
         if self._loop is None:
             self._loop = self._begun()

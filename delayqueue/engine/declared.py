@@ -5,6 +5,8 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 
 from delayqueue.config.startup import StartupError
+from delayqueue.domain.schedule import Schedule
+from delayqueue.domain.subscriber import Subscriber
 from delayqueue.errors import Code
 from delayqueue.store.bucket.registry import Kind, Registry
 from delayqueue.store.types import Entry
@@ -12,6 +14,11 @@ from delayqueue.store.types import Entry
 log = logging.getLogger(__name__)
 
 OTHER_FILE = "all servers of a store should have the same sections"
+
+
+def entry_of(declared: Subscriber | Schedule) -> Entry:
+    """What stands in the store of a subscriber, or of a schedule but for its next time."""
+    return Entry(declared.name, declared.definition)
 
 
 async def check(registry: Registry, kind: Kind, entries: Iterable[Entry]) -> None:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from delayqueue.domain.schedule import Schedule
 from delayqueue.engine import declared
+from delayqueue.engine.declared import entry_of
 from delayqueue.engine.subscribers import raise_unregistered, read_all, taken
 from delayqueue.errors import Code, JobExists, Unavailable
 from delayqueue.store.bucket.registry import Registry
@@ -50,8 +51,7 @@ class Schedules:
 
     async def check_declared(self, schedules: Iterable[Schedule]) -> None:
         """Raises StartupError if `declare` would."""
-        entries = [Entry(schedule.name, schedule.definition) for schedule in schedules]
-        await declared.check(self._registry, "schedules", entries)
+        await declared.check(self._registry, "schedules", map(entry_of, schedules))
 
     async def declare(self, schedules: Iterable[Schedule]) -> None:
         """Let these be all that the config file declares. Raises StartupError if a name was taken at run time."""

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from delayqueue.domain.subscriber import Subscriber
 from delayqueue.engine import declared
+from delayqueue.engine.declared import entry_of
 from delayqueue.errors import Code, JobExists, NoSuchJob, Text, WrongState
 from delayqueue.store.bucket.registry import Registry
 from delayqueue.store.types import Entry
@@ -91,11 +92,6 @@ async def read_all(
             log.error("%r stands in the store and cannot be read: %s", entry.name, error)  # noqa: TRY400
         else:
             yield entry, found
-
-
-def entry_of(subscriber: Subscriber) -> Entry:
-    """What stands in the store of a subscriber."""
-    return Entry(subscriber.name, subscriber.definition)
 
 
 async def _read(entries: Iterable[Entry]) -> list[Subscriber]:

@@ -11,7 +11,7 @@ from delayqueue.store.store import Store
 from delayqueue.store.types import Change
 from delayqueue.tasks import cancel_all
 
-READY_TICKS: Final = 5  # a timer that has not ticked for so many intervals is not ready
+READY_TICKS: Final = 5  # a timer that has missed this many intervals is not ready
 
 
 class Timers:
@@ -61,14 +61,14 @@ class Timers:
         }
 
     def try_age_s(self) -> float | None:
-        """Since the oldest of the timers' last tries to tick; None where one has not tried yet.
+        """Seconds since the oldest of the timers' last attempts to tick; None if one has made none yet.
 
         It stays small while the store is away: only a timer that hangs makes it grow.
         """
         return _oldest_age_s([timer.last_try_at for timer in self._present()])
 
     def _tick_age_s(self) -> float | None:
-        """Since the oldest of the buckets' last ticks; None where one has not ticked yet."""
+        """Seconds since the oldest of the buckets' last ticks; None if one has not ticked yet."""
         return _oldest_age_s([timer.last_tick_at for timer in self._present()])
 
     def _present(self) -> Sequence[Timer]:
@@ -94,6 +94,6 @@ def stale_before() -> float:
 
 
 def _oldest_age_s(times: Sequence[float | None]) -> float | None:
-    """Since the oldest of these loop times; None where one is None."""
+    """Seconds since the oldest of these loop times; None if one of them is None."""
     known = [at for at in times if at is not None]
     return asyncio.get_running_loop().time() - min(known) if len(known) == len(times) else None

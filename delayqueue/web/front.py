@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from time import perf_counter
 from typing import Any, Final
 
@@ -20,7 +21,6 @@ from delayqueue.tasks import by_turns
 from delayqueue.web.access_log import OTHER_PATHS, AccessLog, new_request_id, request_id
 from delayqueue.web.admin import pages
 from delayqueue.web.api import Api
-from delayqueue.web.auth import Authenticator
 from delayqueue.web.checks import loopback_only, same_origin, uncompressed
 from delayqueue.web.endpoint import Endpoint, Large, Refusal, Returnable
 from delayqueue.web.envelope import Responder
@@ -103,10 +103,11 @@ class Front:
                 running = endpoint.run(api, asked, request)
                 del raw, asked  # a poll that waits has no need of them any more
             data = await running
-            if guard.revision != admitted_by and type(data) is Returnable:
-                _check_again(guard, endpoint, request, data)
+            recheck = None
+            if guard.revision != admitted_by:  # it may have lost its right to what it waited for
+                recheck = partial(guard.check_again, request, endpoint.roles)
             response = (
-                await _as_wanted(responder, request, endpoint, data)
+                await _as_wanted(responder, request, endpoint, data, recheck)
                 if type(data) in WANTED
                 else responder.ok(request, data, endpoint.done)
             )
@@ -186,16 +187,25 @@ class Front:
 
 
 async def _as_wanted(
-    responder: Responder, request: HttpRequest, endpoint: Endpoint, data: Any
+    responder: Responder,
+    request: HttpRequest,
+    endpoint: Endpoint,
+    data: Any,
+    recheck: Callable[[Iterable[str]], None] | None = None,
 ) -> HttpResponse:
-    """The answer of a handler that returned more than data, or much of them."""
+    """The answer of a handler that returned more than data, or much of them.
+
+    `recheck` raises Unauthorized or Forbidden if the client may not have jobs of these topics any more: they go back.
+    """
     match data:
         case HttpResponse():
             return data
         case Returnable():
             try:
+                if recheck is not None:
+                    recheck(_topics(data.data))
                 response = await _as_wanted(responder, request, endpoint, data.data)
-            except BaseException:  # the client goes while others have their turn
+            except BaseException:  # also a client that goes while others have their turn
                 if data.undelivered is not None:
                     data.undelivered()
                 raise
@@ -206,18 +216,12 @@ async def _as_wanted(
     return responder.ok(request, data, endpoint.done)
 
 
-def _check_again(
-    guard: Authenticator, endpoint: Endpoint, request: HttpRequest, found: Returnable[Any]
-) -> None:
-    """Raises Unauthorized or Forbidden, and the jobs go back, if the client lost its right to them while it waited."""
-    data = found.data.data if isinstance(found.data, Large) else found.data
-    jobs = data if isinstance(data, list) else [data] if data else []
-    try:
-        guard.check_again(request, endpoint.roles, {job["topic"] for job in jobs})
-    except BaseException:
-        if found.undelivered:
-            found.undelivered()
-        raise
+def _topics(jobs: Any) -> set[str]:
+    """Those of the jobs in an answer: one, many or none."""
+    if isinstance(jobs, Large):
+        jobs = jobs.data
+    each = jobs if isinstance(jobs, list) else [jobs] if jobs else []
+    return {job["topic"] for job in each}
 
 
 async def _deliver(response: HttpResponse, undelivered: Callable[[], None], client: Peer) -> int:

@@ -21,7 +21,7 @@ from delayqueue.web.endpoints.reservations import AT_ONCE_CHARS, PopRequest, pop
 from delayqueue.web.envelope import answer, envelope
 from delayqueue.web.front import Front
 from delayqueue.web.http import HttpRequest, HttpResponse
-from tests.waiting import until
+from tests.waiting import Turns, until
 
 from .fronts import Handler, front_of
 
@@ -132,19 +132,10 @@ async def test_a_long_answer_lets_others_have_their_turn(
     returned: object, data: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tasks, "TURN_S", 0)
-    turns = 0
-
-    async def other() -> None:
-        nonlocal turns
-        while True:
-            await asyncio.sleep(0)
-            turns += 1
-
-    task = asyncio.create_task(other())
     client = Reader()
-    await front_with(returned).handle(request("/pop"), client)
-    task.cancel()
-    assert turns > len(LIST) // 2
+    async with Turns() as turns:
+        await front_with(returned).handle(request("/pop"), client)
+    assert turns.count > len(LIST) // 2
     [got] = client.read
     assert got.body == answer(envelope(0, "ok", data)).body
 

@@ -14,7 +14,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError, ResponseError
 
 from delayqueue.config.config import Config
-from delayqueue.store.servers.single_flight import SingleFlight
+from delayqueue.tasks import SingleFlight
 
 FSYNC: Final = "fsync"
 STORE: Final = "the store"
@@ -31,7 +31,7 @@ class Fsync:
 
     def __init__(self) -> None:
         self._trusted_until: WeakKeyDictionary[Redis, float] = WeakKeyDictionary()
-        self._questions = SingleFlight("does it sync")
+        self._questions = SingleFlight[None]()
 
     async def require(self, redis: Redis) -> None:
         """Raises NotDurableError if this server answers first."""

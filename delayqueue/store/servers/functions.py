@@ -19,7 +19,7 @@ from redis.exceptions import NoPermissionError, NoScriptError, RedisError, Respo
 from delayqueue.store.scripts import Script, Scripts
 from delayqueue.store.servers.pipeline import Pipeline, Wait
 from delayqueue.store.servers.shards import Shards
-from delayqueue.store.servers.single_flight import SingleFlight
+from delayqueue.tasks import SingleFlight
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ class Functions:
         self._scripts = scripts
         self._names = {verb: scripts.function(verb) for verb in scripts.verbs}
         self._built: dict[str, Script] = {}
-        self._loads = SingleFlight("load scripts")
+        self._loads = SingleFlight[object]()
         self._refused_until: WeakKeyDictionary[Redis, float] = WeakKeyDictionary()
         self._pipelines: WeakKeyDictionary[Redis, dict[Wait | None, Pipeline]] = WeakKeyDictionary()
 
@@ -96,10 +96,7 @@ class Functions:
         await self._loads.do((redis, library.name), load)
 
     async def _load_script(self, redis: Redis, script: Script) -> None:
-        async def load() -> None:
-            await redis.script_load(script.source)
-
-        await self._loads.do((redis, script.sha), load)
+        await self._loads.do((redis, script.sha), partial(redis.script_load, script.source))
 
     def _script(self, verb: str) -> Script:
         if verb not in self._built:

@@ -29,7 +29,7 @@ from delayqueue.store.servers.disk import (
 )
 from delayqueue.store.servers.pipeline import NotReplicatedError, Wait
 from delayqueue.store.servers.shards import Shards
-from delayqueue.store.servers.single_flight import SingleFlight
+from delayqueue.tasks import SingleFlight
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ class Replicas:
         self._wait = Wait(config.redis_min_replicas, config.redis_replica_timeout_ms)
         self._waiting = REPLICATE[: REPLICATE.index(config.redis_replicate) + 1]
         self._short: WeakSet[Redis] = WeakSet()  # masters whose replicas have kept a call waiting
-        self._questions = SingleFlight("do replicas follow")
+        self._questions = SingleFlight[None]()
         self.doubts: list[str] = []  # why such a job could be lost right now
 
     def wait(self, verb: Verb) -> Wait | None:
