@@ -1,7 +1,7 @@
 """A store that an earlier version has filled: its keys and its answers, as `fill.py` saved them.
 
 A test finds it as if it had been filled a minute to an hour before: all times are moved by so many hours, whole ones,
-so that the slots of a wheel stay as they are.
+so that the slots of a wheel stay as they are. The next time of a calendar is then at another hour than its own.
 """
 
 from __future__ import annotations
@@ -72,6 +72,7 @@ class Filled:
         self._slot_ms = HOUR_MS // (layout.wheel_slots or 1)
         age_ms = int(time.time() * 1000) - self._saved["filled_ms"]
         self._hours = (age_ms - LEAST_AGE_MS) // HOUR_MS
+        self.time_ms: int = self._saved["filled_ms"] + self._hours * HOUR_MS
         self.receipts: dict[str, str] = self._saved["receipts"]
 
     def answer(self, path: str) -> Any:
