@@ -6,6 +6,10 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile
 # what the programs of the documentation are run with
 LANGUAGES := nodejs golang-go php-cli php-curl php-illuminate-queue php-illuminate-bus php-illuminate-events
+# beanstalkd, and its clients: ours has to be to them what it is
+BEANSTALK := beanstalkd php-pda-pheanstalk php-illuminate-cache php-illuminate-console \
+	php-symfony-beanstalkd-messenger php-symfony-console php-symfony-event-dispatcher ruby ruby-beaneater
+GO_CLIENT := tests/beanstalk/clients/with_go_beanstalk
 # what builds the wheel
 BUILD := setuptools>=77.0.3
 # every version with its hashes: what the image holds, and what the tests run with
@@ -69,7 +73,8 @@ $(VENV)/.installed: $(IMAGE_LOCK) pyproject.toml scripts/setup
 	touch $@
 
 $(VENV)/.installed-dev: $(TEST_LOCK) pyproject.toml scripts/setup
-	scripts/setup $(PYTHON) $(VENV) $(TEST_LOCK) redis-server wrk curl chromium $(LANGUAGES)
+	scripts/setup $(PYTHON) $(VENV) $(TEST_LOCK) redis-server wrk curl chromium $(LANGUAGES) $(BEANSTALK)
+	cd $(GO_CLIENT) && go mod download
 	touch $@ $(VENV)/.installed
 
 $(VENV)/.installed-release: $(VENV)/.installed-dev

@@ -287,6 +287,22 @@ def environment(settings: dict[str, object]) -> dict[str, str]:
     return inherited | given | {"PYTHONPATH": str(REPOSITORY)}
 
 
+class BeanstalkServer(Process):
+    """A beanstalkd, whose protocol our server speaks."""
+
+    def __init__(self, name: str, home: Path, *options: str) -> None:
+        port = free_port()
+        command = [beanstalkd_binary(), "-l", LOOPBACK, "-p", str(port), *options]
+        super().__init__(name, home, command, port=port)
+
+    def is_ready(self) -> bool:
+        try:
+            socket.create_connection((self.host, self.port), timeout=1).close()
+        except OSError:
+            return False
+        return True
+
+
 # a Redis server that is in this as those before 7.0 are
 WITHOUT_FUNCTIONS: Final = ("--rename-command", "FUNCTION", "", "--rename-command", "FCALL", "")
 
@@ -296,6 +312,14 @@ def redis_binary() -> str:
     found = shutil.which("redis-server")
     if found is None:
         raise ProcessError("redis-server is not on PATH: apt-get install redis-server")
+    return found
+
+
+def beanstalkd_binary() -> str:
+    """Where beanstalkd is. Raises ProcessError."""
+    found = shutil.which("beanstalkd")
+    if found is None:
+        raise ProcessError("beanstalkd is not on PATH: apt-get install beanstalkd")
     return found
 
 
@@ -339,6 +363,9 @@ class Processes:
         return self.started(
             StoreServer("valkey", self.home("valkey"), valkey_binary(), *options),
         )
+
+    def beanstalkd(self, *options: str) -> BeanstalkServer:
+        return self.started(BeanstalkServer("beanstalkd", self.home("beanstalkd"), *options))
 
     def server(
         self,
