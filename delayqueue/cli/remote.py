@@ -67,6 +67,7 @@ PUSHED: Final = (
     argument(
         "--expire", metavar="LENGTH", type=length, help="nobody needs it so long after it was due"
     ),
+    argument("--priority", metavar="N", type=int, help="the smaller goes first when ready [1024]"),
 )
 POPPED: Final = (
     argument("topic", metavar="TOPIC[,TOPIC]", help="the topics, the most urgent first"),

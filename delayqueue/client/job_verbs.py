@@ -33,6 +33,7 @@ class JobVerbs:
         if_exists: OnConflict | None = None,
         retain: Seconds | None = None,
         expire: Seconds | None = None,
+        priority: int | None = None,
         traceparent: str | None = None,
     ) -> Call[str]:
         """Add a job, due after `delay` or at `due`. Returns its id, which is made here where none is given.
@@ -52,6 +53,7 @@ class JobVerbs:
             if_exists=if_exists,
             retain=retain,
             expire=expire,
+            priority=priority,
             traceparent=traceparent,
         )
         # a second try would find the job of the first

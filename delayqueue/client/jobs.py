@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal, TypeAlias
 
-from delayqueue.domain.job import IfExists, State
+from delayqueue.domain.job import USUAL_PRIORITY, IfExists, State
 
 Seconds: TypeAlias = float | timedelta
 Moment: TypeAlias = float | datetime
@@ -72,6 +72,7 @@ class Job:
     if_exists: OnConflict | None = None
     retain: Seconds | None = None
     expire: Seconds | None = None
+    priority: int | None = None
     traceparent: str | None = None
 
     def request(self) -> dict[str, Any]:
@@ -88,6 +89,7 @@ class Job:
             "if_exists": self.if_exists and str(self.if_exists),
             "retain": None if self.retain is None else seconds(self.retain),
             "expire": None if self.expire is None else seconds(self.expire),
+            "priority": self.priority,
             "traceparent": self.traceparent,
         }
         return request | {name: value for name, value in options.items() if value is not None}
@@ -160,6 +162,7 @@ class JobDetails:
     ended: float | None
     attempts: tuple[Attempt, ...]
     results: tuple[Result, ...]
+    priority: int = USUAL_PRIORITY
 
 
 @dataclass(frozen=True, slots=True)

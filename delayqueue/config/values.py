@@ -59,8 +59,19 @@ def template(placeholder: str) -> Callable[[str], str]:
 OWN_KEYS = (
     *("job", "run", "ended", "timers", "topics", "ghosts", "rates", "broken", "layout", "fence"),
     *("sent", "taken", "servers", "subscribers", "schedules", "schedule_times", "revisions"),
-    *("delay:", "slot:", "wheel:", "rounds:", "reserved:", "buried:", "expire:", "done:", "tag:"),
-    *("aside:", "parcel:"),
+    *("priorities", "numbers"),
+    *(
+        "delay:",
+        "slot:",
+        "wheel:",
+        "rounds:",
+        "reserved:",
+        "ranked:",
+        "buried:",
+        "expire:",
+        "done:",
+    ),
+    *("tag:", "aside:", "parcel:"),
 )
 
 

@@ -17,6 +17,7 @@ from aiohttp.abc import AbstractResolver
 from delayqueue import __version__
 from delayqueue.delivery.addresses import AddressGuard, Network, Resolver
 from delayqueue.delivery.outcome import Event, Outcome
+from delayqueue.domain.body import raw_body, readable
 from delayqueue.domain.message import clean, said_of
 from delayqueue.domain.subscriber import Payload, Subscriber, signing_key
 
@@ -57,7 +58,7 @@ class Webhooks:
     async def call(self, subscriber: Subscriber, job: Event) -> Outcome:
         """POST the job's body, or the event: a 2xx is success, with the answer that is expected, where one is."""
         text = event_text(job) if subscriber.payload is Payload.EVENT else job.body
-        body = text.encode()
+        body = raw_body(text)
         try:
             async with self._session.post(
                 subscriber.url,
@@ -107,7 +108,7 @@ def event_text(job: Event) -> str:
     event = {
         "topic": job.topic,
         "id": job.id,
-        "body": job.body,
+        "body": readable(job.body),
         "attempt": job.attempt,
         "due": job.due_ms / 1000,
         "results": {name: result._asdict() for name, result in job.results.items()},

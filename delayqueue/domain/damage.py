@@ -11,6 +11,7 @@ KINDS: Final = {
     "ghost_count": "the ready list of topic {name} has another number of ghosts than is counted",
     "run": "what is noted of the attempts of job {id} ({name}) is not in order",
     "expiry": "job {id} of topic {name} would not expire at its time",
+    "priority": "job {id} ({name}) is not known by its priority",
     "tag": "job {id} is not found by its tag {name}",
     "kept": "the kept result of job {id} ({name}) is not in order",
     "timer": "the timer would look at topic {name} too late, or never",

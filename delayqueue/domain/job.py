@@ -17,6 +17,9 @@ MAX_TAGS = 64
 MAX_TAG_BYTES = 256
 MAX_FORECAST_STEPS = 1000
 MAX_MESSAGE_CHARS = 1024  # the tail of a longer message is cut off
+# both as in beanstalkd's protocol, where most clients put jobs with this priority if they are not told another
+USUAL_PRIORITY = 1024
+MAX_PRIORITY = 2**32 - 1
 
 
 class State(StrEnum):
@@ -59,6 +62,9 @@ class Job:
     retain_ms: int = 0
     expire_ms: int = 0
     traceparent: str = ""  # W3C trace context: the trace that pushed it
+    priority: int = (
+        USUAL_PRIORITY  # of two ready jobs of a topic the one with the smaller number goes first
+    )
 
 
 @dataclass(slots=True)
@@ -117,3 +123,4 @@ class JobView:
     ended_ms: int | None
     attempts: tuple[Attempt, ...]
     results: tuple[Result, ...]
+    priority: int

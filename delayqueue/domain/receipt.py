@@ -11,6 +11,8 @@ from zlib import crc32
 
 from delayqueue.errors import Invalid, Text
 
+HELD_BY_NOBODY = "-"  # where a nonce would stand, here and in the store
+
 
 def nonces() -> Iterator[str]:
     """Endless nonces, unique among all processes: 48 random bits and a counter."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 
 from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.domain.job import Job, JobView, Reserved
-from delayqueue.domain.receipt import nonce_of
+from delayqueue.domain.receipt import HELD_BY_NOBODY, nonce_of
 from delayqueue.engine.heartbeat import Heartbeat, ServerView
 from delayqueue.engine.schedules import Schedules
 from delayqueue.engine.subscribers import Subscribers
@@ -16,6 +16,7 @@ from delayqueue.errors import OF_CODE, Code
 from delayqueue.metrics import BUCKETS_AWAY, WAITING_POLLS
 from delayqueue.store.store import Store
 from delayqueue.store.types import (
+    Burial,
     Change,
     Ending,
     Health,
@@ -109,7 +110,7 @@ class DelayQueue:
         """All that is known of jobs, None for an unknown id; only of the first ones where all would be too large."""
         return self._store.get(ids, scope)
 
-    async def release(
+    async def release(  # noqa: PLR0913  # what can be said of an attempt that failed
         self,
         job_id: str,
         receipt: str,
@@ -117,17 +118,40 @@ class DelayQueue:
         message: str,
         fallback_ms: int | None = None,
         scope: Scope = EVERYWHERE,
+        *,
+        priority: int | None = None,
     ) -> int | None:
-        """Give a reserved job back after a failed attempt.
+        """Give a reserved job back after a failed attempt, with this priority from now on, None = as it is.
 
         It waits for `delay_ms`; where that is None, as its schedule says; where it has none, for `fallback_ms`. Returns
         its due time, None where the schedule was over, so that it is buried, or nobody needs it any more.
         """
-        item = Release(job_id, _nonce(receipt, job_id), delay_ms, message, fallback_ms)
+        item = Release(job_id, _nonce(receipt, job_id), delay_ms, message, fallback_ms, priority)
         [moved] = await self._store.release((item,), scope)
         if moved.buried:
             log.warning("job %r is buried: it failed at the end of its schedule", job_id)
         return _time_of(moved)
+
+    def discard(
+        self, ids: Sequence[str], scope: Scope = EVERYWHERE
+    ) -> Coroutine[None, None, list[int]]:
+        """End jobs that are not wanted any more; a code for each, WRONG_STATE for one that somebody holds."""
+        endings = [Ending(job_id, HELD_BY_NOBODY, "") for job_id in ids]
+        return self._store.delete(endings, scope)
+
+    async def reserve(self, job_id: str, scope: Scope = EVERYWHERE) -> Reserved:
+        """Reserve this very job, whatever it waits for: it is ready, delayed or buried.
+
+        Raises NoSuchJob if it is none of these, WrongState if it is reserved.
+        """
+        [found] = await self._store.reserve((job_id,), scope)
+        if found.job is None:
+            raise OF_CODE[Code(found.code)]
+        return found.job
+
+    def numbers(self, count: int) -> Coroutine[None, None, int]:
+        """The first of so many whole numbers, one after the other, that no other server process is given."""
+        return self._store.registry.numbers(count)
 
     async def touch(
         self, job_id: str, receipt: str, ttr_ms: int | None, scope: Scope = EVERYWHERE
@@ -138,10 +162,16 @@ class DelayQueue:
         return _time_of(moved)
 
     async def bury(
-        self, job_id: str, receipt: str, message: str, scope: Scope = EVERYWHERE
+        self,
+        job_id: str,
+        receipt: str,
+        message: str,
+        scope: Scope = EVERYWHERE,
+        *,
+        priority: int | None = None,
     ) -> None:
-        """Give a job up; it is kept for a person."""
-        item = Ending(job_id, _nonce(receipt, job_id), message)
+        """Give a job up, with this priority from now on, None = as it is; it is kept for a person."""
+        item = Burial(job_id, _nonce(receipt, job_id), message, priority)
         [code] = await self._store.bury((item,), scope)
         raise_for(code)
         log.warning("job %r is buried: who worked on it has given it up", job_id)

@@ -27,6 +27,7 @@ from delayqueue.store.takes import Takes
 from delayqueue.store.topics import Topics
 from delayqueue.store.types import (
     NO_CHANGE,
+    Burial,
     Change,
     Ending,
     Health,
@@ -37,6 +38,7 @@ from delayqueue.store.types import (
     Release,
     Requeue,
     Reschedule,
+    Reservation,
     Settlement,
     Taken,
     Touch,
@@ -68,6 +70,7 @@ class Store:
         self._finish = self._router("finish", by_bucket.finish, LOST)
         self._delete = self._router("delete", by_bucket.delete, LOST)
         self._bury = self._router("bury", by_bucket.bury)
+        self._reserve = self._router("reserve", by_bucket.reserve)
         self._release = self._router("release", by_bucket.release)
         self._touch = self._quiet_router("touch", by_bucket.touch)
         self._record = self._quiet_router("record", results.record)
@@ -115,10 +118,16 @@ class Store:
         return self._delete.run(endings, scope)
 
     def bury(
-        self, endings: Sequence[Ending], scope: Scope = EVERYWHERE
+        self, burials: Sequence[Burial], scope: Scope = EVERYWHERE
     ) -> Coroutine[None, None, list[int]]:
         """Give jobs up, to be kept for a person; a code for each."""
-        return self._bury.run(endings, scope)
+        return self._bury.run(burials, scope)
+
+    def reserve(
+        self, ids: Sequence[str], scope: Scope = EVERYWHERE
+    ) -> Coroutine[None, None, list[Reservation]]:
+        """Reserve jobs that nobody holds, whatever they wait for."""
+        return self._reserve.run(ids, scope)
 
     def release(
         self, releases: Sequence[Release], scope: Scope = EVERYWHERE

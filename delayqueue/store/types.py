@@ -59,11 +59,27 @@ class Popped(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """A job to finish, delete or bury. nonce "" = whatever its state."""
+    """A job to finish or delete. nonce "" = whatever its state, HELD_BY_NOBODY = unless it is reserved."""
 
     id: str
     nonce: str
     message: str
+
+
+class Burial(NamedTuple):
+    """A job to give up. nonce "" = whatever its state; priority None = as it is."""
+
+    id: str
+    nonce: str
+    message: str
+    priority: int | None = None
+
+
+class Reservation(NamedTuple):
+    """What became of a job that was asked for by its id: a code, and the job where it is OK."""
+
+    code: int
+    job: Reserved | None
 
 
 class Requeue(NamedTuple):
@@ -74,13 +90,17 @@ class Requeue(NamedTuple):
 
 
 class Release(NamedTuple):
-    """A reserved job to give back. nonce "" = whoever holds it; delay None = by its schedule, or else the fallback."""
+    """A reserved job to give back.
+
+    nonce "" = whoever holds it; delay None = by its schedule, or else the fallback; priority None = as it is.
+    """
 
     id: str
     nonce: str
     delay_ms: int | None
     message: str
     fallback_ms: int | None = None
+    priority: int | None = None
 
 
 class Recording(NamedTuple):

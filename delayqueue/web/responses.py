@@ -58,6 +58,7 @@ class FullJob(TypedDict):
     state: str
     attempt: int
     tags: tuple[str, ...]
+    priority: int
     message: str
     created: float | None
     due: float | None

@@ -1,5 +1,6 @@
 """Jobs as clients see them: the fields in the original's order, then ours; times in seconds."""
 
+from delayqueue.domain.body import readable
 from delayqueue.domain.job import JobView, Reserved, Result
 from delayqueue.domain.limit import Limit
 from delayqueue.domain.subscriber import Subscriber
@@ -30,7 +31,7 @@ def reserved(job: Reserved) -> ReservedJob:
     answer: ReservedJob = {
         "topic": job.topic,
         "id": job.id,
-        "body": job.body,
+        "body": readable(job.body),
         "attempt": job.attempt,
         "receipt": job.receipt,
         "due": job.due_ms / 1000,
@@ -47,10 +48,11 @@ def full(job: JobView) -> FullJob:
         "id": job.id,
         "delay": job.due_ms // 1000,
         "ttr": job.ttr_ms // 1000,
-        "body": job.body,
+        "body": readable(job.body),
         "state": job.state.value,
         "attempt": job.attempt,
         "tags": job.tags,
+        "priority": job.priority,
         "message": job.message,
         "created": seconds(job.created_ms),
         "due": seconds(job.due_ms),
@@ -135,7 +137,7 @@ def server(view: ServerView) -> ServerState:
 
 def taken(job: Taken) -> TakenJob:
     """A job as /take answers it: it is gone from the queue, so there is nothing to finish."""
-    return {"topic": job.topic, "id": job.id, "body": job.body, "due": job.due_ms / 1000}
+    return {"topic": job.topic, "id": job.id, "body": readable(job.body), "due": job.due_ms / 1000}
 
 
 def limit(one: Limit) -> LimitState:

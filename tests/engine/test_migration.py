@@ -19,7 +19,7 @@ from delayqueue.store.bucket.caller import LayoutChanged
 from delayqueue.store.bucket.migration import Migration
 from delayqueue.store.bucket.transfers import Transfers
 from delayqueue.store.store import Store
-from delayqueue.store.types import Demand, Ending, Listing
+from delayqueue.store.types import Burial, Demand, Ending, Listing
 from delayqueue.tasks import cancel_all
 from tests.engine.moving import AFTER, BEFORE, EVER, A, B, Installation, nobody, source, target
 from tests.store.bucket import HOUR_MS, STATES, job
@@ -34,7 +34,7 @@ async def put_in(store: Store, state: str, job_id: str, **options: Any) -> None:
     if state == "reserved":
         await store.by_bucket.pop(store.buckets.of(job_id), [Demand(("t",), 1)])
     if state == "buried":
-        await store.bury([Ending(job_id, "", "why")])
+        await store.bury([Burial(job_id, "", "why")])
     if state == "ended":
         await store.finish([Ending(job_id, "", "done")])
 

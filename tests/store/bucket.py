@@ -16,7 +16,17 @@ from delayqueue.store.listings import Listings
 from delayqueue.store.scripts import ZSET, Scripts
 from delayqueue.store.servers.shards import Shards
 from delayqueue.store.takes import Takes
-from delayqueue.store.types import Demand, Ending, Moved, Range, Release, Requeue, Reschedule, Touch
+from delayqueue.store.types import (
+    Burial,
+    Demand,
+    Ending,
+    Moved,
+    Range,
+    Release,
+    Requeue,
+    Reschedule,
+    Touch,
+)
 from tests.store.invariants import violations
 
 if TYPE_CHECKING:
@@ -160,8 +170,11 @@ class Bucket:
     async def delete(self, *ids: str, receipt: str = "", message: str = "") -> list[int]:
         return await self._by_id(self.store.delete, _endings(ids, receipt, message))
 
-    async def bury(self, *ids: str, receipt: str = "", message: str = "") -> list[int]:
-        return await self._by_id(self.store.bury, _endings(ids, receipt, message))
+    async def bury(
+        self, *ids: str, receipt: str = "", message: str = "", priority: int | None = None
+    ) -> list[int]:
+        burials = [Burial(job_id, _nonce(receipt, job_id), message, priority) for job_id in ids]
+        return await self._by_id(self.store.bury, burials)
 
     async def _by_id(self, verb: Any, items: Sequence[Any]) -> list[int]:
         async def call(left: Sequence[Any]) -> list[int]:
@@ -171,9 +184,16 @@ class Bucket:
         return await in_pieces(call, items)
 
     async def release(
-        self, job_id: str, *, receipt: str = "", delay_ms: int | None = None, message: str = ""
+        self,
+        job_id: str,
+        *,
+        receipt: str = "",
+        delay_ms: int | None = None,
+        message: str = "",
+        priority: int | None = None,
     ) -> Moved:
-        release = Release(job_id, _nonce(receipt, job_id), delay_ms, message)
+        nonce = _nonce(receipt, job_id)
+        release = Release(job_id, nonce, delay_ms, message, priority=priority)
         [moved], _ = await self.store.release(0, [release])
         return moved
 

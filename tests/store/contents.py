@@ -24,6 +24,7 @@ RECORD: Final = re.compile(  # (?(1)...): only after a 1
 )
 
 RUN: Final = re.compile(rb"(\d+) (\d+) (\S+) (\d+)(?: (\d+))?\n")
+RANK: Final = re.compile(rb"(\d{14})(\d{4})(.+)", re.DOTALL)
 ENDED: Final = re.compile(rb"(finished|cancelled|expired) (\d+) (\d+) (\d+)\n")
 
 FAMILIES: Final = (
@@ -32,6 +33,7 @@ FAMILIES: Final = (
     "wheel",
     "rounds",
     "reserved",
+    "ranked",
     "buried",
     "expire",
     "done",
@@ -53,6 +55,8 @@ SINGLE: Final = (
     "fence",
     "sent",
     "taken",
+    "priorities",
+    "numbers",
 )
 REGISTERED: Final = ("subscribers", "schedules", "schedule_times", "revisions")
 
@@ -86,6 +90,7 @@ class Record:
     topic: bytes
     tags: tuple[bytes, ...]
     retry_ms: tuple[int, ...] | None
+    priority: int | None
     body: bytes
 
 
@@ -117,6 +122,9 @@ class Contents:
     wheel: defaultdict[bytes, Scores] = field(default_factory=lambda: defaultdict(dict))
     rounds: dict[bytes, dict[bytes, bytes]] = field(default_factory=dict)
     reserved: defaultdict[bytes, Scores] = field(default_factory=lambda: defaultdict(dict))
+    ranked: defaultdict[bytes, Scores] = field(default_factory=lambda: defaultdict(dict))
+    priorities: dict[bytes, bytes] = field(default_factory=dict)
+    numbers: str = ""
     buried: defaultdict[bytes, Scores] = field(default_factory=lambda: defaultdict(dict))
     expire: defaultdict[bytes, Scores] = field(default_factory=lambda: defaultdict(dict))
     done: defaultdict[bytes, Scores] = field(default_factory=lambda: defaultdict(dict))
@@ -214,10 +222,12 @@ def parse(raw: bytes) -> Record | None:
         tags = tuple(name.encode() for name in options.get("tags", ()))
         retry_ms = tuple(map(int, options["retry"])) if "retry" in options else None
         str.encode(options.get("traceparent", ""))
+        priority = int(options["priority"]) if "priority" in options else None
     except (ValueError, AttributeError, TypeError):
         return None
     topic = raw[head.end() : options_at]
-    return Record(due_ms, ttr_ms, expire_ms, retain_ms, topic, tags, retry_ms, raw[body_at:])
+    body = raw[body_at:]
+    return Record(due_ms, ttr_ms, expire_ms, retain_ms, topic, tags, retry_ms, priority, body)
 
 
 def parse_ended(raw: bytes) -> Ended | None:

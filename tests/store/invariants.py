@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
-from tests.store.contents import RUN, parse, parse_ended, read
+from tests.store.contents import RANK, RUN, parse, parse_ended, read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -37,7 +38,7 @@ def violations_of(contents: Contents, wheel_slots: int = 0) -> list[str]:
     else:
         found += [f"{name!r} is for another scheduler" for name in contents.slot | contents.wheel]
     kept = _kept(contents, found)
-    for check in (_places, _due_times, _ghosts, _runs, _expiries, _known_topics):
+    for check in (_places, _due_times, _ghosts, _priorities, _runs, _expiries, _known_topics):
         found += check(contents, live)
     found += _ends(contents, live, kept)
     found += _tags(contents, live | kept)
@@ -100,9 +101,10 @@ def _places(contents: Contents, live: Mapping[bytes, Record]) -> Iterator[str]:
         if job_id not in live or live[job_id].topic != topic:
             yield f"{job_id!r} stands in {family} of {topic!r} without a job of that topic"
         places[job_id].append(family)
-    for topic in [*contents.queue]:
-        for job_id in _ready_ids(contents, live, topic):
-            places[job_id].append("ready")
+    ready = [_ready_ids(contents, live, topic) for topic in [*contents.queue]]
+    ready += [{_id_of(rank)} for _, _, rank, _ in contents.entries("ranked")]
+    for job_id in chain(*ready):
+        places[job_id].append("ready")
     for job_id in live:
         if len(places[job_id]) != 1:
             yield f"{job_id!r} is in {places[job_id] or 'no place'}"
@@ -115,8 +117,12 @@ def _due_times(contents: Contents, live: Mapping[bytes, Record]) -> Iterator[str
 
 
 def _ready_ids(contents: Contents, live: Mapping[bytes, Record], topic: bytes) -> set[bytes]:
-    """The ids in a ready list that are no ghosts."""
-    listed = {i for i in contents.queue[topic] if i in live and live[i].topic == topic}
+    """The ids in a ready list that are no ghosts. Who has a priority stands elsewhere."""
+    listed = {
+        i
+        for i in contents.queue[topic]
+        if i in live and live[i].topic == topic and live[i].priority is None
+    }
     return listed - {i for _, _, i, _ in contents.entries("delay", "reserved", "buried")}
 
 
@@ -128,6 +134,26 @@ def _ghosts(contents: Contents, live: Mapping[bytes, Record]) -> Iterator[str]:
             yield f"{topic!r} has {ghosts} ghosts, counted are {counted}"
         if topic in contents.ghosts and counted <= 0:
             yield f"{topic!r} has a ghost count of {counted}"
+
+
+def _id_of(rank: bytes) -> bytes:
+    parts = RANK.fullmatch(rank)
+    assert parts, rank
+    return parts[3]
+
+
+def _priorities(contents: Contents, live: Mapping[bytes, Record]) -> Iterator[str]:
+    """A ready job with a priority stands among those of its topic, by it and its due time; all are known by id."""
+    for _, topic, rank, priority in contents.entries("ranked"):
+        record = live.get(_id_of(rank))
+        if record is None or record.topic != topic or record.priority != priority:
+            yield f"{rank!r} of {topic!r} stands at the priority {priority}"
+        elif rank != b"%014d%04d" % (record.due_ms, len(_id_of(rank))) + _id_of(rank):
+            yield f"{rank!r} of {topic!r} is not at its place"
+    known = {i: record.priority for i, record in live.items()}
+    wanted = {i: str(n).encode() for i, n in known.items() if n is not None}
+    if contents.priorities != wanted:
+        yield f"the priorities are {contents.priorities}, not {wanted}"
 
 
 def _runs(contents: Contents, live: Mapping[bytes, Record]) -> Iterator[str]:

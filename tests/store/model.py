@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from delayqueue.domain.job import IfExists, Job
+from delayqueue.domain.job import USUAL_PRIORITY, IfExists, Job
 from delayqueue.errors import Code
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ class Entry:
     expire_ms: int  # 0 = never
     state: str = "delayed"
     attempt: int = 0
+    priority: int = USUAL_PRIORITY
     failures: int = 0  # since it was pushed or kicked: the schedule's position
     failed: list[int] = field(default_factory=list)  # the attempts that failed
     deadline_ms: int = 0
@@ -51,7 +52,8 @@ class Model:
         self._forget(job.id)
         self.kept.pop(job.id, None)
         due_ms = self.now_ms + job.delay_ms
-        self.jobs[job.id] = Entry(job, due_ms, due_ms + job.expire_ms if job.expire_ms else 0)
+        expire_ms = due_ms + job.expire_ms if job.expire_ms else 0
+        self.jobs[job.id] = Entry(job, due_ms, expire_ms, priority=job.priority)
         if due_ms <= self.now_ms:
             self._make_ready(job.id)
         return Code.OK
@@ -72,10 +74,19 @@ class Model:
         return found
 
     def _in_order(self, topic: str, ready: list[str], got: list[str]) -> list[str]:
-        """A job that left its ready list by another way than a pop may find its old place there."""
-        if topic not in self.disturbed:
-            return ready
-        return sorted(ready, key=lambda i: got.index(i) if i in got else len(got))
+        """By priority. Those of the usual one stay as they became ready, the others go by their due times.
+
+        A job of the usual one that left its ready list by another way than a pop may find its old place there.
+        """
+
+        def place(job_id: str) -> tuple[int, ...]:
+            entry = self.jobs[job_id]
+            if entry.priority != USUAL_PRIORITY:
+                return entry.priority, entry.due_ms, len(job_id), ord(job_id)
+            free = topic in self.disturbed
+            return USUAL_PRIORITY, got.index(job_id) if free and job_id in got else len(got)
+
+        return sorted(ready, key=place)
 
     def end(self, job_id: str, receipt: str, state: str) -> int:
         code = self._refusal(job_id, receipt)
@@ -85,9 +96,28 @@ class Model:
             self._end(job_id, state)
         return code
 
-    def release(self, job_id: str, receipt: str, delay_ms: int | None) -> int:
+    def discard(self, job_id: str) -> int:
+        if job_id not in self.jobs:
+            return Code.NO_SUCH_JOB
+        if self.jobs[job_id].state == "reserved":
+            return Code.WRONG_STATE
+        self._end(job_id, "cancelled")
+        return Code.OK
+
+    def reserve(self, job_id: str) -> int:
+        if job_id not in self.jobs:
+            return Code.NO_SUCH_JOB
+        if self.jobs[job_id].state == "reserved":
+            return Code.WRONG_STATE
+        entry = self._leave(job_id, "reserved")
+        entry.attempt += 1
+        entry.deadline_ms = self.now_ms + entry.job.ttr_ms
+        return Code.OK
+
+    def release(self, job_id: str, receipt: str, delay_ms: int | None, priority: int | None) -> int:
         code = self._refusal(job_id, receipt, reserved=True)
         if code == Code.OK:
+            self._rank(job_id, priority)
             self._fail(job_id, delay_ms)
         return code
 
@@ -98,7 +128,7 @@ class Model:
             entry.deadline_ms = self.now_ms + (ttr_ms or entry.job.ttr_ms)
         return code
 
-    def bury(self, job_id: str, receipt: str) -> int:
+    def bury(self, job_id: str, receipt: str, priority: int | None) -> int:
         code = self._refusal(job_id, receipt)
         if code == Code.OK and self.jobs[job_id].state == "buried":
             return Code.WRONG_STATE
@@ -106,6 +136,7 @@ class Model:
             if self.jobs[job_id].state == "reserved":
                 self.jobs[job_id].failed.append(self.jobs[job_id].attempt)
             self._leave(job_id, "buried")
+            self._rank(job_id, priority)
         return code
 
     def kick(self, job_id: str) -> int:
@@ -240,11 +271,16 @@ class Model:
         self._leave(job_id, "ready")
         self.ready.append(job_id)
 
+    def _rank(self, job_id: str, priority: int | None) -> None:
+        if priority is not None:
+            self.jobs[job_id].priority = priority
+
     def _leave(self, job_id: str, state: str) -> Entry:
         entry = self.jobs[job_id]
         if entry.state == "ready":
             self.ready.remove(job_id)
-            self.disturbed.add(entry.job.topic)
+            if entry.priority == USUAL_PRIORITY:
+                self.disturbed.add(entry.job.topic)
         entry.state, entry.receipt = state, ""
         return entry
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 Command = list[str]
 
+URGENT: Final = "000000000000010006urgent"
 UNREADABLE: Final = "1" + RECORD[1:22] + "!" * 14 + '!!!!"' + "t{body"
 
 # what is done to a filled bucket, the kinds of damage that must be found, and a word of reason
@@ -55,6 +56,21 @@ DAMAGE: Final[list[tuple[list[Command], set[str], str]]] = [
     ([["HDEL", "job", "buried"]], {"entry"}, "a buried entry without a job"),
     ([["HDEL", "ended", "ended"]], {"entry"}, "an entry of done without a kept result"),
     ([["HDEL", "job", "ready"]], {"ghost_count"}, "an entry of the ready list without a job"),
+    ([["DEL", "ranked:t"]], {"lost"}, "a ready job with a priority in no place"),
+    (
+        [["ZADD", "ranked:t", "2", URGENT]],
+        {"entry"},
+        "a ready job at another priority",
+    ),
+    (
+        [["ZADD", "ranked:t", "1", URGENT.replace("urgent", "unsaid")]],
+        {"entry"},
+        "an entry without a job",
+    ),
+    ([["DEL", "priorities"]], {"priority"}, "a priority that is not known by its job's id"),
+    ([["HSET", "priorities", "ready", "1"]], {"priority"}, "one of a job that has none"),
+    ([["HSET", "priorities", "nobody", "1"]], {"priority"}, "one of no job"),
+    ([["DEL", "ranked:t"], ["SET", "ranked:t", "x"]], {"type", "lost"}, "a string for them"),
     ([["HSET", "ghosts", "t", "x"]], {"ghost_count"}, "a count that is no number"),
     ([["RPUSH", "dq_queue_t", "ready", "ready"]], {"ghost_count"}, "a ready job twice in its list"),
     ([["HSET", "run", "ready", "what"]], {"run"}, "a run that cannot be read"),

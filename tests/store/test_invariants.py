@@ -71,6 +71,7 @@ async def fill(bucket: Bucket) -> None:
     await bucket.push(job("ended", retain_ms=HOUR_MS))
     await bucket.finish("ended")
     await bucket.put_in("ready", "ready")
+    await bucket.put_in("ready", "urgent", priority=1, due_ms=1)
     await bucket.put_in("delayed", "delayed", tags=("y",), expire_ms=HOUR_MS)
 
 

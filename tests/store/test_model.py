@@ -23,14 +23,14 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from delayqueue.domain.job import IfExists, Job
-from delayqueue.domain.receipt import receipt_for
+from delayqueue.domain.job import USUAL_PRIORITY, IfExists, Job
+from delayqueue.domain.receipt import HELD_BY_NOBODY, receipt_for
 from delayqueue.engine.taking import Taking
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.scripts import Scripts, read
 from delayqueue.store.servers.shards import Shards
 from delayqueue.store.store import Store
-from delayqueue.store.types import Range
+from delayqueue.store.types import Ending, Range
 from tests.store.bucket import SCHEDULERS, WHEEL_SLOTS, Bucket
 from tests.store.conftest import connect
 from tests.store.model import LIVE, Model
@@ -66,6 +66,7 @@ IDS: Final = st.runner().flatmap(
 TOPICS: Final = st.sampled_from(TOPIC_NAMES)
 TAGS: Final = st.sampled_from(["x", "y"])
 DELAYS_MS: Final = st.sampled_from([1, 5, 10, 1000])
+PRIORITIES: Final = st.sampled_from([USUAL_PRIORITY, USUAL_PRIORITY, 0, 7, 2**32 - 1])
 MAYBE_MS: Final = st.sampled_from([0, 0, 3, 20])
 JOBS: Final = st.builds(
     Job,
@@ -79,6 +80,7 @@ JOBS: Final = st.builds(
     if_exists=st.sampled_from(IfExists),
     retain_ms=MAYBE_MS,
     expire_ms=st.sampled_from([0, 0, 0, 20]),
+    priority=PRIORITIES,
 )
 USES_RECEIPT: Final = st.sampled_from(["none", "right", "right", "old"])
 
@@ -149,7 +151,7 @@ class Comparison(RuleBasedStateMachine):
         self.pop(topics, 1)
         for job_id, entry in list(self.model.jobs.items()):
             if entry.state == "reserved":
-                self.release(job_id, "right", None)
+                self.release(job_id, "right", None, None)
 
     def _receipt(self, job_id: str, uses: str) -> str:
         if uses == "right" and job_id in self.model.jobs:
@@ -169,11 +171,32 @@ class Comparison(RuleBasedStateMachine):
         codes = self.do(self.bucket.delete(job_id, receipt=receipt))
         assert codes == [self.model.end(job_id, receipt, "cancelled")]
 
-    @rule(job_id=IDS, uses=USES_RECEIPT, delay_ms=st.none() | MAYBE_MS)
-    def release(self, job_id: str, uses: str, delay_ms: int | None) -> None:
+    @rule(job_id=IDS)
+    def discard(self, job_id: str) -> None:
+        codes, _ = self.do(self.bucket.store.delete(0, [Ending(job_id, HELD_BY_NOBODY, "")]))
+        assert codes == [self.model.discard(job_id)]
+
+    @rule(job_id=IDS)
+    def reserve(self, job_id: str) -> None:
+        [(code, job)], _ = self.do(self.bucket.store.reserve(0, [job_id]))
+        assert code == self.model.reserve(job_id)
+        if job is not None:
+            entry = self.model.jobs[job_id]
+            entry.receipt = job.receipt
+            assert (job.id, job.attempt, job.due_ms) == (job_id, entry.attempt, entry.due_ms)
+
+    @rule(
+        job_id=IDS,
+        uses=USES_RECEIPT,
+        delay_ms=st.none() | MAYBE_MS,
+        priority=st.none() | PRIORITIES,
+    )
+    def release(self, job_id: str, uses: str, delay_ms: int | None, priority: int | None) -> None:
         receipt = self._receipt(job_id, uses)
-        moved = self.do(self.bucket.release(job_id, receipt=receipt, delay_ms=delay_ms))
-        assert moved.code == self.model.release(job_id, receipt, delay_ms)
+        moved = self.do(
+            self.bucket.release(job_id, receipt=receipt, delay_ms=delay_ms, priority=priority)
+        )
+        assert moved.code == self.model.release(job_id, receipt, delay_ms, priority)
 
     @rule(job_id=IDS, uses=USES_RECEIPT, ttr_ms=st.none() | DELAYS_MS)
     def touch(self, job_id: str, uses: str, ttr_ms: int | None) -> None:
@@ -183,11 +206,18 @@ class Comparison(RuleBasedStateMachine):
         if job_id in self.model.jobs and moved.time_ms is not None:
             assert moved.time_ms == self.model.jobs[job_id].deadline_ms
 
-    @rule(job_id=IDS, uses=USES_RECEIPT, message=st.sampled_from(["", "why"]))
-    def bury(self, job_id: str, uses: str, message: str) -> None:
+    @rule(
+        job_id=IDS,
+        uses=USES_RECEIPT,
+        message=st.sampled_from(["", "why"]),
+        priority=st.none() | PRIORITIES,
+    )
+    def bury(self, job_id: str, uses: str, message: str, priority: int | None) -> None:
         receipt = self._receipt(job_id, uses)
-        codes = self.do(self.bucket.bury(job_id, receipt=receipt, message=message))
-        assert codes == [self.model.bury(job_id, receipt)]
+        codes = self.do(
+            self.bucket.bury(job_id, receipt=receipt, message=message, priority=priority)
+        )
+        assert codes == [self.model.bury(job_id, receipt, priority)]
 
     @rule(ids=st.lists(IDS, min_size=1, max_size=3))
     def kick(self, ids: list[str]) -> None:
@@ -237,8 +267,9 @@ class Comparison(RuleBasedStateMachine):
         for job_id, view in zip(JOB_IDS, views, strict=True):
             if job_id in self.model.jobs:
                 entry = self.model.jobs[job_id]
-                found = (view.state, view.topic, view.due_ms, view.attempt)
-                assert found == (entry.state, entry.job.topic, entry.due_ms, entry.attempt)
+                found = (view.state, view.topic, view.due_ms, view.attempt, view.priority)
+                known = (entry.state, entry.job.topic, entry.due_ms, entry.attempt, entry.priority)
+                assert found == known
                 assert [one.attempt for one in view.attempts] == entry.failed
             elif job_id in self.model.kept:
                 assert (view.state, view.topic) == self.model.kept[job_id][:2]

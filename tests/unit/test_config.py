@@ -345,7 +345,7 @@ def test_a_queue_name_that_meets_no_other_key_is_taken(name: str) -> None:
 
 def test_the_keys_that_a_queue_name_must_not_meet_are_those_of_the_store() -> None:
     rows = re.findall(
-        r"^\| T:(\w+)(:?)\S* +\| (?:hash|zset|set|list|any) +\|", keys.__doc__ or "", re.M
+        r"^\| T:(\w+)(:?)\S* +\| (?:hash|zset|set|list|str|any) +\|", keys.__doc__ or "", re.M
     )
     assert sorted(name + colon for name, colon in rows if name != "dq_queue_TOPIC") == sorted(
         values.OWN_KEYS

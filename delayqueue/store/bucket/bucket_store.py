@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from delayqueue.config.failpoint import Failpoint
 from delayqueue.domain.access import EVERYWHERE, Scope
+from delayqueue.domain.body import raw_body
 from delayqueue.domain.job import Job, JobView, State
 from delayqueue.domain.receipt import nonces
 from delayqueue.errors import Code
@@ -16,11 +17,20 @@ from delayqueue.metrics import Metrics
 from delayqueue.store.bucket.buckets import Buckets
 from delayqueue.store.bucket.caller import Caller
 from delayqueue.store.bucket.record import dump_options, text
-from delayqueue.store.bucket.replies import change, moved, reserved, topic_counts, view
+from delayqueue.store.bucket.replies import (
+    change,
+    moved,
+    reservation,
+    reserved,
+    topic_counts,
+    view,
+)
 from delayqueue.store.scripts import ZSET, Scripts
 from delayqueue.store.servers.durability import Durability
 from delayqueue.store.servers.shards import Shards
 from delayqueue.store.types import (
+    NO_CHANGE,
+    Burial,
     Change,
     Demand,
     Ending,
@@ -31,6 +41,7 @@ from delayqueue.store.types import (
     Release,
     Requeue,
     Reschedule,
+    Reservation,
     Settlement,
     Swept,
     TagListing,
@@ -84,7 +95,7 @@ class BucketStore:
         args: list[Any] = [self.sender]
         for job in jobs:
             args += (job.id, job.topic, when(job.delay_ms, job.due_ms), job.ttr_ms, job.expire_ms)
-            args += (job.retain_ms, job.if_exists.value, dump_options(job), job.body)
+            args += (job.retain_ms, job.if_exists.value, dump_options(job), raw_body(job.body))
         next_due_ms, codes, ready = await self.run("push", bucket, args, scope)
         return Pushed(codes, change(ready, next_due_ms))
 
@@ -97,6 +108,14 @@ class BucketStore:
         complete, answers, _, next_due_ms = await self.run("pop", bucket, args)
         jobs = [reserved(found, nonce) for found in answers]
         return Popped(jobs, complete, change([], next_due_ms))
+
+    async def reserve(
+        self, bucket: int, ids: Sequence[str], scope: Scope = EVERYWHERE
+    ) -> tuple[list[Reservation], Change]:
+        """Reserve jobs that nobody holds, whatever they wait for; of the first ids."""
+        nonce = next(self._nonces)
+        answers = await self.run("reserve", bucket, [nonce, *ids], scope)
+        return [reservation(nonce, *answer) for answer in answers], NO_CHANGE
 
     async def requeue(self, bucket: int, returns: Sequence[Requeue]) -> tuple[int, Change]:
         """Undo reservations: to the head of the list, the attempt uncounted; of how many, from the last one on."""
@@ -121,10 +140,10 @@ class BucketStore:
         return codes, change(ready)
 
     async def bury(
-        self, bucket: int, endings: Sequence[Ending], scope: Scope = EVERYWHERE
+        self, bucket: int, burials: Sequence[Burial], scope: Scope = EVERYWHERE
     ) -> tuple[list[int], Change]:
         """Give jobs up, to be kept for a person; a code for each."""
-        codes, ready = await self.run("bury", bucket, [self.sender, *_flat(endings)], scope)
+        codes, ready = await self.run("bury", bucket, [self.sender, *_flat(burials)], scope)
         return codes, change(ready)
 
     async def release(

@@ -14,6 +14,9 @@ All keys of a bucket begin with its tag `T`, which is one Redis Cluster hash tag
 | T:dq_queue_TOPIC     | list | ids that are ready; the name comes from `queue_name`. May hold ghosts: ids whose job  |
 |                      |      | was deleted, replaced or taken since                                                  |
 | T:ghosts             | hash | topic -> number of ghosts in its ready list                                           |
+| T:ranked:TOPIC       | zset | the ready jobs with another priority than the usual one, due ms, length of the id and |
+|                      |      | id -> priority (_ready.lua)                                                           |
+| T:priorities         | hash | id -> priority; of all jobs with another one than the usual one, ready or not         |
 | T:reserved:TOPIC     | zset | id -> deadline ms                                                                     |
 | T:buried:TOPIC       | zset | id -> ms when it was buried                                                           |
 | T:expire:TOPIC       | zset | id -> ms when an undelivered job expires; only of jobs with `expire`                  |
@@ -34,6 +37,7 @@ All keys of a bucket begin with its tag `T`, which is one Redis Cluster hash tag
 |                      |      | to that bucket                                                                        |
 | T:sent               | hash | bucket -> number of the last parcel that was made for it                              |
 | T:taken              | hash | bucket -> number of the last parcel that came from it                                 |
+| T:numbers            | str  | of bucket 1 only: the last number that was given out (numbers.lua)                    |
 | T:servers            | hash | of bucket 1 only: server process -> ms when it was heard last, figures (JSON)         |
 | T:subscribers        | hash | of bucket 1 only, as the three below: name -> definition (JSON)                       |
 | T:schedules          | hash | name -> definition (JSON)                                                             |

@@ -38,6 +38,10 @@ def _pop(metrics: Metrics, answer: Any) -> None:
         metrics.observe(DELIVERY_LATENESS, each / 1000)
 
 
+def _reserve(metrics: Metrics, answer: Any) -> None:
+    _event(metrics, "delivered", sum(code == Code.OK for code, *_ in answer))
+
+
 def _ended(event: str) -> Callable[[Metrics, Any], None]:
     def count(metrics: Metrics, answer: Any) -> None:
         _, handled_ms, _ = answer
@@ -108,6 +112,7 @@ def _inspect(metrics: Metrics, answer: Any) -> None:
 _COUNTS: Final[dict[str, Callable[[Metrics, Any], None]]] = {
     "push": _push,
     "pop": _pop,
+    "reserve": _reserve,
     "requeue": _returned,
     "restore": _returned,
     "finish": _ended("finished"),

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from delayqueue.domain.body import body_of
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.record import parse_record, text
 from delayqueue.store.bucket.replies import change
@@ -58,7 +59,7 @@ def _taken(raw_id: bytes, raw: bytes, run: bytes) -> Taken:
     return Taken(
         topic=text(record.topic),
         id=text(raw_id),
-        body=text(record.body),
+        body=body_of(record.body),
         due_ms=record.due_ms,
         raw_id=raw_id,
         record=raw,

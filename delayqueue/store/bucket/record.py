@@ -9,7 +9,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from delayqueue.domain.job import Attempt, Job, JobView, Reserved, Result, State
+from delayqueue.domain.body import body_of
+from delayqueue.domain.job import (
+    USUAL_PRIORITY,
+    Attempt,
+    Job,
+    JobView,
+    Reserved,
+    Result,
+    State,
+)
 
 # what a record begins with, and how long its header is
 PLAIN, FULL = b"0", b"1"
@@ -79,6 +88,8 @@ def _number(digits: bytes) -> int:
 def dump_options(job: Job) -> str:
     """The optional fields that the scripts or the consumer need, as JSON; "" for a plain job."""
     options: dict[str, object] = {}
+    if job.priority != USUAL_PRIORITY:
+        options["priority"] = job.priority  # first of all: the scripts find it there to change it
     if job.tags:
         options["tags"] = job.tags
     if job.retry_ms is not None:
@@ -146,7 +157,7 @@ def reserved_job(raw_id: bytes, raw: bytes, attempt: int, receipt: str) -> Reser
     return Reserved(
         topic=text(record.topic),
         id=text(raw_id),
-        body=text(record.body),
+        body=body_of(record.body),
         attempt=attempt,
         receipt=receipt,
         due_ms=record.due_ms,
@@ -159,21 +170,23 @@ def reserved_job(raw_id: bytes, raw: bytes, attempt: int, receipt: str) -> Reser
 def live_view(job_id: str, state: State, raw: bytes, raw_run: bytes) -> JobView:
     """All that is known of a job that has not ended."""
     record, run = parse_record(raw), parse_run(raw_run)
+    options = _options(record)
     return JobView(
         topic=text(record.topic),
         id=job_id,
-        body=text(record.body),
+        body=body_of(record.body),
         ttr_ms=record.ttr_ms,
         due_ms=record.due_ms,
         state=state,
         attempt=run.attempt,
-        tags=tuple(_options(record).get("tags", ())),
+        tags=tuple(options.get("tags", ())),
         message=run.notes[-1].message if run.notes else "",
         created_ms=record.created_ms,
         started_ms=run.started_ms or None,
         ended_ms=None,
         attempts=tuple(note for note in run.notes if note.attempt),  # 0: a remark of nobody at work
         results=run.results,
+        priority=options.get("priority", USUAL_PRIORITY),
     )
 
 

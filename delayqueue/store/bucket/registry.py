@@ -1,4 +1,4 @@
-"""The subscribers and schedules that all servers share. They stand in the first bucket."""
+"""What all servers share: subscribers, schedules, a counter. It stands in the first bucket."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
@@ -51,6 +51,11 @@ class Registry:
         """All of a kind, or that of a name, unless `known` is still their revision."""
         revision, *found = await self._run("registered", [kind, known, name])
         return Registered(text(revision), _entries(found[0]) if found else None)
+
+    async def numbers(self, count: int) -> int:
+        """The first of so many whole numbers, one after the other, that nobody else is given. A store that loses its
+        last writes may give some out again."""
+        return int(await self._run("numbers", [count]))
 
     async def due_schedules(self) -> DueSchedules:
         """The schedules whose time has come, not all of them where they are many."""

@@ -10,7 +10,7 @@ from delayqueue.domain.limit import Limit
 from delayqueue.domain.receipt import receipt_for
 from delayqueue.errors import Code
 from delayqueue.store.bucket.record import ended_view, live_view, reserved_job, text
-from delayqueue.store.types import Arrivals, Change, Moved, TopicCounts
+from delayqueue.store.types import Arrivals, Change, Moved, Reservation, TopicCounts
 
 BURIED = -1  # in place of the time of a job that comes again
 
@@ -40,6 +40,17 @@ def reserved(found: Sequence[Any], nonce: str) -> list[Reserved]:
         reserved_job(found[i], found[i + 1], found[i + 2], receipt_for(nonce, text(found[i])))
         for i in range(0, len(found), 3)
     ]
+
+
+def reservation(
+    nonce: str, code: int, raw_id: bytes = b"", record: bytes = b"", attempt: int = 0
+) -> Reservation:
+    """What `reserve` says of a job."""
+    if code != Code.OK:
+        return Reservation(code, None)
+    return Reservation(
+        code, reserved_job(raw_id, record, attempt, receipt_for(nonce, text(raw_id)))
+    )
 
 
 def topic_counts(answer: Sequence[Any]) -> TopicCounts:

@@ -24,7 +24,7 @@ from hashlib import sha1
 from importlib import resources
 from typing import Final, NamedTuple
 
-from delayqueue.domain.job import MAX_ANSWER_BYTES
+from delayqueue.domain.job import MAX_ANSWER_BYTES, USUAL_PRIORITY
 
 ALLOW_OOM: Final = "allow-oom"
 NO_WRITES: Final = "no-writes"
@@ -160,7 +160,12 @@ class Scripts:
 
     @property
     def _constants(self) -> str:
-        return f"local WHEEL_SLOTS, READ_LIMIT_BYTES = {self.wheel_slots}, {MAX_ANSWER_BYTES}"
+        numbers = {
+            "WHEEL_SLOTS": self.wheel_slots,
+            "READ_LIMIT_BYTES": MAX_ANSWER_BYTES,
+            "USUAL_PRIORITY": USUAL_PRIORITY,
+        }
+        return f"local {', '.join(numbers)} = {', '.join(map(str, numbers.values()))}"
 
     def _library_source(self, name: str, prefix: str) -> str:
         flags = {name: ", ".join(map(repr, verb.flags)) for name, verb in self.verbs.items()}

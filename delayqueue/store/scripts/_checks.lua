@@ -56,54 +56,17 @@ local function check_listed(topic)
   if not exists(TOPICS, topic) then found('topic', topic, '', function() call('HSETNX', TOPICS, topic, '') end) end
 end
 
--- ready lists
+-- jobs
 
-local lists = {}
-
--- Whether the id stands in the topic's ready list, nil where that is too long for this call.
-local function is_in_list(topic, id)
-  if not lists[topic] then
-    local length = call('LLEN', queue_key(topic))
-    if length > LIST_LIMIT or length > left then return nil end
-    spend(length / 4)
-    lists[topic] = {}
-    for _, listed in ipairs(call('LRANGE', queue_key(topic), 0, -1)) do lists[topic][listed] = true end
-  end
-  return lists[topic][id] ~= nil
-end
-
-local function is_near_an_end(topic, id)
-  local key = queue_key(topic)
-  spend(math.min(call('LLEN', key), 2 * END_OF_LIST) / 32)
-  local place = call('LPOS', key, id, 'MAXLEN', END_OF_LIST) or call('LPOS', key, id, 'RANK', -1, 'MAXLEN', END_OF_LIST)
-  return place ~= false
-end
-
-local function check_list(topic)
-  local key = queue_key(topic)
-  local length = call('LLEN', key)
-  if length > LIST_LIMIT then return end
-  spend(length)
-  looked = looked + length
-  local ready, ghosts, before = {}, 0, left
-  for _, id in ipairs(call('LRANGE', key, 0, -1)) do
-    if before - left >= MOST_UNITS then return end
-    local job, has_record = job_of(id)
-    if has_record and not job then  -- to pop it is no ghost
-      found_entry(key, id, function() call('LREM', key, 0, id) end)
-    elseif ready[id] or not job or job.topic ~= topic or state_of(id, job) ~= 'ready' then
-      ghosts = ghosts + 1
-    end
-    ready[id] = true
-  end
-  local counted = call('HGET', GHOSTS, topic)
-  if tonumber(counted or 0) == ghosts and (ghosts > 0 or not counted) then return end
-  found('ghost_count', topic, '', function()
-    if ghosts > 0 then call('HSET', GHOSTS, topic, ghosts) else call('HDEL', GHOSTS, topic) end
+-- Of an entry in `priorities`, or false: of a job that should have one.
+local function check_priority(id, entry)
+  local job = job_of(id)
+  local priority = job and job.priority and int(job.priority)
+  if priority == (entry or nil) then return end
+  found('priority', job and job.topic or 'priorities', id, function()
+    if job then note_priority(id, job) else call('HDEL', PRIORITIES, id) end
   end)
 end
-
--- jobs
 
 -- Lua allows 200 local variables in a script, the parts that it builds upon counted: what only this block needs ends with it.
 local check_tags, expire_later, check_jobs
@@ -146,7 +109,7 @@ do
     local count = (places.reserved and 1 or 0) + (places.delayed and 1 or 0) + (places.buried and 1 or 0)
     if count > 1 then
       found('double', job.topic, id, function() leave_all_but_one(id, job, places) end)
-    elseif count == 0 then
+    elseif count == 0 and not is_ranked(id, job) then
       local listed = is_listed(job.topic, id)
       if listed == nil then
         suspects[#suspects + 1], suspects[#suspects + 2] = job.topic, id
@@ -165,6 +128,7 @@ do
       check_place(id, job, { reserved = reserved[i], delayed = delayed[i], buried = buried[i] }, is_listed)
       if job.expire > 0 then check_expiry(id, job) end
       if job.options ~= '' then check_tags(id, job) end
+      if job.priority then check_priority(id, call('HGET', PRIORITIES, id)) end
     end
   end
 

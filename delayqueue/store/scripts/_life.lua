@@ -1,5 +1,5 @@
 -- The steps of a job's life that several verbs share.
--- requires  _prelude, _index
+-- requires  _prelude, _index, _ready
 
 -- A topic's settings: paused_until (ms; 0 = until resumed), limit (limit.lua). What cannot be read counts as none.
 local function settings_of(topic)
@@ -19,7 +19,7 @@ local function check_keys(job)
   if not sound_topics[topic] then
     call('HLEN', RUNS)
     call('HLEN', GHOSTS)
-    call('LLEN', queue_key(topic))
+    count_ready(topic)
     delay_check(topic)
     for _, key in ipairs({ reserved_key(topic), buried_key(topic), expire_key(topic), done_key(topic) }) do
       call('ZCARD', key)
@@ -30,6 +30,7 @@ local function check_keys(job)
     call('ZCARD', delayed_in)
     sound_sets[delayed_in] = true
   end
+  if job.priority then call('HLEN', PRIORITIES) end
   for _, name in ipairs(job.tags or {}) do call('SCARD', tag_key(name)) end
 end
 
@@ -88,7 +89,7 @@ local function drop_ghosts(topic, place, count)
   for i, id in ipairs(call('LRANGE', queue, place, place + count - 1)) do
     if has_done_enough(2) then break end  -- what a verb did to the same jobs before must not keep it from this
     local job = read_job(id)
-    if seen[id] or not (job and job.topic == topic and state_of(id, job) == 'ready') then
+    if seen[id] or not (job and job.topic == topic and state_of(id, job) == 'ready') or is_ranked(id, job) then
       call('LSET', queue, place + i - 1, '')  -- no id is empty
       dropped = dropped + 1
     end
@@ -107,14 +108,19 @@ local function unreserve(id, topic)
   return true
 end
 
--- Takes the id out of the place where it stands; its record stays. A ready id stays in its list as a ghost, which is
--- counted, since taking it out would cost a walk through the list; pop and sweep skip it.
-local function leave(id, job)
-  if unreserve(id, job.topic) then return 'reserved' end
+-- Takes the id of a job that nobody works on out of the place where it stands; its record stays. In the list of ready jobs it
+-- stays as a ghost, which is counted, since taking it out would cost a walk through the list; pop and sweep skip it.
+local function leave_waiting(id, job)
   if delay_remove(job.topic, id, job.due) then return 'delayed' end
   if call('ZREM', buried_key(job.topic), id) == 1 then return 'buried' end
-  count_ghosts(job.topic, 1)
+  if not leave_ranked(id, job) then count_ghosts(job.topic, 1) end
   return 'ready'
+end
+
+-- The same, whoever works on it.
+local function leave(id, job)
+  if unreserve(id, job.topic) then return 'reserved' end
+  return leave_waiting(id, job)
 end
 
 -- Whether the receipt names the job's present reservation.
@@ -149,6 +155,7 @@ end
 local function forget(id, job)
   call('HDEL', RUNS, id)
   if job.expire > 0 then call('ZREM', expire_key(job.topic), id) end
+  if job.priority then call('HDEL', PRIORITIES, id) end
   call('HDEL', JOBS, id)
 end
 
@@ -211,13 +218,27 @@ local function set_due(id, job, due)
   job.due = due
 end
 
+-- Gives a job, which is not ready, another priority.
+local function set_priority(id, job, priority)
+  local others = string.match(job.options, '^{"priority":%d+,?(.*)$') or string.sub(job.options, 2)
+  job.priority = priority ~= USUAL_PRIORITY and priority or nil
+  if not job.priority then
+    job.options = (others == '' or others == '}') and '' or '{' .. others
+  else
+    local own = '{"priority":' .. int(priority)
+    job.options = (others == '' or others == '}') and own .. '}' or own .. ',' .. others
+  end
+  call('HSET', JOBS, id, pack_record(job))
+  note_priority(id, job)
+end
+
 local function bury_job(id, job, now) call('ZADD', buried_key(job.topic), int(now), id) end
 
 local function arrive(topic, count) arrivals[topic] = (arrivals[topic] or 0) + (count or 1) end
 
 -- All ready jobs of a topic that was held may go.
 local function arrive_all(topic)
-  local ready = call('LLEN', queue_key(topic))
+  local ready = count_ready(topic)
   if ready > (arrivals[topic] or 0) then arrivals[topic] = ready end
 end
 
@@ -240,7 +261,7 @@ local function announce_arrivals(sender)
 end
 
 local function make_ready(id, job)
-  call('RPUSH', queue_key(job.topic), id)
+  add_ready(id, job)
   arrive(job.topic)
 end
 

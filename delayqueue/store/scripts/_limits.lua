@@ -39,7 +39,7 @@ end
 -- When the rate lets the next ready jobs go; `now` or earlier = it does; nil = it holds none back.
 local function next_through(topic, limit, now)
   local share = limit.share
-  if not share.rate or call('LLEN', queue_key(topic)) == 0 then return nil end
+  if not share.rate or count_ready(topic) == 0 then return nil end
   if left_of_burst(topic, share, now) >= 1 then return now end
   local together = math.max(1, math.floor(math.min(share.burst, share.rate * TOGETHER_MS / 1000)))
   return math.ceil(whole_at(topic, share, now) + (together - share.burst) * 1000 / share.rate)

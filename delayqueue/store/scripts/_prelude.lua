@@ -15,12 +15,12 @@ local call = redis.call
 
 -- The bucket of the call, and the names of its keys. A library of functions serves calls for one bucket and another.
 local tag, queue_name, queue_prefix, queue_suffix
-local JOBS, RUNS, ENDED, TIMERS, TOPICS, RATES, GHOSTS, BROKEN, SENT, TAKEN, SCHEDULE_TIMES, REVISIONS, SERVERS
+local JOBS, RUNS, ENDED, TIMERS, TOPICS, RATES, GHOSTS, BROKEN, SENT, TAKEN, SCHEDULE_TIMES, REVISIONS, SERVERS, PRIORITIES
 
 local function name_keys()
   JOBS, RUNS, ENDED = tag .. ':job', tag .. ':run', tag .. ':ended'
   TIMERS, TOPICS, RATES = tag .. ':timers', tag .. ':topics', tag .. ':rates'
-  GHOSTS, BROKEN = tag .. ':ghosts', tag .. ':broken'
+  GHOSTS, BROKEN, PRIORITIES = tag .. ':ghosts', tag .. ':broken', tag .. ':priorities'
   SENT, TAKEN = tag .. ':sent', tag .. ':taken'
   SCHEDULE_TIMES, REVISIONS, SERVERS = tag .. ':schedule_times', tag .. ':revisions', tag .. ':servers'
   local split = string.find(queue_name, '%s', 1, true)
@@ -133,6 +133,8 @@ do  -- so that the others do not count among the 200 local variables that Lua al
       .. pack_number(#job.options, SHORT_TIME) .. job.topic .. job.options .. job.body
   end
 
+  local function is_of(kind, value) return value == nil or type(value) == kind end
+
   -- Whether all of a list are of that type; so they are where there is none.
   local function is_list_of(kind, list)
     if type(list) ~= 'table' then return list == nil end
@@ -150,10 +152,11 @@ do  -- so that the others do not count among the 200 local variables that Lua al
     local readable, options = pcall(cjson.decode, text)
     if not readable or type(options) ~= 'table' then return nil end
     local is_sound = is_list_of('string', options.tags) and is_list_of('number', options.retry)
-    return is_sound and (options.traceparent == nil or type(options.traceparent) == 'string') and options or nil
+      and is_of('string', options.traceparent) and is_of('number', options.priority)
+    return is_sound and options or nil
   end
 
-  -- Returns nil for what is no record. `tags` and `retry` are those of its options, nil where it has none.
+  -- Returns nil for what is no record. `tags`, `retry` and `priority` are those of its options, nil where it has none.
   function unpack_record(record)
     local kind, expire, retain, options_length, topic_at = string.byte(record), 0, 0, 0, 23
     if kind ~= PLAIN and kind ~= FULL or #record < 22 then return nil end
@@ -173,6 +176,7 @@ do  -- so that the others do not count among the 200 local variables that Lua al
       expire = expire, retain = retain,
       topic = string.sub(record, topic_at, options_at - 1), options = packed_options,
       body = string.sub(record, body_at), tags = options.tags, retry = options.retry,
+      priority = options.priority,
     }
   end
 end

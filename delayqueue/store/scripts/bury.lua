@@ -4,13 +4,13 @@
 -- layout  raises
 -- waits  changes
 -- KEYS  tag, queue name
--- ARGV  sender, then for each job: id, receipt ("" = whatever its state), message
+-- ARGV  sender, then for each job: id, receipt ("" = whatever its state), message, priority ("" = as it is)
 -- returns { { code per job }, { topic, jobs that may go now, ... } }
 -- keeps: with a receipt only the reservation that it names is buried.
 local sender = ARGV[1]
 local now = now_ms()
 
-local function bury(id, receipt, message)
+local function bury(id, receipt, message, priority)
   local job = read_job(id)
   if not job then return NOT_FOUND end
   if receipt ~= '' and not holds(id, job, receipt) then return STALE_RECEIPT end
@@ -24,10 +24,11 @@ local function bury(id, receipt, message)
     call('HSET', RUNS, id, pack_run(run))
   end
   leave(id, job)
+  if priority ~= '' then set_priority(id, job, tonumber(priority)) end
   bury_job(id, job, now)
   return OK
 end
 
 local codes = {}
-for at = 2, #ARGV, 3 do codes[#codes + 1] = safely(bury, ARGV[at], ARGV[at + 1], ARGV[at + 2]) end
+for at = 2, #ARGV, 4 do codes[#codes + 1] = safely(bury, unpack(ARGV, at, at + 3)) end
 return { codes, announce_arrivals(sender) }

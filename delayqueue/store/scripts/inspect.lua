@@ -1,6 +1,6 @@
 -- Looks at a piece of the bucket for what is not whole, and repairs it where it is told to: `delay-queue fsck`, and the
 -- timer in its spare time.
--- requires  _index_checks, _checks
+-- requires  _index_checks, _ready_checks
 -- flags  allow-oom
 -- layout  follows
 -- waits  never
@@ -104,10 +104,12 @@ local SINGLE = {
   rates = { 'hash', look_at_nothing }, servers = { 'hash', look_at_nothing }, subscribers = { 'hash', look_at_nothing },
   schedules = { 'hash', look_at_nothing }, schedule_times = { 'zset', each('ZSCAN', check_schedule_time) },
   revisions = { 'hash', look_at_nothing }, fence = { 'zset', look_at_nothing }, sent = { 'hash', look_at_nothing },
-  taken = { 'hash', look_at_nothing },
+  taken = { 'hash', look_at_nothing }, priorities = { 'hash', each_field(check_priority) },
+  numbers = { 'string', look_at_nothing },
 }
 local OF_TOPIC = {
   reserved = { 'zset', each('ZSCAN', check_reserved) }, buried = { 'zset', each('ZSCAN', check_entry) },
+  ranked = { 'zset', each('ZSCAN', check_ranked) },
   expire = { 'zset', each('ZSCAN', check_expire) }, done = { 'zset', each('ZSCAN', check_done) },
 }
 local PARCEL = { 'list', look_at_nothing }

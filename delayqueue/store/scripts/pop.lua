@@ -17,11 +17,12 @@ local CHUNK = 32          -- records are read in chunks of so many
 local LIMIT_LOOKS = 2000  -- ids and topics that a call looks at: about 15 ms
 local looks = 0
 local is_full = false  -- the call has done all that it may
+local knows_priorities = has_priorities()
 local late = {}
 local next_time  -- at which a topic's rate lets jobs go again
 
 -- Reads what belongs to the ids and reserves those that are truly ready. Returns the ghosts met.
-local function reserve(topic, ids, found)
+local function reserve(topic, ids, found, is_list)
   local records, runs = call('HMGET', JOBS, unpack(ids)), call('HMGET', RUNS, unpack(ids))
   local reserved = call('ZMSCORE', reserved_key(topic), unpack(ids))
   local buried = call('ZMSCORE', buried_key(topic), unpack(ids))
@@ -37,7 +38,8 @@ local function reserve(topic, ids, found)
     local job = jobs[i]
     if records[i] and not job then
       call('ZADD', BROKEN, int(now), id)
-    elseif not job or job.topic ~= topic or reserved[i] or delayed[i] or buried[i] or taken[id] then
+    elseif not job or job.topic ~= topic or reserved[i] or delayed[i] or buried[i] or taken[id]
+      or is_list and is_ranked(id, job) then
       ghosts = ghosts + 1
     elseif job.expire > 0 and job.expire <= now then
       -- the timer has not come to it yet; where a key of another type keeps it from its end, it is left to the timer
@@ -77,15 +79,16 @@ local function allowed(ids)
   return some
 end
 
--- Adds ready jobs to `found` until it holds `count`.
-local function fill(topic, count, found)
+-- The three below add ready jobs to `found` until it holds `count`.
+
+local function fill_from_list(topic, count, found)
   local queue = queue_key(topic)
   while #found / 3 < count and not is_full do
     local wanted = math.min(CHUNK, count - #found / 3)
     local listed = call('LRANGE', queue, 0, wanted - 1)
     local ids = allowed(listed)
     if #ids == 0 then return end
-    local ghosts = reserve(topic, ids, found)
+    local ghosts = reserve(topic, ids, found, true)
     call('LTRIM', queue, #ids, -1)
     if ghosts > 0 then count_ghosts(topic, -ghosts) end
     if #ids == #listed and #listed < wanted then
@@ -93,6 +96,29 @@ local function fill(topic, count, found)
       return
     end
   end
+end
+
+-- Of the priorities from the first to the last.
+local function fill_from_ranked(topic, first, last, count, found)
+  local key = ranked_key(topic)
+  while #found / 3 < count and not is_full do
+    local wanted = math.min(CHUNK, count - #found / 3)
+    local ranks = call('ZRANGEBYSCORE', key, first, last, 'LIMIT', 0, wanted)
+    local listed = {}
+    for i, rank in ipairs(ranks) do listed[i] = id_of_rank(rank) end
+    local ids = allowed(listed)
+    if #ids == 0 then return end
+    reserve(topic, ids, found, false)
+    call('ZREM', key, unpack(ranks, 1, #ids))
+    if #ids == #ranks and #ranks < wanted then return end
+  end
+end
+
+local function fill(topic, count, found)
+  if not knows_priorities then return fill_from_list(topic, count, found) end
+  fill_from_ranked(topic, '-inf', USUAL_PRIORITY, count, found)
+  fill_from_list(topic, count, found)
+  fill_from_ranked(topic, '(' .. USUAL_PRIORITY, '+inf', count, found)
 end
 
 local function pop_topic(topic, count, found)

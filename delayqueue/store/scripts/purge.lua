@@ -15,7 +15,7 @@ local now = now_ms()
 
 local function ids_of(state)
   if state == 'delayed' then return delay_first(topic, limit) end
-  if state == 'ready' then return call('LRANGE', queue_key(topic), 0, limit - 1) end
+  if state == 'ready' then return ready_ids_at(topic, 0, limit - 1) end
   local keys = { reserved = reserved_key(topic), buried = buried_key(topic), ended = done_key(topic) }
   return call('ZRANGE', keys[state], 0, limit - 1)
 end

@@ -16,6 +16,7 @@ local now = now_ms()
 
 -- What a call adds is written together: one command a key instead of one a job.
 local records, delayed, ready, wake, tagged = {}, {}, {}, {}, {}
+local ranked, priorities = {}, {}
 local earliest
 
 local function append(lists, name, first, second)
@@ -40,9 +41,15 @@ local function write()
     call('RPUSH', queue_key(topic), unpack(ids))
     arrive(topic, #ids)
   end
+  if #priorities > 0 then call('HSET', PRIORITIES, unpack(priorities)) end
+  for topic, ranks in pairs(ranked) do
+    call('ZADD', ranked_key(topic), unpack(ranks))
+    arrive(topic, #ranks / 2)
+  end
   for topic, time in pairs(wake) do wake_at(topic, time) end
   for name, ids in pairs(tagged) do call('SADD', tag_key(name), unpack(ids)) end
   records, delayed, ready, wake, tagged = {}, {}, {}, {}, {}
+  ranked, priorities = {}, {}
 end
 
 local overdue = {}
@@ -66,8 +73,14 @@ local function place(id, job)
   if is_overdue(job.topic) or job.due > now then
     append(delayed, job.topic, job.due, id)
     due_at(job.topic, job.due)
+  elseif job.priority then
+    append(ranked, job.topic, int(job.priority), rank_of(id, job))
   else
     append(ready, job.topic, id)
+  end
+  if job.priority then
+    priorities[#priorities + 1] = id
+    priorities[#priorities + 1] = int(job.priority)
   end
   if job.expire > 0 then
     call('ZADD', expire_key(job.topic), int(job.expire), id)
@@ -82,6 +95,7 @@ local function replace(id, old, record)
   untag(id, old)
   call('HDEL', RUNS, id)
   if old.expire > 0 then call('ZREM', expire_key(old.topic), id) end
+  if old.priority then call('HDEL', PRIORITIES, id) end
 end
 
 local function push(id, job, if_exists, old_record, ended)
@@ -105,10 +119,11 @@ end
 local function job_at(at)
   local due = time_of(ARGV[at + 2], now)
   local expire = tonumber(ARGV[at + 4])
+  local options = read_options(ARGV[at + 7])
   return {
     topic = ARGV[at + 1], due = due, created = now, ttr = tonumber(ARGV[at + 3]), expire = expire > 0 and due + expire or 0,
     retain = tonumber(ARGV[at + 5]), options = ARGV[at + 7], body = ARGV[at + 8],
-    tags = read_options(ARGV[at + 7]).tags,
+    tags = options.tags, priority = options.priority,
   }
 end
 

@@ -50,7 +50,7 @@ local function find_delayed()
 end
 
 local function ids_at(from, to)
-  if state == 'ready' then return call('LRANGE', queue_key(topic), from, to) end
+  if state == 'ready' then return ready_ids_at(topic, from, to) end
   local keys = { reserved = reserved_key(topic), buried = buried_key(topic) }
   return call('ZRANGE', keys[state] or done_key(topic), from, to)
 end

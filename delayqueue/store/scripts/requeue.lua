@@ -17,7 +17,7 @@ local function requeue(id, receipt)
   if not job then return end
   local run = unpack_run(call('HGET', RUNS, id))
   local counts = run.results ~= ''
-  call('LPUSH', queue_key(job.topic), id)
+  add_ready(id, job, true)
   if not counts then run.attempt = run.attempt - 1 end
   run.receipt = '-'
   if run.attempt == 0 and run.notes == '' then call('HDEL', RUNS, id) else call('HSET', RUNS, id, pack_run(run)) end

@@ -16,7 +16,7 @@ local ghosts, forgotten, ended = 0, 0, 0
 local looked = 0  -- at buried jobs
 
 local function is_empty(topic)
-  local keys = { queue_key(topic), reserved_key(topic), buried_key(topic), expire_key(topic), done_key(topic) }
+  local keys = { queue_key(topic), ranked_key(topic), reserved_key(topic), buried_key(topic), expire_key(topic), done_key(topic) }
   return delay_count(topic) == 0 and call('EXISTS', unpack(keys)) == 0
 end
 

@@ -54,12 +54,25 @@ local function move_expired_reservations(topic, share)
   end)
 end
 
+local knows_priorities = has_priorities()
+
+-- Makes the ids ready. Who has no priority needs no look at his record.
+local function enqueue(topic, ids)
+  if not knows_priorities then return call('RPUSH', queue_key(topic), unpack(ids)) end
+  local listed = {}
+  for i, priority in ipairs(call('HMGET', PRIORITIES, unpack(ids))) do
+    local job = priority and read_job(ids[i])
+    if job and job.topic == topic and job.priority then add_ready(ids[i], job) else listed[#listed + 1] = ids[i] end
+  end
+  if #listed > 0 then call('RPUSH', queue_key(topic), unpack(listed)) end
+end
+
 local function move_due(topic, share)
   local ids = delay_due(topic, now, share)
   if #ids > 0 then
     local first = delay_next(topic)
     delay_check(topic)
-    call('RPUSH', queue_key(topic), unpack(ids))
+    enqueue(topic, ids)
     delay_drop_due(topic, ids)
     arrive(topic, #ids)
     late[#late + 1] = now - first

@@ -9,18 +9,38 @@
 --         for the first ones only where all were too much work
 local GHOSTS_SKIPPED = 100  -- at the head of a ready list, to find its oldest job
 local now = now_ms()
+local knows_priorities = has_priorities()
 
-local function oldest_age(topic)
+local function age_of(id, topic)
+  local job = read_job(id)
+  if job and job.topic == topic and state_of(id, job) == 'ready' then return math.max(0, now - job.due) end
+  return nil
+end
+
+local function oldest_in_list(topic)
   for _, id in ipairs(call('LRANGE', queue_key(topic), 0, GHOSTS_SKIPPED)) do
     if has_done_enough() then break end
-    local job = read_job(id)
-    if job and job.topic == topic and state_of(id, job) == 'ready' then return math.max(0, now - job.due) end
+    local age = age_of(id, topic)
+    if age then return age end
   end
   return -1
 end
 
+-- The oldest of the least urgent, for whom the others have to be through, and of the most urgent.
+local function oldest_of_ranked(topic)
+  local key, oldest = ranked_key(topic), -1
+  for _, place in ipairs({ 0, -1 }) do
+    local priority = call('ZRANGE', key, place, place, 'WITHSCORES')[2]
+    local first = priority and call('ZRANGEBYSCORE', key, priority, priority, 'LIMIT', 0, 1)[1]
+    if first then oldest = math.max(oldest, age_of(id_of_rank(first), topic) or -1) end
+  end
+  return oldest
+end
+
+local function oldest_age(topic) return math.max(oldest_in_list(topic), knows_priorities and oldest_of_ranked(topic) or -1) end
+
 local function count(topic)
-  local ready = call('LLEN', queue_key(topic)) - (call('HGET', GHOSTS, topic) or 0)
+  local ready = count_ready(topic) - (call('HGET', GHOSTS, topic) or 0)
   local settings = settings_of(topic)
   return {
     delay_count(topic), ready, call('ZCARD', reserved_key(topic)), call('ZCARD', buried_key(topic)),

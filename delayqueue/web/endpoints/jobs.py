@@ -24,6 +24,7 @@ FULL: Final = FullJob(
     state="delayed",
     attempt=1,
     tags=("user:7",),
+    priority=1024,
     message="no answer",
     created=1795215237.354,
     due=1795217037.354,

@@ -1,15 +1,17 @@
 """/push: a job, or an array of them."""
 
 from collections.abc import Callable, Iterable
+from typing import Annotated
 
 from pydantic import Field
 
-from delayqueue.domain.job import MAX_ID_BYTES, IfExists, Job
+from delayqueue.domain.job import MAX_ID_BYTES, MAX_PRIORITY, USUAL_PRIORITY, IfExists, Job
 from delayqueue.errors import ADDED, OF_CODE, Code, JobExists, QueueError
 from delayqueue.tasks import by_turns
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import BAD, PRODUCERS, Refusal, endpoint
 from delayqueue.web.fields import (
+    Between,
     Body,
     Delay,
     DueTime,
@@ -29,6 +31,14 @@ from delayqueue.web.fields import (
 from delayqueue.web.http import HttpRequest
 from delayqueue.web.requests import Request, RetryRequest
 from delayqueue.web.responses import NewId, PushResult
+
+Priority = Annotated[
+    int,
+    Between(0, MAX_PRIORITY),
+    Field(
+        description=f"Of ready jobs the one with the smaller number goes first; {USUAL_PRIORITY} if it is not said."
+    ),
+]
 
 
 class PushRequest(Request):
@@ -57,6 +67,7 @@ class PushRequest(Request):
     expire: SomeSeconds | None = Field(
         None, description="Seconds after it was due when nobody needs it any more."
     )
+    priority: Priority | None = None
     traceparent: Traceparent | None = None
 
     of_original = True
@@ -92,6 +103,7 @@ class PushRequest(Request):
             retain_ms=ms(self.retain) if self.retain else 0,
             expire_ms=ms(self.expire) if self.expire else 0,
             traceparent=self.traceparent or trace,
+            priority=USUAL_PRIORITY if self.priority is None else self.priority,
         )
 
 

@@ -1,0 +1,56 @@
+-- The rules of the ready jobs, for inspect.lua.
+-- keeps: as _checks.lua.
+-- requires  _checks
+
+local lists = {}
+
+-- Whether the id stands in the topic's ready list, nil where that is too long for this call.
+local function is_in_list(topic, id)
+  if not lists[topic] then
+    local length = call('LLEN', queue_key(topic))
+    if length > LIST_LIMIT or length > left then return nil end
+    spend(length / 4)
+    lists[topic] = {}
+    for _, listed in ipairs(call('LRANGE', queue_key(topic), 0, -1)) do lists[topic][listed] = true end
+  end
+  return lists[topic][id] ~= nil
+end
+
+local function is_near_an_end(topic, id)
+  local key = queue_key(topic)
+  spend(math.min(call('LLEN', key), 2 * END_OF_LIST) / 32)
+  local place = call('LPOS', key, id, 'MAXLEN', END_OF_LIST) or call('LPOS', key, id, 'RANK', -1, 'MAXLEN', END_OF_LIST)
+  return place ~= false
+end
+
+local function check_list(topic)
+  local key = queue_key(topic)
+  local length = call('LLEN', key)
+  if length > LIST_LIMIT then return end
+  spend(length)
+  looked = looked + length
+  local ready, ghosts, before = {}, 0, left
+  for _, id in ipairs(call('LRANGE', key, 0, -1)) do
+    if before - left >= MOST_UNITS then return end
+    local job, has_record = job_of(id)
+    if has_record and not job then  -- to pop it is no ghost
+      found_entry(key, id, function() call('LREM', key, 0, id) end)
+    elseif ready[id] or not job or job.topic ~= topic or state_of(id, job) ~= 'ready' or is_ranked(id, job) then
+      ghosts = ghosts + 1
+    end
+    ready[id] = true
+  end
+  local counted = call('HGET', GHOSTS, topic)
+  if tonumber(counted or 0) == ghosts and (ghosts > 0 or not counted) then return end
+  found('ghost_count', topic, '', function()
+    if ghosts > 0 then call('HSET', GHOSTS, topic, ghosts) else call('HDEL', GHOSTS, topic) end
+  end)
+end
+
+local function check_ranked(key, topic, rank, priority)
+  local id = id_of_rank(rank)
+  local job = job_of(id)
+  local is_its_place = job and job.topic == topic and job.priority and rank == rank_of(id, job) and state_of(id, job) == 'ready'
+  if is_its_place and job.priority == tonumber(priority) then return end
+  found_entry(key, id, function() if is_its_place then add_ready(id, job) else call('ZREM', key, rank) end end)
+end

@@ -1,0 +1,9 @@
+-- Gives out whole numbers that nobody has been given before. Who has lost its last writes may give some out again.
+-- requires  _prelude
+-- layout  follows
+-- waits  never
+-- KEYS  tag, queue name
+-- ARGV  how many
+-- returns the first of them; the others follow it
+local count = tonumber(ARGV[1])
+return call('INCRBY', tag .. ':numbers', int(count)) - count + 1

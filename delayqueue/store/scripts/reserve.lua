@@ -1,0 +1,42 @@
+-- Reserves jobs by their ids, whatever they wait for: they are ready, delayed or buried. A topic that is paused or has reached its
+-- limits lets them go, too.
+-- requires  _limits
+-- flags  allow-oom
+-- layout  raises
+-- waits  all
+-- needs  replicas
+-- KEYS  tag, queue name
+-- ARGV  receipt (unique to this call), then ids
+-- returns for each of the first ids { code, id, record, attempt }, { code } where it is not OK
+-- keeps: who is told of a job has its reservation.
+local receipt = ARGV[1]
+local now = now_ms()
+
+local function reserve(id)
+  local job = read_job(id)
+  if not job then return NOT_FOUND end
+  local state = state_of(id, job)
+  if state == 'reserved' then return WRONG_STATE end
+  check_keys(job)
+  if state ~= 'buried' and job.expire > 0 and job.expire <= now then  -- the timer has not come to it yet
+    finish_job(id, job, 'expired', '', now)
+    return NOT_FOUND
+  end
+  local run = unpack_run(call('HGET', RUNS, id))
+  run.attempt, run.receipt, run.started = run.attempt + 1, receipt, now
+  call('ZADD', reserved_key(job.topic), int(now + job.ttr), id)
+  call('HSET', RUNS, id, pack_run(run))
+  wake_at(job.topic, now + job.ttr)
+  leave_waiting(id, job)
+  local limit = settings_of(job.topic).limit
+  if limit then count_through(job.topic, limit, 1, now) end
+  return OK, { OK, id, pack_record(job), run.attempt }
+end
+
+local answers = {}
+for at = 2, #ARGV do
+  local code, found = safely(reserve, ARGV[at])
+  if not code then break end
+  answers[#answers + 1] = code == OK and found or { code }
+end
+return answers

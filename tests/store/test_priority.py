@@ -1,0 +1,206 @@
+"""Priorities: of ready jobs those with the smallest number go first, of equal ones the first that was due."""
+
+from __future__ import annotations
+
+import pytest
+
+from delayqueue.domain.body import body_of, raw_body
+from delayqueue.domain.job import MAX_PRIORITY, USUAL_PRIORITY
+from delayqueue.domain.receipt import HELD_BY_NOBODY
+from delayqueue.errors import Code
+from delayqueue.store.store import Store
+from delayqueue.store.types import Ending
+from tests.store.bucket import HOUR_MS, LATER_MS, SOON_MS, Bucket, a_moment, job, later, on_zset
+
+PRIORITIES = (MAX_PRIORITY, 5, USUAL_PRIORITY, 0, USUAL_PRIORITY + 1, USUAL_PRIORITY - 1)
+
+
+async def test_the_smallest_number_goes_first(bucket: Bucket) -> None:
+    await bucket.push(*(job(f"{number}", priority=number) for number in PRIORITIES))
+    assert await bucket.pop_ids() == [f"{number}" for number in sorted(PRIORITIES)]
+
+
+async def test_one_after_the_other_too(bucket: Bucket) -> None:
+    await bucket.push(*(job(f"{number}", priority=number) for number in PRIORITIES))
+    popped = [(await bucket.pop_one()).id for _ in PRIORITIES]
+    assert popped == [f"{number}" for number in sorted(PRIORITIES)]
+
+
+async def test_jobs_that_become_due_together_go_by_their_priorities(bucket: Bucket) -> None:
+    jobs = [job(f"{number}", priority=number, delay_ms=SOON_MS) for number in PRIORITIES]
+    await bucket.push(*jobs)
+    await a_moment()
+    await bucket.tick()
+    assert await bucket.pop_ids() == [f"{number}" for number in sorted(PRIORITIES)]
+
+
+async def test_of_equal_ones_the_first_that_was_due_goes_first(bucket: Bucket) -> None:
+    await bucket.push(job("late", priority=7, due_ms=2000), job("early", priority=7, due_ms=1000))
+    assert await bucket.pop_ids() == ["early", "late"]
+
+
+async def test_ids_that_are_numbers_count_up(bucket: Bucket) -> None:
+    ids = [f"{number}" for number in range(1, 101)]
+    await bucket.push(*(job(job_id, priority=7, due_ms=1000) for job_id in ids))
+    assert await bucket.pop_ids() == ids
+
+
+async def test_more_than_one_call_reads_of_each(bucket: Bucket) -> None:
+    """pop reads 32 records with a command."""
+    for number in range(100):
+        for priority in (3, USUAL_PRIORITY, 9999):
+            await bucket.push(job(f"{priority}-{number}", priority=priority))
+    wanted = [f"{each}-{n}" for each in (3, USUAL_PRIORITY, 9999) for n in range(100)]
+    assert await bucket.pop_ids() == wanted
+
+
+@pytest.mark.parametrize("priority", [0, MAX_PRIORITY])
+async def test_a_job_that_failed_keeps_its_priority(bucket: Bucket, priority: int) -> None:
+    await bucket.push(job("a", priority=priority), job("usual"))
+    held = {each.id: each for each in await bucket.pop()}
+    await bucket.release("a", receipt=held["a"].receipt)
+    await bucket.release("usual", receipt=held["usual"].receipt)
+    assert await bucket.pop_ids() == (["a", "usual"] if priority == 0 else ["usual", "a"])
+
+
+async def test_a_job_whose_client_is_gone_goes_back_to_its_priority(bucket: Bucket) -> None:
+    await bucket.push(job("a", priority=9), job("b", priority=8))
+    await bucket.requeue(*await bucket.pop())
+    assert (await bucket.view("a")).attempt == 0
+    assert await bucket.pop_ids() == ["b", "a"]
+
+
+async def test_a_release_gives_another_priority(bucket: Bucket) -> None:
+    await bucket.push(job("a", tags=("x",), retry_ms=()), job("b"))
+    await bucket.pop()
+    await bucket.release("b", delay_ms=0)
+    await bucket.release("a", delay_ms=0, priority=1)
+    view = await bucket.view("a")
+    assert (view.priority, view.tags) == (1, ("x",))
+    assert await bucket.pop_ids() == ["a", "b"]
+    await bucket.release("a", delay_ms=SOON_MS, priority=USUAL_PRIORITY)
+    assert (await bucket.view("a")).priority == USUAL_PRIORITY
+    await a_moment()
+    await bucket.tick()
+    await bucket.pop_one()
+    assert (await bucket.release("a")).buried  # its retry schedule has no delay
+
+
+async def test_a_bury_gives_another_priority(bucket: Bucket) -> None:
+    await bucket.push(job("a"), job("b"))
+    await bucket.bury("a", "b")
+    await bucket.kick("a", "b")
+    await bucket.bury("b", priority=3)
+    await bucket.kick("b")
+    assert await bucket.pop_ids() == ["b", "a"]
+
+
+async def test_a_job_that_is_pushed_again_has_the_new_priority(bucket: Bucket) -> None:
+    await bucket.push(job("a", priority=1), job("b", priority=2))
+    await bucket.push(job("a"))
+    assert (await bucket.view("a")).priority == USUAL_PRIORITY
+    await bucket.push(job("c"), job("c", priority=MAX_PRIORITY))
+    assert await bucket.pop_ids() == ["b", "a", "c"]
+
+
+async def test_counts_and_ages_take_in_all_priorities(bucket: Bucket) -> None:
+    await bucket.push(job("a", priority=1), job("b"), job("c", priority=MAX_PRIORITY))
+    await later()
+    counts = await bucket.counts()
+    assert (counts.ready, (counts.oldest_age_ms or 0) >= LATER_MS) == (3, True)
+    await bucket.finish("a", "b")
+    counts = await bucket.counts()
+    assert (counts.ready, (counts.oldest_age_ms or 0) >= LATER_MS) == (1, True)
+
+
+async def test_one_call_makes_place_for_all_that_was_said(bucket: Bucket) -> None:
+    await bucket.push(job("a", priority=1))
+    for end in (bucket.finish, bucket.delete):
+        await bucket.push(job("a", priority=1))
+        assert await end("a") == [Code.OK]
+        assert await bucket.pop() == []
+    assert await bucket.redis.exists(bucket.key("ranked:t"), bucket.key("priorities")) == 0
+
+
+@on_zset
+async def test_a_job_that_an_older_server_made_ready_is_handed_out(bucket: Bucket) -> None:
+    """Its tick knows no priorities: it puts every job that is due into the list."""
+    await bucket.push(
+        job("a", priority=1, delay_ms=HOUR_MS), job("b", priority=2, delay_ms=HOUR_MS)
+    )
+    for job_id in ("a", "b"):
+        await bucket.redis.zrem(bucket.key("delay:t"), job_id)
+        await bucket.redis.rpush(bucket.key("dq_queue_t"), job_id)
+    await bucket.delete("b")
+    assert await bucket.pop_ids() == ["a"]
+    assert await bucket.pop() == []
+
+
+# of a job that nobody holds: /discard
+
+
+@pytest.mark.parametrize("state", ["delayed", "ready", "buried"])
+async def test_a_job_that_nobody_holds_can_be_discarded(bucket: Bucket, state: str) -> None:
+    await bucket.put_in(state)
+    codes, _ = await bucket.store.delete(0, [Ending("a", HELD_BY_NOBODY, "")])
+    assert (codes, await bucket.get("a")) == ([Code.OK], None)
+
+
+async def test_a_job_that_somebody_holds_cannot_be_discarded(bucket: Bucket) -> None:
+    await bucket.put_in("reserved")
+    endings = [Ending(job_id, HELD_BY_NOBODY, "") for job_id in ("a", "unknown")]
+    codes, _ = await bucket.store.delete(0, endings)
+    assert codes == [Code.WRONG_STATE, Code.NO_SUCH_JOB]
+    assert await bucket.state("a") == "reserved"
+
+
+# by its id
+
+
+@pytest.mark.parametrize("priority", [USUAL_PRIORITY, 1])
+@pytest.mark.parametrize("state", ["delayed", "ready", "buried"])
+async def test_a_job_can_be_reserved_by_its_id(bucket: Bucket, state: str, priority: int) -> None:
+    await bucket.put_in(state, priority=priority, ttr_ms=HOUR_MS)
+    [(code, held)], _ = await bucket.store.reserve(0, ["a"])
+    assert held is not None
+    assert (code, held.id, held.topic, held.body, held.attempt) == (Code.OK, "a", "t", "body", 1)
+    assert await bucket.state("a") == "reserved"
+    assert await bucket.pop() == []
+    assert await bucket.finish("a", receipt=held.receipt) == [Code.OK]
+
+
+async def test_a_job_that_is_reserved_or_unknown_cannot_be_reserved(bucket: Bucket) -> None:
+    await bucket.put_in("reserved")
+    found, _ = await bucket.store.reserve(0, ["a", "unknown", "a"])
+    assert [code for code, _ in found] == [Code.WRONG_STATE, Code.NO_SUCH_JOB, Code.WRONG_STATE]
+
+
+async def test_a_job_that_has_expired_cannot_be_reserved(bucket: Bucket) -> None:
+    await bucket.push(job("a", expire_ms=SOON_MS))
+    await a_moment()
+    [(code, _)], _ = await bucket.store.reserve(0, ["a"])
+    assert (code, await bucket.get("a")) == (Code.NO_SUCH_JOB, None)
+
+
+async def test_a_reservation_by_id_ends_with_its_ttr(bucket: Bucket) -> None:
+    await bucket.push(job("a", ttr_ms=SOON_MS, priority=4))
+    await bucket.store.reserve(0, ["a"])
+    await a_moment()
+    await bucket.tick()
+    [again] = await bucket.pop()
+    assert (again.id, again.attempt) == ("a", 2)
+
+
+async def test_a_body_is_any_bytes(bucket: Bucket) -> None:
+    raw = bytes(range(256))
+    await bucket.push(job("a", body=body_of(raw)))
+    assert raw_body((await bucket.view("a")).body) == raw
+    [(_, held)], _ = await bucket.store.reserve(0, ["a"])
+    assert held is not None
+    await bucket.requeue(held)
+    assert raw_body((await bucket.pop_one()).body) == raw
+
+
+async def test_numbers_are_given_out_once(bucket: Bucket) -> None:
+    registry = Store(bucket.store).registry
+    assert [await registry.numbers(count) for count in (1, 10, 1)] == [1, 2, 12]
