@@ -47,7 +47,8 @@ async def look(queue: DelayQueue, job_id: str) -> Any:
 @pytest.mark.parametrize("state", [*STATES, "ended"])
 async def test_a_job_moves_with_all_that_is_known_of_it(ours: Installation, state: str) -> None:
     server = ours.server()
-    await put_in(server, state, A, tags=("order",), retry_ms=(5, 6), expire_ms=2 * HOUR_MS)
+    options = {"tags": ("order",), "retry_ms": (5, 6), "priority": 7}
+    await put_in(server, state, A, expire_ms=2 * HOUR_MS, **options)
     queue = DelayQueue(server)
     before = await look(queue, A)
     await ours.begin()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from delayqueue.domain.job import MAX_PRIORITY, USUAL_PRIORITY
 from delayqueue.domain.receipt import nonce_of
 from tests.faults.attack.life import Spec, Told
 from tests.faults.attack.voice import (
@@ -56,6 +57,7 @@ class JobVerbs(Voice):
             tags=tuple(sorted(self.rng.sample(TAGS, self.rng.choice([0, 0, 1, 2])))),
             retry_ms=self.rng.choice(RETRIES_MS),
             retain_ms=self.rng.choice([0, 0, 500, 1500]),
+            priority=self.rng.choice([USUAL_PRIORITY, USUAL_PRIORITY, 0, MAX_PRIORITY]),
         )
         delay_ms, expire_ms = self.rng.choice(SOON_MS), self.rng.choice([0, 0, 0, 300, 1000])
         due = moment(now_ms() + delay_ms) if self.rng.random() < 0.2 else None
@@ -68,6 +70,8 @@ class JobVerbs(Voice):
             "tags": spec.tags,
             "if_exists": if_exists,
         }
+        if spec.priority != USUAL_PRIORITY:
+            wire["priority"] = spec.priority
         wire |= {"due": due[0] / 1000} if due else {"delay": delay_ms / 1000}
         if spec.retain_ms:
             wire["retain"] = spec.retain_ms / 1000

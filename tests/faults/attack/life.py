@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from delayqueue.domain.job import USUAL_PRIORITY
 from delayqueue.errors import Code
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class Spec:
     tags: tuple[str, ...] = ()
     retry_ms: tuple[int, ...] | None = None
     retain_ms: int = 0
+    priority: int = USUAL_PRIORITY
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
+from delayqueue.domain.job import USUAL_PRIORITY
 from delayqueue.store.bucket.keys import BucketKeys
 from tests.faults.attack.life import NOBODY, Kept, Live, Spec, State
 from tests.faults.attack.voice import STATES
@@ -170,4 +171,5 @@ def _spec(record: Record) -> Spec:
         tags=tuple(sorted(name.decode() for name in record.tags)),
         retry_ms=record.retry_ms,
         retain_ms=record.retain_ms,
+        priority=USUAL_PRIORITY if record.priority is None else record.priority,
     )
