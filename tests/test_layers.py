@@ -26,7 +26,9 @@ ROOMS: Final = {
     "store": ("store",),  # the store, for jobs of any bucket
     "original": ("store.original",),  # what the original keeps, to import it
     "engine": ("engine",),
+    "net": ("net",),  # connections, whatever is spoken on them
     "web": ("web",),
+    "beanstalk": ("beanstalk",),
     "delivery": ("delivery",),
     "server": ("server",),  # puts the layers together
     "client": ("client",),
@@ -48,13 +50,15 @@ KNOWS: Final[dict[str, set[str]]] = {
     "store": BELOW_STORE,
     "original": BASE | {"servers"},
     "engine": BELOW_STORE | {"store", "original"},
-    "web": BASE | {"store", "engine"},
+    "net": {"ground", "config"},
+    "web": BASE | {"net", "store", "engine"},
+    "beanstalk": BASE | {"net", "store", "engine"},
     "delivery": BASE | {"store", "engine"},
-    "server": BELOW_STORE | {"store", "engine", "web", "delivery"},
+    "server": BELOW_STORE | {"store", "engine", "net", "web", "beanstalk", "delivery"},
     "client": {"ground", "domain"},
     "worker": {"ground", "domain", "client"},
     "cli": BELOW_STORE
-    | {"store", "original", "engine", "web", "delivery", "server", "client", "worker"},
+    | {"store", "original", "engine", "web", "beanstalk", "delivery", "server", "client", "worker"},
     "package": {"client", "worker"},
 }
 # a package of others, and who may import it

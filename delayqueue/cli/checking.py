@@ -9,6 +9,7 @@ from functools import partial
 import uvloop
 
 from delayqueue import log
+from delayqueue.beanstalk.access import Access
 from delayqueue.cli.verb import DONE, REFUSED, complain
 from delayqueue.config.config import Config
 from delayqueue.config.loading import load
@@ -17,7 +18,7 @@ from delayqueue.config.startup import ConfigError, StartupError
 from delayqueue.delivery.addresses import AddressGuard
 from delayqueue.delivery.callables import load_all
 from delayqueue.engine.declared import entry_of, refuse_taken
-from delayqueue.server.serve import check_address
+from delayqueue.server.serve import check_addresses
 from delayqueue.store.bucket.buckets import Layout
 from delayqueue.store.bucket.keys import BucketKeys
 from delayqueue.store.bucket.layout import check_layout, layout_warnings
@@ -44,7 +45,7 @@ def check(asked: Namespace) -> int:
         config, understood = error.rest, False
         wrong += error.lines(None)
     log.set_up(config.log_level, config.log_format)
-    for look in (Authenticator.of, Tls.of, *_subscribers(config), check_address):
+    for look in (Authenticator.of, Tls.of, Access.of, *_subscribers(config), check_addresses):
         wrong += _found(look, config)
     if not wrong:
         _say("ok: settings")

@@ -8,6 +8,7 @@ from typing import Final
 
 from delayqueue.config import values
 from delayqueue.config.option import Option, option
+from delayqueue.config.reloaded import RELOADED
 from delayqueue.config.sections import Sections
 from delayqueue.config.values import EMBEDDED, Address
 from delayqueue.domain.access import Grant
@@ -16,24 +17,6 @@ from delayqueue.domain.access import Grant
 FILE_REDIS_HOST: Final = "127.0.0.1:6379"
 MOST_BUCKETS: Final = 1024
 MOST_REPLICA_TIMEOUT_MS: Final = 4000  # a call to the store may take 5 s
-# what a server that is told so (SIGHUP) puts into force without a restart; the sections of the file, too
-RELOADED: Final = frozenset(
-    {
-        "protected_mode",
-        "auth_tokens",
-        "auth_tokens_file",
-        "token_rate",
-        "tls_cert",
-        "tls_key",
-        "queue_block_timeout",
-        "strict",
-        "language",
-        "metrics_topics",
-        "log_level",
-        "log_format",
-        "access_log",
-    }
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +112,31 @@ class Config:
     )
     max_body_bytes: int = option(
         "max_body", str(2**20), values.whole(1024, 2**30), "the longest body of a job", unit="bytes"
+    )
+    beanstalk_address: Address | None = option(
+        "beanstalk_address",
+        "",
+        values.optional_address,
+        "HOST:PORT where to listen for clients of beanstalkd; empty = nowhere",
+    )
+    beanstalk_topics: tuple[str, ...] = option(
+        "beanstalk_topics",
+        "",
+        values.topics,
+        "topics, or beginnings of topics and *, that they reach; empty = all, but none where tokens are set",
+    )
+    beanstalk_tls: bool = option(
+        "beanstalk_tls",
+        "no",
+        values.yes_no,
+        "speak TLS with them, with the certificate of tls_cert",
+    )
+    beanstalk_max_job_size_bytes: int = option(
+        "beanstalk_max_job_size",
+        "65535",
+        values.whole(1, 2**30),
+        "the longest body of a job of theirs; never more than max_body",
+        unit="bytes",
     )
     redis_host: Address | None = option(
         "redis.host",

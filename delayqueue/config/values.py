@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-from delayqueue.domain.access import Grant, parse_grant
+from delayqueue.domain.access import TOPICS, Grant, parse_grant
 
 EMBEDDED: Final = "embedded"
 REDIS_PORT: Final = 6379
@@ -127,6 +127,10 @@ def address(text: str) -> Address:
     return Address(parts[1] or parts[2] or "", int(parts[3]))
 
 
+def optional_address(text: str) -> Address | None:
+    return address(text) if text else None
+
+
 def redis_host(text: str) -> Address | None:
     if text == EMBEDDED:
         return None
@@ -188,6 +192,13 @@ def file(text: str) -> Path | None:
 
 def grants(text: str) -> tuple[Grant, ...]:
     return tuple(map(parse_grant, _parts(text)))
+
+
+def topics(text: str) -> tuple[str, ...]:
+    parts = tuple(_parts(text))
+    if not all(map(TOPICS.fullmatch, parts)):
+        raise ValueError("must be topics, or beginnings of topics and *, with commas between")
+    return parts
 
 
 def networks(text: str) -> tuple[IPv4Network | IPv6Network, ...]:

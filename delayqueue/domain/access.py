@@ -9,8 +9,9 @@ from typing import Final, NamedTuple
 from delayqueue.errors import Forbidden, Text
 
 MIN_TOKEN_CHARS: Final = 16
+TOPICS: Final = re.compile(r"[^\s*][^*]*\*?|\*")  # a topic, or its beginning and *
 GRANT: Final = re.compile(
-    rf"(produce|consume|admin):([A-Za-z0-9._~+/=-]{{{MIN_TOKEN_CHARS},}})(?::([^\s*][^*]*\*?|\*))?"
+    rf"(produce|consume|admin):([A-Za-z0-9._~+/=-]{{{MIN_TOKEN_CHARS},}})(?::({TOPICS.pattern}))?"
 )
 
 

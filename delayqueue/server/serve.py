@@ -18,15 +18,19 @@ from typing import NamedTuple
 
 import uvloop
 
+from delayqueue.beanstalk.listening import listening as beanstalk_listening
 from delayqueue.config.config import Config
 from delayqueue.config.failpoint import VARIABLE, Failpoint
 from delayqueue.config.startup import StartupError
+from delayqueue.config.values import Address
 from delayqueue.delivery.callables import PythonHandlers
 from delayqueue.delivery.callers import Callers
 from delayqueue.delivery.subscribers import Delivery
 from delayqueue.delivery.webhook import Webhooks
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.log import set_up
+from delayqueue.net.listener import unusable
+from delayqueue.net.unread import Unread
 from delayqueue.server.processes import HELD_BACK, claim, shared_pulses, supervise, tell_all
 from delayqueue.server.reload import watch
 from delayqueue.server.settings import Settings, announce, read_again, refuse
@@ -43,7 +47,7 @@ from delayqueue.store.servers.health import durability_warnings
 from delayqueue.store.servers.shards import Shards
 from delayqueue.store.store import Store
 from delayqueue.tasks import cancel_all
-from delayqueue.web.listening import listening, unusable
+from delayqueue.web.listening import listening
 from delayqueue.web.peers import Peers
 
 log = logging.getLogger(__name__)
@@ -119,6 +123,7 @@ async def _serve_here(
         await settings.declare()
     _spare_the_collector()
     context, shared = settings.tls.context if settings.tls else None, folder is not None
+    unread = Unread()
     async with AsyncExitStack() as stack:
         webhooks = await stack.enter_async_context(Webhooks.open(config.webhook_allow))
         delivery = Delivery(queue, Callers(webhooks, PythonHandlers(settings.handlers)))
@@ -142,17 +147,36 @@ async def _serve_here(
                 settings.front,
                 config.bind_address,
                 context,
+                unread=unread,
                 most_bytes=BODIES_PER_REQUEST * config.max_body_bytes,
                 reuse_port=shared,
             ),
+            _beanstalk(config, settings, unread, reuse_port=shared),
             running({"pulse": partial(_pulse, queue, pulses, number)}, told.stop),
             aclosing(queue),  # first of all polls are answered, so that requests can end
+            settings.door.draining(),
         ):
             await stack.enter_async_context(lifetime)
         log.info("serving on %s%s", config.bind_address, " with TLS" if settings.tls else "")
         await told.stop.wait()
         log.info("stopping")
         delivery.stop()
+
+
+@asynccontextmanager
+async def _beanstalk(
+    config: Config, settings: Settings, unread: Unread, *, reuse_port: bool
+) -> AsyncIterator[None]:
+    """Serve clients of beanstalkd, too, if the config says where."""
+    if config.beanstalk_address is None:
+        yield
+        return
+    tls = settings.tls.context if settings.tls and config.beanstalk_tls else None
+    async with beanstalk_listening(
+        settings.door, config.beanstalk_address, tls, unread=unread, reuse_port=reuse_port
+    ):
+        log.info("serving clients of beanstalkd on %s", config.beanstalk_address)
+        yield
 
 
 def _spare_the_collector() -> None:
@@ -294,17 +318,25 @@ async def running(loops: Mapping[str, Loop], stop: asyncio.Event) -> AsyncIterat
         raise LoopDied(", ".join(died))
 
 
-def check_address(config: Config) -> None:
+def check_addresses(config: Config) -> None:
     """Raises StartupError if nobody could listen. That somebody does is nothing wrong: this server may be running."""
-    try:
-        claim(config.bind_address)
-    except OSError as error:
-        if error.errno != errno.EADDRINUSE:
-            raise unusable(config.bind_address, error) from None
+    for key, address in _addresses(config).items():
+        try:
+            claim(address)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise unusable(address, error, key) from None
 
 
 def _claim(config: Config) -> None:
-    try:
-        claim(config.bind_address)
-    except OSError as error:
-        raise unusable(config.bind_address, error) from error
+    for key, address in _addresses(config).items():
+        try:
+            claim(address)
+        except OSError as error:
+            raise unusable(address, error, key) from error
+
+
+def _addresses(config: Config) -> dict[str, Address]:
+    """Where the server listens, by the setting."""
+    found = {"bind_address": config.bind_address, "beanstalk_address": config.beanstalk_address}
+    return {key: address for key, address in found.items() if address is not None}

@@ -6,6 +6,8 @@ import os
 from collections.abc import Mapping
 from typing import Final
 
+from delayqueue.beanstalk.access import Access
+from delayqueue.beanstalk.door import Door
 from delayqueue.config.config import Config
 from delayqueue.config.loading import load
 from delayqueue.config.sections import Sections
@@ -41,6 +43,7 @@ class Settings:
         self._guard = Authenticator.of(config)
         self._addresses = AddressGuard(config.webhook_allow)
         self.handlers: dict[str, Handler] = self._handlers_of(config)
+        self.door = Door(queue, Access.of(config))
         self.front: Front = self._front()
 
     async def declare(self) -> None:
@@ -86,6 +89,7 @@ class Settings:
         self._guard.configure(config)
         if self.tls:
             self.tls.configure(config)
+        self.door.access = Access.of(config)
         self.handlers.update(handlers)  # one that is not named any more may be at work
         self.front.answer_as(self._front())
 
@@ -134,6 +138,7 @@ def read_again(config: Config) -> tuple[Config, list[str]]:
     found, left = config.changed_to(load(config.file, os.environ))
     Authenticator.of(found)
     Tls.of(found)
+    Access.of(found)
     return found, left
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from delayqueue.domain.access import EVERYWHERE, Scope
-from delayqueue.domain.job import MAX_ID_BYTES, JobView
+from delayqueue.domain.job import MAX_ID_BYTES, JobView, State
 from delayqueue.errors import Invalid
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.ranges import Ranges
@@ -57,6 +57,18 @@ class Listings:
             if jobs:
                 break
         return await self._views(what, jobs, scope), write_cursor(what, number, "")
+
+    async def first(self, topic: str, state: State, scope: Scope = EVERYWHERE) -> JobView | None:
+        """The job of the topic that is the next one of its state: to be handed out, to become due, or to be kicked."""
+        views = []
+        for bucket in range(self._store.buckets.count):
+            if ids := await self._store.run("peek", bucket, [topic, state.value]):
+                views += await self._store.get(bucket, ids, scope)
+        return min(
+            (view for view in views if view is not None and view.state is state),
+            key=lambda view: (view.priority if state is State.READY else 0, view.due_ms),
+            default=None,
+        )
 
     async def _views(self, what: Listing, jobs: Sequence[Found], scope: Scope) -> list[JobView]:
         """All that is known of these jobs, as far as they still are what is to be listed."""

@@ -1,7 +1,7 @@
 """The verbs on topics and tags. They go through all buckets, a bounded piece at a time."""
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -48,11 +48,19 @@ class TopicView:
     oldest_age_ms: int | None = None
     paused_until_ms: int | None = None
     limit: Limit | None = None
+    urgent: int = 0  # of the ready ones, those before the usual priority
+
+    @property
+    def holds_something(self) -> bool:
+        """Whether it has jobs that are to be done, or is paused."""
+        jobs = self.delayed + self.ready + self.reserved + self.buried
+        return jobs > 0 or self.paused_until_ms is not None
 
     def add(self, counts: TopicCounts) -> None:
         """Add what one bucket has of it."""
         self.delayed += counts.delayed
         self.ready += counts.ready
+        self.urgent += counts.urgent
         self.reserved += counts.reserved
         self.buried += counts.buried
         self.oldest_age_ms = _of_known(max, self.oldest_age_ms, counts.oldest_age_ms)
@@ -273,7 +281,11 @@ class Topics:
         """Topics with their exact counts, by name: the first `limit` of those whose name is wanted."""
         known = {name for bucket in self._buckets for name in await self._store.topic_names(bucket)}
         chosen = sorted([name async for name in by_turns(known) if wanted(name)])[:limit]
-        views = [TopicView(name) async for name in by_turns(chosen)]
+        return await self.of(chosen)
+
+    async def of(self, names: Iterable[str]) -> list[TopicView]:
+        """These topics with their exact counts; all 0 of one that is not there."""
+        views = [TopicView(name) async for name in by_turns(names)]
         for bucket in self._buckets:
             for piece in _pieces(views, TOPICS_PER_CALL):
                 found = await self._store.topics(bucket, [view.topic for view in piece])

@@ -238,7 +238,7 @@ class TagPage(NamedTuple):
 
 
 class TopicCounts(NamedTuple):
-    """One topic in one bucket; the numbers are exact. `paused_until_ms`: 0 = until resumed, None = not paused."""
+    """One topic in one bucket; exact. `paused_until_ms`: 0 = until resumed, None = not paused; `urgent`: TopicView."""
 
     delayed: int
     ready: int
@@ -247,6 +247,7 @@ class TopicCounts(NamedTuple):
     oldest_age_ms: int | None
     paused_until_ms: int | None
     limit: Limit | None
+    urgent: int = 0
 
 
 class Limited(NamedTuple):

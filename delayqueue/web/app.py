@@ -8,10 +8,10 @@ from aiohttp import HttpVersion11, hdrs, web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from delayqueue.errors import SlowRequest, TooLarge
+from delayqueue.net.unread import Unread
 from delayqueue.web.connections import AiohttpConnection, Connections
 from delayqueue.web.front import Front
 from delayqueue.web.http import HttpRequest, HttpResponse
-from delayqueue.web.unread import Unread
 
 log = logging.getLogger(__name__)
 

@@ -2,10 +2,10 @@
 
 import ipaddress
 from collections.abc import Mapping
-from functools import lru_cache
 from urllib.parse import urlsplit
 
 from delayqueue.errors import Compressed, Forbidden, Text
+from delayqueue.net.loopback import is_loopback
 from delayqueue.web.http import HttpRequest
 
 PROTECTED = Text(
@@ -66,13 +66,3 @@ def is_rebound(headers: Mapping[str, str]) -> bool:
     except ValueError:
         return True
     return False
-
-
-@lru_cache(1024)
-def is_loopback(address: str | None) -> bool:
-    """Whether a peer's address is one of this host's own loopback addresses; a peer without one is a stranger."""
-    if not address:
-        return False
-    parsed = ipaddress.ip_address(address)
-    mapped = getattr(parsed, "ipv4_mapped", None)
-    return (mapped or parsed).is_loopback

@@ -9,8 +9,8 @@ from aiohttp import web
 from aiohttp.http import RawRequestMessage
 from aiohttp.http_exceptions import HttpProcessingError
 
+from delayqueue.net.unread import Unread
 from delayqueue.web.http import WAITING_PATHS
-from delayqueue.web.unread import Unread
 
 log = logging.getLogger(__name__)
 

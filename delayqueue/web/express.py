@@ -14,11 +14,11 @@ from http import HTTPStatus
 from time import time
 from typing import Final, cast
 
+from delayqueue.net.unread import Unread
 from delayqueue.tasks import cancel_all
 from delayqueue.web.front import Front
 from delayqueue.web.head import END, MAX_HEAD_BYTES, may_become_plain, read_head, start_of
 from delayqueue.web.http import JSON, WAITING_PATHS, HttpRequest, HttpResponse
-from delayqueue.web.unread import Unread
 
 MAX_BODY_BYTES: Final = 64 * 1024  # a request with a longer one is not plain
 MAX_AHEAD_BYTES: Final = (

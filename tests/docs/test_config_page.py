@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from delayqueue.config.config import OPTIONS, RELOADED
+from delayqueue.config.config import OPTIONS
 from delayqueue.config.loading import NO_SETTINGS
+from delayqueue.config.reloaded import RELOADED
 from tests.processes import REPOSITORY
 
 from .markdown import read

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Final
 
 import uvloop
 
+from delayqueue.net.unread import Unread
 from delayqueue.web.app import build_server
 from delayqueue.web.express import Express
 from delayqueue.web.head import Head, read_head
 from delayqueue.web.http import HttpRequest, HttpResponse
-from delayqueue.web.unread import Unread
 from tests.hangups import reset
 from tests.processes import LOOPBACK
 from tests.unit.test_front import front

@@ -7,7 +7,7 @@ import socket
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Final, cast
 
-from delayqueue.web.unread import Unread
+from delayqueue.net.unread import Unread
 from tests.processes import LOOPBACK
 from tests.waiting import until, until_async
 

@@ -55,9 +55,11 @@ def reservation(
 
 def topic_counts(answer: Sequence[Any]) -> TopicCounts:
     """The counts of a topic, and what is set for it."""
-    delayed, ready, reserved, buried, oldest, paused, limit = answer
+    delayed, ready, reserved, buried, oldest, paused, limit, urgent = answer
     in_force = Limit.read(json.loads(limit)) if limit else None
-    return TopicCounts(delayed, ready, reserved, buried, or_none(oldest), or_none(paused), in_force)
+    return TopicCounts(
+        delayed, ready, reserved, buried, or_none(oldest), or_none(paused), in_force, urgent
+    )
 
 
 def view(job_id: str, state: bytes, record: bytes, run: bytes = b"") -> JobView | None:

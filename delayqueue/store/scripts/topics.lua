@@ -5,7 +5,8 @@
 -- KEYS  tag, queue name
 -- ARGV  topics
 -- returns for each topic { delayed, ready, reserved, buried, ms since the oldest ready job was due, or -1,
---                          paused until ms (0 = until resumed, -1 = not paused), limit (JSON, "" = none) };
+--                          paused until ms (0 = until resumed, -1 = not paused), limit (JSON, "" = none),
+--                          ready ones before the usual priority };
 --         for the first ones only where all were too much work
 local GHOSTS_SKIPPED = 100  -- at the head of a ready list, to find its oldest job
 local now = now_ms()
@@ -39,13 +40,16 @@ end
 
 local function oldest_age(topic) return math.max(oldest_in_list(topic), knows_priorities and oldest_of_ranked(topic) or -1) end
 
+-- Those of a priority before the usual one.
+local function count_urgent(topic) return call('ZCOUNT', ranked_key(topic), '-inf', '(' .. USUAL_PRIORITY) end
+
 local function count(topic)
   local ready = count_ready(topic) - (call('HGET', GHOSTS, topic) or 0)
   local settings = settings_of(topic)
   return {
     delay_count(topic), ready, call('ZCARD', reserved_key(topic)), call('ZCARD', buried_key(topic)),
     ready > 0 and oldest_age(topic) or -1, is_paused(settings, now) and settings.paused_until or -1,
-    settings.limit and cjson.encode(settings.limit) or '',
+    settings.limit and cjson.encode(settings.limit) or '', knows_priorities and count_urgent(topic) or 0,
   }
 end
 

@@ -1,0 +1,35 @@
+"""Who may come in here, and what he may reach: the protocol itself knows no names and no tokens."""
+
+from typing import NamedTuple
+
+from delayqueue.config.config import Config
+from delayqueue.config.startup import StartupError
+from delayqueue.domain.access import EVERYWHERE, Scope
+
+
+class Access(NamedTuple):
+    """What follows from the settings."""
+
+    loopback_only: bool
+    scope: Scope
+    most_bytes: int  # of a job's body
+
+    @classmethod
+    def of(cls, config: Config) -> "Access":
+        """Raises StartupError if clients would reach without a token what others need one for, or TLS is not there."""
+        if config.beanstalk_address and config.beanstalk_tls and not config.tls_cert:
+            raise StartupError(
+                "beanstalk_tls needs tls_cert; set it, or unset this", key="beanstalk_tls"
+            )
+        has_tokens = bool(config.auth_tokens or config.auth_tokens_file)
+        if config.beanstalk_address and has_tokens and not config.beanstalk_topics:
+            raise StartupError(
+                "beanstalk_address: its clients have no tokens, and tokens are set; name in beanstalk_topics what "
+                "everybody may reach there (* is all), or unset it",
+                key="beanstalk_address",
+            )
+        return cls(
+            loopback_only=config.protected_mode,
+            scope=Scope.of(config.beanstalk_topics) if config.beanstalk_topics else EVERYWHERE,
+            most_bytes=min(config.beanstalk_max_job_size_bytes, config.max_body_bytes),
+        )

@@ -1,0 +1,322 @@
+"""One connection: reads commands, lets each be done in its turn, and answers in order."""
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Sequence
+from functools import partial
+from typing import Any, Final, cast
+
+from delayqueue.beanstalk.commands import PUT, Command, Refusal
+from delayqueue.beanstalk.door import Door
+from delayqueue.beanstalk.parser import Parser
+from delayqueue.beanstalk.session import Held, Session
+from delayqueue.beanstalk.verbs import (
+    AT_ONCE,
+    DELETED,
+    LATER,
+    NOT_FOUND,
+    TIMED_OUT,
+    Closing,
+    delete_idle,
+)
+from delayqueue.domain.job import MAX_DELAY_S, IfExists, Job
+from delayqueue.errors import Code, QueueError, TooMany, Unavailable
+from delayqueue.net.group import Group
+from delayqueue.net.loopback import is_loopback
+from delayqueue.net.unread import Unread
+
+log = logging.getLogger(__name__)
+
+MAX_AHEAD_BYTES: Final = 64 * 1024  # that wait for their turn; then nothing more is read
+MOST_AT_ONCE: Final = 500  # commands of one kind that go together
+MAX_TTR_S: Final = 60 * 86_400  # a longer one does not go into the record of a job
+
+OUT_OF_MEMORY: Final = b"OUT_OF_MEMORY\r\n"  # the protocol's word for: try again later
+INTERNAL_ERROR: Final = b"INTERNAL_ERROR\r\n"
+DRAINING: Final = b"DRAINING\r\n"
+TASK: Final = "beanstalk command"
+
+
+class Connection(asyncio.Protocol):
+    """One client. While something is being done for it, what it sends waits."""
+
+    __slots__ = (
+        "_ahead",
+        "_answer_bytes",
+        "_connections",
+        "_door",
+        "_is_busy",
+        "_is_full",
+        "_is_stalled",
+        "_parser",
+        "_task",
+        "_transport",
+        "_unread",
+        "session",
+    )
+
+    _transport: asyncio.Transport
+
+    def __init__(self, door: Door, unread: Unread, connections: Group["Connection"]) -> None:
+        self._door = door
+        self._unread = unread
+        self._connections = connections  # all that there are
+        self._parser = Parser(door.access.most_bytes)
+        self._ahead: Command | Refusal | None = None  # that was read and is not done
+        self._answer_bytes = 0  # of what was written last
+        self._is_busy = False  # something is being done
+        self._is_full = False  # so much has come that reading is paused
+        self._is_stalled = False  # so much is unsent that nothing more is done
+        self._task: asyncio.Task[None] | None = None  # that does it
+        self.session = Session(door.tubes)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """A client comes."""
+        self._transport = cast("asyncio.Transport", transport)
+        self._unread.watch(self._transport)
+        if self._door.access.loopback_only and not is_loopback(_host(transport)):
+            log.debug("a stranger was refused: protected mode")
+            self._is_busy = True
+            self._transport.abort()
+        self._door.came(self.session)
+        self._connections.add(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Part of a command, or one, or several."""
+        self._parser.feed(data)
+        if not self._is_busy and not self._is_stalled:
+            self._go_on()
+        elif self._parser.pending_bytes > MAX_AHEAD_BYTES and not self._is_full:
+            self._is_full = True
+            self._transport.pause_reading()
+
+    def eof_received(self) -> bool:
+        """The client sends nothing more: it waits for no job any more, and gets the answers to what it has sent."""
+        self.session.has_ended = True
+        if self._transport.get_extra_info("sslcontext"):  # TLS knows no half of a connection
+            return False
+        self._stop_waiting()
+        return not self.is_idle
+
+    def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002  # the protocol's signature
+        """The client is gone: the jobs that it had reserved go back."""
+        self.session.has_ended = True
+        self._stop_waiting()
+        self._unread.flows(self._transport)
+        self._door.left(self.session)
+        self._connections.discard(self)
+
+    def pause_writing(self) -> None:
+        """The client does not read as fast as it is answered."""
+        self._is_stalled = True
+        self._unread.stalled(self._transport, self._answer_bytes)
+
+    def resume_writing(self) -> None:
+        """It has read."""
+        self._is_stalled = False
+        self._unread.flows(self._transport)
+        if not self._is_busy:
+            self._go_on()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is being done or left to send."""
+        return not self._is_busy and not self._is_stalled
+
+    def close(self) -> None:
+        """Send what is written, and do nothing more."""
+        self._is_busy = True
+        self._transport.close()
+
+    def abort(self) -> None:
+        """Cut the client off."""
+        if self._task is not None:
+            self._task.cancel()
+        self._transport.abort()
+
+    def _stop_waiting(self) -> None:
+        if self.session.is_waiting and self._task is not None:
+            self._task.cancel()
+
+    def _answered(self, answer: bytes) -> None:
+        """What took its time is done."""
+        self._is_busy = False
+        if self.session.is_closed or self._transport.is_closing():
+            return
+        self._write(answer)
+        if not self._is_stalled:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        """Do what has come, up to what takes its time."""
+        answers: list[bytes] = []
+        for _ in range(MOST_AT_ONCE):
+            command = self._next()
+            if command is None or not self._do(command, answers):
+                break
+        else:  # others have their turn
+            self._is_busy = True
+            self._door.loop.call_soon(self._answered, b"")
+        if answers:
+            self._write(b"".join(answers))
+        if self._is_full and self._parser.pending_bytes <= MAX_AHEAD_BYTES:
+            self._is_full = False
+            self._transport.resume_reading()
+        if self.is_idle and (self.session.has_ended or self._door.is_draining):
+            self.close()
+
+    def _next(self) -> Command | Refusal | None:
+        command, self._ahead = self._ahead, None
+        return command or self._parser.next()
+
+    def _write(self, data: bytes) -> None:
+        self._answer_bytes = len(data)
+        self._transport.write(data)
+
+    def _do(self, command: Command | Refusal, answers: list[bytes]) -> bool:
+        """Do a command, or begin to; returns whether it is done."""
+        door = self._door
+        if isinstance(command, Refusal):
+            door.count(command.counted)
+            answers.append(command.answer)
+            return True
+        name, args = command
+        if name == PUT:
+            return self._put(command, answers)
+        door.count(name)
+        if (verb := AT_ONCE.get(name)) is not None:
+            answers.append(verb(door, self.session, *args))
+            return True
+        if name == "quit":
+            self._door.loop.call_soon(self.close)
+            self._is_busy = True
+        elif name == "delete" and (held := self.session.take(args[0])) is not None:
+            self._delete(args[0], held)
+        else:
+            self._start(LATER[name](door, self.session, *args))
+        return False
+
+    def _put(self, command: Command | Refusal | None, answers: list[bytes]) -> bool:
+        """Put this job and those that follow it."""
+        door, tube = self._door, self.session.used
+        self.session.is_producer = True
+        refusal = self._refusal_to_put()
+        jobs: list[Job] = []
+        while isinstance(command, Command) and command.name == PUT and len(jobs) < MOST_AT_ONCE:
+            door.count(PUT)
+            if refusal:
+                answers.append(refusal)
+            else:
+                jobs.append(_job(tube.name, *command.args))
+            command = self._parser.next()
+        self._ahead = command
+        if jobs:
+            self._is_busy = True
+            door.put.add(jobs, self._was_put)
+        return not jobs
+
+    def _refusal_to_put(self) -> bytes:
+        if self._door.is_draining:
+            return DRAINING
+        return b"" if self._door.allows(self.session.used.name) else NOT_FOUND
+
+    def _was_put(self, numbers: Sequence[int | Exception]) -> None:
+        self._answered(b"".join(map(_inserted, numbers)))
+
+    def _delete(self, number: int, held: Held) -> None:
+        """End this job and those of the deletes that follow, as far as they are reserved for this connection."""
+        numbers, jobs = [number], [held]
+        while len(jobs) < MOST_AT_ONCE:
+            command = self._ahead = self._parser.next()
+            if not isinstance(command, Command) or command.name != "delete":
+                break
+            next_held = self.session.take(command.args[0])
+            if next_held is None:
+                break
+            self._door.count("delete")
+            numbers.append(command.args[0])
+            jobs.append(next_held)
+            self._ahead = None
+        self._is_busy = True
+        self._door.finish.add(jobs, partial(self._were_ended, numbers, jobs))
+
+    def _were_ended(
+        self, numbers: list[int], jobs: list[Held], codes: Sequence[int | Exception]
+    ) -> None:
+        if any(codes):
+            self._start(self._look_after(numbers, jobs, codes))
+            return
+        for held in jobs:
+            self._door.tubes.count(held.job.topic).deletes += 1
+        self._answered(DELETED * len(jobs))
+
+    async def _look_after(
+        self, numbers: list[int], jobs: list[Held], codes: Sequence[int | Exception]
+    ) -> bytes:
+        """The answers where not all jobs could be ended. One that is reserved no more can be ready, and ended so."""
+        answers = []
+        for number, held, code in zip(numbers, jobs, codes, strict=True):
+            if isinstance(code, Exception) or code == Code.UNAVAILABLE:
+                self._door.keep(self.session, number, held)
+                answers.append(answer_to(code if isinstance(code, Exception) else Unavailable()))
+            elif code == Code.OK:
+                answers.append(DELETED)
+            else:
+                answers.append(await _or_error(delete_idle(self._door, held.job.id)))
+        return b"".join(answers)
+
+    def _start(self, doing: Coroutine[Any, Any, bytes]) -> None:
+        self._is_busy = True
+        self._task = self._door.loop.create_task(self._run(doing), name=TASK)
+
+    async def _run(self, doing: Coroutine[Any, Any, bytes]) -> None:
+        try:
+            answer = await _or_error(doing)
+        except Closing:
+            self.close()
+        except asyncio.CancelledError:  # it waited
+            if not self.session.has_ended:
+                raise
+            self._answered(TIMED_OUT)
+        else:
+            self._answered(answer)
+
+
+async def _or_error(doing: Coroutine[Any, Any, bytes]) -> bytes:
+    """The answer, or that to what was raised."""
+    try:
+        return await doing
+    except Closing:
+        raise
+    except Exception as error:
+        if not isinstance(error, QueueError):
+            log.exception("a command failed")
+        return answer_to(error)
+
+
+def answer_to(error: Exception) -> bytes:
+    """What is said in place of what could not be done."""
+    if isinstance(error, (Unavailable, TooMany)):
+        return OUT_OF_MEMORY
+    return NOT_FOUND if isinstance(error, QueueError) else INTERNAL_ERROR
+
+
+def _inserted(number: int | Exception) -> bytes:
+    return answer_to(number) if isinstance(number, Exception) else b"INSERTED %d\r\n" % number
+
+
+def _job(topic: str, priority: int, delay_s: int, ttr_s: int, body: bytes) -> Job:
+    return Job(
+        topic=topic,
+        id="",  # gets a number
+        body=body.decode("utf-8", "surrogateescape"),
+        ttr_ms=max(1, min(ttr_s, MAX_TTR_S)) * 1000,
+        delay_ms=min(delay_s, MAX_DELAY_S) * 1000,
+        if_exists=IfExists.FAIL,
+        priority=priority,
+    )
+
+
+def _host(transport: asyncio.BaseTransport) -> str | None:
+    peer = transport.get_extra_info("peername")
+    return peer[0] if peer else None

@@ -1,0 +1,82 @@
+"""Jobs' ids as numbers, which is all that this protocol has for them."""
+
+import asyncio
+import re
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+MOST: Final = 2**53  # a number is less: JSON and Lua keep those exactly
+BLOCK: Final = 1000  # numbers that are fetched at once
+MOST_ALIASES: Final = 100_000  # about 25 MB with ids of 30 bytes
+
+_CANONICAL: Final = re.compile(r"0|[1-9][0-9]{0,15}")
+
+
+class Numbers:
+    """Numbers that no other process gets. `fetch(count)` gives the first of so many."""
+
+    def __init__(self, fetch: Callable[[int], Awaitable[int]]) -> None:
+        self._fetch = fetch
+        self._next = self._end = 0
+        self._fetching = asyncio.Lock()
+
+    async def next(self) -> int:
+        """A new one. Raises Unavailable if the store does not answer."""
+        while self._next == self._end:
+            async with self._fetching:
+                if self._next == self._end:  # else another has fetched some meanwhile
+                    self._next = await self._fetch(BLOCK)
+                    self._end = self._next + BLOCK
+        self._next += 1
+        return self._next - 1
+
+    async def beyond(self, tries: int) -> int:
+        """A new one, after so many that turned out to be ids of others: each time twice as far on."""
+        count = 1 << min(tries, 40)
+        return await self._fetch(count) + count - 1
+
+
+class Ids:
+    """What number each job has here, and the other way round.
+
+    An id that is a number already is that. Others get a number when they are first shown; of too many the one that was
+    used least recently is forgotten. Who holds a job knows its id besides (session.py).
+    """
+
+    def __init__(self, numbers: Numbers, most: int = MOST_ALIASES) -> None:
+        self._numbers = numbers
+        self._most = most
+        self._ids: OrderedDict[int, str] = OrderedDict()
+        self._aliases: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        """How many ids that are no numbers have one."""
+        return len(self._ids)
+
+    def id_of(self, number: int) -> str:
+        """The id of the job with this number."""
+        job_id = self._ids.get(number)
+        if job_id is None:
+            return str(number)
+        self._ids.move_to_end(number)
+        return job_id
+
+    async def number_of(self, job_id: str) -> int:
+        """The number of the job with this id. Raises Unavailable if it is a new one and the store does not answer."""
+        if _CANONICAL.fullmatch(job_id):
+            number = int(job_id)
+            if (
+                number < MOST and number not in self._ids
+            ):  # else it is taken, and this was pushed over HTTP
+                return number
+        known = self._aliases.get(job_id)
+        if known is None:
+            number = await self._numbers.next()
+            known = self._aliases.setdefault(job_id, number)  # another may have come first
+            self._ids[known] = job_id
+            if len(self._ids) > self._most:
+                _, forgotten = self._ids.popitem(last=False)
+                del self._aliases[forgotten]
+        self._ids.move_to_end(known)
+        return known

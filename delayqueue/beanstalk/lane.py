@@ -1,0 +1,63 @@
+"""Joins what all connections want of the same kind in one turn of the loop: one task and one call for all of them."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Generic, TypeVar
+
+from delayqueue.errors import QueueError
+
+log = logging.getLogger(__name__)
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+# Hears of each of its items, in their order, the result, or what was raised.
+Answered = Callable[[Sequence[Result | Exception]], None]
+
+
+class Lane(Generic[Item, Result]):
+    """`work` takes items and returns a result for each, or what kept it from one."""
+
+    def __init__(
+        self, work: Callable[[list[Item]], Awaitable[Sequence[Result | Exception]]], name: str
+    ) -> None:
+        self._work = work
+        self._name = name
+        self._loop = asyncio.get_running_loop()
+        self._items: list[Item] = []
+        self._waiting: list[tuple[int, Answered[Result]]] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def add(self, items: Sequence[Item], answered: Answered[Result]) -> None:
+        """Do this with the next call."""
+        if not self._items:
+            self._loop.call_soon(self._send)
+        self._items += items
+        self._waiting.append((len(items), answered))
+
+    async def close(self) -> None:
+        """Wait for what is under way."""
+        while self._tasks or self._items:
+            await asyncio.sleep(0)
+            if self._tasks:
+                await asyncio.wait(self._tasks)
+
+    def _send(self) -> None:
+        items, self._items = self._items, []
+        waiting, self._waiting = self._waiting, []
+        task = self._loop.create_task(self._run(items, waiting), name=self._name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _run(self, items: list[Item], waiting: list[tuple[int, Answered[Result]]]) -> None:
+        try:
+            results = await self._work(items)
+        except Exception as error:
+            if not isinstance(error, QueueError):
+                log.exception("%s failed", self._name)
+            results = [error] * len(items)
+        at = 0
+        for count, answered in waiting:
+            answered(results[at : at + count])
+            at += count

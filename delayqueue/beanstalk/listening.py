@@ -1,0 +1,58 @@
+"""Accepts connections that speak beanstalkd's protocol."""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+from delayqueue.beanstalk.connection import Connection
+from delayqueue.beanstalk.door import Door
+from delayqueue.config.values import Address
+from delayqueue.net.group import Group
+from delayqueue.net.listener import SHUTDOWN_S, listen
+from delayqueue.net.unread import Unread
+
+
+@asynccontextmanager
+async def listening(
+    door: Door,
+    address: Address,
+    tls: ssl.SSLContext | None,
+    *,
+    unread: Unread,
+    reuse_port: bool,
+) -> AsyncIterator[None]:
+    """Let connections come to the address. At the end of the block they are closed; what they have reserved goes back.
+
+    Raises StartupError if the address cannot be had.
+    """
+    connections = Group[Connection]()
+
+    def connection() -> Connection:
+        return Connection(door, unread, connections)
+
+    listener = await listen(
+        connection, address, tls, key="beanstalk_address", reuse_port=reuse_port
+    )
+    for each in listener.sockets:  # of a client whose machine is gone nobody else tells
+        each.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    try:
+        yield
+    finally:
+        listener.close()
+        await _close(connections)
+        await door.close()
+
+
+async def _close(connections: Group[Connection]) -> None:
+    """Close those that are idle, let the others have their answers, and cut off who has not in time."""
+    for each in connections:
+        if each.is_idle:
+            each.close()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(SHUTDOWN_S):
+            await connections.emptied()
+    for each in connections:
+        each.abort()
+    await connections.emptied()

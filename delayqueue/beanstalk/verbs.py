@@ -1,0 +1,279 @@
+"""What each command does, but for `put` and `quit`, and `delete` of a job that the connection holds (connection.py)."""
+
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
+
+from delayqueue.beanstalk.door import Door
+from delayqueue.beanstalk.session import MARGIN_S, Session
+from delayqueue.beanstalk.stats import BURIED as BURIED_BY
+from delayqueue.beanstalk.stats import RELEASED as RELEASED_BY
+from delayqueue.beanstalk.stats import job_stats, server_stats, tube_stats, yaml_list
+from delayqueue.domain.job import LIVE_STATES, MAX_DELAY_S, JobView, Reserved, State
+from delayqueue.engine.queue import raise_for
+from delayqueue.errors import NoSuchJob, Unavailable
+from delayqueue.store.topics import TopicView
+
+AtOnce = Callable[..., bytes]
+Later = Callable[..., Coroutine[Any, Any, bytes]]
+
+NOT_FOUND: Final = b"NOT_FOUND\r\n"
+TIMED_OUT: Final = b"TIMED_OUT\r\n"
+DEADLINE_SOON: Final = b"DEADLINE_SOON\r\n"
+DELETED: Final = b"DELETED\r\n"
+BURIED: Final = b"BURIED\r\n"
+KICKED: Final = b"KICKED\r\n"
+
+FOREVER_S: Final = 2.0**31
+
+
+class Closing(Exception):
+    """The server stops: the connection ends without an answer."""
+
+
+def use(door: Door, session: Session, name: str) -> bytes:
+    if not door.allows(name):
+        return NOT_FOUND
+    session.use(name)
+    return b"USING %b\r\n" % name.encode()
+
+
+def watch(door: Door, session: Session, name: str) -> bytes:
+    if not door.allows(name):
+        return NOT_FOUND
+    return b"WATCHING %d\r\n" % session.watch(name)
+
+
+def ignore(_: Door, session: Session, name: str) -> bytes:
+    count = session.ignore(name)
+    return b"WATCHING %d\r\n" % count if count else b"NOT_IGNORED\r\n"
+
+
+def list_tube_used(_: Door, session: Session) -> bytes:
+    return b"USING %b\r\n" % session.used.name.encode()
+
+
+def list_tubes_watched(_: Door, session: Session) -> bytes:
+    return yaml_list(session.watched)
+
+
+async def reserve(door: Door, session: Session, timeout_s: float = FOREVER_S) -> bytes:
+    """A job of the tubes that it watches; waits for one, but not into the last second of a TTR of another."""
+    session.is_worker = True
+    now = door.loop.time()
+    until = session.deadline(now) - MARGIN_S
+    wait_s = 0 if session.has_ended else max(0, min(timeout_s, until - now))
+    session.is_waiting = wait_s > 0
+    try:
+        jobs = await door.queue.pop(door.reachable(session.watched), 1, wait_s)
+    finally:
+        session.is_waiting = False
+    if jobs:
+        return await _reserved(door, session, jobs[0])
+    if door.loop.time() >= until:
+        return DEADLINE_SOON
+    if door.is_draining and timeout_s == FOREVER_S:
+        raise Closing
+    return TIMED_OUT
+
+
+async def reserve_job(door: Door, session: Session, number: int) -> bytes:
+    session.is_worker = True
+    return await _reserved(
+        door, session, await door.queue.reserve(_id(door, session, number), door.scope)
+    )
+
+
+async def _reserved(door: Door, session: Session, job: Reserved) -> bytes:
+    """Tell the client of a job that is reserved for it now."""
+    try:
+        number = await door.ids.number_of(job.id)
+    except BaseException:
+        door.queue.requeue((job,))
+        raise
+    if session.is_closed:
+        door.queue.requeue((job,))
+        raise Closing
+    body = job.body.encode("utf-8", "surrogateescape")
+    session.hold(number, job, door.loop.time())
+    return b"RESERVED %d %d\r\n%b\r\n" % (number, len(body), body)
+
+
+async def delete(door: Door, session: Session, number: int) -> bytes:
+    """End a job that nobody has reserved."""
+    return await delete_idle(door, _id(door, session, number))
+
+
+async def delete_idle(door: Door, job_id: str) -> bytes:
+    """The same, by its id."""
+    [code] = await door.queue.discard([job_id], door.scope)
+    raise_for(code)
+    return DELETED
+
+
+async def release(door: Door, session: Session, number: int, priority: int, delay_s: int) -> bytes:
+    held = session.take(number)
+    if held is None:
+        return NOT_FOUND
+    delay_ms = min(delay_s, MAX_DELAY_S) * 1000
+    try:
+        await door.queue.release(
+            held.job.id,
+            held.job.receipt,
+            delay_ms,
+            RELEASED_BY,
+            scope=door.scope,
+            priority=priority,
+        )
+    except Unavailable:
+        door.keep(session, number, held)
+        raise
+    return b"RELEASED\r\n"
+
+
+async def bury(door: Door, session: Session, number: int, priority: int) -> bytes:
+    held = session.take(number)
+    if held is None:
+        return NOT_FOUND
+    try:
+        await door.queue.bury(
+            held.job.id, held.job.receipt, BURIED_BY, door.scope, priority=priority
+        )
+    except Unavailable:
+        door.keep(session, number, held)
+        raise
+    return BURIED
+
+
+async def touch(door: Door, session: Session, number: int) -> bytes:
+    held = session.held(number)
+    if held is None:
+        return NOT_FOUND
+    now = door.loop.time()
+    await door.queue.touch(held.job.id, held.job.receipt, None, door.scope)
+    session.touched(held, now + held.job.ttr_ms / 1000)
+    return b"TOUCHED\r\n"
+
+
+async def kick(door: Door, session: Session, most: int) -> bytes:
+    """Buried jobs of the tube that it uses; only where there are none, delayed ones."""
+    name, kicked = session.used.name, 0
+    for state in (State.BURIED, State.DELAYED):
+        if most and not kicked and door.allows(name):
+            kicked = await door.queue.topics.kick(name, state, most)
+    return b"KICKED %d\r\n" % kicked
+
+
+async def kick_job(door: Door, session: Session, number: int) -> bytes:
+    [code] = await door.queue.kick([_id(door, session, number)], door.scope)
+    raise_for(code)
+    return KICKED
+
+
+async def peek(door: Door, session: Session, number: int) -> bytes:
+    return _found(number, await _view(door, session, number))
+
+
+async def peek_ready(door: Door, session: Session) -> bytes:
+    return await _peek_first(door, session, State.READY)
+
+
+async def peek_delayed(door: Door, session: Session) -> bytes:
+    return await _peek_first(door, session, State.DELAYED)
+
+
+async def peek_buried(door: Door, session: Session) -> bytes:
+    return await _peek_first(door, session, State.BURIED)
+
+
+async def _peek_first(door: Door, session: Session, state: State) -> bytes:
+    view = await door.queue.listings.first(session.used.name, state, door.scope)
+    if view is None:
+        return NOT_FOUND
+    return _found(await door.ids.number_of(view.id), view)
+
+
+def _found(number: int, view: JobView) -> bytes:
+    body = view.body.encode("utf-8", "surrogateescape")
+    return b"FOUND %d %d\r\n%b\r\n" % (number, len(body), body)
+
+
+async def stats_job(door: Door, session: Session, number: int) -> bytes:
+    held = session.held(number)
+    left_s = None if held is None else held.deadline - door.loop.time()
+    return job_stats(number, await _view(door, session, number), left_s)
+
+
+async def stats_tube(door: Door, _: Session, name: str) -> bytes:
+    return tube_stats(door, await _existing(door, name))
+
+
+async def stats(door: Door, _: Session) -> bytes:
+    return server_stats(door, await door.topics())
+
+
+async def list_tubes(door: Door, _: Session) -> bytes:
+    return yaml_list(sorted(door.all_tubes(await door.topics())))
+
+
+async def pause_tube(door: Door, _: Session, name: str, hold_s: int) -> bytes:
+    await _existing(door, name)
+    if hold_s:
+        await door.queue.topics.pause(name, hold_s * 1000)
+    else:
+        await door.queue.topics.resume(name)
+    tube = door.tubes.count(name)
+    tube.pauses += 1
+    tube.pause_s = hold_s
+    return b"PAUSED\r\n"
+
+
+async def _existing(door: Door, name: str) -> TopicView:
+    """Raises NoSuchJob, which is answered with NOT_FOUND, unless there is such a tube and it can be reached."""
+    if door.allows(name):
+        [topic] = await door.queue.topics.of([name])
+        if name in door.all_tubes([topic]):
+            return topic
+    raise NoSuchJob
+
+
+async def _view(door: Door, session: Session, number: int) -> JobView:
+    """Raises NoSuchJob if it is not there any more."""
+    [view] = await door.queue.get([_id(door, session, number)], door.scope)
+    if view is None or view.state not in LIVE_STATES:
+        raise NoSuchJob
+    return view
+
+
+def _id(door: Door, session: Session, number: int) -> str:
+    held = session.held(number)
+    return held.job.id if held is not None else door.ids.id_of(number)
+
+
+# Those that need nothing of the store, and those that do.
+AT_ONCE: Final[dict[str, AtOnce]] = {
+    "use": use,
+    "watch": watch,
+    "ignore": ignore,
+    "list-tube-used": list_tube_used,
+    "list-tubes-watched": list_tubes_watched,
+}
+LATER: Final[dict[str, Later]] = {
+    "reserve": reserve,
+    "reserve-with-timeout": reserve,
+    "reserve-job": reserve_job,
+    "delete": delete,
+    "release": release,
+    "bury": bury,
+    "touch": touch,
+    "kick": kick,
+    "kick-job": kick_job,
+    "peek": peek,
+    "peek-ready": peek_ready,
+    "peek-delayed": peek_delayed,
+    "peek-buried": peek_buried,
+    "stats-job": stats_job,
+    "stats-tube": stats_tube,
+    "stats": stats,
+    "list-tubes": list_tubes,
+    "pause-tube": pause_tube,
+}

@@ -1,0 +1,14 @@
+"""Which clients are of this machine."""
+
+import ipaddress
+from functools import lru_cache
+
+
+@lru_cache(1024)
+def is_loopback(address: str | None) -> bool:
+    """Whether a peer's address is one of this host's own loopback addresses; a peer without one is a stranger."""
+    if not address:
+        return False
+    parsed = ipaddress.ip_address(address)
+    mapped = getattr(parsed, "ipv4_mapped", None)
+    return (mapped or parsed).is_loopback

@@ -1,0 +1,86 @@
+"""Our server with the door open, and the real beanstalkd."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+
+from tests.api_client import Api, open_api
+from tests.docs.test_orders import needs
+from tests.processes import LOOPBACK, free_port
+
+from .wire import Wire
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from tests.processes import Processes, QueueServer, StoreServer
+
+
+class Doors(NamedTuple):
+    """A server that speaks both protocols."""
+
+    server: QueueServer
+    port: int  # for clients of beanstalkd
+
+
+def opened(processes: Processes, store: StoreServer, **settings: Any) -> Doors:
+    port = free_port()
+    settings |= {"beanstalk_address": f"{LOOPBACK}:{port}"}
+    server = processes.server(store, **settings)
+    return Doors(server, port)
+
+
+@pytest.fixture(scope="module")
+def doors(processes: Processes, redis_server: StoreServer) -> Doors:
+    """Our server. Tests share it, so each uses tubes of its own."""
+    return opened(processes, redis_server)
+
+
+@pytest.fixture(scope="module")
+def beanstalkd(processes: Processes) -> int:
+    """The port of a real one."""
+    needs("beanstalkd", [])
+    return processes.beanstalkd("-z", "65535").port
+
+
+@pytest.fixture
+async def api(doors: Doors) -> AsyncIterator[Api]:
+    """A client over HTTP."""
+    async with open_api(doors.server.url) as client:
+        yield client
+
+
+@pytest.fixture
+async def connect(doors: Doors) -> AsyncIterator[Callable[[], Awaitable[Wire]]]:
+    """Makes connections to our server."""
+    made: list[Wire] = []
+
+    async def connect() -> Wire:
+        made.append(await Wire.open(doors.port))
+        return made[-1]
+
+    yield connect
+    for wire in made:
+        wire.close()
+
+
+@pytest.fixture
+def tube() -> str:
+    """A name that no other test uses."""
+    return f"tube-{secrets.token_hex(4)}"
+
+
+@pytest.fixture
+async def wire(connect: Callable[[], Awaitable[Wire]], tube: str) -> Wire:
+    """A connection that uses and watches this tube only."""
+    return await at_home(await connect(), tube)
+
+
+async def at_home(wire: Wire, tube: str) -> Wire:
+    """Let it use and watch this tube only."""
+    for command in (f"use {tube}", f"watch {tube}", "ignore default"):
+        assert (await wire.ask(command.encode())).startswith((b"USING", b"WATCHING"))
+    return wire

@@ -1,0 +1,217 @@
+"""A job is the same job at both doors."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from delayqueue.beanstalk.ids import Ids, Numbers
+from tests.waiting import until_async
+
+from .conftest import at_home
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from tests.api_client import Api
+
+    from .wire import Wire
+
+
+async def test_a_job_that_is_put_is_popped_and_finished_over_http(
+    api: Api, wire: Wire, tube: str
+) -> None:
+    number = await wire.put(b"hello", 5)
+    job = (await api.pop(tube)).ok()
+    assert (job["id"], job["body"], job["attempt"]) == (str(number), "hello", 1)
+    assert await wire.ask(b"delete %d" % number) == b"NOT_FOUND\r\n"
+    (await api.finish(job["id"], receipt=job["receipt"])).ok()
+    assert await wire.ask(b"peek %d" % number) == b"NOT_FOUND\r\n"
+
+
+async def test_a_job_that_is_pushed_over_http_is_reserved_by_a_number_of_its_own(
+    api: Api, wire: Wire, tube: str
+) -> None:
+    (await api.push(topic=tube, id=f"{tube}-order", body="héllo", retain=60)).ok()
+    (await api.push(topic=tube, id=f"{tube}-late", delay=1000)).ok()
+    number, body = await wire.reserve()
+    assert body == "héllo".encode()
+    stats = await wire.stats(b"stats-job %d" % number)
+    assert (stats["id"], stats["tube"], stats["state"]) == (str(number), tube, "reserved")
+    peeked = await wire.ask(b"peek-delayed")
+    late = int(peeked.split()[1])
+    assert late != number
+    assert await wire.ask(b"kick-job %d" % late) == b"KICKED\r\n"
+    assert await wire.ask(b"delete %d" % late) == b"DELETED\r\n"
+    assert await wire.ask(b"delete %d" % number) == b"DELETED\r\n"
+    assert (await api.get(f"{tube}-order")).ok()["state"] == "finished"
+    assert (await api.get(f"{tube}-late")).ok() is None
+
+
+async def test_the_number_that_is_somebodys_id_is_not_given_to_a_job(
+    api: Api, wire: Wire, tube: str
+) -> None:
+    known = await wire.put(b"a")
+    ids = [str(known + 1 + n) for n in range(500)]
+    (await api.push_all([{"topic": f"{tube}-x", "id": job_id} for job_id in ids])).ok()
+    numbers = [await wire.put(b"b") for _ in range(3)]
+    assert len({*numbers}) == 3
+    assert not {*map(str, numbers)} & {*ids}
+
+
+async def test_a_priority_counts_at_both_doors(api: Api, wire: Wire, tube: str) -> None:
+    (await api.push(topic=tube, id=f"{tube}-a", priority=30)).ok()
+    await wire.put(b"b", 20)
+    (await api.push(topic=tube, id=f"{tube}-c", body="c", priority=10)).ok()
+    assert (await wire.reserve())[1] == b"c"
+    assert (await api.pop(tube)).ok()["body"] == "b"
+    assert (await wire.stats(b"stats-tube " + tube.encode()))["current-jobs-urgent"] == "1"
+
+
+async def test_a_body_of_any_bytes_comes_back_as_it_was(api: Api, wire: Wire, tube: str) -> None:
+    body = bytes(range(256)) * 8
+    await wire.put(body)
+    number, reserved = await wire.reserve()
+    assert reserved == body
+    assert "\ufffd" in (await api.get(str(number))).ok()["body"]
+
+
+async def test_the_history_tells_what_a_connection_did(api: Api, wire: Wire) -> None:
+    number = await wire.put(b"a")
+    await wire.reserve()
+    assert await wire.ask(b"release %d 5 0" % number) == b"RELEASED\r\n"
+    await wire.reserve()
+    assert await wire.ask(b"bury %d 6" % number) == b"BURIED\r\n"
+    job = (await api.get(str(number))).ok()
+    assert [attempt["message"] for attempt in job["attempts"]] == ["released", "buried"]
+    assert (job["state"], job["priority"]) == ("buried", 6)
+    (await api.call("/kick", {"id": str(number)})).ok()
+    assert (await wire.reserve())[0] == number
+    stats = await wire.stats(b"stats-job %d" % number)
+    assert (stats["releases"], stats["buries"], stats["kicks"]) == ("1", "1", "1")
+
+
+async def test_a_connection_that_is_lost_gives_its_jobs_back_uncounted(
+    api: Api, wire: Wire, connect: Callable[[], Awaitable[Wire]], tube: str
+) -> None:
+    other = await at_home(await connect(), tube)
+    await wire.put(b"a")
+    await wire.put(b"b")
+    for lost in (wire.reset, other.reset):
+        leaving = wire if lost == wire.reset else other
+        assert {(await leaving.reserve())[1] for _ in range(2)} == {b"a", b"b"}
+        lost()
+    jobs = [(await api.pop(tube)).ok() for _ in range(2)]
+    assert [job["attempt"] for job in jobs] == [1, 1]
+
+
+async def test_who_vanishes_while_it_waits_takes_no_job(
+    api: Api, connect: Callable[[], Awaitable[Wire]], tube: str
+) -> None:
+    gone = await at_home(await connect(), tube)
+    await gone.send(b"reserve\r\n")
+    here = await connect()
+
+    async def waiting() -> int:
+        return int((await here.stats(b"stats-tube " + tube.encode()))["current-waiting"])
+
+    await here.ask(b"use " + tube.encode())
+    await until_async(lambda: _is(waiting, 1))
+    gone.reset()
+    await until_async(lambda: _is(waiting, 0))
+    await here.put(b"a")
+    assert (await api.pop(tube)).ok()["attempt"] == 1
+
+
+async def _is(count: Callable[[], Awaitable[int]], wanted: int) -> bool:
+    return await count() == wanted
+
+
+async def test_a_poll_and_a_reserve_wait_in_one_queue(api: Api, wire: Wire, tube: str) -> None:
+    poll = asyncio.create_task(api.pop(tube))
+    await wire.send(b"reserve\r\n")
+    for job_id in ("x", "y"):
+        (await api.push(topic=tube, id=f"{tube}-{job_id}", body=job_id)).ok()
+    bodies = {(await poll).ok()["body"], (await wire.answer()).splitlines()[1].decode()}
+    assert bodies == {"x", "y"}
+
+
+async def test_list_tubes_leaves_out_what_is_no_name_of_a_tube(
+    api: Api, wire: Wire, tube: str
+) -> None:
+    for topic in (f"{tube}.x", f"{tube}:x", f"{tube} x", f"{tube}-订单"):
+        (await api.push(topic=topic, id=topic)).ok()
+    names = (await wire.ask(b"list-tubes")).decode().splitlines()[2:]
+    assert [name for name in names if tube in name] == [f"- {tube}", f"- {tube}.x"]
+
+
+async def test_thousands_of_tubes(
+    wire: Wire, connect: Callable[[], Awaitable[Wire]], tube: str
+) -> None:
+    names = [f"{tube}-{n:04}".encode() for n in range(3000)]
+    await wire.send(
+        b"".join(b"use %b\r\nput 5 0 60 4\r\n%b\r\n" % (name, name[-4:]) for name in names)
+    )
+    answers = [await wire.answer() for _ in range(2 * len(names))]
+    assert {answer.split()[0] for answer in answers} == {b"USING", b"INSERTED"}
+    all_names = (await wire.ask(b"list-tubes")).splitlines()
+    assert {b"- " + name for name in names} <= {*all_names}
+    taker = await connect()
+    await taker.send(b"".join(b"watch %b\r\n" % name for name in names))
+    assert [await taker.answer() for _ in names][-1] == b"WATCHING 3001\r\n"
+    bodies = {(await taker.reserve())[1] for _ in range(30)}
+    assert len(bodies) == 30
+
+
+async def test_more_than_fits_in_one_call_is_pipelined(wire: Wire) -> None:
+    count = 3000
+    await wire.send(b"".join(b"put 5 0 60 4\r\n%04d\r\n" % n for n in range(count)))
+    numbers = [int((await wire.answer()).split()[1]) for _ in range(count)]
+    assert len({*numbers}) == count
+    await wire.send(b"reserve\r\n" * count)
+    bodies = [(await wire.answer()).splitlines()[1] for _ in range(count)]
+    assert bodies == [b"%04d" % n for n in range(count)]
+    await wire.send(b"".join(b"delete %d\r\n" % number for number in numbers))
+    assert {await wire.answer() for _ in range(count)} == {b"DELETED\r\n"}
+
+
+class _Counter:
+    """Gives out numbers."""
+
+    def __init__(self) -> None:
+        self.last = 0
+
+    async def fetch(self, count: int) -> int:
+        self.last += count
+        return self.last - count + 1
+
+
+async def test_the_alias_that_was_used_least_recently_is_forgotten() -> None:
+    ids = Ids(Numbers(_Counter().fetch), most=2)
+    one, two = await ids.number_of("one"), await ids.number_of("two")
+    assert ids.id_of(one) == "one"
+    three = await ids.number_of("three")
+    assert [ids.id_of(number) for number in (one, two, three)] == ["one", str(two), "three"]
+    assert await ids.number_of("one") == one
+    assert await ids.number_of("two") not in {one, two, three}
+
+
+@pytest.mark.parametrize(
+    ("job_id", "is_number"),
+    [
+        ("7", True),
+        ("0", True),
+        ("07", False),
+        ("-7", False),
+        (str(2**53 - 1), True),
+        (str(2**53), False),
+        ("７", False),
+    ],
+)
+async def test_an_id_that_is_a_number_is_that(job_id: str, *, is_number: bool) -> None:
+    ids = Ids(Numbers(_Counter().fetch))
+    number = await ids.number_of(job_id)
+    assert (str(number) == job_id) == is_number
+    assert ids.id_of(number) == job_id
