@@ -245,6 +245,9 @@ class QueueServer(Process):
             host=host,
         )
         self._tls = tls
+        self.beanstalk_port = int(
+            str(settings.get("beanstalk_address", "")).rpartition(":")[2] or 0
+        )
         self.url = f"{'https' if tls else 'http'}://{self.address}"
 
     def is_ready(self) -> bool:

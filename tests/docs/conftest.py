@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.processes import LOOPBACK, free_port
+
 if TYPE_CHECKING:
     from tests.processes import Processes, QueueServer, StoreServer
 
@@ -13,4 +15,4 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="module")
 def server(processes: Processes, redis_server: StoreServer) -> QueueServer:
     """A server with no jobs, as one is after its installation."""
-    return processes.server(redis_server)
+    return processes.server(redis_server, beanstalk_address=f"{LOOPBACK}:{free_port()}")

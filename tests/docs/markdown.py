@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tests.processes import QueueServer
 
 ADDRESS: Final = "localhost:9277"  # where the documentation says that the server is
+BEANSTALK_PORT: Final = "11300"  # and where it speaks beanstalkd's protocol
 NEAR_S: Final = 2 * 86_400  # times in examples are nearer to now than this
 COMMAND_S: Final = 30.0
 FORGOTTEN_S: Final = 10.0
@@ -91,7 +92,7 @@ def typed(block: Block) -> list[Example]:
 
 def at(server: QueueServer, text: str) -> str:
     """The text for this server."""
-    return text.replace(ADDRESS, server.address)
+    return text.replace(ADDRESS, server.address).replace(BEANSTALK_PORT, str(server.beanstalk_port))
 
 
 def run(

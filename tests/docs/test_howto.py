@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -16,8 +17,6 @@ from .markdown import blocks, read, run
 from .test_orders import JACKSON, needs
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.processes import QueueServer
 
 DOCS: Final = REPOSITORY / "docs"
@@ -29,6 +28,9 @@ PAGES: Final = [
     if path.parent.name == "howto" or path.stem in {"index", "migration", "tutorial"}
     if not path.name.endswith(CHINESE)
 ]
+PHEANSTALK: Final = Path("/usr/share/php/Pheanstalk/autoload.php")
+# where a page has the files of others, such as composer's vendor/autoload.php
+FOLDERS: Final = {".jar": "lib", ".php": "vendor"}
 # what a page needs beyond this repository: a program, and files
 FOLLOWED: Final[dict[str, tuple[str, list[Path]]]] = {
     "docs/index.md": ("curl", []),
@@ -39,6 +41,7 @@ FOLLOWED: Final[dict[str, tuple[str, list[Path]]]] = {
     "docs/howto/node.md": ("node", []),
     "docs/howto/go.md": ("go", []),
     "docs/howto/java.md": ("java", JACKSON),
+    "docs/howto/beanstalkd.md": ("php", [PHEANSTALK]),
 }
 # their commands need an engine, a cluster or root: the tests read them, and try what they name
 READ: Final = ("docs/howto/docker.md", "docs/howto/kubernetes.md", "docs/howto/systemd.md")
@@ -46,7 +49,7 @@ OWN_FOLDERS: Final = {"docs/howto/php.md": ("php", "php-cpm"), "docs/tutorial.md
 # they stand on the page only
 OWN_FILES: Final = {
     *("shop.php", "worker.php", "customer.php"),
-    "close-orders@.service",
+    *("close-orders@.service", "messenger.yaml"),
 }
 
 
@@ -80,8 +83,9 @@ def test_who_follows_a_page_sees_what_it_shows(
     tool, files = FOLLOWED[page]
     needs(tool, files)
     for file in files:
-        (tmp_path / "lib").mkdir(exist_ok=True)
-        (tmp_path / "lib" / file.name).symlink_to(file)
+        folder = tmp_path / FOLDERS[file.suffix]
+        folder.mkdir(exist_ok=True)
+        (folder / file.name).symlink_to(file)
     Follower(tmp_path, server).follow(page)
 
 
@@ -120,7 +124,9 @@ def test_systemd_finds_nothing_wrong_with_the_units(tmp_path: Path) -> None:
 def test_every_page_of_this_kind_is_followed_or_read() -> None:
     elsewhere = {
         "docs/howto/backup.md",  # test_backup_page.py
-        "docs/howto/laravel.md",  # test_orders.py
+        "docs/howto/laravel.md",  # test_orders.py, test_beanstalkd_pages.py
+        "docs/howto/symfony.md",  # test_beanstalkd_pages.py
+        "docs/howto/yii.md",
         "docs/migration.md",  # test_migration_page.py
     }
     without_commands = "docs/howto/sizing.md"

@@ -150,7 +150,7 @@ def laravel(talk: Talk) -> str:
     def artisan(*command: str, ends: int = 0) -> str:
         return talk("php", "laravel.php", tube="laravel", more=command, ends=ends)
 
-    work = ("queue:work", "--queue=laravel", "--max-jobs=1")
+    work = ("queue:work", "beanstalkd", "--queue=laravel", "--max-jobs=1")
     printed = [
         artisan("dispatch", "later", "done", "fails", "releases", "buries"),
         artisan(*work, "--max-jobs=7"),
@@ -160,7 +160,7 @@ def laravel(talk: Talk) -> str:
         artisan(*work, ends=-signal.SIGKILL),
         artisan(*work, ends=-signal.SIGKILL),
         artisan(*work),
-        artisan("queue:clear"),
+        artisan("queue:clear", "beanstalkd"),
     ]
     return STAMP.sub(r"\1 ", "".join(printed)).replace("] \n", "]\n")
 

@@ -1,0 +1,11 @@
+<?php
+// A message as any other: src/Message/CloseOrder.php
+
+namespace App\Message;
+
+class CloseOrder
+{
+    public function __construct(public string $order)
+    {
+    }
+}

@@ -1,0 +1,26 @@
+<?php
+// Laravel with the connection that its page shows: php laravel_beanstalkd.php CONNECTION COMMAND...
+//
+// COMMAND: place ORDER SECONDS, or a command of artisan.
+
+namespace Illuminate\Foundation\Bus {
+    trait Dispatchable // of the application, which is not in Debian's packages
+    {
+    }
+}
+
+namespace {
+    require __DIR__ . '/../beanstalk/laravel.php';
+    require __DIR__ . '/../../examples/laravel/CloseOrder.php';
+
+    use App\Jobs\CloseOrder;
+
+    [, $connection, $command] = $argv;
+    $connections = eval("return [$connection];");
+    $laravel = new Laravel($connections['beanstalkd']);
+    if ($command === 'place') {
+        $laravel->queue()->later((int) $argv[4], new CloseOrder($argv[3]));
+    } else {
+        exit($laravel->artisan(array_slice($argv, 2)));
+    }
+}

@@ -1,0 +1,93 @@
+"""Frameworks whose drivers speak beanstalkd's protocol, set up as their pages say."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+import yaml
+
+from tests.processes import REPOSITORY
+
+from .markdown import COMMAND_S, at, blocks, read
+from .test_orders import needs
+
+if TYPE_CHECKING:
+    from tests.processes import QueueServer
+
+HERE: Final = REPOSITORY / "tests" / "docs"
+PHP: Final = Path("/usr/share/php")
+
+
+def shown(page: str, language: str, start: str) -> str:
+    """The block of a page that starts so."""
+    (text,) = [block.text for block in blocks(read(page), language) if block.text.startswith(start)]
+    return text
+
+
+class Framework:
+    """A program in the place of a framework's own, such as `php artisan`."""
+
+    def __init__(self, *program: str, environment: dict[str, str] | None = None) -> None:
+        self._program = program
+        self._environment = os.environ | (environment or {})
+
+    def __call__(self, *words: str) -> str:
+        """What it prints."""
+        done = subprocess.run(
+            [*self._program, *words],
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            timeout=COMMAND_S,
+            check=False,
+        )
+        assert done.returncode == 0, done
+        return done.stdout
+
+    def work(self, command: str, *limits: str) -> list[str]:
+        """What the worker prints that a page starts by `command`, such as "php artisan queue:work", until the limits."""
+        return self(*shlex.split(command)[2:], *limits).splitlines()
+
+
+def test_laravels_own_connection_closes_orders(server: QueueServer) -> None:
+    page = "docs/howto/laravel.md"
+    needs("php", [PHP / "Illuminate/Cache/autoload.php", PHP / "Pheanstalk/autoload.php"])
+    connection = at(server, shown(page, "php", "'beanstalkd'"))
+    laravel = Framework("php", f"{HERE}/laravel_beanstalkd.php", connection)
+    laravel("place", "1001", "1")
+    laravel("place", "nobody", "0")
+    printed = laravel.work(shown(page, "sh", "php artisan queue:work beanstalkd"), "--max-jobs=2")
+    said = [line for line in printed if not line.startswith("[")]  # else when and what it processes
+    assert said == ["closed order 1001"]
+    assert len(printed) == 4  # the other job is to come again
+
+
+def test_symfonys_own_transport_closes_orders(server: QueueServer) -> None:
+    page = "docs/howto/symfony.md"
+    needs("php", [PHP / "Symfony/Component/Messenger/Bridge/Beanstalkd/autoload.php"])
+    settings = yaml.safe_load(at(server, shown(page, "yaml", "framework:")))
+    symfony = Framework("php", f"{HERE}/symfony.php", json.dumps(settings))
+    symfony("place", "1001", "1000")
+    symfony("place", "nobody", "0")
+    assert symfony.work(shown(page, "sh", "php bin/console"), "--limit=2") == ["closed order 1001"]
+    assert symfony("count", "async") == "0\n"  # the failed one is delayed
+
+
+def test_yiis_own_driver_closes_orders(server: QueueServer) -> None:
+    vendor = os.environ.get("DELAYQUEUE_YII")
+    if vendor is None:
+        pytest.skip("DELAYQUEUE_YII is not set: a vendor/ with yii2-queue and pheanstalk")
+    page = "docs/howto/yii.md"
+    config = at(server, shown(page, "php", "'bootstrap'"))
+    yii = Framework(
+        "php", f"{HERE}/yii.php", environment={"YII_VENDOR": vendor, "YII_CONFIG": config}
+    )
+    yii("place", "1001", "0")
+    yii("paid", "1002", "0")
+    assert yii("queue/run") == "closed order 1001\n"
