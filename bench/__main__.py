@@ -8,7 +8,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from bench import footprint, rates, timing
+from bench import beanstalk, footprint, rates, timing
 from bench.chart import Labels, line_chart
 from bench.measure import Measure, Scale
 from bench.processes import BenchError, raise_file_limit
@@ -16,7 +16,13 @@ from bench.report import Findings, as_json, table
 from bench.target import Target, parse_target
 
 MEASURES = {
-    measure.name: measure for measure in (*rates.MEASURES, *timing.MEASURES, *footprint.MEASURES)
+    measure.name: measure
+    for measure in (
+        *rates.MEASURES,
+        *timing.MEASURES,
+        *footprint.MEASURES,
+        *beanstalk.MEASURES,
+    )
 }
 # by the name of their curves
 CHARTS = {
@@ -57,13 +63,13 @@ def _parser() -> argparse.ArgumentParser:
         epilog=f"measures:\n{names}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("measures", nargs="*", metavar="MEASURE", help="default: all")
+    parser.add_argument("measures", nargs="*", metavar="MEASURE", help="default: all but beanstalk")
     parser.add_argument(
         "--target",
         action="append",
         metavar="NAME=ADDRESS",
         help="http://127.0.0.1:PORT of a running server (lmstfy+http://, seqdelay+http:// for those), "
-        "or self[:key=value,...] for our own, started here; default: ours=self; "
+        "self[:key=value,...] for our own or beanstalkd for that one, started here; default: ours=self; "
         "ratios are to the first",
     )
     parser.add_argument(
@@ -89,7 +95,7 @@ def _targets(arguments: argparse.Namespace) -> list[Target]:
 
 
 def _measures(arguments: argparse.Namespace) -> list[Measure]:
-    names = arguments.measures or list(MEASURES)
+    names = arguments.measures or [name for name in MEASURES if MEASURES[name].by_default]
     unknown = sorted(set(names) - set(MEASURES))
     if unknown:
         raise BenchError(f"no measure {', '.join(unknown)}; there are {', '.join(MEASURES)}")

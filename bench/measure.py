@@ -66,12 +66,16 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """`repeated`: cheap enough for several rounds, targets in turn. `run` may raise BenchError."""
+    """`repeated`: cheap enough for several rounds, targets in turn. `by_default`: also where no measure is named.
+
+    `run` may raise BenchError.
+    """
 
     name: str
     help: str
     run: Callable[[Server, Scale], Outcome]
     repeated: bool = True
+    by_default: bool = True
 
 
 def new_topic() -> str:

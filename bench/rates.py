@@ -24,32 +24,39 @@ READY_LIMIT_S = 120.0
 POPPED_SHARE = 0.75
 
 
+class Processor:
+    """The processor time of a server and, where it can be seen, its store, from now on.
+
+    It is steadier than a rate on a machine that others use, and what people pay for.
+    """
+
+    def __init__(self, server: Server, port: int) -> None:
+        self._servers = listeners(port)
+        self._stores = [] if server.store is None else [int(server.store.info("process_id"))]
+        self._before_s = self._used_s()
+
+    def _used_s(self) -> tuple[float, float]:
+        return cpu_seconds(self._servers), cpu_seconds(self._stores)
+
+    def spent(self, jobs: int) -> dict[str, Figure]:
+        """The figures of a load of so many jobs."""
+        spent_us = [
+            1e6 * (after - before) / jobs
+            for before, after in zip(self._before_s, self._used_s(), strict=True)
+        ]
+        parts = {"server": spent_us[0]}
+        if self._stores:
+            parts |= {"store": spent_us[1], "both": sum(spent_us)}
+        return {part: Figure(value, "µs of processor a job") for part, value in parts.items()}
+
+
 def _rate(
     server: Server, script: str, topic: str, **options: Any
 ) -> tuple[Tally, dict[str, Figure]]:
-    """Run a load: its tally, and the figures of every rate.
-
-    Processor time is that of the server and, where it can be seen, its store: steadier than a rate on a machine that
-    others use, and what people pay for.
-    """
-    servers = listeners(server.port)
-    stores = [] if server.store is None else [int(server.store.info("process_id"))]
-    before_s = cpu_seconds(servers), cpu_seconds(stores)
+    """Run a load: its tally, and the figures of every rate."""
+    processor = Processor(server, server.port)
     tally = run(script, server, topic, **options)
-    after_s = cpu_seconds(servers), cpu_seconds(stores)
-    spent_us = [
-        1e6 * (after - before) / tally.jobs for before, after in zip(before_s, after_s, strict=True)
-    ]
-    figures = {
-        "jobs": per_second(tally.rate),
-        "server": Figure(spent_us[0], "µs of processor a job"),
-    }
-    if stores:
-        figures |= {
-            "store": Figure(spent_us[1], "µs of processor a job"),
-            "both": Figure(sum(spent_us), "µs of processor a job"),
-        }
-    return tally, figures
+    return tally, {"jobs": per_second(tally.rate)} | processor.spent(tally.jobs)
 
 
 def _push(

@@ -56,7 +56,9 @@ def table(findings: Findings) -> str:
 
 
 def _rows(measure: str, by_target: dict[str, list[Outcome]], targets: list[str]) -> Iterator[Row]:
-    shown = next(iter(by_target.values()))[0].figures
+    shown: dict[str, Figure] = {}
+    for rounds in by_target.values():
+        shown |= rounds[0].figures
     for name, figure in shown.items():
         base, *others = (_median(by_target.get(target, []), name) for target in targets)
         cells = [_number(base)]

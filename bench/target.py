@@ -51,11 +51,12 @@ class StoreView:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A running server. `speech` is a key of speech.lua; without `store` some measures are out."""
+    """A running server. `speech` is a key of speech.lua; without `store` or `beanstalk_port` some measures are out."""
 
     port: int
     speech: str
     store: StoreView | None
+    beanstalk_port: int | None = None
 
     @property
     def url(self) -> str:
@@ -67,6 +68,12 @@ class Server:
         if self.store is None:
             raise BenchError("needs to look into its Redis: add --redis NAME=redis://HOST:PORT/DB")
         return self.store
+
+    def beanstalk(self) -> int:
+        """Where it speaks beanstalkd's protocol. Raises BenchError if it does not."""
+        if self.beanstalk_port is None:
+            raise BenchError("does not speak beanstalkd's protocol")
+        return self.beanstalk_port
 
     def ready(self, topic: str) -> int:
         """Number of ids in the topic's ready list."""
@@ -129,8 +136,27 @@ class Own:
                 )
                 stack.enter_context(program(command, following, own))
             wait_until(lambda: store.followed_by() >= self.replicas, "replicas", REPLICATES_S)
-            stack.enter_context(own_server(folder, port, store_port, self.options))
-            yield Server(port, OURS, store)
+            beanstalk_port = free_port()
+            options = {"beanstalk_address": f"127.0.0.1:{beanstalk_port}"} | self.options
+            stack.enter_context(own_server(folder, port, store_port, options))
+            yield Server(port, OURS, store, beanstalk_port)
+
+
+@dataclass(frozen=True, slots=True)
+class Beanstalkd:
+    """beanstalkd, started anew for each measure, with a log of its own: what it has taken survives its end."""
+
+    name: str
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[Server]:
+        """Start it; stop it and remove the data."""
+        port = free_port()
+        with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+            # as it is installed: on disk every 50 ms
+            command = ["beanstalkd", "-l", "127.0.0.1", "-p", str(port), "-b", folder]
+            with program(command, port, Path(folder)):
+                yield Server(port, "beanstalk", None, port)
 
 
 @contextlib.contextmanager
@@ -152,7 +178,7 @@ def own_server(
 
 
 def parse_target(text: str, redis_urls: dict[str, str], *, flush: bool) -> Target:
-    """NAME=ADDRESS; ADDRESS is http://127.0.0.1:PORT, lmstfy+http://..., or self[:key=value,...]."""
+    """NAME=ADDRESS: http://127.0.0.1:PORT, lmstfy+http://..., beanstalkd, or self[:key=value,...]."""
     name, equals, address = text.partition("=")
     if not equals or "/" in name:
         name, address = urlsplit(text).netloc or text, text
@@ -160,6 +186,8 @@ def parse_target(text: str, redis_urls: dict[str, str], *, flush: bool) -> Targe
         pairs = [pair.partition("=") for pair in address.partition(":")[2].split(",") if pair]
         options = {key: value for key, _, value in pairs}
         return Own(name, options, int(options.pop("replicas", "0")))
+    if address == "beanstalkd":
+        return Beanstalkd(name)
     return Foreign(name, address, redis_urls.get(name), flush)
 
 

@@ -51,7 +51,7 @@ class Framework:
         return done.stdout
 
     def work(self, command: str, *limits: str) -> list[str]:
-        """What the worker prints that a page starts by `command`, such as "php artisan queue:work", until the limits."""
+        """What the worker prints that a page starts by `command`, such as "php artisan", until its limits."""
         return self(*shlex.split(command)[2:], *limits).splitlines()
 
 
