@@ -9,6 +9,7 @@ import resource
 import subprocess
 import sys
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +18,7 @@ from redis.asyncio import Redis
 
 from delayqueue.store.bucket.keys import BucketKeys
 from tests.api_client import OK, open_api
+from tests.faults import beanstalk
 from tests.faults.load import USUAL, running
 from tests.processes import (
     LOOPBACK,
@@ -25,6 +27,7 @@ from tests.processes import (
     QueueServer,
     StoreServer,
     environment,
+    free_port,
 )
 from tests.store.invariants import violations
 from tests.waiting import until, until_async
@@ -91,17 +94,34 @@ class Bed:
         await restart(server)
         return server
 
+    async def beanstalk_server(self, store: StoreServer) -> QueueServer:
+        """A running server that speaks beanstalkd's protocol, too."""
+        return await self.server(store, beanstalk_address=f"{LOOPBACK}:{free_port()}")
+
     @asynccontextmanager
     async def load(self, *servers: QueueServer, shape: Shape = USUAL) -> AsyncIterator[Load]:
         """A load on these servers, each client on one of them."""
-        self._loads += 1
-        path = self.home / f"history-{self._loads}.jsonl"
-        topic = f"{self.topic}-{self._loads}"
+        path, topic = self._place_of_load()
         async with AsyncExitStack() as stack:
             apis = [await stack.enter_async_context(open_api(server.url)) for server in servers]
             yield await stack.enter_async_context(
                 running(path, topic, *apis, shape=shape, seed=self.seed)
             )
+
+    def _place_of_load(self) -> tuple[Path, str]:
+        """Where its history goes, and its topic."""
+        self._loads += 1
+        return self.home / f"history-{self._loads}.jsonl", f"{self.topic}-{self._loads}"
+
+    @asynccontextmanager
+    async def beanstalk_load(self, server: QueueServer, *, shape: Shape) -> AsyncIterator[Load]:
+        """The same through beanstalkd's protocol: single jobs, whole seconds."""
+        shape = replace(shape, batch=1, whole_seconds=True)
+        path, topic = self._place_of_load()
+        async with beanstalk.running(
+            path, topic, server.beanstalk_port, shape=shape, seed=self.seed
+        ) as load:
+            yield load
 
     @asynccontextmanager
     async def api(self, server: QueueServer) -> AsyncIterator[Api]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tests.faults.bed import Bed, CannotRun
 from tests.faults.scenarios import (
+    beanstalk,
     clients,
     crashes,
     failovers,
@@ -314,6 +315,50 @@ ROWS: Final = (
         {"rounds": 5, "plans": (("zset", 1), ("wheel", 4))},
         {"rounds": 1, "plans": (("wheel", 4),)},
         both_wrappings=True,
+    ),
+    Row(
+        34,
+        "as 2, through beanstalkd's protocol",
+        f"{GLOBAL}; jobs flow within 5 s",
+        crashes.server_killed,
+        {"kills": 20, "pause_s": (2, 5), "beanstalk": True},
+    ),
+    Row(
+        35,
+        "as 13, through beanstalkd's protocol: workers vanish, waiting or with a job",
+        "nothing lost; all jobs are there within 1 s; no waiter left",
+        beanstalk.reserves_vanish,
+        {"workers": 1000, "jobs": 1000},
+        {"workers": 100, "jobs": 100},
+    ),
+    Row(
+        36,
+        "as 14, through beanstalkd's protocol: a worker falls silent",
+        "comes again at its TTR (1 s more or less); counted",
+        beanstalk.worker_dies,
+        {"jobs": 500},
+    ),
+    Row(
+        37,
+        "as 15, through beanstalkd's protocol: a late delete, release, bury, touch",
+        "refused, the new holder undisturbed",
+        beanstalk.late_delete,
+        {"jobs": 500, "ttr_s": 6},
+    ),
+    Row(
+        38,
+        "as 20, through beanstalkd's protocol: slow clients",
+        "memory grows by less than 64 MiB; the others' p99 less than doubled",
+        beanstalk.slow_clients,
+        {"clients": 500, "most_mib": 64},
+    ),
+    Row(
+        39,
+        "as 22, through beanstalkd's protocol: SIGTERM with 1,000 waiting workers and load",
+        "ends within 12 s; nobody waits any more; nothing lost",
+        beanstalk.stopped_with_reserves,
+        {"workers": 1000},
+        {"workers": 100},
     ),
 )
 

@@ -21,7 +21,7 @@ from tests.processes import LOOPBACK
 from tests.waiting import until, until_async
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Callable
 
     from tests.api_client import Api, Json
     from tests.faults.bed import Bed
@@ -65,10 +65,10 @@ async def polls_vanish(bed: Bed, *, polls: int, jobs: int) -> Figures:
             (await api.push(topic=topic, id=job_id, ttr=ttr_s)).ok()
             await asyncio.sleep(0)
         reached = sum(await asyncio.gather(*vanishing))
-        at_once, after_ttr = await _collect(api, topic, len(ids), VISIBLE_S, ttr_s)
+        at_once, after_ttr = await collect(api, topic, len(ids), VISIBLE_S, ttr_s)
         later = [f"{topic}/later/{n}" for n in range(100)]
         (await api.push_all([{"topic": topic, "id": job_id, "ttr": 3600} for job_id in later])).ok()
-        came, _ = await _collect(api, topic, len(later), VISIBLE_S, 0)
+        came, _ = await collect(api, topic, len(later), VISIBLE_S, 0)
     assert at_once + after_ttr == len(ids), f"{len(ids) - at_once - after_ttr} lost"
     assert after_ttr - reached <= IN_WRITING * jobs
     assert came == len(later), "a client that is gone was given a job"
@@ -103,7 +103,7 @@ async def vanish(bed: Bed, server: QueueServer, topic: str) -> bool:
     return reached
 
 
-async def _collect(
+async def collect(
     api: Api, topic: str, wanted: int, at_once_s: float, ttr_s: float
 ) -> tuple[int, int]:
     """Take and finish jobs: how many different ones came at once, and how many until all TTRs have run out."""
@@ -221,14 +221,14 @@ async def slow_clients(bed: Bed, *, clients: int) -> Figures:
     server = await bed.server(store)
     figures: Figures = {"clients": clients}
     async with bed.api(server) as api:
-        alone_ms = await _p99_ms(api, bed.topic)
+        alone_ms = await _push_p99_ms(api, bed.topic)
         ways = list(SLOW_WAYS)
         slow = [
             asyncio.create_task(_stay(server, ways[n % len(ways)], n, clients))
             for n in range(clients)
         ]
         await asyncio.sleep(2)
-        beside_ms = await _p99_ms(api, bed.topic)
+        beside_ms = await _push_p99_ms(api, bed.topic)
         closed_s: dict[str, float] = {}
         for way, lasted_s in await asyncio.gather(*slow):
             closed_s[way] = max(closed_s.get(way, 0), round(lasted_s, 1))
@@ -261,14 +261,14 @@ async def clients_never_read(bed: Bed, *, clients: int, most_mib: int) -> Figure
     async with bed.api(server) as api, AsyncExitStack() as stack:
         for job_id in ids:
             (await api.push(topic=bed.topic, id=job_id, body="x" * LARGE_BYTES, delay=3600)).ok()
-        alone_ms = await _p99_ms(api, bed.topic)
+        alone_ms = await _push_p99_ms(api, bed.topic)
         before_bytes, most_bytes, before_files = rss_bytes(server.pid), 0, open_files(server.pid)
         since_s = time.monotonic()
         for _ in range(clients):
             stack.enter_context(await _ask_and_not_read(server, ids))
             most_bytes = max(most_bytes, rss_bytes(server.pid))
         asked_s = time.monotonic() - since_s
-        beside_ms = await _p99_ms(api, bed.topic)
+        beside_ms = await _push_p99_ms(api, bed.topic)
 
         async def are_closed() -> bool:
             nonlocal most_bytes
@@ -307,16 +307,25 @@ async def _ask_and_not_read(server: QueueServer, ids: list[str]) -> socket.socke
     return connection
 
 
-async def _p99_ms(api: Api, topic: str) -> float:
-    """What 99 of 100 pushes do not exceed. The machine has other things to do: the best of some tries counts."""
-    return min([await _p99_once_ms(api, topic) for _ in range(TRIES)])
+async def _push_p99_ms(api: Api, topic: str) -> float:
+    """The p99 of pushes."""
+
+    async def push(number: int) -> None:
+        (await api.push(topic=f"{topic}-p99", id=f"p99/{number}", delay=3600)).ok()
+
+    return await p99_ms(push)
 
 
-async def _p99_once_ms(api: Api, topic: str, requests: int = 1000) -> float:
+async def p99_ms(ask: Callable[[int], Awaitable[None]]) -> float:
+    """What 99 of 100 requests do not exceed. The machine has other things to do: the best of some tries counts."""
+    return min([await _p99_once_ms(ask) for _ in range(TRIES)])
+
+
+async def _p99_once_ms(ask: Callable[[int], Awaitable[None]], requests: int = 1000) -> float:
     took_s = []
     for number in range(requests):
         since_s = time.perf_counter()
-        (await api.push(topic=f"{topic}-p99", id=f"p99/{number}", delay=3600)).ok()
+        await ask(number)
         took_s.append(time.perf_counter() - since_s)
     return round(sorted(took_s)[int(0.99 * requests)] * 1000, 2)
 
@@ -330,7 +339,7 @@ async def many_polls(bed: Bed, *, polls: int, most_mib: int) -> Figures:
         waiting = [
             asyncio.create_task(api.pop(f"{topic}/{n % 100}", timeout=120)) for n in range(polls)
         ]
-        await until_async(lambda: _are_connected(server, polls), within_s=60)
+        await until_async(lambda: are_connected(server, polls), within_s=60)
         took_s = []
         for number in range(500):
             since_s = time.perf_counter()
@@ -355,7 +364,7 @@ async def many_polls(bed: Bed, *, polls: int, most_mib: int) -> Figures:
     }
 
 
-async def _are_connected(server: QueueServer, polls: int) -> bool:
+async def are_connected(server: QueueServer, polls: int) -> bool:
     await asyncio.sleep(0.2)
     return open_files(server.pid) > polls
 
@@ -371,7 +380,7 @@ async def stopped_with_polls(bed: Bed, *, polls: int) -> Figures:
         waiting = [
             asyncio.create_task(api.pop(f"{bed.topic}/polls", timeout=60)) for _ in range(polls)
         ]
-        await until_async(lambda: _are_connected(server, polls), within_s=30)
+        await until_async(lambda: are_connected(server, polls), within_s=30)
         await load.until_finished(100)
         load.history.fault("stop the server")
         server.send(signal.SIGTERM)

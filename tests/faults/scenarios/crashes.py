@@ -42,11 +42,14 @@ async def nothing_breaks(bed: Bed, *, jobs: int, longest_delay_s: float) -> Figu
     return verdict.figures() | late
 
 
-async def server_killed(bed: Bed, *, kills: int, pause_s: tuple[float, float]) -> Figures:
+async def server_killed(
+    bed: Bed, *, kills: int, pause_s: tuple[float, float], beanstalk: bool = False
+) -> Figures:
     store = bed.store()
-    server = await bed.server(store)
+    server = await (bed.beanstalk_server(store) if beanstalk else bed.server(store))
+    loading = bed.beanstalk_load if beanstalk else bed.load
     flowing_s = []
-    async with bed.load(server, shape=Shape(longest_delay_s=5, ttr_s=2)) as load:
+    async with loading(server, shape=Shape(longest_delay_s=5, ttr_s=2)) as load:
         for _ in range(kills):
             await bed.pause(*pause_s)
             load.history.fault("kill the server")
