@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import secrets
 import shutil
 from typing import TYPE_CHECKING, Final
 
 import pytest
-from playwright.sync_api import ViewportSize, sync_playwright
+from playwright.sync_api import ViewportSize, expect, sync_playwright
 
-from delayqueue.client import Client
+from delayqueue.client import Client, Job
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 SIZE: Final[ViewportSize] = {"width": 1280, "height": 900}
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
     """Debian's Chromium; playwright only drives it."""
     program = shutil.which("chromium")
@@ -83,3 +84,48 @@ def admin(context: BrowserContext, server: QueueServer) -> Iterator[Admin]:
     opened = Admin(context, server)
     yield opened
     assert opened.complaints == []
+
+
+@pytest.fixture
+def topic() -> str:
+    """One that no other test uses."""
+    return f"topic-{secrets.token_hex(4)}"
+
+
+def press(page: Page, name: str) -> None:
+    page.get_by_role("button", name=name, exact=True).click()
+
+
+def agree(page: Page, name: str) -> None:
+    """Say yes to a question."""
+    page.locator("dialog").get_by_role("button", name=name, exact=True).click()
+
+
+def bury(queue: Client, topic: str, count: int, message: str = "") -> None:
+    queue.push_many([Job(topic=topic) for _ in range(count)])
+    left = count
+    while left:
+        for job in queue.pop_many(topic, count=100, wait=5):
+            queue.bury(job, message=message)
+            left -= 1
+
+
+def tab_to(page: Page, name: str) -> None:
+    """Press Tab until the focus is at what has this name."""
+    for _ in range(80):
+        page.keyboard.press("Tab")
+        if name in page.evaluate(FOCUSED):
+            return
+    raise AssertionError(f"Tab does not reach {name}")
+
+
+def expect_focus(page: Page, name: str) -> None:
+    expect(page.locator(":focus")).to_have_text(name)
+
+
+# the names of the element that has the focus
+FOCUSED: Final = """(() => {
+    const at = document.activeElement;
+    const labels = [...(at.labels || [])].map((label) => label.textContent.trim());
+    return [at.getAttribute("aria-label"), at.textContent.trim(), at.name, ...labels];
+})()"""

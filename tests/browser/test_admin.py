@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import secrets
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -11,7 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 from delayqueue.client import Job
-from tests.browser.conftest import Admin
+from tests.browser.conftest import Admin, bury, press
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -35,16 +34,6 @@ ADMIN_TOKEN: Final = "an-admins-token-of-the-tests"
 PRODUCER_TOKEN: Final = "a-producers-token-of-the-tests"
 TOKENS: Final = f"admin:{ADMIN_TOKEN}, produce:{PRODUCER_TOKEN}"
 SCRIPT: Final = "<img src=x onerror=alert(1)><script>alert(1)</script>"
-
-
-@pytest.fixture
-def topic() -> str:
-    """One that no other test uses."""
-    return f"topic-{secrets.token_hex(4)}"
-
-
-def press(page: Page, name: str) -> None:
-    page.get_by_role("button", name=name, exact=True).click()
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -201,15 +190,6 @@ def test_a_buried_job_is_kicked_and_rescheduled(admin: Admin, queue: Client, top
     details = queue.get(topic)
     assert details
     assert details.due > time.time() + 10_000
-
-
-def bury(queue: Client, topic: str, count: int) -> None:
-    queue.push_many([Job(topic=topic) for _ in range(count)])
-    left = count
-    while left:
-        for job in queue.pop_many(topic, count=100, wait=5):
-            queue.bury(job)
-            left -= 1
 
 
 @pytest.mark.parametrize(

@@ -1,77 +1,117 @@
 // Questions, messages, and doing what a button says.
 
-import { h, fill } from "./dom.js";
+import { Component, h, render } from "./dom.js";
 import { t } from "./i18n.js";
+
+const element = (id) => document.getElementById(id);
+let toasts = [];
+
+function show(changed) {
+  toasts = changed;
+  render(toasts.map((toast) => h("div", { key: toast.at, class: toast.bad ? "toast bad" : "toast", role: toast.bad ? "alert" : null }, toast.text)),
+    element("toasts"));
+}
 
 /** Say something in the corner for a while. */
 export function say(text, bad = false) {
-  const toast = h("div", { class: bad ? "toast bad" : "toast", role: bad ? "alert" : null }, text);
-  document.getElementById("toasts").append(toast);
-  setTimeout(() => toast.remove(), bad ? 9000 : 4000);
+  const toast = { text, bad, at: performance.now() };
+  show([...toasts, toast]);
+  setTimeout(() => show(toasts.filter((one) => one !== toast)), bad ? 9000 : 4000);
+}
+
+/** Open the dialog with this in it. Resolves when it is closed, to what closed it. */
+function open(content) {
+  const dialog = element("dialog");
+  render(null, dialog);
+  render(content, dialog);
+  dialog.returnValue = "";
+  dialog.showModal();
+  dialog.querySelector("input, [type=submit]")?.focus();
+  return new Promise((resolve) => { dialog.addEventListener("close", () => resolve(dialog.returnValue), { once: true }); });
+}
+const close = () => element("dialog").close("");
+
+/** The dialog's actions: no, and what else there is. */
+const actions = (no, ...others) => h("div", { class: "actions" }, h("button", { type: "button", onclick: no }, t("cancel")), others);
+const heading = (title) => h("h2", { id: "dialog-title" }, title);
+
+class Question extends Component {
+  state = { text: this.props.value || "" };
+
+  render({ title, text, input, must, danger, ok, password, onanswer }, { text: typed }) {
+    return h("form", { method: "dialog" },
+      heading(title),
+      text && h("p", {}, text),
+      input && h("label", {}, input, h("input", {
+        value: typed, autocomplete: "off", spellcheck: false, type: password ? "password" : "text", name: "answer", maxlength: 1024,
+        oninput: (event) => { this.setState({ text: event.target.value }); onanswer(event.target.value); },
+      })),
+      actions(close, h("button", { type: "submit", class: danger ? "danger" : "primary", value: "ok", disabled: must !== undefined && typed !== must }, ok || t("ok"))));
+  }
 }
 
 /** Ask a question. options: {text, input: label, value, must: the text that has to be typed, danger, ok, password}.
  *  Resolves to the input ("" where there is none), or null where the user says no. */
-export function ask(title, options = {}) {
-  const dialog = document.getElementById("dialog");
-  const input = options.input && h("input", {
-    value: options.value || "", autocomplete: "off", spellcheck: "false", type: options.password ? "password" : "text",
-    name: "answer", maxlength: "1024",
-  });
-  const ok = h("button", { type: "submit", class: options.danger ? "danger" : "primary", value: "ok" }, options.ok || t("ok"));
-  if (options.must) {
-    ok.disabled = true;
-    input.addEventListener("input", () => { ok.disabled = input.value !== options.must; });
-  }
-  const form = h("form", { method: "dialog" },
-    h("h2", {}, title),
-    options.text && h("p", {}, options.text),
-    input && h("label", {}, options.input, input),
-    h("div", { class: "actions" }, h("button", { type: "button", onclick: () => dialog.close("") }, t("cancel")), ok));
-  fill(dialog, form);
-  dialog.returnValue = "";
-  dialog.showModal();
-  (input || ok).focus();
-  return new Promise((resolve) => {
-    dialog.addEventListener("close", () => resolve(dialog.returnValue === "ok" ? (input ? input.value : "") : null), { once: true });
-  });
-}
-
-/** Do what a button says: it is disabled meanwhile, and an error is shown in words. */
-export async function act(button, work) {
-  button.disabled = true;
-  try {
-    await work();
-  } catch (error) {
-    say(error.message, true);
-  } finally {
-    button.disabled = false;
-  }
-}
-
-/** A button that does something. */
-export function action(text, work, kind = "") {
-  const button = h("button", { type: "button", class: kind, onclick: () => act(button, work) }, text);
-  return button;
+export async function ask(title, options = {}) {
+  let answer = options.value || "";
+  const closed = await open(h(Question, { title, ...options, onanswer: (text) => { answer = text; } }));
+  return closed === "ok" ? answer : null;
 }
 
 /** Repeat `piece` (which returns how many it did, 0 = none left) and show how far it is. */
 export async function withProgress(title, total, piece) {
-  const dialog = document.getElementById("dialog");
-  const bar = h("progress", { max: total, value: 0, "aria-label": title });
   let stopped = false;
-  fill(dialog, h("h2", {}, title), bar, h("div", { class: "actions" }, h("button", { type: "button", onclick: () => { stopped = true; } }, t("cancel"))));
-  dialog.showModal();
   let did = 0;
+  const stop = () => { stopped = true; };
+  const content = () => [heading(title), h("progress", { max: total, value: Math.min(did, total), "aria-label": title }), actions(stop)];
+  const closed = open(content());
   try {
     while (!stopped) {
       const count = await piece();
       if (!count) break;
       did += count;
-      bar.value = Math.min(did, total);
+      render(content(), element("dialog"));
     }
   } finally {
-    dialog.close();
+    close();
+    await closed;
   }
   return did;
+}
+
+/** Do what a button says, once at a time; an error is shown in words. */
+async function busily(component, work) {
+  if (component.state.busy) return;
+  component.setState({ busy: true });
+  try {
+    await work();
+  } catch (error) {
+    say(error.message, true);
+  } finally {
+    component.setState({ busy: false });
+  }
+}
+const busy = (component) => (component.state.busy ? "true" : null); // not disabled: that would take the focus away
+
+class Action extends Component {
+  render({ text, work, kind }) {
+    return h("button", { type: "button", class: kind, "aria-disabled": busy(this), onclick: () => busily(this, work) }, text);
+  }
+}
+
+/** A button that does something. `key` tells it from those that can stand in its place. */
+export const action = (text, work, kind = null, key = null) => h(Action, { key, text, work, kind });
+
+/** Fields and a button that does something with them: work(FormData, form). `after` stands behind the button. */
+export class Form extends Component {
+  submit = (event) => {
+    const form = event.currentTarget;
+    event.preventDefault();
+    busily(this, () => this.props.work(new FormData(form), form));
+  };
+
+  render({ text, kind, after, children }) {
+    return h("form", { class: kind, onsubmit: this.submit }, children,
+      h("div", { class: "whole bar" }, h("button", { type: "submit", class: "primary", "aria-disabled": busy(this) }, text), after));
+  }
 }

@@ -1,5 +1,8 @@
 // Charts with uPlot, in the colours of the theme.
 
+import { Component, h } from "./dom.js";
+import { current } from "./i18n.js";
+
 /* global uPlot */
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -30,43 +33,59 @@ function create(element, options, data) {
   return plot;
 }
 
-/** Lines over time. series: [{name, colour: "--ready"}]; data: [times, values, …]. */
-export function lines(element, series, data, format) {
-  return create(element, {
+/** An element that Preact leaves alone: draw(element, data) makes a chart in it, which gets new data as they come. */
+class Chart extends Component {
+  componentDidMount() {
+    this.plot = this.props.draw(this.element, this.props.data);
+  }
+
+  shouldComponentUpdate({ data }) {
+    this.plot.setData(data);
+    return false;
+  }
+
+  componentWillUnmount() {
+    this.plot.destroy();
+  }
+
+  render({ kind, label }) {
+    return h("div", { class: kind, role: "img", "aria-label": label, ref: (element) => { this.element = element; } });
+  }
+}
+
+/** A chart whose colours and words are made anew where those of the page change. */
+const chart = (key, properties) => h(Chart, { key: `${key} ${document.documentElement.dataset.theme} ${current()}`, ...properties });
+const upwards = { range: (_, least, most) => [0, Math.max(1, most * 1.1)] };
+
+/** Lines over time. series: [[name, colour such as "--ready"]]; data: [times, values, …]. */
+export const lines = (label, series, data, format) => chart("lines", {
+  label, kind: "chart", data, draw: (element, first) => create(element, {
     height: 200,
     cursor: { drag: { x: false, y: false } },
-    scales: { y: { range: (_, least, most) => [0, Math.max(1, most * 1.1)] } },
+    scales: { y: upwards },
     axes: axes(format),
-    series: [{}, ...series.map((one) => ({ label: one.name, stroke: colour(one.colour), width: 2, points: { show: false } }))],
-  }, data);
-}
+    series: [{}, ...series.map(([name, line]) => ({ label: name, stroke: colour(line), width: 2, points: { show: false } }))],
+  }, first),
+});
 
-/** Bars over time, each from its time for `step` seconds. onclick gets the index of the bar. */
-export function bars(element, times, step, counts, format, onclick) {
-  const plot = create(element, {
-    height: 220,
-    cursor: { drag: { x: false, y: false }, points: { show: false } },
-    scales: {
-      x: { range: [times[0], times[times.length - 1] + step] },
-      y: { range: (_, least, most) => [0, Math.max(1, most * 1.1)] },
-    },
-    axes: axes(format),
-    series: [{}, {
-      stroke: colour("--delayed"), fill: colour("--delayed"), width: 0, points: { show: false },
-      paths: uPlot.paths.bars({ size: [0.8, 60], align: 1 }),
-    }],
-  }, [times, counts]);
-  plot.over.addEventListener("click", () => {
-    const index = barAt(plot, times);
-    if (index !== null) onclick(index);
-  });
-  return plot;
-}
-
-/** The bar under the pointer: bars begin at their time. */
-function barAt(plot, times) {
-  const at = plot.posToVal(plot.cursor.left, "x");
-  let index = null;
-  times.forEach((start, place) => { if (start <= at) index = place; });
-  return index;
-}
+/** Bars over time, each from its time for `step` seconds. onclick gets the time at which the bar begins. */
+export const bars = (label, step, data, format, onclick) => chart(step, {
+  label, kind: "chart pointer", data, draw: (element, first) => {
+    const plot = create(element, {
+      height: 220,
+      cursor: { drag: { x: false, y: false }, points: { show: false } },
+      scales: { x: { range: (_, start, last) => [start, last + step] }, y: upwards },
+      axes: axes(format),
+      series: [{}, {
+        stroke: colour("--delayed"), fill: colour("--delayed"), width: 0, points: { show: false },
+        paths: uPlot.paths.bars({ size: [0.8, 60], align: 1 }),
+      }],
+    }, first);
+    plot.over.addEventListener("click", () => {
+      const at = plot.posToVal(plot.cursor.left, "x");
+      const start = plot.data[0].findLast((time) => time <= at);
+      if (start !== undefined) onclick(start);
+    });
+    return plot;
+  },
+});

@@ -1,39 +1,22 @@
-// Elements without markup: text stays text, whatever stands in it.
+// Elements, rendered by Preact: what is rendered again changes only where it differs. Text stays text, whatever stands in it.
 
-/** An element: h("a", {href: "#/", onclick: fn, class: "x"}, "text", child, [more]). false and null are left out. */
-export function h(tag, properties = {}, ...children) {
-  const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(properties)) {
-    if (value === null || value === undefined || value === false) continue;
-    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-    else if (name in element && name !== "list" && typeof value !== "string") element[name] = value;
-    else element.setAttribute(name, value === true ? "" : value);
-  }
-  element.append(...children.flat(3).filter((child) => child !== null && child !== undefined && child !== false));
-  return element;
-}
+import { Component, h, render } from "../vendor/preact/preact.mjs";
 
-/** Put these in place of what the element holds. */
-export function fill(element, ...children) {
-  element.replaceChildren(...children.flat(3).filter((child) => child !== null && child !== undefined && child !== false));
-  return element;
-}
+export { Component, h, render };
 
-/** A table. columns: [{name, number, cell: (row) => content}]; `empty` is said where there are no rows. */
-export function table(columns, rows, empty) {
+/** A table. columns: [{name, class, cell: (row) => content}]; `key` tells a row from the others; `empty` is said where there are none. */
+export function table(columns, rows, key, empty) {
   if (!rows.length) return h("p", { class: "empty" }, empty);
   return h("div", { class: "scroll" }, h("table", {},
     h("thead", {}, h("tr", {}, columns.map((column) => h("th", { scope: "col", class: column.class }, column.name)))),
-    h("tbody", {}, rows.map((row) => h("tr", {}, columns.map((column) => h("td", { class: column.class }, column.cell(row))))))));
+    h("tbody", {}, rows.map((row) => h("tr", { key: key(row) }, columns.map((column) => h("td", { class: column.class }, column.cell(row))))))));
 }
+
+/** Names and what stands behind them: [[name, value]] */
+export const facts = (rows) => h("dl", {}, rows.map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
 
 /** Buttons of which one is pressed. options: [[value, text]] */
 export function choices(options, chosen, onchange, label) {
-  const buttons = options.map(([value, text]) => h("button", {
-    type: "button", "aria-pressed": String(value === chosen), onclick: () => {
-      buttons.forEach((button, index) => button.setAttribute("aria-pressed", String(options[index][0] === value)));
-      onchange(value);
-    },
-  }, text));
-  return h("div", { class: "choices", role: "group", "aria-label": label }, buttons);
+  return h("div", { class: "choices", role: "group", "aria-label": label }, options.map(([value, text]) =>
+    h("button", { type: "button", "aria-pressed": String(value === chosen), onclick: () => onchange(value) }, text)));
 }

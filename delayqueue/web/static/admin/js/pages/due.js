@@ -1,30 +1,34 @@
 // The topics whose jobs fall due in a range of time.
 
 import { call } from "../api.js";
-import { fill, h, table } from "../dom.js";
+import { h, table } from "../dom.js";
 import { number, time } from "../format.js";
 import { t } from "../i18n.js";
+import { Live } from "../live.js";
 import { topicLink } from "./topics.js";
 
 const MOST_TOPICS = 200;
 const AT_ONCE = 8;
 
-export async function due(content, range, live) {
-  const [start, end] = range.split("-").map(Number);
-  const list = h("div", { class: "card" });
-  fill(content, h("h1", {}, t("dueIn", time(start), time(end))), list);
-  await live(async () => {
+export class Due extends Live {
+  everyMs = 30000;
+  range = this.props.argument.split("-").map(Number);
+
+  async load() {
     const topics = (await call("topics")).filter((topic) => topic.delayed).sort((one, other) => other.delayed - one.delayed).slice(0, MOST_TOPICS);
     const rows = [];
     for (let at = 0; at < topics.length; at += AT_ONCE) {
-      rows.push(...await Promise.all(topics.slice(at, at + AT_ONCE).map((topic) => count(topic.topic, start, end))));
+      rows.push(...await Promise.all(topics.slice(at, at + AT_ONCE).map((topic) => count(topic.topic, ...this.range))));
     }
-    const found = rows.filter((row) => row.count).sort((one, other) => other.count - one.count);
-    fill(list, table([
-      { name: t("topic"), class: "wide", cell: (row) => topicLink(row.topic, "delayed", range) },
+    return rows.filter((row) => row.count).sort((one, other) => other.count - one.count);
+  }
+
+  view(rows) {
+    return [h("h1", {}, t("dueIn", ...this.range.map(time))), h("div", { class: "card" }, table([
+      { name: t("topic"), class: "wide", cell: (row) => topicLink(row.topic, "delayed", this.props.argument) },
       { name: t("delayed"), class: "number", cell: (row) => number(row.count) },
-    ], found, t("noneDue")));
-  }, 30000);
+    ], rows, (row) => row.topic, t("noneDue")))];
+  }
 }
 
 async function count(topic, start, end) {

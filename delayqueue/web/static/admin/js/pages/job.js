@@ -1,26 +1,25 @@
 // A job: what it is, what happened to it, and what can be done with it.
 
 import { call } from "../api.js";
-import { fill, h, table } from "../dom.js";
+import { facts, h, table } from "../dom.js";
 import { length, relative, time } from "../format.js";
 import { t } from "../i18n.js";
+import { Live } from "../live.js";
 import { jobActions, stateMark, tagLink } from "./jobs.js";
 import { topicLink } from "./topics.js";
 
-export async function job(content, id, live) {
-  let shown = "";
-  async function refresh() {
-    const found = await call("get", { id });
-    const picture = JSON.stringify([found, Math.floor(Date.now() / 10000)]); // relative times move, too
-    if (picture === shown) return;
-    shown = picture;
-    fill(content, found ? view(found, refresh) : h("p", { class: "empty" }, t("noSuchJob", id)));
+export class JobPage extends Live {
+  load() {
+    return call("get", { id: this.props.argument });
   }
-  await live(refresh);
+
+  view(found) {
+    return found ? view(found, this.refresh) : h("p", { class: "empty" }, t("noSuchJob", this.props.argument));
+  }
 }
 
 function view(found, refresh) {
-  const facts = [
+  const known = [
     [t("state"), stateMark(found.state)],
     [t("topic"), topicLink(found.topic)],
     [t("dueAt"), `${time(found.due)} (${relative(found.due)})`],
@@ -32,7 +31,7 @@ function view(found, refresh) {
   return [
     h("div", { class: "bar" }, h("h1", { class: "mono" }, found.id), h("span", { class: "grow" }), jobActions(found, refresh)),
     h("div", { class: "columns" },
-      h("section", { class: "card" }, h("dl", {}, facts.map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]))),
+      h("section", { class: "card" }, facts(known)),
       h("section", { class: "card" }, h("h2", {}, t("history")), h("ul", { class: "timeline" }, events(found)))),
     found.results.length > 0 && h("section", { class: "card" }, h("h2", {}, t("results")), table([
       { name: t("name"), class: "wide", cell: (result) => result.subscriber },
@@ -40,7 +39,7 @@ function view(found, refresh) {
       { name: t("attempts"), class: "number", cell: (result) => String(result.attempts) },
       { name: t("dueAt"), cell: (result) => time(result.due) },
       { name: t("message"), class: "wide", cell: (result) => result.message },
-    ], found.results, "")),
+    ], found.results, (result) => result.subscriber, "")),
     h("section", { class: "card" }, h("h2", {}, t("body")), found.body ? h("pre", {}, pretty(found.body)) : h("p", { class: "soft" }, t("noBody"))),
   ];
 }

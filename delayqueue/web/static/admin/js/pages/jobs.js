@@ -7,25 +7,43 @@ import { relative, seconds, time } from "../format.js";
 import { t } from "../i18n.js";
 import { topicLink } from "./topics.js";
 
+const PAGE = 50;
+
 export const jobLink = (id) => h("a", { class: "mono", href: `#/job/${encodeURIComponent(id)}` }, id);
 export const stateMark = (state) => h("span", { class: `state ${state}` }, t(state));
 export const tagLink = (name) => h("a", { class: "tag", href: `#/tag/${encodeURIComponent(name)}` }, name);
 
-/** Jobs, each with a link to its page. */
-export function jobTable(rows, { topic = true } = {}) {
-  return table([
-    { name: t("id"), class: "wide", cell: (job) => jobLink(job.id) },
-    ...(topic ? [{ name: t("topic"), class: "wide", cell: (job) => topicLink(job.topic) }] : []),
-    { name: t("state"), cell: (job) => stateMark(job.state) },
-    { name: t("dueAt"), cell: (job) => h("span", { title: relative(job.due) }, time(job.due)) },
-    { name: t("attempt"), class: "number", cell: (job) => String(job.attempt) },
-    { name: t("message"), class: "cut hide-small", cell: (job) => job.message },
-  ], rows, t("noJobs"));
+/** The pages of a list that begin at these cursors: its jobs, the cursors, and that of the page behind ("" = there is none). */
+export async function pages(which, cursors) {
+  const jobs = [];
+  let next = "";
+  for (const cursor of cursors) {
+    const page = await call("list", { ...which, limit: PAGE, cursor });
+    jobs.push(...page.jobs);
+    next = page.cursor;
+    if (!next) break;
+  }
+  return { jobs, cursors, next };
+}
+
+/** Jobs, each with a link to its page; `more` gets the cursors with the page behind. */
+export function jobTable({ jobs, cursors, next }, more, { topic = true } = {}) {
+  return [
+    table([
+      { name: t("id"), class: "wide", cell: (job) => jobLink(job.id) },
+      ...(topic ? [{ name: t("topic"), class: "wide", cell: (job) => topicLink(job.topic) }] : []),
+      { name: t("state"), cell: (job) => stateMark(job.state) },
+      { name: t("dueAt"), cell: (job) => h("span", { title: relative(job.due) }, time(job.due)) },
+      { name: t("attempt"), class: "number", cell: (job) => String(job.attempt) },
+      { name: t("message"), class: "cut hide-small", cell: (job) => job.message },
+    ], jobs, (job) => job.id, t("noJobs")),
+    next && action(t("more"), () => more([...cursors, next])),
+  ];
 }
 
 /** What can be done with a job in its state; `changed` is called afterwards. */
 export function jobActions(job, changed) {
-  const verb = (name, run, kind) => action(t(name), async () => { if (await run() !== null) await changed(); }, kind);
+  const verb = (name, run, kind) => action(t(name), async () => { if (await run() !== null) await changed(); }, kind, name);
   const one = (path, request = {}) => call(path, { id: job.id, ...request });
   const buttons = {
     kick: verb("kick", () => one("kick")),

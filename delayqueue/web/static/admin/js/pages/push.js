@@ -1,36 +1,35 @@
 // A form that pushes a job.
 
 import { call } from "../api.js";
-import { act, say } from "../ask.js";
-import { fill, h } from "../dom.js";
+import { Form, say } from "../ask.js";
+import { Component, h } from "../dom.js";
 import { seconds } from "../format.js";
 import { t } from "../i18n.js";
 import { jobLink } from "./jobs.js";
 
-export async function push(content) {
-  const field = (name, label, options = {}) => h("label", {}, label, h("input", { name, autocomplete: "off", spellcheck: "false", ...options }));
-  const button = h("button", { type: "submit", class: "primary" }, t("pushNow"));
-  const answer = h("p", { role: "status" });
-  const form = h("form", { class: "fields card" },
+const field = (name, label, options = {}) => h("label", {}, label, h("input", { name, autocomplete: "off", spellcheck: false, ...options }));
+
+export class Push extends Component {
+  push = async (form) => {
+    const request = job(form);
+    const data = await call("push", request);
+    this.setState({ pushed: data ? data.id : request.id });
+    say(t("didIt"));
+  };
+
+  render(_, { pushed }) {
+    return [h("h1", {}, t("push")), h(Form, {
+      kind: "fields card", text: t("pushNow"), work: this.push, after: h("p", { role: "status" }, pushed && [t("pushedId"), jobLink(pushed)]),
+    },
     field("topic", t("topic"), { required: true }),
-    field("id", t("idHelp"), { value: "*", required: true }),
-    field("delay", t("delay"), { value: "30m" }),
-    field("ttr", t("ttrHelp"), { type: "number", value: "60", required: true }),
+    field("id", t("idHelp"), { defaultValue: "*", required: true }),
+    field("delay", t("delay"), { defaultValue: "30m" }),
+    field("ttr", t("ttrHelp"), { type: "number", defaultValue: "60", required: true }),
     field("tags", t("tagsHelp")),
     field("retry", t("retryHelp")),
     field("retain", t("retainHelp")),
-    h("label", { class: "whole" }, t("body"), h("textarea", { name: "body", rows: "6", class: "mono", spellcheck: "false" })),
-    h("div", { class: "whole bar" }, button, answer));
-  form.addEventListener("submit", (event) => {
-    event.preventDefault();
-    act(button, async () => {
-      const request = job(new FormData(form));
-      const data = await call("push", request);
-      fill(answer, t("pushedId"), jobLink(data ? data.id : request.id));
-      say(t("didIt"));
-    });
-  });
-  fill(content, h("h1", {}, t("push")), form);
+    h("label", { class: "whole" }, t("body"), h("textarea", { name: "body", rows: 6, class: "mono", spellcheck: false })))];
+  }
 }
 
 /** The form as the server takes a job. */

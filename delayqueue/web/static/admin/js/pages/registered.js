@@ -1,13 +1,14 @@
 // What runs by itself: the subscribers that the server calls, and the schedules by which it pushes jobs.
 
 import { call } from "../api.js";
-import { act, action, ask } from "../ask.js";
-import { fill, h, table } from "../dom.js";
+import { action, ask, Form } from "../ask.js";
+import { h, table } from "../dom.js";
 import { length, number, relative, time } from "../format.js";
 import { t } from "../i18n.js";
+import { Live } from "../live.js";
 import { topicLink } from "./topics.js";
 
-export const subscribers = (content, _, live) => registered(content, live, {
+const SUBSCRIBERS = () => ({
   title: t("subscribers"), list: "subscribers", add: "subscribe", remove: "unsubscribe", empty: t("noSubscribers"),
   columns: [
     { name: t("topic"), class: "wide", cell: (one) => topicLink(one.topic) },
@@ -22,7 +23,7 @@ export const subscribers = (content, _, live) => registered(content, live, {
   fields: [
     ["name", t("name"), { required: true }], ["topic", t("topic"), { required: true }],
     ["url", "URL", { required: true, type: "url", placeholder: "https://" }],
-    ["order", t("order"), { type: "number", value: "0" }], ["secret", t("secretHelp"), { placeholder: "whsec_…" }],
+    ["order", t("order"), { type: "number", defaultValue: "0" }], ["secret", t("secretHelp"), { placeholder: "whsec_…" }],
     ["expect", t("expectHelp"), { placeholder: "*success*", maxlength: "256" }],
     ["on_failure", t("onFailure"), { choices: [["bury", t("bury")], ["continue", t("goOn")]] }],
     ["payload", t("payload"), { choices: [["body", t("body")], ["event", t("event")]] }],
@@ -30,7 +31,7 @@ export const subscribers = (content, _, live) => registered(content, live, {
   request: (text) => ({ ...text, order: Number(text.order || 0) }),
 });
 
-export const schedules = (content, _, live) => registered(content, live, {
+const SCHEDULES = () => ({
   title: t("schedules"), list: "schedules", add: "schedule", remove: "unschedule", empty: t("noSchedules"),
   columns: [
     { name: t("topic"), class: "wide", cell: (one) => topicLink(one.topic) },
@@ -51,33 +52,47 @@ const input = (name, { choices, ...options }) => (choices
   : h("input", { name, autocomplete: "off", ...options }));
 
 /** A list of what is registered under names, with a form that adds one. */
-async function registered(content, live, kind) {
-  const list = h("div");
-  const button = h("button", { type: "submit", class: "primary" }, t("add"));
-  const inputs = kind.fields.map(([name, label, options]) => h("label", {}, label, input(name, options)));
-  const form = h("form", { class: "fields" }, inputs, h("div", { class: "whole" }, button));
-  form.addEventListener("submit", (event) => {
-    event.preventDefault();
-    act(button, async () => {
-      const given = [...new FormData(form)].map(([name, text]) => [name, text.trim()]).filter(([, text]) => text);
-      await call(kind.add, kind.request(Object.fromEntries(given)));
-      form.reset();
-      await refresh();
-    });
-  });
-  fill(content, h("h1", {}, kind.title), h("section", { class: "card" }, list),
-    h("section", { class: "card" }, h("h2", {}, t("add")), form));
-  const columns = [
-    { name: t("name"), class: "wide", cell: (one) => one.name }, ...kind.columns,
-    { name: "", class: "number", cell: (one) => (one.declared ? h("span", { class: "soft small" }, t("declared")) : removal(one.name)) },
-  ];
-  const removal = (name) => action(t("remove"), async () => {
-    if (await ask(t("remove"), { text: t("removeAsk", name), danger: true, ok: t("remove") }) === null) return;
-    await call(kind.remove, { name });
-    await refresh();
-  }, "danger");
-  async function refresh() {
-    fill(list, table(columns, await call(kind.list), kind.empty));
+class Registered extends Live {
+  everyMs = 5000;
+
+  load() {
+    return call(this.kind().list);
   }
-  await live(refresh, 5000);
+
+  add = async (form, element) => {
+    const { add, request } = this.kind();
+    const given = [...form].map(([name, text]) => [name, text.trim()]).filter(([, text]) => text);
+    await call(add, request(Object.fromEntries(given)));
+    element.reset();
+    await this.refresh();
+  };
+
+  removal(name) {
+    return action(t("remove"), async () => {
+      if (await ask(t("remove"), { text: t("removeAsk", name), danger: true, ok: t("remove") }) === null) return;
+      await call(this.kind().remove, { name });
+      await this.refresh();
+    }, "danger");
+  }
+
+  view(found) {
+    const { title, columns, fields, empty } = this.kind();
+    return [
+      h("h1", {}, title),
+      h("section", { class: "card" }, table([
+        { name: t("name"), class: "wide", cell: (one) => one.name }, ...columns,
+        { name: "", class: "number", cell: (one) => (one.declared ? h("span", { class: "soft small" }, t("declared")) : this.removal(one.name)) },
+      ], found, (one) => one.name, empty)),
+      h("section", { class: "card" }, h("h2", {}, t("add")), h(Form, { kind: "fields", text: t("add"), work: this.add },
+        fields.map(([name, label, options]) => h("label", {}, label, input(name, options))))),
+    ];
+  }
+}
+
+export class Subscribers extends Registered {
+  kind = SUBSCRIBERS;
+}
+
+export class Schedules extends Registered {
+  kind = SCHEDULES;
 }

@@ -1,36 +1,38 @@
 // The servers, their store, and the settings.
 
 import { call } from "../api.js";
-import { fill, h, table } from "../dom.js";
+import { facts, h, table } from "../dom.js";
 import { bytes, length, number, relative } from "../format.js";
 import { t } from "../i18n.js";
+import { Live } from "../live.js";
 
-export async function servers(content, _, live) {
-  const list = h("div");
-  const store = h("div");
-  const settings = h("div");
-  fill(content, h("h1", {}, t("servers")), h("section", { class: "card" }, list),
-    h("section", { class: "card" }, h("h2", {}, t("store")), store), h("section", { class: "card" }, h("h2", {}, t("settings")), settings));
-  await live(async () => {
-    const stats = await call("stats");
-    fill(list, table([
-      { name: t("server"), class: "wide", cell: (server) => server.name },
-      { name: t("version"), cell: (server) => server.version },
-      { name: t("since"), cell: (server) => relative(server.started) },
-      { name: t("waiting"), class: "number", cell: (server) => number(server.waiting) },
-      { name: t("lateness"), class: "number", cell: (server) => `${length(server.lateness_p50)} / ${length(server.lateness_p99)}` },
-    ], stats.servers, t("offline")));
-    const limit = stats.store.memory_limit ? t("memoryLimit", bytes(stats.store.memory_limit)) : t("noLimit");
-    const facts = [
-      [t("version"), stats.store.version],
-      [t("memory"), `${bytes(stats.store.memory)} (${limit})`],
-      [t("durable"), stats.store.durable ? t("yes") : t("no")],
+export class Servers extends Live {
+  everyMs = 5000;
+
+  load() {
+    return call("stats");
+  }
+
+  view({ servers, store, settings }) {
+    const limit = store.memory_limit ? t("memoryLimit", bytes(store.memory_limit)) : t("noLimit");
+    return [
+      h("h1", {}, t("servers")),
+      h("section", { class: "card" }, table([
+        { name: t("server"), class: "wide", cell: (server) => server.name },
+        { name: t("version"), cell: (server) => server.version },
+        { name: t("since"), cell: (server) => relative(server.started) },
+        { name: t("waiting"), class: "number", cell: (server) => number(server.waiting) },
+        { name: t("lateness"), class: "number", cell: (server) => `${length(server.lateness_p50)} / ${length(server.lateness_p99)}` },
+      ], servers, (server) => server.name, t("offline"))),
+      h("section", { class: "card" }, h("h2", {}, t("store")), facts([
+        [t("version"), store.version],
+        [t("memory"), `${bytes(store.memory)} (${limit})`],
+        [t("durable"), store.durable ? t("yes") : t("no")],
+      ]), store.warnings.map((text) => h("p", { key: text, class: "card warning" }, text))),
+      h("section", { class: "card" }, h("h2", {}, t("settings")), table([
+        { name: t("setting"), cell: ([name]) => h("code", {}, name) },
+        { name: t("value"), class: "wide", cell: ([, value]) => h("code", {}, value) },
+      ], Object.entries(settings), ([name]) => name, "")),
     ];
-    fill(store, h("dl", {}, facts.map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)])),
-      stats.store.warnings.map((text) => h("p", { class: "card warning" }, text)));
-    fill(settings, table([
-      { name: t("setting"), cell: ([name]) => h("code", {}, name) },
-      { name: t("value"), class: "wide", cell: ([, value]) => h("code", {}, value) },
-    ], Object.entries(stats.settings), ""));
-  }, 5000);
+  }
 }

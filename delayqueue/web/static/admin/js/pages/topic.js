@@ -2,59 +2,57 @@
 
 import { call } from "../api.js";
 import { action, ask, say, withProgress } from "../ask.js";
-import { choices, fill, h } from "../dom.js";
+import { choices, h } from "../dom.js";
 import { localTime, number, seconds, unixTime } from "../format.js";
 import { t } from "../i18n.js";
-import { jobTable } from "./jobs.js";
-import { forecastChart } from "./overview.js";
+import { Live } from "../live.js";
+import { FIRST_SPAN, forecastCard, forecastOf } from "./forecast.js";
+import { jobTable, pages } from "./jobs.js";
 import { topicTags, topicActions } from "./topics.js";
 
-const PAGE = 50;
 const PIECE = 1000; // jobs that one call handles
 const STATES = ["", "delayed", "ready", "reserved", "buried"];
+const NOTHING = { delayed: 0, ready: 0, reserved: 0, buried: 0, oldest_ready_age: null, paused: false, limit: null };
 
-export async function topic(content, argument, live) {
-  const [name, first = "", range = ""] = argument.startsWith("[") ? JSON.parse(argument) : [argument];
-  let state = first;
-  let [start, end] = range ? range.split("-").map(Number) : [null, null];
-  let cursors = [""]; // where each page that is shown begins
-  const head = h("div", { class: "bar" });
-  const jobs = h("div");
-  const bulk = h("div", { class: "bar" });
-  const forecast = forecastChart(name);
-  const from = h("input", { type: "datetime-local", step: "1", "aria-label": t("from"), value: start ? localTime(start) : "" });
-  const to = h("input", { type: "datetime-local", step: "1", "aria-label": t("to"), value: end ? localTime(end) : "" });
-  const filters = h("div", { class: "bar" },
-    choices(STATES.map((one) => [one, t(one || "all")]), state, (value) => { state = value; cursors = [""]; refresh().catch(() => {}); }, t("state")),
-    h("span", { class: "grow" }),
-    h("label", { class: "soft small" }, t("from"), " ", from), h("label", { class: "soft small" }, t("to"), " ", to));
-  for (const input of [from, to]) {
-    input.addEventListener("change", () => {
-      [start, end] = [unixTime(from.value), unixTime(to.value)];
-      cursors = [""];
-      refresh().catch(() => {});
-    });
+export class TopicPage extends Live {
+  constructor(properties) {
+    super(properties);
+    const { argument } = properties;
+    const [name, state = "", range = ""] = argument.startsWith("[") ? JSON.parse(argument) : [argument];
+    const [start, end] = range ? range.split("-").map(Number) : [null, null];
+    this.name = name;
+    this.state = { state, start, end, cursors: [""], span: FIRST_SPAN };
   }
-  fill(content, head, forecast.card, h("section", { class: "card" }, filters, bulk, jobs));
 
-  async function refresh() {
-    const [found] = await call("topics", { topics: [name] });
-    const counts = found || { topic: name, delayed: 0, ready: 0, reserved: 0, buried: 0, paused: false, limit: null };
-    fill(head, h("h1", {}, name, " ", topicTags(counts)), h("span", { class: "grow" }), topicActions(counts, refresh));
-    fill(bulk, state === "buried" && counts.buried ? bulkActions(counts, refresh) : []);
-    bulk.hidden = !bulk.childElementCount;
-    const rows = [];
-    let next = "";
-    for (const cursor of cursors) {
-      const page = await call("list", { topic: name, state: state || null, start, end, limit: PAGE, cursor });
-      rows.push(...page.jobs);
-      next = page.cursor;
-      if (!next) break;
-    }
-    fill(jobs, jobTable(rows, { topic: false }), next && action(t("more"), async () => { cursors.push(next); await refresh(); }));
-    await forecast.refresh();
+  async load() {
+    const { state, start, end, cursors, span } = this.state;
+    const [[counts], listed, forecast] = await Promise.all([
+      call("topics", { topics: [this.name] }), pages({ topic: this.name, state: state || null, start, end }, cursors), forecastOf(this.name, span)]);
+    return { counts: counts || { ...NOTHING, topic: this.name }, listed, forecast };
   }
-  await live(refresh);
+
+  /** Show other jobs. */
+  filter(which) {
+    this.choose({ ...which, cursors: [""] });
+  }
+
+  view({ counts, listed, forecast }) {
+    const { state, start, end } = this.state;
+    const moment = (name, value, text) => h("label", { class: "soft small" }, text, " ", h("input", {
+      type: "datetime-local", step: "1", defaultValue: value ? localTime(value) : "",
+      onchange: (event) => this.filter({ [name]: unixTime(event.target.value) }),
+    }));
+    return [
+      h("div", { class: "bar" }, h("h1", {}, counts.topic, " ", topicTags(counts)), h("span", { class: "grow" }), topicActions(counts, this.refresh)),
+      forecastCard(forecast, (chosen) => this.choose({ span: chosen })),
+      h("section", { class: "card" },
+        h("div", { class: "bar" },
+          choices(STATES.map((one) => [one, t(one || "all")]), state, (chosen) => this.filter({ state: chosen }), t("state")),
+          h("span", { class: "grow" }), moment("start", start, t("from")), moment("end", end, t("to"))),
+        state === "buried" && counts.buried > 0 && h("div", { class: "bar" }, bulkActions(counts, this.refresh)),
+        jobTable(listed, (more) => this.choose({ cursors: more }), { topic: false })),
+    ];
+  }
 }
 
 /** For all dead letters of a topic. */

@@ -2,26 +2,31 @@
 
 import { call } from "../api.js";
 import { action, ask, say } from "../ask.js";
-import { fill, h, table } from "../dom.js";
+import { h, table } from "../dom.js";
 import { length, number, seconds, time } from "../format.js";
 import { t } from "../i18n.js";
+import { Live } from "../live.js";
 
 const PAGE = 100;
 
-export async function topics(content, _, live) {
-  const list = h("div");
-  const filter = h("input", { type: "search", placeholder: t("filter"), "aria-label": t("filter"), maxlength: "256" });
-  let refresh = async () => {};
-  filter.addEventListener("input", () => refresh().catch(() => {}));
-  fill(content, h("div", { class: "bar" }, h("h1", {}, t("topics")), h("span", { class: "grow" }), filter), h("div", { class: "card" }, list));
-  refresh = async () => {
-    const match = filter.value.trim();
-    const found = await call("topics", { match: match || null, limit: PAGE + 1 });
-    if (match !== filter.value.trim()) return; // typed on meanwhile
-    fill(list, topicTable(found.slice(0, PAGE), match ? t("noTopicsFound") : t("noTopics")),
-      found.length > PAGE && h("p", { class: "soft" }, t("moreTopics", PAGE)));
-  };
-  await live(refresh);
+export class Topics extends Live {
+  state = { match: "" };
+
+  load() {
+    return call("topics", { match: this.state.match.trim() || null, limit: PAGE + 1 });
+  }
+
+  view(found) {
+    const { match } = this.state;
+    return [
+      h("div", { class: "bar" }, h("h1", {}, t("topics")), h("span", { class: "grow" }), h("input", {
+        type: "search", placeholder: t("filter"), "aria-label": t("filter"), maxlength: 256, value: match,
+        oninput: (event) => this.choose({ match: event.target.value }),
+      })),
+      h("div", { class: "card" }, topicTable(found.slice(0, PAGE), match ? t("noTopicsFound") : t("noTopics")),
+        found.length > PAGE && h("p", { class: "soft" }, t("moreTopics", PAGE))),
+    ];
+  }
 }
 
 /** Topics with their counts. */
@@ -34,7 +39,7 @@ export function topicTable(rows, empty = t("noTopics")) {
     { name: t("topic"), class: "wide", cell: (row) => [topicLink(row.topic), " ", topicTags(row)] },
     count("delayed"), count("ready"), count("reserved"), count("buried"),
     { name: t("oldest"), class: "number hide-small", cell: (row) => (row.oldest_ready_age === null ? "" : length(row.oldest_ready_age)) },
-  ], rows, empty);
+  ], rows, (row) => row.topic, empty);
 }
 
 /** A link to a topic's page, with the state and range of due times that it begins with. */

@@ -1,0 +1,67 @@
+// What keeps itself fresh.
+
+import { FORBIDDEN, UNAUTHORIZED } from "./api.js";
+import { Component, h } from "./dom.js";
+import { t } from "./i18n.js";
+import { signIn } from "./session.js";
+
+/** A page: load() gets what view(data) shows, again and again. Its state is what the user chose. */
+export class Live extends Component {
+  everyMs = 2000;
+  turn = 0; // of the newest load: what an older one brings is not shown
+
+  async componentDidMount() {
+    while (!this.left) {
+      if (!document.hidden) await this.refresh();
+      await new Promise((resolve) => { setTimeout(resolve, this.everyMs); });
+    }
+  }
+
+  componentWillUnmount() {
+    this.left = true;
+  }
+
+  getSnapshotBeforeUpdate() {
+    return document.activeElement;
+  }
+
+  componentDidUpdate(_, __, focused) { // who is at a row that is gone is not left nowhere
+    if (!focused.isConnected) document.getElementById("content").focus();
+  }
+
+  refresh = async () => {
+    this.turn += 1;
+    const turn = this.turn;
+    let next;
+    try {
+      next = { data: await this.load(), complaint: null };
+    } catch (error) {
+      if (this.left) return;
+      if (error.code === UNAUTHORIZED) {
+        await signIn();
+        await this.refresh();
+        return;
+      }
+      next = { complaint: words(error) };
+      if (error.code === FORBIDDEN) this.left = true; // it stays so
+    }
+    if (turn === this.turn) this.setState(next);
+  };
+
+  /** The user chose something else. */
+  choose(state) {
+    this.setState(state, this.refresh);
+  }
+
+  render(_, { data, complaint }) {
+    return [
+      complaint && h("div", { class: "card error", role: "alert" }, complaint),
+      data !== undefined && this.view(data),
+    ];
+  }
+}
+
+function words(error) {
+  if (error.code === null) return t("offline");
+  return error.code === FORBIDDEN ? `${t("noRole")} ${error.message}` : error.message;
+}

@@ -1,0 +1,31 @@
+// How many jobs fall due in each step of a span of time.
+
+import { call } from "../api.js";
+import { bars } from "../chart.js";
+import { choices, h } from "../dom.js";
+import { number } from "../format.js";
+import { t } from "../i18n.js";
+
+const SPANS = [[900, "15m"], [3600, "1h"], [6 * 3600, "6h"], [86400, "1d"], [7 * 86400, "1w"], [30 * 86400, "30d"], [182 * 86400, "6M"]];
+export const FIRST_SPAN = SPANS[1][0];
+const BARS = 60;
+
+/** What falls due in the next `span` seconds; of all topics for "". */
+export async function forecastOf(topic, span) {
+  const step = span / BARS;
+  const start = Math.floor(Date.now() / 1000 / step) * step;
+  const { counts } = await call("forecast", { topic: topic || null, start, end: start + span, step });
+  return { topic, span, step, times: counts.map((_, index) => start + index * step), counts };
+}
+
+/** A card with its chart; onspan gets the span that is chosen. */
+export function forecastCard({ topic, span, step, times, counts }, onspan) {
+  const chosen = (start) => {
+    const range = `${start}-${start + step - 0.001}`;
+    location.hash = topic ? `#/topic/${encodeURIComponent(JSON.stringify([topic, "delayed", range]))}` : `#/due/${range}`;
+  };
+  return h("section", { class: "card" },
+    h("div", { class: "bar" }, h("h2", {}, t("due")), h("span", { class: "grow" }), choices(SPANS, span, onspan, t("due"))),
+    bars(t("due"), step, [times, counts], number, chosen),
+    h("p", { class: "soft small" }, counts.some(Boolean) ? t("dueHint") : t("noneDue")));
+}
