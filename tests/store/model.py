@@ -109,7 +109,11 @@ class Model:
             return Code.NO_SUCH_JOB
         if self.jobs[job_id].state == "reserved":
             return Code.WRONG_STATE
-        entry = self._leave(job_id, "reserved")
+        entry = self.jobs[job_id]
+        if entry.state == "buried" and entry.expire_ms:
+            self._expire_along(entry, self.now_ms)
+            entry.due_ms = self.now_ms
+        self._leave(job_id, "reserved")
         entry.attempt += 1
         entry.deadline_ms = self.now_ms + entry.job.ttr_ms
         return Code.OK
@@ -254,6 +258,8 @@ class Model:
         if delay_ms:
             self._delay(job_id, delay_ms)
         else:
+            if entry.priority != USUAL_PRIORITY:
+                entry.due_ms = self.now_ms
             self._make_ready(job_id)
 
     def _delayed(self) -> list[str]:

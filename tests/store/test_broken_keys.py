@@ -265,3 +265,15 @@ async def test_a_schedule_that_only_the_scripts_can_read_counts_as_none(
     await bucket.redis.hset(bucket.key("job"), "odd", record(options))
     assert (await bucket.pop_one()).retry_ms is None
     assert await bucket.finish("odd") == [Code.OK]
+
+
+@pytest.mark.parametrize("state", ["delayed", "ready", "reserved"])
+async def test_a_job_that_cannot_get_another_priority_stays_where_it_is(
+    bucket: Bucket, state: str
+) -> None:
+    await bucket.put_in(state)
+    await spoil(bucket, "priorities")
+    assert await bucket.bury("a", priority=1) == [Code.UNAVAILABLE]
+    assert await bucket.state("a") == state
+    await heal(bucket)
+    assert await bucket.bury("a", priority=1) == [Code.OK]

@@ -121,6 +121,23 @@ async def test_reservations_run_out_so_many_bytes_at_a_time(bucket: Bucket) -> N
     assert max(ticks) == FIT
 
 
+async def test_jobs_with_a_priority_become_ready_so_many_bytes_at_a_time(bucket: Bucket) -> None:
+    """Their records are read for it."""
+    for job_id in IDS:
+        await bucket.push(large(job_id, delay_ms=HOUR_MS, priority=1))
+    await bucket.push(job("usual", delay_ms=HOUR_MS))
+    for job_id in ("usual", *IDS):
+        await bucket.reschedule(job_id, delay_ms=0)
+    counts, ready = list[int](), 0
+    while ready < JOBS + 1:
+        await bucket.store.tick(0)
+        counts.append((await bucket.counts()).ready - ready)
+        ready += counts[-1]
+    assert counts == [FIT + 1, FIT, FIT]
+    ids = [each.id for _ in range(JOBS + 1) for each in await bucket.pop(wanted=1)]
+    assert ids == [*IDS, "usual"]
+
+
 async def test_a_push_comes_to_so_many_tags_in_a_call(bucket: Bucket) -> None:
     tags = tuple(f"tag-{n}" for n in range(MAX_TAGS))
     jobs = [job(f"job-{n}", tags=tags) for n in range(1000)]

@@ -204,3 +204,66 @@ async def test_a_body_is_any_bytes(bucket: Bucket) -> None:
 async def test_numbers_are_given_out_once(bucket: Bucket) -> None:
     registry = Store(bucket.store).registry
     assert [await registry.numbers(count) for count in (1, 10, 1)] == [1, 2, 12]
+
+
+# what an older version of the server leaves behind, which knows no priorities
+
+
+async def test_a_job_that_came_with_a_parcel_of_an_older_server_is_handed_out(
+    bucket: Bucket,
+) -> None:
+    await bucket.push(job("a", priority=1, delay_ms=HOUR_MS))
+    await bucket.redis.delete(bucket.key("priorities"))
+    await bucket.kick("a")
+    assert await bucket.pop_ids() == ["a"]
+
+
+async def test_a_purge_ends_though_older_servers_have_left_entries(bucket: Bucket) -> None:
+    ids = [f"job-{n}" for n in range(100)]
+    await bucket.push(*(job(job_id, priority=1) for job_id in ids))
+    await bucket.redis.hdel(bucket.key("job"), *ids[:50])
+    await bucket.redis.hdel(bucket.key("priorities"), *ids[:50])
+    counts, has_more = list[int](), True
+    while has_more and len(counts) < 100:
+        count, has_more, _ = await bucket.store.purge(0, "t", "ready", 10)
+        counts.append(count)
+    assert (sum(counts), has_more) == (50, False)
+    assert await bucket.redis.exists(bucket.key("ranked:t")) == 0
+
+
+# who fails, who comes back
+
+
+@pytest.mark.parametrize("how", ["release", "ttr"])
+async def test_a_job_that_failed_comes_behind_its_equals(bucket: Bucket, how: str) -> None:
+    """Else one that fails at once would keep a worker from all others."""
+    await bucket.push(job("bad", priority=7, ttr_ms=SOON_MS), job("good", priority=7))
+    await bucket.pop_one()
+    await a_moment()
+    if how == "release":
+        await bucket.release("bad", delay_ms=0)
+    await bucket.tick()
+    assert await bucket.pop_ids() == ["good", "bad"]
+
+
+async def test_a_job_that_goes_back_before_its_time_is_not_late(bucket: Bucket) -> None:
+    await bucket.push(job("a", delay_ms=HOUR_MS))
+    [(_, held)], _ = await bucket.store.reserve(0, ["a"])
+    assert held is not None
+    await bucket.requeue(held)
+    _, [[job_id, *_]], late, _ = await bucket.store.run("pop", 0, ["receipt", 1, 1, "t"])
+    assert (job_id, late) == (b"a", [0])
+
+
+@pytest.mark.parametrize("how", ["requeue", "ttr"])
+async def test_a_dead_letter_outlives_one_who_reserved_it(bucket: Bucket, how: str) -> None:
+    await bucket.push(job("a", expire_ms=LATER_MS, ttr_ms=SOON_MS))
+    await bucket.bury("a")
+    await later()
+    [(_, held)], _ = await bucket.store.reserve(0, ["a"])
+    assert held is not None
+    await a_moment()
+    if how == "requeue":
+        await bucket.requeue(held)
+    await bucket.tick()
+    assert await bucket.state("a") == "ready"

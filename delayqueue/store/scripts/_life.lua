@@ -313,6 +313,10 @@ local function fail_job(id, job, message, now, delay, fallback)
     delay_job(id, job, now + delay)
     state = 'delayed'
   else
+    if job.priority then  -- behind its equals
+      job.due = now
+      call('HSET', JOBS, id, pack_record(job))
+    end
     make_ready(id, job)
     state = 'ready'
   end

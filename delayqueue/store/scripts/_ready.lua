@@ -19,9 +19,11 @@ local function note_priority(id, job)
   if job.priority then call('HSET', PRIORITIES, id, int(job.priority)) else call('HDEL', PRIORITIES, id) end
 end
 
--- Puts a job that stands nowhere among the ready ones; is_first: before those of its list.
+-- Puts a job that stands nowhere among the ready ones; is_first: before those of its list. An older version of the server can
+-- have brought it here without an entry in `priorities`.
 local function add_ready(id, job, is_first)
   if job.priority then
+    note_priority(id, job)
     call('ZADD', ranked_key(job.topic), int(job.priority), rank_of(id, job))
   else
     call(is_first and 'LPUSH' or 'RPUSH', queue_key(job.topic), id)
@@ -42,12 +44,12 @@ end
 -- With the ghosts of the list.
 local function count_ready(topic) return call('LLEN', queue_key(topic)) + call('ZCARD', ranked_key(topic)) end
 
--- The ids from one place to another, both in: first those of the list, ghosts too, then the others.
+-- The ids from one place to another, both in: first those of the list, ghosts too, then the others; and what stands in the
+-- sorted set for these.
 local function ready_ids_at(topic, from, to)
   local ids, length = call('LRANGE', queue_key(topic), from, to), call('LLEN', queue_key(topic))
-  if to < length then return ids end
-  for _, rank in ipairs(call('ZRANGE', ranked_key(topic), math.max(0, from - length), to - length)) do
-    ids[#ids + 1] = id_of_rank(rank)
-  end
-  return ids
+  if to < length then return ids, {} end
+  local ranks = call('ZRANGE', ranked_key(topic), math.max(0, from - length), to - length)
+  for _, rank in ipairs(ranks) do ids[#ids + 1] = id_of_rank(rank) end
+  return ids, ranks
 end

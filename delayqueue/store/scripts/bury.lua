@@ -17,6 +17,7 @@ local function bury(id, receipt, message, priority)
   local state = state_of(id, job)
   if state == 'buried' then return WRONG_STATE end
   check_keys(job)
+  if priority ~= '' then call('HLEN', PRIORITIES) end
   if state == 'reserved' or message ~= '' then
     local run = unpack_run(call('HGET', RUNS, id))
     if state == 'reserved' then note(run, message, now) else remark(run, message, now) end

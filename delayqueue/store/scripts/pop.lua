@@ -53,7 +53,7 @@ local function reserve(topic, ids, found, is_list)
       deadlines[#deadlines + 1], deadlines[#deadlines + 2] = int(deadline), id
       new_runs[#new_runs + 1], new_runs[#new_runs + 2] = id, pack_run(run)
       told[#told + 1], told[#told + 2], told[#told + 3] = id, records[i], run.attempt
-      if run.attempt == 1 then delays[#delays + 1] = now - job.due end
+      if run.attempt == 1 then delays[#delays + 1] = math.max(0, now - job.due) end
     end
   end
   if first then

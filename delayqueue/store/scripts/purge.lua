@@ -13,11 +13,12 @@ local states = ARGV[3] ~= '' and { ARGV[3] } or { 'delayed', 'ready', 'reserved'
 local limit = math.max(1, math.floor(tonumber(ARGV[4]) / #states))
 local now = now_ms()
 
+-- And what stands for the last of them in the sorted set of the ready ones.
 local function ids_of(state)
-  if state == 'delayed' then return delay_first(topic, limit) end
+  if state == 'delayed' then return delay_first(topic, limit), {} end
   if state == 'ready' then return ready_ids_at(topic, 0, limit - 1) end
   local keys = { reserved = reserved_key(topic), buried = buried_key(topic), ended = done_key(topic) }
-  return call('ZRANGE', keys[state], 0, limit - 1)
+  return call('ZRANGE', keys[state], 0, limit - 1), {}
 end
 
 local function drop(id, state)
@@ -36,9 +37,9 @@ end
 
 -- Returns how many were dropped, and whether there are more.
 local function drop_first(state)
-  local ids = ids_of(state)
+  local ids, ranks = ids_of(state)
   local dropped, stuck, looked = 0, 0, 0
-  for _, id in ipairs(ids) do
+  for i, id in ipairs(ids) do
     if has_done_enough() then break end
     looked = looked + 1
     local done, is_dropped = pcall(drop, id, state)
@@ -46,6 +47,8 @@ local function drop_first(state)
       stuck = stuck + 1  -- a broken key: it stays
     elseif is_dropped then
       dropped = dropped + 1
+    elseif i > #ids - #ranks then  -- an older version of the server has ended the job
+      call('ZREM', ranked_key(topic), ranks[i - (#ids - #ranks)])
     end
   end
   if state == 'ready' then drop_ghosts(topic, 0, looked) end

@@ -17,6 +17,10 @@ local function reserve(id)
   if not job then return NOT_FOUND end
   local state = state_of(id, job)
   if state == 'reserved' then return WRONG_STATE end
+  if state == 'buried' and job.expire > 0 then  -- as if it was kicked: it may have outlived its time
+    set_due(id, job, now)
+    call('HSET', JOBS, id, pack_record(job))
+  end
   check_keys(job)
   if state ~= 'buried' and job.expire > 0 and job.expire <= now then  -- the timer has not come to it yet
     finish_job(id, job, 'expired', '', now)

@@ -56,23 +56,35 @@ end
 
 local knows_priorities = has_priorities()
 
--- Makes the ids ready. Who has no priority needs no look at his record.
-local function enqueue(topic, ids)
-  if not knows_priorities then return call('RPUSH', queue_key(topic), unpack(ids)) end
-  local listed = {}
+-- Those of the ids whose jobs have a priority, with these; who has none needs no look at his record. And of how many ids, from
+-- the first on, that is known by then.
+local function ranked_of(topic, ids)
+  local jobs = {}
+  if not knows_priorities or #ids == 0 then return jobs, #ids end
   for i, priority in ipairs(call('HMGET', PRIORITIES, unpack(ids))) do
+    if priority and has_done_enough() then return jobs, i - 1 end
     local job = priority and read_job(ids[i])
-    if job and job.topic == topic and job.priority then add_ready(ids[i], job) else listed[#listed + 1] = ids[i] end
+    if job and job.topic == topic and job.priority then jobs[ids[i]] = job end
+  end
+  return jobs, #ids
+end
+
+local function enqueue(topic, ids, ranked)
+  local listed = {}
+  for _, id in ipairs(ids) do
+    if ranked[id] then add_ready(id, ranked[id]) else listed[#listed + 1] = id end
   end
   if #listed > 0 then call('RPUSH', queue_key(topic), unpack(listed)) end
 end
 
 local function move_due(topic, share)
   local ids = delay_due(topic, now, share)
+  local ranked, count = ranked_of(topic, ids)
+  if count < #ids then ids = delay_due(topic, now, count) end
   if #ids > 0 then
     local first = delay_next(topic)
     delay_check(topic)
-    enqueue(topic, ids)
+    enqueue(topic, ids, ranked)
     delay_drop_due(topic, ids)
     arrive(topic, #ids)
     late[#late + 1] = now - first
