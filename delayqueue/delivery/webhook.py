@@ -117,6 +117,8 @@ def event_text(job: Event) -> str:
 
 
 def _content_type(body: str) -> str:
+    if body != readable(body):
+        return "application/octet-stream"
     try:
         json.loads(body)
     except (ValueError, RecursionError):
