@@ -26,6 +26,7 @@ CLOCK_STEP_S: Final = (
 SETTLE_S: Final = 0.1  # for so long after a jump the store's clock may show the old time, or a frozen store not answer
 DONE: Final = 0
 GONE: Final = 2  # "no such job"
+UNAVAILABLE: Final = 6
 ENDS: Final = ("finish", "delete")
 PUTS_BACK: Final = ("release", "kick", "reschedule")
 MOST_SHOWN: Final = 5
@@ -184,6 +185,7 @@ class _Judgement:
         for named in jobs:
             job = self._job(named["id"])
             done = named["code"] == DONE or (named["code"] == GONE and job.end_unknown)
+            job.end_unknown |= named["code"] == UNAVAILABLE  # of this one: its bucket was away
             if done and job.ended_s is None:
                 job.ended_s = time_s
 

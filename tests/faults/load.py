@@ -199,17 +199,19 @@ class Load:
             await self._end(api, ids, {"ids": ids})
 
     async def _end(self, api: Api, ids: list[str], request: Json) -> None:
-        """Ask until there is an answer: a first finish without one may have ended the jobs."""
-        answer = None
-        while answer is None:
+        """Ask until there is an answer for each job: a first finish without one may have ended it."""
+        while ids:
             number = self.history.invoke("finish", [{"id": job_id} for job_id in ids])
             answer = await self._ask(api.call("/finish", request), (GONE, STALE))
             results = _results(answer, ids)
             self.history.end(number, _outcome(answer), "finish", results)
-        done = {result["id"] for result in results if result["code"] in (CODE_OK, GONE)}
-        self.finished += len(done)
-        self._ended |= done
-        self._unfinished -= done
+            done = {result["id"] for result in results if result["code"] in (CODE_OK, GONE)}
+            self.finished += len(done)
+            self._ended |= done
+            self._unfinished -= done
+            if answer is not None:  # of many some can be without one: their bucket was away
+                ids = [each["id"] for each in results if each["code"] == UNAVAILABLE]
+                request = {"ids": ids}
 
     async def _ask(
         self, request: Awaitable[Envelope], refusals: Sequence[int] = ()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from tests.faults.checker import GONE, judge
+from tests.faults.checker import GONE, UNAVAILABLE, judge
 from tests.faults.history import (
     FAIL,
     FREEZE,
@@ -108,6 +108,9 @@ HARMLESS: Final[dict[str, Callable[[], Script]]] = {
     "ended by a finish without an answer": lambda: (
         Script().push(1).pop(2).end(3, outcome=INFO).end(4, code=GONE)
     ),
+    "ended by a finish that has no answer for this one of many": lambda: (
+        Script().push(1).pop(2).end(3, code=UNAVAILABLE).end(4, code=GONE)
+    ),
     "a poll that began before the finish": lambda: (
         Script().push(1).pop(2).end(12.5).pop(12.4, heard_s=12.6)
     ),
@@ -128,6 +131,7 @@ PLANTED: Final[dict[str, tuple[str, Callable[[], Script]]]] = {
     "never delivered": ("lost", lambda: Script().push(1)),
     "delivered and never ended": ("lost", lambda: Script().push(1).pop(2)),
     "its finish was refused": ("lost", lambda: Script().push(1).pop(2).end(3, code=STALE)),
+    "no answer to its finish": ("lost", lambda: Script().push(1).pop(2).end(3, code=UNAVAILABLE)),
     "vanished before its finish": ("lost", lambda: Script().push(1).pop(2).end(3, code=GONE)),
     "pushed again and gone": ("lost", lambda: good().push(4)),
     "never pushed": ("unexpected", lambda: good().pop(4, "ghost")),

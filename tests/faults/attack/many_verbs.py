@@ -60,15 +60,19 @@ class ManyVerbs(Voice):
         payload["end"] = round(middle_s + self.rng.choice([0, 0.5, 2]), 3)
         ticket, since_ms = self.crowd.shadow.began(), now_ms()
         answer = await self.ask("take", "/take", payload)
-        about: dict[str, About] = {}
+        # an id comes twice where its job was pushed anew meanwhile
+        about: list[dict[str, About]] = [{}]
         if answer is None:
-            about = {job_id: ({"topic": topic}, None) for job_id in self.crowd.ids}
+            about = [{job_id: ({"topic": topic}, None) for job_id in self.crowd.ids}]
         for job in answer.data if answer else ():
             if not payload.get("start", 0) <= job["due"] <= payload["end"]:
                 self.crowd.wrong.append(f"/take {payload}: {job} is not in the range")
             seen = job["topic"], job["body"]
-            about[job["id"]] = {"topic": topic}, Told(time=moment(ms(job["due"])), seen=seen)
-        self.crowd.shadow.heard(ticket, "take", since_ms, now_ms(), about)
+            if job["id"] in about[-1]:
+                about.append({})
+            about[-1][job["id"]] = {"topic": topic}, Told(time=moment(ms(job["due"])), seen=seen)
+        for each in about:
+            self.crowd.shadow.heard(ticket, "take", since_ms, now_ms(), each)
 
     # --- looking
 
