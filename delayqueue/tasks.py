@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Hashable, Iterable
 from functools import partial
 from time import monotonic
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -47,6 +47,25 @@ async def by_turns(items: Iterable[Item]) -> AsyncIterator[Item]:
         if monotonic() >= until_s:
             await asyncio.sleep(0)
             until_s = monotonic() + TURN_S
+
+
+class Tasks:
+    """Tasks of one kind that end by themselves."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Begin one more."""
+        task = asyncio.create_task(work, name=self._name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def ended(self) -> None:
+        """Wait until all have ended, those too that begin meanwhile."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
 
 
 class SingleFlight(Generic[Result]):

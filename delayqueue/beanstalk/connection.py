@@ -103,7 +103,7 @@ class Connection(asyncio.Protocol):
         self.session.has_ended = True
         self._stop_waiting()
         self._unread.flows(self._transport)
-        self._door.left(self.session)
+        self._door.left(self.session, self.session.latest if self._is_stalled else None)
         self._connections.discard(self)
 
     def pause_writing(self) -> None:

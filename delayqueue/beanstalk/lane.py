@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
 
 from delayqueue.errors import QueueError
+from delayqueue.tasks import Tasks
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +28,7 @@ class Lane(Generic[Item, Result]):
         self._loop = asyncio.get_running_loop()
         self._items: list[Item] = []
         self._waiting: list[tuple[int, Answered[Result]]] = []
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks(name)
 
     def add(self, items: Sequence[Item], answered: Answered[Result]) -> None:
         """Do this with the next call."""
@@ -38,17 +39,15 @@ class Lane(Generic[Item, Result]):
 
     async def close(self) -> None:
         """Wait for what is under way."""
-        while self._tasks or self._items:
-            await asyncio.sleep(0)
-            if self._tasks:
-                await asyncio.wait(self._tasks)
+        self._send()
+        await self._tasks.ended()
 
     def _send(self) -> None:
+        if not self._items:
+            return
         items, self._items = self._items, []
         waiting, self._waiting = self._waiting, []
-        task = self._loop.create_task(self._run(items, waiting), name=self._name)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.start(self._run(items, waiting))
 
     async def _run(self, items: list[Item], waiting: list[tuple[int, Answered[Result]]]) -> None:
         try:

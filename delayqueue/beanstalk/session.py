@@ -33,6 +33,7 @@ class Session:
         "is_producer",
         "is_waiting",
         "is_worker",
+        "latest",
         "used",
     )
 
@@ -48,6 +49,7 @@ class Session:
         self.is_waiting = False  # for a job
         self.has_ended = False  # the client sends nothing more
         self.is_closed = False
+        self.latest: int | None = None  # the job that it was told of last
         tubes.default.users += 1
         tubes.default.watchers += 1
 
@@ -94,7 +96,8 @@ class Session:
         return len(watched)
 
     def hold(self, number: int, job: Reserved, now: float) -> None:
-        """The job is reserved for this connection."""
+        """The job is reserved for this connection, which is told so next."""
+        self.latest = number
         job.body = ""  # the client has it
         self.put_back(number, Held(job, now + job.ttr_ms / 1000))
 
@@ -135,8 +138,8 @@ class Session:
             self._soonest = min((held.deadline for held in self._jobs.values()), default=math.inf)
         return self._soonest
 
-    def close(self, now: float) -> list[Reserved]:
-        """Leave the tubes; the jobs that were reserved for it."""
+    def close(self, now: float) -> dict[int, Reserved]:
+        """Leave the tubes; the jobs that were reserved for it, by their numbers."""
         self.is_closed = True
         self.used.users -= 1
         self._tubes.release(self.used)
@@ -145,7 +148,7 @@ class Session:
             self._tubes.release(tube)
         self.deadline(now)
         jobs, self._jobs = self._jobs, None
-        return [held.job for held in jobs.values()] if jobs else []
+        return {number: held.job for number, held in jobs.items()} if jobs else {}
 
     def _all_watched(self) -> dict[str, Tube]:
         if self._watched is None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 from delayqueue.beanstalk.door import Door
+from delayqueue.beanstalk.many_tubes import pop_one
 from delayqueue.beanstalk.session import MARGIN_S, Session
 from delayqueue.beanstalk.stats import BURIED as BURIED_BY
 from delayqueue.beanstalk.stats import RELEASED as RELEASED_BY
@@ -64,7 +65,8 @@ async def reserve(door: Door, session: Session, timeout_s: float = FOREVER_S) ->
     wait_s = 0 if session.has_ended else max(0, min(timeout_s, until - now))
     session.is_waiting = wait_s > 0
     try:
-        jobs = await door.queue.pop(door.reachable(session.watched), 1, wait_s)
+        tubes = door.reachable(session.watched)
+        jobs = await pop_one(door.queue, tubes, wait_s)
     finally:
         session.is_waiting = False
     if jobs:

@@ -50,7 +50,7 @@ class Books:
     def __init__(self) -> None:
         self.waiting = 0  # polls that wait
         self._last_number = 0
-        self._queues: dict[tuple[str, ...], WaitQueue] = {}
+        self._queues: dict[tuple[tuple[str, ...], bool], WaitQueue] = {}
         self._by_topic: dict[str, dict[WaitQueue, None]] = {}
         self._buckets: list[BucketState] = []
 
@@ -63,13 +63,14 @@ class Books:
             queue.failed_up_to.append(0)
             self._offer(queue)
 
-    def add(self, topics: tuple[str, ...], poll: Poll) -> None:
+    def add(self, topics: tuple[str, ...], poll: Poll, *, by_priority: bool = False) -> None:
         """A poll arrives; its number is higher than any before. Each bucket may have something for it."""
+        by_priority = by_priority and len(topics) > 1  # of one topic they come so anyway
         self._last_number = poll.number
         self.waiting += 1
-        queue = self._queues.get(topics)
+        queue = self._queues.get((topics, by_priority))
         if queue is None:
-            queue = self._open(topics)
+            queue = self._open(topics, by_priority=by_priority)
         queue.add(poll)
         for bucket in range(len(self._buckets)):
             self._credit(queue, bucket, poll.wanted)
@@ -118,7 +119,7 @@ class Books:
         if book.counted:
             for ask in book.asks:
                 ask.queue.asked += ask.wanted
-        return [Demand(ask.queue.topics, ask.wanted) for ask in book.asks]
+        return [Demand(ask.queue.topics, ask.wanted, ask.queue.by_priority) for ask in book.asks]
 
     def delivered(
         self, bucket: int, found: Sequence[list[Reserved]], complete: int
@@ -167,14 +168,15 @@ class Books:
         for queue in list(self._queues.values()):
             self._answer(list(queue.polls))
 
-    def _open(self, topics: tuple[str, ...]) -> WaitQueue:
-        queue = self._queues[topics] = WaitQueue(topics, len(self._buckets))
+    def _open(self, topics: tuple[str, ...], *, by_priority: bool) -> WaitQueue:
+        queue = WaitQueue(topics, len(self._buckets), by_priority=by_priority)
+        self._queues[topics, by_priority] = queue
         for topic in topics:
             self._by_topic.setdefault(topic, {})[queue] = None
         return queue
 
     def _close(self, queue: WaitQueue) -> None:
-        del self._queues[queue.topics]
+        del self._queues[queue.topics, queue.by_priority]
         for topic in queue.topics:
             queues = self._by_topic[topic]
             del queues[queue]

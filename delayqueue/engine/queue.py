@@ -75,10 +75,13 @@ class DelayQueue:
         return self._store.push(jobs, scope)
 
     def pop(
-        self, topics: tuple[str, ...], count: int, wait_s: float
+        self, topics: tuple[str, ...], count: int, wait_s: float, *, by_priority: bool = False
     ) -> Coroutine[None, None, list[Reserved]]:
-        """Reserve up to `count` ready jobs of the topics, in their order; wait up to `wait_s` for the first."""
-        return self._waiters.pop(topics, count, wait_s)
+        """Reserve up to `count` ready jobs of the topics, in their order or that of priorities, over all of them.
+
+        Wait up to `wait_s` for the first.
+        """
+        return self._waiters.pop(topics, count, wait_s, by_priority=by_priority)
 
     def requeue(self, jobs: Iterable[Reserved]) -> None:
         """Undo reservations whose client is gone: they are ready again at once, the attempt uncounted."""

@@ -56,6 +56,7 @@ class WaitQueue:
 
     __slots__ = (
         "asked",
+        "by_priority",
         "credits",
         "dry_up_to",
         "failed_up_to",
@@ -66,8 +67,9 @@ class WaitQueue:
         "wanted",
     )
 
-    def __init__(self, topics: tuple[str, ...], buckets: int) -> None:
+    def __init__(self, topics: tuple[str, ...], buckets: int, *, by_priority: bool) -> None:
         self.topics = topics
+        self.by_priority = by_priority  # the most urgent job of all topics, not the first topic's
         self.polls: OrderedDict[Poll, None] = (
             OrderedDict()
         )  # a dict is slow to find its first key again and again

@@ -58,9 +58,12 @@ class Waiters:
             self._dispatchers.append(dispatcher)
             self._books.grow(dispatcher.wake)
 
-    async def pop(self, topics: tuple[str, ...], wanted: int, wait_s: float) -> list[Reserved]:
+    async def pop(
+        self, topics: tuple[str, ...], wanted: int, wait_s: float, *, by_priority: bool = False
+    ) -> list[Reserved]:
         """Reserve up to `wanted` jobs; where nothing is ready wait up to `wait_s` for the first. [] = nothing came.
 
+        They are those of the first topics, or the most urgent ones of all.
         A job that is ready is found however short the wait is.
         Raises Unavailable if the store fails before it has once said that nothing is ready; later failures are waited
         out, unless `wait_s` is 0. A caller that is cancelled takes nothing: what was reserved for it goes back.
@@ -71,7 +74,7 @@ class Waiters:
         if wait_s > 0 and 0 < self._max_polls <= self.waiting:
             raise TooMany(TOO_MANY_POLLS, retry_after_s=RETRY_AFTER_S)
         poll = Poll(next(self._numbers), wanted, max(wait_s, LOOK_S) if wait_s > 0 else 0)
-        self._books.add(topics, poll)
+        self._books.add(topics, poll, by_priority=by_priority)
         del topics  # the queue's are the same
         hurry = None
         if poll.patient:

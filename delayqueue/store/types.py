@@ -41,10 +41,11 @@ class Ticked(NamedTuple):
 
 
 class Demand(NamedTuple):
-    """So many jobs are wanted of these topics, in this order of preference."""
+    """So many jobs are wanted of these topics: in their order, or the most urgent ones of all."""
 
     topics: tuple[str, ...]
     wanted: int
+    by_priority: bool = False
 
 
 class Popped(NamedTuple):

@@ -93,18 +93,48 @@ async def test_the_history_tells_what_a_connection_did(api: Api, wire: Wire) -> 
     assert (stats["releases"], stats["buries"], stats["kicks"]) == ("1", "1", "1")
 
 
-async def test_a_connection_that_is_lost_gives_its_jobs_back_uncounted(
+async def test_a_connection_that_is_lost_gives_its_jobs_back_at_once_as_a_failed_attempt(
     api: Api, wire: Wire, connect: Callable[[], Awaitable[Wire]], tube: str
 ) -> None:
+    await wire.put(b"a", 5, 0, 1000)
+    (await api.push(topic=tube, id=f"{tube}-b", body="b", retry={"delays": [1000]}, ttr=1000)).ok()
+    assert {(await wire.reserve())[1] for _ in range(2)} == {b"a", b"b"}
+    wire.reset()
+    job = (await api.pop(tube)).ok()
+    assert (job["body"], job["attempt"]) == ("a", 2)
+    job = (await api.get(f"{tube}-b")).ok()
+    assert job["state"] == "delayed"  # by its schedule
+    assert [attempt["message"] for attempt in job["attempts"]] == ["connection lost"]
     other = await at_home(await connect(), tube)
-    await wire.put(b"a")
-    await wire.put(b"b")
-    for lost in (wire.reset, other.reset):
-        leaving = wire if lost == wire.reset else other
-        assert {(await leaving.reserve())[1] for _ in range(2)} == {b"a", b"b"}
-        lost()
-    jobs = [(await api.pop(tube)).ok() for _ in range(2)]
-    assert [job["attempt"] for job in jobs] == [1, 1]
+    assert await other.ask(b"reserve-with-timeout 0") == b"TIMED_OUT\r\n"
+
+
+async def test_what_a_client_that_reads_nothing_was_not_told_of_is_no_attempt(
+    api: Api, wire: Wire, tube: str
+) -> None:
+    for _ in range(200):
+        await wire.put(b"x" * 60_000, 5, 0, 1000)
+    wire.read_nothing()
+    await wire.send(b"reserve\r\n" * 200)
+
+    async def stuck() -> bool:
+        before = await reserved(api, tube)
+        await asyncio.sleep(0.2)
+        return 0 < before == await reserved(api, tube) < 200
+
+    await until_async(stuck)
+    told = await reserved(api, tube) - 1
+    wire.reset()
+    jobs = [(await api.pop(tube)).ok() for _ in range(200)]
+    assert sum(job["attempt"] == 2 for job in jobs) == told
+
+
+async def reserved(api: Api, tube: str) -> int:
+    return sum(
+        topic["reserved"]
+        for topic in (await api.call("/topics", {})).ok()
+        if topic["topic"] == tube
+    )
 
 
 async def test_who_vanishes_while_it_waits_takes_no_job(
@@ -163,6 +193,35 @@ async def test_thousands_of_tubes(
     assert [await taker.answer() for _ in names][-1] == b"WATCHING 3001\r\n"
     bodies = {(await taker.reserve())[1] for _ in range(30)}
     assert len(bodies) == 30
+
+
+async def test_a_job_of_any_of_thousands_of_watched_tubes_comes(
+    connect: Callable[[], Awaitable[Wire]], tube: str
+) -> None:
+    taker, giver = await connect(), await connect()
+    names = [f"{tube}-{n:05}".encode() for n in range(12_000)]
+    await taker.send(b"".join(b"watch %b\r\n" % name for name in names))
+    assert [await taker.answer() for _ in names][-1] == b"WATCHING 12001\r\n"
+    for place in (11_000, 3, 600):
+        await taker.send(b"reserve-with-timeout 10\r\n")
+        await giver.ask(b"use " + names[place])
+        number = await giver.put(b"x")
+        assert (await taker.answer()).startswith(b"RESERVED %d " % number)
+    await giver.put(b"y")
+    assert (await taker.reserve(0))[1] == b"y"
+    assert await taker.ask(b"reserve-with-timeout 0") == b"TIMED_OUT\r\n"
+
+
+async def test_the_most_urgent_job_of_all_watched_tubes_comes_first(
+    wire: Wire, connect: Callable[[], Awaitable[Wire]], tube: str
+) -> None:
+    other = await at_home(await connect(), f"{tube}-x")
+    await wire.ask(f"watch {tube}-x".encode())
+    for body, priority in ((b"5", 5), (b"1024", 1024), (b"7", 7), (b"2000", 2000)):
+        await wire.put(body, priority)
+        await other.put(body + b"x", priority - 1)
+    taken = [(await wire.reserve())[1] for _ in range(8)]
+    assert taken == [b"5x", b"5", b"7x", b"7", b"1024x", b"1024", b"2000x", b"2000"]
 
 
 async def test_more_than_fits_in_one_call_is_pipelined(wire: Wire) -> None:

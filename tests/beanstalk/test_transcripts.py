@@ -181,6 +181,7 @@ TALKS: Final[dict[str, str]] = {
         2 quit
         1 reserve
         1 reserve
+        1 stats-job {b}
         1 delete {b}
     """,
     "a tube that is paused": """
@@ -210,6 +211,21 @@ TALKS: Final[dict[str, str]] = {
         1 use $TUBE
         1 stats-tube $TUBE-x
         1 list-tubes-watched
+    """,
+    "the most urgent job of two tubes": """
+        1 put 7 0 100 a
+        1 put 3 0 100 b
+        2 watch $TUBE-x
+        1 use $TUBE-x
+        1 put 5 0 100 c
+        1 put 2000 0 100 d
+        1 use $TUBE
+        1 put 3000 0 100 e
+        2 reserve
+        2 reserve
+        2 reserve
+        2 reserve
+        2 reserve
     """,
     "any bytes": """
         1 put 5 0 100 \\x00\\xff\\xfe\\x80\\r\\n\\x1b

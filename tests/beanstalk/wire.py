@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 if TYPE_CHECKING:
     import ssl
@@ -78,6 +78,10 @@ class Wire:
         assert answer.startswith("OK "), answer
         lines = answer.splitlines()[2:]
         return dict(line.split(": ", 1) for line in lines if line)
+
+    def read_nothing(self) -> None:
+        """Leave what comes where it is."""
+        cast("asyncio.ReadTransport", self._writer.transport).pause_reading()
 
     async def end(self) -> bytes:
         """Send nothing more; all that comes yet."""

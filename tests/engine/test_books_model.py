@@ -150,7 +150,7 @@ class Machine(RuleBasedStateMachine):
         ]
         firsts = [self.in_books(each.topics)[0].poll.number for each in demands]
         assert firsts == sorted(firsts), "who waits longest is asked for first"
-        for topics, wanted in demands:
+        for topics, wanted, _ in demands:
             polls_want = sum(each.poll.wanted for each in self.in_books(topics))
             assert 0 < wanted <= polls_want - before[topics], "no more is asked for than is wanted"
         counted = [] if bucket in self.slow else [self.generations[each.topics] for each in demands]

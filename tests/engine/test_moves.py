@@ -65,7 +65,7 @@ class Everywhere(BucketStore):
         return Pushed(await self.whole.push(jobs), QUIET)
 
     async def pop(self, _bucket: int, demands: Sequence[Demand]) -> Popped:
-        [(topics, wanted)] = demands
+        [(topics, wanted, _)] = demands
         await self.migration.forward()
         found: list[Any] = []
         for topic in topics:

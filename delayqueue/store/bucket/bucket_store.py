@@ -104,7 +104,7 @@ class BucketStore:
         nonce = next(self._nonces)
         args: list[Any] = [nonce]
         for demand in demands:
-            args += (demand.wanted, len(demand.topics), *demand.topics)
+            args += (demand.wanted, int(demand.by_priority), len(demand.topics), *demand.topics)
         complete, answers, _, next_due_ms = await self.run("pop", bucket, args)
         jobs = [reserved(found, nonce) for found in answers]
         return Popped(jobs, complete, change([], next_due_ms))

@@ -5,7 +5,8 @@
 -- waits  all
 -- needs  replicas
 -- KEYS  tag, queue name
--- ARGV  receipt (unique to this call), then for each request: count, number of topics, topics in the order to look at
+-- ARGV  receipt (unique to this call), then for each request: count, 1 = the most urgent jobs of all topics or 0 = the
+--       first topics' jobs, number of topics, topics in the order to look at
 -- returns { how many of the requests, from the first on, were looked through before the call had done all that one may;
 --           for each request { id, record, attempt, ... };
 --           { ms from due to now of each first attempt }; ms until a topic that its rate holds back may go on, or -1 }
@@ -136,18 +137,58 @@ local function pop_topic(topic, count, found)
   end
 end
 
+-- The priority of the first ready job of a topic; nil where there is none.
+local function first_priority(topic)
+  local first = tonumber(call('ZRANGE', ranked_key(topic), 0, 0, 'WITHSCORES')[2])
+  if first and first <= USUAL_PRIORITY or call('EXISTS', queue_key(topic)) == 0 then return first end
+  return USUAL_PRIORITY
+end
+
+-- Of a broken key one hears nothing: it does not keep other topics from being served, and the timer counts it.
+local function try(work, ...)
+  looks = looks + 1
+  is_full = is_full or looks >= LIMIT_LOOKS
+  local is_well, result = pcall(work, ...)
+  return is_well and result or nil
+end
+
+local function pop_in_order(topics, count, found)
+  for _, topic in ipairs(topics) do
+    if is_full then return end
+    try(pop_topic, topic, count, found)
+  end
+end
+
+-- Always one job of the topic whose first one is the most urgent, of equal ones the first topic.
+local function pop_by_priority(topics, count, found)
+  local firsts = {}
+  for i, topic in ipairs(topics) do
+    if is_full then return end
+    firsts[i] = try(first_priority, topic)
+  end
+  while #found / 3 < count and not is_full do
+    local best
+    for i in ipairs(topics) do
+      if firsts[i] and (not best or firsts[i] < firsts[best]) then best = i end
+    end
+    if not best then return end
+    local before = #found
+    try(pop_topic, topics[best], before / 3 + 1, found)
+    firsts[best] = #found > before and try(first_priority, topics[best]) or nil
+  end
+end
+
 local answer, at, complete = {}, 2, 0
 while at <= #ARGV do
-  local count, topics = tonumber(ARGV[at]), tonumber(ARGV[at + 1])
-  local found = {}
-  -- pcall: a topic with a broken key does not keep the others from being served; the timer counts it
-  for i = at + 2, at + 1 + topics do
-    if is_full then break end
-    looks = looks + 1
-    pcall(pop_topic, ARGV[i], count, found)
+  local count, is_by_priority, size = tonumber(ARGV[at]), ARGV[at + 1] == '1', tonumber(ARGV[at + 2])
+  local topics, found = { unpack(ARGV, at + 3, at + 2 + size) }, {}
+  if knows_priorities and is_by_priority then
+    pop_by_priority(topics, count, found)
+  else
+    pop_in_order(topics, count, found)
   end
   answer[#answer + 1] = found
   if not is_full then complete = complete + 1 end
-  at = at + 2 + topics
+  at = at + 3 + size
 end
 return { complete, answer, late, next_time and next_time - now or -1 }
