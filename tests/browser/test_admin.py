@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 from delayqueue.client import Job
-from tests.browser.conftest import Admin, bury, press
+from tests.browser.conftest import Admin, press
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -190,27 +190,6 @@ def test_a_buried_job_is_kicked_and_rescheduled(admin: Admin, queue: Client, top
     details = queue.get(topic)
     assert details
     assert details.due > time.time() + 10_000
-
-
-@pytest.mark.parametrize(
-    ("button", "agree", "counts"),
-    [
-        ("Kick all buried", "OK", (0, 30, 0)),
-        ("Reschedule all buried", "OK", (30, 0, 0)),
-        ("Delete all buried", "Delete all buried", (0, 0, 0)),
-    ],
-)
-def test_dead_letters_are_handled_in_bulk(
-    admin: Admin, queue: Client, topic: str, button: str, agree: str, counts: tuple[int, ...]
-) -> None:
-    bury(queue, topic, 30)
-    page = admin.open(f"topic/{topic}")
-    press(page, "buried")
-    press(page, button)
-    page.locator("dialog").get_by_role("button", name=agree).click()
-    expect(page.get_by_text("Done: 30 jobs.")).to_be_visible()
-    found = [(one.delayed, one.ready, one.buried) for one in queue.topics() if one.topic == topic]
-    assert found in ([counts], [] if counts == (0, 0, 0) else [counts])
 
 
 def test_the_jobs_of_a_tag_are_rescheduled_at_once(admin: Admin, queue: Client, topic: str) -> None:

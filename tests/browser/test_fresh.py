@@ -85,6 +85,9 @@ def test_the_keyboard_alone_does_what_is_to_be_done(
         expect_focus(page, pressed)  # the same button says the other thing
     walk(page, "ready")
     expect_focus(page, "ready")
+    tab_to(page, "Select all that are shown")
+    page.keyboard.press("Space")
+    expect(page.get_by_text("1 selected")).to_be_visible()
     walk(page, "Purge")
     page.keyboard.type(topic)
     page.keyboard.press("Enter")

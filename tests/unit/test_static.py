@@ -1,10 +1,12 @@
 """The files of the page at /admin."""
 
 import hashlib
+import json
 import re
 from pathlib import Path
 
 import delayqueue.web
+from delayqueue.errors import OF_CODE, Text
 
 STATIC = Path(delayqueue.web.__file__).parent / "static" / "admin"
 SCRIPTS = {path: path.read_text("utf-8") for path in (STATIC / "js").rglob("*.js")}
@@ -28,13 +30,23 @@ def test_every_text_that_is_used_exists_in_both_languages_and_every_text_is_used
     used = {name for text in SCRIPTS.values() for name in re.findall(r'\bt\("(\w+)"', text)}
     assert used <= names
     source = "".join(SCRIPTS.values())
-    assert {name for name in names if f'"{name}"' not in source} <= STATES_OF_JOBS
+    assert {name for name in names if f'"{name}"' not in source} <= STATES_OF_JOBS | CODES
     for _, english, chinese in TEXTS:
         assert set(re.findall(r"\{\d\}", english)) == set(re.findall(r"\{\d\}", chinese))
 
 
 # texts that are named after what the server says
 STATES_OF_JOBS = {"cancelled", "expired"}
+CODES = {f"code_{code:d}" for code in OF_CODE}
+
+
+def test_the_page_says_what_a_code_means_in_the_servers_words() -> None:
+    said = {
+        name: Text(json.loads(chinese), json.loads(english)) for name, english, chinese in TEXTS
+    }
+    assert {code: said[f"code_{code:d}"] for code in OF_CODE} == {
+        code: error.default for code, error in OF_CODE.items()
+    }
 
 
 def test_no_script_writes_markup() -> None:

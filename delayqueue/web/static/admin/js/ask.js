@@ -58,12 +58,18 @@ export async function ask(title, options = {}) {
   return closed === "ok" ? answer : null;
 }
 
-/** Repeat `piece` (which returns how many it did, 0 = none left) and show how far it is. */
+/** Say what became of something: in the corner, or where there is more to read, until it was read. */
+export async function tell(title, more) {
+  if (!more) { say(title); return; }
+  await open([heading(title), more, h("form", { method: "dialog", class: "actions" }, h("button", { type: "submit", class: "primary" }, t("ok")))]);
+}
+
+/** Repeat `piece` (which returns how many it did, 0 = none left) and show how far it is; total null = nobody knows. */
 export async function withProgress(title, total, piece) {
   let stopped = false;
   let did = 0;
   const stop = () => { stopped = true; };
-  const content = () => [heading(title), h("progress", { max: total, value: Math.min(did, total), "aria-label": title }), actions(stop)];
+  const content = () => [heading(title), h("progress", { ...(total !== null && { max: total, value: Math.min(did, total) }), "aria-label": title }), actions(stop)];
   const closed = open(content());
   try {
     while (!stopped) {

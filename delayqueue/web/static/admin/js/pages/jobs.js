@@ -26,10 +26,14 @@ export async function pages(which, cursors) {
   return { jobs, cursors, next };
 }
 
-/** Jobs, each with a link to its page; `more` gets the cursors with the page behind. */
-export function jobTable({ jobs, cursors, next }, more, { topic = true } = {}) {
+/** Jobs, each with a link to its page, to be ticked: tick(jobs, on). `more` gets the cursors with the page behind. */
+export function jobTable({ jobs, cursors, next }, more, { topic = true, ticked, tick }) {
+  const box = (label, of) => h("input", {
+    type: "checkbox", "aria-label": label, checked: of.every((job) => ticked.has(job.id)), onchange: (event) => tick(of, event.target.checked),
+  });
   return [
     table([
+      { name: box(t("tickShown"), jobs), cell: (job) => box(t("tick", job.id), [job]) },
       { name: t("id"), class: "wide", cell: (job) => jobLink(job.id) },
       ...(topic ? [{ name: t("topic"), class: "wide", cell: (job) => topicLink(job.topic) }] : []),
       { name: t("state"), cell: (job) => stateMark(job.state) },

@@ -5,14 +5,16 @@ import { action, ask, say } from "../ask.js";
 import { h } from "../dom.js";
 import { number, seconds } from "../format.js";
 import { t } from "../i18n.js";
-import { Live } from "../live.js";
-import { jobTable, pages } from "./jobs.js";
+import { pages } from "./jobs.js";
+import { Selecting } from "./selecting.js";
 
-export class TagPage extends Live {
-  state = { cursors: [""] };
+export class TagPage extends Selecting {
+  which() {
+    return { tag: this.props.argument };
+  }
 
   load() {
-    return pages({ tag: this.props.argument }, this.state.cursors);
+    return pages(this.which(), this.state.cursors);
   }
 
   cancel = async () => {
@@ -34,7 +36,7 @@ export class TagPage extends Live {
     return [
       h("div", { class: "bar" }, h("h1", {}, t("withTag", this.props.argument)), h("span", { class: "grow" }),
         action(t("delayTag"), this.delay), action(t("cancelAll"), this.cancel, "danger")),
-      h("section", { class: "card" }, jobTable(found, (cursors) => this.choose({ cursors }))),
+      h("section", { class: "card" }, this.list(found, null)),
     ];
   }
 }

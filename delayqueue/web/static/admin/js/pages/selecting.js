@@ -1,0 +1,117 @@
+// A page with a list of jobs: rows are ticked, or all that match, and something is done with all of them.
+
+import { call, may } from "../api.js";
+import { action, ask, say, tell, withProgress } from "../ask.js";
+import { h } from "../dom.js";
+import { number, seconds } from "../format.js";
+import { t } from "../i18n.js";
+import { Live } from "../live.js";
+import { jobTable } from "./jobs.js";
+
+const PIECE = 500; // jobs of a call
+const AT_ONCE = 8; // calls, where a verb takes one job
+const PAGE = 1000;
+const MOST = 100000; // that are ticked at once: some megabytes of ids
+const NEEDS_NUMBER = 100; // so many are deleted only after their number was typed
+const MOST_NAMED = 200; // failures that are listed
+
+// which jobs a verb is for, and how it is called for many; it answers [{id, code or message}]
+const one = (verb, request) => call(verb, request).then(() => ({ id: request.id, code: 0 }), ({ message }) => ({ id: request.id, message }));
+const VERBS = {
+  kick: { states: ["buried", "delayed"], piece: PIECE, run: async (ids) => (await call("kick", { ids })).results },
+  reschedule: { states: ["buried", "delayed", "ready"], piece: PIECE, run: async (ids, delay) => (await call("reschedule", { ids, delay })).results },
+  release: { states: ["reserved"], piece: AT_ONCE, run: (ids) => Promise.all(ids.map((id) => one("release", { id, delay: 0 }))) },
+  delete: { states: ["buried", "delayed", "ready", "reserved"], piece: PIECE, run: (ids) => call("delete", { ids }) },
+};
+
+/** Ask whether a verb shall be done with so many. Resolves to what is needed for it, or null. */
+async function confirm(verb, count) {
+  const shown = number(count);
+  if (verb === "reschedule") {
+    const answer = await ask(t("reschedule"), { text: t("selectedAsk", t("reschedule"), shown), input: t("rescheduleAsk"), value: "10m" });
+    return answer === null ? null : seconds(answer);
+  }
+  if (verb !== "delete") return ask(t(verb), { text: t("selectedAsk", t(verb), shown) });
+  const typed = count > NEEDS_NUMBER && { input: t("typeNumber", count), must: String(count) };
+  return ask(t("delete"), { text: t("deleteSelectedAsk", shown), danger: true, ok: t("delete"), ...typed });
+}
+
+/** Do it piece by piece. Returns those that are done, and [id, why] of those that failed; a lost server ends it. */
+async function doAll(verb, ids, given) {
+  const { piece, run } = VERBS[verb];
+  const done = [];
+  const failed = [];
+  let lost = false;
+  let at = 0;
+  await withProgress(t(verb), ids.length, async () => {
+    const now = ids.slice(at, at + piece);
+    if (lost || !now.length) return 0;
+    at += piece;
+    try {
+      for (const { id, code, message } of await run(now, given)) {
+        if (code === 0) done.push(id);
+        else failed.push([id, message || t(`code_${code}`)]);
+      }
+    } catch (error) {
+      lost = true;
+      failed.push(...now.map((id) => [id, error.message]));
+    }
+    return now.length;
+  });
+  return { done, failed };
+}
+
+export class Selecting extends Live {
+  state = { cursors: [""], ticked: new Map() }; // id -> its state when it was ticked
+
+  tick = (jobs, on) => {
+    const ticked = new Map(this.state.ticked);
+    for (const job of jobs) {
+      if (on) ticked.set(job.id, job.state);
+      else ticked.delete(job.id);
+    }
+    this.setState({ ticked });
+  };
+
+  tickAll = async () => {
+    const ticked = new Map();
+    let cursor = "";
+    await withProgress(t("selectAll"), null, async () => {
+      if (ticked.size >= MOST || cursor === null) return 0;
+      const page = await call("list", { ...this.which(), limit: PAGE, cursor });
+      page.jobs.forEach((job) => ticked.set(job.id, job.state));
+      cursor = page.cursor || null;
+      return page.jobs.length || 1;
+    });
+    this.setState({ ticked });
+    if (cursor !== null && ticked.size >= MOST) say(t("mostSelected", number(MOST)));
+  };
+
+  run = async (verb) => {
+    const ids = [...this.state.ticked.keys()];
+    const given = await confirm(verb, ids.length);
+    if (given === null) return;
+    const { done, failed } = await doAll(verb, ids, given);
+    this.tick(done.map((id) => ({ id })), false);
+    await this.refresh();
+    await tell(t("didCount", number(done.length)), failed.length && [
+      h("p", {}, t("failedCount", number(failed.length))),
+      h("ul", { class: "failed" }, failed.slice(0, MOST_NAMED).map(([id, why]) => h("li", { key: id }, h("code", {}, id), ": ", why))),
+    ]);
+  };
+
+  /** The jobs, and what can be done with the ticked ones. total: how many match, null where that is not known. */
+  list(listed, total, options) {
+    const { ticked } = this.state;
+    const states = new Set(ticked.values());
+    const verbs = Object.keys(VERBS).filter((verb) => may(verb) && VERBS[verb].states.some((state) => states.has(state)));
+    return [
+      listed.jobs.length > 0 && h("div", { class: "bar", role: "group", "aria-label": t("selection") },
+        h("span", { role: "status" }, ticked.size ? t("selected", number(ticked.size)) : ""),
+        action(total === null ? t("selectMatching") : t("selectCount", number(total)), this.tickAll, null, "all"),
+        ticked.size > 0 && action(t("clear"), () => this.setState({ ticked: new Map() }), null, "clear"),
+        verbs.map((verb) => action(t(verb), () => this.run(verb), verb === "delete" ? "danger" : null, verb))),
+      jobTable(listed, (cursors) => this.choose({ cursors }), { ...options, ticked, tick: this.tick }),
+    ];
+  }
+}

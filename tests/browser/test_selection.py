@@ -1,0 +1,102 @@
+"""Jobs that are ticked on the page, or all that match, and what is done with them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from playwright.sync_api import expect
+
+from delayqueue.client import Job
+from tests.browser.conftest import agree, bury, press
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+    from delayqueue.client import Client
+    from tests.browser.conftest import Admin
+
+
+def counts(queue: Client, topic: str) -> tuple[int, ...]:
+    """Delayed, ready, reserved, buried."""
+    found = [one for one in queue.topics() if one.topic == topic]
+    return next(((one.delayed, one.ready, one.reserved, one.buried) for one in found), (0, 0, 0, 0))
+
+
+def tick(page: Page, *rows: int) -> None:
+    for row in rows:
+        page.locator("tbody tr").nth(row).get_by_role("checkbox").check()
+
+
+def test_what_is_ticked_is_kicked_rescheduled_and_deleted(
+    admin: Admin, queue: Client, topic: str
+) -> None:
+    bury(queue, topic, 5)
+    page = admin.open(f"topic/{topic}")
+    tick(page, 0, 1)
+    expect(page.get_by_text("2 selected")).to_be_visible()
+    press(page, "Kick")
+    agree(page, "OK")
+    expect(page.get_by_text("Done: 2 jobs.")).to_be_visible()
+    expect(page.get_by_text("selected", exact=False)).to_have_count(0)
+    assert counts(queue, topic) == (0, 2, 0, 3)
+    press(page, "buried")
+    expect(page.locator("tbody tr")).to_have_count(3)
+    tick(page, 1)
+    press(page, "Reschedule")
+    page.locator("dialog input").fill("3h")
+    agree(page, "OK")
+    expect(page.get_by_text("Done: 1 jobs.")).to_be_visible()
+    assert counts(queue, topic) == (1, 2, 0, 2)
+    page.get_by_label("Select all that are shown").check()
+    press(page, "Delete")
+    agree(page, "Delete")
+    expect(page.locator("tbody tr")).to_have_count(0)
+    assert counts(queue, topic) == (1, 2, 0, 0)
+
+
+def test_all_that_a_filter_matches_are_deleted_after_their_number_was_typed(
+    admin: Admin, queue: Client, topic: str
+) -> None:
+    bury(queue, topic, 120)
+    queue.push_many([Job(topic=topic, delay=900) for _ in range(3)])
+    page = admin.open(f"topic/{topic}")
+    press(page, "buried")
+    press(page, "Select all 120")
+    expect(page.get_by_text("120 selected")).to_be_visible()
+    press(page, "Delete")
+    yes = page.locator("dialog").get_by_role("button", name="Delete")
+    expect(yes).to_be_disabled()
+    page.locator("dialog input").fill("120")
+    yes.click()
+    expect(page.get_by_text("Done: 120 jobs.")).to_be_visible()
+    assert counts(queue, topic) == (3, 0, 0, 0)
+
+
+def test_what_is_refused_is_named_with_the_reason_and_stays_ticked(
+    admin: Admin, queue: Client, topic: str
+) -> None:
+    ids = [queue.push(topic, id=f"{topic}-{n}", delay=900, tags=[topic]) for n in range(3)]
+    page = admin.open(f"tag/{topic}")
+    press(page, "Select all that match")
+    expect(page.get_by_text("3 selected")).to_be_visible()
+    queue.delete(ids[1])
+    press(page, "Kick")
+    agree(page, "OK")
+    expect(page.locator("dialog h2")).to_have_text("Done: 2 jobs.")
+    expect(page.locator("dialog li")).to_have_text(f"{ids[1]}: no such job")
+    agree(page, "OK")
+    expect(page.get_by_text("1 selected")).to_be_visible()
+    assert counts(queue, topic) == (0, 2, 0, 0)
+
+
+def test_reserved_jobs_are_released(admin: Admin, queue: Client, topic: str) -> None:
+    for _ in range(10):
+        queue.push(topic, retry=["1h"])
+    assert len(queue.pop_many(topic, count=10, wait=5)) == 10
+    page = admin.open(f"topic/{topic}")
+    press(page, "reserved")
+    press(page, "Select all 10")
+    press(page, "Release")
+    agree(page, "OK")
+    expect(page.get_by_text("Done: 10 jobs.")).to_be_visible()
+    assert counts(queue, topic)[2] == 0
