@@ -277,3 +277,15 @@ async def test_a_job_that_cannot_get_another_priority_stays_where_it_is(
     assert await bucket.state("a") == state
     await heal(bucket)
     assert await bucket.bury("a", priority=1) == [Code.OK]
+
+
+async def test_jobs_come_and_go_though_nobody_knows_their_priorities(bucket: Bucket) -> None:
+    await bucket.push(job("usual", delay_ms=SOON_MS), job("a", delay_ms=SOON_MS, priority=1))
+    await bucket.push(job("ready", priority=2))
+    await spoil(bucket, "priorities")
+    await a_moment()
+    await bucket.tick()
+    ids = await bucket.pop_ids()
+    assert sorted(ids) == ["a", "ready", "usual"]
+    assert await bucket.finish(*ids) == [Code.OK] * 3
+    await heal(bucket)

@@ -151,11 +151,11 @@ local function untag(id, job)
   for _, name in ipairs(job.tags or {}) do redis.pcall('SREM', tag_key(name), id) end
 end
 
--- Drops everything that is kept of a live job, but for its place.
+-- Drops everything that is kept of a live job, but for its place. A key of another type has no priority of a job.
 local function forget(id, job)
   call('HDEL', RUNS, id)
   if job.expire > 0 then call('ZREM', expire_key(job.topic), id) end
-  if job.priority then call('HDEL', PRIORITIES, id) end
+  if job.priority then redis.pcall('HDEL', PRIORITIES, id) end
   call('HDEL', JOBS, id)
 end
 

@@ -61,7 +61,7 @@ local knows_priorities = has_priorities()
 local function ranked_of(topic, ids)
   local jobs = {}
   if not knows_priorities or #ids == 0 then return jobs, #ids end
-  for i, priority in ipairs(call('HMGET', PRIORITIES, unpack(ids))) do
+  for i, priority in ipairs(redis.pcall('HMGET', PRIORITIES, unpack(ids))) do  -- a key of another type holds none
     if priority and has_done_enough() then return jobs, i - 1 end
     local job = priority and read_job(ids[i])
     if job and job.topic == topic and job.priority then jobs[ids[i]] = job end
