@@ -251,7 +251,7 @@ async def test_a_job_that_goes_back_before_its_time_is_not_late(bucket: Bucket) 
     [(_, held)], _ = await bucket.store.reserve(0, ["a"])
     assert held is not None
     await bucket.requeue(held)
-    _, [[job_id, *_]], late, _ = await bucket.store.run("pop", 0, ["receipt", 1, 1, "t"])
+    _, [[job_id, *_]], late, _ = await bucket.store.run("pop", 0, ["receipt", 1, 0, 1, "t"])
     assert (job_id, late) == (b"a", [0])
 
 
