@@ -11,7 +11,7 @@ from delayqueue.beanstalk.stats import RELEASED as RELEASED_BY
 from delayqueue.beanstalk.stats import job_stats, server_stats, tube_stats, yaml_list
 from delayqueue.domain.job import LIVE_STATES, MAX_DELAY_S, JobView, Reserved, State
 from delayqueue.engine.queue import raise_for
-from delayqueue.errors import NoSuchJob, Unavailable
+from delayqueue.errors import NoSuchJob, StaleReceipt, Unavailable
 from delayqueue.store.topics import TopicView
 
 AtOnce = Callable[..., bytes]
@@ -151,7 +151,11 @@ async def touch(door: Door, session: Session, number: int) -> bytes:
     if held is None:
         return NOT_FOUND
     now = door.loop.time()
-    await door.queue.touch(held.job.id, held.job.receipt, None, door.scope)
+    try:
+        await door.queue.touch(held.job.id, held.job.receipt, None, door.scope)
+    except (NoSuchJob, StaleReceipt):  # its TTR has run out, or somebody has ended it
+        session.take(number)
+        raise
     session.touched(held, now + held.job.ttr_ms / 1000)
     return b"TOUCHED\r\n"
 

@@ -1,0 +1,184 @@
+"""Who may come in at this door, and what he reaches."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import ssl
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from delayqueue.beanstalk.access import Access
+from delayqueue.config.config import Config
+from delayqueue.config.startup import StartupError
+from delayqueue.config.values import Address
+from delayqueue.domain.access import Grant, Role, Scope
+from tests.api.test_access import own_address
+from tests.api_client import open_api
+from tests.certificates import make
+from tests.processes import LOOPBACK, free_port
+from tests.waiting import until
+
+from .conftest import opened
+from .wire import Wire
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.processes import Processes, QueueServer, StoreServer
+
+TOKEN: Final = "secret-secret-secret"
+GRANTS: Final = (Grant(Role.ADMIN, TOKEN, "*"),)
+ADDRESS: Final = Address(LOOPBACK, 11300)
+
+__all__ = ["own_address"]
+
+
+@pytest.mark.parametrize(
+    ("config", "says"),
+    [
+        (Config(beanstalk_address=ADDRESS, auth_tokens=GRANTS), "name in beanstalk_topics"),
+        (Config(beanstalk_address=ADDRESS, beanstalk_tls=True), "needs tls_cert"),
+    ],
+)
+def test_a_door_that_would_be_too_open_is_not_opened(config: Config, says: str) -> None:
+    with pytest.raises(StartupError, match=says):
+        Access.of(config)
+
+
+def test_what_is_reached_follows_the_settings() -> None:
+    assert Access.of(Config()) == Access(loopback_only=True, scope=Scope(("*",)), most_bytes=65_535)
+    config = Config(
+        beanstalk_address=ADDRESS,
+        auth_tokens=GRANTS,
+        beanstalk_topics=("a", "b*"),
+        protected_mode=False,
+        max_body_bytes=2000,
+    )
+    assert Access.of(config) == Access(False, Scope(("a", "b*")), 2000)
+
+
+async def test_topics_out_of_reach_are_not_there(
+    processes: Processes, redis_server: StoreServer
+) -> None:
+    server, port = opened(
+        processes,
+        redis_server,
+        auth_tokens=f"admin:{TOKEN}",
+        beanstalk_topics="mail, order.*",
+        language="en",
+    )
+    async with open_api(server.url, TOKEN) as api, Wire.opened(port) as wire:
+        for job_id, topic in (("701", "secret"), ("702", "mail"), ("late", "secret")):
+            (await api.push(topic=topic, id=job_id, delay=0 if job_id != "late" else 99)).ok()
+        for command in (
+            b"use secret",
+            b"watch secret",
+            b"stats-tube secret",
+            b"pause-tube secret 9",
+        ):
+            assert await wire.ask(command) == b"NOT_FOUND\r\n"
+        assert await wire.ask(b"list-tube-used") == b"USING default\r\n"
+        assert await wire.ask(b"put 0 0 1 1\r\na") == b"NOT_FOUND\r\n"
+        for command in (
+            b"peek-ready",
+            b"reserve-job 701",
+            b"delete 701",
+            b"peek 701",
+            b"kick-job 701",
+        ):
+            assert await wire.ask(command) == b"NOT_FOUND\r\n"
+        assert await wire.ask(b"stats-job 701") == b"NOT_FOUND\r\n"
+        assert await wire.ask(b"kick 5") == b"KICKED 0\r\n"
+        assert await wire.ask(b"reserve-with-timeout 0") == b"TIMED_OUT\r\n"
+        assert b"secret" not in await wire.ask(b"list-tubes")
+        assert (await wire.stats(b"stats"))["current-jobs-ready"] == "1"
+        assert await wire.ask(b"watch mail") == b"WATCHING 2\r\n"
+        assert (await wire.reserve())[0] == 702
+        assert await wire.ask(b"use order.eu") == b"USING order.eu\r\n"
+        assert await wire.ask(b"delete %d" % await wire.put(b"x")) == b"DELETED\r\n"
+        assert (await api.get("701")).ok()["state"] == "ready"
+    server.close()
+
+
+async def test_protected_mode_cuts_strangers_off(
+    processes: Processes,
+    redis_server: StoreServer,
+    own_address: str,  # the fixture
+) -> None:
+    for protected in ("yes", "no"):
+        port = free_port()
+        server = processes.server(
+            redis_server,
+            beanstalk_address=f"0.0.0.0:{port}",
+            protected_mode=protected,
+            auth_tokens=f"admin:{TOKEN}",  # they do not count here
+            beanstalk_topics="*",
+        )
+        reader, writer = await asyncio.open_connection(own_address, port)
+        writer.write(b"list-tube-used\r\n")
+        try:
+            answer = await reader.readline()
+        except ConnectionError:
+            answer = b""
+        assert answer == (b"" if protected == "yes" else b"USING default\r\n")
+        writer.close()
+        async with Wire.opened(port) as local:
+            assert await local.ask(b"list-tube-used") == b"USING default\r\n"
+        server.close()
+
+
+async def test_the_door_speaks_tls(
+    processes: Processes, redis_server: StoreServer, tmp_path: Path
+) -> None:
+    pair, client = make(tmp_path, "server"), make(tmp_path, "client")
+    known = pair.context(client)
+    port = free_port()
+    server = processes.server(
+        redis_server,
+        known,
+        tls_cert=pair.cert,
+        tls_key=pair.key,
+        tls_client_ca=client.cert,
+        beanstalk_tls="yes",
+        beanstalk_address=f"{LOOPBACK}:{port}",
+    )
+    async with Wire.opened(port, known) as wire:
+        number = await wire.put(b"x" * 60_000)
+        assert await wire.reserve() == (number, b"x" * 60_000)
+        assert await wire.ask(b"delete %d" % number) == b"DELETED\r\n"
+        await wire.send(b"use a\r\nquit\r\n")
+        assert await wire.rest() == b"USING a\r\n"
+    with pytest.raises((ssl.SSLError, ConnectionError, AssertionError)):
+        async with Wire.opened(port, pair.context()) as stranger:
+            assert await stranger.ask(b"list-tube-used")
+    async with Wire.opened(port) as plain:
+        assert b"USING" not in await plain.end()
+    assert "ERROR" not in server.log_tail()
+    server.close()
+
+
+async def test_what_is_reached_is_read_again(
+    processes: Processes, redis_server: StoreServer
+) -> None:
+    port = free_port()
+    head = f"beanstalk_address = {LOOPBACK}:{port}\nbeanstalk_topics = "
+    server = processes.configured(f"{head}a\n", redis_server)
+    server.start()
+    async with Wire.opened(port) as wire:
+        assert await wire.ask(b"use b") == b"NOT_FOUND\r\n"
+        await changed(server, f"{head}b\n", "read again: ")
+        assert await wire.ask(b"use b") == b"USING b\r\n"
+        assert await wire.ask(b"use a") == b"NOT_FOUND\r\n"
+        await changed(server, f"{head}\nauth_tokens = admin:{TOKEN}\n", "in force stay: ")
+        assert await wire.ask(b"use a") == b"NOT_FOUND\r\n"
+    assert "name in beanstalk_topics" in server.log_tail()
+    server.close()
+
+
+async def changed(server: QueueServer, text: str, said: str) -> None:
+    """Let its file say this, and wait until the log has said so."""
+    (server.home / "delay-queue.conf").write_text(text, encoding="utf-8")
+    server.send(signal.SIGHUP)
+    await until(lambda: said in server.log_tail())

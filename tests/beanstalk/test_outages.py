@@ -1,0 +1,167 @@
+"""The store goes away, the server stops, a client is gone: nobody is left without an answer, and no job is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from contextlib import AsyncExitStack, suppress
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from tests.api_client import open_api
+from tests.waiting import until, until_async
+
+from .conftest import at_home, opened
+from .wire import Wire
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.processes import Processes, StoreServer
+
+    from .conftest import Doors
+
+EXIT_S: Final = 8.0
+ANSWER_S: Final = 8.0
+
+
+@pytest.fixture
+def ending(processes: Processes, redis_server: StoreServer) -> Iterator[Doors]:
+    """A server that is told to end."""
+    doors = opened(processes, redis_server)
+    yield doors
+    doors.server.close()
+
+
+async def test_a_server_that_stops_answers_and_gives_back(
+    processes: Processes, redis_server: StoreServer, tube: str
+) -> None:
+    database = redis_server.new_database()
+    server, port = opened(processes, redis_server, redis__db=database)
+    async with (
+        Wire.opened(port) as holds,
+        Wire.opened(port) as idle,
+        Wire.opened(port) as patient,
+        Wire.opened(port) as waits,
+    ):
+        for wire in (holds, idle, patient, waits):
+            await at_home(wire, tube)
+        numbers = [await holds.put(b"x", 5, 0, 1000) for _ in range(3)]
+        for _ in range(2):
+            await holds.reserve()
+        for wire, command in ((waits, b"reserve\r\n"), (patient, b"reserve-with-timeout 100\r\n")):
+            await wire.ask(b"ignore " + tube.encode())
+            await wire.ask(b"watch nothing")
+            await wire.ask(b"ignore " + tube.encode())
+            await wire.send(command)
+        await until_async(lambda: _waiting(idle, 2))
+        server.send(signal.SIGTERM)
+        assert await patient.answer() == b"TIMED_OUT\r\n"
+        assert [await wire.rest() for wire in (holds, idle, patient, waits)] == [b""] * 4
+    await until(lambda: server.exit_status() is not None, within_s=EXIT_S)
+    assert server.exit_status() == 0
+    log = server.log.read_text("utf-8")
+    assert "Traceback" not in log
+    again = processes.server(redis_server, redis__db=database)
+    async with open_api(again.url) as api:
+        jobs = [(await api.pop(tube)).ok() for _ in numbers]
+    assert [job["attempt"] for job in jobs] == [1, 1, 1]
+    again.close()
+
+
+async def _waiting(wire: Wire, wanted: int) -> bool:
+    return (await wire.stats(b"stats"))["current-waiting"] == str(wanted)
+
+
+async def test_puts_under_way_are_answered_by_a_server_that_stops(ending: Doors, tube: str) -> None:
+    """Or the connection ends."""
+    server, port = ending
+    async with Wire.opened(port) as wire:
+        await at_home(wire, tube)
+
+        async def put() -> int:
+            number, answer = 0, b"INSERTED 1\r\n"
+            with suppress(ConnectionError):
+                while answer.startswith(b"INSERTED"):
+                    number += 1
+                    answer = await wire.ask(b"put 5 0 60 1\r\nx")
+                assert answer in {b"", b"DRAINING\r\n"}
+            return number
+
+        putting = asyncio.create_task(put())
+        await asyncio.sleep(0.2)
+        server.send(signal.SIGTERM)
+        assert await putting > 1
+    await until(lambda: server.exit_status() is not None, within_s=EXIT_S)
+    assert "Traceback" not in server.log.read_text("utf-8")
+
+
+@pytest.fixture
+def mortal_store(processes: Processes) -> Iterator[StoreServer]:
+    """A Redis that the test may kill; it keeps its data."""
+    store = processes.redis("--appendonly", "yes", "--appendfsync", "always")
+    yield store
+    store.close()
+
+
+@pytest.mark.parametrize("end", ["kill", "freeze"])
+async def test_without_a_store_every_command_has_an_answer(
+    processes: Processes, mortal_store: StoreServer, tube: str, end: str
+) -> None:
+    server, port = opened(processes, mortal_store)
+    async with AsyncExitStack() as stack:
+        wires = [await stack.enter_async_context(Wire.opened(port)) for _ in range(20)]
+        for number, wire in enumerate(wires):
+            await at_home(wire, f"{tube}-{number}")
+        waits, *wires = wires
+        held = [await wire.put(b"x", 5, 0, 1000) for wire in wires[:4]]
+        assert [(await wire.reserve())[0] for wire in wires[:4]] == held
+        await waits.send(b"reserve-with-timeout 60\r\n")
+        await until_async(lambda: _waiting(wires[0], 1))
+        getattr(mortal_store, end)()
+        commands = [
+            *(b"delete %d" % held[0], b"release %d 5 0" % held[1], b"bury %d 5" % held[2]),
+            *(b"touch %d" % held[3], b"put 5 0 60 1\r\nx", b"reserve-with-timeout 0", b"peek 1"),
+            *(b"peek-ready", b"kick 5", b"kick-job 1", b"stats", b"stats-job 1", b"list-tubes"),
+            *(b"delete 999", b"reserve-job 999", b"pause-tube %b-16 0" % tube.encode()),
+        ]
+        asking = [_ask(wire, command) for wire, command in zip(wires, commands, strict=False)]
+        assert {*await asyncio.gather(*asking)} == {b"OUT_OF_MEMORY\r\n"}
+        for command in (b"use a", b"watch a", b"ignore a", b"list-tube-used"):
+            assert (await wires[-1].ask(command)).startswith((b"USING", b"WATCHING"))
+        mortal_store.start() if end == "kill" else mortal_store.thaw()
+        await until_async(lambda: _puts(wires[-1]), within_s=20)
+        # what was held is held yet, or was done before it was heard of
+        for wire, number in zip(wires, held, strict=False):
+            assert await wire.ask(b"delete %d" % number) in {b"DELETED\r\n", b"NOT_FOUND\r\n"}
+        await wires[0].ask(b"use %b-0" % tube.encode())
+        await wires[0].put(b"y")
+        assert (await waits.answer(30)).startswith(b"RESERVED")
+    assert "Traceback" not in server.log.read_text("utf-8")
+    server.close()
+
+
+async def _ask(wire: Wire, command: bytes) -> bytes:
+    await wire.send(command + b"\r\n")
+    return await wire.answer(ANSWER_S)
+
+
+async def _puts(wire: Wire) -> bool:
+    return (await wire.ask(b"put 5 0 60 1\r\nx")).startswith(b"INSERTED")
+
+
+async def test_answers_to_what_was_sent_come_though_the_client_ends_its_side(
+    doors: Doors, tube: str
+) -> None:
+    async with Wire.opened(doors.port) as wire:
+        await at_home(wire, tube)
+        await wire.send(b"put 5 0 60 1\r\nx\r\n" * 50 + b"reserve\r\n" * 51 + b"list-tube-used\r\n")
+        rest = await wire.end()
+    words = [line.split()[0] for line in rest.splitlines()]
+    assert [words.count(word) for word in (b"INSERTED", b"RESERVED", b"TIMED_OUT", b"USING")] == [
+        50,
+        50,
+        1,
+        1,
+    ]
