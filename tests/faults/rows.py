@@ -358,7 +358,6 @@ ROWS: Final = (
         "ends within 12 s; nobody waits any more; nothing lost",
         beanstalk.stopped_with_reserves,
         {"workers": 1000},
-        {"workers": 100},
     ),
 )
 
