@@ -1,4 +1,4 @@
-"""The contest of workers: a tiny run, against real processes."""
+"""The contest of workers and the measure of beanstalkd's protocol: a tiny run of each, against real processes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from bench.beanstalk import beanstalk
+from bench.measure import Scale
+from bench.target import parse_target
 from bench.worker.side import CUT_OFF_S, Tally
+from tests.docs.test_orders import needs
 from tests.processes import REPOSITORY
 
 if TYPE_CHECKING:
@@ -65,3 +69,12 @@ def test_the_rate_is_that_from_the_first_job_on(
     what, value = json.loads(capsys.readouterr().out)
     assert what == "drained_per_s"
     assert value == pytest.approx(rate)
+
+
+def test_beanstalkd_is_measured_with_all_its_loads() -> None:
+    needs("beanstalkd", [])
+    with parse_target("peer=beanstalkd", {}, flush=False).running() as server:
+        figures = beanstalk(server, Scale(seconds=1, pop_jobs=200)).figures
+    rates = {name: figure.value for name, figure in figures.items() if figure.unit == "jobs/s"}
+    assert set(rates) == {"put", "reserve, delete", "put, pipelined"}
+    assert min(rates.values()) > 0
