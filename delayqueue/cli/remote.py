@@ -180,6 +180,15 @@ REMOTE: Final = (
         show=tables.forecast,
     ),
     remote(
+        "buried",
+        "dead letters by reason",
+        at("/buried"),
+        OF_TOPIC,
+        argument("--reason", help="only this one"),
+        argument("--ids", metavar="N", type=int, help="so many ids of each [1]"),
+        show=tables.buried,
+    ),
+    remote(
         "release",
         "give a reserved job back: the attempt failed",
         at("/release"),

@@ -12,7 +12,7 @@ from delayqueue.log import one_line
 GAP: Final = "  "
 BODY_CHARS: Final = 40  # of a body in a table; `get` shows all of it
 BAR_CHARS: Final = 40
-TIMES: Final = {"due", "created", "started", "ended", "deadline", "next"}
+TIMES: Final = {"first", "last", "due", "created", "started", "ended", "deadline", "next"}
 HIDDEN: Final = {
     "delay",
     "attempts",
@@ -144,6 +144,16 @@ def forecast(data: Row) -> str:
         for place, count in enumerate(data["counts"])
     ]
     return table(["from", "jobs", ""], rows)
+
+
+def buried(data: Row) -> str:
+    """Dead letters by reason."""
+    rows = [
+        group | {"topics": [f"{topic} {count}" for topic, count in group["topics"].items()]}
+        for group in data["groups"]
+    ]
+    shown = _listing("dead letters", ["count", "first", "last", "topics", "ids", "reason"], rows)
+    return f"{shown}\nThere are more than these." if data["cursor"] else shown
 
 
 def outcomes(results: Sequence[Row]) -> str:

@@ -18,7 +18,7 @@ from delayqueue.client.jobs import (
 from delayqueue.client.schedules import Schedule
 from delayqueue.client.servers import Access, ServerStats, Stats, StoreStats
 from delayqueue.client.subscribers import Subscriber
-from delayqueue.client.topics import Forecast, Limits, TopicCounts
+from delayqueue.client.topics import DeadLetterGroup, DeadLetters, Forecast, Limits, TopicCounts
 from delayqueue.errors import (
     Forbidden,
     Invalid,
@@ -41,6 +41,8 @@ __all__ = [
     "AsyncClient",
     "Attempt",
     "Client",
+    "DeadLetterGroup",
+    "DeadLetters",
     "Forbidden",
     "Forecast",
     "Invalid",

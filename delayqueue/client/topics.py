@@ -55,6 +55,26 @@ class TopicCounts:
     limit: Limits | None
 
 
+@dataclass(frozen=True, slots=True)
+class DeadLetterGroup:
+    """Dead letters of one reason: how many, buried from `first` to `last`, of which topics, some of their ids."""
+
+    reason: str
+    count: int
+    first: float
+    last: float
+    topics: dict[str, int]
+    ids: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetters:
+    """A page of them, the largest group first; `cursor` leads to the next page, "" = this was the last."""
+
+    groups: list[DeadLetterGroup]
+    cursor: str
+
+
 class TopicVerbs:
     """From /cancel to /topics."""
 
@@ -136,6 +156,26 @@ class TopicVerbs:
         """How many delayed jobs fall due in each step from `start` to `end`."""
         request = given(topic=topic, start=unix(start), end=unix(end), step=seconds(step))
         return Call("/forecast", request, lambda data: read(Forecast, data), repeatable=True)
+
+    @verb
+    def buried(
+        self,
+        topic: str | None = None,
+        *,
+        reason: str | None = None,
+        ids: int | None = None,
+        cursor: str | None = None,
+    ) -> Call[DeadLetters]:
+        """Dead letters by the reason of their last failure, of a topic or of all; `ids` of each group."""
+        request = given(topic=topic, reason=reason, ids=ids, cursor=cursor)
+        return Call(
+            "/buried",
+            request,
+            lambda data: DeadLetters(
+                [read(DeadLetterGroup, group) for group in data["groups"]], data["cursor"]
+            ),
+            repeatable=True,
+        )
 
     @verb
     def pause(self, topic: str, *, length: Seconds | None = None) -> Call[None]:

@@ -56,6 +56,7 @@ class DelayQueue:
         self.taking = Taking(store)
         self.topics = store.topics
         self.listings = store.listings
+        self.dead_letters = store.dead_letters
         self.subscribers = Subscribers(store.registry)
         self.schedules = Schedules(store.registry)
         self.timers = Timers(store, self._waiters.resync, buried_retain_ms)

@@ -205,6 +205,27 @@ class Forecast(TypedDict):
     counts: list[int]
 
 
+class DeadLetterGroup(TypedDict):
+    """Dead letters of one reason: how many, since when, how many of which topics, and some of their ids.
+
+    `reason`: the line of the message that says what went wrong, with # for ids and long numbers.
+    """
+
+    reason: str
+    count: int
+    first: float
+    last: float
+    topics: dict[str, int]
+    ids: list[str]
+
+
+class Buried(TypedDict):
+    """Groups of a page of dead letters, the largest first. `cursor`: of the next page, "" = there is none."""
+
+    groups: list[DeadLetterGroup]
+    cursor: str
+
+
 class ServerState(TypedDict):
     """A server process: jobs since its start, lateness of the last minute in seconds."""
 

@@ -159,6 +159,8 @@ OUT_OF_REACH: Final[list[tuple[str, dict[str, Any]]]] = [
     ("/take", {"topic": "theirs", "start": 0}),
     ("/forecast", {"topic": "theirs"} | TIMES),
     ("/forecast", TIMES),
+    ("/buried", {"topic": "theirs"}),
+    ("/buried", {}),
     ("/pause", {"topic": "theirs"}),
     ("/limit", {"topic": "theirs", "rate": 1}),
     ("/resume", {"topic": "theirs"}),

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 PLACES: Final = (
     "",
     "topics",
+    "dead",
     "topic/mail",
     "job/mail-1",
     "tag/order:1",
@@ -46,7 +47,7 @@ def test_every_page_shows_itself_in_both_languages_and_themes(
     admin = Admin(context, server)
     for place in PLACES:
         page = admin.open(place)
-        expect(page.locator("nav a")).to_have_count(6)
+        expect(page.locator("nav a")).to_have_count(7)
         assert page.locator("html").get_attribute("lang") == language.replace("-US", "")
         dark = page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(15, 19, 26)"
         assert dark == (theme == "dark")

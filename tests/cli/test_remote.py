@@ -167,6 +167,15 @@ def test_points_in_time_are_understood(run: Run, topic: str) -> None:
     assert json.loads(run("list", topic, "--start=-30m", "--end", "+2h", "--json").ok())
 
 
+def test_dead_letters_are_shown_by_reason(run: Run, topic: str) -> None:
+    run("push", topic, "--id", topic).ok()
+    run("bury", topic, "--message", "HTTP 503").ok()
+    head, row = run("buried", topic).ok().splitlines()
+    assert head.split() == ["COUNT", "FIRST", "LAST", "TOPICS", "IDS", "REASON"]
+    assert row.startswith("    1  ")
+    assert row.endswith(f"{topic} 1  {topic}  HTTP 503")
+
+
 def test_a_forecast_has_a_bar_for_each_step(run: Run, topic: str) -> None:
     run("push", topic, "--delay", "90m").ok()
     head, *steps = run("forecast", topic).ok().splitlines()

@@ -182,6 +182,15 @@ async def test_jobs_are_listed_foretold_and_taken_by_range(client: Caller, topic
     assert [job.id[-1] for job in taken] == ["0", "1"]
 
 
+async def test_dead_letters_come_by_reason(client: Caller, topic: str) -> None:
+    job_id = await client.push(topic)
+    await client.bury(job_id, message="no such account")
+    page = await client.buried(topic, ids=5)
+    [group] = page.groups
+    assert (group.reason, group.count, group.ids) == ("no such account", 1, [job_id])
+    assert (group.topics, page.cursor) == ({topic: 1}, "")
+
+
 async def test_a_topic_is_limited_and_let_go(client: Caller, topic: str) -> None:
     limits = await client.limit(topic, rate=20, concurrency=8)
     assert limits == Limits(rate=20, burst=2, concurrency=8, declared=False)

@@ -12,8 +12,8 @@ from delayqueue.store.scripts import REPLICATE, Scripts, read
 from delayqueue.store.servers.durability import Durability
 
 FOLLOW_THE_LAYOUT: Final = (
-    "cancel confirm due_schedules exports forecast heartbeat import inspect kick_tag list numbers peek pop purge range "
-    "ready_ids register registered reschedule_tag servers sweep take tick topics unregister"
+    "buried cancel confirm due_schedules exports forecast heartbeat import inspect kick_tag list numbers peek pop "
+    "purge range ready_ids register registered reschedule_tag servers sweep take tick topics unregister"
 )
 PUSHES: Final = "export import push register settle"
 CHANGES: Final = (

@@ -5,6 +5,7 @@ from typing import Final
 from delayqueue.web.endpoint import endpoints_of
 from delayqueue.web.endpoints import (
     about,
+    dead_letters,
     jobs,
     operations,
     push,
@@ -20,6 +21,7 @@ FAMILIES: Final = (
     reservations,
     jobs,
     ranges,
+    dead_letters,
     topics,
     subscribers,
     schedules,

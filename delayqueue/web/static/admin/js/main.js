@@ -3,6 +3,7 @@
 import { dropToken, hasToken, learnRoles, may } from "./api.js";
 import { h, render } from "./dom.js";
 import { current, switchLanguage, t } from "./i18n.js";
+import { Dead } from "./pages/dead.js";
 import { Due } from "./pages/due.js";
 import { JobPage } from "./pages/job.js";
 import { Overview } from "./pages/overview.js";
@@ -15,10 +16,11 @@ import { Topics } from "./pages/topics.js";
 import { CHANGED } from "./session.js";
 
 // path -> page; the rest of the path is the page's argument
-const PAGES = { "": Overview, topics: Topics, topic: TopicPage, job: JobPage, tag: TagPage, due: Due, push: Push, subscribers: Subscribers,
+const PAGES = { "": Overview, topics: Topics, topic: TopicPage, job: JobPage, tag: TagPage, due: Due, dead: Dead, push: Push, subscribers: Subscribers,
   schedules: Schedules, servers: Servers };
 // path, text, a verb that it needs
-const MENU = [["", "overview", "stats"], ["topics", "topics", "topics"], ["push", "push", "push"], ["subscribers", "subscribers", "subscribers"],
+const MENU = [["", "overview", "stats"], ["topics", "topics", "topics"], ["dead", "deadLetters", "buried"],
+  ["push", "push", "push"], ["subscribers", "subscribers", "subscribers"],
   ["schedules", "schedules", "schedules"], ["servers", "servers", "stats"]];
 
 const element = (id) => document.getElementById(id);

@@ -26,7 +26,7 @@ function view(found, refresh) {
     [t("ttr"), length(found.ttr)],
     [t("attempts"), String(found.attempt)],
     found.tags.length && [t("tags"), found.tags.map(tagLink)],
-    found.message && [t("message"), found.message],
+    found.message && [t("message"), h("div", { class: "lines" }, found.message)],
   ].filter(Boolean);
   return [
     h("div", { class: "bar" }, h("h1", { class: "mono" }, found.id), h("span", { class: "grow" }), jobActions(found, refresh)),
@@ -38,7 +38,7 @@ function view(found, refresh) {
       { name: t("status"), cell: (result) => result.status },
       { name: t("attempts"), class: "number", cell: (result) => String(result.attempts) },
       { name: t("dueAt"), cell: (result) => time(result.due) },
-      { name: t("message"), class: "wide", cell: (result) => result.message },
+      { name: t("message"), class: "wide lines", cell: (result) => result.message },
     ], found.results, (result) => result.subscriber, "")),
     h("section", { class: "card" }, h("h2", {}, t("body")), found.body ? h("pre", {}, pretty(found.body)) : h("p", { class: "soft" }, t("noBody"))),
   ];
@@ -47,7 +47,7 @@ function view(found, refresh) {
 /** What happened, in its order. */
 function events(found) {
   const event = (at, text, kind = "", message = "") => h("li", { class: kind },
-    h("div", {}, h("b", {}, text), " ", h("span", { class: "soft small" }, time(at))), message && h("div", { class: "message" }, message));
+    h("div", {}, h("b", {}, text), " ", h("span", { class: "soft small" }, time(at))), message && h("div", { class: "message lines" }, message));
   const past = found.due <= Date.now() / 1000;
   const list = [[found.created, event(found.created, t("created_event"))]];
   for (const attempt of found.attempts) {

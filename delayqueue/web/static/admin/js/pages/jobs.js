@@ -10,6 +10,7 @@ import { topicLink } from "./topics.js";
 const PAGE = 50;
 
 export const jobLink = (id) => h("a", { class: "mono", href: `#/job/${encodeURIComponent(id)}` }, id);
+const formLink = (mode, id, text) => h("a", { class: "button", href: `#/push/${encodeURIComponent(JSON.stringify([mode, id]))}` }, text);
 export const stateMark = (state) => h("span", { class: `state ${state}` }, t(state));
 export const tagLink = (name) => h("a", { class: "tag", href: `#/tag/${encodeURIComponent(name)}` }, name);
 
@@ -72,5 +73,9 @@ export function jobActions(job, changed) {
     reserved: ["touch", "release", "bury", "delete"],
     buried: ["kick", "reschedule", "delete"],
   };
-  return (possible[job.state] || []).filter(may).map((name) => buttons[name]);
+  return [
+    (possible[job.state] || []).filter(may).map((name) => buttons[name]),
+    may("push") && job.state === "buried" && formLink("edit", job.id, t("edit")),
+    may("push") && formLink("clone", job.id, t("clone")),
+  ];
 }

@@ -1,4 +1,4 @@
-// A form that pushes a job.
+// A form that pushes a job: a new one, a copy of another, or one that was buried with another body.
 
 import { call } from "../api.js";
 import { Form, say } from "../ask.js";
@@ -7,28 +7,56 @@ import { seconds } from "../format.js";
 import { t } from "../i18n.js";
 import { jobLink } from "./jobs.js";
 
+const NEW = { topic: "", ttr: 60, tags: [], priority: 1024, body: "" };
 const field = (name, label, options = {}) => h("label", {}, label, h("input", { name, autocomplete: "off", spellcheck: false, ...options }));
 
+/** With the argument ["clone" or "edit", id] the form begins as that job; an edited one takes its place. */
 export class Push extends Component {
+  constructor(properties) {
+    super(properties);
+    const [mode, id] = properties.argument ? JSON.parse(properties.argument) : ["new"];
+    Object.assign(this, { mode, id });
+    this.state = { model: mode === "new" ? NEW : null };
+  }
+
+  async componentDidMount() {
+    if (this.mode === "new") return;
+    try {
+      this.setState({ model: await call("get", { id: this.id }) });
+    } catch (error) {
+      say(error.message, true);
+    }
+  }
+
   push = async (form) => {
     const request = job(form);
+    if (this.mode === "edit") {
+      request.id = this.id;
+      const found = await call("get", { id: this.id });
+      if (found?.state !== "buried") throw new Error(t("gone")); // it would be taken away from whoever works on it
+    }
     const data = await call("push", request);
     this.setState({ pushed: data ? data.id : request.id });
     say(t("didIt"));
   };
 
-  render(_, { pushed }) {
-    return [h("h1", {}, t("push")), h(Form, {
-      kind: "fields card", text: t("pushNow"), work: this.push, after: h("p", { role: "status" }, pushed && [t("pushedId"), jobLink(pushed)]),
+  render(_, { model, pushed }) {
+    const title = h("h1", {}, t({ new: "push", clone: "cloning", edit: "editing" }[this.mode]));
+    if (!model) return title;
+    const isNew = this.mode === "new";
+    return [title, !isNew && h("p", { class: "soft" }, t("notCopied")), h(Form, {
+      kind: "fields card", text: this.mode === "edit" ? t("retry") : t("pushNow"), work: this.push,
+      after: h("p", { role: "status" }, pushed && [t("pushedId"), jobLink(pushed)]),
     },
-    field("topic", t("topic"), { required: true }),
-    field("id", t("idHelp"), { defaultValue: "*", required: true }),
-    field("delay", t("delay"), { defaultValue: "30m" }),
-    field("ttr", t("ttrHelp"), { type: "number", defaultValue: "60", required: true }),
-    field("tags", t("tagsHelp")),
+    field("topic", t("topic"), { required: true, defaultValue: model.topic }),
+    field("id", t("idHelp"), { required: true, defaultValue: this.mode === "edit" ? model.id : "*", readOnly: this.mode === "edit" }),
+    field("delay", t("delay"), { defaultValue: isNew ? "30m" : "" }),
+    field("ttr", t("ttrHelp"), { type: "number", defaultValue: String(model.ttr), required: true }),
+    field("tags", t("tagsHelp"), { defaultValue: model.tags.join(", ") }),
+    field("priority", t("priorityHelp"), { type: "number", defaultValue: String(model.priority) }),
     field("retry", t("retryHelp")),
     field("retain", t("retainHelp")),
-    h("label", { class: "whole" }, t("body"), h("textarea", { name: "body", rows: 6, class: "mono", spellcheck: false })))];
+    h("label", { class: "whole" }, t("body"), h("textarea", { name: "body", rows: 8, class: "mono", spellcheck: false, defaultValue: model.body })))];
   }
 }
 
@@ -41,6 +69,6 @@ function job(form) {
     topic: text("topic"), id: text("id"), delay: length("delay") || 0, ttr: Number(text("ttr")), body: form.get("body"),
     tags: text("tags") ? text("tags").split(",").map((tag) => tag.trim()) : null,
     retry: !retry ? null : /^[a-z]+$/.test(retry) ? { preset: retry } : { delays: retry.split(",").map((delay) => delay.trim()) },
-    retain: length("retain"),
+    retain: length("retain"), priority: Number(text("priority") || NEW.priority),
   };
 }

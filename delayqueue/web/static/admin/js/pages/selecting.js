@@ -61,6 +61,18 @@ async function doAll(verb, ids, given) {
   return { done, failed };
 }
 
+/** Ask, do it, and say what became of it. Returns the ids that are done; null = the user said no. */
+export async function doWith(verb, ids) {
+  const given = await confirm(verb, ids.length);
+  if (given === null) return null;
+  const { done, failed } = await doAll(verb, ids, given);
+  await tell(t("didCount", number(done.length)), failed.length && [
+    h("p", {}, t("failedCount", number(failed.length))),
+    h("ul", { class: "failed" }, failed.slice(0, MOST_NAMED).map(([id, why]) => h("li", { key: id }, h("code", {}, id), ": ", why))),
+  ]);
+  return done;
+}
+
 export class Selecting extends Live {
   state = { cursors: [""], ticked: new Map() }; // id -> its state when it was ticked
 
@@ -88,16 +100,10 @@ export class Selecting extends Live {
   };
 
   run = async (verb) => {
-    const ids = [...this.state.ticked.keys()];
-    const given = await confirm(verb, ids.length);
-    if (given === null) return;
-    const { done, failed } = await doAll(verb, ids, given);
-    this.tick(done.map((id) => ({ id })), false);
+    const done = await doWith(verb, [...this.state.ticked.keys()]);
+    if (done === null) return;
+    this.tick(done.map((id) => ({ id })), false); // those that were refused stay ticked
     await this.refresh();
-    await tell(t("didCount", number(done.length)), failed.length && [
-      h("p", {}, t("failedCount", number(failed.length))),
-      h("ul", { class: "failed" }, failed.slice(0, MOST_NAMED).map(([id, why]) => h("li", { key: id }, h("code", {}, id), ": ", why))),
-    ]);
   };
 
   /** The jobs, and what can be done with the ticked ones. total: how many match, null where that is not known. */

@@ -1,0 +1,77 @@
+"""Why jobs are buried, over all topics."""
+
+from collections.abc import AsyncIterator
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from delayqueue.domain.reason import reason_of
+from delayqueue.store.dead_letters import MOST, DeadLetter
+from delayqueue.tasks import by_turns
+from delayqueue.web.api import Api
+from delayqueue.web.endpoint import ADMINS, Large, endpoint
+from delayqueue.web.fields import Between
+from delayqueue.web.requests import AnyTopicRequest
+from delayqueue.web.responses import Buried, DeadLetterGroup
+
+GROUP: Final = DeadLetterGroup(
+    reason="HTTP 503",
+    count=2,
+    first=1795215237.354,
+    last=1795217037.354,
+    topics={"order": 2},
+    ids=["1001"],
+)
+IdCount = Annotated[
+    int, Between(1, MOST), Field(description="How many ids of each group are answered; 1.")
+]
+
+
+class BuriedRequest(AnyTopicRequest):
+    """Which dead letters: of a topic or of all, with any reason or with one."""
+
+    reason: str | None = Field(None, description="Only this group.")
+    ids: IdCount | None = None
+    cursor: str | None = Field(None, description="What the page before said.")
+
+
+@endpoint(
+    "/buried",
+    ADMINS,
+    asks={"topic": "order"},
+    answers=Buried(groups=[GROUP], cursor=""),
+)
+async def buried(api: Api, asked: BuriedRequest) -> Large[Buried]:
+    """Dead letters by the reason of their last failure."""
+    views = await api.queue.topics.all(
+        lambda topic: asked.topic in {None, topic} and api.scope.allows(topic)
+    )
+    topics = [view.topic for view in views if view.buried]
+    what = ("buried", asked.topic, asked.reason)
+    letters, cursor = await api.queue.dead_letters.page(topics, what, asked.cursor or "")
+    groups: dict[str, DeadLetterGroup] = {}
+    async for letter, reason in _with_reasons(letters):
+        if asked.reason in {None, reason}:
+            _add(groups, letter, reason, asked.ids or 1)
+    ordered = sorted(groups.values(), key=lambda group: -group["count"])
+    return Large({"groups": ordered, "cursor": cursor})
+
+
+async def _with_reasons(letters: list[DeadLetter]) -> AsyncIterator[tuple[DeadLetter, str]]:
+    known: dict[str, str] = {}  # many have the same message
+    async for letter in by_turns(letters):
+        if letter.message not in known:
+            known[letter.message] = reason_of(letter.message)
+        yield letter, known[letter.message]
+
+
+def _add(groups: dict[str, DeadLetterGroup], letter: DeadLetter, reason: str, ids: int) -> None:
+    at = letter.buried_ms / 1000
+    group = groups.setdefault(
+        reason, DeadLetterGroup(reason=reason, count=0, first=at, last=at, topics={}, ids=[])
+    )
+    group["count"] += 1
+    group["first"], group["last"] = min(group["first"], at), max(group["last"], at)
+    group["topics"][letter.topic] = group["topics"].get(letter.topic, 0) + 1
+    if len(group["ids"]) < ids:
+        group["ids"].append(letter.id)

@@ -1,0 +1,64 @@
+"""The page of dead letters, and a dead letter's own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import agree, bury, press
+
+if TYPE_CHECKING:
+    from delayqueue.client import Client
+    from tests.browser.conftest import Admin
+
+TRACEBACK: Final = """\
+Traceback (most recent call last):
+  File "/app/worker.py", line 42, in handle
+ValueError: {cause}"""
+
+
+@pytest.mark.parametrize(("button", "sure", "left"), [("Retry", "OK", 3), ("Delete", "Delete", 0)])
+def test_a_group_over_all_topics_is_retried_or_dropped(
+    admin: Admin, queue: Client, topic: str, button: str, sure: str, left: int
+) -> None:
+    cause = f"{button} refused by the bank"
+    bury(queue, topic, 2, message=TRACEBACK.format(cause=cause))
+    bury(queue, f"{topic}-b", 1, message=f"ValueError: {cause}")
+    bury(queue, topic, 1, message="another reason")
+    page = admin.open("dead")
+    row = page.locator("tbody tr", has_text=cause)
+    expect(row.locator("td").nth(1)).to_have_text("3")
+    expect(row).to_contain_text(f"{topic}-b 1")
+    row.get_by_role("button", name=button).click()
+    agree(page, sure)
+    expect(page.get_by_text("Done: 3 jobs.")).to_be_visible()
+    expect(row).to_have_count(0)
+    counts = queue.topics(topic, f"{topic}-b")
+    assert (sum(one.ready for one in counts), sum(one.buried for one in counts)) == (left, 1)
+
+
+def test_a_traceback_keeps_its_lines_and_the_job_is_retried_with_another_body(
+    admin: Admin, queue: Client, topic: str
+) -> None:
+    queue.push(topic, '{"total": -3}', id=topic, tags=["order:7"], priority=9)
+    job = queue.pop(topic, wait=5)
+    assert job
+    queue.bury(job, message=TRACEBACK.format(cause="-3"))
+    page = admin.open(f"job/{topic}")
+    for place in ("dd .lines", ".timeline .lines"):
+        assert page.locator(place).inner_text() == TRACEBACK.format(cause="-3")
+    page.get_by_role("link", name="Clone").click()
+    press(page, "Push")
+    copy = page.locator("form p a").inner_text()
+    page.go_back()
+    page.get_by_role("link", name="Edit and retry").click()
+    page.get_by_label("Body").fill('{"total": 3}')
+    press(page, "Retry")
+    page.locator("form p a").click()
+    expect(page.locator("dd .state")).to_have_text("ready")
+    for job_id, body in ((topic, '{"total": 3}'), (copy, '{"total": -3}')):
+        found = queue.get(job_id)
+        assert found
+        assert (found.body, found.tags, found.priority) == (body, ("order:7",), 9)

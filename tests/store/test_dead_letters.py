@@ -1,0 +1,40 @@
+"""Dead letters, page by page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from delayqueue.store import dead_letters
+from delayqueue.store.dead_letters import DeadLetters
+from tests.store.bucket import job
+
+if TYPE_CHECKING:
+    import pytest
+
+    from tests.store.bucket import Bucket
+
+WHAT: Final = ("all",)
+
+
+async def test_pages_hold_every_dead_letter_once_with_its_last_message(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dead_letters, "PIECE", 2)
+    monkeypatch.setattr(dead_letters, "MOST", 3)
+    topics = ["t", "u", "v"]
+    expected = {(topic, f"{topic}{number}") for topic in topics[:2] for number in range(5)}
+    for topic, job_id in sorted(expected):
+        await bucket.push(job(job_id, topic=topic))
+        await bucket.bury(job_id, message="first")
+    await bucket.kick("t0")
+    await bucket.bury("t0", message="last")
+    await bucket.push(job("a bystander", topic="v"))
+    found, cursor, pages = [], "", 0
+    while pages == 0 or cursor:
+        letters, cursor = await DeadLetters(bucket.store).page(topics, WHAT, cursor)
+        found += letters
+        pages += 1
+    assert pages > 2
+    assert sorted((letter.topic, letter.id) for letter in found) == sorted(expected)
+    messages = {letter.id: letter.message for letter in found}
+    assert (messages["t0"], messages["u0"]) == ("last", "first")

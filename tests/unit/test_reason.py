@@ -1,0 +1,33 @@
+"""Why a job was buried, in words that jobs of the same cause share."""
+
+import pytest
+
+from delayqueue.domain.reason import MAX_REASON_CHARS, reason_of
+
+TRACEBACK = """\
+Traceback (most recent call last):
+  File "/app/worker.py", line 42, in handle
+    charge(order)
+ValueError: order 1234567 is not paid
+"""
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        ("", ""),
+        ("\n  \n", ""),
+        ("card declined", "card declined"),
+        ("HTTP 503 after 30 s", "HTTP 503 after 30 s"),  # a status and a length say what it was
+        ("order 10017 is unknown", "order # is unknown"),
+        ("no user 6ba7b810-9dad-11d1-80b4-00c04fd430c8", "no user #"),
+        ("trace 3f9c1e7a2b60 ended", "trace # ended"),
+        ("the facade decayed", "the facade decayed"),  # letters of hexadecimal digits only
+        ("\n first line\nsecond", "first line"),
+        (TRACEBACK, "ValueError: order # is not paid"),
+        ("订单 20231 不存在", "订单 # 不存在"),
+        ("x" * 1000, "x" * MAX_REASON_CHARS),
+    ],
+)
+def test_a_reason_is_the_line_that_says_it_without_what_differs(message: str, reason: str) -> None:
+    assert reason_of(message) == reason
