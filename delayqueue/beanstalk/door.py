@@ -15,15 +15,14 @@ from delayqueue.beanstalk.lane import Lane
 from delayqueue.beanstalk.session import Held, Session
 from delayqueue.beanstalk.tubes import Tubes
 from delayqueue.domain.access import EVERYWHERE, Scope
-from delayqueue.domain.job import Job, Reserved
+from delayqueue.domain.job import Job
 from delayqueue.engine.queue import DelayQueue
-from delayqueue.errors import Code, QueueError, Unavailable
+from delayqueue.errors import Code, Unavailable
 from delayqueue.store.topics import TopicView
-from delayqueue.tasks import Tasks
 
 log = logging.getLogger(__name__)
 
-LOST: Final = "connection lost"  # the message of the attempts that end so
+LOST: Final = "connection lost"  # what is said of jobs that were reserved for it
 # To find a number that is nobody's id: each goes twice as far as the one before.
 MOST_TRIES: Final = 30
 
@@ -40,7 +39,6 @@ class Door:
         self.ids = Ids(self._numbers)
         self.sessions: set[Session] = set()
         self.is_draining = False
-        self._returns = Tasks("beanstalk return")
         # since the process started:
         self.id = secrets.token_hex(8)
         self.began_s = self.loop.time()
@@ -66,20 +64,16 @@ class Door:
         self.sessions.add(session)
 
     def left(self, session: Session, untold: int | None) -> None:
-        """It has ended: what it has reserved goes back, as a failed attempt.
+        """It has ended: what it has reserved is ready again at once, and no attempt is counted.
 
-        A worker that dies of its job must not get it for ever. Where we have ended the connection, or its client cannot
-        have read of a job, the number `untold`, that is no attempt.
+        It is said of the jobs, unless we have ended the connection, or its client cannot have read of a job, the number
+        `untold`: a worker that dies of its job finds in `reserves` how often that was (stats.py).
         """
         self.sessions.discard(session)
         jobs = session.close(self.loop.time())
-        if self.is_draining:
-            self.queue.requeue(jobs.values())
-            return
         if untold is not None and (job := jobs.pop(untold, None)) is not None:
             self.queue.requeue((job,))
-        for job in jobs.values():
-            self._returns.start(self._give_back(job))
+        self.queue.requeue(jobs.values(), "" if self.is_draining else LOST)
 
     def allows(self, topic: str) -> bool:
         """Whether this topic can be."""
@@ -119,15 +113,6 @@ class Door:
         """Wait for the calls under way."""
         await self.put.close()
         await self.finish.close()
-        await self._returns.ended()
-
-    async def _give_back(self, job: Reserved) -> None:
-        try:
-            await self.queue.release(job.id, job.receipt, None, LOST, 0, self.scope)
-        except Unavailable:
-            log.warning("job %r of a lost connection comes again after its TTR", job.id)
-        except QueueError:  # somebody has ended it meanwhile
-            log.debug("job %r of a lost connection was not reserved any more", job.id)
 
     async def _put(self, jobs: list[Job]) -> Sequence[int | Exception]:
         """Push jobs under new numbers; the number of each."""

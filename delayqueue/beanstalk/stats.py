@@ -8,7 +8,7 @@ from time import time
 from typing import Final
 
 from delayqueue import __version__
-from delayqueue.beanstalk.door import Door
+from delayqueue.beanstalk.door import LOST, Door
 from delayqueue.domain.job import Attempt, JobView, State
 from delayqueue.store.topics import TopicView
 
@@ -71,7 +71,7 @@ def job_stats(number: int, job: JobView, held_s: float | None) -> bytes:
             "ttr": job.ttr_ms // 1000,
             "time-left": int(max(0, left_ms) / 1000),
             "file": 0,
-            "reserves": job.attempt,
+            "reserves": job.attempt + job.remarks.count(LOST),
             "timeouts": _ended_by(TIMED_OUT, job.attempts),
             "releases": _ended_by(RELEASED, job.attempts),
             "buries": buries,

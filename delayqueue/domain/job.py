@@ -107,7 +107,10 @@ class Result:
 
 @dataclass(slots=True)
 class JobView:
-    """All that is known of a job. `message` is the last one that a consumer left; times are None where not reached."""
+    """All that is known of a job. `message` is the last one that a consumer left; times are None where not reached.
+
+    `remarks` are the messages that belong to no attempt.
+    """
 
     topic: str
     id: str
@@ -124,3 +127,4 @@ class JobView:
     attempts: tuple[Attempt, ...]
     results: tuple[Result, ...]
     priority: int
+    remarks: tuple[str, ...]

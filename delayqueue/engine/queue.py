@@ -84,9 +84,12 @@ class DelayQueue:
         """
         return self._waiters.pop(topics, count, wait_s, by_priority=by_priority)
 
-    def requeue(self, jobs: Iterable[Reserved]) -> None:
-        """Undo reservations whose client is gone: they are ready again at once, the attempt uncounted."""
-        self._waiters.requeue(jobs)
+    def requeue(self, jobs: Iterable[Reserved], message: str = "") -> None:
+        """Undo reservations whose client is gone: they are ready again at once, the attempt uncounted.
+
+        A message is kept with the jobs, among what was said of them while nobody worked on them.
+        """
+        self._waiters.requeue(jobs, message)
 
     def finish(
         self,

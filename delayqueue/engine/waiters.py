@@ -100,9 +100,9 @@ class Waiters:
         """Ask the bucket for some of what is waited for, in turn, unasked: heals a message that was lost."""
         self._books.resync(bucket)
 
-    def requeue(self, jobs: Iterable[Reserved]) -> None:
-        """Undo reservations whose client is gone, in the background."""
-        returns = [Requeue(job.id, nonce_of(job.receipt, job.id)) for job in jobs]
+    def requeue(self, jobs: Iterable[Reserved], message: str = "") -> None:
+        """Undo reservations whose client is gone, in the background; a message is kept with the jobs."""
+        returns = [Requeue(job.id, nonce_of(job.receipt, job.id), message) for job in jobs]
         if returns:
             task = asyncio.create_task(self._requeue_all(returns), name="requeue")
             self._requeuing.add(task)

@@ -84,10 +84,11 @@ class Reservation(NamedTuple):
 
 
 class Requeue(NamedTuple):
-    """A reservation to undo."""
+    """A reservation to undo. The message is kept with the job, "" = none."""
 
     id: str
     nonce: str
+    message: str = ""
 
 
 class Release(NamedTuple):

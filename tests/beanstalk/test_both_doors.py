@@ -93,23 +93,35 @@ async def test_the_history_tells_what_a_connection_did(api: Api, wire: Wire) -> 
     assert (stats["releases"], stats["buries"], stats["kicks"]) == ("1", "1", "1")
 
 
-async def test_a_connection_that_is_lost_gives_its_jobs_back_at_once_as_a_failed_attempt(
+async def test_a_connection_that_is_lost_gives_its_jobs_back_at_once_and_uncounted(
     api: Api, wire: Wire, connect: Callable[[], Awaitable[Wire]], tube: str
 ) -> None:
     await wire.put(b"a", 5, 0, 1000)
     (await api.push(topic=tube, id=f"{tube}-b", body="b", retry={"delays": [1000]}, ttr=1000)).ok()
     assert {(await wire.reserve())[1] for _ in range(2)} == {b"a", b"b"}
     wire.reset()
-    job = (await api.pop(tube)).ok()
-    assert (job["body"], job["attempt"]) == ("a", 2)
-    job = (await api.get(f"{tube}-b")).ok()
-    assert job["state"] == "delayed"  # by its schedule
-    assert [attempt["message"] for attempt in job["attempts"]] == ["connection lost"]
-    other = await at_home(await connect(), tube)
-    assert await other.ask(b"reserve-with-timeout 0") == b"TIMED_OUT\r\n"
+    for body in ("a", "b"):
+        job = (await api.pop(tube)).ok()
+        assert (job["body"], job["attempt"]) == (body, 1)
+        known = (await api.get(job["id"])).ok()
+        assert (known["message"], known["attempts"]) == ("connection lost", [])
 
 
-async def test_what_a_client_that_reads_nothing_was_not_told_of_is_no_attempt(
+async def test_a_worker_that_dies_of_its_job_finds_how_often_it_was_reserved(
+    wire: Wire, connect: Callable[[], Awaitable[Wire]], tube: str
+) -> None:
+    number = await wire.put(b"a", 5, 0, 1000)
+    for _ in range(3):
+        worker = await at_home(await connect(), tube)
+        assert (await worker.reserve())[0] == number
+        worker.reset()
+    worker = await at_home(await connect(), tube)
+    assert (await worker.reserve())[0] == number
+    stats = await worker.stats(b"stats-job %d" % number)
+    assert (stats["reserves"], stats["timeouts"], stats["releases"]) == ("4", "0", "0")
+
+
+async def test_what_a_client_that_reads_nothing_was_not_told_of_is_not_said_to_be_lost(
     api: Api, wire: Wire, tube: str
 ) -> None:
     for _ in range(200):
@@ -126,7 +138,8 @@ async def test_what_a_client_that_reads_nothing_was_not_told_of_is_no_attempt(
     told = await reserved(api, tube) - 1
     wire.reset()
     jobs = [(await api.pop(tube)).ok() for _ in range(200)]
-    assert sum(job["attempt"] == 2 for job in jobs) == told
+    known = [(await api.get(job["id"])).ok() for job in jobs]
+    assert sum(job["message"] == "connection lost" for job in known) == told
 
 
 async def reserved(api: Api, tube: str) -> int:

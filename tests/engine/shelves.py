@@ -72,7 +72,7 @@ class Shelves(BucketStore):
     async def requeue(self, bucket: int, returns: Sequence[Requeue]) -> tuple[int, Change]:
         await self._serve("requeue", bucket)
         arrivals: defaultdict[str, int] = defaultdict(int)
-        for job_id, _ in reversed(returns):
+        for job_id, *_ in reversed(returns):
             topic = self.held.pop(job_id)
             self.ready[bucket][topic].appendleft(job_id)
             arrivals[topic] += 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from delayqueue.domain.receipt import nonce_of
 from delayqueue.store.types import Requeue
 from tests.store.bucket import HOUR_MS, LATER_MS, Bucket, a_moment, job, later
 
@@ -85,3 +86,14 @@ async def test_a_job_that_expired_meanwhile_is_not_delivered(bucket: Bucket) -> 
     await bucket.tick()
     assert await bucket.pop() == []
     assert await bucket.state("a") == "expired"
+
+
+async def test_what_is_said_of_a_lost_client_is_kept_and_no_attempt(bucket: Bucket) -> None:
+    await bucket.push(job("a"))
+    for _ in range(2):
+        popped = await bucket.pop_one()
+        returns = [Requeue("a", nonce_of(popped.receipt, "a"), "connection lost")]
+        await bucket.store.requeue(0, returns)
+    view = await bucket.view("a")
+    assert (view.attempt, view.attempts, view.message) == (0, (), "connection lost")
+    assert view.remarks == ("connection lost", "connection lost")

@@ -120,8 +120,8 @@ class BucketStore:
     async def requeue(self, bucket: int, returns: Sequence[Requeue]) -> tuple[int, Change]:
         """Undo reservations: to the head of the list, the attempt uncounted; of how many, from the last one on."""
         args: list[Any] = [self.sender]
-        for job_id, nonce in returns:
-            args += (nonce, job_id)
+        for job_id, nonce, message in returns:
+            args += (nonce, job_id, message)
         _, ready, looked = await self.run("requeue", bucket, args)
         return looked, change(ready)
 

@@ -184,7 +184,8 @@ def live_view(job_id: str, state: State, raw: bytes, raw_run: bytes) -> JobView:
         created_ms=record.created_ms,
         started_ms=run.started_ms or None,
         ended_ms=None,
-        attempts=tuple(note for note in run.notes if note.attempt),  # 0: a remark of nobody at work
+        attempts=tuple(note for note in run.notes if note.attempt),
+        remarks=tuple(note.message for note in run.notes if not note.attempt),
         results=run.results,
         priority=options.get("priority", USUAL_PRIORITY),
     )

@@ -5,14 +5,14 @@
 -- layout  raises
 -- waits  never
 -- KEYS  tag, queue name
--- ARGV  sender, receipt of each job and its id, in the order in which they were reserved
+-- ARGV  sender, then for each job its receipt, its id and a message ("" = none), in the order in which they were reserved
 -- returns { jobs given back, { topic, jobs made ready, ... }, jobs looked at, from the last one on }
 -- keeps: only the reservation that the receipt names is undone.
 local sender = ARGV[1]
 local now = now_ms()
 local returned = 0
 
-local function requeue(id, receipt)
+local function requeue(id, receipt, message)
   local job = held_job(id, receipt)
   if not job then return end
   local run = unpack_run(call('HGET', RUNS, id))
@@ -20,6 +20,7 @@ local function requeue(id, receipt)
   add_ready(id, job, true)
   if not counts then run.attempt = run.attempt - 1 end
   run.receipt = '-'
+  if message ~= '' then remark(run, message, now) end
   if run.attempt == 0 and run.notes == '' then call('HDEL', RUNS, id) else call('HSET', RUNS, id, pack_run(run)) end
   unreserve(id, job.topic)
   arrive(job.topic)
@@ -33,9 +34,9 @@ local function requeue(id, receipt)
 end
 
 local looked = 0
-for at = #ARGV - 1, 2, -2 do
+for at = #ARGV - 2, 2, -3 do
   if has_done_enough() then break end
   looked = looked + 1
-  pcall(requeue, ARGV[at + 1], ARGV[at])
+  pcall(requeue, ARGV[at + 1], ARGV[at], ARGV[at + 2])
 end
 return { returned, announce_arrivals(sender), looked }
