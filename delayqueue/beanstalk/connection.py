@@ -15,6 +15,7 @@ from delayqueue.beanstalk.verbs import (
     DELETED,
     LATER,
     NOT_FOUND,
+    OUT_OF_MEMORY,
     TIMED_OUT,
     Closing,
     delete_idle,
@@ -31,7 +32,6 @@ MAX_AHEAD_BYTES: Final = 64 * 1024  # that wait for their turn; then nothing mor
 MOST_AT_ONCE: Final = 500  # commands of one kind that go together
 MAX_TTR_S: Final = 60 * 86_400  # a longer one does not go into the record of a job
 
-OUT_OF_MEMORY: Final = b"OUT_OF_MEMORY\r\n"  # the protocol's word for: try again later
 INTERNAL_ERROR: Final = b"INTERNAL_ERROR\r\n"
 DRAINING: Final = b"DRAINING\r\n"
 TASK: Final = "beanstalk command"

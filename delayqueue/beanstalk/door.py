@@ -45,7 +45,7 @@ class Door:
         self.connected = 0
         self.puts = 0
         self.counts: Counter[str] = Counter(dict.fromkeys(NAMES, 0))
-        self.put: Lane[Job, int] = Lane(self._put, "beanstalk put")
+        self.put: Lane[Job, int] = Lane(self._put, "beanstalk put", _bytes_of)
         self.finish: Lane[Held, int] = Lane(self._finish, "beanstalk delete")
 
     @property
@@ -145,3 +145,7 @@ class Door:
         return await self.queue.finish(
             [held.job.id for held in jobs], [held.job.receipt for held in jobs], scope=self.scope
         )
+
+
+def _bytes_of(job: Job) -> int:
+    return len(job.body)

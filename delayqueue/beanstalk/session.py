@@ -8,6 +8,7 @@ from delayqueue.beanstalk.tubes import DEFAULT, Tube, Tubes
 from delayqueue.domain.job import Reserved
 
 MARGIN_S: Final = 1.0  # before a TTR runs out: nobody is let wait for another job then
+MOST_WATCHED: Final = 65_536  # tubes of one connection: about 40 MB
 DEFAULT_ONLY: Final = (DEFAULT,)
 
 
@@ -74,9 +75,11 @@ class Session:
         self._tubes.release(former)
 
     def watch(self, name: str) -> int:
-        """Take jobs from that tube, too; of how many in all."""
+        """Take jobs from that tube, too; of how many in all, 0 = it has as many as may be."""
         watched = self._all_watched()
         if name not in watched:
+            if len(watched) >= MOST_WATCHED:
+                return 0
             tube = watched[name] = self._tubes[name]
             tube.watchers += 1
             self._topics = None

@@ -17,6 +17,7 @@ from delayqueue.store.topics import TopicView
 AtOnce = Callable[..., bytes]
 Later = Callable[..., Coroutine[Any, Any, bytes]]
 
+OUT_OF_MEMORY: Final = b"OUT_OF_MEMORY\r\n"  # the protocol's word for: try again later
 NOT_FOUND: Final = b"NOT_FOUND\r\n"
 TIMED_OUT: Final = b"TIMED_OUT\r\n"
 DEADLINE_SOON: Final = b"DEADLINE_SOON\r\n"
@@ -41,7 +42,8 @@ def use(door: Door, session: Session, name: str) -> bytes:
 def watch(door: Door, session: Session, name: str) -> bytes:
     if not door.allows(name):
         return NOT_FOUND
-    return b"WATCHING %d\r\n" % session.watch(name)
+    count = session.watch(name)
+    return b"WATCHING %d\r\n" % count if count else OUT_OF_MEMORY
 
 
 def ignore(_: Door, session: Session, name: str) -> bytes:

@@ -1,0 +1,68 @@
+"""Several processes, several buckets: the same for clients, but for the order, which one bucket alone promises."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.waiting import until
+
+from .conftest import at_home, opened
+from .wire import Wire
+
+if TYPE_CHECKING:
+    from tests.processes import Processes, StoreServer
+
+CONNECTIONS = 12
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"workers": 2}, {"bucket_size": 4, "scheduler": "wheel"}],
+    ids=["workers", "buckets"],
+)
+async def test_each_job_has_a_number_of_its_own_and_goes_to_one_worker(
+    processes: Processes, valkey_server: StoreServer, tube: str, settings: dict[str, object]
+) -> None:
+    server, port = opened(processes, valkey_server, **settings)
+    started = int(str(settings.get("workers", 1)))
+    await until(lambda: server.log_tail().count("serving on") == started, within_s=30)
+
+    async def produce() -> list[int]:
+        async with Wire.opened(port) as wire:
+            await at_home(wire, tube)
+            return [await wire.put(b"x", n) for n in range(30)]
+
+    async def consume() -> list[int]:
+        taken = []
+        async with Wire.opened(port) as wire:
+            await at_home(wire, tube)
+            while (answer := await wire.ask(b"reserve-with-timeout 1")) != b"TIMED_OUT\r\n":
+                number = int(answer.split()[1])
+                assert await wire.ask(b"delete %d" % number) == b"DELETED\r\n"
+                taken.append(number)
+        return taken
+
+    doing = [*(produce() for _ in range(CONNECTIONS)), *(consume() for _ in range(CONNECTIONS))]
+    done = await asyncio.gather(*doing)
+    put = Counter(number for numbers in done[:CONNECTIONS] for number in numbers)
+    taken = Counter(number for numbers in done[CONNECTIONS:] for number in numbers)
+    assert set(put.values()) == {1}
+    assert taken == put
+    async with Wire.opened(port) as wire:
+        await at_home(wire, tube)
+        for n in (9, 3, 6):
+            await wire.put(b"%d" % n, n, 1000)
+        assert await wire.ask(b"kick 10") == b"KICKED 3\r\n"
+        assert (await wire.ask(b"peek-ready")).endswith(b"\r\n3\r\n")
+        stats = await wire.stats(b"stats-tube " + tube.encode())
+        assert (stats["current-jobs-ready"], stats["current-jobs-urgent"]) == ("3", "3")
+        for _ in range(3):
+            number, _ = await wire.reserve()
+            assert await wire.ask(b"bury %d 1" % number) == b"BURIED\r\n"
+        assert (await wire.ask(b"peek-buried")).startswith(b"FOUND")
+    assert "Traceback" not in server.log.read_text("utf-8")
+    server.close()

@@ -1,0 +1,128 @@
+"""What belongs to a connection, and what all of them want at once."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from typing import TYPE_CHECKING
+
+import pytest
+
+from delayqueue.beanstalk.lane import MOST_BYTES, MOST_ITEMS, Lane
+from delayqueue.beanstalk.session import MOST_WATCHED, Session
+from delayqueue.beanstalk.tubes import DEFAULT, Tubes
+from delayqueue.domain.job import Reserved
+from delayqueue.errors import Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def reserved(job_id: str, ttr_s: int = 10) -> Reserved:
+    return Reserved("t", job_id, "body", 1, "receipt", 0, ttr_s * 1000, None)
+
+
+def test_a_tube_is_there_as_long_as_somebody_refers_to_it() -> None:
+    tubes = Tubes()
+    one, other = Session(tubes), Session(tubes)
+    one.use("a")
+    assert (one.watch("a"), one.watch("a"), other.watch("b")) == (2, 2, 2)
+    assert {*tubes.names()} == {DEFAULT, "a", "b"}
+    one.use("c")
+    assert {*tubes.names()} == {DEFAULT, "a", "b", "c"}
+    assert (one.ignore("a"), one.ignore("a"), one.ignore(DEFAULT)) == (1, 1, 0)
+    one.close(0)
+    other.close(0)
+    assert tubes.names() == [DEFAULT]
+    assert (tubes.default.users, tubes.default.watchers) == (0, 0)
+
+
+def test_what_was_counted_for_a_tube_is_remembered_for_a_while() -> None:
+    tubes = Tubes()
+    for n in range(20_000):
+        tubes.count(f"{n}").puts += 1
+    assert tubes.find("0") is None
+    found = tubes.find("19999")
+    assert found
+    assert found.puts == 1
+    session = Session(tubes)
+    session.use("19999")
+    assert session.used is found
+
+
+def test_a_connection_watches_so_many_tubes_at_most() -> None:
+    tubes = Tubes()
+    session = Session(tubes)
+    for n in range(MOST_WATCHED - 1):
+        assert session.watch(f"{n}") == n + 2
+    assert session.watch("more") == 0
+    assert session.watch("7") == MOST_WATCHED
+    assert "more" not in tubes.names()
+
+
+def test_jobs_are_held_until_their_ttr_is_over() -> None:
+    tubes = Tubes()
+    session = Session(tubes)
+    assert session.deadline(0) == math.inf
+    for number, ttr_s in ((1, 10), (2, 5), (3, 20)):
+        session.hold(number, reserved(str(number), ttr_s), now=0)
+    assert session.deadline(1) == 5
+    held = session.held(2)
+    assert held
+    session.touched(held, 7)
+    assert session.deadline(6) == 7
+    assert session.deadline(8) == 10
+    assert session.take(2) is None
+    assert tubes.timeouts == 1
+    assert session.take(1)
+    assert session.deadline(9) == 20
+    assert {*session.close(9)} == {3}
+    assert session.take(3) is None
+
+
+async def test_what_comes_in_one_turn_goes_in_one_call() -> None:
+    calls: list[list[int]] = []
+    heard: list[Sequence[int | Exception]] = []
+
+    async def work(items: list[int]) -> list[int | Exception]:
+        calls.append(items)
+        await asyncio.sleep(0)
+        return [item * 10 for item in items]
+
+    lane = Lane(work, "test")
+    lane.add([1, 2], heard.append)
+    lane.add([3], heard.append)
+    await asyncio.sleep(0)
+    lane.add([4], heard.append)
+    await lane.close()
+    assert calls == [[1, 2, 3], [4]]
+    assert heard == [[10, 20], [30], [40]]
+
+
+@pytest.mark.parametrize("error", [Unavailable(), ValueError()])
+async def test_what_a_call_raises_everybody_hears(error: Exception) -> None:
+    heard: list[Sequence[int | Exception]] = []
+
+    async def work(_: list[int]) -> list[int | Exception]:
+        raise error
+
+    lane = Lane(work, "test")
+    lane.add([1, 2], heard.append)
+    lane.add([3], heard.append)
+    await lane.close()
+    assert heard == [[error, error], [error]]
+
+
+@pytest.mark.parametrize(("count", "size"), [(MOST_ITEMS // 2, 1), (2, MOST_BYTES // 4)])
+async def test_a_call_has_so_much_at_most(count: int, size: int) -> None:
+    calls: list[int] = []
+
+    async def work(items: list[bytes]) -> list[int | Exception]:
+        calls.append(len(items))
+        return [0] * len(items)
+
+    lane = Lane(work, "test", len)
+    for _ in range(4):
+        lane.add([b"x" * size] * count, lambda _: None)
+    await lane.close()
+    assert calls == [2 * count] * 2
