@@ -29,7 +29,6 @@ from tests.store.test_model import (
     JOB_IDS,
     LONG,
     SETTINGS,
-    TOPIC_NAMES,
     TOPICS,
     Comparison,
     read_stepped,
@@ -106,7 +105,7 @@ class Moving(Comparison):
         self._servers = [self._new_store() for _ in range(2)]
         self._mover = self._new_store()
         self._transfers: list[tuple[int, int, Any]] = []  # all that there ever were
-        self.model.disturbed = set(TOPIC_NAMES)  # buckets have no common order
+        self.model.is_one_bucket = False
         self.another_server_works(0)
 
     def _new_store(self) -> BucketStore:

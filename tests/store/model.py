@@ -42,6 +42,7 @@ class Model:
         default_factory=set
     )  # topics in whose ready lists the order is free
     paused: dict[str, int] = field(default_factory=dict)  # topic -> until, 0 = until resumed
+    is_one_bucket: bool = True  # several have no common order
 
     def push(self, job: Job) -> int:
         exists = job.id in self.jobs or job.id in self.kept
@@ -81,10 +82,12 @@ class Model:
 
         def place(job_id: str) -> tuple[int, ...]:
             entry = self.jobs[job_id]
+            as_got = got.index(job_id) if job_id in got else len(got)
+            if not self.is_one_bucket:
+                return (as_got,)
             if entry.priority != USUAL_PRIORITY:
                 return entry.priority, entry.due_ms, len(job_id), ord(job_id)
-            free = topic in self.disturbed
-            return USUAL_PRIORITY, got.index(job_id) if free and job_id in got else len(got)
+            return USUAL_PRIORITY, as_got if topic in self.disturbed else len(got)
 
         return sorted(ready, key=place)
 
