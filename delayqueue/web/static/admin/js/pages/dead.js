@@ -57,8 +57,8 @@ export class Dead extends Live {
       h("div", { class: "card" }, table([
         { name: t("reason"), class: "wide reason", cell: (group) => [h("b", {}, group.reason || t("noReason")), h("div", { class: "small" }, t("example"), " ", jobLink(group.ids[0]))] },
         { name: t("count"), class: "number", cell: (group) => number(group.count) },
-        { name: t("first"), cell: (group) => moment(group.first) },
-        { name: t("last"), cell: (group) => moment(group.last) },
+        { name: t("first"), class: "time", cell: (group) => moment(group.first) },
+        { name: t("last"), class: "time", cell: (group) => moment(group.last) },
         { name: t("topics"), class: "wide", cell: topicsOf },
         { name: t("actions"), class: "buttons", cell: ({ reason }) => [
           action(t("retry"), () => this.run("kick", reason), null, "kick"),

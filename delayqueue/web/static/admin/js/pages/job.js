@@ -1,7 +1,7 @@
 // A job: what it is, what happened to it, and what can be done with it.
 
 import { call } from "../api.js";
-import { facts, h, table } from "../dom.js";
+import { breaking, facts, h, table } from "../dom.js";
 import { length, relative, time } from "../format.js";
 import { t } from "../i18n.js";
 import { Live } from "../live.js";
@@ -29,7 +29,7 @@ function view(found, refresh) {
     found.message && [t("message"), h("div", { class: "lines" }, found.message)],
   ].filter(Boolean);
   return [
-    h("div", { class: "bar" }, h("h1", { class: "mono" }, found.id), h("span", { class: "grow" }), jobActions(found, refresh)),
+    h("div", { class: "bar" }, h("h1", { class: "mono" }, breaking(found.id)), h("span", { class: "grow" }), jobActions(found, refresh)),
     h("div", { class: "columns" },
       h("section", { class: "card" }, facts(known)),
       h("section", { class: "card" }, h("h2", {}, t("history")), h("ul", { class: "timeline" }, events(found)))),

@@ -2,14 +2,14 @@
 
 import { call, may } from "../api.js";
 import { action, ask } from "../ask.js";
-import { h, table } from "../dom.js";
+import { breaking, h, table } from "../dom.js";
 import { relative, seconds, time } from "../format.js";
 import { t } from "../i18n.js";
 import { topicLink } from "./topics.js";
 
 const PAGE = 50;
 
-export const jobLink = (id) => h("a", { class: "mono", href: `#/job/${encodeURIComponent(id)}` }, id);
+export const jobLink = (id) => h("a", { class: "mono", href: `#/job/${encodeURIComponent(id)}` }, breaking(id));
 const formLink = (mode, id, text) => h("a", { class: "button", href: `#/push/${encodeURIComponent(JSON.stringify([mode, id]))}` }, text);
 export const stateMark = (state) => h("span", { class: `state ${state}` }, t(state));
 export const tagLink = (name) => h("a", { class: "tag", href: `#/tag/${encodeURIComponent(name)}` }, name);
@@ -40,7 +40,7 @@ export function jobTable({ jobs, cursors, next }, more, { topic = true, ticked, 
       { name: t("state"), cell: (job) => stateMark(job.state) },
       { name: t("dueAt"), cell: (job) => h("span", { title: relative(job.due) }, time(job.due)) },
       { name: t("attempt"), class: "number", cell: (job) => String(job.attempt) },
-      { name: t("message"), class: "cut hide-small", cell: (job) => job.message },
+      { name: t("message"), class: "cut", cell: (job) => job.message },
     ], jobs, (job) => job.id, t("noJobs")),
     next && action(t("more"), () => more([...cursors, next])),
   ];

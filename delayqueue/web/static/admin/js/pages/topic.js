@@ -1,7 +1,7 @@
 // A topic: what becomes due when, and its jobs by state and range of due times.
 
 import { call } from "../api.js";
-import { choices, h } from "../dom.js";
+import { breaking, choices, h } from "../dom.js";
 import { localTime, unixTime } from "../format.js";
 import { t } from "../i18n.js";
 import { FIRST_SPAN, forecastCard, forecastOf } from "./forecast.js";
@@ -46,7 +46,7 @@ export class TopicPage extends Selecting {
       onchange: (event) => this.filter({ [name]: unixTime(event.target.value) }),
     }));
     return [
-      h("div", { class: "bar" }, h("h1", {}, counts.topic, " ", topicTags(counts)), h("span", { class: "grow" }), topicActions(counts, this.refresh)),
+      h("div", { class: "bar" }, h("h1", {}, breaking(counts.topic), " ", topicTags(counts)), h("span", { class: "grow" }), topicActions(counts, this.refresh)),
       forecastCard(forecast, (chosen) => this.choose({ span: chosen })),
       h("section", { class: "card" },
         h("div", { class: "bar" },

@@ -2,7 +2,7 @@
 
 import { call } from "../api.js";
 import { action, ask, say } from "../ask.js";
-import { h, table } from "../dom.js";
+import { breaking, h, table } from "../dom.js";
 import { length, number, seconds, time } from "../format.js";
 import { t } from "../i18n.js";
 import { Live } from "../live.js";
@@ -38,12 +38,12 @@ export function topicTable(rows, empty = t("noTopics")) {
   return table([
     { name: t("topic"), class: "wide", cell: (row) => [topicLink(row.topic), " ", topicTags(row)] },
     count("delayed"), count("ready"), count("reserved"), count("buried"),
-    { name: t("oldest"), class: "number hide-small", cell: (row) => (row.oldest_ready_age === null ? "" : length(row.oldest_ready_age)) },
+    { name: t("oldest"), class: "number", cell: (row) => (row.oldest_ready_age === null ? "" : length(row.oldest_ready_age)) },
   ], rows, (row) => row.topic, empty);
 }
 
 /** A link to a topic's page, with the state and range of due times that it begins with. */
-export function topicLink(topic, state = "", range = "", text = topic) {
+export function topicLink(topic, state = "", range = "", text = breaking(topic)) {
   return h("a", { href: `#/topic/${encodeURIComponent(JSON.stringify([topic, state, range]))}` }, text);
 }
 
