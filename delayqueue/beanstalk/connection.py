@@ -29,6 +29,7 @@ from delayqueue.net.unread import Unread
 log = logging.getLogger(__name__)
 
 MAX_AHEAD_BYTES: Final = 64 * 1024  # that wait for their turn; then nothing more is read
+LONG_BYTES: Final = 16 * 1024  # an answer that is longer is sent before the next command is done
 MOST_AT_ONCE: Final = 500  # commands of one kind that go together
 MAX_TTR_S: Final = 60 * 86_400  # a longer one does not go into the record of a job
 
@@ -154,9 +155,11 @@ class Connection(asyncio.Protocol):
             command = self._next()
             if command is None or not self._do(command, answers):
                 break
-        else:  # others have their turn
-            self._is_busy = True
-            self._door.loop.call_soon(self._answered, b"")
+            if answers and len(answers[-1]) > LONG_BYTES:
+                self._let_others()
+                break
+        else:
+            self._let_others()
         if answers:
             self._write(b"".join(answers))
         if self._is_full and self._parser.pending_bytes <= MAX_AHEAD_BYTES:
@@ -164,6 +167,11 @@ class Connection(asyncio.Protocol):
             self._transport.resume_reading()
         if self.is_idle and (self.session.has_ended or self._door.is_draining):
             self.close()
+
+    def _let_others(self) -> None:
+        """Others have their turn before what comes next; it waits, too, until what is written can be sent."""
+        self._is_busy = True
+        self._door.loop.call_soon(self._answered, b"")
 
     def _next(self) -> Command | Refusal | None:
         command, self._ahead = self._ahead, None

@@ -1,0 +1,79 @@
+"""What a client can make large is bounded, and others do not suffer from it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from .wire import Wire
+
+if TYPE_CHECKING:
+    from .conftest import Doors
+
+MEBIBYTE: Final = 1 << 20
+WATCHED: Final = 20_000  # 4 MB in an answer
+
+
+def most_memory_bytes(pid: int) -> int:
+    """What the process has taken at its peak."""
+    [line] = [
+        line
+        for line in Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
+        if line.startswith("VmHWM")
+    ]
+    return int(line.split()[1]) * 1024
+
+
+async def test_long_answers_that_nobody_reads_are_made_one_at_a_time(doors: Doors) -> None:
+    async with Wire.opened(doors.port) as wire, Wire.opened(doors.port) as other:
+        await wire.send(b"".join(b"watch %0199d\r\n" % n for n in range(WATCHED)))
+        for _ in range(WATCHED):
+            await wire.answer()
+        before = most_memory_bytes(doors.server.pid)
+        wire.read_nothing()
+        await wire.send(b"list-tubes-watched\r\n" * 400)
+        for _ in range(20):
+            assert await other.ask(b"list-tube-used") == b"USING default\r\n"
+            await asyncio.sleep(0.02)
+        assert most_memory_bytes(doors.server.pid) - before < 60 * MEBIBYTE
+
+
+async def test_a_flood_of_commands_lets_others_have_their_turn(doors: Doors) -> None:
+    async def flood(wire: Wire) -> None:
+        while True:
+            await wire.send(b"use a\r\nwatch b\r\nignore b\r\n" * 5000)
+            for _ in range(15_000):
+                await wire.answer()
+
+    async with Wire.opened(doors.port) as wire, Wire.opened(doors.port) as other:
+        flooding = asyncio.create_task(flood(wire))
+        waits_s = []
+        for _ in range(50):
+            began_s = time.monotonic()
+            await other.ask(b"list-tube-used")
+            waits_s.append(time.monotonic() - began_s)
+        flooding.cancel()
+    assert sorted(waits_s)[25] < 1
+
+
+async def test_what_waits_for_its_turn_is_bounded(doors: Doors) -> None:
+    """A client that waits for a job can send more; it is read no further than so far."""
+    async with Wire.opened(doors.port) as wire, Wire.opened(doors.port) as other:
+        before = most_memory_bytes(doors.server.pid)
+        await wire.send(b"watch nothing-comes\r\nignore default\r\nreserve-with-timeout 2\r\n")
+        line = b"use %b\r\n" % (b"x" * 200)
+        sending = asyncio.create_task(wire.send(line * 200_000))  # 40 MB
+        await asyncio.sleep(0.5)
+        assert not sending.done()
+        assert most_memory_bytes(doors.server.pid) - before < 20 * MEBIBYTE
+        assert await other.ask(b"list-tube-used") == b"USING default\r\n"
+        assert (await wire.answer(), await wire.answer(), await wire.answer()) == (
+            b"WATCHING 2\r\n",
+            b"WATCHING 1\r\n",
+            b"TIMED_OUT\r\n",
+        )
+        for _ in range(200_000):
+            await wire.answer()
+        await sending
