@@ -135,9 +135,17 @@ SCHEDULED: Final = (
 )
 OF_TOPIC: Final = argument("topic", metavar="TOPIC", nargs="?", help="the topic; not given = all")
 
+LOOKED_AT: Final = (
+    argument("--match", metavar="TEXT", help="those with this in their name"),
+    argument("--only", help="buried, late, paused or limited ones"),
+    argument("--sort", help="topic, delayed, ready, reserved, buried or oldest [topic]"),
+    argument("--reverse", action="store_true", default=None, help="the other way round"),
+    argument("--limit", metavar="N", type=int, help="so many at most"),
+)
+
 REMOTE: Final = (
     remote("stats", "the sums over all topics", asking.stats, show=tables.stats),
-    remote("topics", "every topic with its counts", at("/topics"), show=tables.topics),
+    remote("topics", "every topic with its counts", at("/topics"), *LOOKED_AT, show=tables.topics),
     remote("push", "add a job", asking.push, *PUSHED),
     remote(
         "pop",

@@ -16,7 +16,7 @@ from delayqueue.client.jobs import (
     TakenJob,
 )
 from delayqueue.client.schedules import Schedule
-from delayqueue.client.servers import Access, ServerStats, Stats, StoreStats
+from delayqueue.client.servers import Access, Attention, ServerStats, Stats, StoreStats
 from delayqueue.client.subscribers import Subscriber
 from delayqueue.client.topics import DeadLetterGroup, DeadLetters, Forecast, Limits, TopicCounts
 from delayqueue.errors import (
@@ -40,6 +40,7 @@ __all__ = [
     "Access",
     "AsyncClient",
     "Attempt",
+    "Attention",
     "Client",
     "DeadLetterGroup",
     "DeadLetters",

@@ -38,8 +38,16 @@ class StoreStats:
 
 
 @dataclass(frozen=True, slots=True)
+class Attention:
+    """A topic that somebody should look at, and why: `buried`, `late`, `paused`."""
+
+    topic: TopicCounts
+    why: list[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Stats:
-    """The sums over all topics, those topics that need attention first, and who serves them."""
+    """The sums over all topics, the busiest topics and those that need attention, and who serves them."""
 
     topics: int
     delayed: int
@@ -48,6 +56,7 @@ class Stats:
     buried: int
     oldest_ready_age: float | None
     busiest: list[TopicCounts]
+    attention: list[Attention]
     servers: list[ServerStats]
     store: StoreStats
     settings: dict[str, str]
@@ -78,6 +87,9 @@ class ServerVerbs:
 def _stats(data: dict[str, Any]) -> Stats:
     parts = {
         "busiest": [topic_counts(topic) for topic in data["busiest"]],
+        "attention": [
+            Attention(topic_counts(one["topic"]), one["why"]) for one in data.get("attention", ())
+        ],  # an older server does not say it
         "servers": [read(ServerStats, server) for server in data["servers"]],
         "store": read(StoreStats, data["store"]),
     }

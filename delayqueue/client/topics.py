@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from delayqueue.client.jobs import AnyState, Moment, Seconds
 
 DEFAULT_STEP_S: Final = 3600
+TopicFilter = Literal["buried", "late", "paused", "limited"]
+TopicSort = Literal["topic", "delayed", "ready", "reserved", "buried", "oldest"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,11 +223,29 @@ class TopicVerbs:
         return Call("/purge", given(topic=topic, state=state), count_of)
 
     @verb
-    def topics(
-        self, *names: str, match: str | None = None, limit: int | None = None
+    def topics(  # the fields of a listing
+        self,
+        *names: str,
+        match: str | None = None,
+        only: TopicFilter | None = None,
+        sort: TopicSort | None = None,
+        reverse: bool | None = None,
+        offset: int | None = None,
+        limit: int | None = None,
     ) -> Call[list[TopicCounts]]:
-        """Every topic with its exact counts; or those of these names, with `match` in their name, `limit` at most."""
-        request = given(topics=list(names) or None, match=match, limit=limit)
+        """Every topic with its exact counts; or those of these names, with `match` in their name, `limit` at most.
+
+        `sort` by the name, or the largest of it first; `reverse` is the other way round.
+        """
+        request = given(
+            topics=list(names) or None,
+            match=match,
+            only=only,
+            sort=sort,
+            reverse=reverse,
+            offset=offset,
+            limit=limit,
+        )
         return Call(
             "/topics",
             request,

@@ -27,6 +27,7 @@ KINDS: Final = {
     "string_type": Text("字符串", "a string"),
     "int_type": Text("整数", "an integer"),
     "float_type": Text("数字", "a number"),
+    "bool_type": Text("true 或 false", "true or false"),
     "finite_number": Text("有限的数字", "a finite number"),
     "list_type": Text("数组", "an array"),
     "tuple_type": Text("数组", "an array"),

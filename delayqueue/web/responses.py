@@ -251,6 +251,13 @@ class StoreState(TypedDict):
     warnings: list[str]
 
 
+class Attention(TypedDict):
+    """A topic that somebody should look at, and why: `buried`, `late`, `paused`."""
+
+    topic: TopicState
+    why: list[str]
+
+
 class Stats(TypedDict):
     """All in short."""
 
@@ -261,6 +268,7 @@ class Stats(TypedDict):
     buried: int
     oldest_ready_age: float | None
     busiest: list[TopicState]
+    attention: list[Attention]
     servers: list[ServerState]
     store: StoreState
     settings: dict[str, str]

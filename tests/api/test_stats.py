@@ -114,3 +114,29 @@ async def test_a_choice_that_cannot_be_is_refused(
         message = (await api.call("/topics", bad)).refused(INVALID)
     assert next(iter(bad)).rstrip("s") in message
     server.close()
+
+
+async def test_topics_are_filtered_sorted_and_paged(
+    processes: Processes, redis_server: StoreServer
+) -> None:
+    server = processes.server(redis_server, redis__db=redis_server.new_database())
+    async with open_api(server.url) as api:
+        for topic, count in (("a", 1), ("b", 3), ("c", 2)):
+            for number in range(count):
+                (await api.push(topic=topic, id=f"{topic}{number}", delay=60)).ok()
+        (await api.call("/bury", {"id": "c0"})).ok()
+        (await api.call("/limit", {"topic": "a", "rate": 1})).ok()
+
+        async def names(**asked: object) -> str:
+            found = (await api.call("/topics", asked)).ok()
+            return "".join(topic["topic"] for topic in found)
+
+        assert await names(sort="delayed") == "bac"
+        assert await names(sort="delayed", reverse=True) == "acb"
+        assert await names(sort="delayed", offset=1, limit=1) == "a"
+        assert await names(reverse=True) == "cba"
+        assert await names(offset=1, limit=1) == "b"
+        assert (await names(only="buried"), await names(only="limited")) == ("c", "a")
+        attention = (await api.call("/stats", {})).ok()["attention"]
+    assert [(one["topic"]["topic"], one["why"]) for one in attention] == [("c", ["buried"])]
+    server.close()

@@ -9,12 +9,13 @@ from delayqueue.store.topics import TopicView
 from delayqueue.web import serializers
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import ADMINS, ALL, OPEN, endpoint
-from delayqueue.web.endpoints.topics import TOPIC
+from delayqueue.web.endpoints.topics import TOPIC, troubles
 from delayqueue.web.http import HttpRequest, HttpResponse
 from delayqueue.web.metrics import Figures, StoreFigures, exposition
 from delayqueue.web.responses import Access, Readiness, ServerState, Stats, StoreState
 
 BUSIEST: Final = 8
+MOST_TROUBLED: Final = 20
 STATS: Final = Stats(
     topics=1,
     delayed=3,
@@ -23,6 +24,7 @@ STATS: Final = Stats(
     buried=0,
     oldest_ready_age=0.25,
     busiest=[TOPIC],
+    attention=[],
     servers=[
         ServerState(
             name="web1:9277 #1",
@@ -58,6 +60,10 @@ async def stats(api: Api) -> Stats:
         "buried": sum(topic.buried for topic in topics),
         "oldest_ready_age": serializers.seconds(_oldest_ms(topics)),
         "busiest": [serializers.topic(topic) for topic in nlargest(BUSIEST, topics, key=_urgency)],
+        "attention": [
+            {"topic": serializers.topic(topic), "why": troubles(topic)}
+            for topic in nlargest(MOST_TROUBLED, filter(troubles, topics), key=_urgency)
+        ],
         "servers": [serializers.server(server) for server in await api.queue.servers()],
         "store": {
             "version": health.version,

@@ -1,6 +1,6 @@
 """Topics: what they hold, and how they are held and limited."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Final
 
 from pydantic import Field
@@ -8,12 +8,14 @@ from pydantic import Field
 from delayqueue.domain import limit as rules
 from delayqueue.domain.job import LIVE_STATES
 from delayqueue.errors import WrongState
+from delayqueue.store.topics import TopicView
 from delayqueue.tasks import by_turns
 from delayqueue.web import serializers
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import ADMINS, BAD, Large, endpoint
 from delayqueue.web.fields import (
     FIRST,
+    Between,
     By,
     JobCount,
     Number,
@@ -58,6 +60,32 @@ PurgeState = Annotated[
 ]
 
 
+LATE_MS: Final = 60_000  # a job that was ready for so long is late
+MAX_OFFSET: Final = 10**9
+FILTERS: Final[Mapping[str, Callable[[TopicView], bool]]] = {
+    "buried": lambda topic: topic.buried > 0,
+    "late": lambda topic: (topic.oldest_age_ms or 0) >= LATE_MS,
+    "paused": lambda topic: topic.paused_until_ms is not None,
+    "limited": lambda topic: topic.limit is not None,
+}
+SORTS: Final[Mapping[str, Callable[[TopicView], str | int]]] = {
+    "topic": lambda topic: topic.topic,
+    "delayed": lambda topic: -topic.delayed,
+    "ready": lambda topic: -topic.ready,
+    "reserved": lambda topic: -topic.reserved,
+    "buried": lambda topic: -topic.buried,
+    "oldest": lambda topic: -(-1 if topic.oldest_age_ms is None else topic.oldest_age_ms),
+}
+
+
+def troubles(topic: TopicView) -> list[str]:
+    """Why a person should look at the topic: `buried`, `late`, `paused` while jobs wait; [] where all is well."""
+    is_paused = FILTERS["paused"](topic)
+    waits = {"late": not is_paused and FILTERS["late"](topic), "paused": is_paused and topic.ready}
+    found = {"buried": topic.buried, **waits}
+    return [why for why, holds in found.items() if holds]
+
+
 class LimitRequest(TopicRequest):
     """A topic whose deliveries are limited; null lifts a limit, what is not named stays."""
 
@@ -96,10 +124,20 @@ class PurgeRequest(TopicRequest):
 
 
 class TopicsRequest(Request):
-    """Which topics: these, or those with `match` in their name, the first `limit` of them."""
+    """Which topics: these, or those with `match` in their name, `limit` of them from the `offset`th on."""
 
     topics: Annotated[list[Topic], FIRST] | None = Field(None, description="Only these topics.")
     match: str | None = Field(None, description="Only topics with this in their name.")
+    only: Annotated[str, one_of(*FILTERS)] | None = Field(
+        None, description="Only those that are so; `late`: a job has been ready for a minute."
+    )
+    sort: Annotated[str, one_of(*SORTS)] | None = Field(
+        None, description="By the name, or the largest of this first."
+    )
+    reverse: bool | None = Field(None, description="The other way round.")
+    offset: Annotated[int, Between(0, MAX_OFFSET)] | None = Field(
+        None, description="How many to leave out."
+    )
     limit: JobCount | None = Field(None, description="How many at most.")
 
     def reach(self) -> Iterable[str]:
@@ -141,11 +179,16 @@ async def purge(api: Api, asked: PurgeRequest) -> Count:
 async def topics(api: Api, asked: TopicsRequest) -> Large[list[TopicState]]:
     """Every topic with its exact counts."""
     names = None if asked.topics is None else frozenset(asked.topics)
-    part = asked.match or ""
+    part, start = asked.match or "", asked.offset or 0
+    end = None if asked.limit is None else start + asked.limit
+    by_name = not (asked.only or asked.sort or asked.reverse)
     found = await api.queue.topics.all(
         lambda topic: (
             (names is None or topic in names) and part in topic and api.scope.allows(topic)
         ),
-        asked.limit,
+        end if by_name else None,  # else the counts of all decide
     )
-    return Large([serializers.topic(view) async for view in by_turns(found)])
+    if asked.only:
+        found = [view async for view in by_turns(found) if FILTERS[asked.only](view)]
+    found.sort(key=SORTS[asked.sort or "topic"], reverse=asked.reverse or False)
+    return Large([serializers.topic(view) async for view in by_turns(found[start:end])])

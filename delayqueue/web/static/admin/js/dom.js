@@ -4,12 +4,21 @@ import { Component, h, render } from "../vendor/preact/preact.mjs";
 
 export { Component, h, render };
 
-/** A table. columns: [{name, class, cell: (row) => content}]; `key` tells a row from the others; `empty` is said where there are none. */
-export function table(columns, rows, key, empty) {
+/** A table. columns: [{name, class, cell: (row) => content, sort: by what, if it can be sorted by it}]; `key` tells a row from the others;
+ *  `empty` is said where there are none; sorting: {by, reverse, onsort(by)}. */
+export function table(columns, rows, key, empty, sorting = null) {
   if (!rows.length) return h("p", { class: "empty" }, empty);
-  return h("div", { class: "scroll" }, h("table", {},
-    h("thead", {}, h("tr", {}, columns.map((column) => h("th", { scope: "col", class: column.class }, column.name)))),
+  return h("div", { class: "scroll" }, h("table", { class: sorting && "sortable" },
+    h("thead", {}, h("tr", {}, columns.map((column) => heading(column, sorting)))),
     h("tbody", {}, rows.map((row) => h("tr", { key: key(row) }, columns.map((column) => h("td", { class: column.class, "data-name": typeof column.name === "string" ? column.name : null }, column.cell(row))))))));
+}
+
+function heading({ name, sort, class: kind }, sorting) {
+  if (!sorting || !sort) return h("th", { scope: "col", class: kind }, name);
+  const isSorted = sorting.by === sort;
+  const upwards = (sort === "topic") !== sorting.reverse; // figures begin with the largest
+  return h("th", { scope: "col", class: kind, "aria-sort": isSorted ? (upwards ? "ascending" : "descending") : null },
+    h("button", { type: "button", class: "plain", onclick: () => sorting.onsort(sort) }, name, isSorted && h("span", { "aria-hidden": "true" }, upwards ? " ▲" : " ▼")));
 }
 
 /** A name that breaks behind its dots, dashes and the like, if it has to. */

@@ -7,7 +7,7 @@ import { t } from "../i18n.js";
 import { Live } from "../live.js";
 import { FIRST_SPAN, forecastCard, forecastOf } from "./forecast.js";
 import { Rates } from "./rates.js";
-import { topicTable } from "./topics.js";
+import { troubleTable } from "./topics.js";
 
 const STATES = ["delayed", "ready", "reserved", "buried"];
 
@@ -33,7 +33,7 @@ export class Overview extends Live {
       h("div", { class: "columns" }, forecastCard(forecast, (span) => this.choose({ span })), this.rates.card()),
       h("section", { class: "card" },
         h("div", { class: "bar" }, h("h2", {}, t("busiest")), h("span", { class: "grow" }), h("a", { href: "#/topics" }, t("all"))),
-        topicTable(stats.busiest)),
+        troubleTable(stats.attention)),
     ];
   }
 }

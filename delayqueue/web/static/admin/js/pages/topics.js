@@ -2,44 +2,71 @@
 
 import { call } from "../api.js";
 import { action, ask, say } from "../ask.js";
-import { breaking, h, table } from "../dom.js";
-import { length, number, seconds, time } from "../format.js";
+import { breaking, choices, h, table } from "../dom.js";
+import { jobs, length, number, seconds, time } from "../format.js";
 import { t } from "../i18n.js";
 import { Live } from "../live.js";
 
 const PAGE = 100;
+const FILTERS = [null, "buried", "late", "paused", "limited"];
 
 export class Topics extends Live {
-  state = { match: "" };
+  state = { match: "", only: null, sort: "topic", reverse: false, offset: 0 };
 
   load() {
-    return call("topics", { match: this.state.match.trim() || null, limit: PAGE + 1 });
+    const { match, only, sort, reverse, offset } = this.state;
+    return call("topics", { match: match.trim() || null, only, sort, reverse, offset, limit: PAGE + 1 });
+  }
+
+  /** Show others, from the first one on. */
+  show(which) {
+    this.choose({ ...which, offset: 0 });
   }
 
   view(found) {
-    const { match } = this.state;
+    const { match, only, sort, reverse, offset } = this.state;
+    const onsort = (by) => this.show({ sort: by, reverse: by === sort && !reverse });
+    const shown = found.slice(0, PAGE);
     return [
-      h("div", { class: "bar" }, h("h1", {}, t("topics")), h("span", { class: "grow" }), h("input", {
-        type: "search", placeholder: t("filter"), "aria-label": t("filter"), maxlength: 256, value: match,
-        oninput: (event) => this.choose({ match: event.target.value }),
-      })),
-      h("div", { class: "card" }, topicTable(found.slice(0, PAGE), match ? t("noTopicsFound") : t("noTopics")),
-        found.length > PAGE && h("p", { class: "soft" }, t("moreTopics", PAGE))),
+      h("div", { class: "bar" }, h("h1", {}, t("topics")), h("span", { class: "grow" }),
+        choices(FILTERS.map((one) => [one, t(one || "all")]), only, (chosen) => this.show({ only: chosen }), t("only")),
+        h("input", {
+          type: "search", placeholder: t("filter"), "aria-label": t("filter"), maxlength: 256, value: match,
+          oninput: (event) => this.show({ match: event.target.value }),
+        })),
+      h("div", { class: "card" }, topicTable(shown, match || only ? t("noTopicsFound") : t("noTopics"), { by: sort, reverse, onsort }),
+        (offset > 0 || found.length > PAGE) && h("div", { class: "bar" },
+          action(t("previous"), () => this.choose({ offset: Math.max(0, offset - PAGE) }), null, "previous"),
+          h("span", { role: "status" }, `${number(offset + 1)} – ${number(offset + shown.length)}`),
+          found.length > PAGE && action(t("nextPage"), () => this.choose({ offset: offset + PAGE }), null, "next"))),
     ];
   }
 }
 
+const count = (state) => ({
+  name: t(state), sort: state, class: "number", cell: (row) => (row[state]
+    ? topicLink(row.topic, state, "", h("span", { class: `state ${state}` }, number(row[state]))) : h("span", { class: "soft" }, "0")),
+});
+const columns = () => [
+  { name: t("topic"), sort: "topic", class: "wide", cell: (row) => [topicLink(row.topic), " ", topicTags(row)] },
+  count("delayed"), count("ready"), count("reserved"), count("buried"),
+  { name: t("oldest"), sort: "oldest", class: "number", cell: (row) => (row.oldest_ready_age === null ? "" : length(row.oldest_ready_age)) },
+];
+
 /** Topics with their counts. */
-export function topicTable(rows, empty = t("noTopics")) {
-  const count = (state) => ({
-    name: t(state), class: "number", cell: (row) => (row[state]
-      ? topicLink(row.topic, state, "", h("span", { class: `state ${state}` }, number(row[state]))) : h("span", { class: "soft" }, "0")),
-  });
+const topicTable = (rows, empty, sorting) => table(columns(), rows, (row) => row.topic, empty, sorting);
+
+/** Topics that somebody should look at, with the reason: [{topic, why}] */
+export function troubleTable(rows) {
+  const why = {
+    buried: (topic) => t("whyBuried", jobs(topic.buried)), late: (topic) => t("whyLate", length(topic.oldest_ready_age)),
+    paused: (topic) => t("whyPaused", jobs(topic.ready)),
+  };
   return table([
-    { name: t("topic"), class: "wide", cell: (row) => [topicLink(row.topic), " ", topicTags(row)] },
-    count("delayed"), count("ready"), count("reserved"), count("buried"),
-    { name: t("oldest"), class: "number", cell: (row) => (row.oldest_ready_age === null ? "" : length(row.oldest_ready_age)) },
-  ], rows, (row) => row.topic, empty);
+    { name: t("topic"), class: "wide", cell: ({ topic }) => [topicLink(topic.topic), " ", topicTags(topic)] },
+    { name: t("why"), class: "wide", cell: (row) => row.why.map((one) =>
+      h("div", { key: one }, topicLink(row.topic.topic, one === "buried" ? "buried" : "ready", "", why[one](row.topic)))) },
+  ], rows, ({ topic }) => topic.topic, t("noTrouble"));
 }
 
 /** A link to a topic's page, with the state and range of due times that it begins with. */
@@ -51,7 +78,7 @@ export function topicLink(topic, state = "", range = "", text = breaking(topic))
 export function topicTags(topic) {
   const paused = topic.paused === true ? t("paused") : topic.paused && t("pausedUntil", time(topic.paused));
   const limits = topic.limit && limitText(topic.limit);
-  const limited = limits && t("limited", limits);
+  const limited = limits && t("limitedTo", limits);
   return [paused, limited].filter(Boolean).map((text) => [h("span", { class: "tag" }, text), " "]);
 }
 
