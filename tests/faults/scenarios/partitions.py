@@ -31,7 +31,7 @@ Break = Callable[[str], None]
 BUCKETS: Final = 8
 # longer than a call to the store may take; and jobs that fall due while there are two masters
 SHAPE: Final = Shape(ttr_s=8, longest_delay_s=15)
-HEALS_S: Final = 60.0
+HEALS_S: Final = 150.0  # a kernel that sent in vain tries again after up to 120 s (TCP_RTO_MAX)
 OPEN: Final = ("--protected-mode", "no")
 WAYS: Final[dict[str, dict[str, object]]] = {
     "store": {"durability": "store"},
