@@ -18,6 +18,7 @@ from delayqueue.errors import (
     WrongMethod,
 )
 from delayqueue.tasks import by_turns
+from delayqueue.web import audit
 from delayqueue.web.access_log import OTHER_PATHS, AccessLog, new_request_id, request_id
 from delayqueue.web.admin import pages
 from delayqueue.web.api import Api
@@ -82,6 +83,8 @@ class Front:
         began_s = perf_counter()
         code, path = Code.OK, OTHER_PATHS
         responder = self._api.responder
+        target: audit.Target | None = None
+        data: object = None
         try:
             for check in self._checks:
                 check(request)
@@ -100,6 +103,7 @@ class Front:
                     asked: Asked = await self._read_many(endpoint.takes, api, raw, request)
                 else:
                     asked = self._read(endpoint, endpoint.takes, api, raw, request)
+                target = audit.target_of(endpoint, request, asked)
                 running = endpoint.run(api, asked, request)
                 del raw, asked  # a poll that waits has no need of them any more
             data = await running
@@ -115,6 +119,7 @@ class Front:
             response = HttpResponse(status=CLIENT_GONE)
         except Exception as error:
             code, response = _refusal(responder, request, error)
+        audit.note(self._api.guard, request, target, code, data)
         if response.undelivered is None:
             self._access_log.note(request, path, response.status, code.value, began_s)
             with suppress(ConnectionError):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 import time
+from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 import pytest
 from playwright.sync_api import expect
 
 from delayqueue.client import Client, Job
-from tests.browser.conftest import Admin, bury, press
+from tests.browser.conftest import Admin, agree, bury, press
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -322,6 +323,9 @@ def test_a_token_is_asked_for_once_and_kept_for_the_tab(
     admin = Admin(context, guarded)
     page = admin.page
     page.goto(f"{guarded.url}/admin")
+    page.locator("dialog input").fill("a-token-that-nobody-knows")
+    press(page, "Sign in")
+    expect(page.get_by_role("alert")).to_have_text("this token is not known")
     page.locator("dialog input").fill(ADMIN_TOKEN)
     press(page, "Sign in")
     expect(page.locator(".tile").first).to_be_visible()
@@ -330,6 +334,33 @@ def test_a_token_is_asked_for_once_and_kept_for_the_tab(
     press(page, "Sign out")
     expect(page.locator("dialog input")).to_be_visible()
     assert admin.complaints == []
+    context.close()
+
+
+def test_what_is_done_with_the_page_stands_in_the_log(
+    chromium: Browser, guarded: QueueServer, topic: str
+) -> None:
+    with Client(guarded.url, token=ADMIN_TOKEN) as queue:
+        bury(queue, topic, 3)
+    context = chromium.new_context(locale="en-US")
+    page = Admin(context, guarded).page
+    page.goto(f"{guarded.url}/admin#/topic/{topic}")
+    page.locator("dialog input").fill(ADMIN_TOKEN)
+    press(page, "Sign in")
+    press(page, "buried")
+    press(page, "Select all 3")
+    press(page, "Kick")
+    agree(page, "OK")
+    expect(page.get_by_text("Done: 3 jobs.")).to_be_visible()
+    press(page, "Pause")
+    agree(page, "OK")
+    expect(page.locator("h1 .tag")).to_have_text("paused")
+    lines = [line for line in guarded.log_tail(100).splitlines() if "page: " in line]
+    who = f"by admin token {sha256(ADMIN_TOKEN.encode()).hexdigest()[:4]} from 127.0.0.1"
+    assert [line.partition("page: ")[2] for line in lines] == [
+        f'kick {{"jobs": 3}} {who}: 3 done, code 0',
+        f'pause {{"topic": "{topic}"}} {who}: 1 done, code 0',
+    ]
     context.close()
 
 

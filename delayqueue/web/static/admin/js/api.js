@@ -35,7 +35,7 @@ export const may = (verb) => roles.includes("admin") || (NEEDS[verb] || []).some
 
 /** Call an endpoint; returns the answer's data. Throws ApiError. */
 export async function call(verb, request = {}) {
-  const headers = { "Content-Type": "application/json", "Accept-Language": current() };
+  const headers = { "Content-Type": "application/json", "Accept-Language": current(), "X-Admin-Page": "yes" };
   if (hasToken()) headers.Authorization = `Bearer ${sessionStorage.getItem(KEY)}`;
   let answer;
   try {

@@ -38,9 +38,10 @@ const heading = (title) => h("h2", { id: "dialog-title" }, title);
 class Question extends Component {
   state = { text: this.props.value || "" };
 
-  render({ title, text, input, must, danger, ok, password, onanswer }, { text: typed }) {
+  render({ title, error, text, input, must, danger, ok, password, onanswer }, { text: typed }) {
     return h("form", { method: "dialog" },
       heading(title),
+      error && h("p", { class: "card error", role: "alert" }, error),
       text && h("p", {}, text),
       input && h("label", {}, input, h("input", {
         value: typed, autocomplete: "off", spellcheck: false, type: password ? "password" : "text", name: "answer", maxlength: 1024,
@@ -50,7 +51,7 @@ class Question extends Component {
   }
 }
 
-/** Ask a question. options: {text, input: label, value, must: the text that has to be typed, danger, ok, password}.
+/** Ask a question. options: {error, text, input: label, value, must: the text that has to be typed, danger, ok, password}.
  *  Resolves to the input ("" where there is none), or null where the user says no. */
 export async function ask(title, options = {}) {
   let answer = options.value || "";

@@ -38,7 +38,7 @@ export class Live extends Component {
     } catch (error) {
       if (this.left) return;
       if (error.code === UNAUTHORIZED) {
-        await signIn();
+        await signIn(error.message);
         await this.refresh();
         return;
       }

@@ -1,0 +1,71 @@
+"""What people do with the page at /admin: a line in the log of each change, with who did what to how many."""
+
+import json
+import logging
+from typing import Any, Final
+
+from delayqueue.errors import Code
+from delayqueue.web.auth import Authenticator
+from delayqueue.web.endpoint import Endpoint, Large
+from delayqueue.web.http import HttpRequest
+from delayqueue.web.requests import Request
+
+log = logging.getLogger(__name__)
+
+HEADER: Final = "x-admin-page"  # which the page sends; programs are in the access log
+READS: Final = frozenset(
+    [
+        "buried",
+        "forecast",
+        "get",
+        "list_jobs",
+        "schedules",
+        "stats",
+        "subscribers",
+        "topics",
+        "whoami",
+    ]
+)
+TARGETS: Final = ("topic", "tag", "state", "name", "id")
+
+Target = dict[str, object]
+
+
+def target_of(endpoint: Endpoint, request: HttpRequest, asked: object) -> Target | None:
+    """What a request of the page is to change; None = it is not the page's, or changes nothing."""
+    if HEADER not in request.headers or endpoint.name in READS:
+        return None
+    target = {name: getattr(asked, name, None) for name in TARGETS}
+    many = getattr(asked, "ids", None)
+    named = {name: value for name, value in target.items() if value is not None}
+    return named | {"jobs": len(many)} if many and isinstance(asked, Request) else named
+
+
+def note(
+    guard: Authenticator, request: HttpRequest, target: Target | None, code: Code, data: Any
+) -> None:
+    """Write down what became of it, if it is something."""
+    if target is None:
+        return
+    fields = {
+        "who": guard.name_of(request),
+        "client": request.peer,
+        "what": request.path.removeprefix("/"),
+        "target": json.dumps(target, ensure_ascii=False),
+        "count": _count(data) if code is Code.OK else 0,
+        "code": int(code),
+    }
+    log.info(
+        "page: %(what)s %(target)s by %(who)s from %(client)s: %(count)d done, code %(code)d",
+        fields,
+        extra={"fields": fields},
+    )
+
+
+def _count(data: Any) -> int:
+    """How many were changed."""
+    if isinstance(data, Large):
+        data = data.data
+    if isinstance(data, list):
+        return sum(one["code"] == Code.OK for one in data)
+    return int(data.get("count", 1)) if isinstance(data, dict) else 1
