@@ -18,7 +18,7 @@ from delayqueue.beanstalk.verbs import (
     OUT_OF_MEMORY,
     TIMED_OUT,
     Closing,
-    delete_idle,
+    delete_former,
 )
 from delayqueue.domain.job import MAX_DELAY_S, IfExists, Job
 from delayqueue.errors import Code, QueueError, TooMany, Unavailable
@@ -261,7 +261,7 @@ class Connection(asyncio.Protocol):
     async def _look_after(
         self, numbers: list[int], jobs: list[Held], codes: Sequence[int | Exception]
     ) -> bytes:
-        """The answers where not all jobs could be ended. One that is reserved no more can be ready, and ended so."""
+        """The answers where not all jobs could be ended. One whose TTR has run out can be ready, and ended so."""
         answers = []
         for number, held, code in zip(numbers, jobs, codes, strict=True):
             if isinstance(code, Exception) or code == Code.UNAVAILABLE:
@@ -270,7 +270,7 @@ class Connection(asyncio.Protocol):
             elif code == Code.OK:
                 answers.append(DELETED)
             else:
-                answers.append(await _or_error(delete_idle(self._door, held.job.id)))
+                answers.append(await _or_error(delete_former(self._door, held)))
         return b"".join(answers)
 
     def _start(self, doing: Coroutine[Any, Any, bytes]) -> None:

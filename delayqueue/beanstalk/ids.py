@@ -6,7 +6,8 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-MOST: Final = 2**53  # a number is less: JSON and Lua keep those exactly
+# A number is below 2**53: JSON and Lua keep those exactly. From here on they stand for ids that are no such numbers.
+ALIASES_FROM: Final = 2**52
 BLOCK: Final = 1000  # numbers that are fetched at once
 MOST_ALIASES: Final = 100_000  # about 25 MB with ids of 30 bytes
 
@@ -40,8 +41,8 @@ class Numbers:
 class Ids:
     """What number each job has here, and the other way round.
 
-    An id that is a number already is that. Others get a number when they are first shown; of too many the one that was
-    used least recently is forgotten. Who holds a job knows its id besides (session.py).
+    An id that is a number already, and not too large, is that. Others get a number when they are first shown, one that
+    is no such id; of too many the one that was used least recently is forgotten. Who holds a job knows its id besides (session.py).
     """
 
     def __init__(self, numbers: Numbers, most: int = MOST_ALIASES) -> None:
@@ -66,13 +67,11 @@ class Ids:
         """The number of the job with this id. Raises Unavailable if it is a new one and the store does not answer."""
         if _CANONICAL.fullmatch(job_id):
             number = int(job_id)
-            if (
-                number < MOST and number not in self._ids
-            ):  # else it is taken, and this was pushed over HTTP
+            if number < ALIASES_FROM:
                 return number
         known = self._aliases.get(job_id)
         if known is None:
-            number = await self._numbers.next()
+            number = ALIASES_FROM + await self._numbers.next()
             known = self._aliases.setdefault(job_id, number)  # another may have come first
             self._ids[known] = job_id
             if len(self._ids) > self._most:

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from delayqueue.beanstalk.door import Door
 from delayqueue.beanstalk.many_tubes import pop_one
-from delayqueue.beanstalk.session import MARGIN_S, Session
+from delayqueue.beanstalk.session import MARGIN_S, Held, Session
 from delayqueue.beanstalk.stats import BURIED as BURIED_BY
 from delayqueue.beanstalk.stats import RELEASED as RELEASED_BY
 from delayqueue.beanstalk.stats import job_stats, server_stats, tube_stats, yaml_list
@@ -104,11 +104,18 @@ async def _reserved(door: Door, session: Session, job: Reserved) -> bytes:
 
 async def delete(door: Door, session: Session, number: int) -> bytes:
     """End a job that nobody has reserved."""
-    return await delete_idle(door, _id(door, session, number))
+    return await _delete_idle(door, _id(door, session, number))
 
 
-async def delete_idle(door: Door, job_id: str) -> bytes:
-    """The same, by its id."""
+async def delete_former(door: Door, held: Held) -> bytes:
+    """End a job that a connection had reserved, unless one that was pushed meanwhile has taken its place."""
+    [view] = await door.queue.get([held.job.id], door.scope)
+    if view is None or view.attempt < held.job.attempt:
+        return NOT_FOUND
+    return await _delete_idle(door, held.job.id)
+
+
+async def _delete_idle(door: Door, job_id: str) -> bytes:
     [code] = await door.queue.discard([job_id], door.scope)
     raise_for(code)
     return DELETED

@@ -61,6 +61,25 @@ async def test_the_number_that_is_somebodys_id_is_not_given_to_a_job(
     assert not {*map(str, numbers)} & {*ids}
 
 
+async def test_a_number_for_another_id_is_nobodys_id(api: Api, wire: Wire, tube: str) -> None:
+    known = await wire.put(b"a", 5)
+    numeric = [{"topic": tube, "id": str(known + 1 + n)} for n in range(5)]
+    (await api.push_all([*numeric, {"topic": tube, "id": f"{tube}-order"}])).ok()
+    numbers = [(await wire.reserve())[0] for _ in range(7)]
+    assert len({*numbers}) == 7
+    assert [await wire.ask(b"delete %d" % number) for number in numbers] == [b"DELETED\r\n"] * 7
+
+
+async def test_a_job_that_is_pushed_anew_is_not_ended_with_the_one_that_it_replaces(
+    api: Api, wire: Wire, tube: str
+) -> None:
+    (await api.push(topic=tube, id=f"{tube}-order", body="old")).ok()
+    number, _ = await wire.reserve()
+    (await api.push(topic=tube, id=f"{tube}-order", body="new")).ok()
+    assert await wire.ask(b"delete %d" % number) == b"NOT_FOUND\r\n"
+    assert (await wire.reserve()) == (number, b"new")
+
+
 async def test_a_priority_counts_at_both_doors(api: Api, wire: Wire, tube: str) -> None:
     (await api.push(topic=tube, id=f"{tube}-a", priority=30)).ok()
     await wire.put(b"b", 20)
@@ -277,7 +296,8 @@ async def test_the_alias_that_was_used_least_recently_is_forgotten() -> None:
         ("0", True),
         ("07", False),
         ("-7", False),
-        (str(2**53 - 1), True),
+        (str(2**52 - 1), True),
+        (str(2**52), False),
         (str(2**53), False),
         ("７", False),
     ],

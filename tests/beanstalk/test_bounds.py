@@ -77,3 +77,13 @@ async def test_what_waits_for_its_turn_is_bounded(doors: Doors) -> None:
         for _ in range(200_000):
             await wire.answer()
         await sending
+
+
+async def test_a_tube_is_emptied_by_peeking_at_its_first_job_and_deleting_it(wire: Wire) -> None:
+    jobs = 250
+    await wire.send(b"put 1024 0 60 1\r\nx\r\n" * jobs)
+    assert [(await wire.answer())[:8] for _ in range(jobs)] == [b"INSERTED"] * jobs
+    for _ in range(jobs):
+        number = (await wire.ask(b"peek-ready")).split()[1]
+        assert await wire.ask(b"delete " + number) == b"DELETED\r\n"
+    assert await wire.ask(b"peek-ready") == b"NOT_FOUND\r\n"

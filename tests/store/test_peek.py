@@ -33,10 +33,12 @@ async def test_the_job_that_is_handed_out_next(bucket: Bucket) -> None:
         assert [each.id for each in await bucket.pop(wanted=1)] == [expected]
 
 
-async def test_what_is_left_of_others_in_the_list_is_passed_by(bucket: Bucket) -> None:
-    await bucket.push(*(job(f"{n}") for n in range(5)))
-    await bucket.delete("0", "1", "2")
-    assert await first(bucket, READY) == "3"
+@pytest.mark.parametrize("count", [3, 700])
+async def test_what_is_left_of_others_in_the_list_is_passed_by(bucket: Bucket, count: int) -> None:
+    await bucket.push(*(job(f"{n}") for n in range(count + 2)))
+    await bucket.delete(*map(str, range(count)))
+    for _ in range(2):
+        assert await first(bucket, READY) == f"{count}"
 
 
 async def test_the_job_that_is_due_next(bucket: Bucket) -> None:
