@@ -42,7 +42,8 @@ class Ids:
     """What number each job has here, and the other way round.
 
     An id that is a number already, and not too large, is that. Others get a number when they are first shown, one that
-    is no such id; of too many the one that was used least recently is forgotten. Who holds a job knows its id besides (session.py).
+    is no such id; of too many the one that was used least recently is forgotten. Who holds a job knows its id besides
+    (session.py).
     """
 
     def __init__(self, numbers: Numbers, most: int = MOST_ALIASES) -> None:

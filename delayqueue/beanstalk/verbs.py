@@ -104,7 +104,7 @@ async def _reserved(door: Door, session: Session, job: Reserved) -> bytes:
 
 async def delete(door: Door, session: Session, number: int) -> bytes:
     """End a job that nobody has reserved."""
-    return await _delete_idle(door, _id(door, session, number))
+    return await _delete_idle(door, await _view(door, session, number))
 
 
 async def delete_former(door: Door, held: Held) -> bytes:
@@ -112,12 +112,13 @@ async def delete_former(door: Door, held: Held) -> bytes:
     [view] = await door.queue.get([held.job.id], door.scope)
     if view is None or view.attempt < held.job.attempt:
         return NOT_FOUND
-    return await _delete_idle(door, held.job.id)
+    return await _delete_idle(door, view)
 
 
-async def _delete_idle(door: Door, job_id: str) -> bytes:
-    [code] = await door.queue.discard([job_id], door.scope)
+async def _delete_idle(door: Door, view: JobView) -> bytes:
+    [code] = await door.queue.discard([view.id], door.scope)
     raise_for(code)
+    door.tubes.count(view.topic).deletes += 1
     return DELETED
 
 

@@ -70,6 +70,14 @@ async def test_a_number_for_another_id_is_nobodys_id(api: Api, wire: Wire, tube:
     assert [await wire.ask(b"delete %d" % number) for number in numbers] == [b"DELETED\r\n"] * 7
 
 
+async def test_each_delete_is_counted_for_its_tube(wire: Wire, tube: str) -> None:
+    ready, delayed, held = [await wire.put(b"a", 5, delay_s) for delay_s in (0, 1000, 0)]
+    assert await wire.ask(b"reserve-job %d" % held) == b"RESERVED %d 1\r\na\r\n" % held
+    for number in (ready, delayed, held):
+        assert await wire.ask(b"delete %d" % number) == b"DELETED\r\n"
+    assert (await wire.stats(f"stats-tube {tube}".encode()))["cmd-delete"] == "3"
+
+
 async def test_a_job_that_is_pushed_anew_is_not_ended_with_the_one_that_it_replaces(
     api: Api, wire: Wire, tube: str
 ) -> None:
