@@ -11,7 +11,7 @@ from delayqueue.errors import Forbidden, Text
 MIN_TOKEN_CHARS: Final = 16
 TOPICS: Final = re.compile(r"[^\s*][^*]*\*?|\*")  # a topic, or its beginning and *
 GRANT: Final = re.compile(
-    rf"(produce|consume|admin):([A-Za-z0-9._~+/=-]{{{MIN_TOKEN_CHARS},}})(?::({TOPICS.pattern}))?"
+    rf"(produce|consume|view|admin):([A-Za-z0-9._~+/=-]{{{MIN_TOKEN_CHARS},}})(?::({TOPICS.pattern}))?"
 )
 
 
@@ -20,6 +20,7 @@ class Role(StrEnum):
 
     PRODUCE = "produce"
     CONSUME = "consume"
+    VIEW = "view"  # looks, and changes nothing
     ADMIN = "admin"  # may do everything
 
 
@@ -36,7 +37,7 @@ def parse_grant(text: str) -> Grant:
     parts = GRANT.fullmatch(text.strip())
     if not parts:
         raise ValueError(
-            "must be ROLE:TOKEN or ROLE:TOKEN:TOPICS with the ROLE produce, consume or admin, "
+            "must be ROLE:TOKEN or ROLE:TOKEN:TOPICS with the ROLE produce, consume, view or admin, "
             f"a TOKEN of at least {MIN_TOKEN_CHARS} letters, digits and . _ ~ + / = -, "
             "and a topic, or its beginning and *, as TOPICS"
         )

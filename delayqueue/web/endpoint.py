@@ -37,6 +37,8 @@ OPEN: Final[Roles] = None
 PRODUCERS: Final[Roles] = frozenset({Role.PRODUCE})
 CONSUMERS: Final[Roles] = frozenset({Role.CONSUME})
 BOTH: Final[Roles] = frozenset({Role.PRODUCE, Role.CONSUME})
+VIEWERS: Final[Roles] = frozenset({Role.VIEW})
+HOLDERS: Final[Roles] = frozenset({Role.PRODUCE, Role.CONSUME, Role.VIEW})
 ADMINS: Final[Roles] = frozenset({Role.ADMIN})
 ALL: Final[Roles] = frozenset(Role)
 

@@ -28,10 +28,11 @@ if TYPE_CHECKING:
 PRODUCER: Final = "producer-0123456789"
 CONSUMER: Final = "consumer-0123456789"
 ADMIN: Final = "admin-0123456789abc"
+VIEWER: Final = "viewer-0123456789abc"
 OURS: Final = "ours-0123456789abcd"  # all roles, for the topics that begin with ours
 STRANGER: Final = "stranger-0123456789"
 TOKENS: Final = (
-    f"produce:{PRODUCER}, consume:{CONSUMER}, admin:{ADMIN}, "
+    f"produce:{PRODUCER}, consume:{CONSUMER}, view:{VIEWER}, admin:{ADMIN}, "
     f"produce:{OURS}:ours*, consume:{OURS}:ours*, admin:{OURS}:ours*"
 )
 GUARDED: Final = [route for route in ROUTES if route.endpoint.roles is not None]
@@ -44,6 +45,7 @@ class Clients(NamedTuple):
     url: str
     producer: Api
     consumer: Api
+    viewer: Api
     admin: Api
     ours: Api
     stranger: Api
@@ -61,7 +63,7 @@ def guarded(request: pytest.FixtureRequest, processes: Processes) -> Iterator[Qu
 
 @pytest.fixture
 async def clients(guarded: QueueServer) -> AsyncIterator[Clients]:
-    tokens = (PRODUCER, CONSUMER, ADMIN, OURS, STRANGER, "")
+    tokens = (PRODUCER, CONSUMER, VIEWER, ADMIN, OURS, STRANGER, "")
     async with AsyncExitStack() as stack:
         opened = [await stack.enter_async_context(open_api(guarded.url, t)) for t in tokens]
         yield Clients(guarded.url, *opened)
@@ -83,7 +85,12 @@ async def test_without_a_known_token_nothing_is_done(clients: Clients, route: Ro
 
 @pytest.mark.parametrize("route", GUARDED, ids=named)
 async def test_a_role_may_call_what_the_table_says(clients: Clients, route: Route) -> None:
-    roles = {"produce": clients.producer, "consume": clients.consumer, "admin": clients.admin}
+    roles = {
+        "produce": clients.producer,
+        "consume": clients.consumer,
+        "view": clients.viewer,
+        "admin": clients.admin,
+    }
     refused = {role for role, api in roles.items() if await ask(api, route) == 403}
     assert refused == set(roles) - {*(route.endpoint.roles or ()), "admin"}
 

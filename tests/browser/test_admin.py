@@ -33,8 +33,9 @@ PLACES: Final = (
     "no",
 )
 ADMIN_TOKEN: Final = "an-admins-token-of-the-tests"
+VIEWER_TOKEN: Final = "a-viewers-token-of-the-tests"
 PRODUCER_TOKEN: Final = "a-producers-token-of-the-tests"
-TOKENS: Final = f"admin:{ADMIN_TOKEN}, produce:{PRODUCER_TOKEN}"
+TOKENS: Final = f"admin:{ADMIN_TOKEN}, produce:{PRODUCER_TOKEN}, view:{VIEWER_TOKEN}"
 SCRIPT: Final = "<img src=x onerror=alert(1)><script>alert(1)</script>"
 
 
@@ -377,6 +378,25 @@ def test_what_one_may_not_do_is_not_offered(chromium: Browser, guarded: QueueSer
     page.locator("form p a").click()
     actions = page.locator("main .bar button")
     expect(actions).to_have_text(["Reschedule", "Delete"])
+    context.close()
+
+
+def test_who_may_only_look_sees_all_and_is_offered_nothing(
+    chromium: Browser, guarded: QueueServer, topic: str
+) -> None:
+    with Client(guarded.url, token=ADMIN_TOKEN) as queue:
+        bury(queue, topic, 1, message="shut")
+    context = chromium.new_context(locale="en-US")
+    admin = Admin(context, guarded)
+    admin.page.goto(f"{guarded.url}/admin")
+    admin.page.locator("dialog input").fill(VIEWER_TOKEN)
+    press(admin.page, "Sign in")
+    expect(admin.page.locator("nav a")).to_have_count(6)  # all but the form that pushes
+    changes = re.compile("Kick|Retry|Delete|Pause|Limit|Purge|Add|Remove|Clone|Reschedule")
+    for place in ("dead", f"topic/{topic}", "subscribers", "schedules"):
+        page = admin.open(place)
+        expect(page.get_by_role("button", name=changes)).to_have_count(0)
+    assert admin.complaints == []
     context.close()
 
 

@@ -26,7 +26,7 @@ def test_the_table_of_roles_is_that_of_the_endpoints() -> None:
 def words(roles: frozenset[str] | None) -> str:
     if roles is None:
         return "nobody is asked"
-    return ", ".join(sorted(roles, key=["produce", "consume", "admin"].index))
+    return ", ".join(sorted(roles, key=["produce", "consume", "view", "admin"].index))
 
 
 def test_the_limits_are_those_of_the_settings() -> None:

@@ -14,6 +14,7 @@ TOKEN = "0123456789abcdef"
     [
         (f"produce:{TOKEN}", Grant(Role.PRODUCE, TOKEN, "*")),
         (f" consume:{TOKEN} ", Grant(Role.CONSUME, TOKEN, "*")),
+        (f"view:{TOKEN}", Grant(Role.VIEW, TOKEN, "*")),
         (f"admin:{TOKEN}:*", Grant(Role.ADMIN, TOKEN, "*")),
         (f"produce:{TOKEN}:orders.*", Grant(Role.PRODUCE, TOKEN, "orders.*")),
         (f"produce:{TOKEN}:a:b c", Grant(Role.PRODUCE, TOKEN, "a:b c")),

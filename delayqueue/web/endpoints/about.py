@@ -1,19 +1,19 @@
 """The description of all endpoints."""
 
 from delayqueue.web.api import Api
-from delayqueue.web.endpoint import ADMINS, endpoint
+from delayqueue.web.endpoint import VIEWERS, endpoint
 from delayqueue.web.http import HttpResponse
 from delayqueue.web.openapi import document
 from delayqueue.web.pages import answer_json, answer_page
 
 
-@endpoint("/openapi.json", ADMINS, methods=("GET",))
+@endpoint("/openapi.json", VIEWERS, methods=("GET",))
 async def openapi(api: Api) -> HttpResponse:
     """This description, for programs."""
     return answer_json(document(api.endpoints))
 
 
-@endpoint("/docs", ADMINS, methods=("GET",))
+@endpoint("/docs", VIEWERS, methods=("GET",))
 async def docs(api: Api) -> HttpResponse:
     """This description, for people."""
     return answer_page(document(api.endpoints))

@@ -9,7 +9,7 @@ from delayqueue.domain.reason import reason_of
 from delayqueue.store.dead_letters import MOST, DeadLetter
 from delayqueue.tasks import by_turns
 from delayqueue.web.api import Api
-from delayqueue.web.endpoint import ADMINS, Large, endpoint
+from delayqueue.web.endpoint import VIEWERS, Large, endpoint
 from delayqueue.web.fields import Between
 from delayqueue.web.requests import AnyTopicRequest
 from delayqueue.web.responses import Buried, DeadLetterGroup
@@ -37,7 +37,7 @@ class BuriedRequest(AnyTopicRequest):
 
 @endpoint(
     "/buried",
-    ADMINS,
+    VIEWERS,
     asks={"topic": "order"},
     answers=Buried(groups=[GROUP], cursor=""),
 )

@@ -10,7 +10,7 @@ from delayqueue.engine.queue import raise_for
 from delayqueue.errors import Code, Invalid, Text
 from delayqueue.web import serializers
 from delayqueue.web.api import Api
-from delayqueue.web.endpoint import ADMINS, BOTH, OF_JOB, PRODUCERS, Large, endpoint
+from delayqueue.web.endpoint import ADMINS, HOLDERS, OF_JOB, PRODUCERS, Large, endpoint
 from delayqueue.web.fields import Delay, DueTime, JobCount, Tag, one_of, when_ms
 from delayqueue.web.requests import AnyTopicRequest, IdRequest, TagRequest
 from delayqueue.web.responses import Count, Due, FullJob, Kicked, Rescheduled, Result
@@ -100,7 +100,7 @@ class CancelRequest(AnyTopicRequest):
     tag: Tag
 
 
-@endpoint("/get", BOTH, asks={"id": "1001"}, answers=FULL)
+@endpoint("/get", HOLDERS, asks={"id": "1001"}, answers=FULL)
 async def get(api: Api, asked: GetRequest) -> FullJob | Large[list[FullJob | Result | None]] | None:
     """All that is known of jobs."""
     ids = asked.each()

@@ -8,7 +8,7 @@ from delayqueue.errors import Unavailable
 from delayqueue.store.topics import TopicView
 from delayqueue.web import serializers
 from delayqueue.web.api import Api
-from delayqueue.web.endpoint import ADMINS, ALL, OPEN, endpoint
+from delayqueue.web.endpoint import ALL, OPEN, VIEWERS, endpoint
 from delayqueue.web.endpoints.topics import TOPIC, troubles
 from delayqueue.web.http import HttpRequest, HttpResponse
 from delayqueue.web.metrics import Figures, StoreFigures, exposition
@@ -46,7 +46,7 @@ STATS: Final = Stats(
 )
 
 
-@endpoint("/stats", ADMINS, methods=("POST", "GET"), errors=(Unavailable,), answers=STATS)
+@endpoint("/stats", VIEWERS, methods=("POST", "GET"), errors=(Unavailable,), answers=STATS)
 async def stats(api: Api) -> Stats:
     """Sums over all topics, servers, store, settings."""
     api.scope.check(None)
@@ -111,7 +111,7 @@ async def readyz(api: Api) -> Readiness | None:
     return {"away": away} if away else None
 
 
-@endpoint("/metrics", ADMINS, methods=("GET",))
+@endpoint("/metrics", VIEWERS, methods=("GET",))
 async def metrics(api: Api, request: HttpRequest) -> HttpResponse:
     """What happens here, for Prometheus."""
     api.scope.check(None)

@@ -10,7 +10,7 @@ from delayqueue.errors import Invalid, Text
 from delayqueue.store.types import Listing, Range
 from delayqueue.web import serializers
 from delayqueue.web.api import Api
-from delayqueue.web.endpoint import ADMINS, CONSUMERS, Large, Returnable, endpoint
+from delayqueue.web.endpoint import CONSUMERS, VIEWERS, Large, Returnable, endpoint
 from delayqueue.web.endpoints.jobs import FULL
 from delayqueue.web.fields import (
     MAX_DUE_S,
@@ -112,7 +112,7 @@ class ForecastRequest(AnyTopicRequest):
 
 @endpoint(
     "/list",
-    ADMINS,
+    VIEWERS,
     asks={"topic": "order", "state": "delayed", "limit": 10},
     answers={"jobs": [FULL], "cursor": ""},
 )
@@ -147,7 +147,7 @@ async def take(api: Api, asked: TakeRequest) -> Returnable[Large[list[TakenJob]]
 
 @endpoint(
     "/forecast",
-    ADMINS,
+    VIEWERS,
     asks={"topic": "order", "start": 1795214400, "end": 1795221600, "step": 3600},
     answers={"start": 1795214400.0, "step": 3600.0, "counts": [3, 0]},
 )

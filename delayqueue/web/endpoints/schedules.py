@@ -11,7 +11,7 @@ from delayqueue.domain.schedule import CatchUp, Schedule
 from delayqueue.errors import Invalid, JobExists, Text, TooLarge
 from delayqueue.web import serializers
 from delayqueue.web.api import Api
-from delayqueue.web.endpoint import ADMINS, BAD, OF_JOB, Large, endpoint
+from delayqueue.web.endpoint import ADMINS, BAD, OF_JOB, VIEWERS, Large, endpoint
 from delayqueue.web.fields import (
     TEXT,
     Body,
@@ -121,7 +121,7 @@ async def unschedule(api: Api, asked: NameRequest) -> None:
     await api.queue.schedules.unschedule(asked.name)
 
 
-@endpoint("/schedules", ADMINS, asks={"topic": "report"}, answers=[SCHEDULE])
+@endpoint("/schedules", VIEWERS, asks={"topic": "report"}, answers=[SCHEDULE])
 async def schedules(api: Api, asked: SchedulesRequest) -> Large[list[ScheduleState]]:
     """What is pushed, and when next."""
     found = await api.queue.schedules.all()

@@ -11,7 +11,7 @@ from delayqueue.domain.subscriber import OnFailure, Payload, Subscriber
 from delayqueue.errors import BadValue, Invalid, JobExists, Text
 from delayqueue.web import serializers
 from delayqueue.web.api import Api
-from delayqueue.web.endpoint import ADMINS, BAD, OF_JOB, Large, endpoint
+from delayqueue.web.endpoint import ADMINS, BAD, OF_JOB, VIEWERS, Large, endpoint
 from delayqueue.web.fields import TEXT, Between, By, IfExistsWord, Number, PushedTopic
 from delayqueue.web.requests import AnyTopicRequest, NameRequest, RetryRequest
 from delayqueue.web.responses import SubscriberState
@@ -148,7 +148,7 @@ async def unsubscribe(api: Api, asked: NameRequest) -> None:
     await api.queue.subscribers.unsubscribe(asked.name)
 
 
-@endpoint("/subscribers", ADMINS, asks={"topic": "paid"}, answers=[SUBSCRIBER])
+@endpoint("/subscribers", VIEWERS, asks={"topic": "paid"}, answers=[SUBSCRIBER])
 async def subscribers(api: Api, asked: SubscribersRequest) -> Large[list[SubscriberState]]:
     """Who is called, in order."""
     found = await api.queue.subscribers.all()

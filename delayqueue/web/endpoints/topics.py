@@ -12,7 +12,7 @@ from delayqueue.store.topics import TopicView
 from delayqueue.tasks import by_turns
 from delayqueue.web import serializers
 from delayqueue.web.api import Api
-from delayqueue.web.endpoint import ADMINS, BAD, Large, endpoint
+from delayqueue.web.endpoint import ADMINS, BAD, VIEWERS, Large, endpoint
 from delayqueue.web.fields import (
     FIRST,
     Between,
@@ -175,7 +175,7 @@ async def purge(api: Api, asked: PurgeRequest) -> Count:
     return {"count": await api.queue.topics.purge(asked.topic, asked.state or "")}
 
 
-@endpoint("/topics", ADMINS, methods=("POST", "GET"), asks={"match": "order"}, answers=[TOPIC])
+@endpoint("/topics", VIEWERS, methods=("POST", "GET"), asks={"match": "order"}, answers=[TOPIC])
 async def topics(api: Api, asked: TopicsRequest) -> Large[list[TopicState]]:
     """Every topic with its exact counts."""
     names = None if asked.topics is None else frozenset(asked.topics)

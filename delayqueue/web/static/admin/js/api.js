@@ -20,8 +20,9 @@ export const dropToken = () => sessionStorage.removeItem(KEY);
 
 // Which role a verb needs, as the server's table of routes says; the admin role may do everything.
 const NEEDS = {
-  push: ["produce"], reschedule: ["produce"], cancel: ["produce"], get: ["produce", "consume"], delete: ["produce", "consume"],
+  push: ["produce"], reschedule: ["produce"], cancel: ["produce"], get: ["produce", "consume", "view"], delete: ["produce", "consume"],
   touch: ["consume"], release: ["consume"], bury: ["consume"],
+  list: ["view"], topics: ["view"], stats: ["view"], forecast: ["view"], buried: ["view"], subscribers: ["view"], schedules: ["view"],
 };
 let roles = ["admin"];
 

@@ -1,6 +1,6 @@
 // Dead letters of all topics, by the reason of their last failure.
 
-import { call } from "../api.js";
+import { call, may } from "../api.js";
 import { action } from "../ask.js";
 import { h, table } from "../dom.js";
 import { number, relative, time } from "../format.js";
@@ -61,9 +61,9 @@ export class Dead extends Live {
         { name: t("last"), class: "time", cell: (group) => moment(group.last) },
         { name: t("topics"), class: "wide", cell: topicsOf },
         { name: t("actions"), class: "buttons", cell: ({ reason }) => [
-          action(t("retry"), () => this.run("kick", reason), null, "kick"),
-          action(t("reschedule"), () => this.run("reschedule", reason), null, "reschedule"),
-          action(t("delete"), () => this.run("delete", reason), "danger", "delete")] },
+          may("kick") && action(t("retry"), () => this.run("kick", reason), null, "kick"),
+          may("reschedule") && action(t("reschedule"), () => this.run("reschedule", reason), null, "reschedule"),
+          may("delete") && action(t("delete"), () => this.run("delete", reason), "danger", "delete")] },
       ], groups, (group) => group.reason, t("noDeadLetters"))),
     ];
   }

@@ -1,6 +1,6 @@
 // What runs by itself: the subscribers that the server calls, and the schedules by which it pushes jobs.
 
-import { call } from "../api.js";
+import { call, may } from "../api.js";
 import { action, ask, Form } from "../ask.js";
 import { h, table } from "../dom.js";
 import { length, number, relative, time } from "../format.js";
@@ -76,14 +76,14 @@ class Registered extends Live {
   }
 
   view(found) {
-    const { title, columns, fields, empty } = this.kind();
+    const { title, columns, fields, empty, add, remove } = this.kind();
     return [
       h("h1", {}, title),
       h("section", { class: "card" }, table([
         { name: t("name"), class: "wide", cell: (one) => one.name }, ...columns,
-        { name: "", class: "number", cell: (one) => (one.declared ? h("span", { class: "soft small" }, t("declared")) : this.removal(one.name)) },
+        { name: t("actions"), class: "number", cell: (one) => (one.declared ? h("span", { class: "soft small" }, t("declared")) : may(remove) && this.removal(one.name)) },
       ], found, (one) => one.name, empty)),
-      h("section", { class: "card" }, h("h2", {}, t("add")), h(Form, { kind: "fields", text: t("add"), work: this.add },
+      may(add) && h("section", { class: "card" }, h("h2", {}, t("add")), h(Form, { kind: "fields", text: t("add"), work: this.add },
         fields.map(([name, label, options]) => h("label", {}, label, input(name, options))))),
     ];
   }

@@ -1,6 +1,6 @@
 // The jobs of a tag.
 
-import { call } from "../api.js";
+import { call, may } from "../api.js";
 import { action, ask, say } from "../ask.js";
 import { h } from "../dom.js";
 import { number, seconds } from "../format.js";
@@ -35,7 +35,7 @@ export class TagPage extends Selecting {
   view(found) {
     return [
       h("div", { class: "bar" }, h("h1", {}, t("withTag", this.props.argument)), h("span", { class: "grow" }),
-        action(t("delayTag"), this.delay), action(t("cancelAll"), this.cancel, "danger")),
+        may("reschedule") && action(t("delayTag"), this.delay), may("cancel") && action(t("cancelAll"), this.cancel, "danger")),
       h("section", { class: "card" }, this.list(found, null)),
     ];
   }

@@ -1,6 +1,6 @@
 // All topics with their counts.
 
-import { call } from "../api.js";
+import { call, may } from "../api.js";
 import { action, ask, say } from "../ask.js";
 import { breaking, choices, h, table } from "../dom.js";
 import { jobs, length, number, seconds, time } from "../format.js";
@@ -121,5 +121,5 @@ export function topicActions(topic, changed) {
     say(t("didCount", number(count)));
     await changed();
   }, "danger");
-  return [topic.paused ? resume : pause, limit, purge];
+  return [may("pause") && (topic.paused ? resume : pause), may("limit") && limit, may("purge") && purge];
 }
