@@ -20,6 +20,7 @@ SPEC: Final = Spec("t", "first", 1000, tags=("x",))
 AGAIN: Final = Spec("t", "second", 1000)
 RETRIED: Final = Spec("t", "first", 1000, retry_ms=(100,))
 KEPT: Final = Spec("t", "first", 1000, retain_ms=500)
+URGENT: Final = Spec("t", "first", 1000, priority=0)
 OK: Final = Told()
 GONE: Final = Told(Code.NO_SUCH_JOB)
 STALE: Final = Told(Code.STALE_RECEIPT)
@@ -118,6 +119,12 @@ def at_once() -> Story:
 
 
 ALLOWED: Final[dict[str, Callable[[], Story]]] = {
+    "due anew where it failed and has a priority": lambda: (
+        Story()
+        .push(10, URGENT)
+        .pop(30, 15)
+        .hold(1100, live("ready", 1035, URGENT, attempt=1, step=1))
+    ),
     "a job's life": lambda: Story().push(10).pop(30, 15).finish(50).hold(100, None),
     "delivered when due": lambda: (
         Story().push(10, delay_ms=100).pop(110, 112).hold(200, held_by("r1", 112, 1115))
@@ -223,6 +230,15 @@ PLANTED: Final[dict[str, tuple[str, Callable[[], Story]]]] = {
     "replaced, and the old one is still there": (
         "is Live",
         lambda: Story().push(10).push(30, AGAIN).hold(100, live("ready")),
+    ),
+    "before its equals again, though it failed": (
+        "is Live",
+        lambda: (
+            Story()
+            .push(10, URGENT)
+            .pop(30, 15)
+            .hold(1100, live("ready", 15, URGENT, attempt=1, step=1))
+        ),
     ),
     "its TTR ran out, and no client was gone": (
         "is Live",

@@ -283,8 +283,10 @@ def failed(
         yield replace(job, state="buried")
     elif delay_ms:
         yield replace(job, state="delayed", due=later(at, delay_ms))
-    else:
+    elif job.spec.priority == USUAL_PRIORITY:
         yield replace(job, state="ready")
+    else:
+        yield replace(job, state="ready", due=at)  # behind its equals
 
 
 def alone(state: State, now_ms: int, between: Span) -> Iterator[State]:
