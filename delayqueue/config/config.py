@@ -274,6 +274,12 @@ class Config:
     language: str = option(
         "language", "zh", values.choice("zh", "en"), "language of messages: zh or en"
     )
+    admin_title: str = option(
+        "admin_title",
+        "",
+        values.title,
+        "what the page at /admin calls this server: NAME, or NAME, COLOUR, as Production, red",
+    )
     metrics_topics: int = option(
         "metrics_topics",
         "200",

@@ -14,6 +14,7 @@ RELOADED: Final = frozenset(
         "queue_block_timeout",
         "strict",
         "language",
+        "admin_title",
         "metrics_topics",
         "log_level",
         "log_format",

@@ -16,6 +16,8 @@ from delayqueue.domain.access import TOPICS, Grant, parse_grant
 EMBEDDED: Final = "embedded"
 REDIS_PORT: Final = 6379
 SENTINEL_PORT: Final = 26379
+MAX_TITLE_CHARS: Final = 64
+COLOURS: Final = ("red", "orange", "green", "blue", "purple")
 
 
 class Address(NamedTuple):
@@ -44,6 +46,16 @@ def choice(*names: str) -> Callable[[str], str]:
         return text.lower()
 
     return parse
+
+
+def title(text: str) -> str:
+    _name, comma, colour = text.rpartition(",")
+    if len(text) > MAX_TITLE_CHARS or (comma and colour.strip() not in COLOURS):
+        raise ValueError(
+            f"must be NAME or NAME, COLOUR with at most {MAX_TITLE_CHARS} characters, "
+            f"the COLOUR one of {' '.join(COLOURS)}"
+        )
+    return text
 
 
 def template(placeholder: str) -> Callable[[str], str]:

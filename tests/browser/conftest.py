@@ -32,10 +32,12 @@ def chromium() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture(scope="module")
-def server(processes: Processes, redis_server: StoreServer) -> QueueServer:
+@pytest.fixture(scope="package")
+def server(lasting_processes: Processes, redis_server: StoreServer) -> Iterator[QueueServer]:
     """One that refuses what the page should not send."""
-    return processes.server(redis_server, strict="yes")
+    server = lasting_processes.server(redis_server, strict="yes")
+    yield server
+    server.close()
 
 
 @pytest.fixture

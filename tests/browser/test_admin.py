@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
 import time
-from hashlib import sha256
 from typing import TYPE_CHECKING, Final
 
 import pytest
 from playwright.sync_api import expect
 
 from delayqueue.client import Client, Job
-from tests.browser.conftest import Admin, agree, bury, press
+from tests.browser.conftest import Admin, press
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -32,10 +30,6 @@ PLACES: Final = (
     "schedules",
     "no",
 )
-ADMIN_TOKEN: Final = "an-admins-token-of-the-tests"
-VIEWER_TOKEN: Final = "a-viewers-token-of-the-tests"
-PRODUCER_TOKEN: Final = "a-producers-token-of-the-tests"
-TOKENS: Final = f"admin:{ADMIN_TOKEN}, produce:{PRODUCER_TOKEN}, view:{VIEWER_TOKEN}"
 SCRIPT: Final = "<img src=x onerror=alert(1)><script>alert(1)</script>"
 
 
@@ -57,15 +51,18 @@ def test_every_page_shows_itself_in_both_languages_and_themes(
     assert admin.complaints == []
 
 
-@pytest.mark.parametrize("place", PLACES)
 def test_a_narrow_screen_needs_no_scrolling_sideways(
-    chromium: Browser, server: QueueServer, queue: Client, place: str
+    chromium: Browser, server: QueueServer, queue: Client
 ) -> None:
     queue.push("mail", "Hello", id="mail-1", delay=600, tags=["order:1"])
     context = chromium.new_context(viewport={"width": 360, "height": 740})
-    page = Admin(context, server).open(place)
-    page.wait_for_timeout(300)  # for what comes after the heading
-    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    admin = Admin(context, server)
+    widths = {}
+    for place in PLACES:
+        page = admin.open(place)
+        page.wait_for_timeout(100)  # for a chart that takes the width that there is
+        widths[place] = page.evaluate("document.documentElement.scrollWidth")
+    assert {place: width for place, width in widths.items() if width > 360} == {}
     context.close()
 
 
@@ -261,145 +258,6 @@ def test_a_long_list_is_read_page_by_page(admin: Admin, queue: Client, topic: st
     expect(more).to_have_count(0)
 
 
-def test_ten_thousand_topics_are_shown_in_part_and_found_by_name(
-    chromium: Browser, processes: Processes, redis_server: StoreServer
-) -> None:
-    server = processes.server(redis_server)
-    with Client(server.url) as queue:
-        for piece in range(10):
-            queue.push_many([Job(topic=f"t-{piece}-{n:03}", delay=600) for n in range(1000)])
-    context = chromium.new_context()
-    page = Admin(context, server).open("topics")
-    expect(page.locator("tbody tr")).to_have_count(100)
-    press(page, "Next page")
-    expect(page.get_by_text("101 – 200")).to_be_visible()
-    expect(page.locator("tbody tr").first).to_contain_text("t-0-100")
-    page.get_by_placeholder("Filter by name").fill("9-12")
-    expect(page.locator("tbody tr")).to_have_count(10)
-    context.close()
-    server.close()
-
-
-def test_topics_are_sorted_and_filtered_and_those_in_trouble_say_why(
-    chromium: Browser, processes: Processes, redis_server: StoreServer
-) -> None:
-    server = processes.server(redis_server, redis__db=redis_server.new_database())
-    with Client(server.url) as queue:
-        for name, count in (("healthy", 3), ("busy", 7), ("held", 1)):
-            queue.push_many([Job(topic=name, delay=600) for _ in range(count)])
-        bury(queue, "broken", 2)
-        queue.push("held")
-        queue.pause("held")
-        queue.limit("busy", rate=5)
-    context = chromium.new_context(locale="en-US")
-    page = Admin(context, server).open("")
-    rows = page.locator("tbody tr")
-    expect(rows).to_have_count(2)  # neither the healthy one nor the one that is limited only
-    expect(rows.filter(has_text="broken")).to_contain_text("2 jobs buried")
-    expect(rows.filter(has_text="held")).to_contain_text("paused, 1 job waiting")
-    page.get_by_role("link", name="Topics").click()
-    expect(rows).to_have_text([re.compile(name) for name in ("broken", "busy", "healthy", "held")])
-    press(page, "delayed")
-    expect(page.locator("th[aria-sort=descending]")).to_contain_text("delayed")
-    expect(rows.first).to_contain_text("busy")
-    press(page, "delayed")
-    expect(rows.first).to_contain_text("broken")
-    for only, name in (("buried", "broken"), ("paused", "held"), ("limited", "busy")):
-        page.get_by_role("group", name="Only").get_by_role("button", name=only).click()
-        expect(rows).to_have_count(1)
-        expect(rows).to_contain_text(name)
-    context.close()
-    server.close()
-
-
-@pytest.fixture(scope="module")
-def guarded(processes: Processes, redis_server: StoreServer) -> QueueServer:
-    return processes.server(redis_server, auth_tokens=TOKENS)
-
-
-def test_a_token_is_asked_for_once_and_kept_for_the_tab(
-    chromium: Browser, guarded: QueueServer
-) -> None:
-    context = chromium.new_context()
-    admin = Admin(context, guarded)
-    page = admin.page
-    page.goto(f"{guarded.url}/admin")
-    page.locator("dialog input").fill("a-token-that-nobody-knows")
-    press(page, "Sign in")
-    expect(page.get_by_role("alert")).to_have_text("this token is not known")
-    page.locator("dialog input").fill(ADMIN_TOKEN)
-    press(page, "Sign in")
-    expect(page.locator(".tile").first).to_be_visible()
-    page.reload()
-    expect(page.locator(".tile").first).to_be_visible()
-    press(page, "Sign out")
-    expect(page.locator("dialog input")).to_be_visible()
-    assert admin.complaints == []
-    context.close()
-
-
-def test_what_is_done_with_the_page_stands_in_the_log(
-    chromium: Browser, guarded: QueueServer, topic: str
-) -> None:
-    with Client(guarded.url, token=ADMIN_TOKEN) as queue:
-        bury(queue, topic, 3)
-    context = chromium.new_context(locale="en-US")
-    page = Admin(context, guarded).page
-    page.goto(f"{guarded.url}/admin#/topic/{topic}")
-    page.locator("dialog input").fill(ADMIN_TOKEN)
-    press(page, "Sign in")
-    press(page, "buried")
-    press(page, "Select all 3")
-    press(page, "Kick")
-    agree(page, "OK")
-    expect(page.get_by_text("Done: 3 jobs.")).to_be_visible()
-    press(page, "Pause")
-    agree(page, "OK")
-    expect(page.locator("h1 .tag")).to_have_text("paused")
-    lines = [line for line in guarded.log_tail(100).splitlines() if "page: " in line]
-    who = f"by admin token {sha256(ADMIN_TOKEN.encode()).hexdigest()[:4]} from 127.0.0.1"
-    assert [line.partition("page: ")[2] for line in lines] == [
-        f'kick {{"jobs": 3}} {who}: 3 done, code 0',
-        f'pause {{"topic": "{topic}"}} {who}: 1 done, code 0',
-    ]
-    context.close()
-
-
-def test_what_one_may_not_do_is_not_offered(chromium: Browser, guarded: QueueServer) -> None:
-    context = chromium.new_context()
-    page = context.new_page()
-    page.goto(f"{guarded.url}/admin")
-    page.locator("dialog input").fill(PRODUCER_TOKEN)
-    press(page, "Sign in")
-    expect(page.locator("nav a")).to_have_text(["Push a job"])
-    page.locator("nav a").click()
-    page.get_by_label("Topic").fill("mail")
-    press(page, "Push")
-    page.locator("form p a").click()
-    actions = page.locator("main .bar button")
-    expect(actions).to_have_text(["Reschedule", "Delete"])
-    context.close()
-
-
-def test_who_may_only_look_sees_all_and_is_offered_nothing(
-    chromium: Browser, guarded: QueueServer, topic: str
-) -> None:
-    with Client(guarded.url, token=ADMIN_TOKEN) as queue:
-        bury(queue, topic, 1, message="shut")
-    context = chromium.new_context(locale="en-US")
-    admin = Admin(context, guarded)
-    admin.page.goto(f"{guarded.url}/admin")
-    admin.page.locator("dialog input").fill(VIEWER_TOKEN)
-    press(admin.page, "Sign in")
-    expect(admin.page.locator("nav a")).to_have_count(6)  # all but the form that pushes
-    changes = re.compile("Kick|Retry|Delete|Pause|Limit|Purge|Add|Remove|Clone|Reschedule")
-    for place in ("dead", f"topic/{topic}", "subscribers", "schedules"):
-        page = admin.open(place)
-        expect(page.get_by_role("button", name=changes)).to_have_count(0)
-    assert admin.complaints == []
-    context.close()
-
-
 @pytest.mark.parametrize(
     ("place", "fields", "shown"),
     [
@@ -437,6 +295,24 @@ def test_a_subscriber_is_added_and_shown_with_what_it_wants(admin: Admin, topic:
     row.get_by_role("button", name="移除").click()
     page.locator("dialog").get_by_role("button", name="移除").click()
     expect(row).to_have_count(0)
+
+
+def test_the_environment_is_named_in_its_colour_also_where_a_topic_is_purged(
+    chromium: Browser, processes: Processes, redis_server: StoreServer
+) -> None:
+    server = processes.server(redis_server, admin_title="Production, red")
+    context = chromium.new_context(locale="en-US")
+    admin = Admin(context, server)
+    page = admin.open("topic/mail")
+    strip = page.locator("#environment div")
+    expect(strip).to_have_text("Production")
+    expect(strip).to_have_css("background-color", "rgb(185, 28, 28)")
+    expect(page).to_have_title("Production · delay-queue")
+    press(page, "Purge")
+    expect(page.locator("dialog").get_by_role("alert")).to_have_text("Production")
+    assert admin.complaints == []
+    context.close()
+    server.close()
 
 
 def test_a_server_that_is_away_is_said_and_comes_back(

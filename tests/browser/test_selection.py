@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from csv import DictReader
+from typing import TYPE_CHECKING, Final
 
 from playwright.sync_api import expect
 
@@ -14,6 +16,9 @@ if TYPE_CHECKING:
 
     from delayqueue.client import Client
     from tests.browser.conftest import Admin
+
+
+FORMULA: Final = '=HYPERLINK("https://elsewhere.example")'
 
 
 def counts(queue: Client, topic: str) -> tuple[int, ...]:
@@ -87,6 +92,26 @@ def test_what_is_refused_is_named_with_the_reason_and_stays_ticked(
     agree(page, "OK")
     expect(page.get_by_text("1 selected")).to_be_visible()
     assert counts(queue, topic) == (0, 2, 0, 0)
+
+
+def test_a_list_is_saved_as_csv_without_formulas_and_as_json_lines(
+    admin: Admin, queue: Client, topic: str
+) -> None:
+    queue.push_many(
+        [Job(topic=topic, id=f"{topic}-{n}", body=FORMULA, delay=600) for n in range(60)]
+    )
+    queue.push(topic, 'said "no",\nthen left', delay=60)
+    page = admin.open(f"topic/{topic}")
+    with page.expect_download() as csv:
+        press(page, "CSV")
+    assert csv.value.suggested_filename == f"{topic}.csv"
+    with csv.value.path().open(encoding="utf-8-sig", newline="") as file:
+        bodies = [row["body"] for row in DictReader(file)]
+    assert bodies == ['said "no",\nthen left', *[f"'{FORMULA}"] * 60]
+    with page.expect_download() as lines:
+        press(page, "JSON")
+    saved = [json.loads(line) for line in lines.value.path().read_text("utf-8").splitlines()]
+    assert [job["body"] for job in saved] == ['said "no",\nthen left', *[FORMULA] * 60]
 
 
 def test_reserved_jobs_are_released(admin: Admin, queue: Client, topic: str) -> None:

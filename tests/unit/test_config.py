@@ -202,6 +202,13 @@ def test_a_url_wins_over_the_embedded_store() -> None:
             ),
         ),
         ("protected_mode = maybe", "FILE:1: protected_mode = maybe: must be yes or no"),
+        (
+            "admin_title = Production, pink",
+            (
+                "FILE:1: admin_title = Production, pink: must be NAME or NAME, COLOUR with at most 64 characters, "
+                "the COLOUR one of red orange green blue purple"
+            ),
+        ),
         ("language = fr", "FILE:1: language = fr: must be one of zh, en"),
         ("redis.dbb = 1", "FILE:1: redis.dbb: unknown key; did you mean redis.db?"),
         ("BUCKET_SIZE = 1", "FILE:1: BUCKET_SIZE: unknown key; did you mean bucket_size?"),

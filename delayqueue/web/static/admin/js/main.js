@@ -1,6 +1,6 @@
 // The frame of the page: navigation, search, language, theme, token, and which page is shown.
 
-import { dropToken, hasToken, learnRoles, may } from "./api.js";
+import { dropToken, hasToken, may } from "./api.js";
 import { h, render } from "./dom.js";
 import { current, switchLanguage, t } from "./i18n.js";
 import { Dead } from "./pages/dead.js";
@@ -13,7 +13,7 @@ import { Servers } from "./pages/servers.js";
 import { TagPage } from "./pages/tag.js";
 import { TopicPage } from "./pages/topic.js";
 import { Topics } from "./pages/topics.js";
-import { CHANGED } from "./session.js";
+import { CHANGED, environment, learn } from "./session.js";
 
 // path -> page; the rest of the path is the page's argument
 const PAGES = { "": Overview, topics: Topics, topic: TopicPage, job: JobPage, tag: TagPage, due: Due, dead: Dead, push: Push, subscribers: Subscribers,
@@ -43,6 +43,9 @@ function frame(name) {
   element("skip").textContent = t("skip");
   render(MENU.filter(([, , verb]) => may(verb)).map(([path, text]) =>
     h("a", { key: path, href: `#/${path}`, "aria-current": path === name ? "page" : null }, t(text))), element("nav"));
+  const named = environment();
+  document.title = [named?.name, "delay-queue"].filter(Boolean).join(" · ");
+  render(named && h("div", { class: `environment ${named.colour}` }, named.name), element("environment"));
   const search = document.querySelector("#search input");
   search.placeholder = t("search");
   search.setAttribute("aria-label", t("search"));
@@ -72,5 +75,5 @@ addEventListener("hashchange", () => { show(); element("content").focus(); });
 addEventListener(CHANGED, show);
 const theme = localStorage.getItem("theme");
 if (theme) document.documentElement.dataset.theme = theme;
-await learnRoles().catch(() => {}); // without a token the page asks for one
+await learn();
 show();

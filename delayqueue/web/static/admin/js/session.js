@@ -1,10 +1,28 @@
 // Who uses the page.
 
-import { dropToken, hasToken, learnRoles, setToken } from "./api.js";
+import { call, dropToken, hasToken, learnRoles, may, setToken } from "./api.js";
 import { ask } from "./ask.js";
 import { t } from "./i18n.js";
 
 export const CHANGED = "session"; // the event that says that it is someone else
+
+let title = "";
+
+/** The name of the server's environment and its colour ("" = none); null where it has no name. */
+export function environment() {
+  const [name, colour = ""] = title.split(/,\s*(?=[^,]*$)/);
+  return name ? { name, colour } : null;
+}
+
+/** Learn who it is, and what the server is called. */
+export async function learn() {
+  try {
+    await learnRoles();
+    if (may("stats")) title = (await call("stats")).settings.admin_title || "";
+  } catch {
+    // the page asks for a token, or says that the server is away
+  }
+}
 
 let asking = null;
 
@@ -18,6 +36,6 @@ async function question(error) {
   dropToken();
   const token = await ask(t("token"), { error, text: t("tokenAsk"), input: "Token", password: true, ok: t("signIn") });
   if (token) setToken(token);
-  await learnRoles().catch(() => {});
+  await learn();
   dispatchEvent(new Event(CHANGED));
 }

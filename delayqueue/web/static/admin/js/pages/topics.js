@@ -6,6 +6,7 @@ import { breaking, choices, h, table } from "../dom.js";
 import { jobs, length, number, seconds, time } from "../format.js";
 import { t } from "../i18n.js";
 import { Live } from "../live.js";
+import { environment } from "../session.js";
 
 const PAGE = 100;
 const FILTERS = [null, "buried", "late", "paused", "limited"];
@@ -115,7 +116,7 @@ export function topicActions(topic, changed) {
     await changed();
   });
   const purge = action(t("purge"), async () => {
-    const options = { text: t("purgeAsk", name), input: t("purgeType"), must: name, danger: true, ok: t("purge") };
+    const options = { text: t("purgeAsk", name), error: environment()?.name, input: t("purgeType"), must: name, danger: true, ok: t("purge") };
     if (await ask(t("purge"), options) === null) return;
     const { count } = await call("purge", { topic: name });
     say(t("didCount", number(count)));
