@@ -106,6 +106,7 @@ class Session:
 
     def put_back(self, number: int, held: Held) -> None:
         """The job is still reserved for it."""
+        self.take(number)  # an earlier reservation, which somebody else has ended
         if self._jobs is None:
             self._jobs = {}
         self._jobs[number] = held

@@ -80,6 +80,14 @@ def test_jobs_are_held_until_their_ttr_is_over() -> None:
     assert session.take(3) is None
 
 
+def test_a_job_that_is_reserved_again_has_its_new_deadline() -> None:
+    session = Session(Tubes())
+    session.hold(1, reserved("1"), now=0)
+    assert session.deadline(0) == 10
+    session.hold(1, reserved("1"), now=5)
+    assert session.deadline(6) == 15
+
+
 async def test_what_comes_in_one_turn_goes_in_one_call() -> None:
     calls: list[list[int]] = []
     heard: list[Sequence[int | Exception]] = []
