@@ -83,15 +83,16 @@ class Topics:
     async def kick(self, topic: str, state: State, most: int) -> int:
         """Make `most` of the topic's jobs in that state, buried or delayed, ready; returns how many.
 
-        Of each bucket the first ones; a bucket whose store fails is passed over, unless nothing was kicked.
+        Of each bucket the first ones; a bucket whose store fails is passed over, unless nothing was kicked. One that is
+        buried again meanwhile stays there.
         """
         kicked = 0
         failure: Unavailable | None = None
         for bucket in self._buckets:
-            count = -1
-            while count != 0 and kicked < most:  # a call may come to some of them only
+            has_more, count = True, -1
+            while has_more and count and kicked < most:  # a call may come to some of them only
                 try:
-                    count, change = await self._store.kick_topic(
+                    count, has_more, change = await self._store.kick_topic(
                         bucket, topic, state, most - kicked
                     )
                 except LayoutChanged:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from delayqueue.domain.job import State
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.errors import NoSuchJob, Unavailable
 from tests.engine.moving import BEFORE, before_call
@@ -86,3 +87,15 @@ async def test_a_purge_of_all_states_misses_no_job_that_moves_meanwhile(
     before_call(queue._store.by_bucket, "purge", number, give_back)
     assert await queue.topics.purge("t", "") == len(names)
     assert await queue.get(names) == [None] * len(names)
+
+
+async def test_a_job_that_is_buried_again_meanwhile_is_not_kicked_again(ours: Installation) -> None:
+    queue = DelayQueue(store := ours.server())
+    job_id = next(f"{n}" for n in range(99) if store.buckets.of(f"{n}") == 0)
+    await queue.push(job(job_id))
+    await queue.bury(job_id, "", "")
+    before_call(store.by_bucket._caller, "run", 2, partial(queue.bury, job_id, "", ""))
+    assert await queue.topics.kick("t", State.BURIED, 9) == 1
+    [view] = await queue.get([job_id])
+    assert view is not None
+    assert view.state is State.BURIED

@@ -173,16 +173,17 @@ class BucketStore:
         self, bucket: int, ids: Sequence[str], scope: Scope = EVERYWHERE
     ) -> tuple[list[int], Change]:
         """Make buried or delayed jobs ready now; a code for each."""
-        codes, ready = await self.run("kick", bucket, [self.sender, "", "", 0, *ids], scope)
+        codes, ready, _ = await self.run("kick", bucket, [self.sender, "", "", 0, *ids], scope)
         return codes, change(ready)
 
     async def kick_topic(
         self, bucket: int, topic: str, state: State, most: int
-    ) -> tuple[int, Change]:
-        """Make the topic's first jobs in that state, buried or delayed, ready; how many."""
+    ) -> tuple[int, bool, Change]:
+        """Make the topic's first buried or delayed jobs ready: how many, and whether more may be left."""
         args = [self.sender, topic, state.value, most]
-        codes, ready = await self.run("kick", bucket, args, follows=True)
-        return codes.count(Code.OK), change(ready)
+        codes, ready, found = await self.run("kick", bucket, args, follows=True)
+        has_more = len(codes) < found or found == most
+        return codes.count(Code.OK), has_more, change(ready)
 
     async def get(
         self, bucket: int, ids: Sequence[str | bytes], scope: Scope = EVERYWHERE

@@ -6,7 +6,7 @@
 -- KEYS  tag, queue name
 -- ARGV  sender, topic, state (buried | delayed), count, then ids. With a topic: its first `count` jobs in that state.
 --       With topic "": the ids.
--- returns { { code per id }, { topic, jobs made ready, ... } }
+-- returns { { code per id, for the first ones }, { topic, jobs made ready, ... }, how many ids there were }
 local sender, topic, wanted, count = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 local now = now_ms()
 
@@ -21,4 +21,4 @@ if topic ~= '' then ids = first_ids() end
 local states = topic == '' and { buried = true, delayed = true } or { [wanted] = true }
 local codes = {}
 for i, id in ipairs(ids) do codes[i] = safely(kick, id, now, states) end
-return { codes, announce_arrivals(sender) }
+return { codes, announce_arrivals(sender), #ids }
