@@ -318,7 +318,7 @@ async def test_the_servers_and_ones_own_rights_are_told(client: Caller, topic: s
     assert [server.version for server in stats.servers] == [__version__]
     assert stats.store.memory > 0
     access = await client.whoami()
-    assert (access.roles, access.topics) == (["admin", "consume", "produce"], ["*"])
+    assert (access.roles, access.topics) == (["admin", "consume", "produce", "view"], ["*"])
 
 
 async def test_what_the_server_refuses_is_said_in_its_words(client: Caller) -> None:
