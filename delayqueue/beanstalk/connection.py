@@ -20,6 +20,7 @@ from delayqueue.beanstalk.verbs import (
     Closing,
     delete_former,
 )
+from delayqueue.domain.body import body_of
 from delayqueue.domain.job import MAX_DELAY_S, IfExists, Job
 from delayqueue.errors import Code, QueueError, TooMany, Unavailable
 from delayqueue.net.group import Group
@@ -317,7 +318,7 @@ def _job(topic: str, priority: int, delay_s: int, ttr_s: int, body: bytes) -> Jo
     return Job(
         topic=topic,
         id="",  # gets a number
-        body=body.decode("utf-8", "surrogateescape"),
+        body=body_of(body),
         ttr_ms=max(1, min(ttr_s, MAX_TTR_S)) * 1000,
         delay_ms=min(delay_s, MAX_DELAY_S) * 1000,
         if_exists=IfExists.FAIL,

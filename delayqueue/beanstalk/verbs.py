@@ -9,6 +9,7 @@ from delayqueue.beanstalk.session import MARGIN_S, Held, Session
 from delayqueue.beanstalk.stats import BURIED as BURIED_BY
 from delayqueue.beanstalk.stats import RELEASED as RELEASED_BY
 from delayqueue.beanstalk.stats import job_stats, server_stats, tube_stats, yaml_list
+from delayqueue.domain.body import raw_body
 from delayqueue.domain.job import LIVE_STATES, MAX_DELAY_S, JobView, Reserved, State
 from delayqueue.engine.queue import raise_for
 from delayqueue.errors import NoSuchJob, StaleReceipt, Unavailable
@@ -97,7 +98,7 @@ async def _reserved(door: Door, session: Session, job: Reserved) -> bytes:
     if session.is_closed:
         door.queue.requeue((job,))
         raise Closing
-    body = job.body.encode("utf-8", "surrogateescape")
+    body = raw_body(job.body)
     session.hold(number, job, door.loop.time())
     return b"RESERVED %d %d\r\n%b\r\n" % (number, len(body), body)
 
@@ -209,7 +210,7 @@ async def _peek_first(door: Door, session: Session, state: State) -> bytes:
 
 
 def _found(number: int, view: JobView) -> bytes:
-    body = view.body.encode("utf-8", "surrogateescape")
+    body = raw_body(view.body)
     return b"FOUND %d %d\r\n%b\r\n" % (number, len(body), body)
 
 

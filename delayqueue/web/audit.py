@@ -4,6 +4,7 @@ import json
 import logging
 from typing import Any, Final
 
+from delayqueue.domain.access import Role
 from delayqueue.errors import Code
 from delayqueue.web.auth import Authenticator
 from delayqueue.web.endpoint import Endpoint, Large
@@ -13,19 +14,6 @@ from delayqueue.web.requests import Request
 log = logging.getLogger(__name__)
 
 HEADER: Final = "x-admin-page"  # which the page sends; programs are in the access log
-READS: Final = frozenset(
-    [
-        "buried",
-        "forecast",
-        "get",
-        "list_jobs",
-        "schedules",
-        "stats",
-        "subscribers",
-        "topics",
-        "whoami",
-    ]
-)
 TARGETS: Final = ("topic", "tag", "state", "name", "id")
 
 Target = dict[str, object]
@@ -33,7 +21,7 @@ Target = dict[str, object]
 
 def target_of(endpoint: Endpoint, request: HttpRequest, asked: object) -> Target | None:
     """What a request of the page is to change; None = it is not the page's, or changes nothing."""
-    if HEADER not in request.headers or endpoint.name in READS:
+    if HEADER not in request.headers or endpoint.roles is None or Role.VIEW in endpoint.roles:
         return None
     target = {name: getattr(asked, name, None) for name in TARGETS}
     many = getattr(asked, "ids", None)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import socket
 import time
 from collections import Counter
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.faults.beanstalk import Line
@@ -20,10 +19,10 @@ from tests.faults.scenarios.clients import (
     VISIBLE_S,
     are_connected,
     collect,
+    leave,
     p99_ms,
 )
 from tests.figures import scrape
-from tests.hangups import NO_LINGER
 from tests.processes import LOOPBACK
 from tests.waiting import until, until_async
 
@@ -81,18 +80,7 @@ async def _vanish(bed: Bed, server: QueueServer) -> bool:
     await bed.pause(0, 0.5)
     reader, writer = await asyncio.open_connection(LOOPBACK, server.beanstalk_port)
     writer.write(b"watch %b\r\nreserve\r\n" % bed.topic.encode())
-    reached = False
-    with suppress(TimeoutError, OSError):
-        async with asyncio.timeout(bed.random.uniform(0, 0.5)):
-            await reader.readuntil(b"WATCHING 2\r\n")
-            reached = bool(await reader.read(1))
-            await asyncio.sleep(60)
-    if bed.random.random() < 0.5:
-        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, NO_LINGER)
-    writer.close()
-    with suppress(OSError):
-        await writer.wait_closed()
-    return reached
+    return await leave(bed, reader, writer, b"WATCHING 2\r\n")
 
 
 async def worker_dies(bed: Bed, *, jobs: int) -> Figures:

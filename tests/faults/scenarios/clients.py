@@ -90,9 +90,18 @@ async def vanish(bed: Bed, server: QueueServer, topic: str) -> bool:
     reader, writer = await asyncio.open_connection(LOOPBACK, server.port)
     writer.write(b"POST /pop HTTP/1.1\r\nHost: faults\r\n")
     writer.write(b"Content-Length: %d\r\n\r\n" % len(content) + content)
+    return await leave(bed, reader, writer)
+
+
+async def leave(
+    bed: Bed, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, first: bytes = b""
+) -> bool:
+    """Go away at a random moment, in one way or another. Returns whether something had come, behind `first`."""
     reached = False
     with suppress(TimeoutError, OSError):
         async with asyncio.timeout(bed.random.uniform(0, 0.5)):
+            if first:
+                await reader.readuntil(first)
             reached = bool(await reader.read(1))
             await asyncio.sleep(60)
     if bed.random.random() < 0.5:
