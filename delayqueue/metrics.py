@@ -3,9 +3,10 @@
 The names of what one process knows stand here; web/metrics.py shows them to Prometheus.
 """
 
+import math
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -34,12 +35,14 @@ HANDLING_S: Final = (0.005, 0.025, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 8
 
 EVENTS: Final = (
     "pushed",
+    "due",  # were delayed, and are ready
     "delivered",
     "returned",  # delivered to nobody: its client was gone, or another bucket was faster
     "finished",
     "deleted",
     "released",
     "timed_out",
+    "failed",  # attempts: released, timed out, or buried by whoever worked on it
     "buried",
     "kicked",
     "expired",
@@ -76,14 +79,16 @@ REQUESTS: Final = Metric(
 JOB_EVENTS: Final = Metric(
     "delayqueue_job_events",
     "What became of jobs.",
-    ("event",),
-    known=EVENTS,
+    ("event", "topic"),
 )
 REQUEST_WARNINGS: Final = Metric(
     "delayqueue_request_warnings",
     "Requests, or jobs of an array, that say what their client can hardly mean.",
     ("warning",),
     known=WARNINGS,
+)
+SUBSCRIBER_CALLS: Final = Metric(
+    "delayqueue_subscriber_calls", "Calls of subscribers.", ("subscriber", "outcome")
 )
 REPAIRS: Final = Metric(
     "delayqueue_repairs",
@@ -121,9 +126,11 @@ BUCKETS_AWAY: Final = Metric(
     "delayqueue_buckets_away",
     "Buckets whose store does not answer or takes nothing in; /readyz names them.",
 )
-COUNTERS: Final = (REQUESTS, REQUEST_WARNINGS, JOB_EVENTS, REPAIRS, SCRIPT_ERRORS)
+COUNTERS: Final = (REQUESTS, REQUEST_WARNINGS, JOB_EVENTS, SUBSCRIBER_CALLS, REPAIRS, SCRIPT_ERRORS)
 HISTOGRAMS: Final = (SCRIPT_SECONDS, READY_LATENESS, DELIVERY_LATENESS, HANDLING)
 GAUGES: Final = (WAITING_POLLS, TICK_AGE, BUCKETS_AWAY)
+
+OTHER: Final = "other"  # in place of the topics that are not named
 
 # By name: rows of [labels, number], for histograms [labels, counts of the buckets, sum of seconds]. Goes through JSON.
 Snapshot = dict[str, list[list[Any]]]
@@ -156,10 +163,27 @@ class Metrics:
             metric: {} if metric.labels else {(): Histogram(metric.bounds)} for metric in HISTOGRAMS
         }
         self._gauges: dict[Metric, Callable[[], float | None]] = {}
+        self.most_topics = math.inf  # that events are counted of by name
+        self._topics: set[str] = set()
+        self._events: Counter[str] = Counter()
 
     def count(self, metric: Metric, *labels: object, by: int = 1) -> None:
         """Something happened, `by` times."""
         self._counters[metric][labels] += by
+
+    def tell(self, event: str, topic: str, number: int, _times_ms: Sequence[int] = ()) -> None:
+        """Something has come to so many jobs of a topic. The first topics are told by name, all others as one."""
+        if topic not in self._topics:
+            if len(self._topics) < self.most_topics:
+                self._topics.add(topic)
+            else:
+                topic = OTHER
+        self._counters[JOB_EVENTS][event, topic] += number
+        self._events[event] += number
+
+    def events(self, event: str) -> int:
+        """To how many jobs of all topics it has come."""
+        return self._events[event]
 
     def observe(self, metric: Metric, seconds: float, *labels: str) -> None:
         """Something took so long."""

@@ -14,6 +14,7 @@ from delayqueue.domain.receipt import nonce_of
 from delayqueue.domain.subscriber import OnFailure, Subscriber
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.errors import NoSuchJob, StaleReceipt, Unavailable
+from delayqueue.metrics import SUBSCRIBER_CALLS
 from delayqueue.store.types import Postponement, Recording
 from delayqueue.tasks import cancel_all
 
@@ -97,6 +98,8 @@ class Round:
         started_at = loop.time()
         event = Event.of(self._job, dict(self._results))
         outcome = await self._callers.call(subscriber, event)
+        word = "succeeded" if outcome.succeeded else "failed"
+        self._queue.metrics.count(SUBSCRIBER_CALLS, subscriber.name, word)
         if outcome.gone:
             log.warning("%s is unsubscribed: its url answered 410", subscriber.name)
             await self._surely(lambda: self._queue.subscribers.drop(subscriber))

@@ -12,7 +12,7 @@ from typing import Final, Self
 
 from delayqueue import __version__
 from delayqueue.errors import Unavailable
-from delayqueue.metrics import DELIVERY_LATENESS, JOB_EVENTS, LATENESS_S, WAITING_POLLS, Metrics
+from delayqueue.metrics import DELIVERY_LATENESS, LATENESS_S, WAITING_POLLS, Metrics
 from delayqueue.store.bucket.bucket_store import BucketStore
 
 log = logging.getLogger(__name__)
@@ -79,16 +79,15 @@ class Heartbeat:
 
     def _figures(self) -> dict[str, object]:
         figures = self._metrics.snapshot()
-        events = {labels[0]: count for labels, count in figures[JOB_EVENTS.name]}
         late = [now - then for now, then in zip(self._window[-1], self._window[0], strict=True)]
         view = ServerView(
             name="",
             seen=0,
             version=__version__,
             started=self._started,
-            pushed=events.get("pushed", 0),
-            delivered=events.get("delivered", 0),
-            finished=events.get("finished", 0),
+            pushed=self._metrics.events("pushed"),
+            delivered=self._metrics.events("delivered"),
+            finished=self._metrics.events("finished"),
             waiting=sum(count for _, count in figures[WAITING_POLLS.name]),
             lateness_p50=quantile(late, 0.5),
             lateness_p99=quantile(late, 0.99),

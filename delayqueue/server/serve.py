@@ -48,6 +48,7 @@ from delayqueue.store.servers.shards import Shards
 from delayqueue.store.store import Store
 from delayqueue.tasks import cancel_all
 from delayqueue.web.listening import listening
+from delayqueue.web.metrics import process_figures
 from delayqueue.web.peers import Peers
 
 log = logging.getLogger(__name__)
@@ -116,7 +117,7 @@ async def _serve_here(
         _name(config, number),
         buried_retain_ms=config.buried_retain_s and config.buried_retain_s * 1000,
     )
-    peers = Peers(folder, number, queue.metrics.snapshot)
+    peers = Peers(folder, number, lambda: queue.metrics.snapshot() | process_figures())
     settings = Settings(config, queue, peers)
     # one that takes a dead worker's place says nothing anew: other servers have gone on since
     if not pulses[number - 1]:

@@ -115,6 +115,7 @@ class Settings:
 
     def _front(self) -> Front:
         config = self._config
+        self._queue.metrics.most_topics = config.metrics_topics
         api = Api(
             self._queue,
             Responder(config.language),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -13,15 +13,17 @@ from prometheus_client.core import (
     Metric as Family,
 )
 from prometheus_client.exposition import choose_encoder
+from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
 from delayqueue import __version__
 from delayqueue.domain.job import LIVE_STATES
-from delayqueue.metrics import COUNTERS, GAUGES, HISTOGRAMS, Metric, Snapshot
+from delayqueue.metrics import COUNTERS, GAUGES, HISTOGRAMS, JOB_EVENTS, OTHER, Metric, Snapshot
 from delayqueue.store.topics import TopicView
 from delayqueue.store.types import Health
 
-OTHER: Final = "other"
+# shown as 0 of each topic that is named, so that the first one is an increase: what the alerts count
+FROM_THE_START: Final = ("buried", "delivered", "timed_out")
 
 
 class StoreFigures(NamedTuple):
@@ -29,6 +31,8 @@ class StoreFigures(NamedTuple):
 
     topics: Sequence[TopicView]
     health: Health
+    subscribers: int
+    schedules: int
 
 
 class Figures(Collector):
@@ -47,9 +51,9 @@ class Figures(Collector):
             "delayqueue_build_info", "Version of the server.", ["version"], {(__version__,): 1}
         )
         for metric in COUNTERS:
-            yield self._simple(
-                CounterMetricFamily(metric.name, metric.help, labels=_labels(metric)), metric
-            )
+            family = CounterMetricFamily(metric.name, metric.help, labels=_labels(metric))
+            yield self._simple(family, metric)
+        yield from self._of_processes()
         for metric in GAUGES:
             yield self._simple(
                 GaugeMetricFamily(metric.name, metric.help, labels=_labels(metric)), metric
@@ -65,14 +69,46 @@ class Figures(Collector):
         if self._store is not None:
             yield from _of_health(self._store.health)
             yield from _of_topics(self._store.topics, self._max_topics)
+            yield _gauge(
+                "delayqueue_subscribers",
+                "Subscribers that are registered.",
+                [],
+                {(): self._store.subscribers},
+            )
+            yield _gauge(
+                "delayqueue_schedules",
+                "Schedules that are registered.",
+                [],
+                {(): self._store.schedules},
+            )
 
     def _simple(
         self, family: CounterMetricFamily | GaugeMetricFamily, metric: Metric
     ) -> CounterMetricFamily | GaugeMetricFamily:
         for worker, figures in self._workers.items():
-            for labels, value in figures.get(metric.name, ()):
+            rows = figures.get(metric.name, ())
+            for labels, value in rows:
                 family.add_metric([worker, *map(str, labels)], value)
+            if metric is JOB_EVENTS:
+                for labels in self._unseen(rows):
+                    family.add_metric([worker, *labels], 0)
         return family
+
+    def _unseen(self, rows: Sequence[Sequence[Any]]) -> Iterator[tuple[str, str]]:
+        """What is shown as 0, as it has not come to a topic yet."""
+        seen = {tuple(labels) for labels, _ in rows}
+        for view in self._store.topics[: self._max_topics] if self._store else ():
+            for event in FROM_THE_START:
+                if (event, view.topic) not in seen:
+                    yield event, view.topic
+
+    def _of_processes(self) -> Iterator[Family]:
+        for own in ProcessCollector(registry=None).collect():
+            family = Family(own.name, own.documentation, own.type)
+            for worker, figures in self._workers.items():
+                for _, value in figures.get(own.name, ()):
+                    family.add_sample(own.samples[0].name, {"worker": worker}, value)
+            yield family
 
     def _histogram(self, metric: Metric) -> HistogramMetricFamily:
         family = HistogramMetricFamily(metric.name, metric.help, labels=_labels(metric))
@@ -122,11 +158,15 @@ def _of_topics(topics: Sequence[TopicView], most: int) -> Iterator[Family]:
     """The first topics by name; all others together, so that there are never more than so many."""
     jobs: dict[tuple[str, ...], float] = {}
     ages: dict[tuple[str, ...], float] = {}
+    paused: dict[tuple[str, ...], float] = {}
     for place, view in enumerate(topics):
         name = view.topic if place < most else OTHER
         for state in LIVE_STATES:
             jobs[name, state] = jobs.get((name, state), 0) + getattr(view, state)
-        if view.oldest_age_ms is not None:
+        is_paused = view.paused_until_ms is not None
+        if place < most:
+            paused[name,] = int(is_paused)
+        if view.oldest_age_ms is not None and (place < most or not is_paused):
             ages[name,] = max(ages.get((name,), 0), view.oldest_age_ms / 1000)
     yield _gauge("delayqueue_topics", "Topics that there are.", [], {(): len(topics)})
     yield _gauge("delayqueue_topic_jobs", "Jobs of a topic in a state.", ["topic", "state"], jobs)
@@ -136,6 +176,15 @@ def _of_topics(topics: Sequence[TopicView], most: int) -> Iterator[Family]:
         ["topic"],
         ages,
     )
+    yield _gauge(
+        "delayqueue_topic_paused", "Whether the topic's deliveries are held.", ["topic"], paused
+    )
+
+
+def process_figures() -> Snapshot:
+    """Processor time, memory and open files of this process."""
+    families = ProcessCollector(registry=None).collect()
+    return {family.name: [[[], family.samples[0].value]] for family in families}
 
 
 def exposition(figures: Figures, accepted: str) -> tuple[bytes, str]:

@@ -13,7 +13,7 @@ import pytest
 from delayqueue.metrics import COUNTERS, EVENTS, GAUGES, HISTOGRAMS, REPAIRED, Metrics
 from delayqueue.store.topics import TopicView
 from delayqueue.store.types import Health
-from delayqueue.web.metrics import Figures, StoreFigures
+from delayqueue.web.metrics import Figures, StoreFigures, process_figures
 from tests.processes import REPOSITORY
 
 from .markdown import read
@@ -21,7 +21,7 @@ from .markdown import read
 PAGE: Final = read("docs/metrics.md")
 RULES: Final = read("contrib/prometheus/delayqueue.rules.yml")
 DASHBOARD: Final[dict[str, Any]] = json.loads(read("contrib/grafana/delayqueue.json"))
-NAME: Final = re.compile(r"\bdelayqueue_\w+")
+NAME: Final = re.compile(r"\b(?:delayqueue|process)_\w+")
 ALERT: Final = re.compile(r"^ +- alert: (\w+)$", re.MULTILINE)
 
 
@@ -34,8 +34,8 @@ def shown() -> dict[str, set[str]]:
         metrics.observe(histogram, 1, *histogram.labels)
     for gauge in GAUGES:
         metrics.show(gauge, lambda: 1)
-    store = StoreFigures([TopicView("t", oldest_age_ms=1)], Health(1, 1, durable=True))
-    families = Figures({"1": metrics.snapshot()}, store, 1).collect()
+    store = StoreFigures([TopicView("t", oldest_age_ms=1)], Health(1, 1, durable=True), 1, 1)
+    families = Figures({"1": metrics.snapshot() | process_figures()}, store, 1).collect()
     suffixes = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_sum", "_count")}
     return {
         family.name + suffix: {label for sample in family.samples for label in sample.labels}
@@ -57,7 +57,7 @@ def expressions() -> list[str]:
 
 
 def test_the_page_explains_every_metric_and_no_other() -> None:
-    rows = re.findall(r"^\| (`delayqueue_.*?) \|", PAGE, re.MULTILINE)
+    rows = re.findall(r"^\| (`(?:delayqueue|process)_.*?) \|", PAGE, re.MULTILINE)
     assert {name for row in rows for name in NAME.findall(row)} == PLAIN
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from delayqueue.metrics import JOB_EVENTS
 from delayqueue.store.bucket.limits import Limits
 from tests.store.bucket import HOUR_MS, a_moment, job
 
@@ -36,8 +35,7 @@ async def test_a_buried_job_ends_when_its_time_is_over_and_no_other_does(bucket:
     assert await sweep(bucket, HOUR_MS) == 1
     assert await bucket.state("buried") is None
     assert await bucket.state("just now") == "buried"
-    events = bucket.store.metrics.snapshot()[JOB_EVENTS.name]
-    assert [["buried_expired"], 1] in [[list(labels), count] for labels, count in events]
+    assert bucket.store.metrics.events("buried_expired") == 1
 
 
 async def test_its_record_is_kept_as_of_any_job_that_ended(bucket: Bucket) -> None:

@@ -9,7 +9,6 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from delayqueue.metrics import (
     HANDLING,
-    JOB_EVENTS,
     REQUESTS,
     SCRIPT_SECONDS,
     WAITING_POLLS,
@@ -18,11 +17,18 @@ from delayqueue.metrics import (
 )
 from delayqueue.store.topics import TopicView
 from delayqueue.store.types import Health
-from delayqueue.web.metrics import Figures, StoreFigures, exposition
+from delayqueue.web.metrics import Figures, StoreFigures, exposition, process_figures
 from delayqueue.web.peers import Peers
 from tests.figures import Samples, samples_of
 
-NOBODY = StoreFigures([], Health(0, 0, durable=True))
+HEALTH = Health(0, 0, durable=True)
+
+
+def holding(*topics: TopicView, health: Health = HEALTH) -> StoreFigures:
+    return StoreFigures(topics, health, subscribers=2, schedules=3)
+
+
+NOBODY = holding()
 
 
 @pytest.mark.parametrize(
@@ -53,8 +59,8 @@ def shown(
 
 def test_what_was_counted_is_shown_for_each_worker() -> None:
     one, two = Metrics(), Metrics()
-    one.count(JOB_EVENTS, "pushed", by=2)
-    two.count(JOB_EVENTS, "pushed")
+    one.tell("pushed", "t", 2)
+    two.tell("pushed", "t", 1)
     two.count(REQUESTS, "/push", 0)
     one.show(WAITING_POLLS, lambda: 7)
     samples = shown({"1": one, "2": two})
@@ -86,7 +92,7 @@ def test_topics_beyond_the_limit_count_as_other() -> None:
         TopicView(name, delayed=1, ready=2, oldest_age_ms=age_ms)
         for name, age_ms in (("a", 100), ("b", None), ("c", 5000), ("d", 4000), ("other", 1))
     ]
-    samples = shown({}, StoreFigures(topics, Health(5, 9, durable=False)), most=2)
+    samples = shown({}, holding(*topics, health=Health(5, 9, durable=False)), most=2)
     delayed = {
         topic: n
         for (state, topic), n in samples.rows("delayqueue_topic_jobs").items()
@@ -98,10 +104,50 @@ def test_topics_beyond_the_limit_count_as_other() -> None:
     assert samples.one("delayqueue_store_durable") == 0
 
 
+def test_events_of_topics_beyond_the_limit_count_as_other() -> None:
+    metrics = Metrics()
+    metrics.most_topics = 2
+    for topic in ("b", "a", "c", "d", "b"):
+        metrics.tell("pushed", topic, 1)
+    events = shown({"1": metrics}).rows("delayqueue_job_events_total")
+    assert events == {("pushed", "a", "1"): 1, ("pushed", "b", "1"): 2, ("pushed", "other", "1"): 2}
+    assert metrics.events("pushed") == 5
+
+
+def test_the_first_event_that_an_alert_counts_is_an_increase() -> None:
+    metrics, name = Metrics(), "delayqueue_job_events_total"
+    store = holding(TopicView("t"), TopicView("u"))
+    metrics.tell("buried", "u", 1)
+    samples = shown({"1": metrics}, store, most=2)
+    assert samples.one(name, topic="t", event="buried") == 0
+    assert samples.one(name, topic="u", event="buried") == 1
+    assert len(shown({"1": metrics}, store, most=0).rows(name)) == 1
+
+
+def test_a_topic_that_is_paused_is_shown_and_makes_others_no_older() -> None:
+    topics = [
+        TopicView(name, ready=1, oldest_age_ms=age_ms, paused_until_ms=until_ms)
+        for name, age_ms, until_ms in (("a", 9000, 0), ("b", 2000, None), ("c", 7000, 5))
+    ]
+    samples = shown({}, holding(*topics), most=1)
+    assert samples.rows("delayqueue_topic_paused") == {("a",): 1}
+    assert samples.rows("delayqueue_topic_oldest_ready_seconds") == {("a",): 9, ("other",): 2}
+    assert shown({}, holding(*topics), most=2).one("delayqueue_topic_paused", topic="b") == 0
+
+
+def test_each_worker_shows_what_its_process_uses() -> None:
+    figures = json.loads(json.dumps(process_figures()))
+    families = Figures({"1": figures, "2": figures}, NOBODY, 1)
+    samples = samples_of(exposition(families, "")[0].decode())
+    for name in ("cpu_seconds_total", "resident_memory_bytes", "open_fds"):
+        rows = samples.rows(f"process_{name}")
+        assert set(rows) == {("1",), ("2",)}
+        assert rows["1",] > 0
+
+
 @pytest.mark.parametrize("topic", ['a"b', "a\\b", "a\nb", "订单", "{}"])
 def test_any_topic_can_be_shown(topic: str) -> None:
-    store = StoreFigures([TopicView(topic, ready=3)], Health(0, 0, durable=True))
-    shown({}, store).rows("delayqueue_topic_jobs")
+    shown({}, holding(TopicView(topic, ready=3))).rows("delayqueue_topic_jobs")
 
 
 def test_a_store_that_does_not_answer_is_shown_as_down() -> None:
@@ -112,7 +158,7 @@ def test_a_store_that_does_not_answer_is_shown_as_down() -> None:
 
 async def test_workers_tell_each_other_their_figures(tmp_path: Path) -> None:
     metrics = Metrics()
-    metrics.count(JOB_EVENTS, "pushed", by=5)
+    metrics.tell("pushed", "t", 5)
     one = Peers(tmp_path, 1, Metrics().snapshot)
     two = Peers(tmp_path, 2, metrics.snapshot)
     async with one.answering(), two.answering():

@@ -105,7 +105,7 @@ class BucketStore:
         args: list[Any] = [nonce]
         for demand in demands:
             args += (demand.wanted, int(demand.by_priority), len(demand.topics), *demand.topics)
-        complete, answers, _, next_due_ms = await self.run("pop", bucket, args)
+        complete, answers, next_due_ms = await self.run("pop", bucket, args)
         jobs = [reserved(found, nonce) for found in answers]
         return Popped(jobs, complete, change([], next_due_ms))
 
@@ -122,21 +122,21 @@ class BucketStore:
         args: list[Any] = [self.sender]
         for job_id, nonce, message in returns:
             args += (nonce, job_id, message)
-        _, ready, looked = await self.run("requeue", bucket, args)
+        ready, looked = await self.run("requeue", bucket, args)
         return looked, change(ready)
 
     async def finish(
         self, bucket: int, endings: Sequence[Ending], scope: Scope = EVERYWHERE
     ) -> tuple[list[int], Change]:
         """End jobs whose work is done; a code for each."""
-        codes, _, ready = await self.run("finish", bucket, [self.sender, *_flat(endings)], scope)
+        codes, ready = await self.run("finish", bucket, [self.sender, *_flat(endings)], scope)
         return codes, change(ready)
 
     async def delete(
         self, bucket: int, endings: Sequence[Ending], scope: Scope = EVERYWHERE
     ) -> tuple[list[int], Change]:
         """End jobs that are not wanted any more; a code for each."""
-        codes, _, ready = await self.run("delete", bucket, [self.sender, *_flat(endings)], scope)
+        codes, ready = await self.run("delete", bucket, [self.sender, *_flat(endings)], scope)
         return codes, change(ready)
 
     async def bury(
@@ -203,7 +203,7 @@ class BucketStore:
     async def tick(self, bucket: int, limit: int = TICK_LIMIT) -> Ticked:
         """Move what is due."""
         answer = await self.run("tick", bucket, [self.sender, limit])
-        next_due_ms, ready, redelivered, in_all, expired, set_aside, _, buried = answer
+        next_due_ms, ready, redelivered, in_all, expired, set_aside, buried = answer
         names = [(text(buried[i]), text(buried[i + 1])) for i in range(0, len(buried), 2)]
         return Ticked(change(ready, next_due_ms), redelivered, in_all, expired, set_aside, names)
 

@@ -18,7 +18,7 @@ from delayqueue.errors import Unavailable
 from delayqueue.metrics import SCRIPT_ERRORS, SCRIPT_SECONDS, Metrics
 from delayqueue.store.bucket.buckets import Buckets, Layout
 from delayqueue.store.bucket.layout import begin_move, end_move, settle_layout
-from delayqueue.store.bucket.measure import count_answer
+from delayqueue.store.bucket.measure import count_events, count_repairs
 from delayqueue.store.scripts import Scripts
 from delayqueue.store.servers.durability import Durability
 from delayqueue.store.servers.functions import Functions
@@ -147,11 +147,12 @@ class Caller:
         if self._failpoint:
             self._failpoint.reach(f"{verb}.before")
         began = perf_counter()
-        answer = await self.ask(
+        answer, events = await self.ask(
             verb, bucket, partial(self._durability.keep, self._verbs[verb], call)
         )
         self._metrics.observe(SCRIPT_SECONDS, perf_counter() - began, verb)
-        count_answer(self._metrics, verb, answer)
+        count_events(self._metrics, events)
+        count_repairs(self._metrics, verb, answer)
         if self._failpoint:
             self._failpoint.reach(f"{verb}.after")
         return answer

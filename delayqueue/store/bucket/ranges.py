@@ -50,7 +50,7 @@ class Ranges:
     async def restore(self, bucket: int, jobs: Sequence[Taken]) -> Change:
         """Undo takes: what was pushed with the same id since stays."""
         args = [part for job in jobs for part in (job.raw_id, job.record, job.run)]
-        _, next_due_ms = await self._store.run("restore", bucket, args)
+        next_due_ms = await self._store.run("restore", bucket, args)
         return change([], next_due_ms)
 
 

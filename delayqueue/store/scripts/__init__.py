@@ -46,7 +46,7 @@ local verbs = {{}}
 {function}
 local refusal = begin(KEYS, ARGV)
 {opening}
-return refusal or verbs.{verb}(KEYS, ARGV)
+return refusal or with_events(verbs.{verb}(KEYS, ARGV))
 """
 # The flag of a script: after a first write that takes no memory the store lets its others pass when it is full.
 OPEN_WHEN_FULL: Final = "redis.pcall('ZREM', TIMERS, '')"
@@ -54,21 +54,21 @@ OPEN_WHEN_FULL: Final = "redis.pcall('ZREM', TIMERS, '')"
 LIBRARY: Final = """\
 #!lua name={library}
 {constants}
-local begin, verbs
+local begin, with_events, verbs
 
 local function build()
 {parts}
 local verbs = {{}}
 {functions}
-return begin, verbs
+return begin, with_events, verbs
 end
 
 local function register(verb, flags)
   redis.register_function({{
     function_name = '{prefix}' .. verb, flags = flags,
     callback = function(keys, args)
-      if not verbs then begin, verbs = build() end
-      return begin(keys, args) or verbs[verb](keys, args)
+      if not verbs then begin, with_events, verbs = build() end
+      return begin(keys, args) or with_events(verbs[verb](keys, args))
     end,
   }})
 end

@@ -10,6 +10,7 @@ local function fail_each(args, stride, now, fail)
   local function fail_one(at)
     local code, state, job = fail(at)
     if code ~= OK then return code, -1 end
+    tell('released', job.topic, 1)
     if state == 'ready' then return OK, now end
     if state == 'buried' then return OK, -1 end
     if state == 'expired' then return OK, -2 end

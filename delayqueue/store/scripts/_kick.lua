@@ -19,5 +19,6 @@ local function kick(id, now, wanted)
     call('HSET', RUNS, id, pack_run(run))
   end
   make_ready(id, job)
+  tell('kicked', job.topic, 1)
   return OK
 end

@@ -128,10 +128,10 @@ local function holds(id, job, receipt)
   return unpack_run(call('HGET', RUNS, id)).receipt == receipt and call('ZSCORE', reserved_key(job.topic), id) ~= false
 end
 
--- For how many ms the job's present reservation has lasted, -1 where it has none.
+-- For how many ms the job's present reservation has lasted, nil where it has none.
 local function held_for(id, now)
   local run = unpack_run(call('HGET', RUNS, id))
-  return run.receipt ~= '-' and now - run.started or -1
+  return run.receipt ~= '-' and now - run.started or nil
 end
 
 -- The job that a verb for reserved jobs acts on, or nil and the code that says why not. receipt "" = none was given.
@@ -301,6 +301,8 @@ local function fail_job(id, job, message, now, delay, fallback)
   if job.expire > 0 and job.expire <= now then
     call('HSET', RUNS, id, pack_run(run))
     finish_job(id, job, 'expired', message, now)
+    tell('failed', job.topic, 1)
+    tell('expired', job.topic, 1)
     return 'expired'
   end
   if not delay and job.retry then delay = job.retry[run.step] or -1 end
@@ -322,5 +324,7 @@ local function fail_job(id, job, message, now, delay, fallback)
   end
   call('HSET', RUNS, id, pack_run(run))
   unreserve(id, job.topic)
+  tell('failed', job.topic, 1)
+  if state == 'buried' then tell('buried', job.topic, 1) end
   return state
 end

@@ -34,6 +34,7 @@ local arrivals                  -- topic -> jobs that became ready, for announce
 local sound_topics, sound_sets  -- whose keys check_keys has looked at
 local read_bytes                -- of jobs that the answer holds
 local done_bytes                -- of jobs that it has looked at
+local events                    -- event, topic, how many jobs, { ms, ... } or false, ...
 
 -- The first step of every call. Returns the error with which it ends, or nil.
 -- The last argument is the generation of the layout that the server knows. One that knows an older one would look for jobs
@@ -46,6 +47,7 @@ local function begin(keys, args)
   end
   scope = keys[3] and cjson.decode(string.sub(keys[3], #tag + 1))
   freed, arrivals, sound_topics, sound_sets, read_bytes, done_bytes = {}, {}, {}, {}, 0, 0
+  events = {}
   local fence = tag .. ':fence'
   local generation, waits = string.match(table.remove(args), '^(%d+)(w?)$')
   if tonumber(call('ZSCORE', fence, 'generation') or 0) > tonumber(generation) then
@@ -62,6 +64,26 @@ local function done_key(topic) return tag .. ':done:' .. topic end
 local function tag_key(name) return tag .. ':tag:' .. name end
 local function parcel_key(bucket) return tag .. ':parcel:' .. bucket end
 local function registered_key(kind) return tag .. ':' .. kind end
+
+-- Tells what has come to `count` jobs of a topic, for the metrics and the history: behind the writes, so that it is true.
+-- ms: a time that was measured of one of them. One event may be told in several rows; the last ones are looked at for its own.
+local function tell(event, topic, count, ms)
+  local length = #events
+  local at = length + 1
+  for known = length - 3, math.max(1, length - 11), -4 do
+    if events[known] == event and events[known + 1] == topic then at = known end
+  end
+  if at > length then events[at], events[at + 1], events[at + 2], events[at + 3] = event, topic, 0, false end
+  events[at + 2] = events[at + 2] + count
+  if ms then
+    local times = events[at + 3] or {}
+    times[#times + 1] = ms
+    events[at + 3] = times
+  end
+end
+
+-- The last step of every call: what the verb's head says that it returns, and what was told.
+local function with_events(answer) return { answer, events } end
 
 -- Lua prints 1.7950e+12 where Redis wants all digits.
 local function int(number) return string.format('%.0f', number) end

@@ -27,6 +27,8 @@ local function bury(id, receipt, message, priority)
   leave(id, job)
   if priority ~= '' then set_priority(id, job, tonumber(priority)) end
   bury_job(id, job, now)
+  if state == 'reserved' then tell('failed', job.topic, 1) end
+  tell('buried', job.topic, 1)
   return OK
 end
 

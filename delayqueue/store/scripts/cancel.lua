@@ -11,6 +11,7 @@ local now = now_ms()
 
 local after, count = each_tagged(name, topic, limit, { unpack(ARGV, 5) }, function(id, job)
   finish_job(id, job, 'cancelled', '', now)
+  tell('cancelled', job.topic, 1)
   return OK
 end)
 return { after, count, announce_arrivals(sender) }

@@ -5,7 +5,6 @@
 -- waits  changes
 -- KEYS  tag, queue name
 -- ARGV  sender, then for each job: id, receipt ("" = whatever its state), message
--- returns { { code per job }, { for each that ended the ms since it was handed out, -1 = it was not },
---           { topic, jobs that may go now, ... } }
+-- returns { { code per job }, { topic, jobs that may go now, ... } }
 -- keeps: with a receipt only the reservation that it names is ended.
-return end_jobs(ARGV, 'cancelled')
+return end_jobs(ARGV, 'cancelled', 'deleted')

@@ -22,6 +22,7 @@ local function push(first_id, spare_id, due)
   local ended = call('HGET', ENDED, id)
   if ended then forget_ended(id, ended) end
   if id ~= first_id then taken[#taken + 1] = first_id end
+  tell('pushed', topic, 1)
 end
 
 if call('HGET', registered_key('schedules'), name) ~= definition then return { 0 } end

@@ -9,7 +9,7 @@
 --       first topics' jobs, number of topics, topics in the order to look at
 -- returns { how many of the requests, from the first on, were looked through before the call had done all that one may;
 --           for each request { id, record, attempt, ... };
---           { ms from due to now of each first attempt }; ms until a topic that its rate holds back may go on, or -1 }
+--           ms until a topic that its rate holds back may go on, or -1 }. What is told of first attempts is ms from due to now
 -- keeps: an id is trusted only if its record exists, belongs to this topic, and stands in none of the sets. Who is told of
 --        a job has its reservation: it is written before.
 local receipt = ARGV[1]
@@ -19,7 +19,6 @@ local LIMIT_LOOKS = 2000  -- ids and topics that a call looks at: about 15 ms
 local looks = 0
 local is_full = false  -- the call has done all that it may
 local knows_priorities = has_priorities()
-local late = {}
 local next_time  -- at which a topic's rate lets jobs go again
 
 -- Reads what belongs to the ids and reserves those that are truly ready. Returns the ghosts met.
@@ -44,7 +43,10 @@ local function reserve(topic, ids, found, is_list)
       ghosts = ghosts + 1
     elseif job.expire > 0 and job.expire <= now then
       -- the timer has not come to it yet; where a key of another type keeps it from its end, it is left to the timer
-      if pcall(finish_job, id, job, 'expired', '', now) then ghosts = ghosts + 1 end
+      if pcall(finish_job, id, job, 'expired', '', now) then
+        ghosts = ghosts + 1
+        tell('expired', topic, 1)
+      end
       taken[id] = true
     else
       local run = unpack_run(runs[i])
@@ -63,7 +65,8 @@ local function reserve(topic, ids, found, is_list)
     wake_at(topic, first)
   end
   for _, part in ipairs(told) do found[#found + 1] = part end
-  for _, delay in ipairs(delays) do late[#late + 1] = delay end
+  if first then tell('delivered', topic, #deadlines / 2) end
+  for _, delay in ipairs(delays) do tell('delivered', topic, 0, delay) end
   return ghosts
 end
 
@@ -191,4 +194,4 @@ while at <= #ARGV do
   if not is_full then complete = complete + 1 end
   at = at + 3 + size
 end
-return { complete, answer, late, next_time and next_time - now or -1 }
+return { complete, answer, next_time and next_time - now or -1 }

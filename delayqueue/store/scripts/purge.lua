@@ -47,6 +47,7 @@ local function drop_first(state)
       stuck = stuck + 1  -- a broken key: it stays
     elseif is_dropped then
       dropped = dropped + 1
+      tell('purged', topic, 1)
     elseif i > #ids - #ranks then  -- an older version of the server has ended the job
       call('ZREM', ranked_key(topic), ranks[i - (#ids - #ranks)])
     end

@@ -113,6 +113,7 @@ local function push(id, job, if_exists, old_record, ended)
   records[#records + 1] = record
   place(id, job)
   if ended then forget_ended(id, ended) end  -- after the first write that takes memory
+  tell('pushed', job.topic, 1)
   return OK
 end
 

@@ -6,11 +6,10 @@
 -- waits  never
 -- KEYS  tag, queue name
 -- ARGV  sender, then for each job its receipt, its id and a message ("" = none), in the order in which they were reserved
--- returns { jobs given back, { topic, jobs made ready, ... }, jobs looked at, from the last one on }
+-- returns { { topic, jobs made ready, ... }, jobs looked at, from the last one on }
 -- keeps: only the reservation that the receipt names is undone.
 local sender = ARGV[1]
 local now = now_ms()
-local returned = 0
 
 local function requeue(id, receipt, message)
   local job = held_job(id, receipt)
@@ -24,7 +23,7 @@ local function requeue(id, receipt, message)
   if run.attempt == 0 and run.notes == '' then call('HDEL', RUNS, id) else call('HSET', RUNS, id, pack_run(run)) end
   unreserve(id, job.topic)
   arrive(job.topic)
-  returned = returned + 1
+  tell('returned', job.topic, 1)
   local limit = settings_of(job.topic).limit
   if limit and not counts then count_through(job.topic, limit, -1, now) end
   if job.expire > 0 then  -- the timer may have passed it over while it was reserved
@@ -39,4 +38,4 @@ for at = #ARGV - 2, 2, -3 do
   looked = looked + 1
   pcall(requeue, ARGV[at + 1], ARGV[at], ARGV[at + 2])
 end
-return { returned, announce_arrivals(sender), looked }
+return { announce_arrivals(sender), looked }

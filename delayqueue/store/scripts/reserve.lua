@@ -24,6 +24,7 @@ local function reserve(id)
   check_keys(job)
   if state ~= 'buried' and job.expire > 0 and job.expire <= now then  -- the timer has not come to it yet
     finish_job(id, job, 'expired', '', now)
+    tell('expired', job.topic, 1)
     return NOT_FOUND
   end
   local run = unpack_run(call('HGET', RUNS, id))
@@ -34,6 +35,7 @@ local function reserve(id)
   leave_waiting(id, job)
   local limit = settings_of(job.topic).limit
   if limit then count_through(job.topic, limit, 1, now) end
+  tell('delivered', job.topic, 1)
   return OK, { OK, id, pack_record(job), run.attempt }
 end
 

@@ -6,10 +6,10 @@
 -- waits  never
 -- KEYS  tag, queue name
 -- ARGV  id, record, run ("" = none), for each job
--- returns { jobs restored, ms to the earliest time at which one falls due or expires, or -1 }
+-- returns ms to the earliest time at which one falls due or expires, or -1
 -- keeps: what was pushed with the id since stays, and so does its kept record.
 local now = now_ms()
-local restored, earliest = 0, nil
+local earliest
 
 local function soonest(time) earliest = math.min(earliest or time, time) end
 
@@ -33,11 +33,11 @@ local function restore(id, job, run)
     call('ZREM', done_key(job.topic), id)
   end
   soonest(job.due)
-  restored = restored + 1
+  tell('returned', job.topic, 1)
 end
 
 for at = 1, #ARGV, 3 do
   local id, job = ARGV[at], unpack_record(ARGV[at + 1])
   if job and call('HEXISTS', JOBS, id) == 0 then pcall(restore, id, job, ARGV[at + 2]) end
 end
-return { restored, earliest and math.max(0, earliest - now) or -1 }
+return earliest and math.max(0, earliest - now) or -1

@@ -31,6 +31,7 @@ local function end_buried(topic, retain)
     local job = read_job(id)
     if job and job.topic == topic and pcall(finish_job, id, job, 'expired', '', now) then
       ended = ended + 1
+      tell('buried_expired', topic, 1)
     else
       call('ZADD', key, int(now), id)
     end

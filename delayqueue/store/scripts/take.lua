@@ -22,6 +22,7 @@ local function take(id, job, run)
   elseif pcall(finish_job, id, job, 'finished', '', now) then  -- a broken key: it stays
     taken[#taken + 1], taken[#taken + 2], taken[#taken + 3] = id, record, run
     left[id] = state == 'ready' or nil
+    tell('taken', topic, 1)
   end
 end
 

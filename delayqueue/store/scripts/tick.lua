@@ -7,8 +7,8 @@
 -- KEYS  tag, queue name
 -- ARGV  sender, limit (jobs moved at most in this call, shared among the due topics)
 -- returns { ms until the next due time (0 = more is due now, -1 = nothing waits), { topic, jobs made ready, ... },
---           redelivered, buried, expired, set aside, { ms from due to now of each topic's oldest moved job },
---           { topic and id of the first buried ones, ... } }
+--           redelivered, buried, expired, set aside, { topic and id of the first buried ones, ... } }. What is told of due jobs
+--           is ms from due to now of each topic's oldest one
 -- keeps: the work is proportional to what is due; a topic that fails does not hold up the others.
 local sender, limit = ARGV[1], tonumber(ARGV[2])
 local TOPICS_PER_CALL = 500
@@ -16,7 +16,7 @@ local SET_ASIDE_MS = 60000  -- what a broken key keeps from its turn, a job or a
 local now = now_ms()
 local RANKED_BYTES = 2048  -- as which a job with a priority counts besides its own: about 6 us
 local NAMED = 20  -- buried jobs that are told by name, for the log
-local redelivered, buried, expired, set_aside, late, named = 0, 0, 0, 0, {}, {}
+local redelivered, buried, expired, set_aside, named = 0, 0, 0, 0, {}
 
 -- Acts on the ids of a set whose time has come. Returns how many it came to. One that cannot have its turn does not keep
 -- the others from theirs.
@@ -52,6 +52,7 @@ local function move_expired_reservations(topic, share)
     end
     if state == 'expired' then expired = expired + 1 end
     redelivered = redelivered + 1
+    tell('timed_out', topic, 1)
   end)
 end
 
@@ -97,7 +98,7 @@ local function move_due(topic, share)
     enqueue(topic, ids, ranked)
     delay_drop_due(topic, ids)
     arrive(topic, #ids)
-    late[#late + 1] = now - first
+    tell('due', topic, #ids, now - first)
   end
   return #ids
 end
@@ -109,6 +110,7 @@ local function end_expired(topic, share)
     if state == 'delayed' or state == 'ready' then
       finish_job(id, job, 'expired', '', now)
       expired = expired + 1
+      tell('expired', topic, 1)
     end
     call('ZREM', expire_key(topic), id)
   end)
@@ -168,4 +170,4 @@ end
 
 local next_time = first_of(TIMERS)
 local wait = next_time and math.max(0, next_time - now) or -1
-return { wait, announce_arrivals(sender), redelivered, buried, expired, set_aside, late, named }
+return { wait, announce_arrivals(sender), redelivered, buried, expired, set_aside, named }

@@ -123,6 +123,11 @@ async def metrics(api: Api, request: HttpRequest) -> HttpResponse:
 
 async def _of_store(api: Api) -> StoreFigures | None:
     try:
-        return StoreFigures(await api.queue.topics.all(), await api.queue.health())
+        return StoreFigures(
+            topics=await api.queue.topics.all(),
+            health=await api.queue.health(),
+            subscribers=len(await api.queue.subscribers.all()),
+            schedules=len(await api.queue.schedules.all()),
+        )
     except Unavailable:
         return None

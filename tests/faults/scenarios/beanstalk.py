@@ -96,7 +96,7 @@ async def worker_dies(bed: Bed, *, jobs: int) -> Figures:
         off_s = await asyncio.gather(*(_comes_again(line, ttr_s) for line in lines))
         async with bed.api(server) as api:
             samples = await scrape(api)
-    timed_out = samples.one("delayqueue_job_events_total", event="timed_out")
+    timed_out = samples.sum("delayqueue_job_events_total", event="timed_out")
     assert max(off_s) < TTR_TOLERANCE_S
     assert timed_out == jobs
     await assert_whole(store)

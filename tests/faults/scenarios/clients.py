@@ -149,7 +149,7 @@ async def consumer_dies(bed: Bed, *, jobs: int) -> Figures:
         await until_async(lambda: _all_buried(api, topic, jobs), within_s=5)
         assert (await api.pop(topic, timeout=0)).ok() is None
         samples = await scrape(api)
-        counted = {event: samples.one(EVENTS, event=event) for event in ("timed_out", "buried")}
+        counted = {event: samples.sum(EVENTS, event=event) for event in ("timed_out", "buried")}
     assert counted == {"timed_out": 3 * jobs, "buried": jobs}
     assert max(off_s) < TTR_TOLERANCE_S
     await assert_whole(store)
