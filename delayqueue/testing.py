@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
 
 from delayqueue.client.jobs import ReservedJob, new_id
 from delayqueue.tasks import is_told_to_end
-from delayqueue.threads import Threads
+from delayqueue.worker.calls import Calls
 from delayqueue.worker.verdict import Buried, Finished, Released, verdict_of
 
 if TYPE_CHECKING:
@@ -28,22 +29,36 @@ def job(topic: str, body: str = "", *, id: str | None = None, attempt: int = 1) 
     )
 
 
-def run(worker: Worker, topic: str, body: str = "", *, attempt: int = 1) -> Verdict:
+def run(
+    worker: Worker, topic: str, body: str = "", *, attempt: int = 1, context: Any = ...
+) -> Verdict:
     """Run a job through the handlers and middlewares of `topic`; what the worker would report to the server.
 
-    An error of a handler is part of the verdict, its message tells. Raises KeyError if the topic has no handlers.
+    `context` stands in for what the worker's lifespan yields, which runs if none is given. An error of a handler is
+    part of the verdict, its message tells. Raises KeyError if the topic has no handlers.
     """
-    return asyncio.run(arun(worker, topic, body, attempt=attempt))
+    return asyncio.run(arun(worker, topic, body, attempt=attempt, context=context))
 
 
-async def arun(worker: Worker, topic: str, body: str = "", *, attempt: int = 1) -> Verdict:
+async def arun(
+    worker: Worker, topic: str, body: str = "", *, attempt: int = 1, context: Any = ...
+) -> Verdict:
     """As run(), for tests that are asynchronous themselves."""
     if topic not in worker.handlers.topics:
         raise KeyError(topic)
+    given = worker.handlers.context() if context is ... else nullcontext(context)
+    async with given as shared:
+        verdict = await _verdict(worker, job(topic, body, attempt=attempt), shared)
+    last = worker.handlers.policy_of(topic).last_attempt
+    if isinstance(verdict, Released) and last is not None and attempt >= last:
+        return Buried(verdict.message, verdict.traceback)
+    return verdict
+
+
+async def _verdict(worker: Worker, handled: ReservedJob, context: Any) -> Verdict:
     try:
-        await worker.handlers.run(job(topic, body, attempt=attempt), Threads("handlers"))
+        return Finished(await worker.handlers.run(handled, Calls(), context))
     except BaseException as error:
         if is_told_to_end(error):
             raise
         return verdict_of(error)
-    return Finished()

@@ -28,6 +28,10 @@ class Threads:
 
         Cancelled, the call goes on unheard: nothing can stop a thread.
         """
+        return await self.begin(call)
+
+    def begin(self, call: Callable[[], T]) -> asyncio.Future[T]:
+        """As run(), for those who do not wait for the end only."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
 
@@ -52,7 +56,7 @@ class Threads:
                 tell(lambda: future.set_result(result))
 
         self._hand(work)
-        return await future
+        return future
 
     def _hand(self, work: Callable[[], None]) -> None:
         with self._lock:

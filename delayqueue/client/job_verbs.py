@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from delayqueue.client.calls import Call, verb
 from delayqueue.client.fields import count_of, details, given, in_seconds, in_unix, nothing, read
-from delayqueue.client.jobs import DEFAULT_TTR_S, Job, Outcome, ReservedJob, new_id
+from delayqueue.client.jobs import (
+    DEFAULT_TTR_S,
+    Job,
+    Outcome,
+    ReservedJob,
+    new_id,
+    retry_request,
+)
 from delayqueue.domain.job import IfExists
 
 if TYPE_CHECKING:
@@ -122,14 +129,19 @@ class JobVerbs:
         *,
         delay: Seconds | None = None,
         fallback: Seconds | None = None,
+        retry: Retry | None = None,
         message: str | None = None,
     ) -> Call[float | None]:
-        """Give a reserved job back: it comes again after `delay`, else as its schedule says, else after `fallback`.
+        """Give a reserved job back: it comes again after `delay`, else as its schedule says.
 
-        Returns its new due time; None where it was buried.
+        Where it has none, it comes again as `retry` says, whose end buries it also with a `delay`, or else after
+        `fallback`. Returns its new due time; None where it was buried.
         """
         request = _held(job) | given(
-            delay=in_seconds(delay), fallback=in_seconds(fallback), message=message
+            delay=in_seconds(delay),
+            fallback=in_seconds(fallback),
+            retry=None if retry is None else retry_request(retry),
+            message=message,
         )
         return Call("/release", request, lambda data: data["due"])
 

@@ -127,13 +127,16 @@ class DelayQueue:
         scope: Scope = EVERYWHERE,
         *,
         priority: int | None = None,
+        retry_ms: tuple[int, ...] | None = None,
     ) -> int | None:
         """Give a reserved job back after a failed attempt, with this priority from now on, None = as it is.
 
-        It waits for `delay_ms`; where that is None, as its schedule says; where it has none, for `fallback_ms`. Returns
-        its due time, None where the schedule was over, so that it is buried, or nobody needs it any more.
+        It waits for `delay_ms`; where that is None, as its schedule says; where it has none, as `retry_ms` says, whose
+        end buries it also with a `delay_ms`, or else for `fallback_ms`. Returns its due time, None where the schedule
+        was over, so that it is buried, or nobody needs it any more.
         """
-        item = Release(job_id, _nonce(receipt, job_id), delay_ms, message, fallback_ms, priority)
+        nonce = _nonce(receipt, job_id)
+        item = Release(job_id, nonce, delay_ms, message, fallback_ms, priority, retry_ms)
         [moved] = await self._store.release((item,), scope)
         if moved.buried:
             log.warning("job %r is buried: it failed at the end of its schedule", job_id)

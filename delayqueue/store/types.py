@@ -92,17 +92,15 @@ class Requeue(NamedTuple):
 
 
 class Release(NamedTuple):
-    """A reserved job to give back.
-
-    nonce "" = whoever holds it; delay None = by its schedule, or else the fallback; priority None = as it is.
-    """
+    """A reserved job to give back; delay None = by its schedule, else by `retry_ms`, else for the fallback."""
 
     id: str
-    nonce: str
+    nonce: str  # "" = whoever holds it
     delay_ms: int | None
     message: str
     fallback_ms: int | None = None
-    priority: int | None = None
+    priority: int | None = None  # None = as it is
+    retry_ms: tuple[int, ...] | None = None
 
 
 class Recording(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from delayqueue.domain.job import MAX_BATCH
 from delayqueue.errors import Code
@@ -15,16 +15,20 @@ if TYPE_CHECKING:
     from delayqueue.client.jobs import Outcome, ReservedJob
 
 
+class _Batch(NamedTuple):
+    jobs: list[ReservedJob]
+    request: asyncio.Task[Sequence[Outcome]]
+
+
 class Finisher:
-    """Finishes jobs, those of one turn of the loop in one request.
+    """Finishes jobs, those of one turn of the loop with the same message in one request.
 
     Nobody waits for others: a job that is done alone is finished alone, and a request that hangs holds up no later one.
     """
 
     def __init__(self, client: AsyncClient) -> None:
         self._client = client
-        self._jobs: list[ReservedJob] = []
-        self._request: asyncio.Task[Sequence[Outcome]] | None = None
+        self._batches: dict[str, _Batch] = {}  # that are not sent yet, by their message
         self._requests: set[asyncio.Task[Sequence[Outcome]]] = set()
 
     async def close(self) -> None:
@@ -34,22 +38,29 @@ class Finisher:
         if self._requests:
             await asyncio.wait(self._requests)
 
-    async def finish(self, job: ReservedJob) -> None:
+    async def finish(self, job: ReservedJob, message: str = "") -> None:
         """As AsyncClient.finish(), and raises the same."""
-        if self._request is None or len(self._jobs) == MAX_BATCH:
-            self._jobs = []
-            self._request = asyncio.create_task(self._send(self._jobs), name="finish")
-            self._requests.add(self._request)
-            self._request.add_done_callback(self._requests.discard)
-        place, request = len(self._jobs), self._request
-        self._jobs.append(job)
+        batch = self._batches.get(message)
+        if batch is None or len(batch.jobs) == MAX_BATCH:
+            batch = self._batches[message] = self._begin(message)
+        place = len(batch.jobs)
+        batch.jobs.append(job)
         # one that is stopped must not take the others along
-        outcomes = await asyncio.shield(request)
+        outcomes = await asyncio.shield(batch.request)
         if not outcomes or outcomes[place].code != Code.OK:
-            await self._client.finish(job)  # it says what is wrong
+            await self._client.finish(job, message=message or None)  # it says what is wrong
 
-    async def _send(self, jobs: list[ReservedJob]) -> Sequence[Outcome]:
+    def _begin(self, message: str) -> _Batch:
+        jobs: list[ReservedJob] = []
+        request = asyncio.create_task(self._send(jobs, message), name="finish")
+        self._requests.add(request)
+        request.add_done_callback(self._requests.discard)
+        return _Batch(jobs, request)
+
+    async def _send(self, jobs: list[ReservedJob], message: str) -> Sequence[Outcome]:
         """What became of each job; nothing is done about a single one."""
-        if self._jobs is jobs:
-            self._request = None
-        return await self._client.finish_many(jobs) if len(jobs) > 1 else ()
+        if message in self._batches and self._batches[message].jobs is jobs:
+            del self._batches[message]
+        if len(jobs) < 2:
+            return ()
+        return await self._client.finish_many(jobs, message=message or None)

@@ -2,43 +2,55 @@
 
 from __future__ import annotations
 
-import contextvars
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from delayqueue.client.jobs import ReservedJob
 from delayqueue.domain.job import MAX_POP_TOPICS
+from delayqueue.domain.message import said_of
+from delayqueue.worker.policy import Policy
 
 if TYPE_CHECKING:
-    from delayqueue.threads import Threads
+    from delayqueue.worker.calls import Calls
 
-Handler: TypeAlias = Callable[[ReservedJob], Any]
+Handler: TypeAlias = Callable[..., Any]
 Next: TypeAlias = Callable[[ReservedJob], Awaitable[None]]
-Middleware: TypeAlias = Callable[[ReservedJob, Next], Awaitable[None]]
+Middleware: TypeAlias = (
+    Callable[[ReservedJob, Next], Awaitable[None]]
+    | Callable[[ReservedJob, Next, Any], Awaitable[None]]
+)
+Lifespan: TypeAlias = Callable[[], AsyncGenerator[Any, None]]
 H = TypeVar("H", bound=Handler)
 M = TypeVar("M", bound=Middleware)
+L = TypeVar("L", bound=Lifespan)
 
 
 class _Entry(NamedTuple):
     order: int
     number: int  # of its registration, which decides between the same orders
     handler: Handler
+    timeout_s: float | None
+    takes_context: bool
 
 
 class Handlers:
-    """The handlers of each topic, in their order, and the middlewares around all of them."""
+    """The handlers of each topic, in their order, the middlewares around all of them, and what they share."""
 
     def __init__(self) -> None:
         self._of_topic: dict[str, list[_Entry]] = {}
-        self._middlewares: list[Middleware] = []
+        self._policies: dict[str, Policy] = {}
+        self._middlewares: list[tuple[Callable[..., Awaitable[None]], bool]] = []
+        self._lifespan: Lifespan | None = None
 
     @property
     def topics(self) -> tuple[str, ...]:
         """The topics that have handlers."""
         return tuple(self._of_topic)
 
-    def add(self, topic: str, order: int, handler: Handler) -> None:
+    def add(self, topic: str, order: int, handler: Handler, timeout_s: float | None = None) -> None:
         """Have `handler` called for jobs of `topic`; the least `order` first.
 
         Raises ValueError if there are too many topics.
@@ -46,35 +58,63 @@ class Handlers:
         entries = self._of_topic.setdefault(topic, [])
         if len(self._of_topic) > MAX_POP_TOPICS:
             raise ValueError(f"{topic}: a worker can wait for {MAX_POP_TOPICS} topics; use another")
-        entries.append(_Entry(order, len(entries), handler))
-        entries.sort()
+        entries.append(_Entry(order, len(entries), handler, timeout_s, _takes(handler, 2)))
+        entries.sort(key=lambda entry: entry[:2])
+
+    def set_policy(self, topic: str, policy: Policy) -> None:
+        """Say what becomes of failed jobs of `topic`. Raises ValueError if another handler has said something else."""
+        if self._policies.setdefault(topic, policy) != policy:
+            raise ValueError(f"{topic}: its handlers must agree on retry and max_attempts")
+
+    def policy_of(self, topic: str) -> Policy:
+        """What becomes of failed jobs of `topic` that bring no schedule."""
+        return self._policies.get(topic, Policy())
 
     def wrap(self, middleware: Middleware) -> None:
         """Have `middleware` called around the handlers of each job, the first one outermost."""
-        self._middlewares.append(middleware)
+        self._middlewares.append((middleware, _takes(middleware, 3)))
 
-    async def run(self, job: ReservedJob, threads: Threads) -> None:
-        """Call the job's handlers one after the other; what one raises ends it. Plain functions run in `threads`."""
+    def live(self, lifespan: Lifespan) -> None:
+        """Have what `lifespan` yields as the context. Raises ValueError if there is one already."""
+        if self._lifespan is not None:
+            raise ValueError("lifespan: a worker has one; let it yield all that handlers need")
+        self._lifespan = lifespan
+
+    def context(self) -> AbstractAsyncContextManager[Any]:
+        """What the handlers share, from its start to its end; None where there is no lifespan."""
+        return nullcontext() if self._lifespan is None else asynccontextmanager(self._lifespan)()
+
+    async def run(self, job: ReservedJob, calls: Calls, context: Any) -> str:
+        """Call the job's handlers one after the other; what one raises ends it. Returns what they said."""
+        said: list[str] = []
 
         async def innermost(job: ReservedJob) -> None:
             for entry in self._of_topic[job.topic]:
-                await _call(entry.handler, job, threads)
+                arguments = (job, context) if entry.takes_context else (job,)
+                call = partial(entry.handler, *arguments)
+                result = await calls.call(call, entry.timeout_s, f"job {job.id}")
+                if result is not None:
+                    said.append(said_of(result))
 
         course: Next = innermost
-        for middleware in reversed(self._middlewares):
-            course = _around(middleware, course)
+        for middleware, takes_context in reversed(self._middlewares):
+            course = _around(middleware, course, (context,) if takes_context else ())
         await course(job)
+        return "; ".join(said)
 
 
-def _around(middleware: Middleware, course: Next) -> Next:
-    return lambda job: middleware(job, course)
+def _around(
+    middleware: Callable[..., Awaitable[None]], course: Next, more: tuple[Any, ...]
+) -> Next:
+    return lambda job: middleware(job, course, *more)
 
 
-async def _call(handler: Handler, job: ReservedJob, threads: Threads) -> None:
-    if inspect.iscoroutinefunction(handler):
-        await handler(job)
-        return
-    context = contextvars.copy_context()  # what middlewares have set, such as a trace
-    result = await threads.run(lambda: context.run(handler, job))
-    if inspect.isawaitable(result):  # a callable object may be asynchronous without looking so
-        await result
+def _takes(function: Callable[..., Any], number: int) -> bool:
+    """Whether it must have so many arguments; of what does not tell, no."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    positional = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+    needed = [one for one in parameters if one.kind in positional and one.default is one.empty]
+    return len(needed) >= number

@@ -67,7 +67,8 @@ def show(trade: str) -> None:
         sys.exit(f"no trade {trade}")
     print(job.state)
     for attempt in job.attempts:
-        print(f"  attempt {attempt.attempt}: {attempt.message}")
+        said, _, _traceback = attempt.message.partition("\n")
+        print(f"  attempt {attempt.attempt}: {said}")
 
 
 @worker.on(TOPIC)

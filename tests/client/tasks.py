@@ -4,7 +4,7 @@ import asyncio
 import os
 import random
 import time
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import replace
 
 from delayqueue import Bury, Retry, Worker
@@ -18,6 +18,43 @@ def note(*words: object) -> None:
     """One line, which a kill cannot tear."""
     with open(os.environ["TRACE"], "a", encoding="utf-8") as trace:  # noqa: PTH123
         trace.write(" ".join(map(str, words)) + "\n")
+
+
+@worker.lifespan
+async def shop() -> AsyncGenerator[list[str], None]:
+    shipped: list[str] = []
+    yield shipped
+    if shipped:
+        note("shipped", *shipped)
+
+
+@worker.on("returns")
+def ship(job: ReservedJob, shipped: list[str]) -> str:
+    shipped.append(job.id)
+    return "shipped"
+
+
+@worker.on("poison", retry=["0s"])
+def poisoned(job: ReservedJob) -> None:
+    raise ValueError("always")
+
+
+@worker.on("deadly", max_attempts=2)
+def deadly(job: ReservedJob) -> None:
+    note("deadly", job.id)
+    os._exit(9)
+
+
+@worker.on("too-long", timeout=0.1, retry=[])
+async def too_long(job: ReservedJob) -> None:
+    await asyncio.sleep(3600)
+
+
+@worker.on("too-long-thread", timeout=0.1, retry=[])
+def too_long_thread(job: ReservedJob) -> None:
+    note("begins", job.id)
+    time.sleep(float(job.body))
+    note("ends", job.id)
 
 
 @worker.on("invoice", order=20)

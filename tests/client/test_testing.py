@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+import time
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from delayqueue import Bury, Retry, Worker, testing
 from delayqueue.testing import Buried, Finished, Released
+from delayqueue.worker.policy import Policy
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
     from delayqueue.worker import ReservedJob
     from delayqueue.worker.handlers import Next
 
@@ -97,6 +103,106 @@ def test_a_handler_learns_its_attempt(worker: Worker) -> None:
     assert testing.run(worker, "mail", attempt=3) == Buried("three times is enough")
 
 
+def test_what_handlers_return_is_the_message(worker: Worker) -> None:
+    for said in (None, "shipped", 7):
+        worker.on("order")(lambda _, said=said: said)
+    assert testing.run(worker, "order") == Finished("shipped; 7")
+
+
+def test_a_handler_and_a_middleware_get_what_the_lifespan_yields(worker: Worker) -> None:
+    seen: list[str] = []
+
+    @worker.lifespan
+    async def shop() -> AsyncGenerator[str, None]:
+        seen.append("opened")
+        yield "Ann's"
+        seen.append("closed")
+
+    @worker.middleware
+    async def named(job: ReservedJob, go_on: Next, shop: str) -> None:
+        seen.append(f"around {shop}")
+        await go_on(job)
+
+    @worker.on("order")
+    def ship(job: ReservedJob, shop: str, *, fast: bool = False) -> str:
+        return f"by {shop}"
+
+    assert testing.run(worker, "order") == Finished("by Ann's")
+    assert seen == ["opened", "around Ann's", "closed"]
+    assert testing.run(worker, "order", context="Ben's") == Finished("by Ben's")
+    with pytest.raises(ValueError, match="lifespan"):
+        worker.lifespan(shop)
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+def test_a_handler_that_takes_too_long_has_failed(worker: Worker, is_async: bool) -> None:
+    async def sleep(job: ReservedJob) -> None:
+        await asyncio.sleep(1)
+
+    worker.on("mail", timeout=0.01)(sleep if is_async else lambda _: time.sleep(1))
+    began_s = time.monotonic()
+    assert testing.run(worker, "mail") == Released("timeout: 0.01 s")
+    assert time.monotonic() - began_s < 0.9
+
+
+def test_a_timeout_of_the_handlers_own_making_is_an_error_as_any_other(worker: Worker) -> None:
+    @worker.on("mail", timeout=60)
+    async def handle(job: ReservedJob) -> None:
+        raise TimeoutError("the bank")
+
+    assert testing.run(worker, "mail") == Released("TimeoutError: the bank")
+
+
+def test_the_end_of_the_traceback_is_kept_beside_the_message(worker: Worker) -> None:
+    @worker.on("mail")
+    def handle(job: ReservedJob) -> None:
+        raise ValueError("no address")
+
+    verdict = testing.run(worker, "mail")
+    assert isinstance(verdict, Released)
+    assert verdict.traceback.endswith('in handle\n    raise ValueError("no address")')
+
+
+@pytest.mark.parametrize(
+    ("options", "delays_s", "last", "reason"),
+    [
+        ({}, [2.0**n for n in range(12)] + [3600] * 7, 20, "the defaults"),
+        ({"retry": ["10m", 5]}, [600, 5], 3, "the schedule says how many"),
+        ({"retry": ["10m", 5], "max_attempts": 5}, [600, 5, 5, 5], 5, "its last one is repeated"),
+        ({"retry": ["10m", 5], "max_attempts": 2}, [600], 2, "it is cut"),
+        ({"retry": "wechat", "max_attempts": 3}, [15, 15], 3, "a preset"),
+        ({"retry": {"base": "2s"}, "max_attempts": 4}, [2, 4, 8], 4, "a formula"),
+        ({"retry": {"max": 2, "base": 1}}, [1, 2], 3, "a formula that says how many"),
+        ({"retry": [], "max_attempts": 1}, [], 1, "once"),
+        ({"max_attempts": 1}, [], 1, "once, too"),
+        ({"retry": [timedelta(minutes=1)], "max_attempts": None}, [60] * 64, None, "for ever"),
+    ],
+)
+def test_a_policy_says_when_a_job_comes_again(
+    options: dict[str, Any], delays_s: list[float], last: int | None, reason: str
+) -> None:
+    policy = Policy(**options)
+    policy.check()
+    assert list(policy.delays_s()) == delays_s, reason
+    assert policy.last_attempt == last
+
+
+def test_a_job_is_buried_after_its_last_attempt(worker: Worker) -> None:
+    @worker.on("mail", max_attempts=3)
+    def handle(job: ReservedJob) -> None:
+        raise Retry(5, "not yet")
+
+    assert testing.run(worker, "mail", attempt=2) == Released("not yet", 5)
+    assert testing.run(worker, "mail", attempt=3) == Buried("not yet")
+
+
+def test_handlers_of_a_topic_agree_on_what_becomes_of_its_jobs(worker: Worker) -> None:
+    worker.on("order", "mail", max_attempts=3)(print)
+    worker.on("order")(print)
+    with pytest.raises(ValueError, match="agree"):
+        worker.on("order", max_attempts=4)(print)
+
+
 def test_a_topic_without_handlers_is_named(worker: Worker) -> None:
     with pytest.raises(KeyError, match="nobody"):
         testing.run(worker, "nobody")
@@ -109,9 +215,19 @@ def test_a_topic_without_handlers_is_named(worker: Worker) -> None:
         lambda: Worker("nowhere").run(),
         lambda: Worker().run(),
         lambda: Worker().on(),
+        lambda: Worker().on("topic", max_attempts=0),
+        lambda: Worker().on("topic", max_attempts=66),
+        lambda: Worker().on("topic", retry=[], max_attempts=2),
+        lambda: Worker().on("topic", retry=["10 parsecs"]),
+        lambda: Worker().on("topic", retry="weekly"),
+        lambda: Worker().on("topic", timeout=0),
     ],
-    ids=["no concurrency", "no handlers and no url", "no handlers", "no topic"],
+    ids=[
+        *("no concurrency", "no handlers and no url", "no handlers", "no topic", "no attempt"),
+        *("more attempts than a schedule has", "no delay", "no length of time", "no preset"),
+        "no time",
+    ],
 )
 def test_a_mistake_is_said_at_once(mistake) -> None:  # type: ignore[no-untyped-def]  # any callable
-    with pytest.raises(ValueError, match=r"concurrency|handlers|topic"):
+    with pytest.raises(ValueError, match=r"concurrency|handlers|topic|attempts|must be|delay"):
         mistake()

@@ -45,6 +45,36 @@ async def test_a_job_without_a_schedule_waits_for_the_fallback(
     assert 0 <= moved.time_ms - before_ms - expected_ms < 1000, reason
 
 
+@pytest.mark.parametrize("delay_ms", [None, 0])
+async def test_a_job_without_a_schedule_is_buried_at_the_end_of_the_one_that_is_offered(
+    bucket: Bucket, delay_ms: int | None
+) -> None:
+    await bucket.push(job("a"))
+    states = []
+    for _ in range(2):
+        await bucket.pop_one()
+        await bucket.store.release(0, [Release("a", "", delay_ms, "", 5000, retry_ms=(0,))])
+        states.append((await bucket.view("a")).state)
+    await bucket.kick("a")  # it begins anew
+    await bucket.pop_one()
+    await bucket.store.release(0, [Release("a", "", delay_ms, "", retry_ms=(0,))])
+    states.append((await bucket.view("a")).state)
+    assert states == ["ready", "buried", "ready"]
+
+
+@pytest.mark.parametrize(
+    ("own_ms", "offered_ms", "state"),
+    [((0,), (), "ready"), ((), (0,), "buried"), (None, (), "buried"), (None, (9000, 0), "delayed")],
+)
+async def test_the_schedule_of_its_own_goes_before_the_one_that_is_offered(
+    bucket: Bucket, own_ms: tuple[int, ...] | None, offered_ms: tuple[int, ...], state: str
+) -> None:
+    await bucket.push(job("a", retry_ms=own_ms))
+    await bucket.pop_one()
+    await bucket.store.release(0, [Release("a", "", None, "", retry_ms=offered_ms)])
+    assert (await bucket.view("a")).state == state
+
+
 async def test_an_unknown_job_is_no_such_job(bucket: Bucket, verb: str) -> None:
     assert await do(bucket, verb, "a") == Code.NO_SUCH_JOB
 

@@ -16,7 +16,7 @@ from delayqueue.errors import Code
 from delayqueue.metrics import Metrics
 from delayqueue.store.bucket.buckets import Buckets
 from delayqueue.store.bucket.caller import Caller
-from delayqueue.store.bucket.record import dump_options, text
+from delayqueue.store.bucket.record import dump_options, dump_schedule, text
 from delayqueue.store.bucket.replies import (
     change,
     moved,
@@ -150,7 +150,8 @@ class BucketStore:
         self, bucket: int, releases: Sequence[Release], scope: Scope = EVERYWHERE
     ) -> tuple[list[Moved], Change]:
         """Give reserved jobs back; the new due time of each, None where it was buried or has expired."""
-        args = [self.sender, *_flat(releases)]
+        rows = [(*one[:-1], dump_schedule(one.retry_ms)) for one in releases]
+        args = [self.sender, *_flat(rows)]
         codes, dues, ready, next_due_ms = await self.run("release", bucket, args, scope)
         return moved(codes, dues), change(ready, next_due_ms)
 

@@ -99,6 +99,11 @@ def dump_options(job: Job) -> str:
     return json.dumps(options, ensure_ascii=False, separators=(",", ":")) if options else ""
 
 
+def dump_schedule(retry_ms: tuple[int, ...] | None) -> str:
+    """A schedule that is not the job's own, as a script takes it: the delays between commas; "" = none."""
+    return "" if retry_ms is None else f",{','.join(map(str, retry_ms))},"
+
+
 @dataclass(slots=True)
 class Run:
     """What stands in `T:run`."""

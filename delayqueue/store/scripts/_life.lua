@@ -292,9 +292,10 @@ local function reopen_results(run)
 end
 
 -- The reservation of a job has failed: notes it, and puts the job where `delay` says, else its schedule, else `fallback`.
+-- `retry`, for a job without a schedule, is in place of the fallback; at its end the job is buried whatever `delay` says.
 -- Returns 'ready', 'delayed' or 'buried'; 'expired' where nobody needs it any more.
 -- keeps: the id is added to its new place before it leaves `reserved`, and holds its receipt until then.
-local function fail_job(id, job, message, now, delay, fallback)
+local function fail_job(id, job, message, now, delay, fallback, retry)
   local run = unpack_run(call('HGET', RUNS, id))
   note(run, message, now)
   run.step, run.receipt = run.step + 1, '-'
@@ -306,6 +307,7 @@ local function fail_job(id, job, message, now, delay, fallback)
     return 'expired'
   end
   if not delay and job.retry then delay = job.retry[run.step] or -1 end
+  if retry then delay = retry[run.step] and (delay or retry[run.step]) or -1 end
   delay = delay or fallback
   local state
   if delay == -1 then

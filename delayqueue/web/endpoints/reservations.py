@@ -25,7 +25,7 @@ from delayqueue.web.fields import (
     Ttr,
     ms_or_none,
 )
-from delayqueue.web.requests import IdRequest, OneRequest, Request
+from delayqueue.web.requests import IdRequest, OneRequest, Request, RetryRequest
 from delayqueue.web.responses import Deadline, Due, ReservedJob, Result
 
 RECEIPT: Final = "3f9c1e7a2b60-1f-7d31c6aa"
@@ -123,6 +123,9 @@ class ReleaseRequest(BuryRequest):
     fallback: Seconds | None = Field(
         None, description="Seconds that a job without a retry schedule waits before it comes again."
     )
+    retry: RetryRequest | None = Field(
+        None, description="The schedule of a job that has none of its own, in place of `fallback`."
+    )
 
 
 @endpoint("/pop", CONSUMERS, asks={"topic": "urgent,order", "timeout": 10}, answers=RESERVED)
@@ -183,6 +186,7 @@ async def release(api: Api, asked: ReleaseRequest) -> Due:
         asked.message or "",
         ms_or_none(asked.fallback),
         api.scope,
+        retry_ms=asked.retry.delays_ms if asked.retry else None,
     )
     return {"due": serializers.seconds(due_ms)}
 

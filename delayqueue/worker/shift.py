@@ -1,0 +1,181 @@
+"""One run of a worker: it takes jobs from a server, runs their handlers, and reports how they ended."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final
+
+from delayqueue.client.calls import TransportError
+from delayqueue.client.jobs import seconds
+from delayqueue.domain.job import MAX_BATCH
+from delayqueue.errors import NoSuchJob, QueueError, StaleReceipt, TooMany, Unavailable
+from delayqueue.tasks import is_told_to_end
+from delayqueue.worker import lease
+from delayqueue.worker.calls import Calls
+from delayqueue.worker.finisher import Finisher
+from delayqueue.worker.verdict import Buried, Bury, Finished, Released, Retry, told, verdict_of
+
+if TYPE_CHECKING:
+    from delayqueue.client.aio import AsyncClient
+    from delayqueue.client.jobs import ReservedJob, Seconds
+    from delayqueue.worker.handlers import Handlers
+    from delayqueue.worker.verdict import Verdict
+
+log = logging.getLogger(__name__)
+
+POLL_S: Final = 30.0  # of a poll; between polls the order of the topics changes
+RETRY_S: Final = 1.0  # until the next poll when the server is away
+FIRST_RETRY_S: Final = 0.5  # until the next report of a job's end; doubled up to the other
+LONGEST_RETRY_S: Final = 5.0
+CANCEL_S: Final = 1.0  # for handlers that are cancelled at the end
+TTR_EXPIRED: Final = "ttr expired"  # what the server notes of a job whose worker has died
+
+
+class Shift:
+    """One run of a worker; `context` is what its lifespan yields."""
+
+    def __init__(
+        self, handlers: Handlers, client: AsyncClient, concurrency: int, context: Any
+    ) -> None:
+        self._handlers = handlers
+        self._client = client
+        self._finisher = Finisher(client)
+        self._changed = asyncio.Event()
+        self._calls = Calls(freed=self._changed.set)
+        self._concurrency = concurrency
+        self._context = context
+        self._running: set[asyncio.Task[None]] = set()
+
+    async def work(self, stop: asyncio.Event, grace: Seconds) -> None:
+        """Work until `stop` is set, and for as long as `grace` after it."""
+        log.info("waiting for jobs of %s", ", ".join(self._handlers.topics))
+        polling = asyncio.create_task(self._poll(), name="poll")
+        stopping = asyncio.create_task(stop.wait(), name="stop")
+        await asyncio.wait([polling, stopping], return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        # what the server has reserved for a poll that is cut off goes back to its list
+        polling.cancel()
+        with suppress(asyncio.CancelledError):
+            await polling
+        await self._end(grace)
+
+    async def _end(self, grace: Seconds) -> None:
+        if not self._running:
+            return
+        log.info("stopping, %d jobs run still", len(self._running))
+        _, late = await asyncio.wait(self._running, timeout=seconds(grace))
+        for task in late:
+            task.cancel()
+        if late:
+            log.warning("%d jobs did not end in time; they come again", len(late))
+            await asyncio.wait(late, timeout=CANCEL_S)
+        await self._finisher.close()
+
+    async def _poll(self) -> None:
+        topics = self._handlers.topics
+        for turn in count():
+            at = turn % len(topics)  # so that no topic is always last
+            free = await self._free()
+            try:
+                jobs = await self._client.pop_many(
+                    *topics[at:], *topics[:at], count=free, wait=POLL_S
+                )
+            except (QueueError, TransportError) as error:
+                log.warning("no jobs can be had: %s", error)
+                await asyncio.sleep(RETRY_S)
+                continue
+            for job in jobs:
+                task = asyncio.create_task(self._work(job), name=f"job {job.id}")
+                self._running.add(task)
+                task.add_done_callback(self._done)
+
+    async def _free(self) -> int:
+        """How many jobs to ask for; waits until there is room for one."""
+        while not (free := self._concurrency - len(self._running) - self._calls.hanging) > 0:
+            self._changed.clear()
+            await self._changed.wait()
+        return min(free, MAX_BATCH)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        self._changed.set()
+        if not task.cancelled() and (error := task.exception()):
+            log.error("%s: a defect of the worker", task.get_name(), exc_info=error)
+
+    async def _work(self, job: ReservedJob) -> None:
+        handling: asyncio.Task[object] | None = asyncio.current_task()
+        with lease.kept(self._client, job, lambda: handling and handling.cancel()):
+            verdict = await self._handle(job)
+        await self._report(job, verdict)
+
+    async def _handle(self, job: ReservedJob) -> Verdict:
+        last = self._handlers.policy_of(job.topic).last_attempt
+        if last is not None and job.attempt > last and await self._kills(job, last):
+            log.error("job %s of %s: its worker has died %d times", job.id, job.topic, last)
+            return Released(f"its worker has died {last} times")
+        try:
+            return Finished(await self._handlers.run(job, self._calls, self._context))
+        except BaseException as error:  # it is somebody else's code: whatever it raises
+            if is_told_to_end(error):
+                raise
+            verdict = verdict_of(error)
+            log.warning(
+                "job %s of %s, attempt %d: %s",
+                job.id,
+                job.topic,
+                job.attempt,
+                verdict.message,
+                exc_info=None if isinstance(error, (Retry, Bury)) else error,
+            )
+            return verdict
+
+    async def _kills(self, job: ReservedJob, times: int) -> bool:
+        """Whether the worker has died so many times in a row."""
+        with suppress(QueueError, TransportError):
+            if details := await self._client.get(job.id):
+                ends = [attempt.message for attempt in details.attempts[-times:]]
+                return ends == [TTR_EXPIRED] * times
+        return False
+
+    async def _report(self, job: ReservedJob, verdict: Verdict) -> None:
+        """Tell the server, however long it is away: it says whether the reservation is still this worker's."""
+        for tries in count():
+            try:
+                await self._tell(job, verdict)
+            except (StaleReceipt, NoSuchJob):
+                if not tries:
+                    log.warning("job %s took longer than its TTR, or was cancelled", job.id)
+                # else an earlier report may have arrived though its answer did not
+            except (Unavailable, TooMany, TransportError) as error:
+                pause_s = min(LONGEST_RETRY_S, FIRST_RETRY_S * 2 ** min(tries, 10))
+                log.warning("job %s: its end could not be reported yet: %s", job.id, error)
+                await asyncio.sleep(pause_s)
+                continue
+            except QueueError as error:
+                log.warning("job %s comes again, as its end was refused: %s", job.id, error)
+            return
+
+    async def _tell(self, job: ReservedJob, verdict: Verdict) -> None:
+        match verdict:
+            case Finished(message):
+                await self._finisher.finish(job, message)
+            case Released():
+                await self._release(job, verdict)
+            case Buried():
+                message = told(verdict.message, verdict.traceback)
+                await self._client.bury(job, message=message)
+
+    async def _release(self, job: ReservedJob, verdict: Released) -> None:
+        policy = self._handlers.policy_of(job.topic)
+        delays_s = policy.delays_s()
+        await self._client.release(
+            job,
+            delay=verdict.delay_s,
+            retry=None if policy.max_attempts is None else delays_s,
+            # without an end, and for servers of an older version, which know no `retry` here
+            fallback=delays_s[min(job.attempt, len(delays_s)) - 1] if delays_s else None,
+            message=told(verdict.message, verdict.traceback),
+        )
