@@ -12,25 +12,27 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from delayqueue.client.jobs import ReservedJob, new_id
+from delayqueue.client.payload import body_of
 from delayqueue.tasks import is_told_to_end
 from delayqueue.worker.calls import Calls
 from delayqueue.worker.verdict import Buried, Finished, Released, verdict_of
 
 if TYPE_CHECKING:
+    from delayqueue.client.payload import Payload
     from delayqueue.worker import Verdict, Worker
 
 __all__ = ["Buried", "Finished", "Released", "arun", "job", "run"]
 
 
-def job(topic: str, body: str = "", *, id: str | None = None, attempt: int = 1) -> ReservedJob:  # noqa: A002  # its name in the API
+def job(topic: str, body: Payload = "", *, id: str | None = None, attempt: int = 1) -> ReservedJob:  # noqa: A002  # its name in the API
     """A job as a handler gets it."""
     return ReservedJob(
-        topic, new_id() if id is None else id, body, attempt, "a-receipt", time.time()
+        topic, new_id() if id is None else id, body_of(body), attempt, "a-receipt", time.time()
     )
 
 
 def run(
-    worker: Worker, topic: str, body: str = "", *, attempt: int = 1, context: Any = ...
+    worker: Worker, topic: str, body: Payload = "", *, attempt: int = 1, context: Any = ...
 ) -> Verdict:
     """Run a job through the handlers and middlewares of `topic`; what the worker would report to the server.
 
@@ -41,7 +43,7 @@ def run(
 
 
 async def arun(
-    worker: Worker, topic: str, body: str = "", *, attempt: int = 1, context: Any = ...
+    worker: Worker, topic: str, body: Payload = "", *, attempt: int = 1, context: Any = ...
 ) -> Verdict:
     """As run(), for tests that are asynchronous themselves."""
     if topic not in worker.handlers.topics:

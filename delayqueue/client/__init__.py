@@ -15,6 +15,7 @@ from delayqueue.client.jobs import (
     Result,
     TakenJob,
 )
+from delayqueue.client.payload import Payload
 from delayqueue.client.schedules import Schedule
 from delayqueue.client.servers import Access, Attention, ServerStats, Stats, StoreStats
 from delayqueue.client.subscribers import Subscriber
@@ -54,6 +55,7 @@ __all__ = [
     "NoSuchJob",
     "Outcome",
     "Page",
+    "Payload",
     "QueueError",
     "ReservedJob",
     "Result",

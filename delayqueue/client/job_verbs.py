@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from delayqueue.client.jobs import AnyState, JobDetails, Moment, OnConflict, Retry, Seconds
+    from delayqueue.client.payload import Payload
 
 
 class JobVerbs:
@@ -29,7 +30,7 @@ class JobVerbs:
     def push(  # noqa: PLR0913  # the fields of a job
         self,
         topic: str,
-        body: str = "",
+        body: Payload = "",
         *,
         id: str | None = None,  # noqa: A002  # its name in the API
         delay: Seconds = 0,
@@ -44,6 +45,8 @@ class JobVerbs:
         traceparent: str | None = None,
     ) -> Call[str]:
         """Add a job, due after `delay` or at `due`. Returns its id, which is made here where none is given.
+
+        A `body` that is no text is sent as JSON: a dict, a list, a dataclass, a model of pydantic.
 
         Sent again when a connection breaks, which is as good as once: the id is the same.
         Raises JobExists if the id is there, with `if_exists="fail"`.

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal, TypeAlias
 
+from delayqueue.client.payload import Payload, body_of
 from delayqueue.domain.job import USUAL_PRIORITY, IfExists, State
 
 Seconds: TypeAlias = float | timedelta
@@ -62,7 +63,7 @@ class Job:
     """A job to push; see docs/api.md for the fields. Due at once without `delay` and `due`."""
 
     topic: str
-    body: str = ""
+    body: Payload = ""
     id: str = field(default_factory=new_id)
     delay: Seconds = 0
     due: Moment | None = None
@@ -77,7 +78,7 @@ class Job:
 
     def request(self) -> dict[str, Any]:
         """The job as /push takes it."""
-        request: dict[str, Any] = {"topic": self.topic, "id": self.id, "body": self.body}
+        request: dict[str, Any] = {"topic": self.topic, "id": self.id, "body": body_of(self.body)}
         request["ttr"] = whole_seconds(self.ttr)
         if self.due is None:
             request["delay"] = seconds(self.delay)

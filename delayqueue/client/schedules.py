@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from delayqueue.client.calls import Call, verb
 from delayqueue.client.fields import given, nothing, read
 from delayqueue.client.jobs import whole_seconds
+from delayqueue.client.payload import body_of
 
 if TYPE_CHECKING:
     from delayqueue.client.jobs import OnConflict, Seconds
+    from delayqueue.client.payload import Payload
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ class ScheduleVerbs:
         self,
         name: str,
         topic: str,
-        body: str = "",
+        body: Payload = "",
         *,
         cron: str | None = None,
         every: Seconds | str | None = None,
@@ -58,7 +60,7 @@ class ScheduleVerbs:
         request = given(
             name=name,
             topic=topic,
-            body=body,
+            body=body_of(body),
             cron=cron,
             every=every.total_seconds() if isinstance(every, timedelta) else every,
             tz=tz,

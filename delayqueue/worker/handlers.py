@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from functools import partial
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 from delayqueue.client.jobs import ReservedJob
 from delayqueue.domain.job import MAX_POP_TOPICS
 from delayqueue.domain.message import said_of
+from delayqueue.worker.arguments import Argument, arguments_of, required
 from delayqueue.worker.policy import Policy
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class _Entry(NamedTuple):
     number: int  # of its registration, which decides between the same orders
     handler: Handler
     timeout_s: float | None
-    takes_context: bool
+    arguments: tuple[Argument, ...]
 
 
 class Handlers:
@@ -53,12 +53,13 @@ class Handlers:
     def add(self, topic: str, order: int, handler: Handler, timeout_s: float | None = None) -> None:
         """Have `handler` called for jobs of `topic`; the least `order` first.
 
-        Raises ValueError if there are too many topics.
+        Raises ValueError if there are too many topics, or it takes what no handler gets.
         """
+        arguments = arguments_of(handler)
         entries = self._of_topic.setdefault(topic, [])
         if len(self._of_topic) > MAX_POP_TOPICS:
             raise ValueError(f"{topic}: a worker can wait for {MAX_POP_TOPICS} topics; use another")
-        entries.append(_Entry(order, len(entries), handler, timeout_s, _takes(handler, 2)))
+        entries.append(_Entry(order, len(entries), handler, timeout_s, arguments))
         entries.sort(key=lambda entry: entry[:2])
 
     def set_policy(self, topic: str, policy: Policy) -> None:
@@ -72,7 +73,7 @@ class Handlers:
 
     def wrap(self, middleware: Middleware) -> None:
         """Have `middleware` called around the handlers of each job, the first one outermost."""
-        self._middlewares.append((middleware, _takes(middleware, 3)))
+        self._middlewares.append((middleware, len(required(middleware)) > 2))
 
     def live(self, lifespan: Lifespan) -> None:
         """Have what `lifespan` yields as the context. Raises ValueError if there is one already."""
@@ -90,7 +91,7 @@ class Handlers:
 
         async def innermost(job: ReservedJob) -> None:
             for entry in self._of_topic[job.topic]:
-                arguments = (job, context) if entry.takes_context else (job,)
+                arguments = [of(job, context) for of in entry.arguments]
                 call = partial(entry.handler, *arguments)
                 result = await calls.call(call, entry.timeout_s, f"job {job.id}")
                 if result is not None:
@@ -107,14 +108,3 @@ def _around(
     middleware: Callable[..., Awaitable[None]], course: Next, more: tuple[Any, ...]
 ) -> Next:
     return lambda job: middleware(job, course, *more)
-
-
-def _takes(function: Callable[..., Any], number: int) -> bool:
-    """Whether it must have so many arguments; of what does not tell, no."""
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return False
-    positional = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
-    needed = [one for one in parameters if one.kind in positional and one.default is one.empty]
-    return len(needed) >= number

@@ -54,7 +54,9 @@ class Worker:
         max_attempts: int | EllipsisType | None = ...,
         timeout: Seconds | None = None,
     ) -> Callable[[H], H]:
-        """Have the decorated function called with each ReservedJob of these topics, and the context if it takes two.
+        """Have the decorated function called with each ReservedJob of these topics, or its body as it is annotated.
+
+        A second argument is the context, or the ReservedJob where it is annotated so.
 
         A failed job that brings no retry schedule comes again by `retry`, and is buried after `max_attempts` (None =
         never); 20 in some eight hours, if neither is said. After `timeout` the attempt has failed: an async function is

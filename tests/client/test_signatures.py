@@ -32,7 +32,7 @@ def test_a_method_has_the_signature_that_it_was_written_with(
 
 def test_help_shows_the_arguments_and_the_result(kind: type[Client | AsyncClient]) -> None:
     shown = pydoc.plain(pydoc.render_doc(kind.push))
-    assert "push(self, topic: 'str', body: 'str' = ''," in shown
+    assert "push(self, topic: 'str', body: 'Payload' = ''," in shown
     assert "-> 'str'" in shown
     assert "push(self, topic: 'str'" in pydoc.plain(pydoc.render_doc(kind))
 

@@ -1,0 +1,150 @@
+"""What a handler is called with, by its signature."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Mapping
+from functools import partial
+from importlib import import_module
+from types import SimpleNamespace
+from typing import Any, Final, TypeAlias, get_args, get_origin, get_type_hints
+
+from delayqueue.client.jobs import ReservedJob
+from delayqueue.worker.verdict import Bury
+
+Argument: TypeAlias = Callable[[ReservedJob, Any], Any]  # of the job and the context
+
+JOB: Final = (inspect.Parameter.empty, ReservedJob, Any, object)
+UNCHECKED: Final = (
+    (),
+    (str, Any),
+    (str, object),
+    (Any,),
+    (object,),
+)  # of a dict or a list: what JSON has
+MOST_TOLD: Final = 5  # of the mistakes in a body
+
+
+def arguments_of(handler: Callable[..., Any]) -> tuple[Argument, ...]:
+    """The first one is the job, or its body as the annotation says; of others a ReservedJob is the job, one the
+    context.
+
+    Raises ValueError if it wants something else.
+    """
+    parameters = required(handler)
+    if not parameters:
+        return (_job,)
+    first, *others = parameters
+    kinds = [_annotation(handler, one) for one in others]
+    contexts = [
+        one.name for one, kind in zip(others, kinds, strict=True) if kind is not ReservedJob
+    ]
+    if len(contexts) > 1:
+        raise ValueError(
+            f"{_name(handler)}: takes the job or its body, a ReservedJob and the context, "
+            f"but not {' and '.join(contexts)}"
+        )
+    rest = (_job if kind is ReservedJob else _context for kind in kinds)
+    return (_first(handler, first), *rest)
+
+
+def required(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    """The arguments that it must have; [] where that is not known."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    positional = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return [one for one in parameters if one.kind in positional and one.default is one.empty]
+
+
+def _job(job: ReservedJob, _: Any) -> ReservedJob:
+    return job
+
+
+def _context(_: ReservedJob, context: Any) -> Any:
+    return context
+
+
+def _first(handler: Callable[..., Any], parameter: inspect.Parameter) -> Argument:
+    kind = _annotation(handler, parameter)
+    if isinstance(kind, str):
+        raise ValueError(  # noqa: TRY004  # it is not known which type it is
+            f"{_name(handler)}: {kind} is not known when the program runs; "
+            "import it outside of `if TYPE_CHECKING`, and not in a function"
+        )
+    if kind in JOB:
+        return _job
+    try:
+        read = _reader(kind)
+    except ImportError:
+        raise ValueError(
+            f"{_name(handler)}: bodies of {_title(kind)} are read by pydantic: pip install pydantic"
+        ) from None
+
+    def body(job: ReservedJob, _: Any) -> Any:
+        try:
+            return read(job.body)
+        except ValueError as error:
+            raise Bury(f"the body is no {_title(kind)}: {_reason(error)}") from error
+
+    return body
+
+
+def _annotation(handler: Callable[..., Any], parameter: inspect.Parameter) -> Any:
+    """What it says; a text where that is not known."""
+    kind = parameter.annotation
+    if not isinstance(kind, str):
+        return kind
+    one: Any = SimpleNamespace(__annotations__={"it": kind})
+    try:
+        return get_type_hints(one, globalns=_globals(handler))["it"]
+    except NameError:
+        return ReservedJob if kind.rpartition(".")[2] == ReservedJob.__name__ else kind
+
+
+def _globals(handler: Any) -> dict[str, Any]:
+    function = inspect.unwrap(handler.func if isinstance(handler, partial) else handler)
+    if not hasattr(function, "__globals__"):
+        function = type(function).__call__
+    found: dict[str, Any] = getattr(function, "__globals__", {})
+    return found
+
+
+def _reader(kind: Any) -> Callable[[str], Any]:
+    """Makes it of a body, or raises ValueError if that does not fit. Raises ImportError where there is no pydantic."""
+    if kind is str:
+        return str
+    plain = get_origin(kind) or kind
+    if plain in (dict, list, Mapping) and get_args(kind) in UNCHECKED:
+        return partial(_plain, plain)
+    read: Callable[[str], Any] = import_module("pydantic").TypeAdapter(kind).validate_json
+    return read
+
+
+def _plain(kind: type[Any], body: str) -> Any:
+    found = json.loads(body)
+    if not isinstance(found, kind):
+        raise ValueError(f"it is a {type(found).__name__}")  # noqa: TRY004  # of text
+    return found
+
+
+def _reason(error: ValueError) -> str:
+    """In one line, without the body's own words."""
+    errors = getattr(error, "errors", None)
+    if errors is None:
+        return str(error)
+    told = [
+        ": ".join(filter(None, (".".join(map(str, one["loc"])), one["msg"])))
+        for one in errors(include_url=False, include_input=False, include_context=False)
+    ]
+    return "; ".join(told[:MOST_TOLD])
+
+
+def _title(kind: Any) -> str:
+    return kind.__name__ if isinstance(kind, type) and not get_args(kind) else str(kind)
+
+
+def _name(handler: Callable[..., Any]) -> str:
+    return getattr(handler, "__qualname__", repr(handler))
