@@ -16,9 +16,9 @@ PEEK_COUNT: Final = 10
 FORECAST_S: Final = 86_400
 
 
-def at(path: str) -> Ask:
-    """Send the fields to one endpoint, as they are."""
-    return lambda server, fields: server.call(path, fields)
+def at(path: str, wait_s: float = 0) -> Ask:
+    """Send the fields to one endpoint, as they are; its answer may take so long."""
+    return lambda server, fields: server.call(path, fields, wait_s)
 
 
 def one_or_many(path: str) -> Ask:

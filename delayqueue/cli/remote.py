@@ -18,6 +18,7 @@ from delayqueue.cli.words import (
     schedule,
     secret,
 )
+from delayqueue.client.subscribers import LONGEST_TRIAL_S
 from delayqueue.domain.job import IfExists, State
 from delayqueue.domain.schedule import CatchUp
 from delayqueue.domain.subscriber import OnFailure, Payload
@@ -120,13 +121,16 @@ SUBSCRIBED: Final = (
     ),
     IF_NAMED,
 )
+TIMES: Final = (
+    argument("--cron", help="minute, hour, day, month, weekday: '30 9 * * MON-FRI'"),
+    argument("--tz", metavar="ZONE", help="the time zone of --cron, as Asia/Shanghai [UTC]"),
+    argument("--every", metavar="LENGTH", type=length, help="so often, in place of --cron"),
+)
 SCHEDULED: Final = (
     NAME,
     TOPIC,
     BODY,
-    argument("--cron", help="minute, hour, day, month, weekday: '30 9 * * MON-FRI'"),
-    argument("--tz", metavar="ZONE", help="the time zone of --cron, as Asia/Shanghai [UTC]"),
-    argument("--every", metavar="LENGTH", type=length, help="so often, in place of --cron"),
+    *TIMES,
     argument("--ttr", metavar="LENGTH", type=length, help="how long a worker may take [60s]"),
     argument(
         "--catch-up", choices=list(map(str, CatchUp)), help="what to do about missed times [once]"
@@ -268,7 +272,19 @@ REMOTE: Final = (
         "who is called, in order",
         at("/subscribers"),
         OF_TOPIC,
+        argument(
+            "--calls", action="store_true", default=None, help="tell how their calls went, too"
+        ),
         show=tables.subscribers,
+    ),
+    remote("pause-subscriber", "hold the calls of a subscriber", at("/pause-subscriber"), NAME),
+    remote("resume-subscriber", "let them go on", at("/resume-subscriber"), NAME),
+    remote(
+        "try-subscriber",
+        "call a webhook with a made-up job",
+        at("/try-subscriber", LONGEST_TRIAL_S),
+        NAME,
+        BODY,
     ),
     remote("schedule", "have jobs pushed at given times", at("/schedule"), *SCHEDULED),
     remote("unschedule", "have them pushed no more", at("/unschedule"), NAME),
@@ -279,5 +295,13 @@ REMOTE: Final = (
         OF_TOPIC,
         show=tables.schedules,
     ),
+    remote(
+        "preview-schedule",
+        "the next ten times of a schedule",
+        at("/preview-schedule"),
+        *TIMES,
+        show=tables.occurrences,
+    ),
+    remote("run-schedule", "push a job of a schedule now", at("/run-schedule"), NAME),
     remote("whoami", "what the token is good for", at("/whoami")),
 )

@@ -109,9 +109,26 @@ def topics(found: Sequence[Row]) -> str:
 
 
 def subscribers(found: Sequence[Row]) -> str:
-    """Who is called, in order."""
-    rows = [{**one, "calls": one["url"] or one["handler"]} for one in found]
-    return _listing("subscribers", ["name", "topic", "order", "calls", "signed", "declared"], rows)
+    """Who is called, in order; and how that went within a day, where it was asked for."""
+    counts = ("succeeded", "failed", "took")
+    rows = [
+        {
+            **one,
+            "calls": one["url"] or one["handler"],
+            "paused": one["paused"] is not None,
+            **{name: one["calls"][name] for name in counts if "calls" in one},
+        }
+        for one in found
+    ]
+    columns = ["name", "topic", "order", "calls", "signed", "declared", "paused"]
+    columns += [name for name in counts if rows and name in rows[0]]
+    return _listing("subscribers", columns, rows)
+
+
+def occurrences(found: Sequence[Row]) -> str:
+    """The times of a schedule, in its zone and in that of whoever asks."""
+    rows = [{"local": one["local"], "next": one["at"]} for one in found]
+    return _listing("times", ["local", "next"], rows)
 
 
 def schedules(found: Sequence[Row]) -> str:

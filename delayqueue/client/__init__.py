@@ -16,9 +16,9 @@ from delayqueue.client.jobs import (
     TakenJob,
 )
 from delayqueue.client.payload import Payload
-from delayqueue.client.schedules import Schedule
+from delayqueue.client.schedules import Occurrence, Schedule
 from delayqueue.client.servers import Access, Attention, ServerStats, Stats, StoreStats
-from delayqueue.client.subscribers import Subscriber
+from delayqueue.client.subscribers import Calls, FailedCall, Subscriber, Trial
 from delayqueue.client.topics import DeadLetterGroup, DeadLetters, Forecast, Limits, TopicCounts
 from delayqueue.errors import (
     Forbidden,
@@ -42,9 +42,11 @@ __all__ = [
     "AsyncClient",
     "Attempt",
     "Attention",
+    "Calls",
     "Client",
     "DeadLetterGroup",
     "DeadLetters",
+    "FailedCall",
     "Forbidden",
     "Forecast",
     "Invalid",
@@ -53,6 +55,7 @@ __all__ = [
     "JobExists",
     "Limits",
     "NoSuchJob",
+    "Occurrence",
     "Outcome",
     "Page",
     "Payload",
@@ -70,6 +73,7 @@ __all__ = [
     "TooMany",
     "TopicCounts",
     "TransportError",
+    "Trial",
     "Unauthorized",
     "Unavailable",
     "WrongState",

@@ -35,8 +35,16 @@ class Schedule:
     declared: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """A time of a schedule, also as it is written in the schedule's zone."""
+
+    at: float
+    local: str
+
+
 class ScheduleVerbs:
-    """From /schedule to /schedules."""
+    """From /schedule to /run-schedule."""
 
     @verb
     def schedule(  # noqa: PLR0913  # the fields of a schedule
@@ -62,7 +70,7 @@ class ScheduleVerbs:
             topic=topic,
             body=body_of(body),
             cron=cron,
-            every=every.total_seconds() if isinstance(every, timedelta) else every,
+            every=_every(every),
             tz=tz,
             ttr=None if ttr is None else whole_seconds(ttr),
             catch_up=catch_up,
@@ -79,6 +87,32 @@ class ScheduleVerbs:
     def schedules(self, topic: str | None = None) -> Call[list[Schedule]]:
         """The schedules of a topic, or of all, by name."""
         return Call("/schedules", given(topic=topic), _schedules, repeatable=True)
+
+    @verb
+    def preview_schedule(
+        self,
+        *,
+        cron: str | None = None,
+        every: Seconds | str | None = None,
+        tz: str | None = None,
+    ) -> Call[list[Occurrence]]:
+        """The next ten times of a schedule that need not be there."""
+        request = given(cron=cron, every=_every(every), tz=tz)
+        return Call(
+            "/preview-schedule",
+            request,
+            lambda data: [read(Occurrence, one) for one in data],
+            repeatable=True,
+        )
+
+    @verb
+    def run_schedule(self, name: str) -> Call[str]:
+        """Push a job of a schedule now; its id. Raises NoSuchJob if none has the name."""
+        return Call("/run-schedule", {"name": name}, lambda data: data["id"])
+
+
+def _every(every: Seconds | str | None) -> float | str | None:
+    return every.total_seconds() if isinstance(every, timedelta) else every
 
 
 def _schedules(data: Any) -> list[Schedule]:

@@ -71,7 +71,7 @@ def template(placeholder: str) -> Callable[[str], str]:
 OWN_KEYS = (
     *("job", "run", "ended", "timers", "topics", "ghosts", "rates", "broken", "layout", "fence"),
     *("sent", "taken", "servers", "subscribers", "schedules", "schedule_times", "revisions"),
-    *("priorities", "numbers"),
+    *("priorities", "numbers", "subscribers_paused", "subscriber_calls:", "subscriber_failures:"),
     *(
         "delay:",
         "slot:",

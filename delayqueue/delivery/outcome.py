@@ -30,9 +30,13 @@ class Earlier(NamedTuple):
 
 @dataclass(slots=True)
 class Event(Reserved):
-    """A job as a subscriber is called with it: a copy of its own, with the results of those before it, by name."""
+    """A job as a subscriber is called with it: a copy of its own, with the results of those before it, by name.
+
+    `trial`: it is made up, and stands in no queue.
+    """
 
     results: Mapping[str, Earlier] = field(default_factory=dict)
+    trial: bool = False
 
     @classmethod
     def of(cls, job: Reserved, results: Mapping[str, Earlier]) -> Self:

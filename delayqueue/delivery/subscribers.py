@@ -11,6 +11,7 @@ from delayqueue.delivery.callers import Callers
 from delayqueue.delivery.runner import Runner
 from delayqueue.domain.subscriber import Subscriber
 from delayqueue.engine.queue import DelayQueue
+from delayqueue.engine.subscribers import Subscribed
 from delayqueue.errors import Unavailable
 from delayqueue.store.batcher import Batcher
 
@@ -62,9 +63,10 @@ class Delivery:
         if rounds:
             await asyncio.wait(rounds, timeout=GRACE_S)
 
-    def _follow(self, subscribers: Iterable[Subscriber]) -> None:
+    def _follow(self, subscribers: Iterable[Subscribed]) -> None:
         by_topic = {
-            topic: list(group) for topic, group in groupby(subscribers, lambda one: one.topic)
+            topic: list(group)
+            for topic, group in groupby(subscribers, lambda one: one.subscriber.topic)
         }
         for topic in by_topic.keys() - self._runners.keys():
             self._runners[topic] = Runner(
@@ -75,8 +77,11 @@ class Delivery:
             if topic not in by_topic and not runner.rounds:
                 del self._runners[topic]
 
-    def _callable(self, topic: str, subscribers: list[Subscriber]) -> list[Subscriber]:
-        """The subscribers; none where this process cannot call them all, since no job may pass one by."""
+    def _callable(self, topic: str, subscribed: list[Subscribed]) -> list[Subscriber]:
+        """The subscribers; none where one is paused or cannot be called by this process: no job may pass one by."""
+        if any(one.paused_ms is not None for one in subscribed):
+            return []
+        subscribers = [one.subscriber for one in subscribed]
         foreign = [one.name for one in subscribers if not self._callers.can_call(one)]
         if not foreign:
             return subscribers

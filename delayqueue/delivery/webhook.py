@@ -98,6 +98,8 @@ def _headers(subscriber: Subscriber, job: Event, text: str, body: bytes) -> dict
     }
     if job.traceparent:
         headers["traceparent"] = job.traceparent
+    if job.trial:
+        headers["delay-queue-trial"] = "1"
     if subscriber.secret:
         headers["webhook-signature"] = sign(subscriber.secret, message_id, timestamp, body)
     return headers
@@ -112,6 +114,7 @@ def event_text(job: Event) -> str:
         "attempt": job.attempt,
         "due": job.due_ms / 1000,
         "results": {name: result._asdict() for name, result in job.results.items()},
+        **({"trial": True} if job.trial else {}),
     }
     return json.dumps(event, ensure_ascii=False, separators=(",", ":"))
 

@@ -9,7 +9,7 @@ import re
 from base64 import b64decode
 from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 from urllib.parse import urlsplit
 
 from delayqueue.domain import retry
@@ -90,6 +90,15 @@ class Subscriber:
         if len(wanted) > 2 and wanted[0] == wanted[-1] == "*":
             return wanted[1:-1] in said
         return not wanted or said == wanted
+
+
+class Trial(NamedTuple):
+    """What became of a call with a made-up job: the HTTP status, 0 where no answer came, and what was said."""
+
+    succeeded: bool
+    status: int
+    message: str
+    took_ms: int
 
 
 NEWER_FIELDS: Final = {"expect": "", "on_failure": OnFailure.BURY, "payload": Payload.BODY}

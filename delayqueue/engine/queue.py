@@ -57,7 +57,7 @@ class DelayQueue:
         self.topics = store.topics
         self.listings = store.listings
         self.dead_letters = store.dead_letters
-        self.subscribers = Subscribers(store.registry)
+        self.subscribers = Subscribers(store.registry, store.by_bucket)
         self.schedules = Schedules(store.registry)
         self.timers = Timers(store, self._waiters.resync, buried_retain_ms)
         self._heartbeat = Heartbeat(store.by_bucket, self.metrics, name)

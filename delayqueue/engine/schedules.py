@@ -7,10 +7,11 @@ from collections.abc import Iterable
 from itertools import count
 from typing import NamedTuple
 
+from delayqueue.domain.job import IfExists, Job
 from delayqueue.domain.schedule import Schedule
 from delayqueue.engine import declared
 from delayqueue.engine.declared import entry_of
-from delayqueue.engine.subscribers import raise_unregistered, read_all, taken
+from delayqueue.engine.subscribers import raise_unregistered, read_all, taken, unknown
 from delayqueue.errors import Code, JobExists, Unavailable
 from delayqueue.store.bucket.registry import Registry
 from delayqueue.store.types import DueJobs, Entry, Occurrence
@@ -18,6 +19,7 @@ from delayqueue.store.types import DueJobs, Entry, Occurrence
 log = logging.getLogger(__name__)
 
 INTERVAL_S = 1.0  # how late a schedule of another server can be at its very first occurrence
+PREVIEWED = 10  # times that are told before a schedule is saved
 RETRY_S = 0.2  # until the next try where nothing could be pushed
 # a clock that is put back by less repeats no occurrences: they wait until it is where it was, as with Debian's cron
 CORRECTION_MS = 3 * 3_600_000
@@ -68,6 +70,31 @@ class Schedules:
         entries = (await self._registry.registered("schedules")).entries or []
         found = read_all(Schedule.read, sorted(entries))
         return [Planned(schedule, entry.time_ms) async for entry, schedule in found]
+
+    async def preview(self, schedule: Schedule) -> list[int]:
+        """The next occurrences of a schedule, which need not be there, from now on."""
+        now_ms = (await self._registry.due_schedules()).now_ms
+        found: list[int] = []
+        while len(found) < PREVIEWED:
+            next_ms = schedule.after(found[-1] if found else now_ms)
+            if next_ms is None:
+                break
+            found.append(next_ms)
+        return found
+
+    async def job_now(self, name: str) -> Job:
+        """The job that a schedule would push if now were its time. Raises NoSuchJob if there is no such schedule."""
+        now_ms = (await self._registry.due_schedules()).now_ms
+        entries = (await self._registry.registered("schedules", name=name)).entries or []
+        async for _, one in read_all(Schedule.read, entries):
+            return Job(
+                topic=one.topic,
+                id=one.job_id(now_ms),
+                body=one.body,
+                ttr_ms=one.ttr_ms,
+                if_exists=IfExists.FAIL,
+            )
+        raise unknown("schedule", name)
 
     async def run(self) -> None:
         """Push the jobs of the schedules at their times, until cancelled."""

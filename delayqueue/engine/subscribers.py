@@ -1,14 +1,16 @@
 """The subscribers that all servers share: registering them, and knowing them without asking for each job."""
 
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable
-from typing import TypeVar
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from typing import NamedTuple, TypeVar
 
 from delayqueue.domain.subscriber import Subscriber
 from delayqueue.engine import declared
 from delayqueue.engine.declared import entry_of
 from delayqueue.errors import Code, JobExists, NoSuchJob, Text, WrongState
+from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.registry import Registry
+from delayqueue.store.calls import Calls, calls_of
 from delayqueue.store.types import Entry
 from delayqueue.tasks import by_turns
 
@@ -17,11 +19,19 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
+class Subscribed(NamedTuple):
+    """A subscriber, and since when it is paused, None = it is not."""
+
+    subscriber: Subscriber
+    paused_ms: int | None
+
+
 class Subscribers:
     """The verbs on subscribers. All raise Unavailable if the store does not answer."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, store: BucketStore) -> None:
         self._registry = registry
+        self._store = store
 
     async def subscribe(self, subscriber: Subscriber, if_exists: str) -> None:
         """Register a subscriber; the very same one again is no error.
@@ -49,11 +59,34 @@ class Subscribers:
         """Drop this very subscriber, unless it is gone or was replaced: it wants no more calls."""
         await self._registry.unregister("subscribers", subscriber.name, subscriber.definition)
 
-    async def all(self) -> list[Subscriber]:
+    async def pause(self, name: str) -> None:
+        """Have a subscriber called no more until it is resumed. Raises NoSuchJob if it is unknown."""
+        await self._pause(name, is_paused=True)
+
+    async def resume(self, name: str) -> None:
+        """Have it called again. Raises NoSuchJob if it is unknown."""
+        await self._pause(name, is_paused=False)
+
+    async def _pause(self, name: str, *, is_paused: bool) -> None:
+        code = await self._registry.pause_subscriber(name, is_paused=is_paused)
+        raise_unregistered("subscriber", name, code)
+
+    async def named(self, name: str) -> Subscriber:
+        """The subscriber of this name. Raises NoSuchJob if it is unknown."""
+        entries = (await self._registry.registered("subscribers", name=name)).entries or []
+        for found in await _read(entries):
+            return found.subscriber
+        raise unknown("subscriber", name)
+
+    async def all(self) -> list[Subscribed]:
         """Every subscriber, by topic in the order in which they are called."""
         return await _read((await self._registry.registered("subscribers")).entries or [])
 
-    async def changes(self, known: str) -> tuple[str, list[Subscriber] | None]:
+    async def calls(self, names: Sequence[str]) -> dict[str, Calls]:
+        """How the calls of these subscribers went within a day."""
+        return await calls_of(self._store, names)
+
+    async def changes(self, known: str) -> tuple[str, list[Subscribed] | None]:
         """The revision of the subscribers; and all of them, where that is not the known one."""
         revision, entries = await self._registry.registered("subscribers", known)
         return revision, None if entries is None else await _read(entries)
@@ -71,7 +104,7 @@ def taken(kind: str, name: str) -> Text:
 def raise_unregistered(kind: str, name: str, code: int) -> None:
     """Raise what the code of an unregistering means."""
     if code == Code.NO_SUCH_JOB:
-        raise NoSuchJob(Text(f"{name} 不存在", f"{name}: no such {kind}"))
+        raise unknown(kind, name)
     if code == Code.WRONG_STATE:
         raise WrongState(
             Text(
@@ -79,6 +112,11 @@ def raise_unregistered(kind: str, name: str, code: int) -> None:
                 f"{name}: stands in a config file; remove it there and start the servers anew",
             )
         )
+
+
+def unknown(kind: str, name: str) -> NoSuchJob:
+    """What is raised of a name that nobody has."""
+    return NoSuchJob(Text(f"{name} 不存在", f"{name}: no such {kind}"))
 
 
 async def read_all(
@@ -94,6 +132,10 @@ async def read_all(
             yield entry, found
 
 
-async def _read(entries: Iterable[Entry]) -> list[Subscriber]:
-    found = [one async for _, one in read_all(Subscriber.read, entries)]
-    return sorted(found, key=lambda one: (one.topic, one.order, one.name))
+async def _read(entries: Iterable[Entry]) -> list[Subscribed]:
+    found = [
+        Subscribed(one, entry.time_ms) async for entry, one in read_all(Subscriber.read, entries)
+    ]
+    return sorted(
+        found, key=lambda one: (one.subscriber.topic, one.subscriber.order, one.subscriber.name)
+    )

@@ -118,15 +118,15 @@ async def _serve_here(
         buried_retain_ms=config.buried_retain_s and config.buried_retain_s * 1000,
     )
     peers = Peers(folder, number, lambda: queue.metrics.snapshot() | process_figures())
-    settings = Settings(config, queue, peers)
-    # one that takes a dead worker's place says nothing anew: other servers have gone on since
-    if not pulses[number - 1]:
-        await settings.declare()
-    _spare_the_collector()
-    context, shared = settings.tls.context if settings.tls else None, folder is not None
     unread = Unread()
     async with AsyncExitStack() as stack:
         webhooks = await stack.enter_async_context(Webhooks.open(config.webhook_allow))
+        settings = Settings(config, queue, peers, webhooks)
+        # one that takes a dead worker's place says nothing anew: other servers have gone on since
+        if not pulses[number - 1]:
+            await settings.declare()
+        _spare_the_collector()
+        context, shared = settings.tls.context if settings.tls else None, folder is not None
         delivery = Delivery(queue, Callers(webhooks, PythonHandlers(settings.handlers)))
         loops = queue.background() | {
             "shards": shards.watch,

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
 from delayqueue.beanstalk.access import Access
@@ -14,6 +15,8 @@ from delayqueue.config.sections import Sections
 from delayqueue.config.startup import StartupError
 from delayqueue.delivery.addresses import AddressGuard
 from delayqueue.delivery.callables import Handler, load_all
+from delayqueue.delivery.trial import try_webhook
+from delayqueue.delivery.webhook import Webhooks
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.errors import Unavailable
 from delayqueue.log import set_up
@@ -34,12 +37,13 @@ RETRY_S: Final = 1.0
 class Settings:
     """The config in force, and the parts of the server that follow it."""
 
-    def __init__(self, config: Config, queue: DelayQueue, peers: Peers) -> None:
+    def __init__(self, config: Config, queue: DelayQueue, peers: Peers, webhooks: Webhooks) -> None:
         """Raises StartupError if a file that the config names, or a handler, is not what it should be."""
         self.tls = Tls.of(config)
         self._config = config
         self._queue = queue
         self._peers = peers
+        self._webhooks = webhooks
         self._guard = Authenticator.of(config)
         self._addresses = AddressGuard(config.webhook_allow)
         self.handlers: dict[str, Handler] = self._handlers_of(config)
@@ -126,6 +130,7 @@ class Settings:
             config.shown(),
             self._guard,
             self._addresses.check_url,
+            partial(try_webhook, self._webhooks),
             ENDPOINTS,
         )
         return build_front(api, config)

@@ -278,7 +278,7 @@ class Swept(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A subscriber or a schedule as it stands in the store. `time_ms`: the next occurrence, None = there is none."""
+    """A subscriber or a schedule as it stands in the store; `time_ms`: paused since, or next due."""
 
     name: str
     definition: str

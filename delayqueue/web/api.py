@@ -1,10 +1,11 @@
 """What every handler uses: the queue, the limits, the settings."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Self
 
 from delayqueue.domain.access import EVERYWHERE, Scope
+from delayqueue.domain.subscriber import Subscriber, Trial
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.web.auth import Authenticator
 from delayqueue.web.endpoint import Endpoint
@@ -26,6 +27,7 @@ class Api:
     settings: Mapping[str, str]  # to look at
     guard: Authenticator
     check_url: Callable[[str], str]  # raises BadValue for one that webhooks may not call
+    try_webhook: Callable[[Subscriber, str], Awaitable[Trial]]  # with this body
     endpoints: tuple[Endpoint, ...]  # all that there are
     new_id: IdMaker = field(default_factory=IdMaker)
     scope: Scope = EVERYWHERE  # the topics that the client may reach

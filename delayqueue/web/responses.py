@@ -94,8 +94,37 @@ class TopicState(TypedDict):
     limit: LimitState | None
 
 
+class FailedCall(TypedDict):
+    """A call of a subscriber that failed: when, with which job, the beginning of what was said."""
+
+    at: float
+    id: str
+    message: str
+
+
+class CallCounts(TypedDict):
+    """The calls of a subscriber within 24 hours, seconds that one took on average, the last failures."""
+
+    succeeded: int
+    failed: int
+    took: float | None
+    failures: list[FailedCall]
+
+
+class Trial(TypedDict):
+    """What became of a call with a made-up job: the HTTP status, 0 where no answer came, and what was said."""
+
+    succeeded: bool
+    status: int
+    took: float
+    message: str
+
+
 class SubscriberState(TypedDict):
-    """Who is called with a topic's jobs. `handler`: its Python callable; `declared`: it stands in a config file."""
+    """Who is called with a topic's jobs. `handler`: its Python callable; `declared`: it stands in a config file.
+
+    `paused`: since when, in unix seconds, null = it is called.
+    """
 
     name: str
     topic: str
@@ -110,6 +139,8 @@ class SubscriberState(TypedDict):
     expect: str
     on_failure: str
     payload: str
+    paused: float | None
+    calls: NotRequired[CallCounts]  # where they were asked for
 
 
 class ScheduleState(TypedDict):
@@ -125,6 +156,13 @@ class ScheduleState(TypedDict):
     catch_up: str
     next: float | None
     declared: bool
+
+
+class Occurrence(TypedDict):
+    """A time of a schedule, also as it is written in the schedule's zone."""
+
+    at: float
+    local: str
 
 
 class Next(TypedDict):

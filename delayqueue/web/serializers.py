@@ -1,14 +1,17 @@
 """Jobs as clients see them: the fields in the original's order, then ours; times in seconds."""
 
+from delayqueue.domain import subscriber as domain
 from delayqueue.domain.body import readable
 from delayqueue.domain.job import JobView, Reserved, Result
 from delayqueue.domain.limit import Limit
-from delayqueue.domain.subscriber import Subscriber
 from delayqueue.engine.heartbeat import ServerView
 from delayqueue.engine.schedules import Planned
+from delayqueue.engine.subscribers import Subscribed
+from delayqueue.store.calls import Calls
 from delayqueue.store.topics import TopicView
 from delayqueue.store.types import Taken
 from delayqueue.web.responses import (
+    CallCounts,
     FullJob,
     LimitState,
     ReservedJob,
@@ -18,6 +21,7 @@ from delayqueue.web.responses import (
     SubscriberState,
     TakenJob,
     TopicState,
+    Trial,
 )
 
 
@@ -83,8 +87,9 @@ def _result(result: Result) -> SubscriberResult:
     }
 
 
-def subscriber(one: Subscriber) -> SubscriberState:
+def subscriber(found: Subscribed) -> SubscriberState:
     """A subscriber as /subscribers answers it; its secret stays here."""
+    one = found.subscriber
     return {
         "name": one.name,
         "topic": one.topic,
@@ -99,6 +104,31 @@ def subscriber(one: Subscriber) -> SubscriberState:
         "expect": one.expect,
         "on_failure": one.on_failure.value,
         "payload": one.payload.value,
+        "paused": seconds(found.paused_ms),
+    }
+
+
+def calls(of_one: Calls) -> CallCounts:
+    """How a subscriber's calls went."""
+    count = of_one.succeeded + of_one.failed
+    return {
+        "succeeded": of_one.succeeded,
+        "failed": of_one.failed,
+        "took": round(of_one.took_ms / count / 1000, 3) if count else None,
+        "failures": [
+            {"at": one.at_ms / 1000, "id": readable(one.job_id), "message": readable(one.message)}
+            for one in of_one.failures
+        ],
+    }
+
+
+def trial(one: domain.Trial) -> Trial:
+    """What became of a trial."""
+    return {
+        "succeeded": one.succeeded,
+        "status": one.status,
+        "took": one.took_ms / 1000,
+        "message": readable(one.message),
     }
 
 

@@ -176,6 +176,10 @@ OUT_OF_REACH: Final[list[tuple[str, dict[str, Any]]]] = [
     ("/unsubscribe", {"name": "n"}),
     ("/subscribers", {"topic": "theirs"}),
     ("/subscribers", {}),
+    ("/pause-subscriber", {"name": "n"}),
+    ("/resume-subscriber", {"name": "n"}),
+    ("/try-subscriber", {"name": "n"}),
+    ("/run-schedule", {"name": "n"}),
     ("/schedule", {"name": "n", "topic": "theirs", "every": 60, "ttr": 60}),
     ("/unschedule", {"name": "n"}),
     ("/schedules", {"topic": "theirs"}),
@@ -215,7 +219,7 @@ async def test_a_token_for_some_topics_finds_no_job_of_another(
 
 
 def test_every_guarded_endpoint_is_in_these_tables() -> None:
-    elsewhere = {"/topics", "/metrics", "/openapi.json", "/docs", "/whoami"}
+    elsewhere = {"/topics", "/preview-schedule", "/metrics", "/openapi.json", "/docs", "/whoami"}
     tried = {path for path, _ in OUT_OF_REACH} | set(BY_ID) | elsewhere
     assert tried == {route.path for route in GUARDED}
 

@@ -35,7 +35,7 @@ def chromium() -> Iterator[Browser]:
 @pytest.fixture(scope="package")
 def server(lasting_processes: Processes, redis_server: StoreServer) -> Iterator[QueueServer]:
     """One that refuses what the page should not send."""
-    server = lasting_processes.server(redis_server, strict="yes")
+    server = lasting_processes.server(redis_server, strict="yes", webhook_allow="127.0.0.1/32")
     yield server
     server.close()
 

@@ -198,7 +198,7 @@ def test_every_option_of_a_subscriber_reaches_the_server(
     assert json.loads(run("subscribers", topic, "--json").ok()) == [
         {"name": topic, "topic": topic, "order": 10, "url": url, "handler": "", "timeout": 120.0}
         | {"retry": [15.0, 120.0], "concurrency": 3, "signed": True, "declared": False}
-        | {"expect": "success", "on_failure": "continue", "payload": "event"}
+        | {"expect": "success", "on_failure": "continue", "payload": "event", "paused": None}
     ]
     assert "another subscriber" in run(*subscribe, "--order", "20").failed(1)
     run(*subscribe, "--order", "20", "--if-exists", "replace").ok()

@@ -168,6 +168,7 @@ async def test_subscribers_of_the_file_are_shown_and_not_dropped_at_run_time(own
         "expect": "",
         "on_failure": "bury",
         "payload": "body",
+        "paused": None,
     }
     message = (await own_api.call("/unsubscribe", {"name": "shaky"})).refused(3)
     assert message.startswith("shaky: stands in a config file")

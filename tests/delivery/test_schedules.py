@@ -190,3 +190,30 @@ async def test_occurrences_of_a_short_downtime_come_afterwards(
     # a job that was handed out and not finished when the server died would come twice
     assert sorted(set(times)) == list(range(times[0], times[-1] + 1))
     assert len(times) >= 4
+
+
+async def test_the_next_ten_times_are_told_in_the_zone_before_it_is_saved(api: Api) -> None:
+    asked = {"cron": "30 1 * * *", "tz": "Europe/London"}
+    told = (await api.call("/preview-schedule", asked)).ok()
+    assert len(told) == 10
+    assert told[0]["at"] > time.time()
+    assert {one["local"][10:19] for one in told} == {" 01:30:00"}
+    rare = (await api.call("/preview-schedule", {"cron": "0 0 29 2 *", "tz": "UTC"})).ok()
+    assert all(one["local"].endswith("-02-29 00:00:00+00:00") for one in rare)
+    refused = (await api.call("/preview-schedule", {"cron": "30 1 * * *", "every": 60})).refused()
+    assert refused == "give one of cron, every"
+
+
+async def test_a_schedule_is_run_now_and_its_own_times_stay(api: Api, topic: str) -> None:
+    next_s = (await api.call("/schedule", schedule(topic, every=3600, body="b", ttr=9))).ok()
+    job_id = (await api.call("/run-schedule", {"name": f"{topic}/s"})).ok()["id"]
+    job = (await api.pop(topic, timeout=5)).ok()
+    assert (job["id"], job["body"]) == (job_id, "b")
+    assert job_id.startswith(f"{topic}/s@")
+    assert (await api.get(job_id)).ok()["ttr"] == 9
+    (shown,) = (await api.call("/schedules", {"topic": topic})).ok()
+    assert shown["next"] == next_s["next"]
+    (await api.call("/unschedule", {"name": f"{topic}/s"})).ok()
+    assert "no such schedule" in (await api.call("/run-schedule", {"name": f"{topic}/s"})).refused(
+        2
+    )

@@ -47,6 +47,7 @@ async def test_a_subscriber_is_shown_without_its_secret(api: Api, topic: str) ->
             "expect": "",
             "on_failure": "bury",
             "payload": "body",
+            "paused": None,
         }
     ]
 

@@ -27,6 +27,7 @@ PLACEHOLDERS: Final = {
     "<id>": r"[0-9a-f]{32}",
     "<receipt>": r"[0-9a-f]{12}-[0-9a-f]+-[0-9a-f]{8}",
     "<unix>": r"\d{10}\.\d+",
+    "<run>": r"[-0-9T:.]+Z",
 }
 
 

@@ -58,7 +58,13 @@ SINGLE: Final = (
     "priorities",
     "numbers",
 )
-REGISTERED: Final = ("subscribers", "schedules", "schedule_times", "revisions")
+REGISTERED: Final = (
+    "subscribers",
+    "schedules",
+    "schedule_times",
+    "subscribers_paused",
+    "revisions",
+)
 
 # a script: nothing changes between its first key and its last one
 SNAPSHOT: Final = """
@@ -199,7 +205,11 @@ def contents_of(taken: Snapshot, keys: BucketKeys, among: Sequence[BucketKeys] =
             contents.registered[name.decode()] = value
         elif colon and family.decode() in FAMILIES:
             getattr(contents, family.decode())[member] = value
-        elif family == b"aside":  # kept for a person
+        elif family in {
+            b"aside",
+            b"subscriber_calls",
+            b"subscriber_failures",
+        }:  # for a person to look at
             continue
         else:
             contents.unknown.append(key)

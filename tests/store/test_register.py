@@ -99,14 +99,14 @@ async def test_a_file_and_the_run_time_do_not_replace_each_other(registry: Regis
 
 
 async def test_what_cannot_be_read_is_left_out_and_the_rest_goes_on(
-    registry: Registry, caplog: pytest.LogCaptureFixture
+    registry: Registry, bucket: Bucket, caplog: pytest.LogCaptureFixture
 ) -> None:
     good = Subscriber(name="good", topic="t", url="http://h/")
     newer = good.definition.replace("{", '{"added_later": 1, ', 1).replace("good", "newer")
     for name, text in (("good", good.definition), ("newer", newer), ("bad", '{"a": 1}')):
         await registry.register("subscribers", Entry(name, text), "fail")
-    found = await Subscribers(registry).all()
-    assert [one.name for one in found] == ["good", "newer"]
+    found = await Subscribers(registry, bucket.store).all()
+    assert [one.subscriber.name for one in found] == ["good", "newer"]
     assert "'bad' stands in the store and cannot be read" in caplog.text
 
 

@@ -22,6 +22,7 @@ def front_of(*endpoints: Endpoint, **settings: Any) -> Front:
     queue: Any = SimpleNamespace(metrics=Metrics())
     queue.confined = lambda _: queue
     peers: Any = None
+    nothing_tried: Any = None
     api = Api(
         queue,
         Responder(config.language),
@@ -32,6 +33,7 @@ def front_of(*endpoints: Endpoint, **settings: Any) -> Front:
         {},
         Authenticator.of(config),
         str,
+        nothing_tried,
         endpoints,
     )
     return build_front(api, config)

@@ -12,13 +12,14 @@ from delayqueue.store.scripts import REPLICATE, Scripts, read
 from delayqueue.store.servers.durability import Durability
 
 FOLLOW_THE_LAYOUT: Final = (
-    "buried cancel confirm due_schedules exports forecast heartbeat import inspect kick_tag list numbers peek pop "
-    "purge range ready_ids register registered reschedule_tag servers sweep take tick topics unregister"
+    "buried calls cancel confirm due_schedules exports forecast heartbeat import inspect kick_tag list numbers "
+    "pause_subscriber peek pop purge range ready_ids register registered reschedule_tag servers sweep "
+    "take tick topics unregister"
 )
 PUSHES: Final = "export import push register settle"
 CHANGES: Final = (
-    f"{PUSHES} bury cancel delete finish kick kick_tag limit pause postpone purge record release reschedule "
-    "reschedule_tag split_limits take touch unregister"
+    f"{PUSHES} bury cancel delete finish kick kick_tag limit pause pause_subscriber postpone purge record release "
+    "reschedule reschedule_tag split_limits take touch unregister"
 )
 WAIT: Final = {"pushes": PUSHES, "changes": CHANGES, "all": f"{CHANGES} pop reserve"}
 NEED: Final = {"sync": "import push register", "replicas": "import pop push register reserve"}

@@ -39,10 +39,14 @@ All keys of a bucket begin with its tag `T`, which is one Redis Cluster hash tag
 | T:taken              | hash | bucket -> number of the last parcel that came from it                                 |
 | T:numbers            | str  | of bucket 1 only: the last number that was given out (numbers.lua)                    |
 | T:servers            | hash | of bucket 1 only: server process -> ms when it was heard last, figures (JSON)         |
-| T:subscribers        | hash | of bucket 1 only, as the three below: name -> definition (JSON)                       |
+| T:subscribers        | hash | of bucket 1 only, as the four below: name -> definition (JSON)                        |
 | T:schedules          | hash | name -> definition (JSON)                                                             |
 | T:schedule_times     | zset | name of a schedule -> ms of its next occurrence                                       |
+| T:subscribers_paused | hash | name of a subscriber that is paused -> ms since when                                  |
 | T:revisions          | hash | subscribers, schedules -> number that grows with each change of them                  |
+| T:subscriber_calls:NAME    | hash | succeeded HOUR, failed HOUR, ms HOUR -> calls of that hour since 1970, how long |
+|                      |      | they took; ends a day after the last one                                              |
+| T:subscriber_failures:NAME | list | the last calls that failed, newest first (JSON: at ms, id, message); for a week |
 | T["TOPIC*", ...]     | no key: how a script hears of the topics that the client is confined to (access.py)          |
 | T:ready              | pub/sub channel: "sender count topic" when jobs became ready                                 |
 """

@@ -47,6 +47,10 @@ class Registry:
         """Drop one; with a definition only that very one. A code."""
         return int(await self._run("unregister", [kind, name, definition]))
 
+    async def pause_subscriber(self, name: str, *, is_paused: bool) -> int:
+        """Pause a subscriber, or let it go on. A code."""
+        return int(await self._run("pause_subscriber", [name, int(is_paused)]))
+
     async def registered(self, kind: Kind, known: str = "", name: str = "") -> Registered:
         """All of a kind, or that of a name, unless `known` is still their revision."""
         revision, *found = await self._run("registered", [kind, known, name])

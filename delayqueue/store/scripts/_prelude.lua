@@ -15,7 +15,7 @@ local call = redis.call
 
 -- The bucket of the call, and the names of its keys. A library of functions serves calls for one bucket and another.
 local tag, queue_name, queue_prefix, queue_suffix
-local JOBS, RUNS, ENDED, TIMERS, TOPICS, RATES, GHOSTS, BROKEN, SENT, TAKEN, SCHEDULE_TIMES, REVISIONS, SERVERS, PRIORITIES
+local JOBS, RUNS, ENDED, TIMERS, TOPICS, RATES, GHOSTS, BROKEN, SENT, TAKEN, SCHEDULE_TIMES, REVISIONS, SERVERS, PRIORITIES, PAUSED
 
 local function name_keys()
   JOBS, RUNS, ENDED = tag .. ':job', tag .. ':run', tag .. ':ended'
@@ -23,6 +23,7 @@ local function name_keys()
   GHOSTS, BROKEN, PRIORITIES = tag .. ':ghosts', tag .. ':broken', tag .. ':priorities'
   SENT, TAKEN = tag .. ':sent', tag .. ':taken'
   SCHEDULE_TIMES, REVISIONS, SERVERS = tag .. ':schedule_times', tag .. ':revisions', tag .. ':servers'
+  PAUSED = tag .. ':subscribers_paused'
   local split = string.find(queue_name, '%s', 1, true)
   queue_prefix, queue_suffix = string.sub(queue_name, 1, split - 1), string.sub(queue_name, split + 2)
 end
@@ -64,6 +65,8 @@ local function done_key(topic) return tag .. ':done:' .. topic end
 local function tag_key(name) return tag .. ':tag:' .. name end
 local function parcel_key(bucket) return tag .. ':parcel:' .. bucket end
 local function registered_key(kind) return tag .. ':' .. kind end
+local function calls_key(subscriber) return tag .. ':subscriber_calls:' .. subscriber end
+local function failures_key(subscriber) return tag .. ':subscriber_failures:' .. subscriber end
 
 -- Tells what has come to `count` jobs of a topic, for the metrics and the history: behind the writes, so that it is true.
 -- ms: a time that was measured of one of them. One event may be told in several rows; the last ones are looked at for its own.

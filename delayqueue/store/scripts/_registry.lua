@@ -10,5 +10,5 @@ end
 -- Drops one of them.
 local function forget_registered(kind, name)
   call('HDEL', registered_key(kind), name)
-  if kind == 'schedules' then call('ZREM', SCHEDULE_TIMES, name) end
+  if kind == 'schedules' then call('ZREM', SCHEDULE_TIMES, name) else call('HDEL', PAUSED, name) end
 end

@@ -105,7 +105,7 @@ local SINGLE = {
   schedules = { 'hash', look_at_nothing }, schedule_times = { 'zset', each('ZSCAN', check_schedule_time) },
   revisions = { 'hash', look_at_nothing }, fence = { 'zset', look_at_nothing }, sent = { 'hash', look_at_nothing },
   taken = { 'hash', look_at_nothing }, priorities = { 'hash', each_field(check_priority) },
-  numbers = { 'string', look_at_nothing },
+  numbers = { 'string', look_at_nothing }, subscribers_paused = { 'hash', look_at_nothing },
 }
 local OF_TOPIC = {
   reserved = { 'zset', each('ZSCAN', check_reserved) }, buried = { 'zset', each('ZSCAN', check_entry) },
@@ -113,6 +113,7 @@ local OF_TOPIC = {
   expire = { 'zset', each('ZSCAN', check_expire) }, done = { 'zset', each('ZSCAN', check_done) },
 }
 local PARCEL = { 'list', look_at_nothing }
+local OF_SUBSCRIBER = { subscriber_calls = { 'hash', look_at_nothing }, subscriber_failures = { 'list', look_at_nothing } }
 local OF_TAG = { 'set', each('SSCAN', check_tagged) }
 local READY_LIST = { 'list', look_at_list }
 
@@ -129,9 +130,10 @@ local function purpose_of(name, key)
   if queued then return READY_LIST, queued end
   local kind, topic, due_of, mismatch = delay_purpose(name)
   if kind then return { kind, due_of and look_at_delayed(due_of, mismatch) or look_at_nothing }, topic end
-  local family, member = string.match(name, '^(%a+):(.*)$')
+  local family, member = string.match(name, '^([%a_]+):(.*)$')
   if family == 'tag' then return OF_TAG, nil, member end
   if family == 'parcel' then return PARCEL end
+  if OF_SUBSCRIBER[family] then return OF_SUBSCRIBER[family] end
   return OF_TOPIC[family], member
 end
 

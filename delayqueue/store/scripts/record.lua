@@ -10,8 +10,13 @@
 -- keeps: only the holder of the reservation records; the results stand in the job's run and go with it to its end.
 --        A record that is sent again changes nothing but its times.
 --
+-- Beside the job, calls are counted for whoever looks at the subscriber: `subscriber_calls:NAME` has those of a day by
+-- the hour, `subscriber_failures:NAME` the last ones that failed. Both end by themselves. What cannot be counted is left out: the record counts.
+--
 -- A result: { name, ok, message, attempts, started, ended, due }, times in ms; no due: it is not called again.
 local now = now_ms()
+local HOUR_MS, HOURS = 3600000, 24
+local FAILURES, FAILURES_KEPT_MS, MESSAGE_BYTES = 5, 7 * 24 * HOUR_MS, 400
 
 local function put(results, result)
   for i, old in ipairs(results) do
@@ -35,12 +40,37 @@ local function record(id, receipt, result, delay)
   return OK
 end
 
+-- At most so many bytes of a text, ending with a whole character.
+local function beginning(text, most)
+  if #text <= most then return text end
+  return (string.gsub(string.sub(text, 1, most), '[\192-\255][\128-\191]*$', ''))
+end
+
+local function count_call(id, result)
+  local key, hour = calls_key(result.name), int(math.floor(now / HOUR_MS))
+  local outcome = result.ok and 'succeeded' or 'failed'
+  if call('HINCRBY', key, 'ms ' .. hour, int(now - result.started)) == now - result.started then  -- the first of this hour
+    for _, field in ipairs(call('HKEYS', key)) do
+      if tonumber(string.match(field, '%d+$')) <= hour - HOURS then call('HDEL', key, field) end
+    end
+  end
+  call('HINCRBY', key, outcome .. ' ' .. hour, 1)
+  call('PEXPIRE', key, HOURS * HOUR_MS)
+  if result.ok then return end
+  local failure = { at = now, id = id, message = beginning(result.message, MESSAGE_BYTES) }
+  call('LPUSH', failures_key(result.name), cjson.encode(failure))
+  call('LTRIM', failures_key(result.name), 0, FAILURES - 1)
+  call('PEXPIRE', failures_key(result.name), FAILURES_KEPT_MS)
+end
+
 local codes = {}
 for at = 1, #ARGV, 8 do
   local result = {
     name = ARGV[at + 2], ok = ARGV[at + 3] == '1', message = ARGV[at + 4], attempts = tonumber(ARGV[at + 5]),
     started = now - tonumber(ARGV[at + 6]), ended = now,
   }
-  codes[#codes + 1] = safely(record, ARGV[at], ARGV[at + 1], result, tonumber(ARGV[at + 7]))
+  local code = safely(record, ARGV[at], ARGV[at + 1], result, tonumber(ARGV[at + 7]))
+  if code == OK then pcall(count_call, ARGV[at], result) end
+  codes[#codes + 1] = code
 end
 return codes

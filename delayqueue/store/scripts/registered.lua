@@ -4,7 +4,8 @@
 -- layout  follows
 -- KEYS  tag, queue name
 -- ARGV  kind (subscribers | schedules), revision that is known already ("" = none), name ("" = all)
--- returns { revision }, where that is not the known one followed by { name, definition, next time ms or -1, ... }
+-- returns { revision }, where that is not the known one followed by { name, definition, time ms or -1, ... }
+--         time = of a schedule the next one, of a subscriber since when it is paused
 local kind, known, name = ARGV[1], ARGV[2], ARGV[3]
 local revision = call('HGET', REVISIONS, kind) or '0'
 if revision == known then return { revision } end
@@ -17,8 +18,8 @@ end
 
 local all, found = read(), {}
 for i = 1, #all, 2 do
-  local time = call('ZSCORE', SCHEDULE_TIMES, all[i])
+  local time = kind == 'schedules' and call('ZSCORE', SCHEDULE_TIMES, all[i]) or kind == 'subscribers' and call('HGET', PAUSED, all[i])
   found[#found + 1], found[#found + 2] = all[i], all[i + 1]
-  found[#found + 1] = kind == 'schedules' and time and tonumber(time) or -1
+  found[#found + 1] = time and tonumber(time) or -1
 end
 return { revision, found }

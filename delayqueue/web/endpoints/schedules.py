@@ -1,6 +1,9 @@
 """Schedules: jobs that are pushed at the times of a calendar, or every so often."""
 
-from typing import Annotated, Final
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Annotated, Any, Final
+from zoneinfo import ZoneInfo
 
 from pydantic import Field
 
@@ -8,7 +11,7 @@ from delayqueue.domain import schedule as rules
 from delayqueue.domain.job import IfExists
 from delayqueue.domain.retry import duration_ms
 from delayqueue.domain.schedule import CatchUp, Schedule
-from delayqueue.errors import Invalid, JobExists, Text, TooLarge
+from delayqueue.errors import Invalid, JobExists, NoSuchJob, Text, TooLarge
 from delayqueue.web import serializers
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import ADMINS, BAD, OF_JOB, VIEWERS, Large, endpoint
@@ -23,8 +26,8 @@ from delayqueue.web.fields import (
     check_body,
     ms,
 )
-from delayqueue.web.requests import AnyTopicRequest, NameRequest
-from delayqueue.web.responses import Next, ScheduleState
+from delayqueue.web.requests import AnyTopicRequest, NameRequest, Request
+from delayqueue.web.responses import NewId, Next, Occurrence, ScheduleState
 
 DEFAULT_TTR_S: Final = 60
 SCHEDULE: Final = ScheduleState(
@@ -67,13 +70,36 @@ CatchUpWord = Annotated[
 ]
 
 
-class ScheduleRequest(NameRequest):
-    """A schedule to register."""
+class TimesRequest(Request):
+    """When a schedule occurs."""
 
-    topic: PushedTopic
     cron: Cron | None = None
     every: Every | None = None
     tz: TimeZone | None = None
+
+    def times(self) -> dict[str, Any]:
+        """What of a schedule says its times. Raises Invalid if it is not either one of cron and every."""
+        if (self.cron is None) == (self.every is None):
+            raise Invalid(Text("需要 cron 或 every 之一", "give one of cron, every"))
+        return {
+            "cron": self.cron or "",
+            "every_ms": 0 if self.every is None else duration_ms(self.every),
+            "tz": self.tz or "UTC",
+        }
+
+
+class PreviewRequest(TimesRequest):
+    """Times to tell."""
+
+    def reach(self) -> Iterable[str]:
+        """Nothing that is in the queue."""
+        return ()
+
+
+class ScheduleRequest(NameRequest, TimesRequest):
+    """A schedule to register."""
+
+    topic: PushedTopic
     body: Body | None = None
     ttr: Ttr | None = None
     catch_up: CatchUpWord | None = None
@@ -83,18 +109,15 @@ class ScheduleRequest(NameRequest):
 
     def schedule(self, max_body_bytes: int) -> Schedule:
         """The schedule. Raises Invalid if it has not either one of cron and every, TooLarge if its body is that."""
-        if (self.cron is None) == (self.every is None):
-            raise Invalid(Text("需要 cron 或 every 之一", "give one of cron, every"))
+        times = self.times()
         check_body(self.body or "", max_body_bytes)
         return Schedule(
             name=self.name,
             topic=self.topic,
             body=self.body or "",
             ttr_ms=ms(self.ttr or DEFAULT_TTR_S),
-            cron=self.cron or "",
-            every_ms=0 if self.every is None else duration_ms(self.every),
-            tz=self.tz or "UTC",
             catch_up=self.catch_up or CatchUp.ONCE,
+            **times,
         )
 
 
@@ -113,6 +136,36 @@ async def schedule(api: Api, asked: ScheduleRequest) -> Next:
     """Have jobs pushed at given times."""
     wanted, if_exists = asked.schedule(api.max_body_bytes), asked.if_exists or IfExists.FAIL
     return {"next": serializers.seconds(await api.queue.schedules.schedule(wanted, if_exists))}
+
+
+@endpoint(
+    "/preview-schedule",
+    VIEWERS,
+    asks={"cron": "30 9 * * MON-FRI", "tz": "Asia/Shanghai"},
+    answers=[{"at": 1795397400.0, "local": "2026-11-23 09:30:00+08:00"}],
+)
+async def preview_schedule(api: Api, asked: PreviewRequest) -> list[Occurrence]:
+    """Tell the next ten times of a schedule that need not be there."""
+    planned = Schedule(name="", topic="", **asked.times())
+    zone = ZoneInfo(planned.tz)
+    return [
+        {"at": at_ms / 1000, "local": str(datetime.fromtimestamp(at_ms / 1000, zone))}
+        for at_ms in await api.queue.schedules.preview(planned)
+    ]
+
+
+@endpoint(
+    "/run-schedule",
+    ADMINS,
+    errors=(*BAD, NoSuchJob, JobExists),
+    asks={"name": "report"},
+    answers={"id": "report@2026-11-23T07:12:30.250Z"},
+)
+async def run_schedule(api: Api, asked: NameRequest) -> NewId:
+    """Push a job of a schedule now, whatever its times."""
+    job = await api.queue.schedules.job_now(asked.name)
+    await api.queue.push(job)
+    return {"id": job.id}
 
 
 @endpoint("/unschedule", ADMINS, errors=OF_JOB, asks={"name": "report"})

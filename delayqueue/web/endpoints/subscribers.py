@@ -8,13 +8,22 @@ from delayqueue.domain import subscriber as rules
 from delayqueue.domain.job import IfExists
 from delayqueue.domain.retry import duration_ms
 from delayqueue.domain.subscriber import OnFailure, Payload, Subscriber
-from delayqueue.errors import BadValue, Invalid, JobExists, Text
+from delayqueue.errors import BadValue, Invalid, JobExists, NoSuchJob, Text, TooLarge, WrongState
 from delayqueue.web import serializers
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import ADMINS, BAD, OF_JOB, VIEWERS, Large, endpoint
-from delayqueue.web.fields import TEXT, Between, By, IfExistsWord, Number, PushedTopic
+from delayqueue.web.fields import (
+    TEXT,
+    Between,
+    Body,
+    By,
+    IfExistsWord,
+    Number,
+    PushedTopic,
+    check_body,
+)
 from delayqueue.web.requests import AnyTopicRequest, NameRequest, RetryRequest
-from delayqueue.web.responses import SubscriberState
+from delayqueue.web.responses import SubscriberState, Trial
 
 SUBSCRIBER: Final = SubscriberState(
     name="send-invoice",
@@ -30,6 +39,7 @@ SUBSCRIBER: Final = SubscriberState(
     expect="",
     on_failure="bury",
     payload="body",
+    paused=None,
 )
 
 
@@ -125,6 +135,14 @@ class SubscribeRequest(NameRequest):
 class SubscribersRequest(AnyTopicRequest):
     """The subscribers of one topic, or all."""
 
+    calls: bool | None = Field(None, description="Whether to tell how their calls went.")
+
+
+class TrialRequest(NameRequest):
+    """A subscriber to call with a made-up job."""
+
+    body: Body | None = Field(None, description="Of the made-up job.")
+
 
 @endpoint(
     "/subscribe",
@@ -151,5 +169,47 @@ async def unsubscribe(api: Api, asked: NameRequest) -> None:
 @endpoint("/subscribers", VIEWERS, asks={"topic": "paid"}, answers=[SUBSCRIBER])
 async def subscribers(api: Api, asked: SubscribersRequest) -> Large[list[SubscriberState]]:
     """Who is called, in order."""
-    found = await api.queue.subscribers.all()
-    return Large([serializers.subscriber(one) for one in found if asked.topic in {None, one.topic}])
+    found = [
+        serializers.subscriber(one)
+        for one in await api.queue.subscribers.all()
+        if asked.topic in {None, one.subscriber.topic}
+    ]
+    if asked.calls:
+        calls = await api.queue.subscribers.calls([one["name"] for one in found])
+        for one in found:
+            one["calls"] = serializers.calls(calls[one["name"]])
+    return Large(found)
+
+
+@endpoint("/pause-subscriber", ADMINS, errors=(*BAD, NoSuchJob), asks={"name": "send-invoice"})
+async def pause_subscriber(api: Api, asked: NameRequest) -> None:
+    """Hold the calls of a subscriber."""
+    await api.queue.subscribers.pause(asked.name)
+
+
+@endpoint("/resume-subscriber", ADMINS, errors=(*BAD, NoSuchJob), asks={"name": "send-invoice"})
+async def resume_subscriber(api: Api, asked: NameRequest) -> None:
+    """Let them go on."""
+    await api.queue.subscribers.resume(asked.name)
+
+
+@endpoint(
+    "/try-subscriber",
+    ADMINS,
+    errors=(*OF_JOB, TooLarge),
+    asks={"name": "send-invoice", "body": "{}"},
+    answers={"succeeded": True, "status": 200, "took": 0.12, "message": "200 thanks"},
+)
+async def try_subscriber(api: Api, asked: TrialRequest) -> Trial:
+    """Call a webhook with a made-up job."""
+    body = asked.body or ""
+    check_body(body, api.max_body_bytes)
+    subscriber = await api.queue.subscribers.named(asked.name)
+    if not subscriber.url:
+        raise WrongState(
+            Text(
+                f"{asked.name} 是Python函数, 只能试调url",
+                f"{asked.name}: is a Python handler; only a url can be tried",
+            )
+        )
+    return serializers.trial(await api.try_webhook(subscriber, body))

@@ -38,20 +38,20 @@ const heading = (title) => h("h2", { id: "dialog-title" }, title);
 class Question extends Component {
   state = { text: this.props.value || "" };
 
-  render({ title, error, text, input, must, danger, ok, password, onanswer }, { text: typed }) {
+  render({ title, error, text, input, most, must, danger, ok, password, onanswer }, { text: typed }) {
     return h("form", { method: "dialog" },
       heading(title),
       error && h("p", { class: "card error", role: "alert" }, error),
       text && h("p", {}, text),
       input && h("label", {}, input, h("input", {
-        value: typed, autocomplete: "off", spellcheck: false, type: password ? "password" : "text", name: "answer", maxlength: 1024,
+        value: typed, autocomplete: "off", spellcheck: false, type: password ? "password" : "text", name: "answer", maxlength: most || 1024,
         oninput: (event) => { this.setState({ text: event.target.value }); onanswer(event.target.value); },
       })),
       actions(close, h("button", { type: "submit", class: danger ? "danger" : "primary", value: "ok", disabled: must !== undefined && typed !== must }, ok || t("ok"))));
   }
 }
 
-/** Ask a question. options: {error, text, input: label, value, must: the text that has to be typed, danger, ok, password}.
+/** Ask a question. options: {error, text, input: label, value, most: characters, must: the text that has to be typed, danger, ok, password}.
  *  Resolves to the input ("" where there is none), or null where the user says no. */
 export async function ask(title, options = {}) {
   let answer = options.value || "";
@@ -102,11 +102,11 @@ const busy = (component) => (component.state.busy ? "true" : null); // not disab
 
 class Action extends Component {
   render({ text, work, kind }) {
-    return h("button", { type: "button", class: kind, "aria-disabled": busy(this), onclick: () => busily(this, work) }, text);
+    return h("button", { type: "button", class: kind, "aria-disabled": busy(this), onclick: ({ currentTarget }) => busily(this, () => work(currentTarget)) }, text);
   }
 }
 
-/** A button that does something. `key` tells it from those that can stand in its place. */
+/** A button that does something: work(the button). `key` tells it from those that can stand in its place. */
 export const action = (text, work, kind = null, key = null) => h(Action, { key, text, work, kind });
 
 /** Fields and a button that does something with them: work(FormData, form). `after` stands behind the button. */

@@ -1,0 +1,34 @@
+"""Trying a webhook: one call with a made-up job, of which nothing stands in the queue."""
+
+import asyncio
+import secrets
+import time
+from dataclasses import replace
+from typing import Final
+
+from delayqueue.delivery.outcome import Event
+from delayqueue.delivery.webhook import Webhooks
+from delayqueue.domain.subscriber import Subscriber, Trial
+
+LONGEST_MS: Final = 30_000  # somebody sits there and waits
+
+
+async def try_webhook(webhooks: Webhooks, subscriber: Subscriber, body: str) -> Trial:
+    """Call a subscriber's url as it is called with jobs; the request says that it is a trial."""
+    event = Event(
+        topic=subscriber.topic,
+        id=f"trial-{secrets.token_hex(8)}",
+        body=body,
+        attempt=1,
+        receipt="",
+        due_ms=round(time.time() * 1000),
+        ttr_ms=0,
+        retry_ms=None,
+        trial=True,
+    )
+    loop = asyncio.get_running_loop()
+    started_at = loop.time()
+    bounded = replace(subscriber, timeout_ms=min(subscriber.timeout_ms, LONGEST_MS))
+    outcome = await webhooks.call(bounded, event)
+    took_ms = round(1000 * (loop.time() - started_at))
+    return Trial(outcome.succeeded, outcome.status, outcome.message, took_ms)

@@ -1,0 +1,61 @@
+"""How the calls of subscribers went, over all buckets. Changes nothing."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from delayqueue.store.bucket.bucket_store import BucketStore
+from delayqueue.store.bucket.record import text
+
+NAMES_PER_CALL: Final = 100  # about 3 ms of the store's time
+HOURS: Final = 24  # this one and those before, as record.lua keeps them
+FAILURES: Final = 5  # that are told, the newest first
+
+
+class Failure(NamedTuple):
+    """A call that failed: when, with which job, and what was said, as far as it is kept."""
+
+    at_ms: int
+    job_id: str
+    message: str
+
+
+@dataclass(slots=True)
+class Calls:
+    """The calls of a subscriber within a day, how long they took in all, and the last ones that failed."""
+
+    succeeded: int = 0
+    failed: int = 0
+    took_ms: int = 0
+    failures: list[Failure] = field(default_factory=list)
+
+    def add(self, hour: int, counts: Sequence[bytes], failures: Sequence[bytes]) -> None:
+        """Add what one bucket has of it."""
+        numbers = {"succeeded": 0, "failed": 0, "ms": 0}
+        for name, number in zip(counts[::2], counts[1::2], strict=True):
+            what, _, of_hour = name.decode().partition(" ")
+            if int(of_hour) > hour - HOURS:
+                numbers[what] += int(number)
+        self.succeeded += numbers["succeeded"]
+        self.failed += numbers["failed"]
+        self.took_ms += numbers["ms"]
+        self.failures += map(_failure, failures)
+        self.failures = sorted(self.failures, reverse=True)[:FAILURES]
+
+
+async def calls_of(store: BucketStore, names: Sequence[str]) -> dict[str, Calls]:
+    """How those of these subscribers went. Raises Unavailable if the store does not answer."""
+    found = {name: Calls() for name in names}
+    for bucket in range(store.buckets.count):
+        for start in range(0, len(names), NAMES_PER_CALL):
+            piece = names[start : start + NAMES_PER_CALL]
+            hour, parts = await store.run("calls", bucket, list(piece))
+            for name, counts, failures in zip(piece, parts[::2], parts[1::2], strict=True):
+                found[name].add(hour, counts, failures)
+    return found
+
+
+def _failure(written: bytes) -> Failure:
+    found: dict[str, Any] = json.loads(text(written))
+    return Failure(int(found["at"]), found["id"], found["message"])

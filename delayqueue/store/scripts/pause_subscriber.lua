@@ -1,0 +1,20 @@
+-- Pauses a subscriber, or lets it go on.
+-- requires  _registry
+-- flags  allow-oom
+-- layout  follows
+-- waits  changes
+-- KEYS  tag, queue name
+-- ARGV  name, "1" to pause it, "0" to let it go on
+-- returns code
+-- keeps: a pause stands beside the definition, so that a config file that is read again does not end it; it goes with the
+--        subscriber. The revision grows only where something has changed.
+local name, is_paused = ARGV[1], ARGV[2] == '1'
+if call('HEXISTS', registered_key('subscribers'), name) == 0 then return NOT_FOUND end
+local changed
+if is_paused then
+  changed = call('HSETNX', PAUSED, name, int(now_ms()))
+else
+  changed = call('HDEL', PAUSED, name)
+end
+if changed == 1 then call('HINCRBY', REVISIONS, 'subscribers', 1) end
+return OK
