@@ -62,6 +62,18 @@ def listed(server: Server, fields: Fields) -> list[Fields]:
             return jobs
 
 
+def find(server: Server, fields: Fields) -> list[Fields]:
+    """The first `limit` jobs that are found, however many calls that takes."""
+    jobs: list[Fields] = []
+    wanted, cursor = fields.pop("limit", DEFAULT_COUNT), ""
+    while True:
+        answer = server.call("/find", fields | {"limit": min(wanted, MAX_BATCH), "cursor": cursor})
+        jobs += answer["jobs"]
+        cursor = answer["cursor"]
+        if not cursor or len(jobs) >= wanted:
+            return jobs[:wanted]
+
+
 def peek(server: Server, fields: Fields) -> list[Fields]:
     """The jobs that will be delivered next: those that are ready, then the delayed ones."""
     wanted = fields.pop("count", PEEK_COUNT)

@@ -174,6 +174,19 @@ REMOTE: Final = (
     ),
     remote("list", "jobs of a topic or a tag", asking.listed, *LISTED, show=tables.jobs),
     remote(
+        "find",
+        "jobs with a text in their id or body",
+        asking.find,
+        argument("--id", metavar="TEXT", help="a part of the id"),
+        argument("--text", help="a part of the body, as it was pushed"),
+        argument("--topic", help="only of this topic"),
+        argument(
+            "--limit", metavar="N", type=int, help=f"so many at most [{asking.DEFAULT_COUNT}]"
+        ),
+        show=tables.jobs,
+        nothing="no such job",
+    ),
+    remote(
         "take",
         "remove and print jobs of a range of due times",
         at("/take"),

@@ -19,7 +19,15 @@ from delayqueue.client.payload import Payload
 from delayqueue.client.schedules import Occurrence, Schedule
 from delayqueue.client.servers import Access, Attention, ServerStats, Stats, StoreStats
 from delayqueue.client.subscribers import Calls, FailedCall, Subscriber, Trial
-from delayqueue.client.topics import DeadLetterGroup, DeadLetters, Forecast, Limits, TopicCounts
+from delayqueue.client.topics import (
+    DeadLetterGroup,
+    DeadLetters,
+    Findings,
+    Forecast,
+    FoundJob,
+    Limits,
+    TopicCounts,
+)
 from delayqueue.errors import (
     Forbidden,
     Invalid,
@@ -47,8 +55,10 @@ __all__ = [
     "DeadLetterGroup",
     "DeadLetters",
     "FailedCall",
+    "Findings",
     "Forbidden",
     "Forecast",
+    "FoundJob",
     "Invalid",
     "Job",
     "JobDetails",

@@ -77,6 +77,25 @@ class DeadLetters:
     cursor: str
 
 
+@dataclass(frozen=True, slots=True)
+class FoundJob:
+    """A job that was found; `get` tells more of it."""
+
+    id: str
+    topic: str
+    state: str
+    due: float
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """Jobs that were found among `looked` ones; `cursor` leads on, "" = these were all that there are."""
+
+    jobs: list[FoundJob]
+    looked: int
+    cursor: str
+
+
 class TopicVerbs:
     """From /cancel to /topics."""
 
@@ -175,6 +194,27 @@ class TopicVerbs:
             request,
             lambda data: DeadLetters(
                 [read(DeadLetterGroup, group) for group in data["groups"]], data["cursor"]
+            ),
+            repeatable=True,
+        )
+
+    @verb
+    def find(
+        self,
+        *,
+        id: str | None = None,  # noqa: A002  # as the field is called
+        text: str | None = None,
+        topic: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Call[Findings]:
+        """Look through jobs for a part of their id or their body; at most 20,000 in a call."""
+        request = given(id=id, text=text, topic=topic, limit=limit, cursor=cursor)
+        return Call(
+            "/find",
+            request,
+            lambda data: read(
+                Findings, data | {"jobs": [read(FoundJob, job) for job in data["jobs"]]}
             ),
             repeatable=True,
         )

@@ -57,6 +57,7 @@ class DelayQueue:
         self.topics = store.topics
         self.listings = store.listings
         self.dead_letters = store.dead_letters
+        self.finding = store.finding
         self.subscribers = Subscribers(store.registry, store.by_bucket)
         self.schedules = Schedules(store.registry)
         self.timers = Timers(store, self._waiters.resync, buried_retain_ms)

@@ -19,6 +19,7 @@ from delayqueue.store.bucket.ranges import Ranges
 from delayqueue.store.bucket.registry import Registry
 from delayqueue.store.bucket.results import Results
 from delayqueue.store.dead_letters import DeadLetters
+from delayqueue.store.finding import Finding
 from delayqueue.store.listings import Listings
 from delayqueue.store.lookup import Lookup
 from delayqueue.store.router import Call, Item, Result, Router
@@ -89,6 +90,7 @@ class Store:
         self.topics = Topics(by_bucket, self.migration, self.notify)
         self.listings = Listings(by_bucket)
         self.dead_letters = DeadLetters(by_bucket)
+        self.finding = Finding(by_bucket)
         self.registry = Registry(by_bucket, self.migration, self.notify)
         self._takes = Takes(by_bucket)
 

@@ -264,6 +264,23 @@ class Buried(TypedDict):
     cursor: str
 
 
+class FoundJob(TypedDict):
+    """A job that was found; /get tells more of it."""
+
+    id: str
+    topic: str
+    state: str
+    due: float
+
+
+class Findings(TypedDict):
+    """Jobs that were found among `looked` ones. `cursor`: to look at more, "" = these were all."""
+
+    jobs: list[FoundJob]
+    looked: int
+    cursor: str
+
+
 class ServerState(TypedDict):
     """A server process: jobs since its start, lateness of the last minute in seconds."""
 

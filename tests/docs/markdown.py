@@ -45,6 +45,7 @@ def _is_text(pattern: str) -> Callable[[object], bool]:
 PLACEHOLDERS: Final[dict[str, Callable[[object], bool]]] = {
     "<time>": _is_time,
     "<age>": _is_age,
+    "<count>": lambda value: type(value) is int and value >= 0,
     "<receipt>": _is_text(r"[0-9a-f]{12}-[0-9a-f]+-[0-9a-f]{8}"),
     "<id>": _is_text(r"[0-9a-f]{32}"),
     "<cursor>": _is_text(r"[\w=-]+"),

@@ -6,6 +6,7 @@ from delayqueue.web.endpoint import endpoints_of
 from delayqueue.web.endpoints import (
     about,
     dead_letters,
+    finding,
     jobs,
     operations,
     push,
@@ -22,6 +23,7 @@ FAMILIES: Final = (
     jobs,
     ranges,
     dead_letters,
+    finding,
     topics,
     subscribers,
     schedules,

@@ -1,10 +1,11 @@
 // The frame of the page: navigation, search, language, theme, token, and which page is shown.
 
-import { dropToken, hasToken, may } from "./api.js";
+import { call, dropToken, hasToken, may } from "./api.js";
 import { h, render } from "./dom.js";
 import { current, switchLanguage, t } from "./i18n.js";
 import { Dead } from "./pages/dead.js";
 import { Due } from "./pages/due.js";
+import { Find, findLink } from "./pages/find.js";
 import { JobPage } from "./pages/job.js";
 import { Overview } from "./pages/overview.js";
 import { Push } from "./pages/push.js";
@@ -16,7 +17,7 @@ import { Topics } from "./pages/topics.js";
 import { CHANGED, environment, learn } from "./session.js";
 
 // path -> page; the rest of the path is the page's argument
-const PAGES = { "": Overview, topics: Topics, topic: TopicPage, job: JobPage, tag: TagPage, due: Due, dead: Dead, push: Push, subscribers: Subscribers,
+const PAGES = { "": Overview, topics: Topics, topic: TopicPage, job: JobPage, tag: TagPage, due: Due, dead: Dead, find: Find, push: Push, subscribers: Subscribers,
   schedules: Schedules, servers: Servers };
 // path, text, a verb that it needs
 const MENU = [["", "overview", "stats"], ["topics", "topics", "topics"], ["dead", "deadLetters", "buried"],
@@ -64,12 +65,23 @@ function switchTheme() {
   show();
 }
 
-element("search").addEventListener("submit", (event) => {
+element("search").addEventListener("submit", async (event) => {
   event.preventDefault();
   const asked = event.target.elements.q.value.trim();
   if (!asked) return;
-  location.hash = asked.startsWith("tag:") ? `#/tag/${encodeURIComponent(asked.slice(4).trim())}` : `#/job/${encodeURIComponent(asked)}`;
+  const isTag = asked.startsWith("tag:");
+  if (isTag) location.hash = `#/tag/${encodeURIComponent(asked.slice(4).trim())}`;
+  else location.hash = !may("find") || await isJob(asked) ? `#/job/${encodeURIComponent(asked)}` : findLink({ id: asked });
 });
+
+async function isJob(id) {
+  try {
+    return await call("get", { id }) !== null;
+  } catch {
+    return false; // it may be a part of one; what is wrong with the server, the next page says
+  }
+}
+
 element("skip").addEventListener("click", (event) => { event.preventDefault(); element("content").focus(); }); // its # is no place
 addEventListener("hashchange", () => { show(); element("content").focus(); });
 addEventListener(CHANGED, show);

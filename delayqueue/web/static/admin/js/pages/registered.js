@@ -52,7 +52,7 @@ const SUBSCRIBERS = () => ({
     ["url", "URL", { required: true, type: "url", placeholder: "https://" }],
     ["order", t("order"), { type: "number", defaultValue: "0" }], ["secret", t("secretHelp"), { placeholder: "whsec_…" }],
     ["expect", t("expectHelp"), { placeholder: "*success*", maxlength: "256" }],
-    ["on_failure", t("onFailure"), { choices: [["bury", t("bury")], ["continue", t("goOn")]] }],
+    ["on_failure", t("onFailure"), { choices: [["bury", t("bury")], ["continue", t("carryOn")]] }],
     ["payload", t("payload"), { choices: [["body", t("body")], ["event", t("event")]] }],
   ],
   given: (text) => ({ ...text, order: Number(text.order || 0) }),

@@ -1,9 +1,10 @@
 // A topic: what becomes due when, and its jobs by state and range of due times.
 
-import { call } from "../api.js";
+import { call, may } from "../api.js";
 import { breaking, choices, h } from "../dom.js";
 import { localTime, unixTime } from "../format.js";
 import { t } from "../i18n.js";
+import { findLink } from "./find.js";
 import { FIRST_SPAN, forecastCard, forecastOf } from "./forecast.js";
 import { pages } from "./jobs.js";
 import { Selecting } from "./selecting.js";
@@ -51,6 +52,10 @@ export class TopicPage extends Selecting {
       h("section", { class: "card" },
         h("div", { class: "bar" },
           choices(STATES.map((one) => [one, t(one || "all")]), state, (chosen) => this.filter({ state: chosen }), t("state")),
+          may("find") && h("input", {
+            type: "search", placeholder: t("findText"), "aria-label": t("findText"), maxlength: 256,
+            onkeydown: ({ key, target }) => { if (key === "Enter" && target.value) location.hash = findLink({ topic: this.name, text: target.value }); },
+          }),
           h("span", { class: "grow" }), moment("start", start, t("from")), moment("end", end, t("to"))),
         this.list(listed, start === null && end === null && state ? counts[state] : null, { topic: false })),
     ];

@@ -1,0 +1,81 @@
+"""Finds jobs by a part of their id or their body: looks through all, a bounded piece at a time. Changes nothing."""
+
+import re
+from typing import Final, NamedTuple
+
+from delayqueue.domain.access import EVERYWHERE, Scope
+from delayqueue.errors import Invalid
+from delayqueue.store.bucket.bucket_store import BucketStore
+from delayqueue.store.bucket.record import text
+from delayqueue.store.cursor import BAD, read_cursor, write_cursor
+
+PIECES: Final = (
+    10  # that one call looks through: 20,000 jobs or 10 MiB, 20 to 50 ms of the store's time
+)
+KINDS: Final = ("job", "ended")
+PLACE: Final = re.compile("(job|ended) ([0-9]{1,20})")
+
+
+class Wanted(NamedTuple):
+    """What is looked for; "" = any."""
+
+    id_part: str
+    body_part: str
+    topic: str
+
+
+class FoundJob(NamedTuple):
+    """A job that was found."""
+
+    id: str
+    topic: str
+    state: str
+    due_ms: int
+
+
+class Findings(NamedTuple):
+    """What was found among `looked` jobs; `cursor` leads on, "" = these were all that there are."""
+
+    jobs: list[FoundJob]
+    looked: int
+    cursor: str
+
+
+class Finding:
+    """Raises Unavailable if the store does not answer."""
+
+    def __init__(self, store: BucketStore) -> None:
+        self._store = store
+
+    async def find(
+        self, wanted: Wanted, limit: int, cursor: str, scope: Scope = EVERYWHERE
+    ) -> Findings:
+        """Jobs with these texts, in no order, until `limit` or somewhat more are found, or enough was looked at.
+
+        Raises Invalid if the cursor is not one that this very search gave.
+        """
+        bucket, spot = read_cursor(cursor, wanted)
+        place = PLACE.fullmatch(spot or "job 0")
+        if place is None or bucket >= self._store.buckets.count:
+            raise Invalid(BAD)
+        kind, scan = place.groups()
+        jobs: list[FoundJob] = []
+        looked = 0
+        for _ in range(PIECES):
+            raw_scan, count, found = await self._store.run(
+                "find", bucket, [kind, scan, *wanted], scope
+            )
+            scan = raw_scan.decode()
+            looked += count
+            jobs += [_found(*found[i : i + 4]) for i in range(0, len(found), 4)]
+            if scan == "0":
+                bucket, kind = (bucket + 1, "job") if kind == "ended" else (bucket, "ended")
+            if bucket >= self._store.buckets.count:
+                return Findings(jobs, looked, "")
+            if len(jobs) >= limit:
+                break
+        return Findings(jobs, looked, write_cursor(wanted, bucket, f"{kind} {scan}"))
+
+
+def _found(raw_id: bytes, topic: bytes, state: bytes, due_ms: bytes) -> FoundJob:
+    return FoundJob(text(raw_id), text(topic), state.decode(), int(due_ms))

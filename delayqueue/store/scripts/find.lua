@@ -1,0 +1,34 @@
+-- Looks through jobs for those with a text in their id or their body. Changes nothing.
+-- requires  _life
+-- flags  no-writes
+-- layout  follows
+-- KEYS  tag, queue name
+-- ARGV  "job" or "ended", cursor ("0" at first), part of the id, part of the body, topic ("" = any of these three)
+-- returns { next cursor ("0" = that was all), jobs looked at, { id, topic, state, due ms, ... } }
+-- A job that stands in the hash all the while is seen by who goes from the first cursor to the last, in one process of the
+-- store: to another one a cursor means nothing.
+local key, cursor, id_part, body_part, topic = ARGV[1] == 'job' and JOBS or ENDED, ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local MOST_LOOKED, MOST_BYTES = 2000, 1024 * 1024  -- 2 to 5 ms of the store's time
+local LONGEST_PAGE, PAGE_BYTES = 256, 256 * 1024   -- what one command reads, bodies and all
+local found, looked, bytes, page_size = {}, 0, 0, 1
+
+local function has(text, part) return part == '' or string.find(text, part, 1, true) ~= nil end
+
+local function add(id, value)
+  local job = key == JOBS and unpack_record(value) or key == ENDED and job_of_ended(value)
+  if not job or is_hidden(job.topic) or topic ~= '' and job.topic ~= topic or not has(job.body, body_part) then return end
+  local state = key == JOBS and state_of(id, job) or string.match(value, '^%a+')
+  for _, part in ipairs({ id, job.topic, state, int(job.due) }) do found[#found + 1] = part end
+end
+
+repeat
+  local page, before = call('HSCAN', key, cursor, 'COUNT', page_size), bytes
+  cursor = page[1]
+  for i = 1, #page[2], 2 do
+    local id, value = page[2][i], page[2][i + 1]
+    looked, bytes = looked + 1, bytes + #value
+    if has(id, id_part) and has(value, body_part) then add(id, value) end
+  end
+  page_size = bytes - before < PAGE_BYTES and math.min(LONGEST_PAGE, page_size * 2) or 1
+until cursor == '0' or looked >= MOST_LOOKED or bytes >= MOST_BYTES
+return { cursor, looked, found }

@@ -1,0 +1,62 @@
+"""Jobs by a part of their id, or a text in their body."""
+
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from delayqueue.domain.job import MAX_ID_BYTES
+from delayqueue.errors import BadValue, Invalid, Text
+from delayqueue.store.finding import Wanted
+from delayqueue.web.api import Api
+from delayqueue.web.endpoint import VIEWERS, Large, endpoint
+from delayqueue.web.fields import By, JobCount
+from delayqueue.web.requests import AnyTopicRequest
+from delayqueue.web.responses import Findings, FoundJob
+
+DEFAULT_COUNT: Final = 100
+
+
+def check_part(text: str) -> str:
+    """A part of an id or a body."""
+    if not 1 <= len(text.encode()) <= MAX_ID_BYTES:
+        raise BadValue(f"须为1 - {MAX_ID_BYTES}字节", f"must have 1 to {MAX_ID_BYTES} bytes")
+    return text
+
+
+Part = Annotated[str, By(check_part)]
+
+
+class FindRequest(AnyTopicRequest):
+    """What jobs are looked for: those with a text in their id, in their body, or both."""
+
+    id: Part | None = Field(None, description="A part of the id.")
+    text: Part | None = Field(None, description="A part of the body, as it was pushed.")
+    limit: JobCount | None = Field(None, description="How many, about; then there is a cursor.")
+    cursor: str | None = Field(None, description="What the answer before said.")
+
+    def wanted(self) -> Wanted:
+        """The same as the store takes it."""
+        if self.id is None and self.text is None:
+            raise Invalid(Text("需要 id 或 text", "give id, text or both"))
+        return Wanted(self.id or "", self.text or "", self.topic or "")
+
+
+@endpoint(
+    "/find",
+    VIEWERS,
+    asks={"topic": "order", "text": "unpaid"},
+    answers=Findings(
+        jobs=[FoundJob(id="1001", topic="order", state="delayed", due=1795217037.354)],
+        looked=1,
+        cursor="",
+    ),
+)
+async def find(api: Api, asked: FindRequest) -> Large[Findings]:
+    """Look through jobs for a part of their id or body."""
+    limit = asked.limit or DEFAULT_COUNT
+    found = await api.queue.finding.find(asked.wanted(), limit, asked.cursor or "", api.scope)
+    jobs = [
+        FoundJob(id=job.id, topic=job.topic, state=job.state, due=job.due_ms / 1000)
+        for job in found.jobs
+    ]
+    return Large({"jobs": jobs, "looked": found.looked, "cursor": found.cursor})

@@ -1,0 +1,78 @@
+"""Finding jobs by a part of their id or their body."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from delayqueue.domain.access import Scope
+from delayqueue.domain.job import Job
+from delayqueue.errors import Invalid
+from delayqueue.store.finding import Wanted
+from delayqueue.store.store import Store
+from delayqueue.store.types import Ending
+
+if TYPE_CHECKING:
+    from tests.store.bucket import Bucket
+
+
+@pytest.fixture
+async def store(bucket: Bucket) -> Store:
+    store = Store(bucket.store)
+    jobs = [
+        Job(topic="order", id="R-1001%a", body='{"name": "排队"}', ttr_ms=1000, delay_ms=60_000),
+        Job(topic="order", id="R-1002", body='{"name": "other"}', ttr_ms=1000, retain_ms=60_000),
+        Job(topic="mail", id="排队-1001", body="R-1", ttr_ms=1000, delay_ms=60_000),
+    ]
+    assert await store.push(jobs) == [0, 0, 0]
+    return store
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        (Wanted("1001", "", ""), {"R-1001%a", "排队-1001"}),
+        (Wanted("1%a", "", ""), {"R-1001%a"}),
+        (Wanted("", "排队", ""), {"R-1001%a"}),
+        (Wanted("", "R-1", ""), {"排队-1001"}),  # neither an id nor a topic is a body
+        (Wanted("", "name", "order"), {"R-1001%a", "R-1002"}),
+        (Wanted("", "name", "mail"), set()),
+        (Wanted("2", "other", ""), {"R-1002"}),
+    ],
+)
+async def test_all_texts_must_be_there(store: Store, wanted: Wanted, found: set[str]) -> None:
+    answer = await store.finding.find(wanted, 100, "")
+    assert ({job.id for job in answer.jobs}, answer.looked, answer.cursor) == (found, 3, "")
+
+
+async def test_one_that_has_ended_is_found_with_its_state(store: Store) -> None:
+    assert await store.finish([Ending("R-1002", "", "")]) == [0]
+    (job,) = (await store.finding.find(Wanted("R-1002", "", ""), 100, "")).jobs
+    assert (job.topic, job.state) == ("order", "finished")
+
+
+async def test_other_topics_are_hidden(store: Store) -> None:
+    answer = await store.finding.find(Wanted("1001", "", ""), 100, "", Scope.of(["order*"]))
+    assert [job.id for job in answer.jobs] == ["R-1001%a"]
+
+
+async def test_a_call_looks_at_so_many_and_the_cursor_leads_to_the_rest(store: Store) -> None:
+    for start in range(0, 24_000, 1000):
+        await store.push(
+            [
+                Job(topic="many", id=f"{n:05}", body="x" * 99, ttr_ms=1000, delay_ms=60_000)
+                for n in range(start, start + 1000)
+            ]
+        )
+    wanted, cursor, calls, looked, found = Wanted("29", "", "many"), "", 0, 0, set()
+    while not calls or cursor:
+        answer = await store.finding.find(wanted, 1000, cursor)
+        assert answer.looked < 23_000
+        calls, looked, cursor = calls + 1, looked + answer.looked, answer.cursor
+        found |= {job.id for job in answer.jobs}
+    assert calls > 1
+    assert looked >= 24_003
+    assert found == {f"{n:05}" for n in range(24_000) if "29" in f"{n:05}"}
+    with pytest.raises(Invalid):
+        await store.finding.find(Wanted("30", "", ""), 100, answer.cursor or "x")
