@@ -201,6 +201,7 @@ class TooMany(QueueError):
 
     def __init__(self, text: Text | None = None, *, retry_after_s: float = 1) -> None:
         super().__init__(text)
+        self.retry_after_s = retry_after_s
         self.headers: Mapping[str, str] = {"Retry-After": str(max(1, ceil(retry_after_s)))}
 
 

@@ -25,7 +25,7 @@ class Server:
         if not (token.isascii() and token.isprintable()):
             raise CallError(USAGE, "--token: must be printable ASCII")
         try:
-            self._client = Client(url, token=token or None, timeout=SILENCE_S)
+            self._client = Client(url, token=token, timeout=SILENCE_S)
         except ValueError as error:
             raise CallError(USAGE, f"--url {error}") from None
 

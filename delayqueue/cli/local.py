@@ -6,6 +6,7 @@ from typing import Final
 
 from delayqueue import log
 from delayqueue.cli.verb import CONFIG_FILE, USAGE, Argument, Verb, argument, complain, late
+from delayqueue.cli.words import length
 from delayqueue.config import values
 from delayqueue.config.config import MOST_BUCKETS
 from delayqueue.config.loading import load
@@ -25,6 +26,12 @@ def local(name: str, text: str, work: str, *arguments: Argument) -> Verb:
             return complain(error.lines(config), USAGE)
 
     return Verb(name, text, run, (*arguments, CONFIG_FILE))
+
+
+def _number(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise ArgumentTypeError(f"{text!r}: must be at least 1")
+    return int(text)
 
 
 def _buckets(text: str) -> int:
@@ -50,6 +57,11 @@ IMPORTED: Final = (
 )
 WORKER: Final = (
     argument("name", metavar="MODULE:NAME", help="such as tasks:worker, found from here"),
+    argument("--url", help="where the server is [that of the Worker, else DELAYQUEUE_URL]"),
+    argument(
+        "--concurrency", metavar="N", type=_number, help="jobs at a time [that of the Worker]"
+    ),
+    argument("--grace", metavar="LENGTH", type=length, help="for jobs that run at the end [30s]"),
     argument("--reload", action="store_true", help="start again when a .py file here changes"),
     argument("--log-level", default="info", choices=("debug", "info", "warning", "error")),
 )

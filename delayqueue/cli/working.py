@@ -12,7 +12,9 @@ from typing import Final
 
 from delayqueue import log
 from delayqueue.cli.verb import DONE, USAGE, complain
+from delayqueue.client.address import ServerAddress
 from delayqueue.worker import Worker
+from delayqueue.worker.worker import DEFAULT_GRACE_S
 
 LOOK_S: Final = 0.5  # between two looks at the files
 STOP_S: Final = 5.0  # for the jobs of the old code
@@ -21,7 +23,7 @@ STOP_S: Final = 5.0  # for the jobs of the old code
 def work(asked: Namespace) -> int:
     """Run the worker until it is told to stop. Returns the exit status."""
     if asked.reload:
-        return _reload([sys.executable, "-m", "delayqueue", "worker", asked.name])
+        return _reload([sys.executable, "-m", "delayqueue", "worker", *_asked(asked)])
     log.set_up(asked.log_level, "text")
     sys.path.insert(0, os.getcwd())  # noqa: PTH109  # as text, for imports, as `python -m` does
     try:
@@ -32,8 +34,21 @@ def work(asked: Namespace) -> int:
         return _refuse(f"{asked.name} is a {type(worker).__name__}; give MODULE:NAME of a Worker")
     if not worker.handlers.topics:
         return _refuse(f"{asked.name} has no handlers: decorate a function with {asked.name}.on()")
-    worker.run()
+    worker.url = asked.url or worker.url
+    worker.concurrency = asked.concurrency or worker.concurrency
+    try:
+        ServerAddress.of(worker.url, worker.token)
+    except ValueError as error:
+        return _refuse(f"--url {error}")
+    worker.run(grace=DEFAULT_GRACE_S if asked.grace is None else asked.grace)
     return DONE
+
+
+def _asked(asked: Namespace) -> list[str]:
+    """The arguments of the worker that is started again and again."""
+    options = {"url": asked.url, "concurrency": asked.concurrency, "grace": asked.grace}
+    given = [f"--{name}={value}" for name, value in options.items() if value is not None]
+    return [asked.name, *given, f"--log-level={asked.log_level}"]
 
 
 def _refuse(message: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
@@ -9,6 +10,8 @@ from urllib.parse import SplitResult, urlsplit
 from delayqueue.client.calls import SERVER_LANGUAGE, Call
 
 DEFAULT_URL: Final = "http://127.0.0.1:9277"
+URL_VARIABLE: Final = "DELAYQUEUE_URL"
+TOKEN_VARIABLE: Final = "DELAYQUEUE_TOKEN"  # noqa: S105  # its name
 DEFAULT_TIMEOUT_S: Final = 10.0  # for an answer, beyond what the server may wait
 DEFAULT_RETRIES: Final = 2
 # A poll without a limit of its own is not broken off here; TCP's probes find out within a minute
@@ -24,8 +27,13 @@ class ServerAddress:
     headers: dict[str, str] = field(repr=False)
 
     @classmethod
-    def of(cls, url: str, token: str | None) -> ServerAddress:
-        """Raises ValueError if the URL is none."""
+    def of(cls, url: str | None, token: str | None) -> ServerAddress:
+        """What is None is in the environment, or else on this machine and without a token.
+
+        Raises ValueError if the URL is none.
+        """
+        url = os.environ.get(URL_VARIABLE) or DEFAULT_URL if url is None else url
+        token = os.environ.get(TOKEN_VARIABLE) if token is None else token
         parts = _parts(url)
         if parts is None:
             raise ValueError(f"{url}: must be http://HOST:PORT or https://HOST:PORT")

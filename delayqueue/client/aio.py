@@ -11,16 +11,18 @@ import aiohttp
 from delayqueue.client.address import (
     DEFAULT_RETRIES,
     DEFAULT_TIMEOUT_S,
-    DEFAULT_URL,
     KEEPALIVE,
     ServerAddress,
     limit_s,
 )
 from delayqueue.client.calls import Answer, Call, TransportError, conversation
+from delayqueue.client.jobs import seconds
 from delayqueue.client.verbs import Verbs
 
 if TYPE_CHECKING:
     from types import TracebackType
+
+    from delayqueue.client.jobs import Seconds
 
 T = TypeVar("T")
 
@@ -30,14 +32,14 @@ class AsyncClient(Verbs):
 
     def __init__(
         self,
-        url: str = DEFAULT_URL,
+        url: str | None = None,
         *,
         token: str | None = None,
-        timeout: float = DEFAULT_TIMEOUT_S,
+        timeout: Seconds = DEFAULT_TIMEOUT_S,
         retries: int = DEFAULT_RETRIES,
     ) -> None:
         self._address = ServerAddress.of(url, token)
-        self._timeout_s = timeout
+        self._timeout_s = seconds(timeout)
         self._retries = retries
         self._session: aiohttp.ClientSession | None = None
 
@@ -88,7 +90,9 @@ class AsyncClient(Verbs):
         )
         try:
             async with self._session.post(url, data=call.body, timeout=timeout) as response:
-                return Answer(response.status, await response.read())
+                return Answer(
+                    response.status, await response.read(), response.headers.get("Retry-After")
+                )
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             return TransportError(f"{self._address}: {error or type(error).__name__}")
 

@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from delayqueue.client.address import (
     DEFAULT_RETRIES,
     DEFAULT_TIMEOUT_S,
-    DEFAULT_URL,
     KEEPALIVE,
     ServerAddress,
     limit_s,
 )
 from delayqueue.client.calls import Answer, Call, TransportError, conversation
+from delayqueue.client.jobs import seconds
 from delayqueue.client.verbs import Verbs
 
 if TYPE_CHECKING:
     from types import TracebackType
+
+    from delayqueue.client.jobs import Seconds
 
 T = TypeVar("T")
 
@@ -31,21 +33,22 @@ CONNECTIONS: Final = {"http": http.client.HTTPConnection, "https": http.client.H
 class Client(Verbs):
     """Talks to a delay queue server; may be shared by threads.
 
-    `timeout` in seconds is for an answer, beyond the time that the server may wait for jobs. Calls that are as good
-    twice as once are repeated up to `retries` times when the connection breaks or the store is away. Use it in a
-    `with` block, or call close().
+    `url` and `token` are DELAYQUEUE_URL and DELAYQUEUE_TOKEN of the environment if they are not given. `timeout` is for
+    an answer, beyond the time that the server may wait for jobs. Calls that are as good twice as once are repeated up
+    to `retries` times when the connection breaks or the store is away; all of them, when the server says that there are
+    too many. Use it in a `with` block, or call close().
     """
 
     def __init__(
         self,
-        url: str = DEFAULT_URL,
+        url: str | None = None,
         *,
         token: str | None = None,
-        timeout: float = DEFAULT_TIMEOUT_S,
+        timeout: Seconds = DEFAULT_TIMEOUT_S,
         retries: int = DEFAULT_RETRIES,
     ) -> None:
         self._address = ServerAddress.of(url, token)
-        self._timeout_s = timeout
+        self._timeout_s = seconds(timeout)
         self._retries = retries
         self._idle: deque[http.client.HTTPConnection] = deque()
 
@@ -92,7 +95,7 @@ class Client(Verbs):
             connection.sock.settimeout(limit_s(call, self._timeout_s))
             connection.request("POST", self._address.path(call), call.body, self._address.headers)
             response = connection.getresponse()
-            answer = Answer(response.status, response.read())
+            answer = Answer(response.status, response.read(), response.getheader("Retry-After"))
         except BaseException:
             connection.close()
             raise

@@ -14,11 +14,12 @@ from typing import (
     Generic,
     NamedTuple,
     ParamSpec,
+    TypeGuard,
     TypeVar,
     overload,
 )
 
-from delayqueue.errors import Code, NoSuchJob, QueueError, Text, Unavailable
+from delayqueue.errors import Code, NoSuchJob, QueueError, Text, TooMany, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Generator
@@ -31,6 +32,7 @@ T = TypeVar("T")
 M = TypeVar("M", bound="Callable[..., Any]")
 
 FIRST_PAUSE_S: Final = 0.1  # before a call is repeated; four times as long before each further try
+LONGEST_PAUSE_S: Final = 10.0  # that a server may ask for; a longer one is for the caller to decide
 SERVER_LANGUAGE: Final = "en"
 ERRORS: Final[dict[int, type[QueueError]]] = {
     error.code: error for error in QueueError.__subclasses__()
@@ -46,6 +48,14 @@ class Answer(NamedTuple):
 
     status: int
     body: bytes
+    retry_after: str | None = None
+
+    @property
+    def retry_after_s(self) -> float:
+        """How long to wait, where it says so as a number."""
+        return (
+            float(self.retry_after or 0) if (self.retry_after or "").isdecimal() else FIRST_PAUSE_S
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,16 +88,25 @@ def conversation(call: Call[T], retries: int) -> Generator[float, Answer | Trans
     """
     outcome = yield 0.0
     repeated = False
-    for number in range(retries if call.repeatable else 0):
-        if not _has_failed(outcome):
+    for number in range(retries):
+        pause_s = _pause_s(call, outcome, number)
+        if pause_s is None:
             break
-        outcome = yield FIRST_PAUSE_S * 4**number
-        repeated = True
+        repeated = repeated or not _is_refused(outcome)
+        outcome = yield pause_s
     return _result(call, outcome, gone_is_done=repeated and call.gone_is_done)
 
 
-def _has_failed(outcome: Answer | TransportError) -> bool:
-    return isinstance(outcome, TransportError) or outcome.status == Unavailable.status
+def _pause_s(call: Call[Any], outcome: Answer | TransportError, number: int) -> float | None:
+    """How long to wait before the next try; None = there is none."""
+    if _is_refused(outcome):  # any call: nothing was done
+        return outcome.retry_after_s if outcome.retry_after_s <= LONGEST_PAUSE_S else None
+    has_failed = isinstance(outcome, TransportError) or outcome.status == Unavailable.status
+    return FIRST_PAUSE_S * 4**number if has_failed and call.repeatable else None
+
+
+def _is_refused(outcome: Answer | TransportError) -> TypeGuard[Answer]:
+    return isinstance(outcome, Answer) and outcome.status == TooMany.status
 
 
 def _result(call: Call[T], outcome: Answer | TransportError, *, gone_is_done: bool) -> T:
@@ -102,6 +121,8 @@ def _result(call: Call[T], outcome: Answer | TransportError, *, gone_is_done: bo
         ) from None
     if gone_is_done:
         code, data = _without_gone(code), _each_without_gone(data)
+    if code == TooMany.code:
+        raise TooMany(Text(message, message), retry_after_s=outcome.retry_after_s)
     if code != Code.OK:
         raise ERRORS.get(code, QueueError)(Text(message, message))
     return call.read(data)

@@ -10,8 +10,9 @@ from typing import Any, Literal, TypeAlias
 
 from delayqueue.client.payload import Payload, body_of
 from delayqueue.domain.job import USUAL_PRIORITY, IfExists, State
+from delayqueue.domain.retry import duration_ms
 
-Seconds: TypeAlias = float | timedelta
+Seconds: TypeAlias = float | str | timedelta  # a text is like "500ms", "15s", "10m", "1.5h", "1d"
 Moment: TypeAlias = float | datetime
 # a preset's name, the delays after each failure, or {"max": 5, "base": "2s", "factor": 3, "cap": "1m", "jitter": 0.1}
 Retry: TypeAlias = str | Sequence[float | str | timedelta] | Mapping[str, Any]
@@ -25,14 +26,15 @@ DEFAULT_TTR_S = 60
 
 
 def seconds(length: Seconds) -> float:
-    """A length of time as a number."""
-    return length.total_seconds() if isinstance(length, timedelta) else length
+    """A length of time as a number: a whole one is an int, as the server takes no 60.0 for that.
 
-
-def whole_seconds(length: Seconds) -> float:
-    """The server takes no 60.0 where it wants a whole number; what is not whole it shall refuse itself."""
-    number = seconds(length)
-    return int(number) if number == int(number) else number
+    Raises ValueError if a text is none.
+    """
+    if isinstance(length, str):
+        number = duration_ms(length) / 1000
+    else:
+        number = length.total_seconds() if isinstance(length, timedelta) else length
+    return int(number) if float(number).is_integer() else number
 
 
 def unix(moment: Moment) -> float:
@@ -79,7 +81,7 @@ class Job:
     def request(self) -> dict[str, Any]:
         """The job as /push takes it."""
         request: dict[str, Any] = {"topic": self.topic, "id": self.id, "body": body_of(self.body)}
-        request["ttr"] = whole_seconds(self.ttr)
+        request["ttr"] = seconds(self.ttr)
         if self.due is None:
             request["delay"] = seconds(self.delay)
         else:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
 from delayqueue.client.calls import Call, verb
-from delayqueue.client.fields import given, nothing, read
-from delayqueue.client.jobs import whole_seconds
+from delayqueue.client.fields import given, in_seconds, nothing, read
 from delayqueue.client.payload import body_of
 
 if TYPE_CHECKING:
@@ -54,13 +52,13 @@ class ScheduleVerbs:
         body: Payload = "",
         *,
         cron: str | None = None,
-        every: Seconds | str | None = None,
+        every: Seconds | None = None,
         tz: str | None = None,
         ttr: Seconds | None = None,
         catch_up: Literal["skip", "once", "all"] | None = None,
         if_exists: OnConflict | None = None,
     ) -> Call[float | None]:
-        """Have jobs pushed at the times of `cron`, or `every` so often, which may be a text such as "15m".
+        """Have jobs pushed at the times of `cron`, or `every` so often.
 
         Returns when it occurs next, None = never. Raises JobExists if another schedule has the name, unless `if_exists`
         is "replace" or "keep".
@@ -70,9 +68,9 @@ class ScheduleVerbs:
             topic=topic,
             body=body_of(body),
             cron=cron,
-            every=_every(every),
+            every=in_seconds(every),
             tz=tz,
-            ttr=None if ttr is None else whole_seconds(ttr),
+            ttr=in_seconds(ttr),
             catch_up=catch_up,
             if_exists=if_exists,
         )
@@ -93,11 +91,11 @@ class ScheduleVerbs:
         self,
         *,
         cron: str | None = None,
-        every: Seconds | str | None = None,
+        every: Seconds | None = None,
         tz: str | None = None,
     ) -> Call[list[Occurrence]]:
         """The next ten times of a schedule that need not be there."""
-        request = given(cron=cron, every=_every(every), tz=tz)
+        request = given(cron=cron, every=in_seconds(every), tz=tz)
         return Call(
             "/preview-schedule",
             request,
@@ -109,10 +107,6 @@ class ScheduleVerbs:
     def run_schedule(self, name: str) -> Call[str]:
         """Push a job of a schedule now; its id. Raises NoSuchJob if none has the name."""
         return Call("/run-schedule", {"name": name}, lambda data: data["id"])
-
-
-def _every(every: Seconds | str | None) -> float | str | None:
-    return every.total_seconds() if isinstance(every, timedelta) else every
 
 
 def _schedules(data: Any) -> list[Schedule]:

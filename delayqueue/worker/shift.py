@@ -85,7 +85,8 @@ class Shift:
                 )
             except (QueueError, TransportError) as error:
                 log.warning("no jobs can be had: %s", error)
-                await asyncio.sleep(RETRY_S)
+                asked_s = error.retry_after_s if isinstance(error, TooMany) else 0
+                await asyncio.sleep(max(RETRY_S, asked_s))
                 continue
             for job in jobs:
                 task = asyncio.create_task(self._work(job), name=f"job {job.id}")
@@ -151,6 +152,8 @@ class Shift:
                 # else an earlier report may have arrived though its answer did not
             except (Unavailable, TooMany, TransportError) as error:
                 pause_s = min(LONGEST_RETRY_S, FIRST_RETRY_S * 2 ** min(tries, 10))
+                if isinstance(error, TooMany):
+                    pause_s = max(pause_s, error.retry_after_s)
                 log.warning("job %s: its end could not be reported yet: %s", job.id, error)
                 await asyncio.sleep(pause_s)
                 continue

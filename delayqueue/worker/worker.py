@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from delayqueue.client.address import DEFAULT_URL
 from delayqueue.client.aio import AsyncClient
 from delayqueue.client.jobs import seconds
 from delayqueue.worker import program
@@ -29,12 +28,12 @@ class Worker:
 
     Plain functions run in threads, `async` ones in the loop, `concurrency` jobs at a time. A handler that returns has
     finished its job, one that raises has failed it: the job comes again by its retry schedule, or by that of on().
-    Retry and Bury steer it.
+    Retry and Bury steer it. `url` and `token` are DELAYQUEUE_URL and DELAYQUEUE_TOKEN if they are not given.
     """
 
     def __init__(
         self,
-        url: str = DEFAULT_URL,
+        url: str | None = None,
         *,
         token: str | None = None,
         concurrency: int = DEFAULT_CONCURRENCY,
@@ -42,9 +41,9 @@ class Worker:
         if concurrency < 1:
             raise ValueError(f"concurrency {concurrency}: must be at least 1")
         self.handlers: Handlers = Handlers()
-        self._url = url
-        self._token = token
-        self._concurrency = concurrency
+        self.url: str | None = url
+        self.token: str | None = token
+        self.concurrency: int = concurrency
 
     def on(
         self,
@@ -110,7 +109,7 @@ class Worker:
         if not self.handlers.topics:
             raise ValueError("this worker has no handlers: decorate a function with on()")
         async with (
-            AsyncClient(self._url, token=self._token) as client,
+            AsyncClient(self.url, token=self.token) as client,
             self.handlers.context() as context,
         ):
-            await Shift(self.handlers, client, self._concurrency, context).work(stop, grace)
+            await Shift(self.handlers, client, self.concurrency, context).work(stop, grace)

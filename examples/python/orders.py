@@ -6,14 +6,13 @@ python orders.py work [JOBS]           a worker for so many jobs, or for ever; r
 """
 
 import json
-import os
 import sys
 import time
 
 from delayqueue import Client
 from delayqueue.client import NoSuchJob, ReservedJob, StaleReceipt, TransportError, Unavailable
 
-queue = Client(os.environ.get("DELAY_QUEUE", "http://localhost:9277"))
+queue = Client()  # at $DELAYQUEUE_URL, else at http://localhost:9277
 
 
 def place(order: str, seconds: float) -> None:

@@ -7,7 +7,7 @@ python fan_out.py paid ORDER ITEM MAIL   an order is paid
 Where a handler fails, those after it wait: a customer gets no mail without a parcel. The next attempt begins with the
 first handler again, so each of them sees what it has done already.
 
-The queue is at $DELAY_QUEUE, the shop is the file $SHOP. $RETRY replaces the times between attempts.
+The queue is at $DELAYQUEUE_URL, the shop is the file $SHOP. $RETRY replaces the times between attempts.
 """
 
 import json
@@ -23,7 +23,6 @@ from dataclasses import asdict, dataclass
 from delayqueue import Client, Worker
 from delayqueue.worker import Next, ReservedJob
 
-URL = os.environ.get("DELAY_QUEUE", "http://localhost:9277")
 SHOP = os.environ.get("SHOP", "shop.db")
 RETRY = os.environ.get("RETRY", "10s,1m,10m,1h,6h").split(",")
 TABLES = """
@@ -34,8 +33,8 @@ TABLES = """
 """
 
 log = logging.getLogger(__name__)
-queue = Client(URL)
-worker = Worker(URL)
+queue = Client()
+worker = Worker()
 
 
 @dataclass(frozen=True)

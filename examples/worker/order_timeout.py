@@ -5,7 +5,7 @@ python order_timeout.py place ORDER       a customer orders
 python order_timeout.py pay ORDER         and pays: nothing is to be closed
 python order_timeout.py show ORDER        unpaid, paid or closed
 
-The queue is at $DELAY_QUEUE, the orders are in the file $SHOP. $UNPAID_S replaces the 30 minutes.
+The queue is at $DELAYQUEUE_URL, the orders are in the file $SHOP. $UNPAID_S replaces the 30 minutes.
 """
 
 import os
@@ -17,12 +17,11 @@ from contextlib import closing, contextmanager
 from delayqueue import Client, Worker
 from delayqueue.worker import ReservedJob
 
-URL = os.environ.get("DELAY_QUEUE", "http://localhost:9277")
 SHOP = os.environ.get("SHOP", "shop.db")
 UNPAID_S = float(os.environ.get("UNPAID_S", "1800"))
 
-queue = Client(URL)
-worker = Worker(URL)
+queue = Client()
+worker = Worker()
 
 
 @contextmanager

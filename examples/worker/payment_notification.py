@@ -4,11 +4,10 @@ delay-queue worker payment_notification:worker   calls them; run as many as you 
 python payment_notification.py push TRADE URL    a trade was paid: call the merchant's URL
 python payment_notification.py show TRADE        how far it got, and what the merchant said
 
-The queue is at $DELAY_QUEUE.
+The queue is at $DELAYQUEUE_URL.
 """
 
 import json
-import os
 import sys
 from dataclasses import asdict, dataclass
 from datetime import timedelta
@@ -19,14 +18,13 @@ from aiohttp import ClientSession, ClientTimeout
 from delayqueue import Bury, Client, Retry, Worker
 from delayqueue.worker import ReservedJob
 
-URL = os.environ.get("DELAY_QUEUE", "http://localhost:9277")
 TOPIC = "payment-notification"
 PATIENCE = ClientTimeout(total=30)  # a merchant may take so long to answer
 LONGEST_WAIT_S = 3600.0  # however long it asks to wait
 MOST_BYTES = 100  # of what it says
 
-queue = Client(URL)
-worker = Worker(URL, concurrency=100)  # most of the time they wait for merchants
+queue = Client()
+worker = Worker(concurrency=100)  # most of the time they wait for merchants
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,10 @@ python reminders.py book NAME PHONE TIME       an appointment: 2026-12-24T15:30,
 python reminders.py move NAME PHONE NEW_TIME   it is at another time
 python reminders.py cancel NAME                it is off: no reminder of it comes any more
 
-The queue is at $DELAY_QUEUE.
+The queue is at $DELAYQUEUE_URL.
 """
 
 import json
-import os
 import sys
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
@@ -17,15 +16,14 @@ from datetime import datetime, timedelta
 from delayqueue import Client, Worker
 from delayqueue.worker import ReservedJob
 
-URL = os.environ.get("DELAY_QUEUE", "http://localhost:9277")
 BEFORE = {
     "tomorrow": timedelta(days=1),
     "in two hours": timedelta(hours=2),
     "in ten minutes": timedelta(minutes=10),
 }
 
-queue = Client(URL)
-worker = Worker(URL)
+queue = Client()
+worker = Worker()
 
 
 @dataclass(frozen=True)

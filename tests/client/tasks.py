@@ -10,7 +10,7 @@ from dataclasses import replace
 from delayqueue import Bury, Retry, Worker
 from delayqueue.worker import ReservedJob
 
-worker = Worker(os.environ["DELAYQUEUE_URL"], concurrency=int(os.environ.get("CONCURRENCY", "10")))
+worker = Worker()
 FAILURES = random.Random(os.getpid())
 
 

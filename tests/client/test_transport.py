@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import time
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -16,6 +17,7 @@ from delayqueue.client import (
     Job,
     QueueError,
     StaleReceipt,
+    TooMany,
     TransportError,
     Unauthorized,
     Unavailable,
@@ -28,6 +30,7 @@ from tests.processes import LOOPBACK, free_port
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
+    from delayqueue.client.jobs import Seconds
     from tests.processes import Processes, QueueServer, StoreServer
 
 Kind = type[Client | AsyncClient]
@@ -154,7 +157,7 @@ async def test_a_store_that_is_away_for_a_moment_is_waited_for(
 
 
 async def test_a_token_opens_the_door(
-    kind: Kind, processes: Processes, redis_server: StoreServer
+    kind: Kind, processes: Processes, redis_server: StoreServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = processes.server(redis_server, auth_tokens=f"produce:{TOKEN}")
     for token in (None, "guessed"):
@@ -165,7 +168,49 @@ async def test_a_token_opens_the_door(
     known = Caller(kind(server.url, token=TOKEN))
     assert await known.push("t")
     await known.close()
+    monkeypatch.setenv("DELAYQUEUE_URL", server.url)
+    monkeypatch.setenv("DELAYQUEUE_TOKEN", TOKEN)
+    of_environment = Caller(kind())
+    assert await of_environment.push("t")
+    await of_environment.close()
     server.close()
+
+
+def refusal(retry_after: str | None) -> Answer:
+    envelope = {"code": TooMany.code, "message": "too many", "data": None}
+    return Answer(TooMany.status, json.dumps(envelope).encode(), retry_after)
+
+
+def test_a_call_that_was_too_many_is_made_again_when_the_server_says() -> None:
+    call = Call("/pop", {}, read=str)  # which is not repeatable
+    talk = conversation(call, retries=2)
+    assert next(talk) == 0
+    assert talk.send(refusal("3")) == 3
+    assert talk.send(refusal(None)) == 0.1
+    with pytest.raises(StopIteration, match="done"):
+        talk.send(Answer(200, b'{"code":0,"message":"ok","data":"done"}'))
+
+
+@pytest.mark.parametrize(("retries", "retry_after_s"), [(0, 3), (2, 11)])
+def test_a_longer_wait_is_for_the_caller_to_decide(retries: int, retry_after_s: float) -> None:
+    talk = conversation(Call("/push", {}, read=str, repeatable=True), retries)
+    next(talk)
+    with pytest.raises(TooMany) as raised:
+        talk.send(refusal(str(retry_after_s)))
+    assert raised.value.retry_after_s == retry_after_s
+
+
+@pytest.mark.parametrize(
+    ("length", "expected_s"),
+    [("10m", 600), ("1.5h", 5400), ("500ms", 0.5), (2.0, 2), (timedelta(minutes=1), 60)],
+)
+def test_a_length_of_time_is_written_as_everywhere(length: Seconds, expected_s: float) -> None:
+    job = Job(topic="t", delay=length, retry=[length], retain=length, expire=length, ttr=length)
+    request = job.request()
+    assert request["delay"] == request["retain"] == request["expire"] == expected_s
+    assert json.dumps(request["ttr"]) == json.dumps(expected_s)  # a whole one is no 60.0
+    with pytest.raises(ValueError, match="parsecs"):
+        Job(topic="t", delay="10 parsecs").request()
 
 
 @pytest.mark.parametrize("error", QueueError.__subclasses__())

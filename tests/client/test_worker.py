@@ -57,9 +57,9 @@ def working(
     server: QueueServer, trace: Trace, concurrency: int = 10
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A worker program."""
-    command = [sys.executable, "-m", "delayqueue", "worker", TASKS, "--log-level", "error"]
-    variables = {"DELAYQUEUE_URL": server.url, "TRACE": str(trace.path)}
-    environ = os.environ | variables | {"CONCURRENCY": str(concurrency)}
+    options = ["--log-level", "error", "--concurrency", str(concurrency), "--url", server.url]
+    command = [sys.executable, "-m", "delayqueue", "worker", TASKS, *options]
+    environ = os.environ | {"TRACE": str(trace.path)}
     with program(command, cwd=REPOSITORY, env=environ) as process:
         yield process
 
@@ -338,11 +338,7 @@ async def test_a_handler_that_hangs_does_not_keep_the_worker_from_ending(
     server: QueueServer, queue: AsyncClient, trace: Trace, topic: str, status: int
 ) -> None:
     job_id = await queue.push(topic, ttr=60)
-    command = [
-        sys.executable,
-        "-c",
-        f"from {TASKS.replace(':', ' import ')}; worker.run(grace=0.3)",
-    ]
+    command = [sys.executable, "-m", "delayqueue", "worker", TASKS, "--grace", "300ms"]
     environ = os.environ | {"DELAYQUEUE_URL": server.url, "TRACE": str(trace.path)}
     with program(command, cwd=REPOSITORY, env=environ) as process:
         await until(lambda: trace.lines() == [f"hangs {job_id}"])
@@ -390,16 +386,17 @@ async def test_jobs_that_end_while_the_server_is_away_are_reported_when_it_is_ba
 
 
 @pytest.mark.parametrize(
-    ("name", "says"),
+    ("name", "options", "says"),
     [
-        ("no.such.module:worker", "No module named"),
-        ("tests.client.tasks:nobody", "nobody"),
-        ("tests.client.tasks:note", "is a function"),
+        ("no.such.module:worker", [], "No module named"),
+        ("tests.client.tasks:nobody", [], "nobody"),
+        ("tests.client.tasks:note", [], "is a function"),
+        (TASKS, ["--url", "nowhere"], "--url nowhere: must be http://"),
     ],
 )
-def test_what_is_no_worker_is_refused(name: str, says: str) -> None:
+def test_what_is_no_worker_is_refused(name: str, options: list[str], says: str) -> None:
     ended = subprocess.run(
-        [sys.executable, "-m", "delayqueue", "worker", name],
+        [sys.executable, "-m", "delayqueue", "worker", name, *options],
         cwd=REPOSITORY,
         env=os.environ | {"DELAYQUEUE_URL": "http://127.0.0.1:1"},
         capture_output=True,

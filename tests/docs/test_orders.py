@@ -57,7 +57,7 @@ def test_a_worker_outlives_a_restart_closes_orders_and_gives_failures_back(
     program: list[str], processes: Processes, redis_server: StoreServer
 ) -> None:
     server = processes.configured("language = en", redis_server)
-    variables = os.environ | {"DELAY_QUEUE": server.url}
+    variables = os.environ | {"DELAY_QUEUE": server.url, "DELAYQUEUE_URL": server.url}
     with subprocess.Popen(
         ["setpriv", "--pdeathsig", "KILL", *program, "work", "2"],
         env=variables,

@@ -36,7 +36,7 @@ class Example:
         self._name = name
         self._out = home / "out"
         self._database = home / "shop.db"
-        own = {"DELAY_QUEUE": server.url, "SHOP": str(self._database)}
+        own = {"DELAYQUEUE_URL": server.url, "SHOP": str(self._database)}
         self._environment = os.environ | own | variables
 
     def __call__(self, *arguments: str) -> str:
