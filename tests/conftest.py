@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 PROCESSES: Final = pytest.StashKey[list[Processes]]()
 STARTED: Final = pytest.StashKey[float]()
 
+# folders whose files take a minute: a processor that begins with one last would keep the others waiting
+LONG: Final = {"faults", "browser", "client"}
+
 
 @pytest.fixture(scope="session")
 def lasting_processes(
@@ -80,8 +83,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+@pytest.hookimpl(trylast=True)  # pytest itself sorts them by their fixtures
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Without --every-store, tests marked `seldom` run in the modules that the mark names only."""
+    """Long files come first. Tests marked `seldom` run where the mark names their module, or with --every-store."""
+    items.sort(key=lambda item: not LONG.intersection(item.path.parts))
     if config.getoption("every_store"):
         return
     left_out = {

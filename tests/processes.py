@@ -16,8 +16,11 @@ import socket
 import subprocess
 import sys
 import time
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
+
+from tests.forkserver import Forked, ForkServer
 
 if TYPE_CHECKING:
     import ssl
@@ -53,6 +56,12 @@ def free_port() -> int:
             return port
 
 
+@cache
+def fork_server() -> ForkServer:
+    """The one of this process."""
+    return ForkServer()
+
+
 class Host(NamedTuple):
     """Where a process runs: its address, and the program that brings a process there."""
 
@@ -84,7 +93,7 @@ class Process:
         self.log = home / "log"
         self._command = [*host.wrapper, *command]
         self._environment = environment
-        self._child: subprocess.Popen[bytes] | None = None
+        self._child: subprocess.Popen[bytes] | Forked | None = None
 
     @property
     def pid(self) -> int:
@@ -96,6 +105,9 @@ class Process:
 
     def launch(self) -> None:
         """Start the process without waiting until it is ready."""
+        if (forked := self._fork()) is not None:
+            self._child = forked
+            return
         with self.log.open("ab") as log:
             self._child = subprocess.Popen(
                 ["setpriv", "--pdeathsig", "KILL", *self._command],
@@ -105,6 +117,13 @@ class Process:
                 stdout=log,
                 stderr=log,
             )
+
+    def _fork(self) -> Forked | None:
+        """The process as a fork, None where it is no Python program of ours."""
+        if self._command[:2] == [sys.executable, "-m"] and self._environment is not None:
+            _, _, module, *arguments = self._command
+            return fork_server().launch(module, arguments, self.home, self._environment, self.log)
+        return None
 
     def start(self) -> None:
         """Start the process and wait until it is ready. Raises ProcessError."""
@@ -168,7 +187,7 @@ class Process:
         text = self.log.read_text(encoding="utf-8", errors="replace")
         return "\n".join(text.splitlines()[-lines:])
 
-    def _running(self) -> subprocess.Popen[bytes]:
+    def _running(self) -> subprocess.Popen[bytes] | Forked:
         if self._child is None:
             raise ProcessError(f"{self.name} was never started")
         return self._child

@@ -1,0 +1,158 @@
+"""Starts Python programs as forks of a process that has imported ours: importing takes most of a server's start.
+
+A program runs as by `python -m`: as `__main__`, with arguments, environment, directory and log of its own. It is a
+child of the process that asked for it, and is killed when that one ends.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import os
+import runpy
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from multiprocessing.connection import Connection
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+IMPORTED: Final = ("delayqueue.cli", "delayqueue.server.serve", "uvloop")
+POLL_S: Final = 0.0005
+
+PR_SET_PDEATHSIG: Final = 1
+PR_SET_CHILD_SUBREAPER: Final = 36
+libc: Final = ctypes.CDLL(None, use_errno=True)
+
+
+class Program(NamedTuple):
+    """A module, its arguments, and what it runs in."""
+
+    module: str
+    arguments: list[str]
+    directory: Path
+    environment: Mapping[str, str]
+    log: Path  # gets what it prints
+    parent: int  # the process that it is a child of
+
+
+class Forked:
+    """A program that runs or has ended; what is used here of subprocess.Popen."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._status: int | None = None
+
+    def poll(self) -> int | None:
+        """The exit status, or None while it runs."""
+        if self._status is None:
+            ended, status = os.waitpid(self.pid, os.WNOHANG)
+            if ended:
+                self._status = os.waitstatus_to_exitcode(status)
+        return self._status
+
+    def wait(self, timeout: float | None = None) -> int:
+        """The exit status when it has ended. Raises subprocess.TimeoutExpired."""
+        if self.poll() is None:
+            ended = os.pidfd_open(self.pid)
+            select.select([ended], [], [], timeout)
+            os.close(ended)
+        status = self.poll()
+        if status is None:
+            raise subprocess.TimeoutExpired(str(self.pid), timeout or 0)
+        return status
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal, unless it has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+
+class ForkServer:
+    """The process that forks. It ends with the one that made it."""
+
+    def __init__(self) -> None:
+        _control(PR_SET_CHILD_SUBREAPER, 1)  # a fork whose parent has ended becomes our child
+        ours, theirs = socket.socketpair()
+        self._connection = Connection(ours.detach())
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", __name__, str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+            )
+
+    def launch(
+        self,
+        module: str,
+        arguments: list[str],
+        directory: Path,
+        environment: Mapping[str, str],
+        log: Path,
+    ) -> Forked:
+        """Run a module. It cannot be seen to have begun."""
+        program = Program(module, arguments, directory, environment, log, os.getpid())
+        self._connection.send(program)
+        pid = self._connection.recv()
+        self._connection.recv()  # the process between has ended
+        return Forked(pid)
+
+
+def _control(option: int, value: int) -> None:
+    """Raises OSError."""
+    if libc.prctl(option, value, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "prctl")
+
+
+def _next(connection: Connection) -> Program | None:
+    """Fork for each program that is asked for. In a fork: its program; None when nothing more can be asked for."""
+    while True:
+        try:
+            program: Program = connection.recv()
+        except EOFError:
+            return None
+        between = os.fork()
+        if not between:
+            forked = os.fork()
+            if not forked:
+                return program
+            connection.send(forked)
+            os._exit(0)
+        os.waitpid(between, 0)
+        connection.send(None)
+
+
+def _become(program: Program) -> None:
+    """Make of this process what the program expects."""
+    while os.getppid() != program.parent:
+        time.sleep(POLL_S)
+    _control(PR_SET_PDEATHSIG, signal.SIGKILL)
+    log = os.open(program.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.closerange(3, max(log, 64))
+    os.chdir(program.directory)
+    os.environ.clear()
+    os.environ.update(program.environment)
+    sys.argv = [program.module, *program.arguments]
+
+
+def _run(connection: Connection) -> None:
+    for name in IMPORTED:
+        importlib.import_module(name)
+    program = _next(connection)
+    if program is not None:
+        connection.close()
+        _become(program)
+        runpy.run_module(program.module, run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    _run(Connection(int(sys.argv[1])))
