@@ -58,8 +58,8 @@ package: $(VENV)/.installed-release ## build wheel and sdist into dist/, try the
 	$(BIN)/python -m tests.package
 
 lock: $(VENV)/.installed-release ## choose all versions anew, those of the image and those of the tests
-	echo '$(BUILD)' | $(COMPILE) --extra embedded --output-file $(IMAGE_LOCK)
-	echo '$(BUILD)' | $(COMPILE) --extra embedded --extra test --extra lint --extra docs \
+	echo '$(BUILD)' | $(COMPILE) --extra server --extra embedded --output-file $(IMAGE_LOCK)
+	echo '$(BUILD)' | $(COMPILE) --extra server --extra embedded --extra test --extra lint --extra docs \
 		--constraint $(IMAGE_LOCK) --output-file $(TEST_LOCK)
 
 audit: $(VENV)/.installed-release ## look all versions up among the known vulnerabilities

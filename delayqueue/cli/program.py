@@ -10,12 +10,18 @@ from typing import Final
 from delayqueue import __version__
 from delayqueue.cli.local import LOCAL
 from delayqueue.cli.remote import REMOTE
-from delayqueue.cli.verb import Verb
+from delayqueue.cli.verb import USAGE, Verb, complain
 from delayqueue.config.config import OPTIONS
 from delayqueue.config.option import PREFIX, Option
 
 INTERRUPTED: Final = 130  # as a shell says it of a program that Ctrl-C ended
 CLOSED_PIPE: Final = 141  # as a shell says it of a program whose reader went away
+
+SERVER_PACKAGES: Final = {"cronsim", "hiredis", "prometheus_client", "pydantic", "redis", "uvloop"}
+NO_SERVER: Final = (
+    "the server is not installed here, only its client; pip install 'delay-queue-server[embedded]', "
+    "or [server] with a Redis or Valkey of yours"
+)
 
 VERBS: Final = {verb.name: verb for verb in (*LOCAL, *REMOTE)}
 STATUSES: Final = """\
@@ -32,6 +38,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = _parser().parse_args(arguments)
     try:
         status: int = asked.run(asked)
+    except ModuleNotFoundError as error:
+        if error.name not in SERVER_PACKAGES:
+            raise
+        return complain([f"{asked.verb}: {NO_SERVER}"], USAGE)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:  # `delay-queue list | head`
@@ -51,7 +61,7 @@ def _parser() -> ArgumentParser:
     )
     parser.add_argument("-c", dest="config", metavar="FILE", type=Path, help="config file")
     parser.add_argument("-v", "--version", action="version", version=__version__)
-    parser.set_defaults(run=VERBS["serve"].run)
+    parser.set_defaults(run=VERBS["serve"].run, verb="serve")
     verbs = parser.add_subparsers(prog=parser.prog, metavar="VERB", help=SUPPRESS)
     for verb in VERBS.values():
         of_verb = verbs.add_parser(
@@ -63,7 +73,7 @@ def _parser() -> ArgumentParser:
         )
         for argument in verb.arguments:
             argument.add_to(of_verb)
-        of_verb.set_defaults(run=verb.run)
+        of_verb.set_defaults(run=verb.run, verb=verb.name)
     return parser
 
 

@@ -34,7 +34,7 @@ CONNECTION: Final = (
 )
 # of an address to listen on, the one that leads there from this machine
 HERE: Final = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # nobody listens here
-NO_FIELDS: Final = {"run", "config", "url", "token", "json"}
+NO_FIELDS: Final = {"run", "verb", "config", "url", "token", "json"}
 
 
 def remote(

@@ -127,6 +127,8 @@ class Client(Verbs):
 
 def _is_readable(idle: socket.socket) -> bool:
     """Nothing is asked, so what can be read is the connection's end."""
+    if not hasattr(select, "poll"):  # Windows
+        return bool(select.select([idle], [], [], 0)[0])
     poll = select.poll()
     poll.register(idle, select.POLLIN)
     return bool(poll.poll(0))

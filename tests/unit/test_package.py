@@ -17,7 +17,8 @@ EXTRAS: Final = PROJECT["project"]["optional-dependencies"]
 SHIPPED: Final = [
     *PROJECT["build-system"]["requires"],
     *PROJECT["project"]["dependencies"],
-    *EXTRAS["embedded"],
+    *EXTRAS["server"],
+    *(each for each in EXTRAS["embedded"] if not each.startswith(PROJECT["project"]["name"])),
 ]
 TRIED: Final = [*SHIPPED, *EXTRAS["test"], *EXTRAS["lint"], *EXTRAS["docs"]]
 LOCKS: Final = {

