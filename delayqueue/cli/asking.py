@@ -4,9 +4,10 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from delayqueue.cli.call import Server
+from delayqueue.cli.call import CallError, Server
+from delayqueue.cli.verb import USAGE
 from delayqueue.cli.words import UNLIMITED
-from delayqueue.domain.job import LIVE_STATES, MAX_BATCH
+from delayqueue.domain.job import LIVE_STATES, MAX_BATCH, State
 
 Fields = dict[str, Any]  # of a request, as docs/api.md names them
 Ask = Callable[[Server, Fields], Any]
@@ -50,9 +51,20 @@ def pop(server: Server, fields: Fields) -> Any:
 
 
 def listed(server: Server, fields: Fields) -> list[Fields]:
-    """The first `limit` jobs, however many pages that are."""
+    """The first `limit` jobs, however many pages or topics that are."""
+    wanted, state = fields.pop("limit", DEFAULT_COUNT), fields.get("state")
+    if state not in LIVE_STATES or fields.keys() & {"topic", "tag"}:
+        return _listed(server, fields, wanted)
     jobs: list[Fields] = []
-    wanted, cursor = fields.pop("limit", DEFAULT_COUNT), ""
+    for topic in _topics_with(server, state):
+        if len(jobs) < wanted:
+            jobs += _listed(server, fields | {"topic": topic["topic"]}, wanted - len(jobs))
+    return jobs
+
+
+def _listed(server: Server, fields: Fields, wanted: int) -> list[Fields]:
+    jobs: list[Fields] = []
+    cursor = ""
     while True:
         page = {"limit": min(wanted - len(jobs), MAX_BATCH), "cursor": cursor}
         answer = server.call("/list", fields | page)
@@ -81,6 +93,36 @@ def peek(server: Server, fields: Fields) -> list[Fields]:
     if len(jobs) < wanted:
         jobs += listed(server, fields | {"state": "delayed", "limit": wanted - len(jobs)})
     return jobs
+
+
+def _topics_with(server: Server, state: str) -> list[Fields]:
+    """The topics that have jobs in that state."""
+    return [topic for topic in server.call("/topics", {}) if topic[state]]
+
+
+def kick(server: Server, fields: Fields) -> Any:
+    """With `all` as many jobs of each topic as there are at first: what fails again meanwhile is left."""
+    if not fields.pop("all", False) or "tag" in fields:  # of a tag they are all kicked anyway
+        return one_or_many("/kick")(server, fields)
+    if fields.get("ids") or "count" in fields:
+        raise CallError(USAGE, "--all: goes with --topic, --tag or --state only")
+    state = fields.setdefault("state", State.BURIED.value)
+    if state not in LIVE_STATES:
+        return server.call("/kick", fields)  # says what is wrong
+    kicked = 0
+    for topic in _topics_with(server, state):
+        if fields.get("topic", topic["topic"]) == topic["topic"]:
+            kicked += _kick_topic(server, topic["topic"], state, topic[state])
+    return {"count": kicked}
+
+
+def _kick_topic(server: Server, topic: str, state: str, most: int) -> int:
+    left, found = most, True
+    while left and found:
+        fields = {"topic": topic, "state": state, "count": min(left, MAX_BATCH)}
+        found = server.call("/kick", fields)["count"]
+        left -= found
+    return most - left
 
 
 def forecast(server: Server, fields: Fields) -> Any:

@@ -5,6 +5,7 @@ from typing import Final
 from delayqueue.cli import asking, tables
 from delayqueue.cli.asking import at, one_or_many
 from delayqueue.cli.request import remote
+from delayqueue.cli.top import Top
 from delayqueue.cli.verb import (
     argument,
 )
@@ -23,6 +24,7 @@ from delayqueue.domain.job import IfExists, State
 from delayqueue.domain.schedule import CatchUp
 from delayqueue.domain.subscriber import OnFailure, Payload
 
+LOOKS_S: Final = 2
 TOPIC: Final = argument("topic", metavar="TOPIC", help="the topic")
 ID: Final = argument("id", metavar="ID", help="the job")
 IDS: Final = argument("ids", metavar="ID", nargs="+", help="the jobs")
@@ -35,6 +37,14 @@ AFTER: Final = argument("--after", metavar="TIME", type=moment, help="due later 
 BEFORE: Final = argument("--before", metavar="TIME", type=moment, help="due earlier than that")
 MESSAGE: Final = argument("--message", metavar="TEXT", help="kept with the job, for `get`")
 RECEIPT: Final = argument("--receipt", help="only if this very reservation is not over; for one ID")
+WATCH: Final = argument(
+    "--watch",
+    metavar="LENGTH",
+    nargs="?",
+    const=LOOKS_S,
+    type=length,
+    help=f"ask again every so often, until q or Ctrl-C [{LOOKS_S}s]",
+)
 NAME: Final = argument("name", metavar="NAME", help="its name")
 BODY: Final = argument(
     "body", metavar="BODY", nargs="?", type=body, help="for the worker; - = read stdin"
@@ -78,9 +88,13 @@ POPPED: Final = (
     COUNT,
 )
 LISTED: Final = (
-    argument("topic", metavar="TOPIC", nargs="?", help="the topic; this or --tag"),
+    argument("topic", metavar="TOPIC", nargs="?", help="the topic; not given = all"),
     argument("--tag", help="jobs with this tag"),
-    argument("--state", choices=list(map(str, State)), help="jobs in this state"),
+    argument(
+        "--state",
+        choices=list(map(str, State)),
+        help="jobs in this state; needed where neither topic nor tag is given",
+    ),
     START,
     END,
     AFTER,
@@ -98,6 +112,12 @@ KICKED: Final = (
     argument("--tag", help="all buried jobs of this tag, with --topic those of the topic"),
     argument("--state", help="buried or delayed: jobs of the topic or tag in this state [buried]"),
     argument("--count", metavar="N", type=int, help="so many of the topic [1]"),
+    argument(
+        "--all",
+        action="store_true",
+        default=None,
+        help="all that are in this state now, of all topics where --topic is not given",
+    ),
 )
 SUBSCRIBED: Final = (
     NAME,
@@ -142,14 +162,35 @@ OF_TOPIC: Final = argument("topic", metavar="TOPIC", nargs="?", help="the topic;
 LOOKED_AT: Final = (
     argument("--match", metavar="TEXT", help="those with this in their name"),
     argument("--only", help="buried, late, paused or limited ones"),
+    argument("--buried", dest="only", action="store_const", const="buried", help="--only buried"),
     argument("--sort", help="topic, delayed, ready, reserved, buried or oldest [topic]"),
     argument("--reverse", action="store_true", default=None, help="the other way round"),
     argument("--limit", metavar="N", type=int, help="so many at most"),
 )
 
 REMOTE: Final = (
-    remote("stats", "the sums over all topics", asking.stats, show=tables.stats),
-    remote("topics", "every topic with its counts", at("/topics"), *LOOKED_AT, show=tables.topics),
+    remote("stats", "the sums over all topics", asking.stats, WATCH, show=tables.stats),
+    remote(
+        "top",
+        "servers, busy topics and those that need attention, live",
+        at("/stats"),
+        argument(
+            "--every",
+            dest="watch",
+            metavar="LENGTH",
+            type=length,
+            default=LOOKS_S,
+            help=f"look so often, until q or Ctrl-C [{LOOKS_S}s]",
+        ),
+        show=Top(),
+    ),
+    remote(
+        "topics",
+        "every topic with its counts",
+        at("/topics"),
+        *(*LOOKED_AT, WATCH),
+        show=tables.topics,
+    ),
     remote("push", "add a job", asking.push, *PUSHED),
     remote(
         "pop",
@@ -170,9 +211,19 @@ REMOTE: Final = (
         nothing="no such job",
     ),
     remote(
-        "peek", "the jobs of a topic that come next", asking.peek, TOPIC, COUNT, show=tables.jobs
+        "peek",
+        "the jobs of a topic that come next",
+        asking.peek,
+        *(TOPIC, COUNT, WATCH),
+        show=tables.jobs,
     ),
-    remote("list", "jobs of a topic or a tag", asking.listed, *LISTED, show=tables.jobs),
+    remote(
+        "list",
+        "jobs of a topic, of a tag or in a state",
+        asking.listed,
+        *(*LISTED, WATCH),
+        show=tables.jobs,
+    ),
     remote(
         "find",
         "jobs with a text in their id or body",
@@ -202,6 +253,7 @@ REMOTE: Final = (
         argument("--start", metavar="TIME", type=moment, help="from then on [now]"),
         argument("--end", metavar="TIME", type=moment, help="until then [a day after the start]"),
         argument("--step", metavar="LENGTH", type=length, default=3600, help="of a step [1h]"),
+        WATCH,
         show=tables.forecast,
     ),
     remote(
@@ -211,6 +263,7 @@ REMOTE: Final = (
         OF_TOPIC,
         argument("--reason", help="only this one"),
         argument("--ids", metavar="N", type=int, help="so many ids of each [1]"),
+        WATCH,
         show=tables.buried,
     ),
     remote(
@@ -227,7 +280,7 @@ REMOTE: Final = (
         argument("--ttr", metavar="LENGTH", type=length, help="so long from now [the job's own]"),
     ),
     remote("bury", "give a job up, to be kept for a person", at("/bury"), ID, RECEIPT, MESSAGE),
-    remote("kick", "make buried or delayed jobs ready now", one_or_many("/kick"), *KICKED),
+    remote("kick", "make buried or delayed jobs ready now", asking.kick, *KICKED),
     remote(
         "reschedule",
         "give jobs a new due time",
@@ -288,6 +341,7 @@ REMOTE: Final = (
         argument(
             "--calls", action="store_true", default=None, help="tell how their calls went, too"
         ),
+        WATCH,
         show=tables.subscribers,
     ),
     remote("pause-subscriber", "hold the calls of a subscriber", at("/pause-subscriber"), NAME),
@@ -305,7 +359,7 @@ REMOTE: Final = (
         "schedules",
         "what is pushed, and when next",
         at("/schedules"),
-        OF_TOPIC,
+        *(OF_TOPIC, WATCH),
         show=tables.schedules,
     ),
     remote(

@@ -11,6 +11,7 @@ from typing import Any, Final
 from delayqueue.cli import asking, outcome, tables
 from delayqueue.cli.call import CallError, Server
 from delayqueue.cli.verb import CONFIG_FILE, REFUSED, USAGE, Argument, Verb, argument, complain
+from delayqueue.cli.watching import watch
 from delayqueue.cli.words import length, moment
 from delayqueue.config.loading import load
 from delayqueue.config.startup import StartupError
@@ -34,7 +35,7 @@ CONNECTION: Final = (
 )
 # of an address to listen on, the one that leads there from this machine
 HERE: Final = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # nobody listens here
-NO_FIELDS: Final = {"run", "verb", "config", "url", "token", "json"}
+NO_FIELDS: Final = {"run", "verb", "config", "url", "token", "json", "watch"}
 
 
 def remote(
@@ -47,23 +48,30 @@ def remote(
 ) -> Verb:
     """A row: `ask` gets the arguments as the fields of a request, `show` makes the answer readable.
 
-    Where the answer is empty, `nothing` is said and the status is 1.
+    Where the answer is empty, `nothing` is said and the status is 1. An argument whose dest is `watch` says how often
+    to ask again.
     """
 
     def run(asked: Namespace) -> int:
         given = vars(asked).items()
         fields = {key: value for key, value in given if value is not None and key not in NO_FIELDS}
+
+        def text(data: Any) -> str:
+            return (
+                json.dumps(data, ensure_ascii=False) if asked.json else outcome.readable(data, show)
+            )
+
         try:
             with _server(asked) as server:
+                if again_s := vars(asked).get("watch"):
+                    return watch(lambda: text(ask(server, dict(fields))), again_s)
                 data = ask(server, fields)
         except CallError as error:
             return complain([str(error)], error.status)
         except StartupError as error:
             return complain(error.lines(None), USAGE)
-        if asked.json:
-            _print(json.dumps(data, ensure_ascii=False))
-        elif data or not nothing:
-            _print(outcome.readable(data, show))
+        if asked.json or data or not nothing:
+            _print(text(data))
         return (
             complain([nothing], REFUSED)
             if nothing and outcome.is_empty(data)

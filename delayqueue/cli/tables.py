@@ -10,7 +10,8 @@ from delayqueue.domain.job import LIVE_STATES
 from delayqueue.log import one_line
 
 GAP: Final = "  "
-BODY_CHARS: Final = 40  # of a body in a table; `get` shows all of it
+# of these in a table; `get` shows all of them
+MOST_CHARS: Final = {"body": 40, "message": 60}
 BAR_CHARS: Final = 40
 TIMES: Final = {"first", "last", "due", "created", "started", "ended", "deadline", "next"}
 HIDDEN: Final = {
@@ -22,6 +23,7 @@ HISTORY: Final = {
     "attempts": ["attempt", "started", "ended", "message"],
     "results": ["subscriber", "status", "attempts", "started", "ended", "message"],
 }
+TOPIC_COLUMNS: Final = ["topic", *LIVE_STATES, "oldest", "paused"]
 
 Row = Mapping[str, Any]
 
@@ -69,6 +71,8 @@ def jobs(found: Sequence[Row]) -> str:
         return "no jobs"
     columns = ["id", "topic", "state", "due", "attempt", "receipt", "tags", "body"]
     columns = [column for column in columns if column in found[0]]
+    if any(job.get("message") for job in found):
+        columns.append("message")
     return table(columns, [[_short(name, job[name]) for name in columns] for job in found])
 
 
@@ -96,16 +100,17 @@ def topics(found: Sequence[Row]) -> str:
     """Topics with their counts."""
     if not found:
         return "no topics"
-    rows = [
-        [
-            cell("topic", topic["topic"]),
-            *(str(topic[name]) for name in LIVE_STATES),
-            age(topic["oldest_ready_age"]),
-            paused(topic["paused"]),
-        ]
-        for topic in found
+    return table(TOPIC_COLUMNS, [topic_cells(topic) for topic in found])
+
+
+def topic_cells(topic: Row) -> list[str]:
+    """A topic as a row under TOPIC_COLUMNS."""
+    return [
+        cell("topic", topic["topic"]),
+        *(str(topic[name]) for name in LIVE_STATES),
+        age(topic["oldest_ready_age"]),
+        paused(topic["paused"]),
     ]
-    return table(["topic", *LIVE_STATES, "oldest", "paused"], rows)
 
 
 def subscribers(found: Sequence[Row]) -> str:
@@ -194,10 +199,8 @@ def _at(planned: Row) -> str:
 
 
 def _short(name: str, value: Any) -> str:
-    text = cell(name, value)
-    if name == "body" and len(text) > BODY_CHARS:
-        return text[: BODY_CHARS - 1] + "…"
-    return text
+    text, most = cell(name, value), MOST_CHARS.get(name)
+    return text[: most - 1] + "…" if most and len(text) > most else text
 
 
 def _is_number(text: str) -> bool:
@@ -207,6 +210,13 @@ def _is_number(text: str) -> bool:
 def _width(text: str) -> int:
     """Columns of a terminal: Chinese characters take two."""
     return sum(2 if east_asian_width(char) in {"W", "F"} else 1 for char in text)
+
+
+def clipped(line: str, columns: int) -> str:
+    """As much of a line as a terminal of so many columns has room for."""
+    while _width(line) > columns:
+        line = line[: columns - _width(line)]
+    return line
 
 
 def _padded(text: str, width: int, right: bool) -> str:

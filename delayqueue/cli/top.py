@@ -1,0 +1,68 @@
+"""The queue at a glance: `delay-queue top`."""
+
+import time
+from typing import Any, Final
+
+from delayqueue.cli.tables import TOPIC_COLUMNS, Row, age, cell, local_time, table, topic_cells
+from delayqueue.domain.job import LIVE_STATES
+
+COUNTED: Final = ("pushed", "delivered", "finished")  # by each server since its start
+SERVER_COLUMNS: Final = [
+    *("server", "version", *(f"{name}/s" for name in COUNTED)),
+    *("polls", "late p50", "late p99"),
+]
+MIB: Final = 1024 * 1024
+
+
+class Top:
+    """Makes text of what /stats answers, with what servers did since the answer before."""
+
+    def __init__(self) -> None:
+        self._servers: dict[str, Row] = {}
+        self._rates: dict[str, list[str]] = {}
+
+    def __call__(self, stats: Row) -> str:
+        """Servers, then topics: those that need attention and why, then the busiest."""
+        troubled = {one["topic"]["topic"]: one for one in stats["attention"]}
+        topics = [[*topic_cells(one["topic"]), ", ".join(one["why"])] for one in troubled.values()]
+        topics += [
+            [*topic_cells(one), ""] for one in stats["busiest"] if one["topic"] not in troubled
+        ]
+        parts = [
+            f"{local_time(time.time())}   {_store(stats['store'])}\n{_sums(stats)}",
+            table(SERVER_COLUMNS, [self._server(one) for one in stats["servers"]]),
+            table([*TOPIC_COLUMNS, "attention"], topics) if topics else "no topics",
+        ]
+        return "\n\n".join(parts)
+
+    def _server(self, server: Row) -> list[str]:
+        name = server["name"]
+        former = self._servers.get(name)
+        if former is None or server["started"] != former["started"]:
+            self._rates[name] = ["-"] * len(COUNTED)
+        elif server["seen"] > former["seen"]:
+            took_s = server["seen"] - former["seen"]
+            self._rates[name] = [
+                f"{(server[each] - former[each]) / took_s:.0f}" for each in COUNTED
+            ]
+        self._servers[name] = server
+        lateness = [_ms(server["lateness_p50"]), _ms(server["lateness_p99"])]
+        return [
+            *(cell("name", name), cell("version", server["version"])),
+            *(*self._rates[name], str(server["waiting"]), *lateness),
+        ]
+
+
+def _store(store: Row) -> str:
+    limit = f" of {store['memory_limit'] / MIB:.0f}" if store["memory_limit"] else ""
+    warnings = "".join(f"\n{cell('warning', each)}" for each in store["warnings"])
+    return f"{cell('version', store['version'])}, {store['memory'] / MIB:.1f}{limit} MiB{warnings}"
+
+
+def _sums(stats: Row) -> str:
+    counts = [f"{name} {stats[name]}" for name in ("topics", *LIVE_STATES)]
+    return "   ".join([*counts, f"oldest ready {age(stats['oldest_ready_age'])}"])
+
+
+def _ms(seconds: Any) -> str:
+    return "-" if seconds is None else f"{seconds * 1000:.0f} ms"

@@ -1,0 +1,106 @@
+"""The same again and again, each time in the place of the last one: `--watch` and `top`."""
+
+import os
+import select
+import shutil
+import sys
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Final
+
+from delayqueue.cli.call import CallError
+from delayqueue.cli.tables import clipped
+from delayqueue.cli.verb import DONE
+
+ANOTHER_SCREEN: Final = "\x1b[?1049h\x1b[?25l"  # without a cursor
+FORMER_SCREEN: Final = "\x1b[?25h\x1b[?1049l"
+TOP: Final = "\x1b[H"
+END_OF_LINE: Final = "\x1b[K"
+END_OF_SCREEN: Final = "\x1b[J"
+QUITS: Final = {b"q", b""}  # the key, and the end of all keys
+
+
+def watch(frame: Callable[[], str], every_s: float) -> int:
+    """Show what `frame` gives, anew every so many seconds, until `q` or Ctrl-C. Returns the exit status.
+
+    A terminal shows as much as it has room for; anything else gets all, one below the other. Once there was a first
+    frame, a CallError is shown in place of one. Raises CallError if there is none.
+    """
+    text = frame()
+    try:
+        if not sys.stdout.isatty():
+            while True:
+                _write(f"{text}\n")
+                time.sleep(every_s)
+                text = _frame_or_error(frame)
+        with _terminal() as is_over:
+            while True:
+                _write(_screen(text))
+                if is_over(every_s):
+                    return DONE
+                text = _frame_or_error(frame)
+    except KeyboardInterrupt:  # the way to end it
+        return DONE
+
+
+def _frame_or_error(frame: Callable[[], str]) -> str:
+    try:
+        return frame()
+    except CallError as error:
+        return str(error)
+
+
+def _screen(text: str) -> str:
+    columns, rows = shutil.get_terminal_size()
+    lines = (f"{clipped(line, columns)}{END_OF_LINE}" for line in text.splitlines()[: rows - 1])
+    return TOP + "\n".join(lines) + END_OF_SCREEN
+
+
+@contextmanager
+def _terminal() -> Generator[Callable[[float], bool]]:
+    """A screen of its own; gives what waits for so many seconds, and tells whether `q` was pressed."""
+    _write(ANOTHER_SCREEN)
+    try:
+        with _keys() as is_over:
+            yield is_over
+    finally:
+        _write(FORMER_SCREEN)
+
+
+@contextmanager
+def _keys() -> Generator[Callable[[float], bool]]:
+    try:
+        import termios  # noqa: PLC0415  # not everywhere
+        import tty  # noqa: PLC0415
+
+        former = termios.tcgetattr(sys.stdin)
+    except (ImportError, termios.error):  # nothing can be pressed
+        yield _slept
+        return
+    tty.setcbreak(sys.stdin)
+    try:
+        yield _quit_is_pressed
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, former)
+
+
+def _slept(for_s: float) -> bool:
+    time.sleep(for_s)
+    return False
+
+
+def _quit_is_pressed(within_s: float) -> bool:
+    until = time.monotonic() + within_s
+    while (left_s := until - time.monotonic()) > 0:
+        if (
+            select.select([sys.stdin], [], [], left_s)[0]
+            and os.read(sys.stdin.fileno(), 1) in QUITS
+        ):
+            return True
+    return False
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()

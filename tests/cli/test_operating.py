@@ -1,0 +1,143 @@
+"""What the command line has for who runs the server: all topics at once, and live."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.processes import environment, free_port
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.processes import Processes, QueueServer
+
+    from .conftest import Ended
+
+    Run = Callable[..., Ended]
+
+SOON_S = 20.0
+
+
+@pytest.fixture
+def two_topics(run: Run, topic: str) -> Iterator[list[str]]:
+    """The ids of dead letters of two topics, which are all that there are."""
+    ids = [f"{topic}-{letter}" for letter in "abc"]
+    for job_id, of_topic in zip(ids, [topic, topic, f"{topic}-2"], strict=True):
+        run("push", of_topic, "body", "--id", job_id).ok()
+        run("bury", job_id, "--message", f"no route\nto {job_id}").ok()
+    yield ids
+    for of_topic in (topic, f"{topic}-2"):
+        run("purge", of_topic).ok()
+
+
+def test_dead_letters_of_all_topics_are_listed_with_their_messages(
+    run: Run, two_topics: list[str]
+) -> None:
+    head, *rows = run("list", "--state", "buried").ok().splitlines()
+    assert head.split()[-1] == "MESSAGE"
+    assert [row.split()[0] for row in rows] == two_topics
+    assert rows[0].endswith(rf"no route\nto {two_topics[0]}")
+    first = json.loads(run("list", "--state", "buried", "--limit", "1", "--json").ok())
+    assert [job["id"] for job in first] == two_topics[:1]
+    assert run("list").failed(1) == "give topic, tag or both"
+
+
+def test_all_dead_letters_are_kicked(run: Run, topic: str, two_topics: list[str]) -> None:
+    assert run("kick", "--all", "--topic", topic).ok() == "count: 2"
+    assert run("kick", "--all", "--state", "buried").ok() == "count: 1"
+    assert run("kick", "--all").ok() == "count: 0"
+    ready = json.loads(run("list", "--state", "ready", "--json").ok())
+    assert {job["id"] for job in ready} == set(two_topics)
+    assert "--all: goes with" in run("kick", "--all", *two_topics).failed(2)
+    assert "--all: goes with" in run("kick", "--all", "--topic", topic, "--count", "5").failed(2)
+
+
+@pytest.mark.usefixtures("two_topics")
+def test_topics_with_dead_letters_are_found(run: Run, topic: str) -> None:
+    run("push", f"{topic}-3", "healthy").ok()
+    lines = run("topics", "--buried", "--sort", "buried", "--match", topic).ok().splitlines()
+    assert [line.split()[0] for line in lines] == ["TOPIC", topic, f"{topic}-2"]
+    run("purge", f"{topic}-3").ok()
+
+
+def test_what_is_piped_is_printed_again_and_again(server: QueueServer, topic: str) -> None:
+    command = [sys.executable, "-m", "delayqueue", "topics", "--match", topic, "--watch", "100ms"]
+    with subprocess.Popen(
+        command, env=environment({"url": server.url}), stdout=subprocess.PIPE
+    ) as watching:
+        assert watching.stdout is not None
+        assert [watching.stdout.readline() for _ in range(3)] == [b"no topics\n"] * 3
+        watching.terminate()
+
+
+class Terminal:
+    """The program in a terminal of its own."""
+
+    def __init__(self, *arguments: str, url: str) -> None:
+        ours, theirs = pty.openpty()
+        self._ours = ours
+        self._shown = b""
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "delayqueue", *arguments],
+            env=environment({"url": url}) | {"COLUMNS": "100", "LINES": "20"},
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+        )
+        os.close(theirs)
+
+    def shows(self, text: str) -> str:
+        """All that was shown, once that has come behind what was seen before."""
+        until = time.monotonic() + SOON_S
+        while text not in (shown := self._shown.decode()):
+            assert select.select([self._ours], [], [], until - time.monotonic())[0], shown
+            self._shown += os.read(self._ours, 65536)
+        self._shown = b""
+        return shown
+
+    def press(self, key: str) -> None:
+        os.write(self._ours, key.encode())
+
+
+def test_top_is_live_and_leaves_the_terminal_as_it_was(
+    run: Run, server: QueueServer, topic: str, two_topics: list[str]
+) -> None:
+    terminal = Terminal("top", "--every", "100ms", url=server.url)
+    shown = terminal.shows(f"{topic}-2 ")
+    assert shown.startswith("\x1b[?1049h")
+    assert "buried 3" in shown
+    assert "buried\x1b[K" in shown.split(f"{topic}-2 ")[0]  # why the other topic stands there
+    run("delete", two_topics[0]).ok()
+    terminal.shows("buried 2")
+    terminal.press("x")
+    terminal.shows("buried 2")
+    terminal.press("q")
+    assert terminal.process.wait(SOON_S) == 0
+    terminal.shows("\x1b[?1049l")
+
+
+def test_it_goes_on_when_the_server_is_away_for_a_while(processes: Processes) -> None:
+    server = processes.server()
+    terminal = Terminal("top", "--every", "100ms", url=server.url)
+    terminal.shows("no topics")
+    server.kill()
+    terminal.shows("start the server")
+    server.start()
+    terminal.shows("no topics")
+    terminal.process.send_signal(signal.SIGINT)  # Ctrl-C
+    assert terminal.process.wait(SOON_S) == 0
+
+
+def test_a_server_that_was_never_there_ends_it(run: Run) -> None:
+    url = f"http://127.0.0.1:{free_port()}"
+    assert "start the server" in run("top", "--url", url).failed(3)
