@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from delayqueue.client.calls import Call, verb
 from delayqueue.client.fields import count_of, details, given, in_seconds, in_unix, nothing, read
 from delayqueue.client.jobs import (
     DEFAULT_TTR_S,
+    AnyState,
     Job,
+    JobDetails,
+    Moment,
+    OnConflict,
     Outcome,
     ReservedJob,
+    Retry,
+    Seconds,
     new_id,
     retry_request,
 )
+from delayqueue.client.payload import Payload
 from delayqueue.domain.job import IfExists
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from delayqueue.client.jobs import AnyState, JobDetails, Moment, OnConflict, Retry, Seconds
-    from delayqueue.client.payload import Payload
 
 
 class JobVerbs:

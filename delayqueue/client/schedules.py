@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from delayqueue.client.calls import Call, verb
 from delayqueue.client.fields import given, in_seconds, nothing, read
-from delayqueue.client.payload import body_of
-
-if TYPE_CHECKING:
-    from delayqueue.client.jobs import OnConflict, Seconds
-    from delayqueue.client.payload import Payload
+from delayqueue.client.jobs import OnConflict, Seconds
+from delayqueue.client.payload import Payload, body_of
 
 
 @dataclass(frozen=True, slots=True)

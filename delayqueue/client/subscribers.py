@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 from delayqueue.client.calls import Call, verb
 from delayqueue.client.fields import given, in_seconds, nothing, read
-from delayqueue.client.jobs import retry_request
-
-if TYPE_CHECKING:
-    from delayqueue.client.jobs import OnConflict, Retry, Seconds
+from delayqueue.client.jobs import OnConflict, Retry, Seconds, retry_request
 
 LONGEST_TRIAL_S: Final = 30  # the server waits no longer for an answer
 

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from types import EllipsisType
+from typing import Any, Final, Literal
 
 from delayqueue.client.calls import Call, verb
 from delayqueue.client.fields import count_of, details, given, in_seconds, in_unix, nothing, read
-from delayqueue.client.jobs import Page, TakenJob, seconds, unix
-
-if TYPE_CHECKING:
-    from types import EllipsisType
-
-    from delayqueue.client.jobs import AnyState, Moment, Seconds
+from delayqueue.client.jobs import AnyState, Moment, Page, Seconds, TakenJob, seconds, unix
 
 DEFAULT_STEP_S: Final = 3600
 TopicFilter = Literal["buried", "late", "paused", "limited"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import pydoc
-from typing import Any
+from typing import Any, get_type_hints
 from unittest.mock import create_autospec
 
 import pytest
@@ -28,6 +28,7 @@ def test_a_method_has_the_signature_that_it_was_written_with(
     assert inspect.iscoroutinefunction(method) == (kind is AsyncClient)
     assert method.__qualname__ == f"{kind.__name__}.{name}"
     assert method.__doc__
+    assert get_type_hints(method).keys() == {*written.parameters, "return"} - {"self"}
 
 
 def test_help_shows_the_arguments_and_the_result(kind: type[Client | AsyncClient]) -> None:
