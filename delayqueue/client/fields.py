@@ -41,12 +41,14 @@ def count_of(data: Any) -> int:
 
 def details(data: dict[str, Any]) -> JobDetails:
     """All that is known of a job."""
-    known = {
+    known: dict[str, Any] = {
         "state": State(data["state"]),
         "tags": tuple(data["tags"]),
         "attempts": tuple(read(Attempt, attempt) for attempt in data["attempts"]),
         "results": tuple(read(Result, result) for result in data["results"]),
     }
+    if data.get("retry") is not None:
+        known["retry"] = tuple(data["retry"])
     return read(JobDetails, data | known)
 
 

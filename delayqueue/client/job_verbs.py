@@ -118,9 +118,10 @@ class JobVerbs:
         return _end_many("/delete", jobs, message)
 
     @verb
-    def get(self, job_id: str) -> Call[JobDetails | None]:
-        """All that is known of a job; None where the id is unknown."""
-        return Call("/get", {"id": job_id}, lambda job: job and details(job), repeatable=True)
+    def get(self, job_id: str, *, options: bool | None = None) -> Call[JobDetails | None]:
+        """All that is known of a job, with `options` its retry, retain and expires, too; None if it is unknown."""
+        request = given(id=job_id, options=options)
+        return Call("/get", request, lambda job: job and details(job), repeatable=True)
 
     @verb
     def get_many(self, ids: Iterable[str]) -> Call[list[JobDetails | None]]:

@@ -149,7 +149,11 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class JobDetails:
-    """All that is known of a job; a time is None where it was not reached."""
+    """All that is known of a job; a time is None where it was not reached.
+
+    The last three are told where they are asked for, None = it has none: its own retry schedule, for how long it is
+    kept after its end, and when nobody needs it any more.
+    """
 
     topic: str
     id: str
@@ -166,6 +170,9 @@ class JobDetails:
     attempts: tuple[Attempt, ...]
     results: tuple[Result, ...]
     priority: int = USUAL_PRIORITY
+    retry: tuple[float, ...] | None = None
+    retain: float | None = None
+    expires: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,7 +109,7 @@ class Result:
 class JobView:
     """All that is known of a job. `message` is the last one that a consumer left; times are None where not reached.
 
-    `remarks` are the messages that belong to no attempt.
+    `remarks` are the messages that belong to no attempt. `expire_ms`: when nobody needs it any more, 0 = never.
     """
 
     topic: str
@@ -128,3 +128,6 @@ class JobView:
     results: tuple[Result, ...]
     priority: int
     remarks: tuple[str, ...]
+    retry_ms: tuple[int, ...] | None
+    retain_ms: int
+    expire_ms: int

@@ -33,7 +33,7 @@ class DeadLetters:
     async def page(
         self, topics: Sequence[str], what: tuple[object, ...], cursor: str
     ) -> tuple[list[DeadLetter], str]:
-        """Those of these topics, which are sorted, MOST or a few more; and the next cursor, "" at the end.
+        """Those of these topics, which are sorted, MOST or a few more; and the next cursor, "" if there are no others.
 
         In no order. Raises Invalid if the cursor is not one of a listing of the same `what`.
         """
@@ -45,11 +45,14 @@ class DeadLetters:
             if not names:
                 bucket, topic, place = bucket + 1, "", 0
                 continue
-            if len(letters) >= MOST:
-                return letters, write_cursor(what, place, f"{bucket} {topic}")
             if names[0] != topic:
                 place = 0
-            done, place, found = await self._store.run("buried", bucket, [place, PIECE, *names])
+            is_full = len(letters) >= MOST  # then it is only to be seen whether there are others
+            limit = 1 if is_full else PIECE
+            done, after, found = await self._store.run("buried", bucket, [place, limit, *names])
+            if found and is_full:
+                return letters, write_cursor(what, place, f"{bucket} {topic}")
+            place = after
             letters += _letters(names, found)
             topic = names[done] if done < len(names) else names[-1] + BEHIND
         return letters, ""

@@ -48,7 +48,11 @@ class SubscriberResult(TypedDict):
 
 
 class FullJob(TypedDict):
-    """All that is known of a job; `delay` is its due time in whole unix seconds, as in the original."""
+    """All that is known of a job; `delay` is its due time in whole unix seconds, as in the original.
+
+    The last three are told where they are asked for: its own retry schedule, for how long it is kept after its end, and
+    when nobody needs it any more; null = it has none.
+    """
 
     topic: str
     id: str
@@ -66,6 +70,9 @@ class FullJob(TypedDict):
     ended: float | None
     attempts: list[FailedAttempt]
     results: list[SubscriberResult]
+    retry: NotRequired[list[float] | None]
+    retain: NotRequired[float | None]
+    expires: NotRequired[float | None]
 
 
 class LimitState(TypedDict):
@@ -261,23 +268,6 @@ class Buried(TypedDict):
     """Groups of a page of dead letters, the largest first. `cursor`: of the next page, "" = there is none."""
 
     groups: list[DeadLetterGroup]
-    cursor: str
-
-
-class FoundJob(TypedDict):
-    """A job that was found; /get tells more of it."""
-
-    id: str
-    topic: str
-    state: str
-    due: float
-
-
-class Findings(TypedDict):
-    """Jobs that were found among `looked` ones. `cursor`: to look at more, "" = these were all."""
-
-    jobs: list[FoundJob]
-    looked: int
     cursor: str
 
 

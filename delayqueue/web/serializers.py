@@ -45,9 +45,9 @@ def reserved(job: Reserved) -> ReservedJob:
     return answer
 
 
-def full(job: JobView) -> FullJob:
+def full(job: JobView, *, options: bool = False) -> FullJob:
     """A job as /get answers it; `delay` is the due time in whole unix seconds, as in the original."""
-    return {
+    answer: FullJob = {
         "topic": job.topic,
         "id": job.id,
         "delay": job.due_ms // 1000,
@@ -73,6 +73,12 @@ def full(job: JobView) -> FullJob:
         ],
         "results": [_result(result) for result in job.results],
     }
+    if options:
+        retry_ms = job.retry_ms
+        answer["retry"] = None if retry_ms is None else [delay_ms / 1000 for delay_ms in retry_ms]
+        answer["retain"] = seconds(job.retain_ms or None)
+        answer["expires"] = seconds(job.expire_ms or None)
+    return answer
 
 
 def _result(result: Result) -> SubscriberResult:

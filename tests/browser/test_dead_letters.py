@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from playwright.sync_api import expect
@@ -17,6 +17,8 @@ TRACEBACK: Final = """\
 Traceback (most recent call last):
   File "/app/worker.py", line 42, in handle
 ValueError: {cause}"""
+
+OPTIONS: Final[dict[str, Any]] = {"retry": [0.5, 60], "retain": 3600, "expire": 7200}
 
 
 @pytest.mark.parametrize(("button", "sure", "left"), [("Retry", "OK", 3), ("Delete", "Delete", 0)])
@@ -42,7 +44,7 @@ def test_a_group_over_all_topics_is_retried_or_dropped(
 def test_a_traceback_keeps_its_lines_and_the_job_is_retried_with_another_body(
     admin: Admin, queue: Client, topic: str
 ) -> None:
-    queue.push(topic, '{"total": -3}', id=topic, tags=["order:7"], priority=9)
+    queue.push(topic, '{"total": -3}', id=topic, tags=["order:7"], priority=9, **OPTIONS)
     job = queue.pop(topic, wait=5)
     assert job
     queue.bury(job, message=TRACEBACK.format(cause="-3"))
@@ -59,6 +61,8 @@ def test_a_traceback_keeps_its_lines_and_the_job_is_retried_with_another_body(
     page.locator("form p a").click()
     expect(page.locator("dd .state")).to_have_text("ready")
     for job_id, body in ((topic, '{"total": 3}'), (copy, '{"total": -3}')):
-        found = queue.get(job_id)
+        found = queue.get(job_id, options=True)
         assert found
+        assert (found.retry, found.retain) == ((0.5, 60.0), 3600)
+        assert found.expires == pytest.approx(found.due + 7200)
         assert (found.body, found.tags, found.priority) == (body, ("order:7",), 9)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 from contextlib import contextmanager
+from csv import DictReader
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import TYPE_CHECKING
 
+import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import Admin, agree, press
+from tests.browser.conftest import Admin, agree, bury, press
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,6 +69,29 @@ def test_a_webhook_is_tried_paused_and_resumed_and_its_failures_are_seen(
         row.get_by_role("link", name=job_id).click()
         expect(page.locator("h1")).to_have_text(job_id)
     queue.unsubscribe(topic)
+
+
+@pytest.mark.parametrize(
+    ("place", "column"),
+    [("topics", "topic"), ("dead", "topics"), ("subscribers", "name"), ("schedules", "name")],
+)
+def test_other_lists_are_saved_too(
+    admin: Admin, queue: Client, topic: str, place: str, column: str
+) -> None:
+    bury(queue, topic, 1, message=f"refused by {topic}")
+    queue.subscribe(topic, f"{topic}-other", "https://shop.example/paid")
+    queue.schedule(topic, topic, every=600)
+    page = admin.open(place)
+    with page.expect_download() as csv:
+        press(page, "CSV")
+    with csv.value.path().open(encoding="utf-8-sig", newline="") as file:
+        assert sum(topic in row[column] for row in DictReader(file)) == 1
+    with page.expect_download() as lines:
+        press(page, "JSON")
+    saved = [json.loads(line) for line in lines.value.path().read_text("utf-8").splitlines()]
+    assert sum(topic in row[column] for row in saved) == 1
+    queue.unsubscribe(topic)
+    queue.unschedule(topic)
 
 
 def test_a_schedule_is_previewed_in_its_zone_and_run_now(

@@ -38,3 +38,6 @@ async def test_pages_hold_every_dead_letter_once_with_its_last_message(
     assert sorted((letter.topic, letter.id) for letter in found) == sorted(expected)
     messages = {letter.id: letter.message for letter in found}
     assert (messages["t0"], messages["u0"]) == ("last", "first")
+    monkeypatch.setattr(dead_letters, "MOST", len(expected))
+    letters, cursor = await DeadLetters(bucket.store).page(topics, WHAT, "")
+    assert (len(letters), cursor) == (len(expected), "")  # a full page that is the last one

@@ -61,6 +61,16 @@ class Record:
         """How long it may run."""
         return _number(self.header[15:20])
 
+    @property
+    def expire_ms(self) -> int:
+        """When nobody needs it any more, 0 = never."""
+        return _number(self.header[22:29])  # a shorter header has none
+
+    @property
+    def retain_ms(self) -> int:
+        """For how long it is kept once it has ended."""
+        return _number(self.header[29:36])
+
 
 def parse_record(raw: bytes) -> Record:
     """Read a record. Raises ValueError if it is none."""
@@ -193,6 +203,9 @@ def live_view(job_id: str, state: State, raw: bytes, raw_run: bytes) -> JobView:
         remarks=tuple(note.message for note in run.notes if not note.attempt),
         results=run.results,
         priority=options.get("priority", USUAL_PRIORITY),
+        retry_ms=_retry_ms(options.get("retry")),
+        retain_ms=record.retain_ms,
+        expire_ms=record.expire_ms,
     )
 
 

@@ -3,6 +3,7 @@
 from typing import Annotated, Final
 
 from pydantic import Field
+from typing_extensions import TypedDict
 
 from delayqueue.domain.job import MAX_ID_BYTES
 from delayqueue.errors import BadValue, Invalid, Text
@@ -11,9 +12,25 @@ from delayqueue.web.api import Api
 from delayqueue.web.endpoint import VIEWERS, Large, endpoint
 from delayqueue.web.fields import By, JobCount
 from delayqueue.web.requests import AnyTopicRequest
-from delayqueue.web.responses import Findings, FoundJob
 
 DEFAULT_COUNT: Final = 100
+
+
+class FoundJob(TypedDict):
+    """A job that was found; /get tells more of it."""
+
+    id: str
+    topic: str
+    state: str
+    due: float
+
+
+class Findings(TypedDict):
+    """Jobs that were found among `looked` ones. `cursor`: to look at more, "" = these were all."""
+
+    jobs: list[FoundJob]
+    looked: int
+    cursor: str
 
 
 def check_part(text: str) -> str:

@@ -47,6 +47,10 @@ class GetRequest(IdRequest):
 
     of_original = True
 
+    options: bool | None = Field(
+        None, description="Whether to tell `retry`, `retain` and `expires`, too."
+    )
+
 
 class RescheduleRequest(TagRequest):
     """A new due time for jobs."""
@@ -105,7 +109,7 @@ async def get(api: Api, asked: GetRequest) -> FullJob | Large[list[FullJob | Res
     """All that is known of jobs."""
     ids = asked.each()
     found = [
-        None if job is None else serializers.full(job)
+        None if job is None else serializers.full(job, options=asked.options or False)
         for job in await api.queue.get(ids, api.scope)
     ]
     if not asked.many:

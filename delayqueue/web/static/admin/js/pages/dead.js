@@ -6,12 +6,14 @@ import { h, table } from "../dom.js";
 import { number, relative, time } from "../format.js";
 import { t } from "../i18n.js";
 import { Live } from "../live.js";
+import { exportButtons } from "./exporting.js";
 import { jobLink } from "./jobs.js";
 import { doWith } from "./selecting.js";
 import { topicLink } from "./topics.js";
 
 const MOST_IDS = 10000; // of a page
 const TOPICS_SHOWN = 5;
+const COLUMNS = ["reason", "count", "first", "last", "topics", "ids"];
 
 /** All pages: their groups by reason, and the ids of one reason if it is given. */
 async function all(request) {
@@ -53,7 +55,8 @@ export class Dead extends Live {
   view(groups) {
     const total = groups.reduce((count, group) => count + group.count, 0);
     return [
-      h("h1", {}, t("deadLetters"), " ", h("span", { class: "soft" }, number(total))),
+      h("div", { class: "bar" }, h("h1", {}, t("deadLetters"), " ", h("span", { class: "soft" }, number(total))), h("span", { class: "grow" }),
+        exportButtons("dead-letters", COLUMNS, async () => ({ rows: await all({ ids: MOST_IDS }), cursor: "" }))),
       h("div", { class: "card" }, table([
         { name: t("reason"), class: "wide reason", cell: (group) => [h("b", {}, group.reason || t("noReason")), h("div", { class: "small" }, t("example"), " ", jobLink(group.ids[0]))] },
         { name: t("count"), class: "number", cell: (group) => number(group.count) },

@@ -1,42 +1,58 @@
-// A list of jobs as a file: CSV, or JSON lines.
+// What a page lists as a file: CSV, or JSON lines.
 
 import { call } from "../api.js";
-import { say, withProgress } from "../ask.js";
+import { action, say, withProgress } from "../ask.js";
 import { number } from "../format.js";
 import { t } from "../i18n.js";
 
 const PAGE = 1000;
-const MOST = 100000; // jobs of a file: the browser holds it
-const COLUMNS = ["id", "topic", "state", "due", "created", "attempt", "priority", "tags", "message", "body"];
+const MOST = 100000; // rows of a file: the browser holds it
+const JOB = ["id", "topic", "state", "due", "created", "attempt", "priority", "tags", "message", "body"];
+
+/** What stands in a cell: lists with blanks between, what has members as JSON. */
+function plain(value) {
+  if (Array.isArray(value)) return value.map(plain).join(" ");
+  return value !== null && typeof value === "object" ? JSON.stringify(value) : value ?? "";
+}
 
 /** A cell: quoted, and nothing that a spreadsheet takes for a formula. */
 function cell(value) {
-  const text = Array.isArray(value) ? value.join(" ") : String(value ?? "");
+  const text = String(plain(value));
   const safe = typeof value !== "number" && /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
   return `"${safe.replaceAll('"', '""')}"`;
 }
 
 const FORMATS = {
-  csv: { type: "text/csv", head: `\uFEFF${COLUMNS.join(",")}\r\n`, line: (job) => `${COLUMNS.map((column) => cell(job[column])).join(",")}\r\n` },
-  jsonl: { type: "application/jsonl", head: "", line: (job) => `${JSON.stringify(job)}\n` },
+  csv: { type: "text/csv", head: (columns) => `\uFEFF${columns.join(",")}\r\n`, line: (row, columns) => `${columns.map((column) => cell(row[column])).join(",")}\r\n` },
+  jsonl: { type: "application/jsonl", head: () => "", line: (row) => `${JSON.stringify(row)}\n` },
 };
 
-/** Save the jobs of a listing, from the first on; `format` is csv or jsonl. */
-export async function save(which, format) {
+/** Save rows in a file of this name; `format` is csv or jsonl, read(cursor) gives {rows, cursor}, "" = that was all. */
+async function save(name, format, columns, read) {
   const { type, head, line } = FORMATS[format];
-  const parts = [head];
+  const parts = [head(columns)];
   let cursor = "";
   const count = await withProgress(t("export"), null, async () => {
     if (cursor === null || parts.length > MOST) return 0;
-    const page = await call("list", { ...which, limit: PAGE, cursor });
-    parts.push(...page.jobs.map(line));
+    const page = await read(cursor);
+    for (const row of page.rows) parts.push(line(row, columns));
     cursor = page.cursor || null;
-    return page.jobs.length || (cursor === null ? 0 : 1);
+    return page.rows.length || (cursor === null ? 0 : 1);
   });
   const link = document.createElement("a");
   link.href = URL.createObjectURL(new Blob(parts, { type }));
-  link.download = `${which.topic || which.tag}.${format}`.replace(/[^\p{L}\p{N}._-]+/gu, "_");
+  link.download = `${name}.${format}`.replace(/[^\p{L}\p{N}._-]+/gu, "_");
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 60000);
   say(t(cursor === null ? "exported" : "exportedPart", number(count)));
 }
+
+/** The buttons that save rows. */
+export const exportButtons = (name, columns, read) => [["csv", "CSV"], ["jsonl", "JSON"]].map(([format, text]) =>
+  action(text, () => save(name, format, columns, read), "plain", format));
+
+/** The buttons that save the jobs of a listing, from the first on. */
+export const exportJobs = (which) => exportButtons(which.topic || which.tag, JOB, async (cursor) => {
+  const page = await call("list", { ...which, limit: PAGE, cursor });
+  return { rows: page.jobs, cursor: page.cursor };
+});

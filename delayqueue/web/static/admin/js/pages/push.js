@@ -7,7 +7,8 @@ import { seconds } from "../format.js";
 import { t } from "../i18n.js";
 import { jobLink } from "./jobs.js";
 
-const NEW = { topic: "", ttr: 60, tags: [], priority: 1024, body: "" };
+const NEW = { topic: "", ttr: 60, tags: [], priority: 1024, body: "", retry: null, retain: null, expires: null };
+const asLength = (value) => (value > 0 ? `${value}s` : "");
 const field = (name, label, options = {}) => h("label", {}, label, h("input", { name, autocomplete: "off", spellcheck: false, ...options }));
 
 /** With the argument ["clone" or "edit", id] the form begins as that job; an edited one takes its place. */
@@ -22,7 +23,7 @@ export class Push extends Component {
   async componentDidMount() {
     if (this.mode === "new") return;
     try {
-      this.setState({ model: await call("get", { id: this.id }) });
+      this.setState({ model: await call("get", { id: this.id, options: true }) });
     } catch (error) {
       say(error.message, true);
     }
@@ -44,7 +45,7 @@ export class Push extends Component {
     const title = h("h1", {}, t({ new: "push", clone: "cloning", edit: "editing" }[this.mode]));
     if (!model) return title;
     const isNew = this.mode === "new";
-    return [title, !isNew && h("p", { class: "soft" }, t("notCopied")), h(Form, {
+    return [title, h(Form, {
       kind: "fields card", text: this.mode === "edit" ? t("retry") : t("pushNow"), work: this.push,
       after: h("p", { role: "status" }, pushed && [t("pushedId"), jobLink(pushed)]),
     },
@@ -54,8 +55,9 @@ export class Push extends Component {
     field("ttr", t("ttrHelp"), { type: "number", defaultValue: String(model.ttr), required: true }),
     field("tags", t("tagsHelp"), { defaultValue: model.tags.join(", ") }),
     field("priority", t("priorityHelp"), { type: "number", defaultValue: String(model.priority) }),
-    field("retry", t("retryHelp")),
-    field("retain", t("retainHelp")),
+    field("retry", t("retryHelp"), { defaultValue: (model.retry || []).map((delay) => `${delay}s`).join(",") }),
+    field("retain", t("retainHelp"), { defaultValue: asLength(model.retain) }),
+    field("expire", t("expireHelp"), { defaultValue: model.expires ? asLength(Math.round(1000 * (model.expires - model.due)) / 1000) : "" }),
     h("label", { class: "whole" }, t("body"), h("textarea", { name: "body", rows: 8, class: "mono", spellcheck: false, defaultValue: model.body })))];
   }
 }
@@ -69,6 +71,6 @@ function job(form) {
     topic: text("topic"), id: text("id"), delay: length("delay") || 0, ttr: Number(text("ttr")), body: form.get("body"),
     tags: text("tags") ? text("tags").split(",").map((tag) => tag.trim()) : null,
     retry: !retry ? null : /^[a-z]+$/.test(retry) ? { preset: retry } : { delays: retry.split(",").map((delay) => delay.trim()) },
-    retain: length("retain"), priority: Number(text("priority") || NEW.priority),
+    retain: length("retain"), expire: length("expire"), priority: Number(text("priority") || NEW.priority),
   };
 }

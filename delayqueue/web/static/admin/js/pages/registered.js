@@ -6,6 +6,7 @@ import { facts, h, table } from "../dom.js";
 import { length, number, relative, time } from "../format.js";
 import { t } from "../i18n.js";
 import { Live } from "../live.js";
+import { exportButtons } from "./exporting.js";
 import { jobLink } from "./jobs.js";
 import { topicLink } from "./topics.js";
 
@@ -33,6 +34,7 @@ const failuresOf = ([last, ...others]) => last && [
 ];
 
 const SUBSCRIBERS = () => ({
+  exported: ["name", "topic", "order", "url", "handler", "timeout", "retry", "concurrency", "signed", "declared", "expect", "on_failure", "payload", "paused", "calls"],
   title: t("subscribers"), list: "subscribers", request: { calls: true }, add: "subscribe", remove: "unsubscribe", empty: t("noSubscribers"),
   name: (one) => [one.name, one.paused !== null && [" ", h("span", { class: "tag" }, t("pausedSince", time(one.paused)))]],
   columns: [
@@ -78,6 +80,7 @@ async function tryIt(name) {
 }
 
 const SCHEDULES = () => ({
+  exported: ["name", "topic", "cron", "every", "tz", "body", "ttr", "catch_up", "next", "declared"],
   title: t("schedules"), list: "schedules", request: {}, add: "schedule", remove: "unschedule", empty: t("noSchedules"), name: (one) => one.name,
   columns: [
     { name: t("topic"), class: "wide", cell: (one) => topicLink(one.topic) },
@@ -139,9 +142,10 @@ class Registered extends Live {
   }
 
   view(found) {
-    const { title, name, columns, actions, fields, empty, add, remove, preview } = this.kind();
+    const { title, list, name, columns, exported, actions, fields, empty, add, remove, preview } = this.kind();
     return [
-      h("h1", {}, title),
+      h("div", { class: "bar" }, h("h1", {}, title), h("span", { class: "grow" }),
+        exportButtons(list, exported, async () => ({ rows: await this.load(), cursor: "" }))),
       h("section", { class: "card" }, table([
         { name: t("name"), class: "wide", cell: name }, ...columns,
         { name: t("actions"), class: "buttons", cell: (one) => [actions(one, this.refresh),

@@ -6,7 +6,7 @@ import { h } from "../dom.js";
 import { number, seconds } from "../format.js";
 import { t } from "../i18n.js";
 import { Live } from "../live.js";
-import { save } from "./exporting.js";
+import { exportJobs } from "./exporting.js";
 import { jobTable } from "./jobs.js";
 
 const PIECE = 500; // jobs of a call
@@ -119,7 +119,7 @@ export class Selecting extends Live {
         ticked.size > 0 && action(t("clear"), () => this.setState({ ticked: new Map() }), null, "clear"),
         verbs.map((verb) => action(t(verb), () => this.run(verb), verb === "delete" ? "danger" : null, verb)),
         h("span", { class: "grow" }),
-        action("CSV", () => save(this.which(), "csv"), "plain", "csv"), action("JSON", () => save(this.which(), "jsonl"), "plain", "jsonl")),
+        exportJobs(this.which())),
       jobTable(listed, (cursors) => this.choose({ cursors }), { ...options, ticked, tick: this.tick }),
     ];
   }

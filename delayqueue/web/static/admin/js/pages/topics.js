@@ -7,8 +7,11 @@ import { jobs, length, number, seconds, time } from "../format.js";
 import { t } from "../i18n.js";
 import { Live } from "../live.js";
 import { environment } from "../session.js";
+import { exportButtons } from "./exporting.js";
 
 const PAGE = 100;
+const PAGE_OF_FILE = 1000;
+const COLUMNS = ["topic", "delayed", "ready", "reserved", "buried", "oldest_ready_age", "paused", "limit"];
 const FILTERS = [null, "buried", "late", "paused", "limited"];
 
 export class Topics extends Live {
@@ -18,6 +21,14 @@ export class Topics extends Live {
     const { match, only, sort, reverse, offset } = this.state;
     return call("topics", { match: match.trim() || null, only, sort, reverse, offset, limit: PAGE + 1 });
   }
+
+  /** Topics of a file: all that match. */
+  read = async (cursor) => {
+    const { match, only, sort, reverse } = this.state;
+    const offset = Number(cursor);
+    const rows = await call("topics", { match: match.trim() || null, only, sort, reverse, offset, limit: PAGE_OF_FILE });
+    return { rows, cursor: rows.length < PAGE_OF_FILE ? "" : String(offset + rows.length) };
+  };
 
   /** Show others, from the first one on. */
   show(which) {
@@ -34,7 +45,8 @@ export class Topics extends Live {
         h("input", {
           type: "search", placeholder: t("filter"), "aria-label": t("filter"), maxlength: 256, value: match,
           oninput: (event) => this.show({ match: event.target.value }),
-        })),
+        }),
+        exportButtons("topics", COLUMNS, this.read)),
       h("div", { class: "card" }, topicTable(shown, match || only ? t("noTopicsFound") : t("noTopics"), { by: sort, reverse, onsort }),
         (offset > 0 || found.length > PAGE) && h("div", { class: "bar" },
           action(t("previous"), () => this.choose({ offset: Math.max(0, offset - PAGE) }), null, "previous"),
