@@ -27,6 +27,8 @@ class Scale:
     sleeping: tuple[int, ...] = (10_000, 200_000, 2_000_000)
     idle_jobs: int = 1_000_000
     idle_seconds: int = 30
+    page_jobs: int = 1_000_000
+    page_dead: int = 10_000
 
     def quick(self) -> "Scale":
         """A look in a minute or two; its figures are rough."""
@@ -44,6 +46,8 @@ class Scale:
             sleeping=(1_000, 100_000),
             idle_jobs=20_000,
             idle_seconds=5,
+            page_jobs=20_000,
+            page_dead=1_000,
         )
 
 

@@ -17,6 +17,8 @@ from bench.processes import BenchError, free_port, program, wait_until
 
 OURS, ORIGINAL = "ours", "original"
 REPLICATES_S = 20.0
+SCRIPT_CALLS = {"cmdstat_fcall", "cmdstat_fcall_ro", "cmdstat_evalsha", "cmdstat_evalsha_ro"}
+SLOW_ENTRIES = 1000
 # the ready list of a topic, per way of speaking (speech.lua)
 READY_LISTS = {
     OURS: "{{dq_bucket_1}}:dq_queue_{topic}",
@@ -43,6 +45,20 @@ class StoreView:
     def followed_by(self) -> int:
         """How many replicas have all that was written."""
         return self._redis.wait(100, 1)
+
+    def forget(self) -> None:
+        """Count and time calls anew from now on."""
+        self._redis.config_set("slowlog-log-slower-than", 0)
+        self._redis.config_resetstat()
+        self._redis.slowlog_reset()
+
+    def busy_ms(self) -> tuple[float, float]:
+        """How long it has worked on all calls since, and on the longest one; ms."""
+        found: Any = self._redis.info("commandstats")
+        outer = {name: each for name, each in found.items() if name in SCRIPT_CALLS}
+        entries: Any = self._redis.slowlog_get(SLOW_ENTRIES)
+        longest_us = max((entry["duration"] for entry in entries), default=0)
+        return sum(each["usec"] for each in outer.values()) / 1000, longest_us / 1000
 
     def flush(self) -> None:
         """Remove all data of this database."""

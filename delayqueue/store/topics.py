@@ -280,9 +280,12 @@ class Topics:
         self, wanted: Callable[[str], bool] = lambda _: True, limit: int | None = None
     ) -> list[TopicView]:
         """Topics with their exact counts, by name: the first `limit` of those whose name is wanted."""
+        return await self.of((await self.names(wanted))[:limit])
+
+    async def names(self, wanted: Callable[[str], bool]) -> list[str]:
+        """The names that are wanted of all topics, sorted."""
         known = {name for bucket in self._buckets for name in await self._store.topic_names(bucket)}
-        chosen = sorted([name async for name in by_turns(known) if wanted(name)])[:limit]
-        return await self.of(chosen)
+        return sorted([name async for name in by_turns(known) if wanted(name)])
 
     async def of(self, names: Iterable[str]) -> list[TopicView]:
         """These topics with their exact counts; all 0 of one that is not there."""

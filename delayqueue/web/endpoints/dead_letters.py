@@ -43,10 +43,9 @@ class BuriedRequest(AnyTopicRequest):
 )
 async def buried(api: Api, asked: BuriedRequest) -> Large[Buried]:
     """Dead letters by the reason of their last failure."""
-    views = await api.queue.topics.all(
+    topics = await api.queue.topics.names(
         lambda topic: asked.topic in {None, topic} and api.scope.allows(topic)
     )
-    topics = [view.topic for view in views if view.buried]
     what = ("buried", asked.topic, asked.reason)
     letters, cursor = await api.queue.dead_letters.page(topics, what, asked.cursor or "")
     groups: dict[str, DeadLetterGroup] = {}

@@ -181,7 +181,7 @@ async def topics(api: Api, asked: TopicsRequest) -> Large[list[TopicState]]:
     names = None if asked.topics is None else frozenset(asked.topics)
     part, start = asked.match or "", asked.offset or 0
     end = None if asked.limit is None else start + asked.limit
-    by_name = not (asked.only or asked.sort or asked.reverse)
+    by_name = not (asked.only or asked.reverse) and asked.sort in {None, "topic"}
     found = await api.queue.topics.all(
         lambda topic: (
             (names is None or topic in names) and part in topic and api.scope.allows(topic)

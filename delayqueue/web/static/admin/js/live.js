@@ -5,6 +5,8 @@ import { Component, h } from "./dom.js";
 import { t } from "./i18n.js";
 import { signIn } from "./session.js";
 
+const SHARE = 4; // where much is to be counted, a page waits so many times as long as that took
+
 /** A page: load() gets what view(data) shows, again and again. Its state is what the user chose. */
 export class Live extends Component {
   everyMs = 2000;
@@ -12,8 +14,10 @@ export class Live extends Component {
 
   async componentDidMount() {
     while (!this.left) {
+      const began = performance.now();
       if (!document.hidden) await this.refresh();
-      await new Promise((resolve) => { setTimeout(resolve, this.everyMs); });
+      const pauseMs = Math.max(this.everyMs, SHARE * (performance.now() - began));
+      await new Promise((resolve) => { setTimeout(resolve, pauseMs); });
     }
   }
 
