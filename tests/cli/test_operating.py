@@ -10,7 +10,8 @@ import signal
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
@@ -141,3 +142,36 @@ def test_it_goes_on_when_the_server_is_away_for_a_while(processes: Processes) ->
 def test_a_server_that_was_never_there_ends_it(run: Run) -> None:
     url = f"http://127.0.0.1:{free_port()}"
     assert "start the server" in run("top", "--url", url).failed(3)
+
+
+COMPLETED: Final = """
+eval "$(delay-queue completion bash)"
+COMP_LINE="$1"; COMP_POINT=${#1}; COMP_TYPE=9; read -ra COMP_WORDS <<<"$1"; COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+_python_argcomplete delay-queue
+printf '%s\\n' "${COMPREPLY[@]}"
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("delay-queue sche", {"schedule", "schedules"}),
+        ("delay-queue list --sta", {"--start", "--state"}),
+        ("delay-queue list --state b", {"buried"}),
+        ("delay-queue peek {topic}", {"{topic}", "{topic}-2"}),
+        ("delay-queue peek --url http://127.0.0.1:1 t", set[str]()),
+    ],
+)
+@pytest.mark.usefixtures("two_topics")
+def test_a_shell_completes_verbs_options_and_topics(
+    server: QueueServer, topic: str, line: str, offered: set[str]
+) -> None:
+    programs = Path(sys.executable).parent
+    shown = subprocess.run(
+        ["bash", "-c", COMPLETED, "bash", line.format(topic=topic)],
+        env=environment({"url": server.url}) | {"PATH": f"{programs}:{os.environ['PATH']}"},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    ).stdout
+    assert set(shown.split()) == {each.format(topic=topic) for each in offered}
