@@ -8,9 +8,12 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from delayqueue.domain import damage
+
+if TYPE_CHECKING:
+    from delayqueue.domain.tally import Tally
 
 # Upper ends of the buckets, in seconds.
 SCRIPT_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
@@ -164,6 +167,7 @@ class Metrics:
         }
         self._gauges: dict[Metric, Callable[[], float | None]] = {}
         self.most_topics = math.inf  # that events are counted of by name
+        self.tally: Tally | None = None  # where a history is kept
         self._topics: set[str] = set()
         self._events: Counter[str] = Counter()
 
@@ -171,8 +175,13 @@ class Metrics:
         """Something happened, `by` times."""
         self._counters[metric][labels] += by
 
-    def tell(self, event: str, topic: str, number: int, _times_ms: Sequence[int] = ()) -> None:
-        """Something has come to so many jobs of a topic. The first topics are told by name, all others as one."""
+    def tell(self, event: str, topic: str, number: int, times_ms: Sequence[int] = ()) -> None:
+        """Something has come to so many jobs of a topic; the times are how late they were, or how long they took.
+
+        The first topics are counted by name, all others as one.
+        """
+        if self.tally:
+            self.tally.tell(event, topic, number, times_ms)
         if topic not in self._topics:
             if len(self._topics) < self.most_topics:
                 self._topics.add(topic)

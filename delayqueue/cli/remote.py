@@ -136,6 +136,14 @@ REMOTE: Final = (
         show=tables.buried,
     ),
     remote(
+        "history",
+        "what became of jobs, and how many there were",
+        at("/history"),
+        OF_TOPIC,
+        argument("--span", help="of the last 3h, 2d or 30d [3h]"),
+        show=tables.history,
+    ),
+    remote(
         "release",
         "give a reserved job back: the attempt failed",
         at("/release"),

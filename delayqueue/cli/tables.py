@@ -25,6 +25,8 @@ HISTORY: Final = {
 }
 TOPIC_COLUMNS: Final = ["topic", *LIVE_STATES, "oldest", "paused"]
 
+MARK: Final = ("kind", "lasted", "server")
+
 Row = Mapping[str, Any]
 
 
@@ -176,6 +178,24 @@ def buried(data: Row) -> str:
     ]
     shown = _listing("dead letters", ["count", "first", "last", "topics", "ids", "reason"], rows)
     return f"{shown}\nThere are more than these." if data["cursor"] else shown
+
+
+def history(data: Row) -> str:
+    """A line for each step of which something is known, then what went wrong."""
+    columns = [name for name in data if isinstance(data[name], list) and name != "marks"]
+    known = [place for place, pushed in enumerate(data["pushed"]) if pushed is not None]
+    rows = [
+        [
+            local_time(data["start"] + place * data["step"]),
+            *(cell(name, data[name][place]) for name in columns),
+        ]
+        for place in known
+    ]
+    shown = table(["from", *(name.replace("_", " ") for name in columns)], rows)
+    marks = [
+        [local_time(one["at"]), *(cell(name, one[name]) for name in MARK)] for one in data["marks"]
+    ]
+    return f"{shown}\n\n{table(['at', *MARK], marks)}" if marks else shown
 
 
 def outcomes(results: Sequence[Row]) -> str:

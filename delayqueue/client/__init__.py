@@ -17,7 +17,15 @@ from delayqueue.client.jobs import (
 )
 from delayqueue.client.payload import Payload
 from delayqueue.client.schedules import Occurrence, Schedule
-from delayqueue.client.servers import Access, Attention, ServerStats, Stats, StoreStats
+from delayqueue.client.servers import (
+    Access,
+    Attention,
+    History,
+    HistoryMark,
+    ServerStats,
+    Stats,
+    StoreStats,
+)
 from delayqueue.client.subscribers import Calls, FailedCall, Subscriber, Trial
 from delayqueue.client.topics import (
     DeadLetterGroup,
@@ -59,6 +67,8 @@ __all__ = [
     "Forbidden",
     "Forecast",
     "FoundJob",
+    "History",
+    "HistoryMark",
     "Invalid",
     "Job",
     "JobDetails",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from delayqueue.client.calls import Call, verb
-from delayqueue.client.fields import read
+from delayqueue.client.fields import given, read
 from delayqueue.client.topics import TopicCounts, topic_counts
+
+Span = Literal["3h", "2d", "30d"]  # of a history, in steps of a minute, 10 minutes, an hour
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +72,52 @@ class Access:
     topics: list[str]
 
 
+@dataclass(frozen=True, slots=True)
+class HistoryMark:
+    """A server was `started`, an `outage` began and lasted so many seconds, a `failover` happened."""
+
+    at: float
+    kind: str
+    lasted: float
+    server: str
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Figures of one step of time after the other, the first from `start` on; None = nothing is known.
+
+    Jobs pushed, delivered and finished, attempts that failed, seconds of lateness, the most jobs seen in a state.
+    """
+
+    start: float
+    step: float
+    pushed: list[int | None]
+    delivered: list[int | None]
+    finished: list[int | None]
+    failed: list[int | None]
+    lateness_mean: list[float | None]
+    lateness_worst: list[float | None]
+    delayed: list[int | None]
+    ready: list[int | None]
+    reserved: list[int | None]
+    buried: list[int | None]
+    marks: list[HistoryMark]
+
+
 class ServerVerbs:
-    """/stats and /whoami."""
+    """/history, /stats and /whoami."""
+
+    @verb
+    def history(self, topic: str | None = None, *, span: Span | None = None) -> Call[History]:
+        """What became of the jobs of a topic, or of all, and how many there were; of the last 3 hours, or `span`."""
+        return Call(
+            "/history",
+            given(topic=topic, span=span),
+            lambda data: read(
+                History, data | {"marks": [read(HistoryMark, mark) for mark in data["marks"]]}
+            ),
+            repeatable=True,
+        )
 
     @verb
     def stats(self) -> Call[Stats]:

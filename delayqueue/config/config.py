@@ -286,6 +286,7 @@ class Config:
         values.whole(0, 100_000),
         "topics that /metrics names; those after them count as other",
     )
+    history: bool = option("history", "yes", values.yes_no, "keep in the store what /history shows")
     log_level: str = option(
         "log_level",
         "info",

@@ -83,7 +83,7 @@ OWN_KEYS = (
         "expire:",
         "done:",
     ),
-    *("tag:", "aside:", "parcel:"),
+    *("tag:", "aside:", "parcel:", "history:"),
 )
 
 

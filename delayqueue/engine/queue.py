@@ -7,6 +7,7 @@ from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.domain.job import Job, JobView, Reserved
 from delayqueue.domain.receipt import HELD_BY_NOBODY, nonce_of
 from delayqueue.engine.heartbeat import Heartbeat, ServerView
+from delayqueue.engine.history import History
 from delayqueue.engine.schedules import Schedules
 from delayqueue.engine.subscribers import Subscribers
 from delayqueue.engine.taking import Taking
@@ -47,6 +48,7 @@ class DelayQueue:
         name: str = "",
         *,
         buried_retain_ms: int | None = None,
+        keeps_history: bool = False,
     ) -> None:
         self.metrics = store.metrics
         self.metrics.show(WAITING_POLLS, lambda: self._waiters.waiting)
@@ -62,6 +64,8 @@ class DelayQueue:
         self.schedules = Schedules(store.registry)
         self.timers = Timers(store, self._waiters.resync, buried_retain_ms)
         self._heartbeat = Heartbeat(store.by_bucket, self.metrics, name)
+        self.history = History(store, self.metrics, name, self.stale_buckets)
+        self._keeps_history = keeps_history
         store.buckets.on_growth(self._waiters.grow)
         store.on_change(self._wake)
 
@@ -243,7 +247,8 @@ class DelayQueue:
 
     def background(self) -> dict[str, Callable[[], Coroutine[None, None, None]]]:
         """The loops that must run for the queue to live, by name; the server owns the tasks."""
-        return {
+        loops = {"history": self.history.run} if self._keeps_history else {}
+        return loops | {
             "wakeups": self._listen,
             "heartbeat": self._heartbeat.run,
             "schedules": self.schedules.run,

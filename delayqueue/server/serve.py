@@ -116,6 +116,7 @@ async def _serve_here(
         config.max_polls,
         _name(config, number),
         buried_retain_ms=config.buried_retain_s and config.buried_retain_s * 1000,
+        keeps_history=config.history,
     )
     peers = Peers(folder, number, lambda: queue.metrics.snapshot() | process_figures())
     unread = Unread()

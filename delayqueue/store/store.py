@@ -5,9 +5,10 @@ the timers, the polls, what repairs the store, and what changes the number of bu
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from typing import Final
 
+from delayqueue.config.values import Address
 from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.domain.job import Job, JobView
 from delayqueue.errors import Code, Unavailable
@@ -18,6 +19,7 @@ from delayqueue.store.bucket.migration import Migration
 from delayqueue.store.bucket.ranges import Ranges
 from delayqueue.store.bucket.registry import Registry
 from delayqueue.store.bucket.results import Results
+from delayqueue.store.bucket.slot_store import SlotStore
 from delayqueue.store.dead_letters import DeadLetters
 from delayqueue.store.finding import Finding
 from delayqueue.store.listings import Listings
@@ -92,6 +94,7 @@ class Store:
         self.dead_letters = DeadLetters(by_bucket)
         self.finding = Finding(by_bucket)
         self.registry = Registry(by_bucket, self.migration, self.notify)
+        self.slots = SlotStore(by_bucket)
         self._takes = Takes(by_bucket)
 
     def on_change(self, listener: Callable[[int, Change], None]) -> None:
@@ -207,6 +210,10 @@ class Store:
     def doubts(self) -> Sequence[str]:
         """Why a failover could lose an acknowledged job right now, where `durability` asks that it does not."""
         return self.replicas.doubts if self.replicas else ()
+
+    def servers(self) -> Collection[Address]:
+        """Where the servers of the store are that hold something."""
+        return self._shards.servers().keys()
 
     def beside(self, bucket: int) -> list[int]:
         """The buckets on the server of this one, itself among them."""

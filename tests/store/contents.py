@@ -207,6 +207,7 @@ def contents_of(taken: Snapshot, keys: BucketKeys, among: Sequence[BucketKeys] =
             getattr(contents, family.decode())[member] = value
         elif family in {
             b"aside",
+            b"history",
             b"subscriber_calls",
             b"subscriber_failures",
         }:  # for a person to look at

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from delayqueue.domain.slots import RINGS, Row
+from delayqueue.domain.tally import Counts
 from delayqueue.errors import Code, Unavailable
 from delayqueue.store.bucket.limits import Limits
+from delayqueue.store.bucket.slot_store import SlotStore
 from tests.store.bucket import HOUR_MS, Bucket, job
 
 if TYPE_CHECKING:
@@ -41,6 +44,16 @@ async def test_a_full_topic_that_is_held_can_be_let_go_and_drained(bucket: Bucke
         await limits.split_limits(0, "t", "", 1)
         assert len(ids := await bucket.pop_ids()) == 19
         assert set(await bucket.finish(*ids)) == {Code.OK}
+
+
+async def test_the_history_is_dropped_as_a_whole_while_the_memory_is_full(bucket: Bucket) -> None:
+    slots = SlotStore(bucket.store)
+    await slots.add([Row(None, Counts(pushed=1))])
+    kept = await slots.read(RINGS["3h"], "")
+    async with full(bucket):
+        with pytest.raises(Unavailable):
+            await slots.add([Row(None, Counts(pushed=2)), Row("t", Counts(pushed=2))])
+        assert (await slots.read(RINGS["3h"], "")).slots == kept.slots
 
 
 async def test_a_topic_can_be_held_while_the_memory_is_full(bucket: Bucket) -> None:

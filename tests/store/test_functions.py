@@ -66,7 +66,7 @@ async def test_only_what_a_verb_says_is_taken_for_reading(redis: Redis, scripts:
         function[1].decode(): {flag.decode() for flag in function[5]} for function in library[5]
     }
     assert flags.keys() == {scripts.function(verb) for verb in scripts.verbs}
-    adding = {"push", "enqueue_due", "import", "numbers"}
+    adding = {"push", "enqueue_due", "import", "numbers", "add_history"}
     for verb in scripts.verbs:
         assert (flags[scripts.function(verb)] == set()) == (verb in adding), verb
 

@@ -12,9 +12,9 @@ from delayqueue.store.scripts import REPLICATE, Scripts, read
 from delayqueue.store.servers.durability import Durability
 
 FOLLOW_THE_LAYOUT: Final = (
-    "buried calls cancel confirm due_schedules exports find forecast heartbeat import inspect kick_tag list numbers "
-    "pause_subscriber peek pop purge range ready_ids register registered reschedule_tag servers sweep "
-    "take tick topics unregister"
+    "add_history buried calls cancel confirm due_schedules exports find forecast heartbeat history import inspect "
+    "kick_tag list numbers pause_subscriber peek pop purge range ready_ids register registered reschedule_tag servers "
+    "sweep take tick topics unregister"
 )
 PUSHES: Final = "export import push register settle"
 CHANGES: Final = (

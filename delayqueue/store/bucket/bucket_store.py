@@ -278,12 +278,16 @@ class BucketStore:
         names: Any = await self._caller.ask("topics", bucket, lambda redis: redis.hkeys(key))
         return [text(name) for name in names]
 
+    async def topic_count(self, bucket: int) -> int:
+        """How many these are."""
+        key = self.buckets[bucket].topics
+        return int(await self._caller.ask("topics", bucket, lambda redis: redis.hlen(key)))
+
     async def topic_settings(self, bucket: int) -> dict[str, Any]:
         """What is set for topics: those that have settings that can be read, with what their JSON says."""
         key = self.buckets[bucket].topics
         found: Any = await self._caller.ask("topics", bucket, lambda redis: redis.hgetall(key))
-        settings = {text(name): _settings(written) for name, written in found.items()}
-        return {topic: each for topic, each in settings.items() if each}
+        return {text(name): each for name, written in found.items() if (each := _settings(written))}
 
     async def settings_of(self, bucket: int, topic: str) -> str:
         """What is set for one topic (JSON)."""

@@ -39,6 +39,8 @@ All keys of a bucket begin with its tag `T`, which is one Redis Cluster hash tag
 | T:taken              | hash | bucket -> number of the last parcel that came from it                                 |
 | T:numbers            | str  | of bucket 1 only: the last number that was given out (numbers.lua)                    |
 | T:servers            | hash | of bucket 1 only: server process -> ms when it was heard last, figures (JSON)         |
+| T:history:MS:PLACE   | hash | of bucket 1 only: figures of topics in a slot of so many ms; it expires               |
+|                      |      | (_history.lua). T:history:marks is a list of "ms kind lasted server"                  |
 | T:subscribers        | hash | of bucket 1 only, as the four below: name -> definition (JSON)                        |
 | T:schedules          | hash | name -> definition (JSON)                                                             |
 | T:schedule_times     | zset | name of a schedule -> ms of its next occurrence                                       |

@@ -1,0 +1,78 @@
+"""What has come to jobs of late, by topic: what the history is made of. No IO."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Final
+
+MOST_TOPICS: Final = 10_000  # that are told apart until somebody takes the counts
+# the events that count, and under what; /take hands a job out and ends it
+COUNTED: Final = {
+    "pushed": ("pushed",),
+    "delivered": ("delivered",),
+    "finished": ("finished",),
+    "taken": ("delivered", "finished"),
+    "failed": ("failed",),
+}
+
+
+@dataclass(slots=True)
+class Counts:
+    """Jobs that were pushed, handed out and done, and attempts that failed; lateness is that of first deliveries."""
+
+    pushed: int = 0
+    delivered: int = 0
+    finished: int = 0
+    failed: int = 0
+    late: int = 0  # how many were measured
+    late_sum_ms: int = 0
+    late_worst_ms: int = 0
+
+    def add(self, more: "Counts") -> None:
+        """Add those of another topic."""
+        worst_ms = max(self.late_worst_ms, more.late_worst_ms)
+        for field in fields(self):
+            setattr(self, field.name, getattr(self, field.name) + getattr(more, field.name))
+        self.late_worst_ms = worst_ms
+
+
+class Tally:
+    """Counts that are taken away from time to time. The topics that come first are told apart, all others are one."""
+
+    def __init__(self) -> None:
+        self._topics: dict[str, Counts] = {}
+        self._others = Counts()
+
+    def tell(self, event: str, topic: str, number: int, times_ms: Sequence[int]) -> None:
+        """An event has come to so many jobs of a topic; see Metrics.tell."""
+        if event not in COUNTED and not (event == "deleted" and times_ms):
+            return
+        counts = self._of(topic)
+        for name in COUNTED.get(event, ()):
+            setattr(counts, name, getattr(counts, name) + number)
+        if event == "deleted":  # who held it says so when he is done, as clients of beanstalkd do
+            counts.finished += len(times_ms)
+        elif event == "delivered" and times_ms:
+            counts.late += len(times_ms)
+            counts.late_sum_ms += sum(times_ms)
+            counts.late_worst_ms = max(counts.late_worst_ms, *times_ms)
+
+    def take(self, most: int) -> tuple[dict[str, Counts], Counts]:
+        """The counts of the busiest topics, and of all others together; from now on all is 0 again."""
+        topics, others = self._topics, self._others
+        self._topics, self._others = {}, Counts()
+        ordered = sorted(topics, key=lambda topic: -_events(topics[topic]))
+        for topic in ordered[most:]:
+            others.add(topics[topic])
+        return {topic: topics[topic] for topic in ordered[:most]}, others
+
+    def _of(self, topic: str) -> Counts:
+        counts = self._topics.get(topic)
+        if counts is None:
+            if len(self._topics) >= MOST_TOPICS:
+                return self._others
+            counts = self._topics[topic] = Counts()
+        return counts
+
+
+def _events(counts: Counts) -> int:
+    return counts.pushed + counts.delivered + counts.finished + counts.failed

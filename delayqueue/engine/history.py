@@ -1,0 +1,157 @@
+"""What the servers keep of the past in the store: what came to jobs, how many there were, what went wrong."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
+from random import uniform
+from typing import Final, NamedTuple
+
+from delayqueue.domain.access import EVERYWHERE, Scope
+from delayqueue.domain.job import LIVE_STATES
+from delayqueue.domain.slots import (
+    MOST_TOPICS,
+    NO_COUNTS,
+    RINGS,
+    Depth,
+    Mark,
+    Row,
+    Slots,
+)
+from delayqueue.domain.tally import Counts, Tally
+from delayqueue.errors import Unavailable
+from delayqueue.metrics import Metrics
+from delayqueue.store.store import Store
+from delayqueue.store.topics import TopicView
+
+log = logging.getLogger(__name__)
+
+FLUSH_S: Final = (8.0, 12.0)  # between two flushes: not all servers at once
+WATCH_S: Final = 1.0
+NOTICED_S: Final = 5.0  # after which a bucket that does not answer counts as away (timers.py)
+ALL_TOPICS: Final = 10_000  # where there are more, only those with events are looked at
+MOST_MARKS: Final = 20  # that wait until the store answers
+
+
+class Noticed(NamedTuple):
+    """A mark, at a loop time."""
+
+    kind: str
+    began_at: float
+    lasted_s: float = 0.0
+    server: str = ""
+
+
+class History:
+    """Adds what this process has counted every ten seconds or so.
+
+    Nothing waits for it: if the store does not take it, it is dropped, and so it is if the process dies. `stale` names
+    the buckets that do not work.
+    """
+
+    def __init__(
+        self, store: Store, metrics: Metrics, name: str, stale: Callable[[], Collection[int]]
+    ) -> None:
+        self._store = store
+        self._metrics = metrics
+        self._name = name
+        self._stale = stale
+        self._tally = Tally()
+        self._noticed: list[Noticed] = []
+        self._servers: Collection[object] = ()
+        self._works = False  # it did, once; a process that starts has not heard from the store yet
+        self._away_at: float | None = None
+
+    async def run(self) -> None:
+        """Add until cancelled."""
+        self._metrics.tally = self._tally
+        self._notice(Noticed("started", asyncio.get_running_loop().time(), server=self._name))
+        try:
+            while True:
+                await self._flush()
+                await self._watch(uniform(*FLUSH_S))  # noqa: S311  # no secret
+        finally:  # told to end: what was counted since is added, if the store answers at once
+            await self._add()
+
+    async def read(self, span: str, topic: str, scope: Scope = EVERYWHERE) -> Slots:
+        """What is known of the last 3h, 2d or 30d, of a topic or of all (""). Raises Unavailable."""
+        return await self._store.slots.read(RINGS[span], topic, scope)
+
+    async def _flush(self) -> None:
+        named, looks = await self._add()
+        if looks:
+            with suppress(Unavailable):
+                await self._store.slots.add(await self._look(named))
+
+    async def _add(self) -> tuple[Collection[str], bool]:
+        """Add what was counted: the topics, and whether it is on this process to look how many jobs there are."""
+        topics, others = self._tally.take(MOST_TOPICS)
+        now = asyncio.get_running_loop().time()
+        marks = [
+            Mark(kind, round(1000 * (now - began_at)), round(1000 * lasted_s), server)
+            for kind, began_at, lasted_s, server in self._noticed
+        ]
+        try:
+            looks = await self._store.slots.add(_rows(topics, others), marks)
+        except Unavailable:
+            log.debug("the history of the last seconds is lost")
+            return (), False
+        del self._noticed[: len(marks)]
+        return topics.keys(), looks
+
+    async def _look(self, named: Iterable[str]) -> list[Row]:
+        """How many jobs there are: rows for all, for the topics with the most, and for the others."""
+        topics = self._store.topics
+        if await topics.count() > ALL_TOPICS:
+            return [Row(view.topic, NO_COUNTS, _depth(view)) for view in await topics.of(named)]
+        views = [view for view in await topics.all() if sum(_depth(view))]
+        views.sort(key=lambda view: -sum(_depth(view)))
+        return [
+            Row(None, NO_COUNTS, _sum(views)),
+            *(Row(view.topic, NO_COUNTS, _depth(view)) for view in views[:MOST_TOPICS]),
+            Row("", NO_COUNTS, _sum(views[MOST_TOPICS:])),
+        ]
+
+    async def _watch(self, length_s: float) -> None:
+        """Wait, and notice what goes wrong meanwhile."""
+        until = asyncio.get_running_loop().time() + length_s
+        while (now := asyncio.get_running_loop().time()) < until:
+            self._notice_outage(now)
+            self._notice_failover(now)
+            await asyncio.sleep(WATCH_S)
+
+    def _notice_outage(self, now: float) -> None:
+        if not self._stale():
+            if self._away_at is not None:
+                self._notice(Noticed("outage", self._away_at, now - self._away_at))
+            self._works, self._away_at = True, None
+        elif self._works and self._away_at is None:
+            self._away_at = now - NOTICED_S
+
+    def _notice_failover(self, now: float) -> None:
+        """One server has taken the place of another; one that only came, or went, is none."""
+        before, self._servers = set(self._servers), self._store.servers()
+        if before - set(self._servers) and set(self._servers) - before:
+            self._notice(Noticed("failover", now))
+
+    def _notice(self, noticed: Noticed) -> None:
+        self._noticed = [*self._noticed, noticed][-MOST_MARKS:]
+
+
+def _rows(topics: dict[str, Counts], others: Counts) -> list[Row]:
+    everything = Counts()
+    for counts in (*topics.values(), others):
+        everything.add(counts)
+    rows = [Row(None, everything), *(Row(topic, counts) for topic, counts in topics.items())]
+    return rows if others == NO_COUNTS else [*rows, Row("", others)]
+
+
+def _depth(view: TopicView) -> Depth:
+    return view.delayed, view.ready, view.reserved, view.buried
+
+
+def _sum(views: Sequence[TopicView]) -> Depth:
+    delayed, ready, reserved, buried = (
+        sum(getattr(view, state) for view in views) for state in LIVE_STATES
+    )
+    return delayed, ready, reserved, buried

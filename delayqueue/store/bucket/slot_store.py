@@ -1,0 +1,83 @@
+"""The history, as the store keeps it in the first bucket: what _history.lua describes."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import astuple
+from typing import Any, Final
+
+from delayqueue.domain.access import EVERYWHERE, Scope
+from delayqueue.domain.slots import MOST_TOPICS, RINGS, Mark, Ring, Row, Slot, Slots
+from delayqueue.domain.tally import Counts
+from delayqueue.store.bucket.bucket_store import BucketStore
+from delayqueue.store.bucket.record import text
+from delayqueue.store.bucket.registry import BUCKET
+
+PIECE: Final = 360  # slots that a call reads: about 2 ms of the store's time
+SCOPED_PIECE: Final = 24  # the same where it adds up topics
+FIGURES: Final = re.compile(rb"(\d*)," * 11)
+MARK: Final = re.compile(r"(\d+) (\w+) (\d+) (.*)", re.DOTALL)
+
+
+class SlotStore:
+    """One method a script. All raise Unavailable if Redis does not answer or refuses."""
+
+    def __init__(self, store: BucketStore) -> None:
+        self._store = store
+
+    async def add(self, rows: Sequence[Row], marks: Sequence[Mark] = ()) -> bool:
+        """Add to the slots of now, all or nothing. Whether the caller is to look how many jobs there are."""
+        args: list[Any] = [MOST_TOPICS, len(RINGS)]
+        for ring in RINGS.values():
+            args += ring
+        args.append(len(marks))
+        for mark in marks:
+            args += mark
+        for row in rows:
+            args += (_field(row.topic), _packed(row))
+        return bool(await self._store.run("add_history", BUCKET, args))
+
+    async def read(self, ring: Ring, topic: str, scope: Scope = EVERYWHERE) -> Slots:
+        """All slots of a ring, of a topic or of all (""); the last one is that of now."""
+        piece = PIECE if topic or scope is EVERYWHERE else SCOPED_PIECE
+        last: int | str = ""
+        packed: list[bytes] = []
+        raw_marks: list[bytes] = []
+        now_ms = -1
+        while len(packed) < ring.places:
+            back = ring.places - 1 - len(packed)
+            what = (*ring, MOST_TOPICS, topic, back, min(piece, back + 1), last, int(not packed))
+            last, at_ms, found, raw = await self._store.run("history", BUCKET, what, scope)
+            packed += found
+            if now_ms < 0:
+                raw_marks, now_ms = raw, at_ms
+        start_ms = (int(last) - ring.places + 1) * ring.step_ms
+        known = (_mark(raw, now_ms) for raw in raw_marks)
+        marks = [mark for mark in known if mark and now_ms - mark.ago_ms >= start_ms]
+        return Slots(start_ms, now_ms, [_slot(each) for each in packed], marks)
+
+
+def _field(topic: str | None) -> str:
+    if topic is None:
+        return "a"
+    return f"t{topic}" if topic else "o"
+
+
+def _packed(row: Row) -> str:
+    depth = row.depth or ("", "", "", "")
+    return "".join(f"{number}," for number in (*astuple(row.counts), *depth))
+
+
+def _slot(packed: bytes) -> Slot | None:
+    """None for what cannot be read."""
+    parts = FIGURES.fullmatch(packed)
+    if not parts:
+        return None
+    *counts, delayed, ready, reserved, buried = (int(part or 0) for part in parts.groups())
+    depth = (delayed, ready, reserved, buried) if parts[FIGURES.groups] else None
+    return Slot(Counts(*counts), depth)
+
+
+def _mark(raw: bytes, now_ms: int) -> Mark | None:
+    """None for what is no mark."""
+    parts = MARK.fullmatch(text(raw))
+    return parts and Mark(parts[2], now_ms - int(parts[1]), int(parts[3]), parts[4])

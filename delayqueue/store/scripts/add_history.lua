@@ -1,0 +1,88 @@
+-- Adds what a server has counted since it did so last to the slots of now, and what it saw to the marks.
+-- requires  _history
+-- layout  follows
+-- waits  never
+-- KEYS  tag, queue name
+-- ARGV  topics that a slot names at most, number of rings, for each its length in ms and its places; number of marks, for each
+--       its kind, ms since it began, ms that it lasted, server ("" = all see it); then rows: field (a, o or tTOPIC) and
+--       its figures (_history.lua)
+-- returns 1 where the caller is to look how many jobs there are and add that: once in each of the first ring's slots; else 0
+-- keeps: a slot names the topics that came first, the figures of others are under o. Counts are added, of numbers of jobs the
+--        largest is kept. What is no slot of ours in a key of ours is removed.
+local most_topics, rings = tonumber(ARGV[1]), tonumber(ARGV[2])
+local now = now_ms()
+local MARKS = tag .. ':history:marks'
+local MOST_MARKS = 200
+local SAME_MS = 10000  -- what all servers see, they see within so long
+local KEPT_MS = 31 * 86400000
+local marks_at = 3 + 2 * rings
+local rows_at = marks_at + 1 + 4 * ARGV[marks_at]
+
+local function open_slot(key, number, lifetime)
+  if is_slot(key, number) then return end
+  call('DEL', key)
+  call('HSET', key, 's', int(number), 'n', 0)
+  call('PEXPIRE', key, int(lifetime))
+end
+
+local fields, rows = { 'n', 'o' }, {}  -- what is read of a slot, and the figures to be added to all but the first two
+for at = rows_at, #ARGV, 2 do
+  fields[#fields + 1], rows[#rows + 1] = ARGV[at], unpack_figures(ARGV[at + 1])
+end
+
+local function add_rows(key)
+  local before = call('HMGET', key, unpack(fields))
+  local named, changed = tonumber(before[1]) or 0, {}
+  local others
+  for i, figures in ipairs(rows) do
+    local field, packed = fields[i + 2], before[i + 2]
+    local is_new = not packed and string.sub(field, 1, 1) == 't'
+    if field == 'o' or is_new and named >= most_topics then
+      others = others or unpack_figures()
+      add_figures(others, figures, false)
+    else
+      if is_new then named = named + 1 end
+      local sum = unpack_figures(packed)
+      add_figures(sum, figures, true)
+      changed[#changed + 1], changed[#changed + 2] = field, pack_figures(sum)
+    end
+  end
+  if others then
+    add_figures(others, unpack_figures(before[2]), true)
+    changed[#changed + 1], changed[#changed + 2] = 'o', pack_figures(others)
+  end
+  call('HSET', key, 'n', named, unpack(changed))
+end
+
+local function is_known(known, kind, began)
+  for _, mark in ipairs(known) do
+    local at, its_kind = string.match(mark, '^(%d+) (%a+) ')
+    if its_kind == kind and math.abs(at - began) <= SAME_MS then return true end
+  end
+  return false
+end
+
+local function add_marks()
+  if call('TYPE', MARKS).ok ~= 'list' then call('DEL', MARKS) end
+  for at = marks_at + 1, rows_at - 1, 4 do
+    local kind, ago, lasted, server = unpack(ARGV, at, at + 3)
+    local began = now - ago
+    if server ~= '' or not is_known(call('LRANGE', MARKS, 0, 19), kind, began) then
+      call('LPUSH', MARKS, int(began) .. ' ' .. kind .. ' ' .. lasted .. ' ' .. server)
+    end
+  end
+  call('LTRIM', MARKS, 0, MOST_MARKS - 1)
+  call('PEXPIRE', MARKS, KEPT_MS)
+end
+
+local looks = 0
+for ring = 1, rings do
+  local step, places = tonumber(ARGV[1 + 2 * ring]), tonumber(ARGV[2 + 2 * ring])
+  local number = math.floor(now / step)
+  local key = history_key(int(step), int(number % places))
+  open_slot(key, number, step * places)
+  if rows_at <= #ARGV then add_rows(key) end
+  if ring == 1 then looks = call('HSETNX', key, 'l', 1) end
+end
+if rows_at > marks_at + 1 then add_marks() end
+return looks

@@ -1,0 +1,95 @@
+"""What was, for charts."""
+
+from collections.abc import Iterable
+from typing import Annotated, Any, Final
+
+from pydantic import Field
+
+from delayqueue.domain.access import EVERYWHERE
+from delayqueue.domain.job import LIVE_STATES
+from delayqueue.domain.slots import RINGS, Mark, Slot
+from delayqueue.web.api import Api
+from delayqueue.web.endpoint import VIEWERS, Large, endpoint
+from delayqueue.web.fields import one_of
+from delayqueue.web.requests import AnyTopicRequest
+from delayqueue.web.responses import History, HistoryMark
+
+COUNTS: Final = ("pushed", "delivered", "finished", "failed")
+FIRST_SPAN: Final = "3h"
+EXAMPLE: Final = History(
+    start=1795215180.0,
+    step=60.0,
+    pushed=[4, None],
+    delivered=[3, None],
+    finished=[2, None],
+    failed=[1, None],
+    lateness_mean=[0.003, None],
+    lateness_worst=[0.007, None],
+    delayed=[1, None],
+    ready=[0, None],
+    reserved=[1, None],
+    buried=[0, None],
+    marks=[HistoryMark(at=1795215190.5, kind="outage", lasted=12.5, server="")],
+)
+
+
+class HistoryRequest(AnyTopicRequest):
+    """Of a topic or of all, and how far back."""
+
+    span: Annotated[str, one_of(*RINGS)] | None = Field(
+        None, description="In steps of a minute, 10 minutes or an hour; 3h."
+    )
+
+    def reach(self) -> Iterable[str]:
+        """Its topic, or those that the client may reach."""
+        return () if self.topic is None else (self.topic,)
+
+
+@endpoint("/history", VIEWERS, methods=("POST", "GET"), asks={"topic": "order"}, answers=EXAMPLE)
+async def history(api: Api, asked: HistoryRequest) -> Large[History]:
+    """What became of jobs, and how many there were."""
+    span = asked.span or FIRST_SPAN
+    found = await api.queue.history.read(span, asked.topic or "", api.scope)
+    columns: dict[str, list[Any]] = {
+        name: [slot and getattr(slot.counts, name) for slot in found.slots] for name in COUNTS
+    }
+    for place, state in enumerate(LIVE_STATES):
+        columns[state] = [
+            slot.depth[place] if slot and slot.depth else None for slot in found.slots
+        ]
+    return Large(
+        History(
+            start=found.start_ms / 1000,
+            step=RINGS[span].step_ms / 1000,
+            pushed=columns["pushed"],
+            delivered=columns["delivered"],
+            finished=columns["finished"],
+            failed=columns["failed"],
+            lateness_mean=[_mean_s(slot) for slot in found.slots],
+            lateness_worst=[_worst_s(slot) for slot in found.slots],
+            delayed=columns["delayed"],
+            ready=columns["ready"],
+            reserved=columns["reserved"],
+            buried=columns["buried"],
+            marks=[_mark(mark, found.now_ms, api.scope is EVERYWHERE) for mark in found.marks],
+        )
+    )
+
+
+def _mean_s(slot: Slot | None) -> float | None:
+    if slot is None or not slot.counts.late:
+        return None
+    return round(slot.counts.late_sum_ms / slot.counts.late) / 1000
+
+
+def _worst_s(slot: Slot | None) -> float | None:
+    return slot.counts.late_worst_ms / 1000 if slot and slot.counts.late else None
+
+
+def _mark(mark: Mark, now_ms: int, names_server: bool) -> HistoryMark:
+    return HistoryMark(
+        at=(now_ms - mark.ago_ms) / 1000,
+        kind=mark.kind,
+        lasted=mark.lasted_ms / 1000,
+        server=mark.server if names_server else "",
+    )

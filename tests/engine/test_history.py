@@ -1,0 +1,154 @@
+"""What a server keeps of the past while its store works, is away, moves, or has a great many topics."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from delayqueue.domain.slots import MOST_TOPICS, Mark, Row
+from delayqueue.domain.tally import Counts
+from delayqueue.engine import history
+from delayqueue.engine.history import History
+from delayqueue.errors import Unavailable
+from delayqueue.metrics import Metrics
+from delayqueue.store.topics import TopicView
+from tests.waiting import until_async
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+
+class Store:
+    """What the history uses of it; `added` holds the rows and marks of each call that it took."""
+
+    def __init__(self) -> None:
+        self.slots = self.topics = self
+        self.is_away = False
+        self.views: list[TopicView] = []
+        self.many = False
+        self.addresses: Collection[str] = ("a",)
+        self.added: list[tuple[list[Row], list[Mark]]] = []
+        self.calls = 0
+
+    async def add(self, rows: Sequence[Row], marks: Sequence[Mark] = ()) -> bool:
+        self.calls += 1
+        if self.is_away:
+            raise Unavailable
+        self.added.append((list(rows), list(marks)))
+        return bool(rows) and rows[0].depth is None
+
+    async def count(self) -> int:
+        return history.ALL_TOPICS + 1 if self.many else len(self.views)
+
+    async def all(self) -> list[TopicView]:
+        assert not self.many
+        return self.views
+
+    async def of(self, names: Iterable[str]) -> list[TopicView]:
+        return [TopicView(name, ready=1) for name in names]
+
+    def servers(self) -> Collection[str]:
+        return self.addresses
+
+    @property
+    def marks(self) -> list[tuple[str, str]]:
+        """Kind and server of all."""
+        return [(mark.kind, mark.server) for _, marks in self.added for mark in marks]
+
+    def pushed(self, topic: str | None) -> int:
+        return sum(
+            row.counts.pushed for rows, _ in self.added for row in rows if row.topic == topic
+        )
+
+
+@pytest.fixture(autouse=True)
+def haste(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history, "FLUSH_S", (0.01, 0.02))
+    monkeypatch.setattr(history, "WATCH_S", 0.005)
+
+
+@pytest.fixture
+def store() -> Store:
+    return Store()
+
+
+class Running:
+    """A history that runs, and what it hears."""
+
+    def __init__(self, store: Any) -> None:
+        self.store: Store = store
+        self.metrics = Metrics()
+        self.stale: list[int] = []
+        self.history = History(store, self.metrics, "this", lambda: self.stale)
+
+    async def __aenter__(self) -> Running:
+        self.task = asyncio.create_task(self.history.run())
+        await self.has_flushed()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.task.cancel()
+        await asyncio.wait([self.task])
+
+    async def has_flushed(self) -> None:
+        calls = self.store.calls
+
+        async def is_done() -> bool:
+            return self.store.calls >= calls + 3
+
+        await until_async(is_done)
+
+
+async def test_what_was_counted_is_added_once_also_when_the_server_stops(store: Store) -> None:
+    async with Running(store) as running:
+        running.metrics.tell("pushed", "t", 2)
+        await running.has_flushed()
+        assert store.pushed(None) == store.pushed("t") == 2
+        running.metrics.tell("pushed", "t", 3)
+    assert store.pushed(None) == store.pushed("t") == 5
+    assert store.marks == [("started", "this")]
+
+
+async def test_a_store_that_is_away_loses_counts_and_no_mark(store: Store) -> None:
+    async with Running(store) as running:
+        store.is_away, running.stale = True, [0]
+        running.metrics.tell("pushed", "t", 2)
+        await running.has_flushed()
+        store.is_away, running.stale = False, []
+        running.metrics.tell("pushed", "t", 3)
+        await running.has_flushed()
+        assert store.pushed("t") == 3
+        assert store.marks == [("started", "this"), ("outage", "")]
+        [outage] = [mark for _, marks in store.added for mark in marks if mark.kind == "outage"]
+        assert outage.lasted_ms >= history.NOTICED_S * 1000
+        assert outage.ago_ms >= outage.lasted_ms
+
+
+async def test_a_server_that_takes_the_place_of_another_is_marked(store: Store) -> None:
+    async with Running(store) as running:
+        for addresses in (("a", "b"), ("a",), (), ("a",), ("c",)):  # two more, one less, unknown
+            store.addresses = addresses
+            await running.has_flushed()
+        assert store.marks == [("started", "this"), ("failover", "")]
+
+
+async def test_how_many_jobs_there_are_is_told_of_the_topics_with_the_most(store: Store) -> None:
+    store.views = [TopicView(f"t{n}", delayed=n) for n in range(MOST_TOPICS + 3)]
+    async with Running(store):
+        pass
+    looked = [rows for rows, _ in store.added if rows[0].depth is not None]
+    rows = {row.topic: row.depth for row in looked[0]}
+    assert rows.pop(None) == (sum(range(MOST_TOPICS + 3)), 0, 0, 0)
+    assert rows.pop("") == (1 + 2, 0, 0, 0)
+    assert rows == {f"t{n}": (n, 0, 0, 0) for n in range(3, MOST_TOPICS + 3)}
+
+
+async def test_of_a_great_many_topics_those_with_events_are_looked_at(store: Store) -> None:
+    store.many = True
+    async with Running(store) as running:
+        running.metrics.tell("pushed", "busy", 1)
+        await running.has_flushed()
+    looked = [row for rows, _ in store.added for row in rows if row.depth]
+    assert looked == [Row("busy", Counts(), (0, 1, 0, 0))]

@@ -1,0 +1,221 @@
+"""add_history, history: what servers keep of the past, whatever the clock, the topics and other servers do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from delayqueue.domain.access import EVERYWHERE, Scope
+from delayqueue.domain.slots import MOST_TOPICS, RINGS, Mark, Row, Slot
+from delayqueue.domain.tally import Counts, Tally
+from delayqueue.store.bucket.slot_store import SlotStore
+from tests.store.bucket import HOSTILE, on_zset
+from tests.store.turning import DAY_MS, START_MS, coarse
+
+if TYPE_CHECKING:
+    from tests.store.bucket import Bucket
+    from tests.store.turning import Clock
+
+MINUTE_MS: Final = 60_000
+YEAR_MS: Final = 365 * DAY_MS
+ZEROS: Final = (0, 0, 0, 0)
+
+
+def pushed(topic: str | None, number: int, depth: tuple[int, int, int, int] | None = None) -> Row:
+    return Row(topic, Counts(pushed=number), depth)
+
+
+async def last_of(
+    bucket: Bucket, span: str = "3h", topic: str = "", scope: Scope = EVERYWHERE
+) -> Slot | None:
+    """The slot of now."""
+    return (await SlotStore(bucket.store).read(RINGS[span], topic, scope)).slots[-1]
+
+
+async def pushed_by_slot(bucket: Bucket, span: str, topic: str = "") -> dict[int, int]:
+    """The jobs pushed, by ms when each slot begins, of slots of which something is known."""
+    found = await SlotStore(bucket.store).read(RINGS[span], topic)
+    steps = enumerate(found.slots)
+    return {
+        found.start_ms + i * RINGS[span].step_ms: slot.counts.pushed for i, slot in steps if slot
+    }
+
+
+async def test_what_two_servers_count_is_added(bucket: Bucket) -> None:
+    one, two = SlotStore(bucket.store), SlotStore(bucket.store)
+    counts = Counts(
+        pushed=1, delivered=2, finished=3, failed=4, late=2, late_sum_ms=50, late_worst_ms=40
+    )
+    assert await one.add([Row(None, counts), Row("t", counts)])
+    assert not await two.add([Row(None, counts), Row("t", counts)])
+    await one.add([Row(None, Counts(), (5, 0, 1, 0)), Row("t", Counts(), (5, 0, 0, 0))])
+    await two.add([Row(None, Counts(late_worst_ms=60), (2, 3, 0, 0))])
+    doubled = Counts(2, 4, 6, 8, 4, 100, 40)
+    for span in RINGS:
+        assert await last_of(bucket, span, "t") == Slot(doubled, (5, 0, 0, 0))
+        total = await last_of(bucket, span)
+        assert total == Slot(Counts(2, 4, 6, 8, 4, 100, 60), (5, 3, 1, 0))
+
+
+@coarse
+async def test_flushes_at_the_edge_of_a_slot_stand_in_one_of_the_two(
+    wheel: Bucket, clock: Clock
+) -> None:
+    slots = SlotStore(wheel.store)
+    clock.now_ms = START_MS + MINUTE_MS - 1
+    assert await slots.add([pushed(None, 1)])
+    clock.pass_ms(1)
+    assert await slots.add([pushed(None, 2)])
+    assert not await slots.add([pushed(None, 4)])
+    minutes = {START_MS: 1, START_MS + MINUTE_MS: 6}
+    assert await pushed_by_slot(wheel, "3h") == minutes
+    assert await pushed_by_slot(wheel, "2d") == {START_MS: 7}
+    assert await pushed_by_slot(wheel, "30d") == {START_MS: 7}
+
+
+@coarse
+async def test_a_slot_is_kept_for_a_turn_of_its_ring_and_gives_its_key_to_the_next(
+    wheel: Bucket, clock: Clock
+) -> None:
+    slots, ring = SlotStore(wheel.store), RINGS["3h"]
+    await slots.add([pushed(None, 1)])
+    clock.pass_ms(ring.step_ms * (ring.places - 1))
+    assert await pushed_by_slot(wheel, "3h") == {START_MS: 1}
+    clock.pass_ms(ring.step_ms)
+    assert await pushed_by_slot(wheel, "3h") == {}
+    await slots.add([pushed(None, 2)])
+    assert await pushed_by_slot(wheel, "3h") == {START_MS + ring.step_ms * ring.places: 2}
+    assert len(await wheel.redis.keys("*:history:60000:*")) == 1
+
+
+@coarse
+@pytest.mark.parametrize("step_ms", [YEAR_MS, -YEAR_MS])
+async def test_a_clock_that_was_wrong_leaves_nothing_behind(
+    wheel: Bucket, clock: Clock, step_ms: int
+) -> None:
+    slots = SlotStore(wheel.store)
+    await slots.add([pushed(None, 1)], [Mark("started", 0, 0, "here")])
+    clock.pass_ms(step_ms)
+    for _ in range(3):
+        await slots.add([pushed(None, 2)])
+        clock.pass_ms(MINUTE_MS)
+    clock.now_ms = START_MS + MINUTE_MS
+    await slots.add([pushed(None, 4)])
+    assert (await pushed_by_slot(wheel, "3h"))[START_MS + MINUTE_MS] == 4
+    assert 2 not in (await pushed_by_slot(wheel, "3h")).values()
+    assert len(await wheel.redis.keys("*:history:*")) < 10
+    clock.pass_ms(31 * DAY_MS)
+    assert await pushed_by_slot(wheel, "30d") == {}
+
+
+@on_zset
+async def test_a_topic_is_named_as_it_is_and_nothing_else(bucket: Bucket) -> None:
+    slots = SlotStore(bucket.store)
+    names = [*HOSTILE, "a", "o", "s", "n", "l", "ta", ",", "1,2,3,"]
+    await slots.add([pushed(topic, place + 1) for place, topic in enumerate(names)])
+    await slots.add([pushed(None, 1, ZEROS)])
+    for place, topic in enumerate(names):
+        slot = await last_of(bucket, topic=topic)
+        assert slot is not None
+        assert slot.counts.pushed == place + 1
+    assert await last_of(bucket, topic="unknown") == Slot(Counts(), ZEROS)
+
+
+@on_zset
+async def test_a_slot_names_some_topics_and_adds_up_the_others(bucket: Bucket) -> None:
+    slots = SlotStore(bucket.store)
+    for first in range(0, 3 * MOST_TOPICS, MOST_TOPICS):
+        names = [f"t{number}" for number in range(first, first + MOST_TOPICS)]
+        await slots.add([*(pushed(topic, 1, (0, 2, 0, 0)) for topic in names), pushed("", 5)])
+    await slots.add([pushed(None, 1, (0, 600, 0, 0)), pushed("t1", 1)])
+    assert await last_of(bucket, topic="t1") == Slot(Counts(pushed=2), (0, 2, 0, 0))
+    assert await last_of(bucket, topic="t150") is None
+    redis: Any = bucket.redis  # redis-py's own types say bytes or str for every answer
+    [key] = await redis.keys("*:history:60000:*")
+    assert await redis.hlen(key) == MOST_TOPICS + 5
+    assert (await redis.hget(key, "o")).split(b",")[0] == b"215"
+    assert await redis.object("encoding", key) != b"hashtable"  # it is small
+    assert await redis.memory_usage(key) < 7000
+
+
+@on_zset
+async def test_a_client_sees_the_topics_that_it_may_reach(bucket: Bucket) -> None:
+    await SlotStore(bucket.store).add(
+        [
+            pushed(None, 7, (1, 2, 0, 0)),
+            pushed("a.1", 1, (1, 0, 0, 0)),
+            pushed("a.2", 2),
+            pushed("b", 4),
+        ]
+    )
+    scope = Scope.of(["a.*"])
+    assert await last_of(bucket, scope=scope) == Slot(Counts(pushed=3), (1, 0, 0, 0))
+    assert await last_of(bucket, topic="b", scope=scope) is None
+    assert await last_of(bucket, topic="a.2", scope=scope) == Slot(Counts(pushed=2), ZEROS)
+
+
+@on_zset
+@pytest.mark.parametrize("kind", ["string", "list", "hash"])
+async def test_what_stands_in_its_keys_and_is_not_its_own_is_replaced(
+    bucket: Bucket, kind: str
+) -> None:
+    slots = SlotStore(bucket.store)
+    await slots.add([pushed(None, 1), pushed("t", 1)], [Mark("started", 0, 0, "here")])
+    keys: list[Any] = await bucket.redis.keys("*:history:*")
+    for key in keys:
+        if kind == "hash" and not key.endswith(b"marks"):
+            await bucket.redis.hset(key, mapping={"a": "\x00broken", "n": "many"})
+            continue
+        await bucket.redis.delete(key)
+        if kind == "string":
+            await bucket.redis.set(key, "x")
+        elif kind == "list":
+            await bucket.redis.rpush(key, "x")
+        else:
+            await bucket.redis.hset(key, "x", "y")
+    found = await slots.read(RINGS["3h"], "")
+    assert found.marks == []
+    await slots.add([pushed(None, 3)], [Mark("started", 0, 0, "here")])
+    slot = await last_of(bucket)
+    assert slot is not None
+    assert slot.counts.pushed == 3
+    assert len((await slots.read(RINGS["3h"], "")).marks) == 1
+
+
+@coarse
+async def test_what_all_servers_saw_is_marked_once(wheel: Bucket, clock: Clock) -> None:
+    slots = SlotStore(wheel.store)
+    for server in ("one", "two"):
+        marks = [Mark("outage", 9_000, 4_000, ""), Mark("started", 1_000, 0, server)]
+        await slots.add([], marks)
+        clock.pass_ms(2_000)
+    await slots.add([], [Mark("failover", 11_000, 0, "")])
+    clock.pass_ms(MINUTE_MS)
+    await slots.add([], [Mark("outage", 9_000, 4_000, "")])
+    found = await slots.read(RINGS["3h"], "")
+    assert [(mark.kind, mark.server) for mark in found.marks] == [
+        ("outage", ""),
+        ("failover", ""),
+        ("started", "two"),
+        ("started", "one"),
+        ("outage", ""),
+    ]
+    assert found.marks[-1].ago_ms == MINUTE_MS + 4_000 + 9_000
+    clock.pass_ms(4 * 60 * MINUTE_MS)
+    assert (await slots.read(RINGS["3h"], "")).marks == []
+    assert len((await slots.read(RINGS["2d"], "")).marks) == 5
+
+
+def test_a_tally_tells_the_busiest_topics_apart() -> None:
+    tally = Tally()
+    for topic, number in (("a", 1), ("b", 3), ("c", 2)):
+        tally.tell("pushed", topic, number, ())
+    tally.tell("delivered", "b", 2, (30, 50))
+    tally.tell("taken", "b", 1, ())
+    tally.tell("deleted", "b", 3, (7,))
+    tally.tell("deleted", "d", 3, ())  # nobody held them
+    topics, others = tally.take(1)
+    assert topics == {"b": Counts(3, 3, 2, 0, 2, 80, 50)}
+    assert others == Counts(pushed=3)
+    assert tally.take(1) == ({}, Counts())
