@@ -101,8 +101,9 @@ class History:
 
     async def _look(self, named: Iterable[str]) -> list[Row]:
         """How many jobs there are: rows for all, for the topics with the most, and for the others."""
-        topics = self._store.topics
-        if await topics.count() > ALL_TOPICS:
+        topics, store = self._store.topics, self._store.by_bucket
+        counts = [await store.topic_count(bucket) for bucket in range(store.buckets.count)]
+        if sum(counts) > ALL_TOPICS:
             return [Row(view.topic, NO_COUNTS, _depth(view)) for view in await topics.of(named)]
         views = [view for view in await topics.all() if sum(_depth(view))]
         views.sort(key=lambda view: -sum(_depth(view)))

@@ -287,10 +287,6 @@ class Topics:
         known = {name for bucket in self._buckets for name in await self._store.topic_names(bucket)}
         return sorted([name async for name in by_turns(known) if wanted(name)])
 
-    async def count(self) -> int:
-        """How many there are; one of several buckets counts in each."""
-        return sum([await self._store.topic_count(bucket) for bucket in self._buckets])
-
     async def of(self, names: Iterable[str]) -> list[TopicView]:
         """These topics with their exact counts; all 0 of one that is not there."""
         views = [TopicView(name) async for name in by_turns(names)]

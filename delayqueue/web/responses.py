@@ -250,40 +250,6 @@ class Forecast(TypedDict):
     counts: list[int]
 
 
-class HistoryMark(TypedDict):
-    """A server was `started`, an `outage` of the store began and lasted so long, a `failover` moved it.
-
-    `server`: which one was started; "" = all saw it.
-    """
-
-    at: float
-    kind: str
-    lasted: float
-    server: str
-
-
-class History(TypedDict):
-    """Figures of one step of time after the other, the first from `start` on; null = nothing is known.
-
-    Jobs that were pushed, delivered and finished, and attempts that failed; how late first deliveries were; the most
-    jobs that were seen in a state.
-    """
-
-    start: float
-    step: float
-    pushed: list[int | None]
-    delivered: list[int | None]
-    finished: list[int | None]
-    failed: list[int | None]
-    lateness_mean: list[float | None]
-    lateness_worst: list[float | None]
-    delayed: list[int | None]
-    ready: list[int | None]
-    reserved: list[int | None]
-    buried: list[int | None]
-    marks: list[HistoryMark]
-
-
 class DeadLetterGroup(TypedDict):
     """Dead letters of one reason: how many, since when, how many of which topics, and some of their ids.
 

@@ -90,7 +90,7 @@ def test_the_overview_counts_and_foretells(admin: Admin, queue: Client, topic: s
 def test_a_click_on_a_bar_lists_its_jobs(admin: Admin, queue: Client, topic: str) -> None:
     queue.push_many([Job(topic=topic, id=f"{topic}-{n}", delay=1800) for n in range(3)])
     page = admin.open(f"topic/{topic}")
-    chart = page.locator(".chart .u-over")
+    chart = page.locator(".chart.pointer .u-over")
     box = chart.bounding_box()
     assert box
     chart.click(position={"x": box["width"] / 2 + 2, "y": box["height"] - 3})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -24,7 +25,8 @@ class Store:
     """What the history uses of it; `added` holds the rows and marks of each call that it took."""
 
     def __init__(self) -> None:
-        self.slots = self.topics = self
+        self.slots = self.topics = self.by_bucket = self
+        self.buckets = SimpleNamespace(count=1)
         self.is_away = False
         self.views: list[TopicView] = []
         self.many = False
@@ -39,7 +41,7 @@ class Store:
         self.added.append((list(rows), list(marks)))
         return bool(rows) and rows[0].depth is None
 
-    async def count(self) -> int:
+    async def topic_count(self, _bucket: int) -> int:
         return history.ALL_TOPICS + 1 if self.many else len(self.views)
 
     async def all(self) -> list[TopicView]:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Annotated, Any, Final
 
 from pydantic import Field
+from typing_extensions import TypedDict
 
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.job import LIVE_STATES
@@ -12,10 +13,45 @@ from delayqueue.web.api import Api
 from delayqueue.web.endpoint import VIEWERS, Large, endpoint
 from delayqueue.web.fields import one_of
 from delayqueue.web.requests import AnyTopicRequest
-from delayqueue.web.responses import History, HistoryMark
 
 COUNTS: Final = ("pushed", "delivered", "finished", "failed")
 FIRST_SPAN: Final = "3h"
+
+
+class HistoryMark(TypedDict):
+    """A server was `started`, an `outage` of the store began and lasted so long, a `failover` moved it.
+
+    `server`: which one was started; "" = all saw it.
+    """
+
+    at: float
+    kind: str
+    lasted: float
+    server: str
+
+
+class History(TypedDict):
+    """Figures of one step of time after the other, the first from `start` on; null = nothing is known.
+
+    Jobs that were pushed, delivered and finished, and attempts that failed; how late first deliveries were; the most
+    jobs that were seen in a state.
+    """
+
+    start: float
+    step: float
+    pushed: list[int | None]
+    delivered: list[int | None]
+    finished: list[int | None]
+    failed: list[int | None]
+    lateness_mean: list[float | None]
+    lateness_worst: list[float | None]
+    delayed: list[int | None]
+    ready: list[int | None]
+    reserved: list[int | None]
+    buried: list[int | None]
+    marks: list[HistoryMark]
+
+
 EXAMPLE: Final = History(
     start=1795215180.0,
     step=60.0,

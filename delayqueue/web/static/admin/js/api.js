@@ -22,7 +22,7 @@ export const dropToken = () => sessionStorage.removeItem(KEY);
 const NEEDS = {
   push: ["produce"], reschedule: ["produce"], cancel: ["produce"], get: ["produce", "consume", "view"], delete: ["produce", "consume"],
   touch: ["consume"], release: ["consume"], bury: ["consume"],
-  list: ["view"], find: ["view"], topics: ["view"], stats: ["view"], forecast: ["view"], buried: ["view"], subscribers: ["view"], schedules: ["view"], "preview-schedule": ["view"],
+  list: ["view"], find: ["view"], topics: ["view"], stats: ["view"], forecast: ["view"], history: ["view"], buried: ["view"], subscribers: ["view"], schedules: ["view"], "preview-schedule": ["view"],
 };
 let roles = ["admin"];
 

@@ -1,6 +1,7 @@
 // Charts with uPlot, in the colours of the theme.
 
 import { Component, h } from "./dom.js";
+import { time } from "./format.js";
 import { current } from "./i18n.js";
 
 /* global uPlot */
@@ -37,9 +38,11 @@ function create(element, options, data) {
 class Chart extends Component {
   componentDidMount() {
     this.plot = this.props.draw(this.element, this.props.data);
+    this.plot.marks = this.props.marks;
   }
 
-  shouldComponentUpdate({ data }) {
+  shouldComponentUpdate({ data, marks }) {
+    this.plot.marks = marks;
     this.plot.setData(data);
     return false;
   }
@@ -57,16 +60,62 @@ class Chart extends Component {
 const chart = (key, properties) => h(Chart, { key: `${key} ${document.documentElement.dataset.theme} ${current()}`, ...properties });
 const upwards = { range: (_, least, most) => [0, Math.max(1, most * 1.1)] };
 
-/** Lines over time. series: [[name, colour such as "--ready"]]; data: [times, values, …]. */
-export const lines = (label, series, data, format) => chart("lines", {
-  label, kind: "chart", data, draw: (element, first) => create(element, {
-    height: 200,
+/** Lines over time, of which each point is that of a step, with what happened meanwhile. series: [[name, colour such as "--ready"]]; marks: [{at, lasted, kind, text}];
+ *  data: [times, values or null, …]. What the pointer is at stands beside it. */
+export const past = (key, { label, step, marks, series, format }, data) => chart(`${key} ${step}`, {
+  label, kind: "chart", data, marks, draw: (element, first) => create(element, {
+    height: 220,
     cursor: { drag: { x: false, y: false } },
     scales: { y: upwards },
     axes: axes(format),
-    series: [{}, ...series.map(([name, line]) => ({ label: name, stroke: colour(line), width: 2, points: { show: false } }))],
+    series: [{}, ...series.map(([name, line]) => ({
+      label: name, stroke: colour(line), width: 2, points: { size: 5, show: (plot, place) => plot.data[place].filter((value) => value !== null).length < 40 },
+    }))],
+    hooks: { draw: [drawMarks], ready: [addTip], setCursor: [(plot) => showTip(plot, step, series, format)] },
   }, first),
 });
+
+const MARK_COLOURS = { started: "--soft", outage: "--buried", failover: "--reserved" };
+
+/** A line at the time of each mark; what lasted is a band. */
+function drawMarks(plot) {
+  const { ctx } = plot;
+  const { left, top, width, height } = plot.bbox;
+  const place = (at) => Math.min(left + width, Math.max(left, plot.valToPos(at, "x", true)));
+  ctx.save();
+  for (const { at, lasted, kind } of plot.marks || []) {
+    ctx.strokeStyle = ctx.fillStyle = colour(MARK_COLOURS[kind] || "--soft");
+    ctx.globalAlpha = 0.2;
+    ctx.fillRect(place(at), top, place(at + lasted) - place(at), height);
+    ctx.globalAlpha = 0.8;
+    ctx.setLineDash(kind === "started" ? [2 * devicePixelRatio, 4 * devicePixelRatio] : []);
+    ctx.beginPath();
+    ctx.moveTo(place(at), top);
+    ctx.lineTo(place(at), top + height);
+    ctx.stroke();
+  }
+  ctx.restore();
+}
+
+function addTip(plot) {
+  plot.tip = Object.assign(document.createElement("div"), { className: "tip", hidden: true });
+  plot.over.append(plot.tip);
+}
+
+/** The figures of the step that the pointer is at, and what happened in it. */
+function showTip(plot, step, series, format) {
+  const { idx, left } = plot.cursor;
+  if (!plot.tip) return;
+  plot.tip.hidden = idx === null || idx === undefined || left < 0;
+  if (plot.tip.hidden) return;
+  const start = plot.data[0][idx];
+  const marks = (plot.marks || []).filter(({ at, lasted }) => at < start + step && at + lasted >= start);
+  const rows = series.map(([name], place) => `${name} ${format(plot.data[place + 1][idx])}`);
+  plot.tip.replaceChildren(...[time(start), ...rows, ...marks.map((mark) => mark.text)].map((text, place) =>
+    Object.assign(document.createElement("div"), { textContent: text, className: place > rows.length ? "bad" : "" })));
+  const isRight = left > plot.over.clientWidth / 2;
+  Object.assign(plot.tip.style, { left: isRight ? "auto" : `${left + 12}px`, right: isRight ? `${plot.over.clientWidth - left + 12}px` : "auto" });
+}
 
 /** Bars over time, each from its time for `step` seconds. onclick gets the time at which the bar begins. */
 export const bars = (label, step, data, format, onclick) => chart(step, {

@@ -8,9 +8,6 @@ const UNITS = { ms: 0.001, s: 1, m: 60, h: 3600, d: 86400 };
 /** 1234567 -> 1,234,567 */
 export const number = (value) => (value === null || value === undefined ? "–" : new Intl.NumberFormat(locale()).format(value));
 
-/** Jobs per second: as many digits as make sense. */
-export const rate = (value) => (value === null || value === undefined ? "–" : number(Number(value.toFixed(value < 10 ? 1 : 0))));
-
 /** "1 job", "5 jobs" */
 export const jobs = (count) => (count === 1 ? t("oneJob") : t("jobs", number(count)));
 

@@ -6,18 +6,17 @@ import { length, number } from "../format.js";
 import { t } from "../i18n.js";
 import { Live } from "../live.js";
 import { FIRST_SPAN, forecastCard, forecastOf } from "./forecast.js";
-import { Rates } from "./rates.js";
+import { FIRST_PAST, Past } from "./past.js";
 import { troubleTable } from "./topics.js";
 
 const STATES = ["delayed", "ready", "reserved", "buried"];
 
 export class Overview extends Live {
-  state = { span: FIRST_SPAN };
-  rates = new Rates();
+  state = { span: FIRST_SPAN, past: FIRST_PAST };
+  past = new Past("");
 
   async load() {
-    const [stats, forecast] = await Promise.all([call("stats"), forecastOf("", this.state.span)]);
-    this.rates.add(stats.servers);
+    const [stats, forecast] = await Promise.all([call("stats"), forecastOf("", this.state.span), this.past.of(this.state.past)]);
     return { stats, forecast };
   }
 
@@ -30,7 +29,7 @@ export class Overview extends Live {
         tile(t("oldest"), length(stats.oldest_ready_age), t("oldestNote")),
         tile(t("lateness"), h("span", { class: "two" }, latenessOf(stats.servers)), t("latenessNote")),
         tile(t("waiting"), number(stats.servers.reduce((total, server) => total + server.waiting, 0)), "")),
-      h("div", { class: "columns" }, forecastCard(forecast, (span) => this.choose({ span })), this.rates.card()),
+      h("div", { class: "columns" }, forecastCard(forecast, (span) => this.choose({ span })), this.past.card(this.state.past, (past) => this.choose({ past }))),
       h("section", { class: "card" },
         h("div", { class: "bar" }, h("h2", {}, t("busiest")), h("span", { class: "grow" }), h("a", { href: "#/topics" }, t("all"))),
         troubleTable(stats.attention)),

@@ -7,6 +7,7 @@ import { t } from "../i18n.js";
 import { findLink } from "./find.js";
 import { FIRST_SPAN, forecastCard, forecastOf } from "./forecast.js";
 import { pages } from "./jobs.js";
+import { FIRST_PAST, Past } from "./past.js";
 import { Selecting } from "./selecting.js";
 import { topicTags, topicActions } from "./topics.js";
 
@@ -20,7 +21,8 @@ export class TopicPage extends Selecting {
     const [name, state = "", range = ""] = argument.startsWith("[") ? JSON.parse(argument) : [argument];
     const [start, end] = range ? range.split("-").map(Number) : [null, null];
     this.name = name;
-    Object.assign(this.state, { state, start, end, span: FIRST_SPAN });
+    this.past = new Past(name);
+    Object.assign(this.state, { state, start, end, span: FIRST_SPAN, past: FIRST_PAST });
   }
 
   which() {
@@ -31,7 +33,7 @@ export class TopicPage extends Selecting {
   async load() {
     const { cursors, span } = this.state;
     const [[counts], listed, forecast] = await Promise.all([
-      call("topics", { topics: [this.name] }), pages(this.which(), cursors), forecastOf(this.name, span)]);
+      call("topics", { topics: [this.name] }), pages(this.which(), cursors), forecastOf(this.name, span), this.past.of(this.state.past)]);
     return { counts: counts || { ...NOTHING, topic: this.name }, listed, forecast };
   }
 
@@ -48,7 +50,7 @@ export class TopicPage extends Selecting {
     }));
     return [
       h("div", { class: "bar" }, h("h1", {}, breaking(counts.topic), " ", topicTags(counts)), h("span", { class: "grow" }), topicActions(counts, this.refresh)),
-      forecastCard(forecast, (chosen) => this.choose({ span: chosen })),
+      h("div", { class: "columns" }, forecastCard(forecast, (chosen) => this.choose({ span: chosen })), this.past.card(this.state.past, (past) => this.choose({ past }))),
       h("section", { class: "card" },
         h("div", { class: "bar" },
           choices(STATES.map((one) => [one, t(one || "all")]), state, (chosen) => this.filter({ state: chosen }), t("state")),

@@ -1,0 +1,69 @@
+// What became of jobs in hours or days, as the servers have kept it: throughput, lateness, depth; and what went wrong.
+
+import { call } from "../api.js";
+import { past } from "../chart.js";
+import { choices, h } from "../dom.js";
+import { length, number, time } from "../format.js";
+import { t } from "../i18n.js";
+
+const SPANS = ["3h", "2d", "30d"];
+const PER = { 60: "per60", 600: "per600", 3600: "per3600" }; // jobs a step of so many seconds
+const MARK_TEXTS = { started: "mark_started", outage: "mark_outage", failover: "mark_failover" };
+const FRESH_MS = 10000; // servers add what they count about so often
+const MARKS = 5; // that are told in words
+// what a chart shows: [field, its text, colour]
+const CHARTS = {
+  flow: [["pushed", "pushed", "--delayed"], ["delivered", "delivered", "--reserved"], ["finished", "done", "--ready"], ["failed", "failed", "--buried"]],
+  lateness: [["lateness_mean", "mean", "--reserved"], ["lateness_worst", "worst", "--buried"]],
+  "depth": ["delayed", "ready", "reserved", "buried"].map((state) => [state, state, `--${state}`]),
+};
+export const FIRST_PAST = { reach: SPANS[0], shows: "flow" };
+
+/** The history of a topic, or of all topics for "". */
+export class Past {
+  constructor(topic) {
+    this.topic = topic;
+    this.known = null;
+    this.reach = null;
+    this.asked = 0;
+  }
+
+  /** What is known of that reach; asked for anew when it may have changed. */
+  async of({ reach }) {
+    if (reach !== this.reach || Date.now() - this.asked > FRESH_MS) {
+      const asked = Date.now();
+      const known = await call("history", { topic: this.topic || null, span: reach });
+      Object.assign(this, { known, reach, asked });
+    }
+    return this.known;
+  }
+
+  /** A card with a chart of it; onchoose gets what else is to be shown. */
+  card({ reach, shows }, onchoose) {
+    const title = shows === "flow" ? t(PER[this.known.step]) : t(shows);
+    const series = CHARTS[shows];
+    const columns = series.map(([field]) => this.known[field]);
+    const isKnown = columns.some((column) => column.some((value) => value !== null));
+    return h("section", { class: "card past" },
+      h("div", { class: "bar" }, h("h2", {}, title), h("span", { class: "grow" }),
+        choices(Object.keys(CHARTS).map((name) => [name, t(name)]), shows, (chosen) => onchoose({ reach, shows: chosen }), t("past")),
+        choices(SPANS.map((span) => [span, span]), reach, (chosen) => onchoose({ reach: chosen, shows }), t("reach"))),
+      past(`${reach} ${shows}`, {
+        label: title, step: this.known.step, marks: this.known.marks.map((mark) => ({ ...mark, text: describe(mark) })),
+        series: series.map(([, text, colour]) => [t(text), colour]), format: shows === "lateness" ? length : number,
+      }, [times(this.known), ...(shows === "flow" ? columns.map(whole) : columns)]),
+      !isKnown && h("p", { class: "soft small" }, t("noPast")),
+      h("div", { class: "legend" }, series.map(([, text, colour]) => h("span", {}, h("span", { class: "dot", style: { background: `var(${colour})` } }), t(text)))),
+      h("ul", { class: "marks small soft" }, this.known.marks.slice(0, MARKS).map((mark) =>
+        h("li", { key: `${mark.at} ${mark.server}`, class: mark.kind }, time(mark.at), " ", describe(mark)))));
+  }
+}
+
+const times = ({ start, step, pushed }) => pushed.map((_, index) => start + index * step);
+
+/** Counts without those of the last step, which is not over and would look like a fall; unless it is the first of which something is known. */
+const whole = (column) => (column.at(-2) === null ? column : [...column.slice(0, -1), null]);
+
+function describe({ kind, lasted, server }) {
+  return [MARK_TEXTS[kind] ? t(MARK_TEXTS[kind]) : kind, lasted > 0 && length(lasted), server].filter(Boolean).join(" · ");
+}

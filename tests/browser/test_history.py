@@ -1,0 +1,49 @@
+"""The charts of what was: there when the page is opened, of all topics and of one, for hours and for days."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import expect
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator
+
+    from delayqueue.client import Client
+    from tests.browser.conftest import Admin
+
+
+def of_first_mark(queue: Client) -> float:
+    """Where in a chart of 2 days the step of the oldest mark is, as a share of the width."""
+    past = queue.history(span="2d")
+    return (past.marks[-1].at - past.start) // past.step / (len(past.pushed) - 1)
+
+
+def press(card: Locator, name: str) -> None:
+    card.get_by_role("button", name=name, exact=True).click()
+
+
+@pytest.mark.parametrize("place", ["", "topic/mail"])
+def test_the_past_is_shown_by_minutes_and_for_days(admin: Admin, queue: Client, place: str) -> None:
+    assert any(number is not None for number in queue.history().pushed)  # since the server started
+    page = admin.open(place)
+    card = page.locator(".past")
+    expect(card.get_by_role("heading")).to_have_text("Jobs per minute")
+    expect(card.locator(".marks li").first).to_contain_text("server started")
+    chart = card.locator(".u-over")
+    chart.hover(position={"x": 50, "y": 50})
+    expect(card.locator(".tip")).to_contain_text("failed attempts –")
+    press(card, "2d")
+    expect(card.get_by_role("heading")).to_have_text("Jobs per 10 minutes")
+    press(card, "Lateness")
+    box = chart.bounding_box()
+    assert box
+    chart.hover(
+        position={"x": min(box["width"] * of_first_mark(queue), box["width"] - 0.6), "y": 50}
+    )
+    expect(card.locator(".tip")).to_contain_text("server started")
+    expect(card.locator(".tip")).to_contain_text("worst")
+    press(card, "Depth")
+    expect(card.get_by_role("img", name="Depth")).to_be_visible()
+    expect(card.locator(".legend")).to_contain_text("buried")
