@@ -19,6 +19,7 @@ TAGGED: Final = 2_000  # jobs
 BATCH: Final = 1_000  # jobs of a push
 ROUNDS: Final = 5  # of each call
 BODY: Final = '{"order": 1001, "user": 7, "kind": "page"}'
+HOUR_S: Final = 3_600
 DAY_S: Final = 86_400
 
 Asked = dict[str, Any]
@@ -68,10 +69,11 @@ def _topic(number: int) -> str:
 def _calls() -> list[tuple[str, str, Asked]]:
     """What each page asks, as js/pages says."""
     now = time.time()
-    span = {"start": now, "end": now + DAY_S, "step": DAY_S / 60}
+    hour, day = ({"start": now, "end": now + span, "step": span / 60} for span in (HOUR_S, DAY_S))
     return [
         ("overview: stats", "/stats", {}),
-        ("overview: forecast", "/forecast", span),
+        ("overview: an hour ahead", "/forecast", hour),
+        ("overview: a day ahead", "/forecast", day),
         ("topics", "/topics", {"sort": "topic", "limit": 101}),
         ("topics: by buried", "/topics", {"sort": "buried", "limit": 101}),
         ("topics: of a name", "/topics", {"match": "99", "limit": 101}),
@@ -79,7 +81,7 @@ def _calls() -> list[tuple[str, str, Asked]]:
         ("topic: jobs", "/list", {"topic": _topic(0), "limit": 50}),
         ("topic: buried", "/list", {"topic": _topic(0), "state": "buried", "limit": 50}),
         ("topic: select all", "/list", {"topic": _topic(0), "limit": 1000}),
-        ("topic: forecast", "/forecast", {"topic": _topic(0)} | span),
+        ("topic: a day ahead", "/forecast", {"topic": _topic(0)} | day),
         ("dead letters", "/buried", {}),
         ("dead letters: a group", "/buried", {"reason": "A: order # was refused", "ids": 10_000}),
         ("job", "/get", {"id": "page-0000000"}),

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from playwright.sync_api import expect
 
-from tests.browser.conftest import bury, expect_focus, press, tab_to
+from delayqueue.client import Client
+from tests.browser.conftest import SIZE, Admin, bury, expect_focus, press, tab_to
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Browser, Page
 
-    from delayqueue.client import Client
-    from tests.browser.conftest import Admin
+    from tests.processes import Processes, StoreServer
 
 SELECT = """cell => {
     const range = document.createRange();
@@ -95,6 +95,52 @@ def test_the_keyboard_alone_does_what_is_to_be_done(
     expect_focus(page, "Purge")
 
 
+def test_search_tags_dead_letters_subscribers_and_schedules_need_no_mouse(
+    chromium: Browser, processes: Processes, redis_server: StoreServer
+) -> None:
+    server = processes.server(redis_server, redis__db=redis_server.new_database())
+    context = chromium.new_context(viewport=SIZE, locale="en-US")
+    page = Admin(context, server).open("")
+    with Client(server.url) as queue:
+        bury(queue, "mail", 1, message="refused")
+        queue.push("mail", id="order-1", delay=900, tags=["user:7"])
+    fill(page, {"Id, a part of it, tag:…": "rder-1"})
+    page.keyboard.press("Enter")
+    expect(page.locator("tbody tr")).to_have_count(1)
+    walk(page, "order-1")
+    expect(page.locator("dd .tag")).to_be_visible()
+    walk(page, "user:7")
+    expect(page.locator("tbody tr")).to_have_count(1)
+    walk(page, "Cancel all")
+    say_yes(page)
+    expect(page.get_by_text("Done: 1 jobs.")).to_be_visible()
+    walk(page, "Dead letters")
+    expect(page.locator("tbody tr")).to_have_count(1)
+    walk(page, "Retry")
+    say_yes(page)
+    expect(page.locator("main .empty")).to_have_text("No job is buried.")
+    walk(page, "Subscribers")
+    expect(page.locator("form")).to_have_count(2)  # that of the search, too
+    fill(page, {"Name": "pdf", "Topic": "paid", "URL": "https://shop.example/paid"})
+    page.keyboard.press("Enter")
+    expect(page.locator("tbody tr")).to_have_count(1)
+    walk(page, "Pause")
+    say_yes(page)
+    expect(page.locator("tbody .tag")).to_contain_text("paused since")
+    walk(page, "Schedules")
+    expect(page.locator("ol.times, main .empty")).to_have_count(1)
+    fill(page, {"Name": "sweep", "Topic": "sweep", "or every (such as 15m)": "15m"})
+    walk(page, "Show next ten times")
+    expect(page.locator("ol.times li")).to_have_count(10)
+    walk(page, "Add")
+    expect(page.locator("tbody tr")).to_have_count(1)
+    walk(page, "Run now")
+    say_yes(page)
+    expect(page.locator("dialog a")).to_contain_text("sweep@")
+    context.close()
+    server.close()
+
+
 def test_the_focus_of_a_row_that_goes_falls_to_the_content(
     admin: Admin, queue: Client, topic: str
 ) -> None:
@@ -103,6 +149,19 @@ def test_the_focus_of_a_row_that_goes_falls_to_the_content(
     page.locator("tbody a").focus()
     queue.delete(topic)
     expect(page.locator("main")).to_be_focused()
+
+
+def fill(page: Page, texts: dict[str, str]) -> None:
+    """Type into the fields of these names."""
+    for name, text in texts.items():
+        tab_to(page, name)
+        page.keyboard.type(text)
+
+
+def say_yes(page: Page) -> None:
+    """Press Enter at a question: the focus is at its yes."""
+    expect(page.locator("dialog")).to_be_visible()
+    page.keyboard.press("Enter")
 
 
 def walk(page: Page, name: str) -> None:
