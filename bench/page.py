@@ -74,6 +74,7 @@ def _calls() -> list[tuple[str, str, Asked]]:
         ("overview: stats", "/stats", {}),
         ("overview: an hour ahead", "/forecast", hour),
         ("overview: a day ahead", "/forecast", day),
+        ("overview: three hours past", "/history", {"span": "3h"}),
         ("topics", "/topics", {"sort": "topic", "limit": 101}),
         ("topics: by buried", "/topics", {"sort": "buried", "limit": 101}),
         ("topics: of a name", "/topics", {"match": "99", "limit": 101}),

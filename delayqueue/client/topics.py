@@ -204,7 +204,7 @@ class TopicVerbs:
         limit: int | None = None,
         cursor: str | None = None,
     ) -> Call[Findings]:
-        """Look through jobs for a part of their id or their body; at most 20,000 in a call."""
+        """Look through jobs for a part of their id or their body; at most 10,000 in a call."""
         request = given(id=id, text=text, topic=topic, limit=limit, cursor=cursor)
         return Call(
             "/find",

@@ -58,7 +58,7 @@ async def test_other_topics_are_hidden(store: Store) -> None:
 
 
 async def test_a_call_looks_at_so_many_and_the_cursor_leads_to_the_rest(store: Store) -> None:
-    for start in range(0, 24_000, 1000):
+    for start in range(0, 12_000, 1000):
         await store.push(
             [
                 Job(topic="many", id=f"{n:05}", body="x" * 99, ttr_ms=1000, delay_ms=60_000)
@@ -68,11 +68,11 @@ async def test_a_call_looks_at_so_many_and_the_cursor_leads_to_the_rest(store: S
     wanted, cursor, calls, looked, found = Wanted("29", "", "many"), "", 0, 0, set()
     while not calls or cursor:
         answer = await store.finding.find(wanted, 1000, cursor)
-        assert answer.looked < 23_000
+        assert answer.looked < 12_000
         calls, looked, cursor = calls + 1, looked + answer.looked, answer.cursor
         found |= {job.id for job in answer.jobs}
     assert calls > 1
-    assert looked >= 24_003
-    assert found == {f"{n:05}" for n in range(24_000) if "29" in f"{n:05}"}
+    assert looked >= 12_003
+    assert found == {f"{n:05}" for n in range(12_000) if "29" in f"{n:05}"}
     with pytest.raises(Invalid):
         await store.finding.find(Wanted("30", "", ""), 100, answer.cursor or "x")

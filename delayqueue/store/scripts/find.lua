@@ -8,7 +8,7 @@
 -- A job that stands in the hash all the while is seen by who goes from the first cursor to the last, in one process of the
 -- store: to another one a cursor means nothing.
 local key, cursor, id_part, body_part, topic = ARGV[1] == 'job' and JOBS or ENDED, ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local MOST_LOOKED, MOST_BYTES = 1000, 512 * 1024  -- 2 to 5 ms of the store's time
+local MOST_LOOKED, MOST_BYTES = 1000, 512 * 1024  -- 2 to 4 ms of the store's time
 local LONGEST_PAGE, PAGE_BYTES = 128, 256 * 1024   -- what one command reads, bodies and all
 local found, looked, bytes, page_size = {}, 0, 0, 1
 

@@ -14,7 +14,7 @@ local place, together = tonumber(ARGV[4]), tonumber(ARGV[5])
 local FIRST_TOPIC = 6
 local SETS_PER_CALL = 2000  -- looked at; then the call ends with the topic and step that it is at
 local FEW = 4  -- jobs a step: up to so many it is less work to read their times than to count each step
-local JOBS_OF_SET = 5  -- that are as much work as a count
+local JOBS_OF_SET = 2  -- that are as much work as a count
 local topics = #ARGV - FIRST_TOPIC + 1
 local counts, sets = {}, 0
 

@@ -11,7 +11,7 @@ import { topicLink } from "./topics.js";
 
 const MOST_TOPICS = 20;
 const MOST_JOBS = 100;
-const CALLS = 10; // until a person is asked whether to go on
+const CALLS = 20; // until a person is asked whether to go on
 
 /** A link to what is found for {id} or {topic, text}. */
 export const findLink = (wanted) => `#/find/${encodeURIComponent(JSON.stringify(wanted))}`;
