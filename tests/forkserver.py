@@ -38,7 +38,8 @@ class Program(NamedTuple):
     arguments: list[str]
     directory: Path
     environment: Mapping[str, str]
-    log: Path  # gets what it prints
+    out: Path  # files that get what it prints
+    err: Path
     parent: int  # the process that it is a child of
 
 
@@ -95,10 +96,11 @@ class ForkServer:
         arguments: list[str],
         directory: Path,
         environment: Mapping[str, str],
-        log: Path,
+        out: Path,
+        err: Path,
     ) -> Forked:
-        """Run a module. It cannot be seen to have begun."""
-        program = Program(module, arguments, directory, environment, log, os.getpid())
+        """Run a module; what it prints is added to these files."""
+        program = Program(module, arguments, directory, environment, out, err, os.getpid())
         self._connection.send(program)
         pid = self._connection.recv()
         self._connection.recv()  # the process between has ended
@@ -134,10 +136,10 @@ def _become(program: Program) -> None:
     while os.getppid() != program.parent:
         time.sleep(POLL_S)
     _control(PR_SET_PDEATHSIG, signal.SIGKILL)
-    log = os.open(program.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
-    os.dup2(log, 1)
-    os.dup2(log, 2)
-    os.closerange(3, max(log, 64))
+    for number, path in ((1, program.out), (2, program.err)):
+        file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+        os.dup2(file, number)
+        os.close(file)
     os.chdir(program.directory)
     os.environ.clear()
     os.environ.update(program.environment)

@@ -18,6 +18,7 @@ import sys
 import time
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
 from tests.forkserver import Forked, ForkServer
@@ -122,7 +123,9 @@ class Process:
         """The process as a fork, None where it is no Python program of ours."""
         if self._command[:2] == [sys.executable, "-m"] and self._environment is not None:
             _, _, module, *arguments = self._command
-            return fork_server().launch(module, arguments, self.home, self._environment, self.log)
+            return fork_server().launch(
+                module, arguments, self.home, self._environment, self.log, self.log
+            )
         return None
 
     def start(self) -> None:
@@ -307,6 +310,29 @@ def environment(settings: dict[str, object]) -> dict[str, str]:
         for name, value in settings.items()
     }
     return inherited | given | {"PYTHONPATH": str(REPOSITORY)}
+
+
+def run_program(
+    *arguments: str, settings: dict[str, object], directory: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run `delay-queue` with these settings to its end, in this directory or in one of its own."""
+    with TemporaryDirectory() as folder:
+        out, err = Path(folder, "out"), Path(folder, "err")
+        forked = fork_server().launch(
+            "delayqueue",
+            list(arguments),
+            directory or Path(folder),
+            environment(settings),
+            out,
+            err,
+        )
+        try:
+            status = forked.wait(START_S)
+        finally:
+            forked.send_signal(signal.SIGKILL)
+        return subprocess.CompletedProcess(
+            arguments, status, out.read_text(encoding="utf-8"), err.read_text(encoding="utf-8")
+        )
 
 
 class BeanstalkServer(Process):

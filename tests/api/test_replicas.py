@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import time
 import urllib.request
 from typing import TYPE_CHECKING, Any, Final
@@ -14,7 +12,7 @@ import pytest
 from tests.api_client import OK, UNAVAILABLE, open_api
 from tests.clusters import SAFE, ask
 from tests.faults.proxy import Proxy
-from tests.processes import LOOPBACK, environment
+from tests.processes import LOOPBACK, run_program
 from tests.waiting import until, until_async
 
 if TYPE_CHECKING:
@@ -136,12 +134,5 @@ def _ready(server: QueueServer) -> Any:
 
 
 def _check(settings: dict[str, object]) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "delayqueue", "check"],
-        env=environment(settings | {"bind_address": f"{LOOPBACK}:0"}),
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
+    done = run_program("check", settings=settings | {"bind_address": f"{LOOPBACK}:0"})
     return done.stdout + done.stderr

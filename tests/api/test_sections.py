@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,17 +11,18 @@ import pytest
 
 from tests.api.test_workers import START_S, serving
 from tests.api_client import open_api
-from tests.processes import ProcessError, environment
+from tests.processes import ProcessError, run_program
 from tests.waiting import until
 
 if TYPE_CHECKING:
+    import subprocess
+
     from tests.api_client import Api
     from tests.processes import Processes, QueueServer, StoreServer
 
 URL: Final = "https://example.com/"
 OTHERS: Final = "[subscriber new]\ntopic = t\nurl = https://example.com/\n[limit t]\nrate = 1\n"
 TAKEN: Final = "[schedule s]: the store has another schedule of this name, made at run time"
-TIMEOUT_S: Final = 20.0
 
 
 async def declared(api: Api) -> set[str]:
@@ -40,14 +39,8 @@ async def declared(api: Api) -> set[str]:
 
 
 def check(server: QueueServer, **settings: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "delayqueue", "-c", server.home / "delay-queue.conf", "check"],
-        env=environment({"bind_address": "127.0.0.1:0", **settings}),
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-    )
+    file = str(server.home / "delay-queue.conf")
+    return run_program("-c", file, "check", settings={"bind_address": "127.0.0.1:0", **settings})
 
 
 @pytest.mark.parametrize(

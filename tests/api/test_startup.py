@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 from tests.api_client import open_api
-from tests.processes import LOOPBACK, environment, free_port
+from tests.processes import LOOPBACK, free_port, run_program
 
 if TYPE_CHECKING:
+    import subprocess
     from pathlib import Path
 
     from tests.processes import Processes, QueueServer, StoreServer
 
-TIMEOUT_S: Final = 20.0
 PASSWORD: Final = "right:horse/battery@staple"
 
 
@@ -34,14 +32,8 @@ class Program:
         self.file.write_text("\n".join(self._lines) + "\n", encoding="utf-8")
 
     def run(self, *arguments: str, **variables: object) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "delayqueue", "-c", str(self.file), *arguments],
-            cwd=self.file.parent,
-            env=environment(variables),
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-            check=False,
+        return run_program(
+            *("-c", str(self.file), *arguments), settings=variables, directory=self.file.parent
         )
 
     def refusal(self, *arguments: str, **variables: object) -> str:

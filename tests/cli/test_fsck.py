@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,11 +14,12 @@ from delayqueue import log
 from delayqueue.cli import main
 from delayqueue.config.failpoint import EXIT_STATUS
 from tests.api_client import open_api
-from tests.processes import LOOPBACK, environment
+from tests.processes import LOOPBACK, environment, run_program
 
 from .conftest import Ended
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Iterator
 
     from tests.processes import Processes, StoreServer
@@ -78,14 +77,7 @@ def is_setting(name: str) -> bool:
 
 def process(settings: Settings, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Runs fsck in a process of its own."""
-    return subprocess.run(
-        [sys.executable, "-m", "delayqueue", "fsck", *arguments],
-        env=environment({"log_level": "error"} | settings),
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
+    return run_program("fsck", *arguments, settings={"log_level": "error"} | settings)
 
 
 def test_a_whole_store_is_reported_whole(fsck: Fsck, bed: Bed) -> None:

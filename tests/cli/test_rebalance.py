@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 from delayqueue.config.failpoint import EXIT_STATUS
 from tests.api_client import OK, open_api
-from tests.processes import environment, free_port
+from tests.processes import free_port, run_program
 
 if TYPE_CHECKING:
     from tests.processes import Processes, QueueServer, StoreServer
@@ -42,13 +40,8 @@ class Installation:
         return self.run("rebalance", "--buckets", str(buckets), **settings)
 
     def run(self, *arguments: str, **settings: object) -> tuple[int, str]:
-        ended = subprocess.run(
-            [sys.executable, "-m", "delayqueue", *arguments],
-            env=environment(self.settings | {"log_level": "warning"} | settings),
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
+        ended = run_program(
+            *arguments, settings=self.settings | {"log_level": "warning"} | settings
         )
         return ended.returncode, ended.stdout + ended.stderr
 

@@ -2,7 +2,6 @@
 
 import socket
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from redis import Redis
 from delayqueue import __version__
 from delayqueue.cli.program import VERBS
 from delayqueue.config.config import OPTIONS
-from tests.processes import LOOPBACK, Processes, StoreServer, environment, free_port
+from tests.processes import LOOPBACK, Processes, StoreServer, free_port, run_program
 
 Ended = subprocess.CompletedProcess[str]
 Run = Callable[..., Ended]
@@ -27,15 +26,7 @@ def run(tmp_path: Path) -> Run:
     free: dict[str, object] = {"bind_address": f"{LOOPBACK}:0"}
 
     def run_it(*arguments: str, settings: dict[str, object] | None = None) -> Ended:
-        return subprocess.run(
-            [sys.executable, "-m", "delayqueue", *arguments],
-            cwd=tmp_path,
-            env=environment(free | (settings or {})),
-            capture_output=True,
-            text=True,
-            timeout=30,
-            check=False,
-        )
+        return run_program(*arguments, settings=free | (settings or {}), directory=tmp_path)
 
     return run_it
 
