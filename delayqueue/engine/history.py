@@ -68,7 +68,10 @@ class History:
         self._notice(Noticed("started", asyncio.get_running_loop().time(), server=self._name))
         try:
             while True:
-                await self._flush()
+                try:
+                    await self._flush()
+                except Exception:  # jobs come first: what stands in the store must not end the server here
+                    log.exception("a defect: the history of the last seconds is lost")
                 await self._watch(uniform(*FLUSH_S))  # noqa: S311  # no secret
         finally:  # told to end: what was counted since is added, if the store answers at once
             await self._add()

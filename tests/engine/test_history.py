@@ -28,6 +28,7 @@ class Store:
         self.slots = self.topics = self.by_bucket = self
         self.buckets = SimpleNamespace(count=1)
         self.is_away = False
+        self.is_broken = False
         self.views: list[TopicView] = []
         self.many = False
         self.addresses: Collection[str] = ("a",)
@@ -46,6 +47,8 @@ class Store:
 
     async def all(self) -> list[TopicView]:
         assert not self.many
+        if self.is_broken:
+            raise ValueError("what nobody can read")
         return self.views
 
     async def of(self, names: Iterable[str]) -> list[TopicView]:
@@ -126,6 +129,17 @@ async def test_a_store_that_is_away_loses_counts_and_no_mark(store: Store) -> No
         [outage] = [mark for _, marks in store.added for mark in marks if mark.kind == "outage"]
         assert outage.lasted_ms >= history.NOTICED_S * 1000
         assert outage.ago_ms >= outage.lasted_ms
+
+
+async def test_contents_that_nobody_can_read_do_not_end_it(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    store.is_broken = True
+    async with Running(store) as running:
+        running.metrics.tell("pushed", "t", 1)
+        await running.has_flushed()
+        assert store.pushed("t") == 1
+    assert "a defect" in caplog.text
 
 
 async def test_a_server_that_takes_the_place_of_another_is_marked(store: Store) -> None:

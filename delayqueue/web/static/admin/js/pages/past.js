@@ -6,10 +6,9 @@ import { choices, h } from "../dom.js";
 import { length, number, time } from "../format.js";
 import { t } from "../i18n.js";
 
-const SPANS = ["3h", "2d", "30d"];
 const PER = { 60: "per60", 600: "per600", 3600: "per3600" }; // jobs a step of so many seconds
 const MARK_TEXTS = { started: "mark_started", outage: "mark_outage", failover: "mark_failover" };
-const FRESH_MS = 10000; // servers add what they count about so often
+const FRESH_MS = { "3h": 10000, "2d": 60000, "30d": 60000 }; // servers add what they count every 10 s or so
 const MARKS = 5; // that are told in words
 // what a chart shows: [field, its text, colour]
 const CHARTS = {
@@ -17,7 +16,7 @@ const CHARTS = {
   lateness: [["lateness_mean", "mean", "--reserved"], ["lateness_worst", "worst", "--buried"]],
   "depth": ["delayed", "ready", "reserved", "buried"].map((state) => [state, state, `--${state}`]),
 };
-export const FIRST_PAST = { reach: SPANS[0], shows: "flow" };
+export const FIRST_PAST = { reach: "3h", shows: "flow" };
 
 /** The history of a topic, or of all topics for "". */
 export class Past {
@@ -30,7 +29,7 @@ export class Past {
 
   /** What is known of that reach; asked for anew when it may have changed. */
   async of({ reach }) {
-    if (reach !== this.reach || Date.now() - this.asked > FRESH_MS) {
+    if (reach !== this.reach || Date.now() - this.asked > FRESH_MS[reach]) {
       const asked = Date.now();
       const known = await call("history", { topic: this.topic || null, span: reach });
       Object.assign(this, { known, reach, asked });
@@ -47,7 +46,7 @@ export class Past {
     return h("section", { class: "card past" },
       h("div", { class: "bar" }, h("h2", {}, title), h("span", { class: "grow" }),
         choices(Object.keys(CHARTS).map((name) => [name, t(name)]), shows, (chosen) => onchoose({ reach, shows: chosen }), t("past")),
-        choices(SPANS.map((span) => [span, span]), reach, (chosen) => onchoose({ reach: chosen, shows }), t("reach"))),
+        choices(Object.keys(FRESH_MS).map((span) => [span, span]), reach, (chosen) => onchoose({ reach: chosen, shows }), t("reach"))),
       past(`${reach} ${shows}`, {
         label: title, step: this.known.step, marks: this.known.marks.map((mark) => ({ ...mark, text: describe(mark) })),
         series: series.map(([, text, colour]) => [t(text), colour]), format: shows === "lateness" ? length : number,
