@@ -70,7 +70,9 @@ class History:
             while True:
                 try:
                     await self._flush()
-                except Exception:  # jobs come first: what stands in the store must not end the server here
+                except (
+                    Exception
+                ):  # jobs come first: what stands in the store must not end the server here
                     log.exception("a defect: the history of the last seconds is lost")
                 await self._watch(uniform(*FLUSH_S))  # noqa: S311  # no secret
         finally:  # told to end: what was counted since is added, if the store answers at once

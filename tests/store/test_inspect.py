@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from delayqueue.domain import damage
+from delayqueue.domain.slots import Mark, Row
+from delayqueue.domain.tally import Counts
 from delayqueue.engine.fsck import Pass, Report, examine
 from delayqueue.engine.scrubber import Scrubber
 from delayqueue.metrics import REPAIRED, REPAIRS
 from delayqueue.store.bucket import keys
+from delayqueue.store.bucket.slot_store import SlotStore
 from delayqueue.store.types import START, TagPage
 from tests.store.bucket import (
     HOSTILE,
@@ -267,6 +270,7 @@ async def test_every_key_of_the_layout_is_known(bucket: Bucket) -> None:
 
 async def test_a_whole_bucket_is_found_whole(bucket: Bucket) -> None:
     await fill(bucket)
+    await SlotStore(bucket.store).add([Row(None, Counts())], [Mark("started", 0, 0, "here")])
     for topic in HOSTILE:
         await bucket.push(*(job(f"{topic}-{i}", topic=topic, tags=(topic,)) for i in range(3)))
         await bucket.finish(f"{topic}-0")

@@ -106,6 +106,7 @@ local SINGLE = {
   revisions = { 'hash', look_at_nothing }, fence = { 'zset', look_at_nothing }, sent = { 'hash', look_at_nothing },
   taken = { 'hash', look_at_nothing }, priorities = { 'hash', each_field(check_priority) },
   numbers = { 'string', look_at_nothing }, subscribers_paused = { 'hash', look_at_nothing },
+  ['history:marks'] = { 'list', look_at_nothing },
 }
 local OF_TOPIC = {
   reserved = { 'zset', each('ZSCAN', check_reserved) }, buried = { 'zset', each('ZSCAN', check_entry) },
@@ -113,7 +114,10 @@ local OF_TOPIC = {
   expire = { 'zset', each('ZSCAN', check_expire) }, done = { 'zset', each('ZSCAN', check_done) },
 }
 local PARCEL = { 'list', look_at_nothing }
-local OF_SUBSCRIBER = { subscriber_calls = { 'hash', look_at_nothing }, subscriber_failures = { 'list', look_at_nothing } }
+local BESIDE_JOBS = {
+  subscriber_calls = { 'hash', look_at_nothing }, subscriber_failures = { 'list', look_at_nothing },
+  history = { 'hash', look_at_nothing },
+}
 local OF_TAG = { 'set', each('SSCAN', check_tagged) }
 local READY_LIST = { 'list', look_at_list }
 
@@ -133,7 +137,7 @@ local function purpose_of(name, key)
   local family, member = string.match(name, '^([%a_]+):(.*)$')
   if family == 'tag' then return OF_TAG, nil, member end
   if family == 'parcel' then return PARCEL end
-  if OF_SUBSCRIBER[family] then return OF_SUBSCRIBER[family] end
+  if BESIDE_JOBS[family] then return BESIDE_JOBS[family] end
   return OF_TOPIC[family], member
 end
 
