@@ -43,8 +43,15 @@ local function oldest_age(topic) return math.max(oldest_in_list(topic), knows_pr
 -- Those of a priority before the usual one.
 local function count_urgent(topic) return call('ZCOUNT', ranked_key(topic), '-inf', '(' .. USUAL_PRIORITY) end
 
+-- An empty list has no ghosts, and most topics have nothing ready: of 10,000 each command counts.
+local function count_without_ghosts(topic)
+  local listed = call('LLEN', queue_key(topic))
+  local ghosts = listed > 0 and call('HGET', GHOSTS, topic) or 0
+  return listed - ghosts + (knows_priorities and call('ZCARD', ranked_key(topic)) or 0)
+end
+
 local function count(topic)
-  local ready = count_ready(topic) - (call('HGET', GHOSTS, topic) or 0)
+  local ready = count_without_ghosts(topic)
   local settings = settings_of(topic)
   return {
     delay_count(topic), ready, call('ZCARD', reserved_key(topic)), call('ZCARD', buried_key(topic)),
