@@ -25,7 +25,7 @@ CODE: Final = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
 PAGES: Final = [
     f"docs/{path.relative_to(DOCS)}"
     for path in sorted([*DOCS.glob("howto/*.md"), *DOCS.glob("*.md")])
-    if path.parent.name == "howto" or path.stem in {"index", "migration", "tutorial"}
+    if path.parent.name == "howto" or path.stem in {"features", "index", "migration", "tutorial"}
     if not path.name.endswith(CHINESE)
 ]
 PHEANSTALK: Final = Path("/usr/share/php/Pheanstalk/autoload.php")
@@ -48,7 +48,7 @@ READ: Final = ("docs/howto/docker.md", "docs/howto/kubernetes.md", "docs/howto/s
 OWN_FOLDERS: Final = {"docs/howto/php.md": ("php", "php-cpm"), "docs/tutorial.md": ("php",)}
 # they stand on the page only
 OWN_FILES: Final = {
-    *("shop.php", "worker.php", "customer.php"),
+    *("shop.php", "worker.php", "customer.php", "plain.py"),
     *("close-orders@.service", "messenger.yaml"),
 }
 
@@ -129,6 +129,7 @@ def test_every_page_of_this_kind_is_followed_or_read() -> None:
         "docs/howto/yii.md",
         "docs/migration.md",  # test_migration_page.py
     }
-    without_commands = "docs/howto/sizing.md"
-    assert {*FOLLOWED, *READ, *elsewhere, without_commands} == set(PAGES)
-    assert not blocks(read(without_commands), "sh", "console")
+    without_commands = {"docs/features.md", "docs/howto/sizing.md"}
+    assert {*FOLLOWED, *READ, *elsewhere, *without_commands} == set(PAGES)
+    for page in without_commands:
+        assert not blocks(read(page), "sh", "console")

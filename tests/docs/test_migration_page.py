@@ -74,7 +74,7 @@ def test_the_import_prints_what_is_shown(redis_server: StoreServer, tmp_path: Pa
 def test_what_the_page_says_of_names_and_times_is_so() -> None:
     for said in (
         f"`{names.ASIDE}`",
-        f"After {pulse.DEAD_S:.0f} seconds without that",
+        f"after {pulse.DEAD_S:.0f} seconds,",
         f"waits up to {source.LOCK_MS / 1000:.0f} seconds",
         *(f"`{one.flags[0]}" for one in IMPORTED if one.flags[0].startswith("--")),
     ):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from .markdown import Reader, at, blocks, examples, read, run
+from .markdown import Reader, blocks, examples, read
 
 if TYPE_CHECKING:
     from tests.processes import QueueServer
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 ENGLISH: Final = "README.md"
 CHINESE: Final = "README.zh-CN.md"
 PAGES: Final = (ENGLISH, CHINESE)
-PROGRAMS: Final = (("php", ["php"], "// "), ("python", ["python3"], "# "))
 
 
 def test_both_languages_have_the_same_code() -> None:
@@ -38,18 +37,6 @@ def test_the_round_with_curl_answers_as_shown(server: QueueServer, page: str) ->
     for example in round_trip:
         shown, printed = reader.follow(example)
         assert shown == printed
-
-
-@pytest.mark.parametrize("page", PAGES)
-@pytest.mark.parametrize(
-    ("language", "command", "comment"), PROGRAMS, ids=[row[0] for row in PROGRAMS]
-)
-def test_a_program_prints_what_its_comment_says(
-    server: QueueServer, page: str, language: str, command: list[str], comment: str
-) -> None:
-    (program,) = blocks(read(page), language)
-    (said,) = re.findall(rf"{comment}(mail-\d: .*)$", program.text, re.MULTILINE)
-    assert run(command, at(server, program.text)) == f"{said}\n"
 
 
 @pytest.mark.parametrize("page", PAGES)
