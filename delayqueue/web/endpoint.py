@@ -1,5 +1,6 @@
 """An endpoint, declared once: all that the server, /openapi.json and the tests know of it is read from its handler."""
 
+import sys
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from inspect import signature
@@ -54,6 +55,13 @@ Run = Callable[[Any, Any, HttpRequest], Awaitable[object]]  # an Api, what was a
 Data = TypeVar("Data")
 
 
+class Tag(NamedTuple):
+    """What /openapi.json groups endpoints by: the file that they stand in."""
+
+    name: str
+    description: str
+
+
 class Refusal(NamedTuple):
     """An item of an array that cannot be, and why."""
 
@@ -98,6 +106,7 @@ class Endpoint:
     asks: dict[str, Any] | None = None
     answers: Any = None
     done: Text = DONE  # the message of success
+    tag: Tag | None = None
 
     @property
     def accepts(self) -> tuple[str, ...]:
@@ -147,6 +156,7 @@ def endpoint(  # noqa: PLR0913  # a declaration, and all but what it is about by
             asks=asks,
             answers=answers,
             done=done,
+            tag=_tag(sys.modules[handler.__module__]),
         )
 
     return declare
@@ -157,6 +167,11 @@ def endpoints_of(families: Iterable[ModuleType]) -> tuple[Endpoint, ...]:
     return tuple(
         found for family in families for found in vars(family).values() if type(found) is Endpoint
     )
+
+
+def _tag(module: ModuleType) -> Tag:
+    name = module.__name__.rpartition(".")[2].replace("_", " ")
+    return Tag(name, (module.__doc__ or "").partition("\n")[0])
 
 
 def _taken(asked: Any) -> tuple[type[Request] | None, bool]:
@@ -171,7 +186,7 @@ def _data(gives: Any) -> Any:
     """What is given, without what it is wrapped in."""
     if get_origin(gives) in {Large, Returnable}:
         return _data(get_args(gives)[0])
-    if get_origin(gives) is UnionType:
+    if get_origin(gives) in {UnionType, Union}:  # a generic makes it the latter
         return Union[tuple(map(_data, get_args(gives)))]  # noqa: UP007  # of a tuple there is no other way
     return gives
 

@@ -45,6 +45,7 @@ def document(endpoints: tuple[Endpoint, ...]) -> Json:
             name = endpoint.path.strip("/") + ("" if method == "POST" else f"_{method.lower()}")
             paths.setdefault(endpoint.path, {})[method.lower()] = {
                 "operationId": name,
+                "tags": [endpoint.tag.name] if endpoint.tag else [],
                 "summary": endpoint.summary,
                 **_operation(endpoint, method, schemas),
             }
@@ -61,6 +62,8 @@ def document(endpoints: tuple[Endpoint, ...]) -> Json:
             ),
             "license": {"name": "MIT", "identifier": "MIT"},
         },
+        "servers": [{"url": "/", "description": "the server that this document is from"}],
+        "tags": [tag._asdict() for tag in dict.fromkeys(each.tag for each in endpoints) if tag],
         "paths": paths,
         "components": {
             "schemas": schemas,

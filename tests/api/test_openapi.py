@@ -173,6 +173,20 @@ def test_no_field_of_a_request_has_a_default_by_which_generators_would_require_i
     )
 
 
+def test_every_operation_has_the_tag_of_its_file_and_the_server_is_the_one_that_was_asked() -> None:
+    described = {tag["name"] for tag in DOCUMENT["tags"] if tag["description"]}
+    used = [operation["tags"] for path in DOCUMENT["paths"].values() for operation in path.values()]
+    assert {tag for tags in used for tag in tags} == described
+    assert all(len(tags) == 1 for tags in used)
+    assert DOCUMENT["paths"]["/buried"]["post"]["tags"] == ["dead letters"]
+    assert [server["url"] for server in DOCUMENT["servers"]] == ["/"]
+
+
+def test_what_wraps_an_answer_inside_of_the_server_is_not_in_the_document() -> None:
+    schemas = DOCUMENT["components"]["schemas"]
+    assert [name for name in schemas if name.startswith(("Large", "Returnable"))] == []
+
+
 def test_the_limits_of_the_document_are_those_of_the_code() -> None:
     properties: dict[str, Any] = DOCUMENT["components"]["schemas"]["PushRequest"]["properties"]
     assert (properties["ttr"]["minimum"], properties["ttr"]["maximum"]) == (1, 86_400)
