@@ -23,6 +23,7 @@ PLACES: Final = (
     "topic/{topic}",
     "job/{id}",
     "tag/order:1",
+    "find/{id}",
     "dead",
     "push",
     "subscribers",

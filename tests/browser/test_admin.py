@@ -25,6 +25,7 @@ PLACES: Final = (
     "topic/mail",
     "job/mail-1",
     "tag/order:1",
+    "find/mail",
     "push",
     "servers",
     "subscribers",
@@ -138,7 +139,7 @@ def test_what_the_server_refuses_is_shown_in_words(admin: Admin) -> None:
     expect(page.get_by_role("alert").last).to_contain_text("“soon” is no length of time")
 
 
-@pytest.mark.parametrize("place", ["job/{id}", "topic/{topic}"])
+@pytest.mark.parametrize("place", ["job/{id}", "topic/{topic}", "find/{id}"])
 def test_a_script_in_a_job_is_shown_as_text(
     admin: Admin, queue: Client, topic: str, place: str
 ) -> None:

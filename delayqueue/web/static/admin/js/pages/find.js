@@ -13,12 +13,12 @@ const MOST_TOPICS = 20;
 const MOST_JOBS = 100;
 const CALLS = 20; // until a person is asked whether to go on
 
-/** A link to what is found for {id} or {topic, text}. */
+/** The place of what is found for {id} or {topic, text}. */
 export const findLink = (wanted) => `#/find/${encodeURIComponent(JSON.stringify(wanted))}`;
 
 export class Find extends Live {
   everyMs = 1e9; // each time all jobs would be looked at anew
-  wanted = JSON.parse(this.props.argument);
+  wanted = this.props.argument.startsWith("{") ? JSON.parse(this.props.argument) : { id: this.props.argument };
 
   async load() {
     const { id } = this.wanted;
