@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 
 FLUSH_S: Final = (8.0, 12.0)  # between two flushes: not all servers at once
 WATCH_S: Final = 1.0
+LAST_S: Final = 1.0  # that a server that stops waits for the store
 NOTICED_S: Final = 5.0  # after which a bucket that does not answer counts as away (timers.py)
 ALL_TOPICS: Final = 10_000  # where there are more, only those with events are looked at
 MOST_MARKS: Final = 20  # that wait until the store answers
@@ -66,17 +67,19 @@ class History:
         """Add until cancelled."""
         self._metrics.tally = self._tally
         self._notice(Noticed("started", asyncio.get_running_loop().time(), server=self._name))
-        try:
-            while True:
-                try:
-                    await self._flush()
-                except (
-                    Exception
-                ):  # jobs come first: what stands in the store must not end the server here
-                    log.exception("a defect: the history of the last seconds is lost")
-                await self._watch(uniform(*FLUSH_S))  # noqa: S311  # no secret
-        finally:  # told to end: what was counted since is added, if the store answers at once
-            await self._add()
+        while True:
+            try:
+                await self._flush()
+            except Exception:  # nothing that stands in the store may end the server here
+                log.exception("a defect: the history of the last seconds is lost")
+            await self._watch(uniform(*FLUSH_S))  # noqa: S311  # no secret
+
+    async def aclose(self) -> None:
+        """Add what was counted since, if the store answers soon."""
+        if self._metrics.tally:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LAST_S):
+                    await self._add()
 
     async def read(self, span: str, topic: str, scope: Scope = EVERYWHERE) -> Slots:
         """What is known of the last 3h, 2d or 30d, of a topic or of all (""). Raises Unavailable."""

@@ -142,6 +142,7 @@ async def _serve_here(
             loops["replicas"] = partial(replicas.watch, shards)
         for lifetime in (
             peers.answering(),
+            aclosing(queue.history),
             aclosing(queue),  # last of all, what delivery has given back arrives
             running(loops, told.stop),
             aclosing(delivery),

@@ -48,7 +48,7 @@ async def test_what_servers_kept_is_there_when_another_one_is_asked(
     server = start()
     async with open_api(server.url, token=ADMIN) as api:
         await live_a_life(api)
-    server.close()  # one that is told to stop adds what it has counted
+    server.stop()  # one that is told to stop adds what it has counted
     server = start()
     try:
         async with open_api(server.url, token=LOOKS) as api:
@@ -77,6 +77,6 @@ async def test_a_server_keeps_none_where_it_is_switched_off(
     async with open_api(server.url) as api:
         await live_a_life(api)
         assert sums((await api.call("/history", {})).ok()) == NOTHING
-    server.close()
+    server.stop()
     with Redis(port=redis_server.port, db=database) as redis:
         assert redis.keys("*:history:*") == []

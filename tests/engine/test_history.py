@@ -96,6 +96,7 @@ class Running:
     async def __aexit__(self, *_: object) -> None:
         self.task.cancel()
         await asyncio.wait([self.task])
+        await self.history.aclose()
 
     async def has_flushed(self) -> None:
         calls = self.store.calls
