@@ -1,9 +1,9 @@
 <?php
 // Closes orders that are not paid in time, with pheanstalk 4.
 //
-//   php close_orders.php place ORDER SECONDS   an order, to be closed after so long; says the id of the job
-//   php close_orders.php paid ID               it is paid: nothing is to be closed
-//   php close_orders.php work [JOBS]           a worker for so many jobs, or for ever; run as many as you like
+//   php close_orders.php place ORDER SECONDS   an order, closed after SECONDS unless it is paid; prints the id of the job
+//   php close_orders.php paid ID               it is paid: cancel the job
+//   php close_orders.php work [JOBS]           a worker for JOBS jobs, or forever; run as many as you like
 
 require 'vendor/autoload.php';
 

@@ -1,8 +1,8 @@
 """Closes orders that are not paid in time, with greenstalk.
 
-python close_orders.py place ORDER SECONDS   an order, to be closed after so long; says the id of the job
-python close_orders.py paid ID               it is paid: nothing is to be closed
-python close_orders.py work [JOBS]           a worker for so many jobs, or for ever; run as many as you like
+python close_orders.py place ORDER SECONDS   an order, closed after SECONDS unless it is paid; prints the id of the job
+python close_orders.py paid ID               it is paid: cancel the job
+python close_orders.py work [JOBS]           a worker for JOBS jobs, or forever; run as many as you like
 """
 
 import json

@@ -1,8 +1,8 @@
 // Closes orders that are not paid in time. Go 1.18 or newer, the standard library only.
 //
-//	go run orders.go place ORDER SECONDS   an order, to be closed after so long
-//	go run orders.go paid ORDER            it is paid: nothing is to be closed
-//	go run orders.go work [JOBS]           a worker for so many jobs, or for ever; run as many as you like
+//	go run orders.go place ORDER SECONDS   an order, closed after SECONDS unless it is paid
+//	go run orders.go paid ORDER            it is paid: cancel the job
+//	go run orders.go work [JOBS]           a worker for JOBS jobs, or forever; run as many as you like
 package main
 
 import (

@@ -1,9 +1,9 @@
 // Closes orders that are not paid in time. Java 17 or newer, and Jackson for JSON.
 //
 //   javac -cp 'lib/*' Orders.java
-//   java -cp 'lib/*:.' Orders place ORDER SECONDS   an order, to be closed after so long
-//   java -cp 'lib/*:.' Orders paid ORDER            it is paid: nothing is to be closed
-//   java -cp 'lib/*:.' Orders work [JOBS]           a worker for so many jobs, or for ever; run as many as you like
+//   java -cp 'lib/*:.' Orders place ORDER SECONDS   an order, closed after SECONDS unless it is paid
+//   java -cp 'lib/*:.' Orders paid ORDER            it is paid: cancel the job
+//   java -cp 'lib/*:.' Orders work [JOBS]           a worker for JOBS jobs, or forever; run as many as you like
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;

@@ -1,8 +1,8 @@
 // Closes orders that are not paid in time. Node.js 18 or newer, nothing to install.
 //
-//   node orders.mjs place ORDER SECONDS   an order, to be closed after so long
-//   node orders.mjs paid ORDER            it is paid: nothing is to be closed
-//   node orders.mjs work [JOBS]           a worker for so many jobs, or for ever; run as many as you like
+//   node orders.mjs place ORDER SECONDS   an order, closed after SECONDS unless it is paid
+//   node orders.mjs paid ORDER            it is paid: cancel the job
+//   node orders.mjs work [JOBS]           a worker for JOBS jobs, or forever; run as many as you like
 
 import { setTimeout as sleep } from "node:timers/promises";
 

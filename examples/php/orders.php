@@ -1,9 +1,9 @@
 <?php
 // Closes orders that are not paid in time.
 //
-//   php orders.php place ORDER SECONDS   an order, to be closed after so long
-//   php orders.php paid ORDER            it is paid: nothing is to be closed
-//   php orders.php work [JOBS]           a worker for so many jobs, or for ever; run as many as you like
+//   php orders.php place ORDER SECONDS   an order, closed after SECONDS unless it is paid
+//   php orders.php paid ORDER            it is paid: cancel the job
+//   php orders.php work [JOBS]           a worker for JOBS jobs, or forever; run as many as you like
 
 require __DIR__ . '/delay_queue.php';
 

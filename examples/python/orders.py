@@ -1,8 +1,8 @@
 """Closes orders that are not paid in time, with this project's client.
 
-python orders.py place ORDER SECONDS   an order, to be closed after so long
-python orders.py paid ORDER            it is paid: nothing is to be closed
-python orders.py work [JOBS]           a worker for so many jobs, or for ever; run as many as you like
+python orders.py place ORDER SECONDS   an order, closed after SECONDS unless it is paid
+python orders.py paid ORDER            it is paid: cancel the job
+python orders.py work [JOBS]           a worker for JOBS jobs, or forever; run as many as you like
 """
 
 import json

@@ -2,7 +2,7 @@
 
 delay-queue worker order_timeout:worker   closes them; run as many as you like
 python order_timeout.py place ORDER       a customer orders
-python order_timeout.py pay ORDER         and pays: nothing is to be closed
+python order_timeout.py pay ORDER         and pays: the job is cancelled
 python order_timeout.py show ORDER        unpaid, paid or closed
 
 The queue is at $DELAYQUEUE_URL, the orders are in the file $SHOP. $UNPAID_S replaces the 30 minutes.
