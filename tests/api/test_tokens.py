@@ -167,6 +167,7 @@ OUT_OF_REACH: Final[list[tuple[str, dict[str, Any]]]] = [
     ("/forecast", {"topic": "theirs"} | TIMES),
     ("/forecast", TIMES),
     ("/buried", {"topic": "theirs"}),
+    ("/history", {"topic": "theirs"}),
     ("/find", {"topic": "theirs", "id": "a"}),
     ("/find", {"id": "a"}),
     ("/buried", {}),
