@@ -25,7 +25,7 @@ def test_the_table_of_roles_is_that_of_the_endpoints() -> None:
 
 def words(roles: frozenset[str] | None) -> str:
     if roles is None:
-        return "nobody is asked"
+        return "open to all"
     return ", ".join(sorted(roles, key=["produce", "consume", "view", "admin"].index))
 
 
