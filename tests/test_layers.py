@@ -64,7 +64,7 @@ KNOWS: Final[dict[str, set[str]]] = {
 # a package of others, and who may import it
 OTHERS: Final = {
     "redis": {"servers", "scripts", "bucket", "store", "original"},
-    "aiohttp": {"web", "delivery", "client"},
+    "aiohttp": {"web", "delivery"},
 }
 
 

@@ -57,8 +57,9 @@ class Round:
     def enqueue(self) -> Outcome:
         """One program enqueues all jobs that will be drained, an equal part in each way."""
         figures = {}
-        for figure, role in self.side.enqueues.items():
-            with self._program(role, self.jobs // len(self.side.enqueues)) as program:
+        part, rest = divmod(self.jobs, len(self.side.enqueues))
+        for number, (figure, role) in enumerate(self.side.enqueues.items()):
+            with self._program(role, part + (rest if number == 0 else 0)) as program:
                 program.end(PROGRAM_S)
                 figures[figure] = per_second(program.says("enqueued_per_s", 1, 0)[0])
         return Outcome(figures)
@@ -126,7 +127,7 @@ def installed(python: str, package: str) -> bool:
 
 def ours(server_port: int) -> Side:
     """Our client and worker, on our server."""
-    enqueues = {"one by one": "enqueue", "arrays of 100": "batches"}
+    enqueues = {"one by one": "enqueue", "100 at once": "at_once", "arrays of 100": "batches"}
     url = f"http://127.0.0.1:{server_port}"
     return Side("ours", "bench.worker.ours", sys.executable, url, enqueues)
 
@@ -136,5 +137,6 @@ def peers(package: str, python: str, store_port: int, database: int) -> list[Sid
     if not installed(python, package):
         return []
     url = f"redis://127.0.0.1:{store_port}/{database}"
-    plain = Side(package, f"bench.worker.with_{package}", python, url, {"one by one": "enqueue"})
+    ways = {"one by one": "enqueue"} | ({"100 at once": "at_once"} if package == "arq" else {})
+    plain = Side(package, f"bench.worker.with_{package}", python, url, ways)
     return [plain, replace(plain, name=f"{package} tuned", tuned=True)]

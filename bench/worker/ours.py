@@ -24,6 +24,18 @@ def enqueue(url: str, bodies: Iterable[str]) -> None:
     asyncio.run(push_each())
 
 
+def at_once(url: str, bodies: Iterable[str]) -> None:
+    """A hundred tasks, each of which pushes a job."""
+
+    async def push_at_once() -> None:
+        rest = iter(bodies)
+        async with AsyncClient(url) as queue:
+            while some := list(itertools.islice(rest, BATCH)):
+                await asyncio.gather(*(queue.push(QUEUE, body) for body in some))
+
+    asyncio.run(push_at_once())
+
+
 def batches(url: str, bodies: Iterable[str]) -> None:
     """A hundred jobs a request."""
 
@@ -48,4 +60,4 @@ def work(task: Work) -> None:
 
 
 if __name__ == "__main__":
-    play(work, enqueue=enqueue, batches=batches)
+    play(work, enqueue=enqueue, at_once=at_once, batches=batches)

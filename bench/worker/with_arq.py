@@ -1,6 +1,7 @@
 """arq: coroutines, jobs in a sorted set of Redis."""
 
 import asyncio
+import itertools
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -10,6 +11,7 @@ from arq.connections import RedisSettings
 from bench.worker.side import QUEUE, Work, play
 
 NAME: Final = "handle"
+AT_ONCE: Final = 100
 
 
 def enqueue(url: str, bodies: Iterable[str]) -> None:
@@ -22,6 +24,19 @@ def enqueue(url: str, bodies: Iterable[str]) -> None:
         await pool.aclose()
 
     asyncio.run(enqueue_each())
+
+
+def at_once(url: str, bodies: Iterable[str]) -> None:
+    """A hundred tasks, each of which enqueues a job."""
+
+    async def enqueue_at_once() -> None:
+        pool = await arq.create_pool(RedisSettings.from_dsn(url), default_queue_name=QUEUE)
+        rest = iter(bodies)
+        while some := list(itertools.islice(rest, AT_ONCE)):
+            await asyncio.gather(*(pool.enqueue_job(NAME, body) for body in some))
+        await pool.aclose()
+
+    asyncio.run(enqueue_at_once())
 
 
 def work(task: Work) -> None:
@@ -42,4 +57,4 @@ def work(task: Work) -> None:
 
 
 if __name__ == "__main__":
-    play(work, enqueue=enqueue)
+    play(work, enqueue=enqueue, at_once=at_once)

@@ -19,12 +19,7 @@ INTERRUPTED: Final = 130  # as a shell says it of a program that Ctrl-C ended
 CLOSED_PIPE: Final = 141  # as a shell says it of a program whose reader went away
 
 SERVER_PACKAGES: Final = {
-    "argcomplete",
-    "cronsim",
-    "hiredis",
-    "prometheus_client",
-    "pydantic",
-    "redis",
+    *("aiohttp", "argcomplete", "cronsim", "hiredis", "prometheus_client", "pydantic", "redis"),
     "uvloop",
 }
 NO_SERVER: Final = (

@@ -101,7 +101,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Load AsyncClient when somebody asks for it: who does without need not wait for aiohttp."""
+    """Load AsyncClient when somebody asks for it: who does without need not wait for asyncio."""
     if name == "AsyncClient":
         return import_module("delayqueue.client.aio").AsyncClient
     raise AttributeError(f"module {__name__} has no attribute {name}")

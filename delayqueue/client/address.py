@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import socket
+import ssl
 from dataclasses import dataclass, field
 from typing import Any, Final
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, quote, urlsplit
 
 from delayqueue.client.calls import SERVER_LANGUAGE, Call
 
@@ -14,17 +16,20 @@ URL_VARIABLE: Final = "DELAYQUEUE_URL"
 TOKEN_VARIABLE: Final = "DELAYQUEUE_TOKEN"  # noqa: S105  # its name
 DEFAULT_TIMEOUT_S: Final = 10.0  # for an answer, beyond what the server may wait
 DEFAULT_RETRIES: Final = 2
-# A poll without a limit of its own is not broken off here; TCP's probes find out within a minute
-# whether the server is still there.
+PATH: Final = "/%:@!$&'()*+,;=~"  # what stands in one as it is
+# A poll without a limit of its own is not broken off here: these are its probes
 KEEPALIVE: Final = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 
 
 @dataclass(frozen=True, slots=True)
 class ServerAddress:
-    """The server's URL, taken apart, and the headers of every request."""
+    """The server's URL, taken apart, and what stands in the head of every request."""
 
-    parts: SplitResult
-    headers: dict[str, str] = field(repr=False)
+    host: str
+    port: int
+    is_secure: bool
+    path: str
+    head: bytes = field(repr=False)
 
     @classmethod
     def of(cls, url: str | None, token: str | None) -> ServerAddress:
@@ -37,17 +42,51 @@ class ServerAddress:
         parts = _parts(url)
         if parts is None:
             raise ValueError(f"{url}: must be http://HOST:PORT or https://HOST:PORT")
-        headers = {"Content-Type": "application/json", "Accept-Language": SERVER_LANGUAGE}
+        if token and not (token.isascii() and token.isprintable()):
+            raise ValueError("the token: must be printable ASCII")
+        is_secure = parts.scheme == "https"
+        host = _ascii(parts.hostname or "")
+        port = parts.port or (443 if is_secure else 80)
+        lines = {
+            "Host": f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
+            "Content-Type": "application/json",
+            "Accept-Language": SERVER_LANGUAGE,
+        }
         if token:
-            headers["Authorization"] = f"Bearer {token}"
-        return cls(parts, headers)
+            lines["Authorization"] = f"Bearer {token}"
+        head = "".join(f"{name}: {value}\r\n" for name, value in lines.items()).encode()
+        return cls(host, port, is_secure, quote(parts.path.rstrip("/"), safe=PATH), head)
 
-    def path(self, call: Call[Any]) -> str:
-        """The path of a call, below that of the URL."""
-        return self.parts.path.rstrip("/") + call.path
+    def request(self, call: Call[Any]) -> bytes:
+        """A call as HTTP has it; its path is below that of the URL."""
+        body = call.body
+        return b"POST %b%b HTTP/1.1\r\n%bContent-Length: %d\r\n\r\n%b" % (
+            self.path.encode(),
+            call.path.encode(),
+            self.head,
+            len(body),
+            body,
+        )
+
+    def tls(self) -> ssl.SSLContext | None:
+        """What a connection is secured with; None if it is not."""
+        return ssl.create_default_context() if self.is_secure else None
 
     def __str__(self) -> str:
-        return f"{self.parts.scheme}://{self.parts.netloc.rpartition('@')[2]}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http{'s' * self.is_secure}://{host}:{self.port}"
+
+
+def _ascii(host: str) -> str:
+    return host if host.isascii() else host.encode("idna").decode()
+
+
+def keep_alive(connected: socket.socket) -> None:
+    """Let TCP find out within a minute whether the server is still there."""
+    connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in KEEPALIVE.items():
+        if hasattr(socket, name):  # Linux has them
+            connected.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 def _parts(url: str) -> SplitResult | None:

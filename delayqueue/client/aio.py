@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import socket
-from typing import TYPE_CHECKING, Any, TypeVar
-
-import aiohttp
+from collections import deque
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from delayqueue.client.address import (
     DEFAULT_RETRIES,
     DEFAULT_TIMEOUT_S,
-    KEEPALIVE,
     ServerAddress,
+    keep_alive,
     limit_s,
 )
 from delayqueue.client.calls import Answer, Call, TransportError, conversation
+from delayqueue.client.http import BadResponse, Response
 from delayqueue.client.jobs import seconds
+from delayqueue.client.joining import Joining
 from delayqueue.client.verbs import Verbs
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from delayqueue.client.jobs import Seconds
 
 T = TypeVar("T")
+
+HAPPY_EYEBALLS_S: Final = 0.25  # until the next address of a host is tried, too (RFC 8305)
 
 
 class AsyncClient(Verbs):
@@ -41,9 +43,11 @@ class AsyncClient(Verbs):
         self._address = ServerAddress.of(url, token)
         self._timeout_s = seconds(timeout)
         self._retries = retries
-        self._session: aiohttp.ClientSession | None = None
+        self._tls = self._address.tls()
+        self._idle: deque[_Connection] = deque()
+        self._pushes = Joining(self._send)
 
-    async def __aenter__(self) -> AsyncClient:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(
@@ -56,16 +60,23 @@ class AsyncClient(Verbs):
 
     async def close(self) -> None:
         """Close the connections."""
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        closing = list(self._idle)
+        self._idle.clear()
+        for connection in closing:
+            connection.close()
+        for connection in closing:
+            await connection.closed.wait()
 
     async def send(self, call: Call[T]) -> T:
         """Make a call, and repeat it where that is allowed. The verbs are built on this."""
+        return await (self._pushes.send(call) if call.joins else self._send(call))
+
+    async def _send(self, call: Call[T]) -> T:
         talk = conversation(call, self._retries)
         pause_s = next(talk)
         while True:
-            await asyncio.sleep(pause_s)
+            if pause_s:
+                await asyncio.sleep(pause_s)
             try:
                 pause_s = talk.send(await self._try(call))
             except StopIteration as end:
@@ -77,31 +88,112 @@ class AsyncClient(Verbs):
                 pause_s = next(talk)
 
     async def _try(self, call: Call[T]) -> Answer | TransportError:
-        if self._session is None:
-            connector = aiohttp.TCPConnector(limit=0, socket_factory=_probing_socket)
-            self._session = aiohttp.ClientSession(
-                connector=connector, headers=self._address.headers
-            )
-        timeout = aiohttp.ClientTimeout(
-            total=limit_s(call, self._timeout_s), sock_connect=self._timeout_s
-        )
-        url = (
-            f"{self._address.parts.scheme}://{self._address.parts.netloc}{self._address.path(call)}"
-        )
         try:
-            async with self._session.post(url, data=call.body, timeout=timeout) as response:
-                return Answer(
-                    response.status, await response.read(), response.headers.get("Retry-After")
-                )
-        except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            return TransportError(f"{self._address}: {error or type(error).__name__}")
+            async with asyncio.timeout(limit_s(call, self._timeout_s)):
+                return await self._exchange(self._address.request(call))
+        except (OSError, BadResponse, TimeoutError) as error:
+            said = str(error) or type(error).__name__
+            return TransportError(f"{self._address}: {said}")
+
+    async def _exchange(self, request: bytes) -> Answer:
+        connection = self._idle_connection() or await self._connect()
+        try:
+            answer = await connection.exchange(request)
+        except BaseException:
+            connection.close()  # by this the server hears that nobody waits any more
+            raise
+        if connection.is_usable:
+            self._idle.append(connection)
+        else:
+            connection.close()
+        return answer
+
+    def _idle_connection(self) -> _Connection | None:
+        """One that the server has not closed meanwhile."""
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.is_usable:
+                return connection
+            connection.close()
+        return None
+
+    async def _connect(self) -> _Connection:
+        async with asyncio.timeout(self._timeout_s):
+            loop = asyncio.get_running_loop()
+            address = self._address
+            _, connection = await loop.create_connection(
+                _Connection,
+                address.host,
+                address.port,
+                ssl=self._tls,
+                happy_eyeballs_delay=HAPPY_EYEBALLS_S,
+            )
+        return connection
 
 
-def _probing_socket(address: tuple[Any, ...]) -> socket.socket:
-    family, kind, protocol, *_ = address
-    made = socket.socket(family, kind, protocol)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in KEEPALIVE.items():
-        if hasattr(socket, name):  # Linux has them
-            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-    return made
+class _Connection(asyncio.Protocol):
+    """A connection that one request after the other goes over."""
+
+    def __init__(self) -> None:
+        self._transport: asyncio.Transport | None = None
+        self._response = Response()
+        self._waiter: asyncio.Future[Answer] | None = None
+        self.is_usable = False
+        self.closed = asyncio.Event()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """It is there."""
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101  # for the type checker
+        self._transport = transport
+        keep_alive(transport.get_extra_info("socket"))
+
+    async def exchange(self, request: bytes) -> Answer:
+        """What is answered to a request. Raises OSError if the connection breaks, BadResponse if that is no answer."""
+        if self._transport is None or self._transport.is_closing():
+            raise ConnectionResetError("the connection was closed")
+        self.is_usable = False
+        self._response = Response()
+        self._waiter = asyncio.get_running_loop().create_future()
+        self._transport.write(request)
+        return await self._waiter
+
+    def data_received(self, data: bytes) -> None:
+        """A piece of the answer."""
+        waiter = self._waiter
+        if waiter is None:  # nobody has asked
+            self.close()
+            return
+        try:
+            answer = self._response.feed(data)
+        except BadResponse as error:
+            self._settle(error)
+            return
+        if answer is not None:
+            self.is_usable = self._response.keeps_alive
+            self._settle(answer)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """Its end, which may be that of an answer."""
+        self.is_usable = False
+        self.closed.set()
+        if self._waiter is not None:
+            try:
+                self._settle(error or self._response.end())
+            except BadResponse as incomplete:
+                self._settle(incomplete)
+
+    def close(self) -> None:
+        """Use it no more."""
+        self.is_usable = False
+        self._waiter = None
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _settle(self, outcome: Answer | Exception) -> None:
+        waiter, self._waiter = self._waiter, None
+        if waiter is None or waiter.done():
+            return
+        if isinstance(outcome, Answer):
+            waiter.set_result(outcome)
+        else:
+            waiter.set_exception(outcome)

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import http.client
 import select
 import socket
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from delayqueue.client.address import (
     DEFAULT_RETRIES,
     DEFAULT_TIMEOUT_S,
-    KEEPALIVE,
     ServerAddress,
+    keep_alive,
     limit_s,
 )
 from delayqueue.client.calls import Answer, Call, TransportError, conversation
+from delayqueue.client.http import BadResponse, Response
 from delayqueue.client.jobs import seconds
 from delayqueue.client.verbs import Verbs
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-CONNECTIONS: Final = {"http": http.client.HTTPConnection, "https": http.client.HTTPSConnection}
+READ_BYTES: Final = 65_536
 
 
 class Client(Verbs):
@@ -50,9 +50,10 @@ class Client(Verbs):
         self._address = ServerAddress.of(url, token)
         self._timeout_s = seconds(timeout)
         self._retries = retries
-        self._idle: deque[http.client.HTTPConnection] = deque()
+        self._tls = self._address.tls()
+        self._idle: deque[socket.socket] = deque()
 
-    def __enter__(self) -> Client:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -73,7 +74,8 @@ class Client(Verbs):
         talk = conversation(call, self._retries)
         pause_s = next(talk)
         while True:
-            time.sleep(pause_s)
+            if pause_s:
+                time.sleep(pause_s)
             try:
                 pause_s = talk.send(self._try(call))
             except StopIteration as end:
@@ -87,42 +89,62 @@ class Client(Verbs):
     def _try(self, call: Call[T]) -> Answer | TransportError:
         try:
             return self._exchange(self._idle_connection() or self._connect(), call)
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, BadResponse) as error:
             return TransportError(f"{self._address}: {error or type(error).__name__}")
 
-    def _exchange(self, connection: http.client.HTTPConnection, call: Call[T]) -> Answer:
+    def _exchange(self, connection: socket.socket, call: Call[T]) -> Answer:
+        response = Response()
+        limit = limit_s(call, self._timeout_s)
+        until_s = None if limit is None else time.monotonic() + limit
         try:
-            connection.sock.settimeout(limit_s(call, self._timeout_s))
-            connection.request("POST", self._address.path(call), call.body, self._address.headers)
-            response = connection.getresponse()
-            answer = Answer(response.status, response.read(), response.getheader("Retry-After"))
+            connection.settimeout(limit)
+            connection.sendall(self._address.request(call))
+            answer = None
+            while answer is None:
+                data = connection.recv(READ_BYTES)
+                answer = response.feed(data) if data else response.end()
+                if answer is None and until_s is not None:
+                    connection.settimeout(_left_s(until_s))
         except BaseException:
             connection.close()
             raise
-        if not response.will_close:
+        if response.keeps_alive:
             self._idle.append(connection)
+        else:
+            connection.close()
         return answer
 
-    def _idle_connection(self) -> http.client.HTTPConnection | None:
+    def _idle_connection(self) -> socket.socket | None:
         """One that the server has not closed meanwhile."""
         while self._idle:
             try:
                 connection = self._idle.pop()
             except IndexError:  # another thread was faster
                 break
-            if not _is_readable(connection.sock):
+            if not _is_readable(connection):
                 return connection
             connection.close()
         return None
 
-    def _connect(self) -> http.client.HTTPConnection:
-        parts = self._address.parts
-        connection: http.client.HTTPConnection = CONNECTIONS[parts.scheme](
-            parts.hostname or "", parts.port, timeout=self._timeout_s
-        )
-        connection.connect()
-        _probe(connection.sock)
+    def _connect(self) -> socket.socket:
+        address = self._address
+        connection = socket.create_connection((address.host, address.port), self._timeout_s)
+        try:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            keep_alive(connection)
+            if self._tls is not None:
+                connection = self._tls.wrap_socket(connection, server_hostname=address.host)
+        except BaseException:
+            connection.close()
+            raise
         return connection
+
+
+def _left_s(until_s: float) -> float:
+    left_s = until_s - time.monotonic()
+    if left_s <= 0:
+        raise TimeoutError("timed out")
+    return left_s
 
 
 def _is_readable(idle: socket.socket) -> bool:
@@ -132,10 +154,3 @@ def _is_readable(idle: socket.socket) -> bool:
     poll = select.poll()
     poll.register(idle, select.POLLIN)
     return bool(poll.poll(0))
-
-
-def _probe(connected: socket.socket) -> None:
-    connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in KEEPALIVE.items():
-        if hasattr(socket, name):  # Linux has them
-            connected.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)

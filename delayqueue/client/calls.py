@@ -64,6 +64,7 @@ class Call(Generic[T]):
 
     `repeatable`: doing it twice is as good as once. `wait_s`: how long the server may wait before it answers;
     None = as long as its own setting says. `gone_is_done`: a repetition may find that the job is gone by the first try.
+    `joins`: it can go with others as one array.
     `rest` is asked after `read` for the call that brings what the answer had no room for; the last one's result counts.
     """
 
@@ -73,6 +74,7 @@ class Call(Generic[T]):
     repeatable: bool = False
     wait_s: float | None = 0
     gone_is_done: bool = False
+    joins: bool = False
     rest: Callable[[], Call[T] | None] = lambda: None
 
     @property

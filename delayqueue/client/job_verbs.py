@@ -70,7 +70,9 @@ class JobVerbs:
         )
         # a second try would find the job of the first
         repeatable = if_exists != IfExists.FAIL
-        return Call("/push", job.request(), lambda _: job.id, repeatable=repeatable)
+        return Call(
+            "/push", job.request(), lambda _: job.id, repeatable=repeatable, joins=repeatable
+        )
 
     @verb
     def push_many(self, jobs: Iterable[Job]) -> Call[list[Outcome]]:

@@ -48,6 +48,7 @@ class Shift:
         self._concurrency = concurrency
         self._context = context
         self._running: set[asyncio.Task[None]] = set()
+        self._reporting: set[asyncio.Task[None]] = set()  # whose handlers are done
 
     async def work(self, stop: asyncio.Event, grace: Seconds) -> None:
         """Work until `stop` is set, and for as long as `grace` after it."""
@@ -63,10 +64,11 @@ class Shift:
         await self._end(grace)
 
     async def _end(self, grace: Seconds) -> None:
-        if not self._running:
+        left = self._running | self._reporting
+        if not left:
             return
-        log.info("stopping, %d jobs run still", len(self._running))
-        _, late = await asyncio.wait(self._running, timeout=seconds(grace))
+        log.info("stopping, %d jobs run still", len(left))
+        _, late = await asyncio.wait(left, timeout=seconds(grace))
         for task in late:
             task.cancel()
         if late:
@@ -95,26 +97,35 @@ class Shift:
 
     async def _free(self) -> int:
         """How many jobs to ask for; waits until there is room for one."""
-        while not (free := self._concurrency - len(self._running) - self._calls.hanging) > 0:
+        while (free := self._places()) <= 0:
             self._changed.clear()
             await self._changed.wait()
         return min(free, MAX_BATCH)
 
+    def _places(self) -> int:
+        """While jobs are reported others may run, but not ever more: the server may be slow to take the reports."""
+        too_many = max(0, len(self._reporting) - self._concurrency)
+        return self._concurrency - len(self._running) - too_many - self._calls.hanging
+
     def _done(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
+        self._reporting.discard(task)
         self._changed.set()
         if not task.cancelled() and (error := task.exception()):
             log.error("%s: a defect of the worker", task.get_name(), exc_info=error)
 
     async def _work(self, job: ReservedJob) -> None:
-        handling: asyncio.Task[object] | None = asyncio.current_task()
-        with lease.kept(self._client, job, lambda: handling and handling.cancel()):
+        task: asyncio.Task[Any] = asyncio.current_task()  # type: ignore[assignment]  # there is one
+        with lease.kept(self._client, job, task.cancel):
             verdict = await self._handle(job)
+        self._running.discard(task)
+        self._reporting.add(task)
+        self._changed.set()
         await self._report(job, verdict)
 
     async def _handle(self, job: ReservedJob) -> Verdict:
-        last = self._handlers.policy_of(job.topic).last_attempt
-        if last is not None and job.attempt > last and await self._kills(job, last):
+        last = self._last_attempt(job)
+        if last is not None and await self._kills(job, last):
             log.error("job %s of %s: its worker has died %d times", job.id, job.topic, last)
             return Released(f"its worker has died {last} times")
         try:
@@ -132,6 +143,13 @@ class Shift:
                 exc_info=None if isinstance(error, (Retry, Bury)) else error,
             )
             return verdict
+
+    def _last_attempt(self, job: ReservedJob) -> int | None:
+        """That of its topic, where the job has had it; else None."""
+        if job.attempt == 1:
+            return None
+        last = self._handlers.policy_of(job.topic).last_attempt
+        return None if last is None or job.attempt <= last else last
 
     async def _kills(self, job: ReservedJob, times: int) -> bool:
         """Whether the worker has died so many times in a row."""

@@ -23,12 +23,14 @@ from delayqueue.client import (
     Unavailable,
 )
 from delayqueue.client.calls import Answer, Call, conversation
+from tests.certificates import make
 from tests.client.conftest import Caller
 from tests.faults.proxy import Proxy
 from tests.processes import LOOPBACK, free_port
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
+    from pathlib import Path
 
     from delayqueue.client.jobs import Seconds
     from tests.processes import Processes, QueueServer, StoreServer
@@ -173,6 +175,27 @@ async def test_a_token_opens_the_door(
     of_environment = Caller(kind())
     assert await of_environment.push("t")
     await of_environment.close()
+    server.close()
+
+
+async def test_a_server_with_a_certificate_is_reached_by_who_trusts_it(
+    kind: Kind,
+    processes: Processes,
+    redis_server: StoreServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    own = make(tmp_path, "server")
+    server = processes.server(redis_server, own.context(), tls_cert=own.cert, tls_key=own.key)
+    stranger = Caller(kind(server.url, retries=0))
+    with pytest.raises(TransportError, match="certificate"):
+        await stranger.push("t")
+    await stranger.close()
+    monkeypatch.setenv("SSL_CERT_FILE", str(own.cert))
+    trusting = Caller(kind(server.url))
+    for _ in range(2):
+        assert await trusting.push("t", "x" * 300_000)
+    await trusting.close()
     server.close()
 
 

@@ -1,0 +1,94 @@
+"""Pushes that are made at the same time: one request, and else as if each were made alone."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from delayqueue.client import AsyncClient, Invalid, JobExists, TransportError
+from tests.processes import LOOPBACK, free_port
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from delayqueue.client.calls import Answer, Call
+    from tests.processes import QueueServer
+
+
+class CountingClient(AsyncClient):
+    """Notes how many jobs each request has."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url, retries=0)
+        self.sent: list[int] = []
+
+    async def _try(self, call: Call[Any]) -> Answer | TransportError:
+        self.sent.append(len(call.request) if isinstance(call.request, list) else 1)
+        return await super()._try(call)
+
+
+@pytest.fixture
+async def client(server: QueueServer) -> AsyncIterator[CountingClient]:
+    async with CountingClient(server.url) as opened:
+        yield opened
+
+
+async def bodies(client: CountingClient, topic: str) -> dict[str, str]:
+    return {job.id: job.body for job in (await client.list_jobs(topic, limit=1000)).jobs}
+
+
+async def test_pushes_of_the_same_moment_are_one_request(
+    client: CountingClient, topic: str
+) -> None:
+    pushes = (client.push(topic, str(number), delay=60) for number in range(50))
+    ids = await asyncio.gather(*pushes)
+    assert client.sent == [50]
+    assert await bodies(client, topic) == {job_id: str(at) for at, job_id in enumerate(ids)}
+
+
+async def test_a_push_alone_is_sent_alone(client: CountingClient, topic: str) -> None:
+    for _ in range(2):
+        await client.push(topic)
+    assert client.sent == [1, 1]
+
+
+async def test_many_and_large_ones_are_several_requests(client: CountingClient, topic: str) -> None:
+    await asyncio.gather(*(client.push(topic, delay=60) for _ in range(1001)))
+    await asyncio.gather(*(client.push(topic, "x" * 400_000, delay=60) for _ in range(5)))
+    assert sorted(client.sent[:2]) == [1, 1000]
+    assert sorted(client.sent[2:]) == [1, 2, 2]
+    await client.purge(topic)
+
+
+async def test_a_bad_one_spoils_only_itself(client: CountingClient, topic: str) -> None:
+    taken = await client.push(topic, delay=60)
+    results = await asyncio.gather(
+        client.push(topic, "good", delay=60),
+        client.push("a,b", "bad"),
+        client.push(topic, id=taken, if_exists="fail"),
+        client.push(topic, "good, too", delay=60),
+        return_exceptions=True,
+    )
+    assert [type(result) for result in results] == [str, Invalid, JobExists, str]
+    assert sorted((await bodies(client, topic)).values()) == ["", "good", "good, too"]
+
+
+async def test_one_that_is_cancelled_takes_no_other_along(
+    client: CountingClient, topic: str
+) -> None:
+    first, second, third = (asyncio.ensure_future(client.push(topic, delay=60)) for _ in range(3))
+    await asyncio.sleep(0)
+    first.cancel()
+    await asyncio.sleep(0)
+    second.cancel()
+    assert await third in await bodies(client, topic)
+
+
+async def test_where_no_server_is_each_says_so() -> None:
+    async with CountingClient(f"http://{LOOPBACK}:{free_port()}") as client:
+        results = await asyncio.gather(
+            *(client.push("t") for _ in range(3)), return_exceptions=True
+        )
+    assert [type(result) for result in results] == [TransportError] * 3
