@@ -20,7 +20,8 @@ RUN ["/opt/delay-queue/bin/pip", "uninstall", "--yes", "pip", "setuptools"]
 FROM python:3.11-slim-bookworm
 LABEL org.opencontainers.image.title="delay-queue" \
       org.opencontainers.image.description="A delay queue server that speaks HTTP and keeps its jobs in Redis or Valkey" \
-      org.opencontainers.image.licenses="MIT"
+      org.opencontainers.image.licenses="MIT" \
+      org.opencontainers.image.version="0.1.0"
 COPY --from=build /opt/delay-queue /opt/delay-queue
 # a number, so that an orchestrator sees that it is not root; a volume inherits the owner of /data
 RUN ["install", "--directory", "--owner=10001", "--group=10001", "--mode=700", "/data"]
@@ -35,4 +36,9 @@ ENV DELAYQUEUE_PROTECTED_MODE=no \
 EXPOSE 9277
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \
     CMD ["/opt/delay-queue/bin/python", "-I", "-c", "import http.client as h, sys; c = h.HTTPConnection('127.0.0.1', 9277, timeout=4); c.request('GET', '/healthz'); sys.exit(c.getresponse().status != 200)"]
+# where the code of this very image can be read; `make image` tells
+ARG SOURCE=""
+ARG REVISION=""
+LABEL org.opencontainers.image.source="${SOURCE}" \
+      org.opencontainers.image.revision="${REVISION}"
 ENTRYPOINT ["/opt/delay-queue/bin/delay-queue"]

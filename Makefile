@@ -10,6 +10,9 @@ LANGUAGES := nodejs golang-go php-cli php-curl php-illuminate-queue php-illumina
 BEANSTALK := beanstalkd php-pda-pheanstalk php-illuminate-cache php-illuminate-console \
 	php-symfony-beanstalkd-messenger php-symfony-console php-symfony-event-dispatcher ruby ruby-beaneater
 GO_CLIENT := tests/beanstalk/clients/with_go_beanstalk
+# helm and kubeconform, and the Kubernetes whose description of its API they are asked for
+CHART_TOOLS := tests/docs/chart_tools
+KUBERNETES := v1.33.2
 # what builds the wheel
 BUILD := setuptools>=77.0.3
 # every version with its hashes: what the image holds, and what the tests run with
@@ -18,7 +21,7 @@ TEST_LOCK := deploy/requirements-test.txt
 COMPILE := $(BIN)/uv pip compile pyproject.toml - --universal --python-version 3.11 --generate-hashes \
 	--no-annotate --no-emit-index-url --no-emit-find-links --upgrade --quiet --custom-compile-command 'make lock'
 
-.PHONY: help serve test test-every-store lint format fuzz faults bench docs clean package lock audit
+.PHONY: help serve test test-every-store lint format fuzz faults bench docs clean package image release chart-tools lock audit
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 20
@@ -56,6 +59,17 @@ docs: $(VENV)/.installed-dev ## build the documentation as a site into build/sit
 
 package: $(VENV)/.installed-release ## build wheel and sdist into dist/, try them and the steps of the image
 	$(BIN)/python -m tests.package
+
+image: ## build the container image, with labels that tell its commit
+	docker build --tag delay-queue --build-arg REVISION="$$(git rev-parse HEAD)" \
+		--build-arg SOURCE="$$(git remote get-url origin 2>/dev/null)" .
+
+release: $(VENV)/.installed-release ## make release VERSION=1.2.3: all up to the push; docs/releasing.md
+	$(BIN)/python scripts/release.py $(VERSION)
+
+chart-tools: $(VENV)/.installed-dev ## build helm and kubeconform, for the tests of the chart; takes Go 1.24, minutes
+	cd $(CHART_TOOLS) && GOBIN=$(CURDIR)/$(BIN) go install tool
+	cd $(CHART_TOOLS) && go mod download k8s.io/kubernetes@$(KUBERNETES)
 
 lock: $(VENV)/.installed-release ## choose all versions anew, those of the image and those of the tests
 	echo '$(BUILD)' | $(COMPILE) --extra server --extra embedded --output-file $(IMAGE_LOCK)

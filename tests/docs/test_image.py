@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 import yaml
 
+from delayqueue import __version__
 from tests.processes import REPOSITORY
 
+from .markdown import read
 from .test_deploy import COMPOSE
 
 if TYPE_CHECKING:
@@ -35,6 +37,21 @@ def test_the_last_stage_is_not_root_and_keeps_its_data_in_a_volume() -> None:
     assert re.search(r"^VOLUME /data$", last, re.MULTILINE)
     assert "DELAYQUEUE_DATA_DIR=/data" in last
     assert "HEALTHCHECK" in last
+
+
+def test_its_labels_say_what_it_is_and_where_it_is_from() -> None:
+    labels = dict(re.findall(r'org\.opencontainers\.image\.(\w+)="([^"]*)"', IMAGE))
+    assert labels.pop("description")
+    assert labels == {
+        "title": "delay-queue",
+        "licenses": "MIT",
+        "version": __version__,
+        "source": "${SOURCE}",
+        "revision": "${REVISION}",
+    }
+    (build,) = re.findall(r"docker build (?:.*\\\n)*.*", read("Makefile"))
+    assert {"SOURCE", "REVISION"} == set(re.findall(r"--build-arg (\w+)=", build))
+    assert {'SOURCE=""', 'REVISION=""'} == set(steps("ARG"))
 
 
 @pytest.mark.parametrize("path", COMPOSE, ids=lambda path: path.name)

@@ -1,0 +1,193 @@
+"""The Helm chart makes what deploy/kubernetes has, of settings that there are, and Kubernetes takes it.
+
+What renders it is skipped without helm and kubeconform: `make chart-tools` builds both.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from delayqueue import __version__
+from delayqueue.config.loading import load
+from tests.processes import REPOSITORY
+
+from .markdown import read
+from .test_deploy import MANIFESTS, OBJECTS
+
+CHART: Final = REPOSITORY / "deploy" / "helm" / "delay-queue"
+VALUES: Final[dict[str, Any]] = yaml.safe_load((CHART / "values.yaml").read_text("utf-8"))
+PATH: Final = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+KUBERNETES: Final = re.findall(r"^KUBERNETES := v(.+)$", read("Makefile"), re.MULTILINE)[0]
+REDIS: Final = "config.DELAYQUEUE_REDIS_HOST=redis:6379"
+ALL: Final = (
+    *(REDIS, "config.DELAYQUEUE_BUCKET_SIZE=64"),
+    *("existingSecret=tokens", "serviceMonitor.enabled=true", "serviceMonitor.tokenSecret=view"),
+    *("podAnnotations.a=b", "nodeSelector.disk=ssd", "imagePullSecrets[0].name=registry"),
+)
+INT_OR_STRING: Final = {"oneOf": [{"type": "integer"}, {"type": "string"}]}
+
+
+def helm(verb: str, *values: str, name: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    program = shutil.which("helm", path=PATH)
+    if program is None:
+        pytest.skip("helm is not installed: make chart-tools")
+    settings = [word for value in values for word in ("--set", value)]
+    command = [program, verb, *name, str(CHART), *settings, f"--kube-version={KUBERNETES}"]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def rendered(*values: str) -> str:
+    done = helm("template", *values, name=("try",))
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def objects(*values: str) -> dict[str, Any]:
+    return {each["kind"]: each for each in yaml.safe_load_all(rendered(*values))}
+
+
+def test_the_chart_has_the_version_of_the_program() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text("utf-8"))
+    assert (chart["version"], chart["appVersion"]) == (__version__, __version__)
+
+
+def test_every_value_is_explained_has_a_type_and_is_used() -> None:
+    text = (CHART / "values.yaml").read_text("utf-8")
+    schema = json.loads((CHART / "values.schema.json").read_text("utf-8"))
+    templates = "".join(path.read_text("utf-8") for path in (CHART / "templates").iterdir())
+    assert set(VALUES) | {"global"} == set(schema["properties"])
+    for name in VALUES:
+        assert f".Values.{name}" in templates
+    explained = re.findall(r"^# .*\n(?:(?:# .*|)\n)*(\w+):", text, re.MULTILINE)
+    unexplained = set(VALUES) - set(explained)
+    # its own fields, or its neighbours' comment, explain these
+    assert unexplained == {"image", "service", "resources", "serviceMonitor", "nodeSelector"} | {
+        "tolerations",
+        "affinity",
+    }
+
+
+def test_helm_finds_nothing_wrong() -> None:
+    done = helm("lint", REDIS)
+    assert done.returncode == 0, done.stdout
+    assert "WARNING" not in done.stdout + done.stderr
+
+
+def test_its_pods_are_those_of_the_manifests() -> None:
+    made = objects(REDIS)["Deployment"]["spec"]
+    ours = OBJECTS["Deployment", "delay-queue"]["spec"]
+    assert (made["replicas"], made["strategy"]) == (ours["replicas"], ours["strategy"])
+    made, ours = made["template"]["spec"], ours["template"]["spec"]
+    [container], [our_container] = made.pop("containers"), ours["containers"]
+    assert container.pop("image") == f"delay-queue:{__version__}"
+    assert container.pop("imagePullPolicy") == "IfNotPresent"
+    assert container.pop("envFrom")[0] == {"configMapRef": {"name": "try-delay-queue"}}
+    its_own = {"image", "envFrom"}
+    assert container == {k: v for k, v in our_container.items() if k not in its_own}
+    assert made.pop("enableServiceLinks") is False
+    labels = made["topologySpreadConstraints"][0]["labelSelector"]["matchLabels"]
+    assert labels.pop("app.kubernetes.io/instance") == "try"
+    assert made == {name: value for name, value in ours.items() if name != "containers"}
+
+
+def test_its_settings_are_settings_and_numbers_stay_as_they_are() -> None:
+    given = {"DELAYQUEUE_REDIS_HOST": "redis:6379", "DELAYQUEUE_MAX_BODY": 100_000_000}
+    as_of_a_file = ("try", "--set-json", f"config={json.dumps(given)}")  # where numbers are floats
+    done = helm("template", name=as_of_a_file)
+    made = {each["kind"]: each for each in yaml.safe_load_all(done.stdout)}
+    config = load(None, made["ConfigMap"]["data"])
+    assert (str(config.redis_host), config.max_body_bytes) == ("redis:6379", 100_000_000)
+
+
+def test_selectors_find_their_pods() -> None:
+    made = objects(*ALL)
+    labels = made["Deployment"]["spec"]["template"]["metadata"]["labels"]
+    selectors = [
+        made["Deployment"]["spec"]["selector"]["matchLabels"],
+        made["Service"]["spec"]["selector"],
+        made["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"],
+    ]
+    assert all(selector.items() <= labels.items() for selector in selectors)
+    monitored = made["ServiceMonitor"]["spec"]["selector"]["matchLabels"]
+    assert monitored.items() <= made["Service"]["metadata"]["labels"].items()
+
+
+@pytest.mark.parametrize(
+    ("values", "way_out"),
+    [
+        ((), "say where Redis is"),
+        ((REDIS, "config.DELAYQUEUE_AUTH_TOKENS=admin:x"), "existingSecret"),
+        ((REDIS, "config.REDIS_DB=1"), "REDIS_DB"),
+        ((REDIS, "replica=2"), "replica"),
+    ],
+)
+def test_a_mistake_is_named(values: tuple[str, ...], way_out: str) -> None:
+    done = helm("template", *values, name=("try",))
+    assert done.returncode != 0
+    assert way_out in done.stderr
+
+
+def test_kubernetes_takes_all_of_it(tmp_path: Path) -> None:
+    program = shutil.which("kubeconform", path=PATH)
+    if program is None or shutil.which("go") is None:
+        pytest.skip("kubeconform is not installed: make chart-tools")
+    made = [rendered(REDIS), rendered(*ALL), *(path.read_text("utf-8") for path in MANIFESTS)]
+    text = "\n---\n".join(made)
+    write_schemas(tmp_path, {each["kind"] for each in yaml.safe_load_all(text) if each})
+    where = f"{tmp_path}/{{{{.ResourceKind}}}}{{{{.KindSuffix}}}}.json"
+    # of Prometheus' operator, not of Kubernetes
+    options = ["-strict", "-summary", "-skip=ServiceMonitor", "-schema-location", where]
+    done = subprocess.run(
+        [program, *options], input=text, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stdout
+    assert "Errors: 0, Skipped: 1" in done.stdout
+
+
+def write_schemas(folder: Path, kinds: set[str]) -> None:
+    """The schemas of these kinds, from Kubernetes' own description of its API."""
+    done = subprocess.run(
+        ["go", "mod", "download", "-json", f"k8s.io/kubernetes@v{KUBERNETES}"],
+        cwd=folder,
+        env=os.environ | {"GOPROXY": "off"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    if done.returncode:
+        pytest.skip("Kubernetes' description of its API is not here: make chart-tools")
+    swagger = Path(json.loads(done.stdout)["Dir"], "api", "openapi-spec", "swagger.json")
+    definitions = json.loads(swagger.read_text("utf-8"))["definitions"]
+    for name, definition in definitions.items():
+        if definition.get("format") == "int-or-string":
+            definitions[name] = INT_OR_STRING
+        elif "properties" in definition:
+            definition["additionalProperties"] = False
+    for name, definition in definitions.items():
+        for known in definition.get("x-kubernetes-group-version-kind", ()):
+            if known["kind"] in kinds:
+                parts = [known["kind"], known["group"].partition(".")[0], known["version"]]
+                path = folder / ("-".join(filter(None, parts)).lower() + ".json")
+                path.write_text(json.dumps(closure(name, definitions)), "utf-8")
+
+
+def closure(name: str, definitions: dict[str, Any]) -> dict[str, Any]:
+    """A schema with the definitions that it needs, and no others."""
+    needed: dict[str, Any] = {}
+    names = [name]
+    while names:
+        if (each := names.pop()) not in needed:
+            needed[each] = definitions[each]
+            names += re.findall(r'"#/definitions/([^"]+)"', json.dumps(definitions[each]))
+    return {"$ref": f"#/definitions/{name}", "definitions": needed}

@@ -1,0 +1,76 @@
+"""`make release` sets the version wherever it stands, and commits nothing if a step fails."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from tests.processes import REPOSITORY
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SCRIPT: Final = REPOSITORY / "scripts" / "release.py"
+PLACES: Final = ("delayqueue/__init__.py", "Dockerfile", "deploy/helm/delay-queue/Chart.yaml")
+STEPS: Final = "all lint test package audit:\n\t@echo $@ >> steps.log\n\t@test $@ != $(FAILS)\n"
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A repository with the files that hold the version, and steps that only say that they ran."""
+    for name in PLACES:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(REPOSITORY / name, tmp_path / name)
+    (tmp_path / "CHANGELOG.md").write_text("# Changelog\n\n## Unreleased\n\n- A fix.\n")
+    (tmp_path / "Makefile").write_text(STEPS)
+    (tmp_path / ".gitignore").write_text("steps.log\n")
+    git(tmp_path, "init", "--quiet")
+    for setting in ("user.name=a", "user.email=a@b"):
+        git(tmp_path, "config", *setting.split("="))
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "--quiet", "--message=first")
+    return tmp_path
+
+
+def git(folder: Path, *words: str) -> str:
+    command = ["git", *words]
+    return subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True, check=True).stdout
+
+
+def release(folder: Path, version: str, fails: str = "none") -> subprocess.CompletedProcess[str]:
+    command = ["env", f"FAILS={fails}", sys.executable, str(SCRIPT), version]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_it_sets_the_version_runs_every_step_commits_and_tags(checkout: Path) -> None:
+    done = release(checkout, "7.8.8")
+    assert done.returncode == 0, done.stderr
+    assert "git push" in done.stdout
+    assert (checkout / "steps.log").read_text().split() == ["lint", "test", "package", "audit"]
+    assert git(checkout, "status", "--porcelain") == ""
+    assert git(checkout, "describe", "--tags").strip() == "v7.8.8"
+    found = [(checkout / name).read_text().count("7.8.8") for name in PLACES]
+    assert found == [1, 1, 2]
+    changes = (checkout / "CHANGELOG.md").read_text()
+    assert re.search(r"## Unreleased\n\n## 7\.8\.8 - \d{4}-\d\d-\d\d\n\n- A fix\.\n\Z", changes)
+    again = release(checkout, "7.8.9")
+    assert "nothing to release" in again.stderr
+
+
+def test_a_step_that_fails_ends_it_before_anything_is_committed(checkout: Path) -> None:
+    done = release(checkout, "7.8.9", fails="test")
+    assert done.returncode == 1
+    assert "make test failed" in done.stderr
+    assert git(checkout, "tag") == ""
+    assert git(checkout, "log", "--oneline").count("\n") == 1
+    assert "not committed" in release(checkout, "7.8.9").stderr
+
+
+@pytest.mark.parametrize("version", ["", "1.2", "v1.2.3", "1.2.3; rm", "1.2.3rc1"])
+def test_what_is_no_version_is_refused(checkout: Path, version: str) -> None:
+    assert "must be like 1.2.3" in release(checkout, version).stderr
