@@ -18,7 +18,7 @@ class Response:
     """Reads a response piece by piece. Afterwards `keeps_alive` says whether the connection may be used again."""
 
     def __init__(self) -> None:
-        self.keeps_alive = False
+        self.keeps_alive: bool = False
         self._data = bytearray()
         self._status = 0  # until its head is complete
         self._headers: dict[bytes, bytes] = {}

@@ -2,6 +2,8 @@
 
 verdict = run(worker, "mail", "Hello")
 assert verdict == Finished()
+
+Queue stands in for a Client, with a clock that can be turned; plugin.py has both as fixtures of pytest.
 """
 
 from __future__ import annotations
@@ -13,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 from delayqueue.client.jobs import ReservedJob, new_id
 from delayqueue.client.payload import body_of
-from delayqueue.tasks import is_told_to_end
-from delayqueue.worker.calls import Calls
-from delayqueue.worker.verdict import Buried, Finished, Released, verdict_of
+from delayqueue.testing.handling import verdict_on
+from delayqueue.testing.queue import Queue, Ran
+from delayqueue.worker.verdict import Buried, Finished, Released
 
 if TYPE_CHECKING:
     from delayqueue.client.payload import Payload
     from delayqueue.worker import Verdict, Worker
 
-__all__ = ["Buried", "Finished", "Released", "arun", "job", "run"]
+__all__ = ["Buried", "Finished", "Queue", "Ran", "Released", "arun", "job", "run"]
 
 
 def job(topic: str, body: Payload = "", *, id: str | None = None, attempt: int = 1) -> ReservedJob:  # noqa: A002  # its name in the API
@@ -50,17 +52,8 @@ async def arun(
         raise KeyError(topic)
     given = worker.handlers.context() if context is ... else nullcontext(context)
     async with given as shared:
-        verdict = await _verdict(worker, job(topic, body, attempt=attempt), shared)
+        verdict = await verdict_on(worker, job(topic, body, attempt=attempt), shared)
     last = worker.handlers.policy_of(topic).last_attempt
     if isinstance(verdict, Released) and last is not None and attempt >= last:
         return Buried(verdict.message, verdict.traceback)
     return verdict
-
-
-async def _verdict(worker: Worker, handled: ReservedJob, context: Any) -> Verdict:
-    try:
-        return Finished(await worker.handlers.run(handled, Calls(), context))
-    except BaseException as error:
-        if is_told_to_end(error):
-            raise
-        return verdict_of(error)

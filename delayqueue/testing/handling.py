@@ -1,0 +1,23 @@
+"""A job on its way through the handlers of a worker, without a server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from delayqueue.tasks import is_told_to_end
+from delayqueue.worker.calls import Calls
+from delayqueue.worker.verdict import Finished, verdict_of
+
+if TYPE_CHECKING:
+    from delayqueue.client.jobs import ReservedJob
+    from delayqueue.worker import Verdict, Worker
+
+
+async def verdict_on(worker: Worker, job: ReservedJob, context: Any) -> Verdict:
+    """What the worker would report of this attempt."""
+    try:
+        return Finished(await worker.handlers.run(job, Calls(), context))
+    except BaseException as error:
+        if is_told_to_end(error):
+            raise
+        return verdict_of(error)
