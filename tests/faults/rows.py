@@ -100,14 +100,14 @@ ROWS: Final = (
     Row(
         6,
         "1 to 100 bytes torn off the append-only file",
-        "starts, says so, loses at most the command that was torn",
+        "starts, logs it, loses at most the torn command",
         crashes.torn_file,
         {"cuts": 20, "jobs": 200},
     ),
     Row(
         7,
         "Redis frozen",
-        "503 within 6 s, /healthz 200, /readyz 503, polls go on waiting",
+        "503 within 6 s, /healthz 200, /readyz 503, polls keep waiting",
         outages.redis_frozen,
         {"freeze_s": 15},
     ),
@@ -145,14 +145,14 @@ ROWS: Final = (
     Row(
         12,
         "clocks wrong by an hour",
-        "server's clock: no effect; store's clock: late at most by the jump",
+        "server's clock: no effect; store's clock: late by at most the jump",
         outages.clocks_wrong,
         {"jobs": 2000},
     ),
     Row(
         13,
         "clients vanish in a long poll",
-        "nothing lost; what reached nobody is there within 1 s; no waiter left",
+        "nothing lost; what reached nobody is ready again within 1 s; no waiter left",
         clients.polls_vanish,
         {"polls": 1000, "jobs": 1000},
         {"polls": 200, "jobs": 200},
@@ -160,7 +160,7 @@ ROWS: Final = (
     Row(
         14,
         "consumer dies after pop",
-        "comes again at its TTR (1 s more or less), attempt + 1; then buried; all counted",
+        "comes again at its TTR (within 1 s), attempt + 1; then buried; all counted",
         clients.consumer_dies,
         {"jobs": 1000},
         {"jobs": 100},
@@ -184,7 +184,7 @@ ROWS: Final = (
     Row(
         17,
         "poisoned store",
-        "other topics go on; broken records are set aside and counted, the rest is mended; idle at rest",
+        "other topics continue; broken records are set aside and counted, the rest is repaired; idle at rest",
         inputs.store_poisoned,
         {"jobs": 5000},
         {"jobs": 300},
@@ -253,7 +253,7 @@ ROWS: Final = (
     Row(
         26,
         "hostile names",
-        "no key touched; shown as they are",
+        "no key touched; shown unchanged",
         inputs.hostile_input,
         small={},
         not_run="tokens, the page, requests from other sites and webhooks: tests/api, tests/browser, tests/delivery",
@@ -276,8 +276,8 @@ ROWS: Final = (
     ),
     Row(
         29,
-        "random operations of every verb at once, two servers, whose clocks step",
-        "each second every job is where its answers allow, all counts are exact; at the end nothing is left",
+        "random calls of every verb at once, two servers with stepping clocks",
+        "each second every job is in a state that the answers allow, all counts are exact; at the end nothing is left",
         random_operations.random_operations,
         {
             "seconds": 60,
@@ -288,7 +288,7 @@ ROWS: Final = (
     ),
     Row(
         30,
-        "clients ask for much and never read",
+        "clients request a lot and never read",
         "memory grows by less than 256 MiB; all are closed within 90 s; the others' p99 less than doubled",
         clients.clients_never_read,
         {"clients": 300, "most_mib": 256},
@@ -334,7 +334,7 @@ ROWS: Final = (
     Row(
         36,
         "as 14, through beanstalkd's protocol: a worker falls silent",
-        "comes again at its TTR (1 s more or less); counted",
+        "comes again at its TTR (within 1 s); counted",
         beanstalk.worker_dies,
         {"jobs": 500},
     ),
@@ -355,7 +355,7 @@ ROWS: Final = (
     Row(
         39,
         "as 22, through beanstalkd's protocol: SIGTERM with 1,000 waiting workers and load",
-        "ends within 12 s; nobody waits any more; nothing lost",
+        "ends within 12 s; no worker still waits; nothing lost",
         beanstalk.stopped_with_reserves,
         {"workers": 1000},
     ),

@@ -70,7 +70,7 @@ async def _killed(
     return verdict.figures() | {
         "kills": kills,
         "after their end": len(verdict.after_end),
-        "longest until all jobs flow s": max(resumed_s),
+        "longest until all jobs flow again s": max(resumed_s),
     }
 
 

@@ -157,7 +157,7 @@ class _Site:
         figures = verdict.figures() | {
             "after their end": len(verdict.after_end),
             "faults": len(names),
-            "longest until all flows s": max(healed_s),
+            "longest until traffic flows again s": max(healed_s),
         }
         return {f"{label}: {figure}": value for figure, value in figures.items()}
 
