@@ -43,6 +43,7 @@ def test_our_worker_is_measured_where_no_peer_is_installed(tmp_path: Path) -> No
         ("idle", "p50"),
         ("idle", "p99"),
         ("enqueue", "one by one"),
+        ("enqueue", "100 at once"),
         ("enqueue", "arrays of 100"),
         ("drain", "rate"),
     }
