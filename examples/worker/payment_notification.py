@@ -7,16 +7,14 @@ python payment_notification.py show TRADE        how far it got, and what the me
 The queue is at $DELAYQUEUE_URL.
 """
 
-import json
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import timedelta
 from http import HTTPStatus
 
 from aiohttp import ClientSession, ClientTimeout
 
 from delayqueue import Bury, Client, Retry, Worker
-from delayqueue.worker import ReservedJob
 
 TOPIC = "payment-notification"
 PATIENCE = ClientTimeout(total=30)  # a merchant may take so long to answer
@@ -51,7 +49,7 @@ class NotAccepted(Exception):
 def push(trade: str, url: str) -> None:
     queue.push(
         TOPIC,
-        json.dumps(asdict(Notification(trade, url))),
+        Notification(trade, url),
         id=f"payment-{trade}",
         # after a failure at once, at once, 2m, 10m, 10m, 1h, 2h, 6h, 15h; then a person must look
         retry="alipay",
@@ -70,8 +68,7 @@ def show(trade: str) -> None:
 
 
 @worker.on(TOPIC)
-async def notify(job: ReservedJob) -> None:
-    notification = Notification(**json.loads(job.body))
+async def notify(notification: Notification) -> None:
     answer = await call(notification)
     if (answer.status, answer.text) == (HTTPStatus.OK, "success"):
         return
