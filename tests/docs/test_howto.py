@@ -25,7 +25,8 @@ CODE: Final = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
 PAGES: Final = [
     f"docs/{path.relative_to(DOCS)}"
     for path in sorted([*DOCS.glob("howto/*.md"), *DOCS.glob("*.md")])
-    if path.parent.name == "howto" or path.stem in {"features", "index", "migration", "tutorial"}
+    if path.parent.name == "howto"
+    or path.stem in {"features", "index", "migration", "recipes", "tutorial"}
     if not path.name.endswith(CHINESE)
 ]
 PHEANSTALK: Final = Path("/usr/share/php/Pheanstalk/autoload.php")
@@ -128,6 +129,7 @@ def test_every_page_of_this_kind_is_followed_or_read() -> None:
         "docs/howto/symfony.md",  # test_beanstalkd_pages.py
         "docs/howto/yii.md",
         "docs/migration.md",  # test_migration_page.py
+        "docs/recipes.md",  # test_recipes_page.py
     }
     without_commands = {"docs/features.md", "docs/howto/sizing.md"}
     assert {*FOLLOWED, *READ, *elsewhere, *without_commands} == set(PAGES)

@@ -1,0 +1,38 @@
+<?php
+// What a program did with RabbitMQ's delayed message exchange: php delayed_exchange.php
+
+require __DIR__ . '/delay_queue.php';
+
+/** Was basic_publish() of a message with the header x-delay. */
+function publish(string $routingKey, string $body, int $delayMs): void
+{
+    queue('push', [
+        'topic' => $routingKey,
+        'id' => '*', // or a name of your own: then the job can be cancelled, and pushing it twice makes one
+        'delay' => $delayMs / 1000,
+        'ttr' => 60, // a message that is not acknowledged in a minute comes again
+        'body' => $body,
+        'retry' => ['delays' => ['10s', '1m', '10m']], // what you built from TTLs and dead letter exchanges
+    ]);
+}
+
+/** Was basic_consume(). Returning is the ack, an exception the nack. */
+function consume(string $topic, callable $handle, int $prefetch, int $rounds = PHP_INT_MAX): void
+{
+    while ($rounds-- > 0) {
+        foreach (queue('pop', ['topic' => $topic, 'count' => $prefetch]) as $job) {
+            $of = ['id' => $job['id'], 'receipt' => $job['receipt']];
+            try {
+                $handle($job['body']);
+                queue('finish', $of);
+            } catch (RuntimeException $error) {
+                queue('release', $of + ['message' => $error->getMessage()]);
+            }
+        }
+    }
+}
+
+publish('welcome', 'Hello', 500);
+consume('welcome', function (string $body) {
+    echo "$body\n";
+}, prefetch: 1, rounds: 1);

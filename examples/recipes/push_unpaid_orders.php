@@ -1,0 +1,22 @@
+<?php
+// Pushes a job for each unpaid order that has none yet: php push_unpaid_orders.php DSN [USER [PASSWORD]]
+
+require __DIR__ . '/delay_queue.php';
+
+const CLOSED_AFTER = 1800; // seconds
+
+[, $dsn, $user, $password] = $argv + [null, null, null, null];
+$database = new PDO($dsn, $user, $password, [PDO::ATTR_ERRMODE => PDO::ERRMODE_EXCEPTION]);
+$unpaid = $database->query("SELECT id, placed_at FROM orders WHERE state = 'unpaid'")->fetchAll(PDO::FETCH_ASSOC);
+foreach (array_chunk($unpaid, 500) as $orders) {
+    queue('push', array_map(fn (array $order) => [
+        'topic' => 'order-close',
+        'id' => "close-$order[id]",
+        'due' => (int) $order['placed_at'] + CLOSED_AFTER, // one that is past is delivered at once
+        'ttr' => 60,
+        'body' => (string) $order['id'],
+        'tags' => ["order:$order[id]"],
+        'if_exists' => 'keep', // an order that has its job keeps it
+    ], $orders));
+}
+echo count($unpaid), " unpaid orders\n";
