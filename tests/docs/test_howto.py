@@ -26,7 +26,7 @@ PAGES: Final = [
     f"docs/{path.relative_to(DOCS)}"
     for path in sorted([*DOCS.glob("howto/*.md"), *DOCS.glob("*.md")])
     if path.parent.name == "howto"
-    or path.stem in {"features", "index", "migration", "recipes", "tutorial"}
+    or path.stem in {"features", "index", "migration", "recipes", "tutorial", "upgrading"}
     if not path.name.endswith(CHINESE)
 ]
 PHEANSTALK: Final = Path("/usr/share/php/Pheanstalk/autoload.php")
@@ -45,7 +45,10 @@ FOLLOWED: Final[dict[str, tuple[str, list[Path]]]] = {
     "docs/howto/beanstalkd.md": ("php", [PHEANSTALK]),
 }
 # their commands need an engine, a cluster or root: the tests read them, and try what they name
-READ: Final = ("docs/howto/docker.md", "docs/howto/kubernetes.md", "docs/howto/systemd.md")
+READ: Final = (
+    *(f"docs/howto/{name}.md" for name in ("docker", "kubernetes", "systemd")),
+    "docs/upgrading.md",
+)
 OWN_FOLDERS: Final = {"docs/howto/php.md": ("php", "php-cpm"), "docs/tutorial.md": ("php",)}
 # they stand on the page only
 OWN_FILES: Final = {
@@ -92,7 +95,8 @@ def test_who_follows_a_page_sees_what_it_shows(
 
 @pytest.mark.parametrize("page", READ)
 def test_the_commands_of_a_page_are_sound_and_name_files_that_there_are(page: str) -> None:
-    commands = blocks(read(page), "sh")
+    flush = re.sub(r"^ +", "", read(page), flags=re.MULTILINE)  # those in lists, too
+    commands = blocks(flush, "sh")
     assert commands
     for block in commands:
         subprocess.run(["bash", "-n"], input=block.text, text=True, check=True, timeout=10)
