@@ -23,6 +23,8 @@ SLOTS: Final = 16384
 SHARDS: Final = 3
 MASTER_NAME: Final = "delays"
 NODE_TIMEOUT_MS: Final = 1000
+# for one that shall lose no node: on a busy machine a second passes without an answer
+UNHURRIED: Final = ("--cluster-node-timeout", "5000")
 USUAL_BUS: Final = 10_000  # so much higher than a node's port
 FORM_S: Final = 15.0
 # a replica counts once it has replicated something, be it a ping

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from tests.clusters import StoreCluster, WatchedStore
+from tests.clusters import UNHURRIED, StoreCluster, WatchedStore
 from tests.processes import WITHOUT_FUNCTIONS, Processes
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def valkey_server(lasting_processes: Processes) -> StoreServer:
 @pytest.fixture(scope="session")
 def cluster(lasting_processes: Processes) -> StoreCluster:
     """A Redis Cluster that belongs to this test run."""
-    return StoreCluster(lasting_processes)
+    return StoreCluster(lasting_processes, *UNHURRIED)
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from tests.clusters import StoreCluster
+from tests.clusters import UNHURRIED, StoreCluster
 from tests.processes import LOOPBACK
 from tests.store.bucket import BUCKET, SCHEDULERS, STORES, USUAL, WHEEL_SLOTS, Bucket
 from tests.store.turning import SLOTS, Clock
@@ -40,7 +40,7 @@ def connect(server: StoreServer, database: int | None = None) -> Redis:
 @pytest.fixture(scope="session")
 def cluster(lasting_processes: Processes) -> StoreCluster:
     """One that no server of another test writes to: all of its keys are looked at."""
-    return StoreCluster(lasting_processes)
+    return StoreCluster(lasting_processes, *UNHURRIED)
 
 
 async def emptied(cluster: StoreCluster) -> Redis:
