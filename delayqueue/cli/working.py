@@ -1,10 +1,8 @@
 """The verb `worker`: run a Worker of one's own, again after each change of the code where that is wanted."""
 
 import os
-import signal
-import subprocess
+import shlex
 import sys
-import time
 from argparse import Namespace
 from pathlib import Path
 from pkgutil import resolve_name
@@ -16,8 +14,7 @@ from delayqueue.client.address import ServerAddress
 from delayqueue.worker import Worker
 from delayqueue.worker.worker import DEFAULT_GRACE_S
 
-LOOK_S: Final = 0.5  # between two looks at the files
-STOP_S: Final = 5.0  # for the jobs of the old code
+STOP_S: Final = 5  # for the jobs of the old code
 
 
 def work(asked: Namespace) -> int:
@@ -56,32 +53,21 @@ def _refuse(message: str) -> int:
 
 
 def _reload(command: list[str]) -> int:
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(DONE))
-    while True:
-        seen = _changes()
-        with subprocess.Popen(command) as process:  # noqa: S603  # this very program
-            try:
-                while _changes() == seen:
-                    time.sleep(LOOK_S)
-            finally:
-                _stop(process)
-        sys.stderr.write("delay-queue: the code has changed, starting again\n")
-
-
-def _changes() -> dict[Path, float]:
-    """When each module below this directory was changed."""
-    files = [path for path in Path.cwd().rglob("*.py") if not _is_hidden(path)]
-    return {path: path.stat().st_mtime for path in files if path.exists()}
-
-
-def _is_hidden(path: Path) -> bool:
-    """Whether it belongs to a virtual environment, a repository or a cache."""
-    return any(part.startswith(".") for part in path.relative_to(Path.cwd()).parts)
-
-
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
+    """Run the command, and again after each change of a module here, until SIGTERM or SIGINT."""
     try:
-        process.wait(STOP_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
+        from watchfiles import PythonFilter, run_process  # noqa: PLC0415  # for development only
+    except ImportError:
+        return _refuse("--reload needs a package: pip install watchfiles")
+    run_process(
+        Path.cwd(),
+        target=shlex.join(command),
+        target_type="command",
+        callback=_tell,
+        watch_filter=PythonFilter(),
+        sigint_timeout=STOP_S,
+    )
+    return DONE
+
+
+def _tell(_changes: object) -> None:
+    sys.stderr.write("delay-queue: the code has changed, starting again\n")
