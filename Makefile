@@ -35,11 +35,12 @@ test: $(VENV)/.installed-dev ## run all tests (starts real Redis and Valkey serv
 test-every-store: $(VENV)/.installed-dev ## run all tests over Sentinel and Cluster, too
 	$(PYTEST) --every-store
 
-lint: $(VENV)/.installed-dev ## ruff, mypy and pyright
+lint: $(VENV)/.installed-dev ## ruff, mypy, pyright and the spelling
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/basedpyright
+	$(BIN)/codespell --dictionary=- --dictionary=scripts/words.txt
 
 format: $(VENV)/.installed-dev ## let ruff lay out the code
 	$(BIN)/ruff check --fix .

@@ -43,7 +43,7 @@ JOB: Final = {"topic": "doubts", "id": "doubts", "ttr": 60}
         ("/push", JOB | {"a,b\r\nC: d": 1, "延": 2}, "a%2Cb%0D%0AC%3A%20d, %E5%BB%B6"),
         ("/push", {"topic": "doubts", "idd": "doubts", "ttr": 60}, "idd"),
         ("/pop", {"topic": "doubts", "wait": 0, "timeout": 0}, "wait"),
-        ("/finish", {"id": "doubts", "reciept": "r"}, "reciept"),
+        ("/finish", {"id": "doubts", "reciept": "r"}, "reciept"),  # codespell:ignore
         ("/cancel", {"tag": "doubts", "topics": ["a"]}, "topics"),
         ("/topics", {"limits": 1}, "limits"),
         ("/subscribe", {"name": "n", "retry": {"max": 1, "y": 1}}, "retry.y"),

@@ -11,11 +11,12 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from tests.clusters import StoreCluster, WatchedStore, ask
 from tests.faults.bed import DATABASE, assert_fsck_finds_nothing, restart
 from tests.faults.load import Shape
-from tests.waiting import until
+from tests.waiting import until, until_async
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
+    from tests.api_client import Api
     from tests.faults.bed import Bed
     from tests.faults.load import Load
     from tests.processes import Process, StoreServer
@@ -24,6 +25,7 @@ Figures = dict[str, Any]
 
 RESUMES_S: Final = 30.0
 FOLLOWS_S: Final = 30.0
+MARKED_S: Final = 20.0  # a server adds to the history every ten seconds or so
 BUCKETS: Final = 8
 PLAIN: Final = "store"
 SHAPE: Final = Shape(ttr_s=2)
@@ -64,6 +66,8 @@ async def _killed(
             else:  # it needs a replica to go on
                 resumed_s.append(await _kill(load, master, nodes, come_back))
         verdict = await load.finish()
+    async with bed.api(server) as api:
+        await until_async(partial(_is_marked, api), within_s=MARKED_S)
     # what a master had not passed on is lost: pushes, and ends, so that their jobs come again
     verdict.check(but=("lost", "after_end", "unexplained") if durability == PLAIN else ())
     await asyncio.to_thread(assert_fsck_finds_nothing, settings)
@@ -72,6 +76,12 @@ async def _killed(
         "after their end": len(verdict.after_end),
         "longest until all jobs flow again s": max(resumed_s),
     }
+
+
+async def _is_marked(api: Api) -> bool:
+    """Whether the history tells of a failover."""
+    marks = (await api.call("/history", {})).ok()["marks"]
+    return any(mark["kind"] == "failover" for mark in marks)
 
 
 async def _come_back(master: StoreServer, nodes: list[StoreServer]) -> None:
