@@ -68,29 +68,29 @@ WORKER: Final = (
 )
 
 LOCAL: Final = (
-    local("serve", "run the server; meant where no verb is given", "delayqueue.cli.running:serve"),
+    local("serve", "run the server; the default without a verb", "delayqueue.cli.running:serve"),
     Verb(
         "check",
-        "try the settings and the store, say all that is wrong; nothing is started or written",
+        "check the settings and the store; start and write nothing",
         late("delayqueue.cli.checking:check"),
         (CONFIG_FILE,),
     ),
     local(
         "import",
-        "take over the jobs of ouqiang/delay-queue or php-cpm/delay-queue",
+        "import the jobs of ouqiang/delay-queue or php-cpm/delay-queue",
         "delayqueue.cli.importing:import_all",
         *IMPORTED,
     ),
     local(
         "fsck",
-        "look through the store for what is not whole",
+        "check the store for damage, and repair it",
         "delayqueue.cli.fsck:fsck",
         argument("--repair", action="store_true", help="repair what is found"),
         argument("--json", action="store_true", help="print one line of JSON"),
     ),
     local(
         "rebalance",
-        "change the number of buckets while servers work",
+        "change the number of buckets while servers run",
         "delayqueue.cli.rebalance:rebalance",
         argument(
             "--buckets",
@@ -100,10 +100,10 @@ LOCAL: Final = (
             help="how many there shall be; the number that there are: look for jobs that went astray",
         ),
     ),
-    Verb("worker", "run a Worker of yours", late("delayqueue.cli.working:work"), WORKER),
+    Verb("worker", "run a Worker", late("delayqueue.cli.working:work"), WORKER),
     Verb(
         "completion",
-        "print what lets a shell complete verbs, options and topics",
+        "print the shell code that completes verbs, options and topics",
         late("delayqueue.cli.completing:completion"),
         (argument("shell", metavar="SHELL", choices=SHELLS, help=", ".join(SHELLS)),),
         'For bash, in ~/.bashrc: eval "$(delay-queue completion bash)"',

@@ -38,10 +38,10 @@ from delayqueue.cli.words import at_once, kept, length, moment, per_second
 from delayqueue.client.subscribers import LONGEST_TRIAL_S
 
 REMOTE: Final = (
-    remote("stats", "the sums over all topics", asking.stats, WATCH, show=tables.stats),
+    remote("stats", "totals over all topics", asking.stats, WATCH, show=tables.stats),
     remote(
         "top",
-        "servers, busy topics and those that need attention, live",
+        "a live view of servers, busy topics and topics that need attention",
         at("/stats"),
         argument(
             "--every",
@@ -55,7 +55,7 @@ REMOTE: Final = (
     ),
     remote(
         "topics",
-        "every topic with its counts",
+        "list topics with their counts",
         at("/topics"),
         *(*LOOKED_AT, WATCH),
         show=tables.topics,
@@ -63,17 +63,26 @@ REMOTE: Final = (
     remote("push", "add a job", asking.push, *PUSHED),
     remote(
         "pop",
-        "reserve ready jobs, to be worked on and finished",
+        "reserve ready jobs to work on",
         asking.pop,
         *POPPED,
         show=tables.found,
         nothing="no job is ready",
     ),
-    remote("finish", "end jobs whose work is done", one_or_many("/finish"), IDS, RECEIPT, MESSAGE),
-    remote("delete", "end jobs that are not wanted", one_or_many("/delete"), IDS, RECEIPT, MESSAGE),
+    remote(
+        "finish", "finish jobs whose work is done", one_or_many("/finish"), IDS, RECEIPT, MESSAGE
+    ),
+    remote(
+        "delete",
+        "delete jobs that are no longer needed",
+        one_or_many("/delete"),
+        IDS,
+        RECEIPT,
+        MESSAGE,
+    ),
     remote(
         "get",
-        "all that is known of jobs",
+        "show jobs with all their details",
         one_or_many("/get"),
         IDS,
         show=tables.found,
@@ -81,21 +90,21 @@ REMOTE: Final = (
     ),
     remote(
         "peek",
-        "the jobs of a topic that come next",
+        "show a topic's next jobs",
         asking.peek,
         *(TOPIC, COUNT, WATCH),
         show=tables.jobs,
     ),
     remote(
         "list",
-        "jobs of a topic, of a tag or in a state",
+        "list jobs by topic, tag or state",
         asking.listed,
         *(*LISTED, WATCH),
         show=tables.jobs,
     ),
     remote(
         "find",
-        "jobs with a text in their id or body",
+        "find jobs by text in their id or body",
         asking.find,
         argument("--id", metavar="TEXT", help="a part of the id"),
         argument("--text", help="a part of the body, as it was pushed"),
@@ -108,7 +117,7 @@ REMOTE: Final = (
     ),
     remote(
         "take",
-        "remove and print jobs of a range of due times",
+        "remove and print jobs in a range of due times",
         at("/take"),
         *(TOPIC, START, END, AFTER, BEFORE, COUNT),
         show=tables.jobs,
@@ -116,7 +125,7 @@ REMOTE: Final = (
     ),
     remote(
         "forecast",
-        "how many jobs fall due in each step",
+        "count the jobs that fall due in each step",
         asking.forecast,
         OF_TOPIC,
         argument("--start", metavar="TIME", type=moment, help="from then on [now]"),
@@ -127,7 +136,7 @@ REMOTE: Final = (
     ),
     remote(
         "buried",
-        "dead letters by reason",
+        "list dead letters by reason",
         at("/buried"),
         OF_TOPIC,
         argument("--reason", help="only this one"),
@@ -137,7 +146,7 @@ REMOTE: Final = (
     ),
     remote(
         "history",
-        "what became of jobs, and how many there were",
+        "show throughput, lateness and depth over time",
         at("/history"),
         OF_TOPIC,
         argument("--span", help="of the last 3h, 2d or 30d [3h]"),
@@ -145,7 +154,7 @@ REMOTE: Final = (
     ),
     remote(
         "release",
-        "give a reserved job back: the attempt failed",
+        "give a reserved job back after a failed attempt",
         at("/release"),
         *(ID, RECEIPT, DELAY, MESSAGE),
     ),
@@ -156,7 +165,9 @@ REMOTE: Final = (
         *(ID, RECEIPT),
         argument("--ttr", metavar="LENGTH", type=length, help="so long from now [the job's own]"),
     ),
-    remote("bury", "give a job up, to be kept for a person", at("/bury"), ID, RECEIPT, MESSAGE),
+    remote(
+        "bury", "give up on a job and keep it as a dead letter", at("/bury"), ID, RECEIPT, MESSAGE
+    ),
     remote("kick", "make buried or delayed jobs ready now", asking.kick, *KICKED),
     remote(
         "reschedule",
@@ -169,21 +180,21 @@ REMOTE: Final = (
     ),
     remote(
         "cancel",
-        "end all jobs of a tag",
+        "cancel all jobs with a tag",
         at("/cancel"),
         argument("tag", metavar="TAG", help="the tag"),
         argument("--topic", help="only those of this topic"),
     ),
     remote(
         "pause",
-        "hold a topic's deliveries",
+        "pause a topic's deliveries",
         at("/pause"),
         TOPIC,
         argument("--for", dest="seconds", metavar="LENGTH", type=length, help="[until `resume`]"),
     ),
     remote(
         "limit",
-        "limit how fast and how many at once a topic's jobs are handed out, and how long buried ones are kept",
+        "limit a topic's rate and concurrency, and how long its dead letters are kept",
         asking.limit,
         TOPIC,
         argument("--rate", metavar="N", type=per_second, help="so many a second, or none"),
@@ -198,7 +209,7 @@ REMOTE: Final = (
             help="how long buried jobs are kept, or none: as the server's settings say",
         ),
     ),
-    remote("resume", "let a topic's deliveries go on", at("/resume"), TOPIC),
+    remote("resume", "resume a topic's deliveries", at("/resume"), TOPIC),
     remote(
         "purge",
         "drop a topic's jobs without a trace",
@@ -208,11 +219,11 @@ REMOTE: Final = (
             "--state", help="only delayed, ready, reserved or buried ones, or kept results: ended"
         ),
     ),
-    remote("subscribe", "have a url called with a topic's jobs", asking.subscribe, *SUBSCRIBED),
-    remote("unsubscribe", "have it called no more", at("/unsubscribe"), NAME),
+    remote("subscribe", "call a URL with a topic's jobs", asking.subscribe, *SUBSCRIBED),
+    remote("unsubscribe", "remove a subscriber", at("/unsubscribe"), NAME),
     remote(
         "subscribers",
-        "who is called, in order",
+        "list subscribers in calling order",
         at("/subscribers"),
         OF_TOPIC,
         argument(
@@ -221,31 +232,31 @@ REMOTE: Final = (
         WATCH,
         show=tables.subscribers,
     ),
-    remote("pause-subscriber", "hold the calls of a subscriber", at("/pause-subscriber"), NAME),
-    remote("resume-subscriber", "let them go on", at("/resume-subscriber"), NAME),
+    remote("pause-subscriber", "pause a subscriber", at("/pause-subscriber"), NAME),
+    remote("resume-subscriber", "resume a subscriber", at("/resume-subscriber"), NAME),
     remote(
         "try-subscriber",
-        "call a webhook with a made-up job",
+        "call a webhook once with a made-up job",
         at("/try-subscriber", LONGEST_TRIAL_S),
         NAME,
         BODY,
     ),
-    remote("schedule", "have jobs pushed at given times", at("/schedule"), *SCHEDULED),
-    remote("unschedule", "have them pushed no more", at("/unschedule"), NAME),
+    remote("schedule", "push jobs on a schedule", at("/schedule"), *SCHEDULED),
+    remote("unschedule", "remove a schedule", at("/unschedule"), NAME),
     remote(
         "schedules",
-        "what is pushed, and when next",
+        "list schedules and their next run",
         at("/schedules"),
         *(OF_TOPIC, WATCH),
         show=tables.schedules,
     ),
     remote(
         "preview-schedule",
-        "the next ten times of a schedule",
+        "show the next ten runs of a schedule",
         at("/preview-schedule"),
         *TIMES,
         show=tables.occurrences,
     ),
-    remote("run-schedule", "push a job of a schedule now", at("/run-schedule"), NAME),
-    remote("whoami", "what the token is good for", at("/whoami")),
+    remote("run-schedule", "run a schedule now", at("/run-schedule"), NAME),
+    remote("whoami", "show what the token may do", at("/whoami")),
 )
