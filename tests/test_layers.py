@@ -65,6 +65,7 @@ KNOWS: Final[dict[str, set[str]]] = {
 OTHERS: Final = {
     "redis": {"servers", "scripts", "bucket", "store", "original"},
     "aiohttp": {"web", "delivery"},
+    "opentelemetry": {"client"},
 }
 
 

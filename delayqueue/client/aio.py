@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
+from delayqueue.client import tracing
 from delayqueue.client.address import (
     DEFAULT_RETRIES,
     DEFAULT_TIMEOUT_S,
@@ -69,7 +70,8 @@ class AsyncClient(Verbs):
 
     async def send(self, call: Call[T]) -> T:
         """Make a call, and repeat it where that is allowed. The verbs are built on this."""
-        return await (self._pushes.send(call) if call.joins else self._send(call))
+        with tracing.sending(call, self._address) as traced:
+            return await (self._pushes.send(traced) if traced.joins else self._send(traced))
 
     async def _send(self, call: Call[T]) -> T:
         talk = conversation(call, self._retries)

@@ -8,6 +8,7 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
+from delayqueue.client import tracing
 from delayqueue.client.address import (
     DEFAULT_RETRIES,
     DEFAULT_TIMEOUT_S,
@@ -71,6 +72,10 @@ class Client(Verbs):
 
     def send(self, call: Call[T]) -> T:
         """Make a call, and repeat it where that is allowed. The verbs are built on this."""
+        with tracing.sending(call, self._address) as traced:
+            return self._send(traced)
+
+    def _send(self, call: Call[T]) -> T:
         talk = conversation(call, self._retries)
         pause_s = next(talk)
         while True:

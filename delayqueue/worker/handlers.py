@@ -7,11 +7,13 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcon
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
+from delayqueue.client import tracing
 from delayqueue.client.jobs import ReservedJob
 from delayqueue.domain.job import MAX_POP_TOPICS
 from delayqueue.domain.message import said_of
 from delayqueue.worker.arguments import Argument, arguments_of, required
 from delayqueue.worker.policy import Policy
+from delayqueue.worker.verdict import Retry
 
 if TYPE_CHECKING:
     from delayqueue.worker.calls import Calls
@@ -100,7 +102,8 @@ class Handlers:
         course: Next = innermost
         for middleware, takes_context in reversed(self._middlewares):
             course = _around(middleware, course, (context,) if takes_context else ())
-        await course(job)
+        with tracing.processing(job, no_failure=Retry):
+            await course(job)
         return "; ".join(said)
 
 
