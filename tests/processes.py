@@ -1,7 +1,8 @@
 """Real processes for the tests: Redis, Valkey and this project's server, each on a loopback port of its own.
 
-Every process has a directory and a log file. The kernel kills it when the test run ends in whatever way (PDEATHSIG,
-which belongs to the thread that launched it: launch from the main thread only).
+Every process has a directory and a log file. Our server, and other programs of this repository, are forks of a process
+that has imported them (forkserver.py), unless a wrapper starts them. The kernel kills a process when the test run ends
+in whatever way (PDEATHSIG, which belongs to the thread that launched it: launch from the main thread only).
 """
 
 from __future__ import annotations
