@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SYSTEM: Final = "delay_queue"
-W3C: Final = TraceContextTextMapPropagator()
+W3C: Final[TraceContextTextMapPropagator] = TraceContextTextMapPropagator()
 
 
 @contextmanager
