@@ -57,8 +57,9 @@ def listed(server: Server, fields: Fields) -> list[Fields]:
         return _listed(server, fields, wanted)
     jobs: list[Fields] = []
     for topic in _topics_with(server, state):
-        if len(jobs) < wanted:
-            jobs += _listed(server, fields | {"topic": topic["topic"]}, wanted - len(jobs))
+        if len(jobs) >= wanted:
+            break
+        jobs += _listed(server, fields | {"topic": topic["topic"]}, wanted - len(jobs))
     return jobs
 
 

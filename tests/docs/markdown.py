@@ -10,12 +10,14 @@ import json
 import re
 import subprocess
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tests.processes import REPOSITORY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Container, Iterator, Mapping
+    from pathlib import Path
 
     from tests.processes import QueueServer
 
@@ -94,6 +96,33 @@ def typed(block: Block) -> list[Example]:
 def at(server: QueueServer, text: str) -> str:
     """The text for this server."""
     return text.replace(ADDRESS, server.address).replace(BEANSTALK_PORT, str(server.beanstalk_port))
+
+
+@contextmanager
+def running(
+    command: list[str],
+    folder: Path,
+    environment: Mapping[str, str],
+    out: Path,
+    ends: Container[int] = (0,),
+) -> Iterator[None]:
+    """A program runs meanwhile and adds what it prints to `out`. Told to end, it does so with one of these statuses."""
+    with (
+        out.open("ab") as printed,
+        subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", *command],
+            cwd=folder,
+            env=environment,
+            stdout=printed,
+            stderr=printed,
+        ) as process,
+    ):
+        try:
+            yield
+            process.terminate()
+            assert process.wait(15) in ends, out.read_text("utf-8")
+        finally:
+            process.kill()
 
 
 def run(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Final
@@ -17,7 +16,7 @@ from delayqueue import Client
 from tests.processes import LOOPBACK, REPOSITORY, free_port
 from tests.waiting import until
 
-from .markdown import run
+from .markdown import run, running
 from .partner import Answer, Partner
 
 if TYPE_CHECKING:
@@ -45,29 +44,12 @@ class Shop:
     def open(self) -> Iterator[None]:
         """Both run meanwhile, as its first lines say, and end well."""
         worker = ["-m", "delayqueue", "worker", "shop.tasks:worker"]
-        with ExitStack() as running:
+        with ExitStack() as programs:
             for command in (self._api, worker):
-                running.enter_context(self._runs(command))
+                programs.enter_context(
+                    running([*PYTHON, *command], FOLDER, self._environment, self.out, {0, -15})
+                )
             yield
-
-    @contextmanager
-    def _runs(self, command: list[str]) -> Iterator[None]:
-        with (
-            self.out.open("ab") as out,
-            subprocess.Popen(
-                ["setpriv", "--pdeathsig", "KILL", *PYTHON, *command],
-                cwd=FOLDER,
-                env=self._environment,
-                stdout=out,
-                stderr=out,
-            ) as process,
-        ):
-            try:
-                yield
-                process.terminate()
-                assert process.wait(15) in {0, -15}, self.out.read_text("utf-8")
-            finally:
-                process.kill()
 
     def ask(self, path: str, **new: object) -> Any:
         """The answer to a POST, or to a GET if there is nothing to send."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from contextlib import closing, contextmanager
 from datetime import datetime, timedelta
@@ -16,7 +15,7 @@ from delayqueue import Client
 from tests.processes import REPOSITORY
 from tests.waiting import until
 
-from .markdown import run
+from .markdown import run, running
 from .partner import Answer, Partner
 
 if TYPE_CHECKING:
@@ -48,22 +47,8 @@ class Example:
     def worker(self) -> Iterator[None]:
         """Its worker runs meanwhile, as its first lines say, and ends well."""
         command = [*PYTHON, "-m", "delayqueue", "worker", f"{self._name}:worker"]
-        with (
-            self._out.open("wb") as out,
-            subprocess.Popen(
-                ["setpriv", "--pdeathsig", "KILL", *command],
-                cwd=FOLDER,
-                env=self._environment,
-                stdout=out,
-                stderr=out,
-            ) as worker,
-        ):
-            try:
-                yield
-                worker.terminate()
-                assert worker.wait(15) == 0
-            finally:
-                worker.kill()
+        with running(command, FOLDER, self._environment, self._out):
+            yield
 
     def said(self) -> str:
         """What its worker has printed and logged."""
