@@ -28,8 +28,7 @@ def test_selection_focus_and_scroll_place_outlive_three_refreshes(
     bury(queue, topic, 3, message="the shop's door is shut")
     page = admin.open(f"topic/{topic}")
     page.set_viewport_size({"width": 1280, "height": 500})
-    page.mouse.wheel(0, 200)
-    page.wait_for_function("scrollY === 200")
+    page.evaluate("scrollTo(0, 200)")
     row = page.locator("tbody tr").first
     job_id = row.locator("a").inner_text()
     page.get_by_role("button", name="Limit").evaluate(
