@@ -1,4 +1,4 @@
-"""What a Python program talks to the server with: Client, and AsyncClient for asyncio."""
+"""The Python client: Client, and AsyncClient for asyncio."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -101,7 +101,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Load AsyncClient when somebody asks for it: who does without need not wait for asyncio."""
+    """Import AsyncClient on first use, so that programs without asyncio do not wait for its import."""
     if name == "AsyncClient":
         return import_module("delayqueue.client.aio").AsyncClient
     raise AttributeError(f"module {__name__} has no attribute {name}")

@@ -1,4 +1,4 @@
-"""Where the server is, and who we are to it."""
+"""The server's address, and the headers that every request carries."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from delayqueue.client.calls import SERVER_LANGUAGE, Call
 
 DEFAULT_URL: Final = "http://127.0.0.1:9277"
 URL_VARIABLE: Final = "DELAYQUEUE_URL"
-TOKEN_VARIABLE: Final = "DELAYQUEUE_TOKEN"  # noqa: S105  # its name
-DEFAULT_TIMEOUT_S: Final = 10.0  # for an answer, beyond what the server may wait
+TOKEN_VARIABLE: Final = "DELAYQUEUE_TOKEN"  # noqa: S105  # the variable's name
+DEFAULT_TIMEOUT_S: Final = 10.0  # for an answer, on top of the time that the server may wait
 DEFAULT_RETRIES: Final = 2
-PATH: Final = "/%:@!$&'()*+,;=~"  # what stands in one as it is
-# A poll without a limit of its own is not broken off here: these are its probes
+PATH: Final = "/%:@!$&'()*+,;=~"  # left unquoted in a path
+# A poll without a time limit is never cut off by the client; these TCP probes notice a dead server
 KEEPALIVE: Final = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 
 
 @dataclass(frozen=True, slots=True)
 class ServerAddress:
-    """The server's URL, taken apart, and what stands in the head of every request."""
+    """The server's URL, taken apart, and the headers of every request."""
 
     host: str
     port: int
@@ -33,9 +33,9 @@ class ServerAddress:
 
     @classmethod
     def of(cls, url: str | None, token: str | None) -> ServerAddress:
-        """What is None is in the environment, or else on this machine and without a token.
+        """Parse `url`; None means the environment variable, and if that is not set, this machine without a token.
 
-        Raises ValueError if the URL is none.
+        Raises ValueError if the URL or the token is invalid.
         """
         url = os.environ.get(URL_VARIABLE) or DEFAULT_URL if url is None else url
         token = os.environ.get(TOKEN_VARIABLE) if token is None else token
@@ -58,7 +58,7 @@ class ServerAddress:
         return cls(host, port, is_secure, quote(parts.path.rstrip("/"), safe=PATH), head)
 
     def request(self, call: Call[Any]) -> bytes:
-        """A call as HTTP has it; its path is below that of the URL."""
+        """The HTTP request for a call; its path is appended to that of the URL."""
         body = call.body
         return b"POST %b%b HTTP/1.1\r\n%bContent-Length: %d\r\n\r\n%b" % (
             self.path.encode(),
@@ -69,7 +69,7 @@ class ServerAddress:
         )
 
     def tls(self) -> ssl.SSLContext | None:
-        """What a connection is secured with; None if it is not."""
+        """The TLS context for connections; None for plain http."""
         return ssl.create_default_context() if self.is_secure else None
 
     def __str__(self) -> str:
@@ -82,23 +82,23 @@ def _ascii(host: str) -> str:
 
 
 def keep_alive(connected: socket.socket) -> None:
-    """Let TCP find out within a minute whether the server is still there."""
+    """Have TCP notice within a minute that the server is gone."""
     connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in KEEPALIVE.items():
-        if hasattr(socket, name):  # Linux has them
+        if hasattr(socket, name):  # only Linux has all of them
             connected.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 def _parts(url: str) -> SplitResult | None:
-    """The parts of a URL that leads to a server; None where it does not."""
+    """The parts of a server's URL; None if it is not one."""
     try:
         parts = urlsplit(url)
         good = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # brackets, or a port that is none
+    except ValueError:  # bad brackets, or a port that is not a number
         return None
     return parts if good else None
 
 
 def limit_s(call: Call[Any], timeout_s: float) -> float | None:
-    """How long to wait for the answer; None = for ever."""
+    """How long to wait for the answer; None = no limit."""
     return None if call.wait_s is None else call.wait_s + timeout_s

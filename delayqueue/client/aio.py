@@ -27,11 +27,14 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-HAPPY_EYEBALLS_S: Final = 0.25  # until the next address of a host is tried, too (RFC 8305)
+HAPPY_EYEBALLS_S: Final = 0.25  # before the next address of a host is tried, too (RFC 8305)
 
 
 class AsyncClient(Verbs):
-    """Client for asyncio: the same methods, to be awaited. Use it in an `async with` block, or await close()."""
+    """Client for asyncio: the same methods as Client, as coroutines.
+
+    Use it in an `async with` block, or await close().
+    """
 
     def __init__(
         self,
@@ -69,7 +72,7 @@ class AsyncClient(Verbs):
             await connection.closed.wait()
 
     async def send(self, call: Call[T]) -> T:
-        """Make a call, and repeat it where that is allowed. The verbs are built on this."""
+        """Make a call, and retry it if that is safe. All verbs use this."""
         with tracing.sending(call, self._address) as traced:
             return await (self._pushes.send(traced) if traced.joins else self._send(traced))
 
@@ -102,7 +105,7 @@ class AsyncClient(Verbs):
         try:
             answer = await connection.exchange(request)
         except BaseException:
-            connection.close()  # by this the server hears that nobody waits any more
+            connection.close()  # tells the server that this client no longer waits
             raise
         if connection.is_usable:
             self._idle.append(connection)
@@ -111,7 +114,7 @@ class AsyncClient(Verbs):
         return answer
 
     def _idle_connection(self) -> _Connection | None:
-        """One that the server has not closed meanwhile."""
+        """An idle connection that the server has not closed in the meantime; None if there is none."""
         while self._idle:
             connection = self._idle.pop()
             if connection.is_usable:
@@ -134,7 +137,7 @@ class AsyncClient(Verbs):
 
 
 class _Connection(asyncio.Protocol):
-    """A connection that one request after the other goes over."""
+    """A connection that carries one request after the other."""
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport | None = None
@@ -144,13 +147,16 @@ class _Connection(asyncio.Protocol):
         self.closed = asyncio.Event()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """It is there."""
+        """Keep the transport of the new connection."""
         assert isinstance(transport, asyncio.Transport)  # noqa: S101  # for the type checker
         self._transport = transport
         keep_alive(transport.get_extra_info("socket"))
 
     async def exchange(self, request: bytes) -> Answer:
-        """What is answered to a request. Raises OSError if the connection breaks, BadResponse if that is no answer."""
+        """Send a request and return its answer.
+
+        Raises OSError if the connection breaks, BadResponse if the answer is not HTTP.
+        """
         if self._transport is None or self._transport.is_closing():
             raise ConnectionResetError("the connection was closed")
         self.is_usable = False
@@ -160,9 +166,9 @@ class _Connection(asyncio.Protocol):
         return await self._waiter
 
     def data_received(self, data: bytes) -> None:
-        """A piece of the answer."""
+        """Parse a piece of the answer."""
         waiter = self._waiter
-        if waiter is None:  # nobody has asked
+        if waiter is None:  # no request is open
             self.close()
             return
         try:
@@ -175,7 +181,7 @@ class _Connection(asyncio.Protocol):
             self._settle(answer)
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Its end, which may be that of an answer."""
+        """Finish or fail the open request: the connection's end may be that of the answer."""
         self.is_usable = False
         self.closed.set()
         if self._waiter is not None:
@@ -185,7 +191,7 @@ class _Connection(asyncio.Protocol):
                 self._settle(incomplete)
 
     def close(self) -> None:
-        """Use it no more."""
+        """Close at once, and drop the open request."""
         self.is_usable = False
         self._waiter = None
         if self._transport is not None:

@@ -1,4 +1,4 @@
-"""The client for plain programs and threads."""
+"""The client for programs without asyncio; threads may share one."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ READ_BYTES: Final = 65_536
 
 
 class Client(Verbs):
-    """Talks to a delay queue server; may be shared by threads.
+    """Client for a delay queue server; threads may share one.
 
-    `url` and `token` are DELAYQUEUE_URL and DELAYQUEUE_TOKEN of the environment if they are not given. `timeout` is for
-    an answer, beyond the time that the server may wait for jobs. Calls that are as good twice as once are repeated up
-    to `retries` times when the connection breaks or the store is away; all of them, when the server says that there are
-    too many. Use it in a `with` block, or call close().
+    `url` and `token` default to the environment variables DELAYQUEUE_URL and DELAYQUEUE_TOKEN. `timeout` limits the
+    wait for an answer, on top of the time that the server may wait for jobs. If the connection breaks or the store is
+    unavailable, idempotent calls are retried up to `retries` times; if the server answers "too many requests", every
+    call is. Use it in a `with` block, or call close().
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Client(Verbs):
             self._idle.pop().close()
 
     def send(self, call: Call[T]) -> T:
-        """Make a call, and repeat it where that is allowed. The verbs are built on this."""
+        """Make a call, and retry it if that is safe. All verbs use this."""
         with tracing.sending(call, self._address) as traced:
             return self._send(traced)
 
@@ -120,11 +120,11 @@ class Client(Verbs):
         return answer
 
     def _idle_connection(self) -> socket.socket | None:
-        """One that the server has not closed meanwhile."""
+        """An idle connection that the server has not closed in the meantime; None if there is none."""
         while self._idle:
             try:
                 connection = self._idle.pop()
-            except IndexError:  # another thread was faster
+            except IndexError:  # another thread took the last one
                 break
             if not _is_readable(connection):
                 return connection
@@ -153,7 +153,7 @@ def _left_s(until_s: float) -> float:
 
 
 def _is_readable(idle: socket.socket) -> bool:
-    """Nothing is asked, so what can be read is the connection's end."""
+    """Whether there is something to read: no request is open, so that can only be the connection's end."""
     if not hasattr(select, "poll"):  # Windows
         return bool(select.select([idle], [], [], 0)[0])
     poll = select.poll()

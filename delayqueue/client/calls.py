@@ -1,4 +1,4 @@
-"""What is the same for both clients: a call, the rules of repeating it, and verbs that are written once."""
+"""What both clients share: a call, the rules for retries, and verbs that are written once."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 M = TypeVar("M", bound="Callable[..., Any]")
 
-FIRST_PAUSE_S: Final = 0.1  # before a call is repeated; four times as long before each further try
-LONGEST_PAUSE_S: Final = 10.0  # that a server may ask for; a longer one is for the caller to decide
+FIRST_PAUSE_S: Final = 0.1  # before the first retry; four times as long before each further one
+LONGEST_PAUSE_S: Final = 10.0  # that a server may ask for; beyond it, the caller decides
 SERVER_LANGUAGE: Final = "en"
 ERRORS: Final[dict[int, type[QueueError]]] = {
     error.code: error for error in QueueError.__subclasses__()
@@ -40,7 +40,7 @@ ERRORS: Final[dict[int, type[QueueError]]] = {
 
 
 class TransportError(Exception):
-    """The server could not be reached, or broke off. Whether the call was done, nobody knows."""
+    """The server could not be reached, or the connection broke. The call may or may not have been carried out."""
 
 
 class Answer(NamedTuple):
@@ -52,7 +52,7 @@ class Answer(NamedTuple):
 
     @property
     def retry_after_s(self) -> float:
-        """How long to wait, where it says so as a number."""
+        """The pause that the answer asks for; FIRST_PAUSE_S if it names no number of seconds."""
         return (
             float(self.retry_after or 0) if (self.retry_after or "").isdecimal() else FIRST_PAUSE_S
         )
@@ -60,12 +60,13 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[T]):
-    """One request: `read` makes the result of the answer's data.
+    """One request; `read` turns the answer's data into the result.
 
-    `repeatable`: doing it twice is as good as once. `wait_s`: how long the server may wait before it answers;
-    None = as long as its own setting says. `gone_is_done`: a repetition may find that the job is gone by the first try.
-    `joins`: it can go with others as one array.
-    `rest` is asked after `read` for the call that brings what the answer had no room for; the last one's result counts.
+    - `repeatable`: the call is idempotent.
+    - `wait_s`: how long the server may wait before it answers; None = as long as its own setting says.
+    - `gone_is_done`: a retry may find that the first try has already ended the job.
+    - `joins`: it can be sent with others as one array.
+    - `rest`: called after `read`; returns the call for what the answer had no room for. The last one's result counts.
     """
 
     path: str
@@ -84,9 +85,9 @@ class Call(Generic[T]):
 
 
 def conversation(call: Call[T], retries: int) -> Generator[float, Answer | TransportError, T]:
-    """The rules of repeating: yields for how long to pause before the next try, is sent what came of it.
+    """The rules for retries: yields the pause before the next try, and is sent its outcome.
 
-    Returns the call's result; raises what the last try ended with.
+    Returns the call's result; raises the last try's error.
     """
     outcome = yield 0.0
     repeated = False
@@ -100,8 +101,8 @@ def conversation(call: Call[T], retries: int) -> Generator[float, Answer | Trans
 
 
 def _pause_s(call: Call[Any], outcome: Answer | TransportError, number: int) -> float | None:
-    """How long to wait before the next try; None = there is none."""
-    if _is_refused(outcome):  # any call: nothing was done
+    """How long to wait before the next try; None = do not retry."""
+    if _is_refused(outcome):  # safe for any call: nothing was done
         return outcome.retry_after_s if outcome.retry_after_s <= LONGEST_PAUSE_S else None
     has_failed = isinstance(outcome, TransportError) or outcome.status == Unavailable.status
     return FIRST_PAUSE_S * 4**number if has_failed and call.repeatable else None
@@ -135,14 +136,14 @@ def _without_gone(code: int) -> int:
 
 
 def _each_without_gone(data: Any) -> Any:
-    """What was done is in the codes of its jobs, where there are many."""
+    """In a batch, each job has its own code."""
     return data and [each | {"code": _without_gone(each["code"])} for each in data]
 
 
 class verb(Generic[P, T]):  # noqa: N801  # used as a decorator
-    """Stands for a method of both clients, written once, as a function that builds a Call[T].
+    """A method of both clients, written once as a function that builds a Call[T].
 
-    Client's returns T, AsyncClient's a coroutine of T: `give_methods` puts them in its place.
+    Client's method returns T, AsyncClient's a coroutine of T; `give_methods` replaces the verb by it.
     """
 
     def __init__(self, build: Callable[Concatenate[Any, P], Call[T]]) -> None:
@@ -168,10 +169,10 @@ class verb(Generic[P, T]):  # noqa: N801  # used as a decorator
 
 
 def give_methods(client: type[Any]) -> None:
-    """Put a method in the place of each verb that the class inherits.
+    """Replace each verb that the class inherits by a method.
 
-    They are functions like those that somebody writes by hand, with the Call's result as theirs, so that help(),
-    inspect.signature() and mocks with a spec know them.
+    The methods are plain functions that return the Call's result, so help(), inspect.signature() and mocks with a spec
+    work as if they were written by hand.
     """
     make = _awaited if inspect.iscoroutinefunction(client.send) else _blocking
     for name in dir(client):
@@ -198,10 +199,10 @@ def _awaited(build: Callable[..., Call[T]]) -> Callable[..., Coroutine[Any, Any,
 
 
 def _signed(method: M, build: Callable[..., Any]) -> M:
-    """The method with the name, words and signature of `build`, which is annotated to return a "Call[RESULT]"."""
+    """Give the method the name, docstring and signature of `build`, which is annotated to return "Call[RESULT]"."""
     functools.update_wrapper(method, build)
     result = build.__annotations__["return"].removeprefix("Call[").removesuffix("]")
     method.__annotations__ = build.__annotations__ | {"return": result}
     signature = inspect.signature(build).replace(return_annotation=result)
-    method.__signature__ = signature  # type: ignore[attr-defined]  # of every callable, says inspect
+    method.__signature__ = signature  # type: ignore[attr-defined]  # inspect reads it from any callable
     return method

@@ -1,4 +1,4 @@
-"""What all verbs do with the fields of requests and answers."""
+"""Helpers for the fields of requests and answers."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ T = TypeVar("T")
 
 
 def given(**fields: Any) -> dict[str, Any]:
-    """Those that were given; the defaults of the others are the server's."""
+    """The fields that are not None; the server has the defaults of the others."""
     return {name: value for name, value in fields.items() if value is not None}
 
 
 def in_seconds(length: Seconds | None) -> float | None:
-    """A length of time as a number, where there is one."""
+    """A duration in seconds; None stays None."""
     return None if length is None else seconds(length)
 
 
 def in_unix(moment: Moment | None) -> float | None:
-    """A time as unix seconds, where there is one."""
+    """A time as unix seconds; None stays None."""
     return None if moment is None else unix(moment)
 
 
 def nothing(_: Any) -> None:
-    """The result of a verb that only does something."""
+    """The result of a verb that returns nothing."""
     return
 
 
 def count_of(data: Any) -> int:
-    """The result of a verb that says how many jobs it concerned."""
+    """The result of a verb that returns a number of jobs."""
     count: int = data["count"]
     return count
 
 
 def details(data: dict[str, Any]) -> JobDetails:
-    """All that is known of a job."""
+    """Build JobDetails from an answer."""
     known: dict[str, Any] = {
         "state": State(data["state"]),
         "tags": tuple(data["tags"]),
@@ -53,6 +53,6 @@ def details(data: dict[str, Any]) -> JobDetails:
 
 
 def read(kind: type[T], data: dict[str, Any]) -> T:
-    """What the server said; members that only a newer server knows are passed over."""
+    """Build a dataclass from an answer; fields that only a newer server knows are ignored."""
     known: tuple[str, ...] = kind.__slots__  # type: ignore[attr-defined]  # all are dataclasses with slots
     return kind(**{name: data[name] for name in known if name in data})

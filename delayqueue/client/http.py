@@ -1,4 +1,4 @@
-"""HTTP as the clients speak it: one request after the other over a connection that is kept. No IO."""
+"""HTTP for the clients: one request after the other over a kept-alive connection. No IO."""
 
 from __future__ import annotations
 
@@ -11,24 +11,23 @@ VERSION: Final = b"HTTP/1."
 
 
 class BadResponse(Exception):
-    """What came is no response."""
+    """The server's answer is not valid HTTP."""
 
 
 class Response:
-    """Reads a response piece by piece. Afterwards `keeps_alive` says whether the connection may be used again."""
+    """Parses a response piece by piece. Afterwards `keeps_alive` says whether the connection may be used again."""
 
     def __init__(self) -> None:
         self.keeps_alive: bool = False
         self._data = bytearray()
-        self._status = 0  # until its head is complete
+        self._status = 0  # 0 until the head is complete
         self._headers: dict[bytes, bytes] = {}
-        self._length: int | None = (
-            None  # of the body, None = until the connection ends, or in chunks
-        )
+        # bytes of the body; None = in chunks, or until the connection ends
+        self._length: int | None = None
         self._chunks: bytearray | None = None
 
     def feed(self, data: bytes) -> Answer | None:
-        """The answer, once it is complete. Raises BadResponse if it is none."""
+        """Parse more bytes; returns the answer once it is complete. Raises BadResponse if it is not HTTP."""
         self._data += data
         while not self._status:
             end = self._data.find(b"\r\n\r\n")
@@ -45,7 +44,7 @@ class Response:
         return self._answer(self._data)
 
     def end(self) -> Answer:
-        """The answer, where the end of the connection is that of the body. Raises BadResponse if more was to come."""
+        """The answer, if the connection's end is also the body's end. Raises BadResponse if more was to come."""
         if not self._status or self._chunks is not None or self._length is not None:
             raise BadResponse("the connection was closed before the answer was complete")
         return self._answer(self._data)
@@ -60,7 +59,7 @@ class Response:
         if not version.startswith(VERSION) or not status[:3].isdigit():
             raise BadResponse(f"this is not HTTP: {first[:80]!r}")
         number = int(status[:3])
-        if 100 <= number < 200:  # another one follows
+        if 100 <= number < 200:  # the final one follows
             return
         headers = {}
         for line in lines:
@@ -91,7 +90,7 @@ class Response:
                 size = int(self._data[:end].partition(b";")[0], 16)
             except ValueError:
                 raise BadResponse(f"a chunk begins with {bytes(self._data[:80])!r}") from None
-            if not size:  # there may be headers after it
+            if not size:  # trailers may follow
                 return self._answer(self._chunks) if self._has_trailer(end) else None
             begin = end + 2
             if len(self._data) < begin + size + 2:
@@ -111,7 +110,7 @@ class Response:
     def _answer(self, body: bytearray | None) -> Answer:
         body = body or bytearray()
         if self._length is not None and len(body) > self._length:
-            self.keeps_alive = False  # nobody has asked for more
+            self.keeps_alive = False  # more bytes than the answer has: no request asked for them
             del body[self._length :]
         elif self._chunks is not None and self._data:
             self.keeps_alive = False

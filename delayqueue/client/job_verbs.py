@@ -26,10 +26,10 @@ from delayqueue.domain.job import IfExists
 
 
 class JobVerbs:
-    """From /push to /reschedule."""
+    """The endpoints from /push to /reschedule."""
 
     @verb
-    def push(  # noqa: PLR0913  # the fields of a job
+    def push(  # noqa: PLR0913  # one argument per field of a job
         self,
         topic: str,
         body: Payload = "",
@@ -46,12 +46,12 @@ class JobVerbs:
         priority: int | None = None,
         traceparent: str | None = None,
     ) -> Call[str]:
-        """Add a job, due after `delay` or at `due`. Returns its id, which is made here where none is given.
+        """Add a job, due after `delay` or at `due`. Returns its id; without `id`, one is generated.
 
-        A `body` that is no text is sent as JSON: a dict, a list, a dataclass, a model of pydantic.
+        A `body` that is not a string is sent as JSON: a dict, a list, a dataclass, a pydantic model.
 
-        Sent again when a connection breaks, which is as good as once: the id is the same.
-        Raises JobExists if the id is there, with `if_exists="fail"`.
+        Retried if the connection breaks; that is safe, because the id stays the same. With `if_exists="fail"`, raises
+        JobExists if the id already exists.
         """
         job = Job(
             topic=topic,
@@ -68,7 +68,7 @@ class JobVerbs:
             priority=priority,
             traceparent=traceparent,
         )
-        # a second try would find the job of the first
+        # a retry would find the job of the first try
         repeatable = if_exists != IfExists.FAIL
         return Call(
             "/push", job.request(), lambda _: job.id, repeatable=repeatable, joins=repeatable
@@ -76,58 +76,67 @@ class JobVerbs:
 
     @verb
     def push_many(self, jobs: Iterable[Job]) -> Call[list[Outcome]]:
-        """Add 1 to 1000 jobs; a bad one spoils only itself."""
+        """Add 1 to 1000 jobs. Returns an outcome per job; an invalid one does not affect the others."""
         requests = [job.request() for job in jobs]
         return Call("/push", requests, _outcomes, repeatable=True)
 
     @verb
     def pop(self, *topics: str, wait: Seconds | None = None) -> Call[ReservedJob | None]:
-        """Reserve a job of the topics, the first topic first. Waits `wait` at most for one, else as long as the
-        server is set to (180 s); None where nothing came."""
+        """Reserve a job; earlier topics come first.
+
+        Waits at most `wait`; without it, as long as the server's setting says (180 s by default). Returns None if no
+        job came.
+        """
         return _pop(topics, wait, {}, _reserved)
 
     @verb
     def pop_many(
         self, *topics: str, count: int, wait: Seconds | None = None
     ) -> Call[list[ReservedJob]]:
-        """Reserve up to `count` jobs, as soon as there is one; [] where nothing came."""
+        """Reserve up to `count` jobs, as soon as there is at least one. Returns [] if no job came."""
         return _pop(
             topics, wait, {"count": count}, lambda data: [read(ReservedJob, job) for job in data]
         )
 
     @verb
     def finish(self, job: ReservedJob | str, *, message: str | None = None) -> Call[None]:
-        """End a job whose work is done. Raises StaleReceipt if its time is over and another may work on it."""
+        """End a job whose work is done.
+
+        Raises StaleReceipt if its TTR has passed and another worker may have it.
+        """
         return _end("/finish", job, message)
 
     @verb
     def delete(self, job: ReservedJob | str, *, message: str | None = None) -> Call[None]:
-        """End a job that is not wanted any more, whatever its state."""
+        """End a job that is no longer wanted, in any state."""
         return _end("/delete", job, message)
 
     @verb
     def finish_many(
         self, jobs: Iterable[ReservedJob | str], *, message: str | None = None
     ) -> Call[list[Outcome]]:
-        """End up to 1000 jobs whose work is done; a code for each."""
+        """End up to 1000 jobs whose work is done. Returns an outcome per job."""
         return _end_many("/finish", jobs, message)
 
     @verb
     def delete_many(
         self, jobs: Iterable[ReservedJob | str], *, message: str | None = None
     ) -> Call[list[Outcome]]:
-        """End up to 1000 jobs that are not wanted any more; a code for each."""
+        """End up to 1000 jobs that are no longer wanted, in any state. Returns an outcome per job."""
         return _end_many("/delete", jobs, message)
 
     @verb
     def get(self, job_id: str, *, options: bool | None = None) -> Call[JobDetails | None]:
-        """All that is known of a job, with `options` its retry, retain and expires, too; None if it is unknown."""
+        """Return all about a job, with `options` also its retry, retain and expires; None if it does not exist."""
         request = given(id=job_id, options=options)
         return Call("/get", request, lambda job: job and details(job), repeatable=True)
 
     @verb
     def get_many(self, ids: Iterable[str]) -> Call[list[JobDetails | None]]:
-        """All that is known of up to 1000 jobs. Where an answer has no room for all, more are asked for the rest."""
+        """Return all about up to 1000 jobs, None for each that does not exist.
+
+        Sends further requests if one answer has no room for all.
+        """
         return _get_many(list(ids), {})
 
     @verb
@@ -140,10 +149,10 @@ class JobVerbs:
         retry: Retry | None = None,
         message: str | None = None,
     ) -> Call[float | None]:
-        """Give a reserved job back: it comes again after `delay`, else as its schedule says.
+        """Give a reserved job back: it becomes due again after `delay`, or else as its retry schedule says.
 
-        Where it has none, it comes again as `retry` says, whose end buries it also with a `delay`, or else after
-        `fallback`. Returns its new due time; None where it was buried.
+        A job without a schedule follows `retry`, which buries it after its last delay even if `delay` is given, or else
+        becomes due after `fallback`. Returns the new due time; None if the job was buried.
         """
         request = _held(job) | given(
             delay=in_seconds(delay),
@@ -155,13 +164,13 @@ class JobVerbs:
 
     @verb
     def touch(self, job: ReservedJob | str, *, ttr: Seconds | None = None) -> Call[float]:
-        """Work on a job for longer: its TTR, or `ttr`, begins anew. Returns the new deadline."""
+        """Extend a reservation: its TTR, or `ttr`, starts anew. Returns the new deadline."""
         request = _held(job) | given(ttr=in_seconds(ttr))
         return Call("/touch", request, lambda data: data["deadline"], repeatable=True)
 
     @verb
     def bury(self, job: ReservedJob | str, *, message: str | None = None) -> Call[None]:
-        """Give a job up, to be kept for a person."""
+        """Set a reserved job aside until somebody looks at it."""
         return Call("/bury", _held(job) | given(message=message), nothing)
 
     @verb
@@ -171,12 +180,15 @@ class JobVerbs:
 
     @verb
     def kick_many(self, ids: Iterable[str]) -> Call[list[Outcome]]:
-        """Make up to 1000 buried or delayed jobs ready now."""
+        """Make up to 1000 buried or delayed jobs ready now. Returns an outcome per job."""
         return Call("/kick", {"ids": list(ids)}, lambda data: _outcomes(data["results"]))
 
     @verb
     def kick_topic(self, topic: str, *, count: int = 1, state: AnyState | None = None) -> Call[int]:
-        """Make a topic's first buried jobs ready now, or its first delayed ones by `state`; how many."""
+        """Make the first `count` buried jobs of a topic ready now, or with `state` its delayed ones.
+
+        Returns how many.
+        """
         request = {"topic": topic, "count": count} | given(state=state and str(state))
         return Call("/kick", request, count_of)
 
@@ -184,7 +196,10 @@ class JobVerbs:
     def kick_tag(
         self, tag: str, *, topic: str | None = None, state: AnyState | None = None
     ) -> Call[int]:
-        """Make the buried jobs of a tag ready now, or its delayed ones by `state`, of one topic or of all; how many."""
+        """Make a tag's buried jobs ready now, or with `state` its delayed ones; in one topic or in all.
+
+        Returns how many.
+        """
         request = given(tag=tag, topic=topic, state=state and str(state))
         return Call("/kick", request, count_of)
 
@@ -192,7 +207,7 @@ class JobVerbs:
     def reschedule(
         self, job_id: str, *, delay: Seconds | None = None, due: Moment | None = None
     ) -> Call[float]:
-        """Give a job that is not reserved a new due time, which is returned."""
+        """Give a job that is not reserved a new due time. Returns that time."""
         request = {"id": job_id} | given(delay=in_seconds(delay), due=in_unix(due))
         return Call("/reschedule", request, lambda data: data["due"], repeatable=due is not None)
 
@@ -200,7 +215,7 @@ class JobVerbs:
     def reschedule_many(
         self, ids: Iterable[str], *, delay: Seconds | None = None, due: Moment | None = None
     ) -> Call[list[Outcome]]:
-        """Give up to 1000 jobs that are not reserved a new due time; what became of each."""
+        """Give up to 1000 jobs that are not reserved a new due time. Returns an outcome per job."""
         request = {"ids": list(ids)} | given(delay=in_seconds(delay), due=in_unix(due))
         return Call(
             "/reschedule",
@@ -218,7 +233,7 @@ class JobVerbs:
         delay: Seconds | None = None,
         due: Moment | None = None,
     ) -> Call[int]:
-        """Give the jobs of a tag that are not reserved the same new due time, of one topic or of all; how many."""
+        """Give all jobs of a tag that are not reserved one new due time; in one topic or in all. Returns how many."""
         request = given(tag=tag, topic=topic, delay=in_seconds(delay), due=in_unix(due))
         return Call("/reschedule", request, count_of)
 
@@ -228,7 +243,7 @@ def _get_many(ids: list[str], known: dict[str, JobDetails | None]) -> Call[list[
 
     def read_each(jobs: Any) -> list[JobDetails | None]:
         for job_id, job in zip(wanted, jobs, strict=True):
-            if not job or "code" not in job:  # else it was left out
+            if not job or "code" not in job:  # a job with a code was left out of the answer
                 known[job_id] = job and details(job)
         return [known.get(job_id) for job_id in ids]
 

@@ -1,4 +1,4 @@
-"""Jobs as a Python program sees them. Times are unix seconds, lengths of time are seconds, both with fractions."""
+"""Jobs as a Python program sees them. Times are unix seconds, durations are seconds, both with fractions."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from delayqueue.client.payload import Payload, body_of
 from delayqueue.domain.job import USUAL_PRIORITY, IfExists, State
 from delayqueue.domain.retry import duration_ms
 
-Seconds: TypeAlias = float | str | timedelta  # a text is like "500ms", "15s", "10m", "1.5h", "1d"
+Seconds: TypeAlias = float | str | timedelta  # a str is like "500ms", "15s", "10m", "1.5h", "1d"
 Moment: TypeAlias = float | datetime
 # a preset's name, the delays after each failure, or {"max": 5, "base": "2s", "factor": 3, "cap": "1m", "jitter": 0.1}
 Retry: TypeAlias = str | Sequence[float | str | timedelta] | Mapping[str, Any]
-# where something of the same id or name is there already
+# what to do if the id or name already exists
 OnConflict: TypeAlias = IfExists | Literal["replace", "keep", "fail"]
 AnyState: TypeAlias = (
     State | Literal["delayed", "ready", "reserved", "buried", "finished", "cancelled", "expired"]
@@ -26,9 +26,9 @@ DEFAULT_TTR_S = 60
 
 
 def seconds(length: Seconds) -> float:
-    """A length of time as a number: a whole one is an int, as the server takes no 60.0 for that.
+    """A duration in seconds; a whole number is returned as an int, because the server rejects 60.0.
 
-    Raises ValueError if a text is none.
+    Raises ValueError if a string is not a duration.
     """
     if isinstance(length, str):
         number = duration_ms(length) / 1000
@@ -38,12 +38,12 @@ def seconds(length: Seconds) -> float:
 
 
 def unix(moment: Moment) -> float:
-    """A time as unix seconds; a datetime without a zone is local time."""
+    """A time as unix seconds; a datetime without a time zone is local time."""
     return moment.timestamp() if isinstance(moment, datetime) else moment
 
 
 def retry_request(retry: Retry) -> dict[str, Any]:
-    """A retry schedule as the server takes it."""
+    """A retry schedule in the form that the server takes."""
     if isinstance(retry, str):
         return {"preset": retry}
     if isinstance(retry, Mapping):
@@ -56,13 +56,13 @@ def retry_request(retry: Retry) -> dict[str, Any]:
 
 
 def new_id() -> str:
-    """An id that no other job has."""
+    """A unique id."""
     return uuid.uuid4().hex
 
 
 @dataclass(slots=True, kw_only=True)
 class Job:
-    """A job to push; see docs/api.md for the fields. Due at once without `delay` and `due`."""
+    """A job to push; docs/api.md describes the fields. Without `delay` and `due` it is due at once."""
 
     topic: str
     body: Payload = ""
@@ -79,7 +79,7 @@ class Job:
     traceparent: str | None = None
 
     def request(self) -> dict[str, Any]:
-        """The job as /push takes it."""
+        """The job in the form that /push takes."""
         request: dict[str, Any] = {"topic": self.topic, "id": self.id, "body": body_of(self.body)}
         request["ttr"] = seconds(self.ttr)
         if self.due is None:
@@ -100,9 +100,9 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class ReservedJob:
-    """A job that was handed to this program: finish it within its TTR, or it comes again.
+    """A job that this program has reserved: finish it within its TTR, or it is delivered again.
 
-    `attempt` counts from 1; `receipt` proves this very reservation; `traceparent` is the trace that pushed it.
+    `attempt` counts from 1; `receipt` identifies this reservation; `traceparent` is the trace of its push.
     """
 
     topic: str
@@ -116,7 +116,7 @@ class ReservedJob:
 
 @dataclass(frozen=True, slots=True)
 class TakenJob:
-    """A job that was handed to this program and is gone from the queue."""
+    """A job that this program has taken out of the queue."""
 
     topic: str
     id: str
@@ -126,7 +126,7 @@ class TakenJob:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A reservation that failed."""
+    """A failed attempt."""
 
     attempt: int
     started: float
@@ -136,7 +136,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How a subscriber fared with a job: "succeeded" or "failed". `due`: when it may be called again."""
+    """A subscriber's result for a job: "succeeded" or "failed". `due`: when it may be called again."""
 
     subscriber: str
     status: str
@@ -149,10 +149,10 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class JobDetails:
-    """All that is known of a job; a time is None where it was not reached.
+    """All about a job. A time that was not reached is None.
 
-    The last three are told where they are asked for, None = it has none: its own retry schedule, for how long it is
-    kept after its end, and when nobody needs it any more.
+    `retry`, `retain` and `expires` are only set if they were asked for; None = it has none. They are its own retry
+    schedule, how long it is kept after its end, and when it expires.
     """
 
     topic: str
@@ -177,7 +177,7 @@ class JobDetails:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one job of a batch: `code` 0 is done."""
+    """What happened to one job of a batch; `code` 0 means success."""
 
     id: str
     code: int
@@ -186,7 +186,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some jobs of a listing, and the cursor of the next page, "" where this was the last."""
+    """Some jobs of a listing, and the cursor of the next page; "" on the last one."""
 
     jobs: list[JobDetails]
     cursor: str

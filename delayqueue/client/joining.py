@@ -1,4 +1,4 @@
-"""Calls of one moment that go as one array, as the server joins those of one moment into a script."""
+"""Joins pushes of one moment into one array, as the server joins those of one moment into one script call."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ MAX_CHARS: Final = 1024 * 1024  # of bodies in an array
 
 @dataclass(slots=True)
 class _Array:
-    """`codes`: what became of each; none where the array as such was refused."""
+    """`codes`: one for each job; empty if the array as a whole was refused."""
 
     requests: list[dict[str, Any]] = field(default_factory=list)
     chars: int = 0
     codes: asyncio.Future[list[int]] | None = None
 
     def has_room(self, chars: int) -> bool:
-        """Whether one more can go with these."""
+        """Whether one more job fits."""
         return len(self.requests) < MAX_BATCH and self.chars + chars <= MAX_CHARS
 
 
 class Joining:
-    """Pushes that are made in the same turn of the loop go together. `send` makes a call.
+    """Sends pushes of one turn of the event loop together. `send` makes a call.
 
-    Nobody waits for others: one that is made alone is sent alone, and one that hangs holds up no later one.
+    No push waits for others: a single one is sent alone, and one that hangs does not delay later ones.
     """
 
     def __init__(self, send: Callable[[Call[Any]], Awaitable[Any]]) -> None:
@@ -43,25 +43,25 @@ class Joining:
         self._sending: set[asyncio.Task[list[int]]] = set()
 
     async def send(self, call: Call[T]) -> T:
-        """As if it were sent alone, and raises the same."""
+        """Send a call; the result and the errors are the same as if it were sent alone."""
         chars = len(call.request["body"])
         array = self._array
         if array is not None and array.has_room(chars):
             place = self._add(array, call, chars)
-            await asyncio.sleep(0)  # until the one that began it has sent it
+            await asyncio.sleep(0)  # until the call that opened the array has sent it
         else:
             array = self._array = _Array()
             place = self._add(array, call, chars)
             try:
                 await asyncio.sleep(0)
-            finally:  # also if this one is cancelled: the others go all the same
+            finally:  # even if this one is cancelled: the others must be sent
                 self._close(array)
         if array.codes is not None:
-            # one that is cancelled must not take the others along
+            # cancelling one call must not cancel the others
             codes = await asyncio.shield(array.codes)
             if codes and codes[place] == Code.OK:
                 return call.read(None)
-        result: T = await self._send(call)  # alone; or the answer says what is wrong
+        result: T = await self._send(call)  # sent alone, or sent again to get its own error
         return result
 
     def _add(self, array: _Array, call: Call[Any], chars: int) -> int:
@@ -81,10 +81,10 @@ class Joining:
     def _done(self, task: asyncio.Task[list[int]]) -> None:
         self._sending.discard(task)
         if not task.cancelled():
-            task.exception()  # all callers may be gone
+            task.exception()  # nobody may be left to read it
 
     async def _send_all(self, requests: list[dict[str, Any]]) -> list[int]:
-        """The code of each. Raises what would be raised of each alone; [] if only one may be to blame."""
+        """The code of each. Raises an error that concerns them all; [] if a single job may have caused it."""
         try:
             codes: list[int] = await self._send(Call("/push", requests, _codes, repeatable=True))
         except (Unavailable, TooMany):

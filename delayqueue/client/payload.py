@@ -1,4 +1,4 @@
-"""Bodies: text as it is, everything else as plain JSON, which other languages read as well."""
+"""Job bodies: strings as they are, everything else as plain JSON, which other languages can read, too."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Dataclass(Protocol):
 
 
 class Model(Protocol):
-    """A model of pydantic."""
+    """A pydantic model."""
 
     def model_dump_json(self) -> str:
-        """Itself as JSON."""
+        """The model as JSON."""
         ...
 
 
@@ -31,7 +31,7 @@ Payload: TypeAlias = str | Mapping[str, object] | list[Any] | tuple[Any, ...] | 
 
 
 def body_of(payload: Payload) -> str:
-    """The body that says it. Raises TypeError or ValueError if JSON cannot."""
+    """The body for a payload. Raises TypeError or ValueError if it cannot be JSON."""
     if isinstance(payload, str):
         return payload
     if hasattr(payload, "model_dump_json"):
@@ -42,7 +42,7 @@ def body_of(payload: Payload) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON has for it; such that pydantic makes the same of it again."""
+    """The JSON form of a value, from which pydantic makes the same value again."""
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in fields(value)}
     if hasattr(value, "model_dump"):
@@ -54,7 +54,7 @@ def _plain(value: Any) -> Any:
 
 
 PLAIN: Final[tuple[tuple[tuple[type, ...], Callable[[Any], Any]], ...]] = (
-    ((date, time), lambda value: value.isoformat()),  # a datetime is a date
+    ((date, time), lambda value: value.isoformat()),  # before `date`: a datetime is a date, too
     ((timedelta,), lambda value: value.total_seconds()),
     ((Decimal, UUID, PurePath), str),
     ((Enum,), lambda value: value.value),

@@ -13,9 +13,10 @@ from delayqueue.client.payload import Payload, body_of
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Jobs that are pushed at the times of `cron` in the zone `tz`, or `every` so many seconds.
+    """Jobs that are pushed at the times of `cron` in the time zone `tz`, or once every `every` seconds.
 
-    `cron` is "" or `every` None. `next`: when it occurs next, None = never; `declared`: it stands in a config file.
+    Either `cron` is "" or `every` is None. `next`: the next occurrence, None = never; `declared`: it comes from a
+    config file.
     """
 
     name: str
@@ -32,17 +33,17 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """A time of a schedule, also as it is written in the schedule's zone."""
+    """One time of a schedule, also written in the schedule's time zone."""
 
     at: float
     local: str
 
 
 class ScheduleVerbs:
-    """From /schedule to /run-schedule."""
+    """The endpoints from /schedule to /run-schedule."""
 
     @verb
-    def schedule(  # noqa: PLR0913  # the fields of a schedule
+    def schedule(  # noqa: PLR0913  # one argument per field of a schedule
         self,
         name: str,
         topic: str,
@@ -55,10 +56,10 @@ class ScheduleVerbs:
         catch_up: Literal["skip", "once", "all"] | None = None,
         if_exists: OnConflict | None = None,
     ) -> Call[float | None]:
-        """Have jobs pushed at the times of `cron`, or `every` so often.
+        """Push jobs at the times of `cron`, or once every `every`.
 
-        Returns when it occurs next, None = never. Raises JobExists if another schedule has the name, unless `if_exists`
-        is "replace" or "keep".
+        Returns the next occurrence, None = never. Raises JobExists if the name is taken, unless `if_exists` is
+        "replace" or "keep".
         """
         request = given(
             name=name,
@@ -75,12 +76,12 @@ class ScheduleVerbs:
 
     @verb
     def unschedule(self, name: str) -> Call[None]:
-        """Have a schedule push no more jobs. Raises NoSuchJob if none has the name."""
+        """Remove a schedule. Raises NoSuchJob if no schedule has the name."""
         return Call("/unschedule", {"name": name}, nothing, repeatable=True, gone_is_done=True)
 
     @verb
     def schedules(self, topic: str | None = None) -> Call[list[Schedule]]:
-        """The schedules of a topic, or of all, by name."""
+        """List the schedules of a topic, or of all topics, by name."""
         return Call("/schedules", given(topic=topic), _schedules, repeatable=True)
 
     @verb
@@ -91,7 +92,7 @@ class ScheduleVerbs:
         every: Seconds | None = None,
         tz: str | None = None,
     ) -> Call[list[Occurrence]]:
-        """The next ten times of a schedule that need not be there."""
+        """Return the next ten times of a schedule, which need not exist."""
         request = given(cron=cron, every=in_seconds(every), tz=tz)
         return Call(
             "/preview-schedule",
@@ -102,7 +103,7 @@ class ScheduleVerbs:
 
     @verb
     def run_schedule(self, name: str) -> Call[str]:
-        """Push a job of a schedule now; its id. Raises NoSuchJob if none has the name."""
+        """Push a schedule's job now. Returns its id. Raises NoSuchJob if no schedule has the name."""
         return Call("/run-schedule", {"name": name}, lambda data: data["id"])
 
 

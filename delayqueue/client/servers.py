@@ -1,4 +1,4 @@
-"""The servers and their store as a Python program sees them, and the verbs that ask for them."""
+"""The servers and their store as a Python program sees them, and the verbs that ask about them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from delayqueue.client.calls import Call, verb
 from delayqueue.client.fields import given, read
 from delayqueue.client.topics import TopicCounts, topic_counts
 
-Span = Literal["3h", "2d", "30d"]  # of a history, in steps of a minute, 10 minutes, an hour
+Span = Literal["3h", "2d", "30d"]  # in steps of a minute, 10 minutes, an hour
 
 
 @dataclass(frozen=True, slots=True)
 class ServerStats:
-    """A server process: jobs since it `started`, polls that wait, lateness of the last minute in seconds."""
+    """A server process: jobs since it `started`, waiting polls, lateness in the last minute in seconds."""
 
     name: str
     version: str
@@ -30,7 +30,7 @@ class ServerStats:
 
 @dataclass(frozen=True, slots=True)
 class StoreStats:
-    """The store: memory in bytes, `memory_limit` 0 = none."""
+    """The store: memory in bytes; `memory_limit` 0 = none."""
 
     version: str
     memory: int
@@ -41,7 +41,7 @@ class StoreStats:
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """A topic that somebody should look at, and why: `buried`, `late`, `paused`."""
+    """A topic that needs attention, and why: `buried`, `late`, `paused`."""
 
     topic: TopicCounts
     why: list[str]
@@ -49,7 +49,7 @@ class Attention:
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """The sums over all topics, the busiest topics and those that need attention, and who serves them."""
+    """The sums over all topics, the busiest topics, those that need attention, the server processes and the store."""
 
     topics: int
     delayed: int
@@ -66,7 +66,7 @@ class Stats:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What a token is good for: its roles, and the topics that it may reach."""
+    """What a token allows: its roles, and the topics that it may reach."""
 
     roles: list[str]
     topics: list[str]
@@ -74,7 +74,7 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class HistoryMark:
-    """A server was `started`, an `outage` began and lasted so many seconds, a `failover` happened."""
+    """A server was `started`, an `outage` lasted that many seconds, or a `failover` happened."""
 
     at: float
     kind: str
@@ -84,9 +84,9 @@ class HistoryMark:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Figures of one step of time after the other, the first from `start` on; None = nothing is known.
+    """Figures per step of time, the first step at `start`; None = nothing is known.
 
-    Jobs pushed, delivered and finished, attempts that failed, seconds of lateness, the most jobs seen in a state.
+    Jobs pushed, delivered and finished, failed attempts, lateness in seconds, the most jobs seen in a state.
     """
 
     start: float
@@ -105,11 +105,11 @@ class History:
 
 
 class ServerVerbs:
-    """/history, /stats and /whoami."""
+    """The endpoints /history, /stats and /whoami."""
 
     @verb
     def history(self, topic: str | None = None, *, span: Span | None = None) -> Call[History]:
-        """What became of the jobs of a topic, or of all, and how many there were; of the last 3 hours, or `span`."""
+        """Return the history of a topic, or of all topics together, over the last 3 hours or `span`."""
         return Call(
             "/history",
             given(topic=topic, span=span),
@@ -121,12 +121,12 @@ class ServerVerbs:
 
     @verb
     def stats(self) -> Call[Stats]:
-        """All in short."""
+        """Return an overview of all topics, the server processes and the store."""
         return Call("/stats", {}, _stats, repeatable=True)
 
     @verb
     def whoami(self) -> Call[Access]:
-        """What the client's token is good for."""
+        """Return what the client's token allows."""
         return Call("/whoami", {}, lambda data: read(Access, data), repeatable=True)
 
 
@@ -135,7 +135,7 @@ def _stats(data: dict[str, Any]) -> Stats:
         "busiest": [topic_counts(topic) for topic in data["busiest"]],
         "attention": [
             Attention(topic_counts(one["topic"]), one["why"]) for one in data.get("attention", ())
-        ],  # an older server does not say it
+        ],  # older servers leave it out
         "servers": [read(ServerStats, server) for server in data["servers"]],
         "store": read(StoreStats, data["store"]),
     }

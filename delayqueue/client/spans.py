@@ -1,4 +1,4 @@
-"""Spans of OpenTelemetry, by its semantic conventions for messaging. Imported where they are wanted: see tracing.py."""
+"""OpenTelemetry spans by its semantic conventions for messaging. tracing.py imports this only if they are wanted."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ W3C: Final[TraceContextTextMapPropagator] = TraceContextTextMapPropagator()
 
 @contextmanager
 def sending(call: Call[T], to: ServerAddress) -> Iterator[Call[T]]:
-    """A push: gives the call with the span's context in its jobs, but for those that bring one, which are linked."""
+    """A span for a push. Gives the call with the span's context in its jobs; jobs that bring their own are linked."""
     is_batch = isinstance(call.request, list)
     jobs: list[dict[str, Any]] = call.request if is_batch else [call.request]
     topics = {str(job["topic"]) for job in jobs}
@@ -64,7 +64,7 @@ def sending(call: Call[T], to: ServerAddress) -> Iterator[Call[T]]:
 
 @contextmanager
 def processing(job: ReservedJob, no_failure: type[BaseException]) -> Iterator[None]:
-    """A run of handlers: a trace of its own, as it may come days later, linked to the push."""
+    """A span for a run of handlers: a trace of its own, as it may run days later, linked to the push."""
     span = _tracer(trace.get_tracer_provider()).start_span(
         _name("process", job.topic),
         context=Context(),
@@ -82,7 +82,7 @@ def processing(job: ReservedJob, no_failure: type[BaseException]) -> Iterator[No
 
 @contextmanager
 def _during(span: Span, *no_failure: type[BaseException]) -> Iterator[None]:
-    """The span is the current one, and ends. Unlike use_span(), any exception is a failure: so it is of a handler."""
+    """Make the span current, and end it. Unlike use_span(), any exception counts as a failure, as it does for a job."""
     with trace.use_span(
         span, end_on_exit=True, record_exception=False, set_status_on_exception=False
     ):
@@ -93,7 +93,7 @@ def _during(span: Span, *no_failure: type[BaseException]) -> Iterator[None]:
                 kind = type(error)
                 span.set_attribute("error.type", f"{kind.__module__}.{kind.__qualname__}")
                 span.set_status(StatusCode.ERROR, said_of(error))
-                with suppress(Exception):  # of its own __str__
+                with suppress(Exception):  # its __str__ may raise, too
                     span.record_exception(error)
             raise
 
@@ -119,6 +119,6 @@ def _links(traceparents: Iterable[str]) -> list[Link]:
     return [Link(context) for context in contexts if context.is_valid]
 
 
-@lru_cache(maxsize=1)  # asking for one is slow, and resets which warnings were shown
+@lru_cache(maxsize=1)  # creating one is slow, and repeats warnings that were already shown
 def _tracer(provider: TracerProvider) -> Tracer:
     return provider.get_tracer("delayqueue", __version__)

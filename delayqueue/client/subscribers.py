@@ -9,12 +9,12 @@ from delayqueue.client.calls import Call, verb
 from delayqueue.client.fields import given, in_seconds, nothing, read
 from delayqueue.client.jobs import OnConflict, Retry, Seconds, retry_request
 
-LONGEST_TRIAL_S: Final = 30  # the server waits no longer for an answer
+LONGEST_TRIAL_S: Final = 30  # the longest that the server waits for the webhook's answer
 
 
 @dataclass(frozen=True, slots=True)
 class FailedCall:
-    """A call that failed: when, with which job, the beginning of what was said."""
+    """A failed call: when, with which job, and the start of the error message."""
 
     at: float
     id: str
@@ -23,7 +23,7 @@ class FailedCall:
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """The calls of a subscriber within 24 hours, seconds that one took on average, the last failures, newest first."""
+    """A subscriber's calls within 24 hours, their average length in seconds, and the last failures, newest first."""
 
     succeeded: int
     failed: int
@@ -33,7 +33,7 @@ class Calls:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What became of a call with a made-up job: the HTTP status, 0 where no answer came, seconds, what was said."""
+    """The outcome of a call with a made-up job: the HTTP status (0 = no answer), its length in seconds, the answer."""
 
     succeeded: bool
     status: int
@@ -43,10 +43,10 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Subscriber:
-    """Whom the server calls with a topic's jobs: a `url`, or its Python callable `handler`.
+    """Something that the server calls with a topic's jobs: a `url`, or the Python callable `handler`.
 
-    `timeout` and `retry` are seconds; `signed`: it has a secret; `declared`: it stands in a config file. `expect`: what
-    its answer must be, "" = any. `paused`: since when, None = it is called; `calls`: where they were asked for.
+    `timeout` and `retry` are in seconds; `signed`: it has a secret; `declared`: it comes from a config file. `expect`:
+    what its answer must be, "" = anything. `paused`: since when, None = not paused; `calls`: only if asked for.
     """
 
     name: str
@@ -67,10 +67,10 @@ class Subscriber:
 
 
 class SubscriberVerbs:
-    """From /subscribe to /try-subscriber."""
+    """The endpoints from /subscribe to /try-subscriber."""
 
     @verb
-    def subscribe(  # noqa: PLR0913  # the fields of a subscriber
+    def subscribe(  # noqa: PLR0913  # one argument per field of a subscriber
         self,
         name: str,
         topic: str,
@@ -86,9 +86,9 @@ class SubscriberVerbs:
         payload: Literal["body", "event"] | None = None,
         if_exists: OnConflict | None = None,
     ) -> Call[None]:
-        """Have `url` called with the due jobs of a topic.
+        """Register `url` as a webhook for a topic's due jobs.
 
-        Raises JobExists if another subscriber has the name, unless `if_exists` is "replace" or "keep".
+        Raises JobExists if the name is taken, unless `if_exists` is "replace" or "keep".
         """
         request = given(
             name=name,
@@ -108,14 +108,14 @@ class SubscriberVerbs:
 
     @verb
     def unsubscribe(self, name: str) -> Call[None]:
-        """Have a subscriber called no more. Raises NoSuchJob if nobody has the name."""
+        """Remove a subscriber. Raises NoSuchJob if no subscriber has the name."""
         return Call("/unsubscribe", {"name": name}, nothing, repeatable=True, gone_is_done=True)
 
     @verb
     def subscribers(
         self, topic: str | None = None, *, calls: bool | None = None
     ) -> Call[list[Subscriber]]:
-        """Who is called with the jobs of a topic, or of all, in order; with `calls` how that went."""
+        """List the subscribers of a topic, or of all topics, in calling order; with `calls` also their recent calls."""
         return Call(
             "/subscribers",
             given(topic=topic, calls=calls),
@@ -125,19 +125,19 @@ class SubscriberVerbs:
 
     @verb
     def pause_subscriber(self, name: str) -> Call[None]:
-        """Hold the calls of a subscriber. Raises NoSuchJob if nobody has the name."""
+        """Pause a subscriber's calls. Raises NoSuchJob if no subscriber has the name."""
         return Call("/pause-subscriber", {"name": name}, nothing, repeatable=True)
 
     @verb
     def resume_subscriber(self, name: str) -> Call[None]:
-        """Let the calls of a subscriber go on. Raises NoSuchJob if nobody has the name."""
+        """Resume a subscriber's calls. Raises NoSuchJob if no subscriber has the name."""
         return Call("/resume-subscriber", {"name": name}, nothing, repeatable=True)
 
     @verb
     def try_subscriber(self, name: str, body: str = "") -> Call[Trial]:
         """Call a webhook with a made-up job.
 
-        Raises NoSuchJob if nobody has the name, WrongState if it is a Python handler.
+        Raises NoSuchJob if no subscriber has the name, WrongState if it is a Python handler.
         """
         request = {"name": name, "body": body}
         return Call(

@@ -17,7 +17,7 @@ TopicSort = Literal["topic", "delayed", "ready", "reserved", "buried", "oldest"]
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """How many delayed jobs fall due in each step of so many seconds, from `start` on."""
+    """How many delayed jobs fall due in each step of `step` seconds, the first at `start`."""
 
     start: float
     step: float
@@ -26,10 +26,10 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How fast (`rate` a second, `burst` at once after a rest) and how many at once a topic's jobs are handed out.
+    """Limits of a topic's deliveries: `rate` a second, `burst` at once after a pause, `concurrency` reserved at once.
 
-    `buried_retain`: for how many seconds its buried ones are kept. None = no limit, or as the server's settings say.
-    `declared`: they stand in a config file.
+    `buried_retain`: how many seconds buried jobs are kept. None = no limit, or the server's setting. `declared`: they
+    come from a config file.
     """
 
     rate: float | None
@@ -41,7 +41,10 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class TopicCounts:
-    """A topic. `oldest_ready_age` is None where nothing is ready; `paused` may be the time at which the pause ends."""
+    """A topic's counts.
+
+    `oldest_ready_age` is None if nothing is ready; `paused` may be the time at which the pause ends.
+    """
 
     topic: str
     delayed: int
@@ -55,7 +58,7 @@ class TopicCounts:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterGroup:
-    """Dead letters of one reason: how many, buried from `first` to `last`, of which topics, some of their ids."""
+    """Dead letters with one reason: how many, buried from `first` to `last`, their topics, some of their ids."""
 
     reason: str
     count: int
@@ -67,7 +70,7 @@ class DeadLetterGroup:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetters:
-    """A page of them, the largest group first; `cursor` leads to the next page, "" = this was the last."""
+    """A page of dead letters, the largest group first; `cursor` leads to the next page, "" on the last one."""
 
     groups: list[DeadLetterGroup]
     cursor: str
@@ -75,7 +78,7 @@ class DeadLetters:
 
 @dataclass(frozen=True, slots=True)
 class FoundJob:
-    """A job that was found; `get` tells more of it."""
+    """A job that was found; `get` returns all about it."""
 
     id: str
     topic: str
@@ -85,7 +88,7 @@ class FoundJob:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """Jobs that were found among `looked` ones; `cursor` leads on, "" = these were all that there are."""
+    """The jobs found among the `looked` that were searched; `cursor` leads on, "" = all have been searched."""
 
     jobs: list[FoundJob]
     looked: int
@@ -93,15 +96,15 @@ class Findings:
 
 
 class TopicVerbs:
-    """From /cancel to /topics."""
+    """The endpoints from /cancel to /topics."""
 
     @verb
     def cancel(self, tag: str, *, topic: str | None = None) -> Call[int]:
-        """End all jobs of a tag, of one topic or of all; how many."""
+        """End all jobs of a tag, in one topic or in all. Returns how many."""
         return Call("/cancel", given(tag=tag, topic=topic), count_of)
 
     @verb
-    def list_jobs(  # noqa: PLR0913  # the fields of a listing
+    def list_jobs(  # noqa: PLR0913  # one argument per field of a listing
         self,
         topic: str | None = None,
         *,
@@ -114,9 +117,9 @@ class TopicVerbs:
         limit: int | None = None,
         cursor: str | None = None,
     ) -> Call[Page]:
-        """A page of the jobs of a topic, a tag or both; takes nothing.
+        """List jobs of a topic, a tag or both, page by page, and leave them in place.
 
-        Due from `start` to `end`, both in, or `after` to `before`, both out.
+        Limits the due time: `start` and `end` are inclusive, `after` and `before` exclusive.
         """
         request = given(
             topic=topic,
@@ -137,7 +140,7 @@ class TopicVerbs:
         )
 
     @verb
-    def take(  # the fields of a range
+    def take(  # one argument per field of a range
         self,
         topic: str,
         *,
@@ -147,9 +150,9 @@ class TopicVerbs:
         before: Moment | None = None,
         count: int | None = None,
     ) -> Call[list[TakenJob]]:
-        """Remove the first jobs that are due from `start` to `end`, or after `after` and before `before`.
+        """Take jobs out of the queue: the first ones due from `start` to `end`, or after `after` and before `before`.
 
-        Each is given to one caller only.
+        Each job goes to one caller only.
         """
         request = given(
             topic=topic,
@@ -170,7 +173,7 @@ class TopicVerbs:
         end: Moment,
         step: Seconds = DEFAULT_STEP_S,
     ) -> Call[Forecast]:
-        """How many delayed jobs fall due in each step from `start` to `end`."""
+        """Return how many delayed jobs fall due in each step from `start` to `end`."""
         request = given(topic=topic, start=unix(start), end=unix(end), step=seconds(step))
         return Call("/forecast", request, lambda data: read(Forecast, data), repeatable=True)
 
@@ -183,7 +186,7 @@ class TopicVerbs:
         ids: int | None = None,
         cursor: str | None = None,
     ) -> Call[DeadLetters]:
-        """Dead letters by the reason of their last failure, of a topic or of all; `ids` of each group."""
+        """Return dead letters, grouped by the reason of their last failure, with up to `ids` ids a group."""
         request = given(topic=topic, reason=reason, ids=ids, cursor=cursor)
         return Call(
             "/buried",
@@ -198,13 +201,13 @@ class TopicVerbs:
     def find(
         self,
         *,
-        id: str | None = None,  # noqa: A002  # as the field is called
+        id: str | None = None,  # noqa: A002  # the field's name
         text: str | None = None,
         topic: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
     ) -> Call[Findings]:
-        """Look through jobs for a part of their id or their body; at most 10,000 in a call."""
+        """Search jobs for a part of their id or their body, at most 10,000 of them in a call."""
         request = given(id=id, text=text, topic=topic, limit=limit, cursor=cursor)
         return Call(
             "/find",
@@ -217,14 +220,14 @@ class TopicVerbs:
 
     @verb
     def pause(self, topic: str, *, length: Seconds | None = None) -> Call[None]:
-        """Hold a topic's deliveries for so long, or until they are resumed."""
+        """Pause a topic's deliveries for `length`, or until they are resumed."""
         return Call(
             "/pause", given(topic=topic, seconds=in_seconds(length)), nothing, repeatable=True
         )
 
     @verb
     def resume(self, topic: str) -> Call[None]:
-        """Let a topic's deliveries go on."""
+        """Resume a topic's deliveries."""
         return Call("/resume", {"topic": topic}, nothing, repeatable=True)
 
     @verb
@@ -237,10 +240,10 @@ class TopicVerbs:
         concurrency: int | EllipsisType | None = ...,
         buried_retain: float | EllipsisType | None = ...,
     ) -> Call[Limits]:
-        """Limit a topic's deliveries: `rate` a second, `burst` of them at once; `concurrency` reserved at once.
+        """Limit a topic's deliveries: `rate` a second, `burst` of them at once, `concurrency` reserved at once.
 
-        Buried jobs end after `buried_retain` seconds. None lifts a limit; what is not named stays. Returns what is
-        in force.
+        Buried jobs end after `buried_retain` seconds. None lifts a limit; an omitted one stays. Returns the limits in
+        force.
         """
         changes = {
             "rate": rate,
@@ -255,11 +258,14 @@ class TopicVerbs:
 
     @verb
     def purge(self, topic: str, *, state: AnyState | Literal["ended"] | None = None) -> Call[int]:
-        """Drop a topic's jobs without a trace, all or those of one state ("ended" for kept results); how many."""
+        """Delete a topic's jobs without a trace: all, or those in one state ("ended" = kept results).
+
+        Returns how many.
+        """
         return Call("/purge", given(topic=topic, state=state), count_of)
 
     @verb
-    def topics(  # the fields of a listing
+    def topics(  # one argument per field of a listing
         self,
         *names: str,
         match: str | None = None,
@@ -269,9 +275,10 @@ class TopicVerbs:
         offset: int | None = None,
         limit: int | None = None,
     ) -> Call[list[TopicCounts]]:
-        """Every topic with its exact counts; or those of these names, with `match` in their name, `limit` at most.
+        """Return topics with exact counts: all, those with these names, or those with `match` in their name.
 
-        `sort` by the name, or the largest of it first; `reverse` is the other way round.
+        `sort` by name, or by a count with the largest first; `reverse` turns the order round. At most `limit` are
+        returned.
         """
         request = given(
             topics=list(names) or None,
@@ -291,6 +298,6 @@ class TopicVerbs:
 
 
 def topic_counts(data: dict[str, Any]) -> TopicCounts:
-    """A topic as the server says it."""
+    """Build TopicCounts from an answer."""
     limit = data["limit"] and read(Limits, data["limit"])
     return read(TopicCounts, data | {"limit": limit})

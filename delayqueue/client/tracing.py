@@ -1,4 +1,4 @@
-"""Whether pushes and handlers are spans of OpenTelemetry: where the program has loaded it, and set up an SDK."""
+"""OpenTelemetry spans for pushes and handlers, if the program has loaded its API and set up an SDK."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ T = TypeVar("T")
 
 
 def sending(call: Call[T], to: ServerAddress) -> AbstractContextManager[Call[T]]:
-    """Gives the call as it is to be sent: a push is a span, whose context goes with its jobs."""
+    """Give the call as it should be sent: a push gets a span, whose context travels with its jobs."""
     if call.path != "/push" or not _is_on():
         return nullcontext(call)
-    from delayqueue.client import spans  # noqa: PLC0415  # it needs the API
+    from delayqueue.client import spans  # noqa: PLC0415  # imports opentelemetry
 
     return spans.sending(call, to)
 
 
 def processing(job: ReservedJob, no_failure: type[BaseException]) -> AbstractContextManager[object]:
-    """A run of a job's handlers is a span, linked to that of its push; what they raise, but `no_failure`, fails it."""
+    """A span for a run of a job's handlers, linked to its push; any exception but `no_failure` marks it as failed."""
     if not _is_on():
         return nullcontext()
-    from delayqueue.client import spans  # noqa: PLC0415  # it needs the API
+    from delayqueue.client import spans  # noqa: PLC0415  # imports opentelemetry
 
     return spans.processing(job, no_failure)
 
 
 def _is_on() -> bool:
-    """Who sets up an SDK has loaded the API, so it is never loaded here."""
+    """Whether an SDK is set up; if one is, the API is loaded, so it is never imported here."""
     if sys.modules.get("opentelemetry.trace") is None:
         return False
-    from opentelemetry import trace  # noqa: PLC0415  # not everywhere
+    from opentelemetry import trace  # noqa: PLC0415  # not installed everywhere
 
     return not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)

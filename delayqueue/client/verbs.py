@@ -13,9 +13,9 @@ from delayqueue.client.topics import TopicVerbs
 
 
 class Verbs(JobVerbs, TopicVerbs, SubscriberVerbs, ScheduleVerbs, ServerVerbs):
-    """The methods of Client and AsyncClient. They raise QueueError's subclasses, and TransportError.
+    """The methods of Client and AsyncClient. They raise subclasses of QueueError, and TransportError.
 
-    Where a method takes a job, an id will do; a ReservedJob brings its receipt, so that a late worker changes nothing.
+    If a method takes a job, an id works, too; a ReservedJob brings its receipt, so that a late worker changes nothing.
     """
 
     def __init_subclass__(cls, **options: Any) -> None:
