@@ -1,4 +1,4 @@
-"""The tutorial and the how-tos: the same in both languages, and followed word for word."""
+"""The tutorial and the how-tos, followed word for word."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 DOCS: Final = REPOSITORY / "docs"
 CHINESE: Final = ".zh-CN.md"
-CODE: Final = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
 PAGES: Final = [
     f"docs/{path.relative_to(DOCS)}"
     for path in sorted([*DOCS.glob("howto/*.md"), *DOCS.glob("*.md")])
@@ -59,19 +58,6 @@ OWN_FILES: Final = {
     *("app.py", "tasks.py", "test_app.py"),
     *("shop/models.py", "shop/orders.py", "shop/tasks.py", "shop/outbox.py"),
 }
-
-
-@pytest.mark.parametrize("page", [page for page in PAGES if page not in ENGLISH_ONLY])
-def test_a_page_says_the_same_in_both_languages(page: str) -> None:
-    english, chinese = read(page), read(page.replace(".md", CHINESE))
-    assert CODE.findall(english) == CODE.findall(chinese)
-    assert shape(english) == shape(chinese)
-
-
-def shape(text: str) -> list[str]:
-    """The headings and the rows of tables, without their words."""
-    prose = CODE.sub("", text)
-    return [re.sub(r"[^#|].*", "", line) for line in prose.splitlines() if line[:1] in {"#", "|"}]
 
 
 @pytest.mark.parametrize("page", PAGES)

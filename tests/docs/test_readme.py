@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from .markdown import Reader, blocks, examples, read
+from .markdown import Reader, examples, read
 
 if TYPE_CHECKING:
     from tests.processes import QueueServer
@@ -15,18 +15,6 @@ if TYPE_CHECKING:
 ENGLISH: Final = "README.md"
 CHINESE: Final = "README.zh-CN.md"
 PAGES: Final = (ENGLISH, CHINESE)
-
-
-def test_both_languages_have_the_same_code() -> None:
-    assert blocks(read(ENGLISH)) == blocks(read(CHINESE))
-
-
-def test_both_languages_have_the_same_sections_and_table_rows() -> None:
-    english, chinese = (
-        [re.sub(r"[^#|].*", "", line) for line in read(page).splitlines() if line[:1] in {"#", "|"}]
-        for page in PAGES
-    )
-    assert english == chinese
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -1,0 +1,104 @@
+"""A page and its Chinese twin say the same: section by section the same code, tables, figures and links."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from typing import Final, NamedTuple
+
+import pytest
+
+from tests.processes import REPOSITORY
+
+from .markdown import read
+from .test_links import PAGES as ALL
+from .test_links import anchors
+
+CHINESE: Final = ".zh-CN.md"
+TWINS: Final = [str(page) for page in ALL if page.name.endswith(CHINESE)]
+FENCED: Final = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
+HEADING: Final = re.compile(r"^(#+) ", re.MULTILINE)
+CODE: Final = re.compile(r"`[^`\n]+`")
+LINK: Final = re.compile(r"\]\(([^)]*)\)")
+FIGURE: Final = re.compile(r"(\d[\d,.]*\d|\d) ?(million|百万|千万|万|亿)?")
+UNITS: Final = {"million": 10**6, "万": 10**4, "百万": 10**6, "千万": 10**7, "亿": 10**8}
+# what the server says in Chinese, beside what it says in English
+MESSAGES: Final = re.compile(r"^\| \d+ \| \d{3} \|.*$", re.MULTILINE)
+HALF_WIDTH: Final = re.compile(r"[一-鿿] ?[,;:?!()]|[,;:?!()] ?[一-鿿]|[一-鿿]\.(?!\w)")
+
+
+class Section(NamedTuple):
+    """What of a section is the same in every language."""
+
+    level: str
+    rows: list[set[str]]  # of tables
+    words: set[str]  # pieces of code, and figures
+    links: set[str]
+
+
+def english(twin: str) -> str:
+    """The page that it is the twin of."""
+    return twin.replace(CHINESE, ".md")
+
+
+def prose(page: str) -> str:
+    """A page without its blocks of code, and without the link to its twin."""
+    return re.sub(r"^\[.*\]\(.*\)$", "", FENCED.sub("", read(page)), count=1, flags=re.MULTILINE)
+
+
+def sections(page: str) -> list[Section]:
+    _, *parts = HEADING.split(prose(page))
+    return [section(page, *pair) for pair in zip(parts[::2], parts[1::2], strict=True)]
+
+
+def section(page: str, level: str, text: str) -> Section:
+    rows = re.findall(r"^ *\|.*$", text, re.MULTILINE)
+    links = {chinese(page, link) for link in LINK.findall(text)}
+    return Section(level, [words(row) for row in rows], words(text), links)
+
+
+def words(text: str) -> set[str]:
+    """The pieces of code and the figures."""
+    plain = CODE.sub("", LINK.sub("]", text))
+    return {*CODE.findall(text), *(figure(*found) for found in FIGURE.findall(plain))}
+
+
+def figure(digits: str, unit: str) -> str:
+    plain = digits.replace(",", "")
+    return f"{float(plain) * UNITS[unit]:.0f}" if unit else plain
+
+
+def chinese(page: str, link: str) -> str:
+    """Where the link leads that the Chinese page has for it."""
+    path, _, anchor = link.partition("#")
+    target = posixpath.normpath(posixpath.join(posixpath.dirname(page), path)) if path else page
+    twin = target.replace(".md", CHINESE)
+    if path.startswith("http") or target in TWINS or twin not in TWINS:
+        return link if path.startswith("http") else f"{target}#{anchor}"
+    if anchor:
+        anchor = anchors(REPOSITORY / twin)[anchors(REPOSITORY / target).index(anchor)]
+    return f"{twin}#{anchor}"
+
+
+@pytest.mark.parametrize("twin", TWINS)
+def test_the_code_is_the_same(twin: str) -> None:
+    assert FENCED.findall(read(twin)) == FENCED.findall(read(english(twin)))
+
+
+@pytest.mark.parametrize("twin", TWINS)
+def test_every_section_says_the_same(twin: str) -> None:
+    for here, there in zip(sections(twin), sections(english(twin)), strict=True):
+        assert here == there
+
+
+@pytest.mark.parametrize("twin", TWINS)
+def test_each_links_to_the_other(twin: str) -> None:
+    name = twin.rpartition("/")[2]
+    assert f"\n[English]({english(name)})\n" in read(twin)
+    assert re.search(rf"^\[中文.*\]\({re.escape(name)}\)$", read(english(twin)), re.MULTILINE)
+
+
+@pytest.mark.parametrize("twin", TWINS)
+def test_the_marks_between_chinese_words_are_full_width(twin: str) -> None:
+    ours = MESSAGES.sub("", prose(twin))
+    assert HALF_WIDTH.findall(CODE.sub("", LINK.sub("]", ours))) == []
