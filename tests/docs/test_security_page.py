@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+import pytest
+
 from delayqueue.config.config import Config
 from delayqueue.web.endpoints import ENDPOINTS
 
@@ -13,19 +15,26 @@ from .markdown import read
 PAGE: Final = read("docs/security.md")
 
 
-def test_the_table_of_roles_is_that_of_the_endpoints() -> None:
-    (table,) = re.findall(r"^\| Endpoint \| Role \|\n.*?\n\n", PAGE, re.M | re.S)
+@pytest.mark.parametrize(
+    ("page", "everybody"),
+    [(PAGE, "open to all"), (read("docs/security.zh-CN.md"), "人人可用")],
+    ids=["en", "zh"],
+)
+def test_the_table_of_roles_is_that_of_the_endpoints(page: str, everybody: str) -> None:
+    (table,) = re.findall(
+        r"^\| [^|]+ \| [^|]+ \|\n\| --- \| --- \|\n\| /push .*?\n\n", page, re.M | re.S
+    )
     said = {
         (path, roles)
         for paths, roles in re.findall(r"^\| (/.*?) \| (.*) \|$", table, re.M)
         for path in paths.split()
     }
-    assert said == {(endpoint.path, words(endpoint.roles)) for endpoint in ENDPOINTS}
+    assert said == {(endpoint.path, words(endpoint.roles, everybody)) for endpoint in ENDPOINTS}
 
 
-def words(roles: frozenset[str] | None) -> str:
+def words(roles: frozenset[str] | None, everybody: str) -> str:
     if roles is None:
-        return "open to all"
+        return everybody
     return ", ".join(sorted(roles, key=["produce", "consume", "view", "admin"].index))
 
 
