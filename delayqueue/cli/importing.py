@@ -61,7 +61,7 @@ async def _store(shards: Shards, config: Config) -> Store:
     store = await open_store(shards, config)
     if store.buckets.layout.moving:
         size = store.buckets.layout.size
-        raise StartupError(f"run `delay-queue rebalance --buckets {size}` to its end first")
+        raise StartupError(f"run `delay-queue rebalance --buckets {size}` to the end first")
     return store
 
 

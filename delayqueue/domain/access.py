@@ -1,4 +1,4 @@
-"""Who may do what: roles, the tokens that grant them, and the topics that a grant reaches. No IO, no HTTP."""
+"""Access control: roles, the tokens that grant them, and the topics that a grant covers. No IO, no HTTP."""
 
 import re
 from collections.abc import Iterable
@@ -9,23 +9,23 @@ from typing import Final, NamedTuple
 from delayqueue.errors import Forbidden, Text
 
 MIN_TOKEN_CHARS: Final = 16
-TOPICS: Final = re.compile(r"[^\s*][^*]*\*?|\*")  # a topic, or its beginning and *
+TOPICS: Final = re.compile(r"[^\s*][^*]*\*?|\*")  # a topic, or a prefix and *
 GRANT: Final = re.compile(
     rf"(produce|consume|view|admin):([A-Za-z0-9._~+/=-]{{{MIN_TOKEN_CHARS},}})(?::({TOPICS.pattern}))?"
 )
 
 
 class Role(StrEnum):
-    """What a token is for. Each endpoint says which of them may call it (web/endpoints/)."""
+    """What a token allows. Each endpoint declares which roles may call it (web/endpoints/)."""
 
     PRODUCE = "produce"
     CONSUME = "consume"
-    VIEW = "view"  # looks, and changes nothing
+    VIEW = "view"  # reads, and changes nothing
     ADMIN = "admin"  # may do everything
 
 
 class Grant(NamedTuple):
-    """One `role:token:topics`. `topics` is a topic, or a beginning of topics and "*"."""
+    """One `role:token:topics`. `topics` is a topic, or a prefix of topics and "*"."""
 
     role: Role
     token: str
@@ -33,7 +33,10 @@ class Grant(NamedTuple):
 
 
 def parse_grant(text: str) -> Grant:
-    """Read `role:token` or `role:token:topics`. Raises ValueError, which does not show the text, if it is neither."""
+    """Parse `role:token` or `role:token:topics`.
+
+    Raises ValueError if it is neither; the message does not show the text.
+    """
     parts = GRANT.fullmatch(text.strip())
     if not parts:
         raise ValueError(
@@ -46,32 +49,32 @@ def parse_grant(text: str) -> Grant:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The topics that a client may reach: each entry is a topic, or a beginning of topics and "*"."""
+    """The topics that a client may reach: each entry is a topic, or a prefix of topics and "*"."""
 
     entries: tuple[str, ...]
 
     @classmethod
     def of(cls, entries: Iterable[str]) -> "Scope":
-        """The scope of several entries; EVERYWHERE where one of them is "*"."""
+        """Build the scope of several entries; EVERYWHERE if one of them is "*"."""
         ordered = tuple(sorted(set(entries)))
         return EVERYWHERE if "*" in ordered else cls(ordered)
 
     def allows(self, topic: str) -> bool:
-        """Whether the topic can be reached. The scripts decide in the same way (_prelude.lua)."""
+        """Whether the scope covers the topic. The scripts decide in the same way (_prelude.lua)."""
         return any(
             topic.startswith(entry[:-1]) if entry.endswith("*") else topic == entry
             for entry in self.entries
         )
 
     def check(self, topics: Iterable[str] | None) -> None:
-        """Raises Forbidden unless all these topics can be reached; None = all that there are."""
+        """Raises Forbidden unless the scope covers all these topics; None = every topic."""
         if self is EVERYWHERE:
             return
         if topics is None:
             raise Forbidden(
                 Text(
                     "此token只能访问部分topic",
-                    "this token is for some topics only; name one of them",
+                    "this token is limited to some topics; name one of them",
                 )
             )
         for topic in topics:

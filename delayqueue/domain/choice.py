@@ -1,4 +1,4 @@
-"""One of a few words."""
+"""A choice of a few words."""
 
 from enum import StrEnum
 from typing import TypeVar
@@ -9,7 +9,7 @@ Word = TypeVar("Word", bound=StrEnum)
 
 
 def check_choice(kind: type[Word], text: str) -> Word:
-    """The word that this text is. Raises BadValue if it is none of them."""
+    """The member with this value. Raises BadValue if there is none."""
     try:
         return kind(text)
     except ValueError:

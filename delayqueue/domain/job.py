@@ -4,42 +4,42 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-MAX_ID_BYTES = 1024  # the original has no limit, and its clients go on pushing what they pushed
+MAX_ID_BYTES = 1024  # the original has no limit, and its clients' pushes must keep working
 MAX_TOPIC_BYTES = 256
 MAX_DELAY_S = 2**31
 MAX_TTR_S = 86_400
 MAX_BATCH = 1000  # jobs in one push, ids in one finish, jobs in one pop
 MAX_ANSWER_BYTES = (
     4 * 1024 * 1024
-)  # of the jobs in one, as the store has them; a larger job comes alone
+)  # of the jobs in one answer, as the store keeps them; a larger job comes alone
 MAX_POP_TOPICS = 64
 MAX_TAGS = 64
 MAX_TAG_BYTES = 256
 MAX_FORECAST_STEPS = 1000
-MAX_MESSAGE_CHARS = 1024  # the tail of a longer message is cut off
-# both as in beanstalkd's protocol, where most clients put jobs with this priority if they are not told another
+MAX_MESSAGE_CHARS = 1024  # the rest of a longer message is cut off
+# Both as in beanstalkd's protocol, whose clients mostly use this priority unless told otherwise
 USUAL_PRIORITY = 1024
 MAX_PRIORITY = 2**32 - 1
 
 
 class State(StrEnum):
-    """A job is in exactly one of these."""
+    """The states of a job. It is in exactly one of them."""
 
     DELAYED = "delayed"  # waits for its due time
     READY = "ready"  # waits for a consumer
-    RESERVED = "reserved"  # handed out; comes again when its TTR runs out
-    BURIED = "buried"  # given up, kept for a person
-    FINISHED = "finished"  # these three are only seen of a job with `retain`
+    RESERVED = "reserved"  # handed out; delivered again if its TTR expires
+    BURIED = "buried"  # failed for good; kept until somebody looks at it
+    FINISHED = "finished"  # only jobs with `retain` are ever seen in these three
     CANCELLED = "cancelled"
     EXPIRED = "expired"
 
 
-# of a job that is still to be done
+# the states of a job that has not ended
 LIVE_STATES: Final = (State.DELAYED, State.READY, State.RESERVED, State.BURIED)
 
 
 class IfExists(StrEnum):
-    """What a push does when the id is there already."""
+    """What a push does if the id already exists."""
 
     REPLACE = "replace"
     KEEP = "keep"
@@ -48,7 +48,7 @@ class IfExists(StrEnum):
 
 @dataclass(slots=True)
 class Job:
-    """A job as a client pushes it. Exactly one of `delay_ms` and `due_ms` counts: `due_ms` where it is not None."""
+    """A job as a client pushes it. `due_ms` counts if it is not None, otherwise `delay_ms`."""
 
     topic: str
     id: str
@@ -61,15 +61,18 @@ class Job:
     if_exists: IfExists = IfExists.REPLACE
     retain_ms: int = 0
     expire_ms: int = 0
-    traceparent: str = ""  # W3C trace context: the trace that pushed it
+    traceparent: str = ""  # W3C trace context of its push
     priority: int = (
-        USUAL_PRIORITY  # of two ready jobs of a topic the one with the smaller number goes first
+        USUAL_PRIORITY  # of a topic's ready jobs, the one with the smallest number goes first
     )
 
 
 @dataclass(slots=True)
 class Reserved:
-    """A job as a consumer gets it. `receipt` proves this very reservation; `retry_ms` is its own schedule, if any."""
+    """A job as a consumer gets it.
+
+    `receipt` identifies this reservation; `retry_ms` is its own schedule, if it has one.
+    """
 
     topic: str
     id: str
@@ -84,7 +87,7 @@ class Reserved:
 
 @dataclass(slots=True)
 class Attempt:
-    """One reservation that failed, by a release, a bury or a TTR that ran out."""
+    """A reservation that failed: by a release, a bury or an expired TTR."""
 
     attempt: int
     started_ms: int
@@ -94,7 +97,7 @@ class Attempt:
 
 @dataclass(slots=True)
 class Result:
-    """How a subscriber fared with a job. `due_ms`: when it may be called again, None = never; 0 = at once."""
+    """A subscriber's result for a job. `due_ms`: when it may be called again, None = never; 0 = at once."""
 
     subscriber: str
     succeeded: bool
@@ -107,9 +110,9 @@ class Result:
 
 @dataclass(slots=True)
 class JobView:
-    """All that is known of a job. `message` is the last one that a consumer left; times are None where not reached.
+    """All about a job. `message` is the last one that a consumer left; a time that was not reached is None.
 
-    `remarks` are the messages that belong to no attempt. `expire_ms`: when nobody needs it any more, 0 = never.
+    `remarks` are the messages that belong to no attempt. `expire_ms`: when the job expires, 0 = never.
     """
 
     topic: str

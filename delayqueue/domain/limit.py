@@ -1,6 +1,6 @@
-"""How fast and how many at once a topic's jobs are handed out, and how long its buried ones are kept. Pure.
+"""Limits of a topic: deliveries a second and at once, and how long its buried jobs are kept. Pure.
 
-The checks take what somebody wrote and return what it means; they raise BadValue.
+The checks take a value that a user wrote and return what it means; they raise BadValue.
 """
 
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from typing import Self
 
 from delayqueue.errors import BadValue
 
-# A rate is kept in thousandths of a millisecond; above this nobody would notice it.
+# A rate is stored in thousandths of a millisecond; above this value it makes no difference.
 MAX_RATE = 100_000
 MIN_RATE = 0.001  # one in about 17 minutes
 MAX_BURST = 1_000_000
@@ -18,10 +18,10 @@ MAX_CONCURRENCY = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """`rate`: deliveries a second, `burst` of them at once after a rest; `concurrency`: jobs reserved at once.
+    """`rate`: deliveries a second, `burst` of them at once after a pause; `concurrency`: jobs reserved at once.
 
-    `buried_retain_ms`: how long a buried job is kept. None = no limit, or for buried jobs the server's own.
-    `declared`: it stands in a config file.
+    `buried_retain_ms`: how long a buried job is kept. None = no limit, or for buried jobs the server's setting.
+    `declared`: it comes from a config file.
     """
 
     rate: float | None = None
@@ -32,16 +32,16 @@ class Limit:
 
     @classmethod
     def read(cls, written: Mapping[str, object]) -> Self:
-        """The limit that a script wrote."""
+        """Parse the limit that a script wrote."""
         return cls(**{name: written[name] for name in cls.__slots__ if name in written})  # type: ignore[arg-type]
 
     def is_said_by(self, other: "Limit") -> bool:
-        """Whether the other one, which is in force, is this one; a burst that this one leaves open is any."""
+        """Whether the limit in force equals this one; if this one names no burst, any burst matches."""
         wanted = self.changes() | ({} if self.burst else {"burst": other.burst})
         return other.declared == self.declared and other.changes() == wanted
 
     def changes(self) -> dict[str, float | None]:
-        """All that may be limited, by name."""
+        """Every value that can be limited, by name."""
         return {name: value for name, value in asdict(self).items() if name != "declared"}
 
 
@@ -55,7 +55,7 @@ def check_rate(rate: float) -> float:
 
 
 def check_burst(burst: int) -> int:
-    """Deliveries at once after a rest."""
+    """Deliveries at once after a pause."""
     if not 1 <= burst <= MAX_BURST:
         raise BadValue(f"取值范围1 - {MAX_BURST}", f"must be 1 to {MAX_BURST}")
     return burst

@@ -1,16 +1,16 @@
-"""Why a job was buried, in words that are the same for jobs that failed of the same cause."""
+"""Why a job was buried, worded alike for jobs that failed for the same cause."""
 
 import re
 from typing import Final
 
 MAX_REASON_CHARS: Final = 200
-TRACEBACK: Final = "Traceback ("  # of Python; what was raised stands in its last line
+TRACEBACK: Final = "Traceback ("  # Python's; its last line names the exception
 # ids: words of hexadecimal digits with a number among them, and numbers of four digits or more. Not 503, not "30 s".
 VARYING: Final = re.compile(r"\b(?=[a-f-]*[0-9])[0-9a-f]{8}[0-9a-f-]*\b|[0-9]{4,}", re.IGNORECASE)
 
 
 def reason_of(message: str) -> str:
-    """The line of a message that says what went wrong, with # for what differs from job to job; "" = none."""
+    """The line of a message that says what went wrong, with # in place of ids and numbers; "" = no reason."""
     lines = [line for line in map(str.strip, message.splitlines()) if line]
     if not lines:
         return ""

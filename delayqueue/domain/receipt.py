@@ -1,7 +1,7 @@
-"""Receipts: the proof of one reservation of one job.
+"""Receipts: each identifies one reservation of one job.
 
-A receipt is `NONCE-CHECK`. The nonce is unique to the call that reserved the job and is what the store compares; the
-check is the CRC-32 of the id, so that another job's receipt is told apart from an old one of this job.
+A receipt is `NONCE-CHECK`. The nonce is unique to the call that reserved the job, and the store compares it. The check
+is the CRC-32 of the id; it tells another job's receipt from an old one of this job.
 """
 
 import secrets
@@ -11,7 +11,7 @@ from zlib import crc32
 
 from delayqueue.errors import Invalid, Text
 
-HELD_BY_NOBODY = "-"  # where a nonce would stand, here and in the store
+HELD_BY_NOBODY = "-"  # in place of a nonce, here and in the store
 
 
 def nonces() -> Iterator[str]:
@@ -27,10 +27,8 @@ def receipt_for(nonce: str, job_id: str) -> str:
 
 
 def nonce_of(receipt: str, job_id: str) -> str:
-    """The nonce in a receipt. Raises Invalid if it is no receipt, or that of another job."""
+    """The nonce in a receipt. Raises Invalid if it is not a receipt, or belongs to another job."""
     nonce, _, check = receipt.rpartition("-")
     if not nonce or check != f"{crc32(job_id.encode()):08x}":
-        raise Invalid(
-            Text("receipt 不是这个job的", "receipt: not one that was given out for this job")
-        )
+        raise Invalid(Text("receipt 不是这个job的", "receipt: not a receipt of this job"))
     return nonce

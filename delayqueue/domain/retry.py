@@ -1,8 +1,8 @@
-"""Retry schedules: what a client may ask for, and the plain list of delays that it comes to. Pure.
+"""Retry schedules: what a client may ask for, and the list of delays that it stands for. Pure.
 
 A job's schedule is a list of delays: after the first failed attempt it waits the first one, and so on; a failure after
-the last one buries it. An empty one is no retry at all. The store knows such lists only; presets and formulas are
-written out when the job is pushed, so each job has its own jitter.
+the last one buries it. An empty list means no retries. The store knows only such lists; presets and formulas are
+expanded when the job is pushed, so each job has its own jitter.
 """
 
 import math
@@ -31,7 +31,7 @@ PRESETS = {
 def duration_ms(value: float | str) -> int:
     """A delay in milliseconds, from a number of seconds or a text such as "500ms", "15s", "2m", "1.5h", "1d".
 
-    Raises BadValue if it is none; it says what a delay looks like.
+    Raises BadValue if it is neither; the message says what a delay looks like.
     """
     if isinstance(value, str):
         match = _DURATION.fullmatch(value.strip()) if len(value) <= MAX_TEXT_CHARS else None
@@ -47,14 +47,14 @@ def duration_ms(value: float | str) -> int:
 
 
 def explicit(delays: Sequence[float | str]) -> tuple[int, ...]:
-    """The schedule of a list of delays."""
+    """The schedule for a list of delays."""
     if len(delays) > MAX_STEPS:
         raise BadValue(f"最多{MAX_STEPS}次", f"{len(delays)} steps: must be at most {MAX_STEPS}")
     return tuple(duration_ms(delay) for delay in delays)
 
 
 def preset(name: str) -> tuple[int, ...]:
-    """The schedule of that name."""
+    """The schedule with that name."""
     if name not in PRESETS:
         names = ", ".join(PRESETS)
         raise BadValue(f"preset 只能是 {names}", f"{shown(name)}: must be one of {names}")
@@ -70,7 +70,7 @@ def exponential(
     jitter: float,
     random: Callable[[], float],
 ) -> tuple[int, ...]:
-    """`steps` delays: base, base*factor, base*factor^2, ..., none above the cap; each moved by up to ±jitter of itself.
+    """`steps` delays: base, base*factor, base*factor^2, ..., capped at `cap_ms`, each moved by up to ±jitter of itself.
 
     `random` returns 0 <= x < 1.
     """

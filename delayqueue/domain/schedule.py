@@ -1,6 +1,6 @@
-"""A schedule: jobs that are pushed at the times of a calendar, or every so often. Pure.
+"""A schedule: jobs that are pushed at the times of a calendar, or at a fixed interval. Pure.
 
-The checks take what somebody wrote and return what it means; they raise BadValue.
+The checks take a value that a user wrote and return what it means; they raise BadValue.
 """
 
 import json
@@ -16,28 +16,28 @@ from delayqueue.errors import BadValue
 
 MIN_EVERY_S = 1
 MAX_EVERY_S = 366 * 86_400
-# an occurrence that could not be pushed for so long has been missed
+# An occurrence that could not be pushed within this time was missed.
 LATE_MS = 60_000
-# no clock is put back by more (Antarctica/Troll)
+# The most that a zone puts its clocks back (Antarctica/Troll).
 REPETITION_MS = 2 * 3_600_000
-MAX_TZ_CHARS = 64  # no zone's name is so long
-MAX_CRON_CHARS = 512  # which takes half a millisecond to read, for each occurrence
-# occurrences that are pushed in one go, and bytes of their bodies; more follow at once
+MAX_TZ_CHARS = 64  # longer than any zone's name
+MAX_CRON_CHARS = 512  # takes half a millisecond to parse, at each occurrence
+# Occurrences that are pushed in one go, and bytes of their bodies; more follow at once.
 BATCH = 100
 BATCH_BYTES = 4 * 1024 * 1024
 
 
 class CatchUp(StrEnum):
-    """What to do about occurrences that were missed because no server ran."""
+    """What to do about occurrences that were missed because no server was running."""
 
     SKIP = "skip"  # nothing
-    ONCE = "once"  # push the last one of them, unless there is one that was not missed
+    ONCE = "once"  # push the last one of them, unless a later one was not missed
     ALL = "all"  # push every one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """It has either a `cron` expression, in the time zone `tz`, or `every_ms`, counted from 1970."""
+    """Either a `cron` expression in the time zone `tz`, or `every_ms`, counted from 1970."""
 
     name: str
     topic: str
@@ -47,28 +47,28 @@ class Schedule:
     every_ms: int = 0
     tz: str = "UTC"
     catch_up: CatchUp = CatchUp.ONCE
-    declared: bool = False  # in a config file, not at run time
+    declared: bool = False  # comes from a config file, not from a client
 
     @classmethod
     def read(cls, definition: str) -> Self:
-        """The schedule that `definition` wrote, by a newer version too. Raises ValueError if it is none."""
+        """Parse what `definition` returned, also of a newer version. Raises ValueError if it is not a schedule."""
         try:
             found = json.loads(definition)
             known = {field.name: found[field.name] for field in fields(cls) if field.name in found}
             return cls(**known | {"catch_up": CatchUp(found["catch_up"])})
         except (KeyError, TypeError) as error:
-            raise ValueError(f"no definition of a schedule: {error}") from None
+            raise ValueError(f"not a definition of a schedule: {error}") from None
 
     @property
     def definition(self) -> str:
-        """What stands in the store."""
+        """The schedule as the store keeps it."""
         return json.dumps(asdict(self), ensure_ascii=False)
 
     def after(self, time_ms: int) -> int | None:
         """The first occurrence after that unix time; None = there is none in 50 years."""
         if self.every_ms:
             return (time_ms // self.every_ms + 1) * self.every_ms
-        # in the hour that a clock repeats CronSim may begin with a time that has passed
+        # in the hour that a clock repeats, CronSim may begin with a time that has passed
         return next((found for found in self._calendar(time_ms) if found > time_ms), None)
 
     def until(self, time_ms: int) -> int | None:
@@ -79,7 +79,7 @@ class Schedule:
         return next((found for found in before if found <= time_ms), None)
 
     def plan(self, first_ms: int, now_ms: int) -> tuple[list[int], int | None]:
-        """Which of the occurrences from `first_ms`, which is one, until now to push; and the next one to wait for."""
+        """Which occurrences from `first_ms`, itself one, until now to push; and the next one to wait for."""
         time_ms: int | None = first_ms
         if self.catch_up is not CatchUp.ALL and first_ms < now_ms - LATE_MS:
             time_ms = self.after(now_ms - LATE_MS - 1)
@@ -93,13 +93,13 @@ class Schedule:
         return due, time_ms
 
     def job_id(self, time_ms: int) -> str:
-        """The id of the job that an occurrence pushes."""
+        """The id of the job that is pushed at an occurrence."""
         time = datetime.fromtimestamp(time_ms / 1000, UTC)
         spec = "milliseconds" if time_ms % 1000 else "seconds"
         return f"{self.name}@{time.isoformat(timespec=spec).removesuffix('+00:00')}Z"
 
     def _after_repetition(self, time_ms: int) -> int:
-        """A time after that one, and after the hour that the zone's clock repeats: CronSim leaves times of it out."""
+        """A time after that one, and after the hour that the zone's clock repeats: CronSim skips times in it."""
         zone = ZoneInfo(self.tz)
         before, after = (
             datetime.fromtimestamp((time_ms + shift_ms) / 1000, zone).utcoffset()
@@ -109,14 +109,14 @@ class Schedule:
 
     def _calendar(self, time_ms: int, *, back: bool = False) -> Iterator[int]:
         start = datetime.fromtimestamp(time_ms // 1000, ZoneInfo(self.tz))
-        from cronsim import CronSim  # noqa: PLC0415  # the command line of a client does without
+        from cronsim import CronSim  # noqa: PLC0415  # the client's command line works without it
 
         for found in CronSim(self.cron, start, reverse=back):
             yield round(found.timestamp() * 1000)
 
 
 def check_cron(text: str) -> str:
-    """A cron expression that will come true: five fields, or six with seconds first."""
+    """Check a cron expression: five fields, or six with seconds first, and a time in the future."""
     if len(text) > MAX_CRON_CHARS:
         raise BadValue(
             f"最长{MAX_CRON_CHARS}个字符", f"must be at most {MAX_CRON_CHARS} characters long"
@@ -131,12 +131,12 @@ def check_cron(text: str) -> str:
             "须形如 30 9 * * MON-FRI", f"{error}: must be like 30 9 * * MON-FRI"
         ) from None
     if never:
-        raise BadValue("须为会到来的时间", "must be a time that will come")
+        raise BadValue("须为会到来的时间", "must be a time in the future")
     return text
 
 
 def check_tz(text: str) -> str:
-    """A time zone's name."""
+    """Check the name of a time zone."""
     try:
         ZoneInfo(text[:MAX_TZ_CHARS])
     except (KeyError, ValueError, OSError):  # not found, a path that leads elsewhere, a folder
@@ -147,7 +147,7 @@ def check_tz(text: str) -> str:
 
 
 def check_every(every_ms: int) -> int:
-    """How often."""
+    """Check an interval."""
     if not MIN_EVERY_S * 1000 <= every_ms <= MAX_EVERY_S * 1000:
         raise BadValue(
             f"取值范围{MIN_EVERY_S} - {MAX_EVERY_S}秒",
@@ -157,5 +157,5 @@ def check_every(every_ms: int) -> int:
 
 
 def check_catch_up(text: str) -> CatchUp:
-    """What to do about missed occurrences."""
+    """Check what to do about missed occurrences."""
     return check_choice(CatchUp, text)

@@ -1,17 +1,17 @@
-"""The history: slots of time in rings of several lengths, with what came to jobs in each. No IO."""
+"""The history: time slots in rings of several lengths, each with what happened to jobs in it. No IO."""
 
 from typing import Final, NamedTuple
 
 from delayqueue.domain.tally import Counts
 
-MOST_TOPICS: Final = 100  # that a slot names: a hash of so many is small
+MOST_TOPICS: Final = 100  # named in a slot: a hash of this size is still small
 NO_COUNTS: Final = Counts()
 
-Depth = tuple[int, int, int, int]  # jobs that are delayed, ready, reserved, buried
+Depth = tuple[int, int, int, int]  # how many jobs are delayed, ready, reserved, buried
 
 
 class Ring(NamedTuple):
-    """So many slots of a length; the oldest one gives its place to the newest."""
+    """A fixed number of slots of one length; the newest replaces the oldest."""
 
     step_ms: int
     places: int
@@ -25,7 +25,7 @@ RINGS: Final = {
 
 
 class Row(NamedTuple):
-    """What is added to a slot. topic None = all, "" = those that are not named; depth None = nobody has looked."""
+    """An addition to a slot. topic None = all, "" = topics that are not named; depth None = nobody has counted."""
 
     topic: str | None
     counts: Counts
@@ -33,7 +33,7 @@ class Row(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """Something happened: `kind` is started, outage or failover. server "" = all have seen it."""
+    """An incident: `kind` is started, outage or failover. server "" = it concerns all."""
 
     kind: str
     ago_ms: int
@@ -42,14 +42,14 @@ class Mark(NamedTuple):
 
 
 class Slot(NamedTuple):
-    """What is known of a slot of time; None = nothing."""
+    """What is known of a time slot; None = nothing."""
 
     counts: Counts
     depth: Depth | None
 
 
 class Slots(NamedTuple):
-    """Slots one after the other, the first one from `start_ms` on; and the marks since then, the newest first."""
+    """Consecutive slots, the first at `start_ms`; and the marks since then, newest first."""
 
     start_ms: int
     now_ms: int

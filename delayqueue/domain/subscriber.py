@@ -1,6 +1,6 @@
-"""A subscriber: whom the server calls with the due jobs of a topic. Pure.
+"""A subscriber: a URL or Python callable that the server calls with a topic's due jobs. Pure.
 
-The checks take what somebody wrote and return what it means; they raise BadValue.
+The checks take a value that a user wrote and return what it means; they raise BadValue.
 """
 
 import binascii
@@ -22,49 +22,47 @@ MAX_TIMEOUT_S = 300
 MAX_CONCURRENCY = 1000
 MAX_URL_CHARS = 2048
 MAX_EXPECT_CHARS = 256
-SECRET_BYTES = (24, 64)  # by the Standard Webhooks specification
+SECRET_BYTES = (24, 64)  # as the Standard Webhooks specification says
 
-SECRET_PREFIX = "whsec_"  # noqa: S105  # no secret
+SECRET_PREFIX = "whsec_"  # noqa: S105  # not itself a secret
 
 
 class OnFailure(StrEnum):
-    """What a subscriber that has failed for good means for its job."""
+    """What happens to the job after a subscriber has failed for good."""
 
-    BURY = "bury"  # it is kept for a person
-    CONTINUE = "continue"  # nothing: it ends as finished when all others are done, with the message
+    BURY = "bury"  # it is buried, until somebody looks at it
+    CONTINUE = "continue"  # nothing: when all others are done it ends as finished, with the message
 
 
 class Payload(StrEnum):
     """What a webhook is sent."""
 
     BODY = "body"  # the job's body as it is
-    EVENT = "event"  # a JSON object: the job, and what the subscribers before said
+    EVENT = "event"  # a JSON object: the job, and the results of the subscribers before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subscriber:
-    """It has either a `url` that is POSTed to, or a `handler`, a Python callable as "package.module:callable"."""
+    """Either a `url` that gets a POST, or a `handler`, a Python callable as "package.module:callable"."""
 
     name: str
     topic: str
-    order: int = (
-        0  # the subscribers of a topic are called in this order, those of the same order by name
-    )
+    order: int = 0  # a topic's subscribers are called in this order, then by name
     url: str = ""
     handler: str = ""
     timeout_ms: int = 30_000  # of one call
-    # for jobs without a schedule of their own; as those who send webhooks for a living do it
+    # for jobs without their own schedule; the delays that webhook providers use
     retry_ms: tuple[int, ...] = retry.explicit(("5s", "5m", "30m", "2h", "5h", "10h"))
-    concurrency: int = 10  # calls at once, for each server process
+    concurrency: int = 10  # calls at once per server process
     secret: str = field(default="", repr=False)  # "" = webhooks are not signed
-    declared: bool = False  # in a config file, not at run time
-    expect: str = ""  # what the answer must be, or hold as in "*success*"; "" = any
+    declared: bool = False  # comes from a config file, not from a client
+    expect: str = ""  # what the answer must be, or contain if written as "*success*"; "" = any
     on_failure: OnFailure = OnFailure.BURY
     payload: Payload = Payload.BODY
 
     @classmethod
     def read(cls, definition: str) -> Self:
-        """The subscriber that `definition` wrote, by a newer version too. Raises ValueError if it is none."""
+        """Parse what `definition` returned, also of a newer version. Raises ValueError if it is not a subscriber."""
         try:
             found = json.loads(definition)
             known = {field.name: found[field.name] for field in fields(cls) if field.name in found}
@@ -73,11 +71,14 @@ class Subscriber:
             known["payload"] = Payload(known.get("payload", Payload.BODY))
             return cls(**known)
         except (KeyError, TypeError) as error:
-            raise ValueError(f"no definition of a subscriber: {error}") from None
+            raise ValueError(f"not a definition of a subscriber: {error}") from None
 
     @property
     def definition(self) -> str:
-        """What stands in the store. Newer fields are left out where they say nothing: so it was written before them."""
+        """The subscriber as the store keeps it.
+
+        Newer fields are left out if they have their defaults, so that it equals what older versions wrote.
+        """
         written = asdict(self)
         for name, default in NEWER_FIELDS.items():
             if written[name] == default:
@@ -85,7 +86,7 @@ class Subscriber:
         return json.dumps(written, ensure_ascii=False)
 
     def is_expected(self, said: str) -> bool:
-        """Whether this is what the subscriber is to answer."""
+        """Whether the subscriber's answer is the expected one."""
         wanted = self.expect
         if len(wanted) > 2 and wanted[0] == wanted[-1] == "*":
             return wanted[1:-1] in said
@@ -93,7 +94,7 @@ class Subscriber:
 
 
 class Trial(NamedTuple):
-    """What became of a call with a made-up job: the HTTP status, 0 where no answer came, and what was said."""
+    """The outcome of a call with a made-up job: the HTTP status (0 = no answer), and the answer."""
 
     succeeded: bool
     status: int
@@ -105,7 +106,7 @@ NEWER_FIELDS: Final = {"expect": "", "on_failure": OnFailure.BURY, "payload": Pa
 
 
 def check_expect(text: str) -> str:
-    """What a webhook is to answer."""
+    """Check the answer that a webhook must give."""
     text = text.strip()
     if not 1 <= len(text) <= MAX_EXPECT_CHARS:
         raise BadValue(
@@ -116,28 +117,28 @@ def check_expect(text: str) -> str:
 
 
 def check_on_failure(text: str) -> OnFailure:
-    """What it means if a subscriber has failed for good."""
+    """Check what happens to the job after a subscriber has failed for good."""
     return check_choice(OnFailure, text)
 
 
 def check_payload(text: str) -> Payload:
-    """What a webhook is sent."""
+    """Check what a webhook is sent."""
     return check_choice(Payload, text)
 
 
 def check_name(text: str) -> str:
-    """The name of a subscriber or a schedule."""
+    """Check the name of a subscriber or a schedule."""
     if not 1 <= len(text.encode()) <= MAX_NAME_BYTES:
         raise BadValue(f"须为1 - {MAX_NAME_BYTES}字节", f"must have 1 to {MAX_NAME_BYTES} bytes")
     return text
 
 
 def check_url(text: str) -> str:
-    """Where webhooks go."""
+    """Check a webhook's URL."""
     try:
         parts = urlsplit(text[:MAX_URL_CHARS])
         good = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # brackets, or a port that is none
+    except ValueError:  # bad brackets, or a port that is not a number
         good = False
     if not good or len(text) > MAX_URL_CHARS or re.search(r"[\s#\x00-\x1f\x7f]", text):
         raise BadValue(
@@ -148,7 +149,7 @@ def check_url(text: str) -> str:
 
 
 def check_handler(text: str) -> str:
-    """Where a Python handler is to be found."""
+    """Check the path of a Python handler."""
     module, colon, name = text.partition(":")
     parts = [*module.split("."), *name.split(".")]
     if not (colon and all(part.isidentifier() for part in parts)):
@@ -157,7 +158,7 @@ def check_handler(text: str) -> str:
 
 
 def check_secret(text: str) -> str:
-    """The secret that webhooks are signed with."""
+    """Check the secret that signs webhooks."""
     least, most = SECRET_BYTES
     try:
         good = text.startswith(SECRET_PREFIX) and least <= len(signing_key(text)) <= most
@@ -172,12 +173,12 @@ def check_secret(text: str) -> str:
 
 
 def signing_key(secret: str) -> bytes:
-    """The bytes of a secret. Raises ValueError or binascii.Error if it is none."""
+    """The bytes of a secret. Raises ValueError or binascii.Error if it is not valid."""
     return b64decode(secret.removeprefix(SECRET_PREFIX), validate=True)
 
 
 def check_timeout(timeout_ms: int) -> int:
-    """How long a call may take."""
+    """Check a call's time limit."""
     if not 1 <= timeout_ms <= MAX_TIMEOUT_S * 1000:
         raise BadValue(
             f"须大于0, 最多{MAX_TIMEOUT_S}秒",

@@ -1,11 +1,11 @@
-"""What has come to jobs of late, by topic: what the history is made of. No IO."""
+"""Counts what happened to jobs recently, by topic; the history is made of it. No IO."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Final
 
-MOST_TOPICS: Final = 10_000  # that are told apart until somebody takes the counts
-# the events that count, and under what; /take hands a job out and ends it
+MOST_TOPICS: Final = 10_000  # counted separately until the counts are taken
+# the events that count, and as what; /take hands a job out and ends it
 COUNTED: Final = {
     "pushed": ("pushed",),
     "delivered": ("delivered",),
@@ -17,7 +17,7 @@ COUNTED: Final = {
 
 @dataclass(slots=True)
 class Counts:
-    """Jobs that were pushed, handed out and done, and attempts that failed; lateness is that of first deliveries."""
+    """Jobs pushed, handed out and finished, and attempts that failed; lateness is measured at the first delivery."""
 
     pushed: int = 0
     delivered: int = 0
@@ -28,7 +28,7 @@ class Counts:
     late_worst_ms: int = 0
 
     def add(self, more: "Counts") -> None:
-        """Add those of another topic."""
+        """Add another topic's counts."""
         worst_ms = max(self.late_worst_ms, more.late_worst_ms)
         for field in fields(self):
             setattr(self, field.name, getattr(self, field.name) + getattr(more, field.name))
@@ -36,20 +36,23 @@ class Counts:
 
 
 class Tally:
-    """Counts that are taken away from time to time. The topics that come first are told apart, all others are one."""
+    """Counts that are taken from time to time.
+
+    The first topics to appear are counted separately, all others together.
+    """
 
     def __init__(self) -> None:
         self._topics: dict[str, Counts] = {}
         self._others = Counts()
 
     def tell(self, event: str, topic: str, number: int, times_ms: Sequence[int]) -> None:
-        """An event has come to so many jobs of a topic; see Metrics.tell."""
+        """Count an event of `number` jobs of a topic; see Metrics.tell."""
         if event not in COUNTED and not (event == "deleted" and times_ms):
             return
         counts = self._of(topic)
         for name in COUNTED.get(event, ()):
             setattr(counts, name, getattr(counts, name) + number)
-        if event == "deleted":  # who held it says so when he is done, as clients of beanstalkd do
+        if event == "deleted":  # by the client that held it, when done, as with beanstalkd
             counts.finished += len(times_ms)
         elif event == "delivered" and times_ms:
             counts.late += len(times_ms)
@@ -57,7 +60,7 @@ class Tally:
             counts.late_worst_ms = max(counts.late_worst_ms, *times_ms)
 
     def take(self, most: int) -> tuple[dict[str, Counts], Counts]:
-        """The counts of the busiest topics, and of all others together; from now on all is 0 again."""
+        """Take the counts of the busiest topics, and of all others together; all start from 0 again."""
         topics, others = self._topics, self._others
         self._topics, self._others = {}, Counts()
         ordered = sorted(topics, key=lambda topic: -_events(topics[topic]))

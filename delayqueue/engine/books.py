@@ -1,7 +1,8 @@
-"""The books of the polls that wait: what they want, what each bucket may have for them, and what it is asked. No IO.
+"""The books of waiting polls: what they want, what each bucket may have for them, and what it is asked. No IO.
 
-A *credit* is a job that a bucket may have for a queue of polls: somebody said so, or nobody has asked yet. A bucket is
-asked for no more jobs than it has credits, and all buckets together for no more than the polls of the queue want.
+A *credit* is a job that a bucket may have for a queue of polls: because a script reported one, or because the bucket
+has not been asked yet. A bucket is asked for no more jobs than it has credits, and all buckets together for no more
+than the polls of the queue want.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -18,44 +19,44 @@ RESYNC_QUEUES = 500  # queues of polls that one resync asks for
 
 
 class Ask(NamedTuple):
-    """What a call asks its bucket for one queue."""
+    """What a call asks of its bucket for one queue."""
 
     queue: WaitQueue
     wanted: int
     spare: int  # credits beyond `wanted`
-    last_number: int  # the last poll that had come then
+    last_number: int  # the last poll that had arrived by then
 
 
 class BucketState:
-    """What the books know of one bucket."""
+    """What the books know about one bucket."""
 
     __slots__ = ("asks", "counted", "pending", "resync_at", "slow", "wake")
 
     def __init__(self, wake: Callable[[], None]) -> None:
         self.wake = wake
-        self.pending: dict[WaitQueue, None] = {}  # queues to ask it for with the next call
+        self.pending: dict[WaitQueue, None] = {}  # queues to ask it for in the next call
         self.asks: list[Ask] = []  # of the call in flight
-        self.counted = False  # whether they count as asked for
-        self.slow = False  # its last call took long or failed: nobody counts on the next one
+        self.counted = False  # whether those asks count towards what is asked for
+        self.slow = False  # its last call took long or failed: do not count on the next one
         self.resync_at = 0
 
 
 class Books:
-    """Which poll gets what: all events of the waiting polls of a process come here, each in a few steps.
+    """Decides which poll gets what: all events of a process's waiting polls come here, each in a few steps.
 
-    Who asks a bucket calls next(), then delivered() or failed(), and so on until next() is empty; one call a bucket is
+    To ask a bucket, call next(), then delivered() or failed(), and so on until next() is empty. A bucket has one call
     in flight at a time.
     """
 
     def __init__(self) -> None:
-        self.waiting = 0  # polls that wait
+        self.waiting = 0  # number of waiting polls
         self._last_number = 0
         self._queues: dict[tuple[tuple[str, ...], bool], WaitQueue] = {}
         self._by_topic: dict[str, dict[WaitQueue, None]] = {}
         self._buckets: list[BucketState] = []
 
     def grow(self, wake: Callable[[], None]) -> None:
-        """There is one more bucket; `wake` hears that it has to be asked, while it is not."""
+        """Add a bucket; `wake` is called when it should be asked, unless a call is in flight."""
         self._buckets.append(BucketState(wake))
         for queue in self._queues.values():
             queue.credits.append(queue.wanted)
@@ -64,8 +65,8 @@ class Books:
             self._offer(queue)
 
     def add(self, topics: tuple[str, ...], poll: Poll, *, by_priority: bool = False) -> None:
-        """A poll arrives; its number is higher than any before. Each bucket may have something for it."""
-        by_priority = by_priority and len(topics) > 1  # of one topic they come so anyway
+        """Add a poll, numbered higher than any before. Each bucket may have something for it."""
+        by_priority = by_priority and len(topics) > 1  # one topic's come in this order anyway
         self._last_number = poll.number
         self.waiting += 1
         queue = self._queues.get((topics, by_priority))
@@ -76,7 +77,7 @@ class Books:
             self._credit(queue, bucket, poll.wanted)
 
     def remove(self, poll: Poll) -> None:
-        """The poll is gone, or is answered; nothing happens if it does not wait any more."""
+        """Remove a poll that is gone or answered; does nothing if it is not waiting."""
         queue = poll.queue
         if queue is None:
             return
@@ -86,12 +87,12 @@ class Books:
             self._close(queue)
 
     def hurry(self, poll: Poll) -> None:
-        """The poll's wait is over: it is answered as soon as every bucket was asked once."""
+        """End the poll's wait: it is answered as soon as every bucket was asked once."""
         if poll.queue is not None and poll.queue.hurry(poll):
             self._answer([poll])
 
     def expire(self, poll: Poll) -> None:
-        """The poll is answered with nothing, whatever is on its way."""
+        """Answer the poll with nothing, whatever is on its way."""
         self._answer([poll])
 
     def notify(self, bucket: int, topic: str, arrived: int) -> None:
@@ -100,7 +101,7 @@ class Books:
             self._credit(queue, bucket, arrived)
 
     def resync(self, bucket: int) -> None:
-        """Ask the bucket for some of the queues, in turn, though nobody said that it has something."""
+        """Ask the bucket for some of the queues, in turn, although nothing was reported."""
         book = self._buckets[bucket]
         queues = list(islice(self._queues.values(), book.resync_at, book.resync_at + RESYNC_QUEUES))
         book.resync_at = book.resync_at + RESYNC_QUEUES if len(queues) == RESYNC_QUEUES else 0
@@ -108,7 +109,7 @@ class Books:
             self._credit(queue, bucket, queue.wanted)
 
     def next(self, bucket: int) -> list[Demand]:
-        """What to ask the bucket with a call now, the longest wait first; [] = nothing."""
+        """What the next call should ask of the bucket, the longest wait first; [] = nothing."""
         book = self._buckets[bucket]
         queues = [queue for queue in book.pending if queue.wanted > queue.asked]
         if len(queues) > 1:
@@ -124,7 +125,7 @@ class Books:
     def delivered(
         self, bucket: int, found: Sequence[list[Reserved]], complete: int
     ) -> list[Reserved]:
-        """The call has brought jobs for each demand; returns those that nobody is left to take.
+        """Hand out what the call brought for each demand; returns the jobs that no poll is left to take.
 
         After the first `complete` demands the bucket may have more, although it brought less than was wanted.
         """
@@ -143,7 +144,7 @@ class Books:
     def failed(self, bucket: int) -> None:
         """The call has failed.
 
-        Polls that came meanwhile hear it too: behind another call they would wait twice as long.
+        Polls that have arrived since then fail, too: behind another call they would wait twice as long.
         """
         book = self._buckets[bucket]
         book.slow = True
@@ -157,7 +158,7 @@ class Books:
             self._offer(ask.queue)
 
     def slow(self, bucket: int) -> None:
-        """The call takes long: other buckets may be asked for what it was to bring; what is too much nobody takes."""
+        """The call takes long: other buckets may be asked for the same jobs; any excess is put back."""
         self._buckets[bucket].slow = True
         self._discount(bucket)
         for ask in self._buckets[bucket].asks:
@@ -186,7 +187,7 @@ class Books:
             book.pending.pop(queue, None)
 
     def _credit(self, queue: WaitQueue, bucket: int, count: int) -> None:
-        """The bucket may have so many more jobs for the queue."""
+        """Give the queue `count` more credits at the bucket."""
         queue.credits[bucket] += count
         book = self._buckets[bucket]
         if queue not in book.pending and queue.wanted > queue.asked:
@@ -206,7 +207,7 @@ class Books:
         return Ask(queue, wanted, credit - wanted, self._last_number)
 
     def _end_call(self, bucket: int) -> list[Ask]:
-        """What the call had asked for; none of it counts any more."""
+        """What the call had asked for; it no longer counts as asked."""
         self._discount(bucket)
         book = self._buckets[bucket]
         asks, book.asks = book.asks, []
@@ -220,15 +221,15 @@ class Books:
                 ask.queue.asked -= ask.wanted
 
     def _keep_credits(self, ask: Ask, bucket: int, brought: int) -> None:
-        """The bucket may have more for the queue than what it brought."""
+        """Keep the credits beyond what the bucket brought."""
         queue = ask.queue
         credit = queue.credits[bucket] + ask.wanted - brought + ask.spare
         if queue.wanted and queue.last_number > queue.dry_up_to[bucket]:
-            credit = max(credit, 1)  # older polls took what younger ones had credits for
+            credit = max(credit, 1)  # older polls took the jobs that younger ones had credits for
         queue.credits[bucket] = credit
 
     def _hand_out(self, queue: WaitQueue, jobs: list[Reserved]) -> list[Reserved]:
-        """Give jobs to the polls that wait; returns what nobody is left to take."""
+        """Give jobs to waiting polls; returns the jobs that no poll is left to take."""
         at = 0
         while at < len(jobs) and queue.wanted:
             poll = next(iter(queue.polls))
@@ -239,7 +240,7 @@ class Books:
         return jobs[at:]
 
     def _answer(self, polls: Iterable[Poll]) -> None:
-        """They get nothing."""
+        """Answer the polls with nothing."""
         for poll in polls:
             self.remove(poll)
             poll.answer([])

@@ -1,4 +1,4 @@
-"""When waiting polls give up: one timer of the loop for all of them, which would each take 700 bytes."""
+"""The deadlines of waiting polls, on one timer of the event loop: a timer for each would take 700 bytes."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,11 +6,11 @@ from heapq import heapify, heappop, heappush
 
 from delayqueue.engine.wait_queue import Poll
 
-SPARE = 1000  # entries of polls that are answered, beyond as many as wait, that are not worth a clean-up
+SPARE = 1000  # a clean-up is not worth it for fewer answered polls than this
 
 
 class Deadlines:
-    """Tells `expire` of the polls that wait for nothing until their deadlines."""
+    """Calls `expire` with the polls that are still waiting at their deadlines."""
 
     def __init__(self, expire: Callable[[Poll], None]) -> None:
         self._expire = expire
@@ -18,11 +18,11 @@ class Deadlines:
         self._timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
-        """How many polls are kept, answered ones among them."""
+        """How many polls are kept, including answered ones."""
         return len(self._heap)
 
     def add(self, poll: Poll, waiting: int) -> None:
-        """Tell of the poll at its deadline, unless it is done by then; so many polls wait, this one among them."""
+        """Expire the poll at its deadline, unless it is done by then; `waiting` polls wait, including this one."""
         heap = self._heap
         if len(heap) > 2 * waiting + SPARE:
             heap[:] = [each for each in heap if not each.future.done()]
@@ -45,7 +45,7 @@ class Deadlines:
             self._arm(heap[0].deadline)
 
     def close(self) -> None:
-        """Tell of nobody any more."""
+        """Expire no more polls."""
         self._heap.clear()
         if self._timer is not None:
             self._timer.cancel()

@@ -1,4 +1,4 @@
-"""What a config file declares beside what stands in the store: what is in conflict, and what it changes."""
+"""What a config file declares, compared with what is in the store: conflicts and changes."""
 
 import json
 import logging
@@ -17,7 +17,7 @@ OTHER_FILE = "all servers of a store should have the same sections"
 
 
 def entry_of(declared: Subscriber | Schedule) -> Entry:
-    """What stands in the store of a subscriber, or of a schedule but for its next time."""
+    """The store's entry for a subscriber, or for a schedule without its next time."""
     return Entry(declared.name, declared.definition)
 
 
@@ -27,7 +27,7 @@ async def check(registry: Registry, kind: Kind, entries: Iterable[Entry]) -> Non
 
 
 async def declare(registry: Registry, kind: Kind, entries: Sequence[Entry]) -> None:
-    """Let these be all that the config file declares, and tell the log what that changes.
+    """Replace everything that the config file declared before, and log what that changes.
 
     Raises StartupError if a name was taken at run time; then nothing has changed.
     """
@@ -40,25 +40,25 @@ async def declare(registry: Registry, kind: Kind, entries: Sequence[Entry]) -> N
 
 
 def refuse_taken(kind: Kind, entries: Iterable[Entry], stored: Mapping[str, str]) -> None:
-    """Raises StartupError if one of the entries has the name of one of the `stored`, made at run time."""
+    """Raises StartupError if an entry has the name of a `stored` one that was made at run time."""
     for entry in entries:
         if entry.name in stored and not _is_declared(stored[entry.name]):
             raise _taken(kind, entry)
 
 
 def _tell(kind: Kind, entries: Iterable[Entry], stored: Mapping[str, str]) -> None:
-    """What other sections have declared is gone: those of this file as it was before, or of another server's."""
+    """Log the declarations that are gone: those of an earlier version of this file, or of another server's file."""
     wanted = {entry.name: entry.definition for entry in entries}
     for name, definition in stored.items():
         if not _is_declared(definition):
             continue
         if name not in wanted:
             log.warning(
-                "[%s %s] is dropped: this file does not declare it; %s", kind[:-1], name, OTHER_FILE
+                "[%s %s] is removed: this file does not declare it; %s", kind[:-1], name, OTHER_FILE
             )
         elif wanted[name] != definition:
             log.warning(
-                "[%s %s] is replaced: it was declared otherwise; %s", kind[:-1], name, OTHER_FILE
+                "[%s %s] is replaced: it was declared differently; %s", kind[:-1], name, OTHER_FILE
             )
 
 
@@ -70,12 +70,12 @@ async def _stored(registry: Registry, kind: Kind) -> dict[str, str]:
 def _taken(kind: Kind, entry: Entry) -> StartupError:
     return StartupError(
         f"[{kind[:-1]} {entry.name}]: the store has another {kind[:-1]} of this name, made at run time: "
-        "drop that one, or choose another name"
+        "remove that one, or choose another name"
     )
 
 
 def _is_declared(definition: str) -> bool:
     try:
         return bool(json.loads(definition).get("declared"))
-    except (ValueError, AttributeError):  # what cannot be read
+    except (ValueError, AttributeError):  # unreadable
         return False

@@ -1,4 +1,4 @@
-"""Reserves jobs of one bucket for the polls that want some, with one call in flight."""
+"""Reserves a bucket's jobs for waiting polls, with one call in flight."""
 
 import asyncio
 import logging
@@ -12,15 +12,15 @@ from delayqueue.store.types import Change, Demand
 
 log = logging.getLogger(__name__)
 
-RETRY_S = 0.2  # until the next try when the store has failed
-SLOW_S = 0.1  # a call that takes longer does not keep its polls from asking other buckets any more
+RETRY_S = 0.2  # before the next try after the store has failed
+SLOW_S = 0.1  # a call that takes longer no longer keeps its polls from asking other buckets
 
 
 class Dispatcher:
-    """Asks its bucket for what the books want of it, as long as they want something.
+    """Asks its bucket for what the books want, as long as they want something.
 
-    `requeue` takes the jobs that nobody is left to take. `notify` hears when a topic that waits for its rate may go on.
-    A call that fails, for whatever reason, is told to the polls that it asked for, and the bucket is asked again.
+    `requeue` takes the jobs that no poll is left to take. `notify` is called when a topic that waits for its rate may
+    go on. If a call fails, for whatever reason, its polls hear of it, and the bucket is asked again.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Dispatcher:
             self._notify(self._bucket, popped.change)
         except Exception as error:
             if not isinstance(error, Unavailable):
-                log.exception("jobs cannot be taken from bucket %d", self._bucket + 1)
+                log.exception("cannot pop jobs from bucket %d", self._bucket + 1)
             self._books.failed(self._bucket)
             await asyncio.sleep(RETRY_S)
         finally:

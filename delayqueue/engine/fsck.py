@@ -1,6 +1,6 @@
-"""Looks through a whole bucket for what should not be, a bounded step at a time, while servers go on working on it.
+"""Checks a whole bucket for damage, one bounded step at a time, while servers keep working on it.
 
-`delay-queue fsck` takes the steps one after the other, the timer one in a while (scrubber.py).
+`delay-queue fsck` takes the steps one after the other, the timer one now and then (scrubber.py).
 """
 
 from collections import Counter
@@ -12,13 +12,13 @@ from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.inspection import Inspection
 from delayqueue.store.types import Change, Finding, Inspected, Piece
 
-STEP: Final = 300  # entries that a step looks at: about 2 ms of the store's time
+STEP: Final = 300  # entries that a step checks: about 2 ms of the store's time
 MOST_SUSPECTS: Final = 100_000  # kept at a time, about 10 MB
-WINDOW: Final = 2000  # places of a ready list that are read at a time
-OVERLAP: Final = 1000  # of two windows: so many ghosts may be taken out of the list meanwhile
-ROUNDS: Final = 5  # that a repair takes at most; what one mended can show more
+WINDOW: Final = 2000  # entries of a ready list that are read at a time
+OVERLAP: Final = 1000  # of two windows: up to this many ghosts may leave the list between two reads
+ROUNDS: Final = 5  # at most in a repair; repairing one thing can reveal another
 
-PIECES: Final = 200  # that a step is given
+PIECES: Final = 200  # passed to a step
 
 NOTHING: Final = Inspected([], 0, [], [], Change([]))
 KEYSPACE: Final = Piece(b"", b"0")
@@ -26,7 +26,7 @@ KEYSPACE: Final = Piece(b"", b"0")
 
 @dataclass
 class Report:
-    """What was found in all buckets, by kind; `left` is what is still so."""
+    """What was found in all buckets, by kind; `left` is what could not be repaired."""
 
     looked: int = 0
     found: Counter[str] = field(default_factory=Counter)
@@ -37,9 +37,10 @@ class Report:
 async def examine(
     store: BucketStore, tell: Callable[[int, Finding], None], *, repair: bool
 ) -> Report:
-    """Look at all that the store holds; `tell(bucket, finding)` hears of each finding once.
+    """Check everything in the store; `tell(bucket, finding)` is called once for each finding.
 
-    With `repair` it is mended, and looked at again until nothing more is found. Raises Unavailable if the store fails.
+    With `repair` the damage is repaired, and checked again until nothing more is found. Raises Unavailable if the store
+    fails.
     """
     report = Report()
     for bucket in range(store.buckets.count):
@@ -67,29 +68,32 @@ async def _go_round(of_bucket: "Pass", report: Report) -> set[Finding]:
 
 
 class Pass:
-    """One look at everything that a bucket holds."""
+    """One check of everything in a bucket."""
 
     def __init__(self, store: BucketStore, bucket: int, limit: int = STEP, *, repair: bool) -> None:
-        """`limit` is how many entries a step looks at."""
+        """`limit` is how many entries a step checks."""
         self._inspection = Inspection(store)
         self._bucket = bucket
         self._limit = limit
         self._mend = repair
-        self._pieces = [KEYSPACE]  # the last one is next
-        # Jobs that are lost unless they stand in their ready lists, by topic. Those lists are looked through when the
-        # jobs are many, or all else is done.
+        self._pieces = [KEYSPACE]  # the next one comes last
+        # Jobs that are lost unless they are in their ready lists, by topic. Those lists are read when there are many
+        # such jobs, or everything else is done.
         self._suspects: dict[bytes, set[bytes]] = {}
         self._suspected = 0
-        self._place = 0  # in the list of the first topic, from its end on
+        self._place = 0  # in the list of the first topic, counted from its end
         self.looked = 0  # entries so far
 
     @property
     def is_over(self) -> bool:
-        """Whether all was looked at."""
+        """Whether everything was checked."""
         return not self._pieces and not self._suspects
 
     async def step(self) -> Inspected:
-        """One call of the store, while the round is not over. Raises Unavailable if it fails; it can be tried again."""
+        """Make one call of the store, until the round is over.
+
+        Raises Unavailable if it fails; it can be tried again.
+        """
         if not self._pieces or self._place < 0 or self._suspected >= MOST_SUSPECTS:
             return await self._look_through_list()
         pieces = self._pieces[-PIECES:]
@@ -102,9 +106,9 @@ class Pass:
         return seen
 
     async def _look_through_list(self) -> Inspected:
-        """Read a window of a ready list: who stands in it is not lost.
+        """Read a window of a ready list: jobs in it are not lost.
 
-        From the end on, since consumers take from the head: places counted from the end stay the same.
+        Reads from the end, because consumers take from the head: positions counted from the end stay the same.
         """
         topic, suspects = next(iter(self._suspects.items()))
         first, last = self._place - WINDOW, self._place - 1

@@ -1,4 +1,4 @@
-"""Tells the other server processes that this one lives, with its figures, and knows of theirs."""
+"""Tells other server processes that this one is alive, with its figures, and reads theirs."""
 
 import asyncio
 import json
@@ -18,18 +18,18 @@ from delayqueue.store.bucket.bucket_store import BucketStore
 log = logging.getLogger(__name__)
 
 INTERVAL_S: Final = 2.0
-SILENCE_MS: Final = 15_000  # a process that is silent for so long is gone
-WINDOW_S: Final = 60.0  # lateness is that of the last minute
+SILENCE_MS: Final = 15_000  # after this silence a process counts as gone
+WINDOW_S: Final = 60.0  # lateness covers the last minute
 
 
 @dataclass(frozen=True, slots=True)
 class ServerView:
-    """A server process. Counters since its start; lateness in seconds, None where nothing was delivered of late."""
+    """A server process. Counters since its start; lateness in seconds, None if nothing was delivered recently."""
 
     name: str
-    seen: float  # unix seconds, the store's clock
+    seen: float  # unix seconds, by the store's clock
     version: str = ""
-    started: float = 0  # unix seconds, its own clock
+    started: float = 0  # unix seconds, by its own clock
     pushed: int = 0
     delivered: int = 0
     finished: int = 0
@@ -39,7 +39,7 @@ class ServerView:
 
     @classmethod
     def read(cls, name: str, seen_ms: int, figures: str) -> Self:
-        """What a server wrote, which may be of another version: what only that one knows is passed over."""
+        """Parse what a server wrote; fields that only a newer version knows are ignored."""
         written = json.loads(figures)
         known = {field: written[field] for field in _FIGURES if field in written}
         return cls(name=name, seen=seen_ms / 1000, **known)
@@ -49,14 +49,14 @@ _FIGURES: Final = frozenset(field.name for field in fields(ServerView)) - {"name
 
 
 class Heartbeat:
-    """This process's entry, written every two seconds, and those of all."""
+    """This process's entry, written every two seconds, and those of all processes."""
 
     def __init__(self, store: BucketStore, metrics: Metrics, name: str) -> None:
         self._store = store
         self._metrics = metrics
         self._name = name
         self._started = time()
-        self.noted_at: float | None = None  # loop time at which the store last took the entry
+        self.noted_at: float | None = None  # loop time at which the store last accepted the entry
         self._window: deque[Sequence[int]] = deque(maxlen=round(WINDOW_S / INTERVAL_S) + 1)
 
     async def run(self) -> None:
@@ -67,11 +67,11 @@ class Heartbeat:
                 await self._store.heartbeat(self._name, json.dumps(self._figures()), SILENCE_MS)
                 self.noted_at = asyncio.get_running_loop().time()
             except Unavailable:
-                log.debug("the heartbeat failed")
+                log.debug("heartbeat failed")
             await asyncio.sleep(INTERVAL_S)
 
     async def servers(self) -> list[ServerView]:
-        """All processes that were heard of late, by name. Raises Unavailable if the store does not answer."""
+        """All processes that were alive recently, by name. Raises Unavailable if the store does not answer."""
         entries = await self._store.servers(SILENCE_MS)
         return sorted(
             (ServerView.read(*entry) for entry in entries), key=lambda server: server.name
@@ -101,7 +101,7 @@ class Heartbeat:
 
 
 def quantile(counts: Sequence[int], share: float) -> float | None:
-    """The upper end, in seconds, of the bucket of LATENESS_S that this share of the jobs falls into; None = no jobs."""
+    """The upper end, in seconds, of the LATENESS_S bucket at this quantile of the jobs; None = no jobs."""
     total = sum(counts)
     if not total:
         return None

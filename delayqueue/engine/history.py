@@ -1,4 +1,4 @@
-"""What the servers keep of the past in the store: what came to jobs, how many there were, what went wrong."""
+"""The past, as the servers keep it in the store: what happened to jobs, how many there were, what went wrong."""
 
 import asyncio
 import logging
@@ -26,16 +26,16 @@ from delayqueue.store.topics import TopicView
 
 log = logging.getLogger(__name__)
 
-FLUSH_S: Final = (8.0, 12.0)  # between two flushes: not all servers at once
+FLUSH_S: Final = (8.0, 12.0)  # between two flushes, random so that servers do not flush all at once
 WATCH_S: Final = 1.0
-LAST_S: Final = 1.0  # that a server that stops waits for the store
-NOTICED_S: Final = 5.0  # after which a bucket that does not answer counts as away (timers.py)
-ALL_TOPICS: Final = 10_000  # where there are more, only those with events are looked at
-MOST_MARKS: Final = 20  # that wait until the store answers
+LAST_S: Final = 1.0  # that a stopping server waits for the store
+NOTICED_S: Final = 5.0  # after which a silent bucket counts as unavailable (timers.py)
+ALL_TOPICS: Final = 10_000  # with more topics, only those with events are read
+MOST_MARKS: Final = 20  # kept until the store answers
 
 
 class Noticed(NamedTuple):
-    """A mark, at a loop time."""
+    """A mark at a loop time."""
 
     kind: str
     began_at: float
@@ -44,9 +44,9 @@ class Noticed(NamedTuple):
 
 
 class History:
-    """Adds what this process has counted every ten seconds or so.
+    """Adds the counts of this process about every ten seconds.
 
-    Nothing waits for it: if the store does not take it, it is dropped, and so it is if the process dies. `stale` names
+    Nothing waits for it: if the store does not accept the counts, or the process dies, they are dropped. `stale` names
     the buckets that do not work.
     """
 
@@ -60,7 +60,7 @@ class History:
         self._tally = Tally()
         self._noticed: list[Noticed] = []
         self._servers: Collection[object] = ()
-        self._works = False  # it did, once; a process that starts has not heard from the store yet
+        self._works = False  # whether it ever did, since this process started
         self._away_at: float | None = None
 
     async def run(self) -> None:
@@ -70,19 +70,19 @@ class History:
         while True:
             try:
                 await self._flush()
-            except Exception:  # nothing that stands in the store may end the server here
-                log.exception("a defect: the history of the last seconds is lost")
-            await self._watch(uniform(*FLUSH_S))  # noqa: S311  # no secret
+            except Exception:  # nothing in the store may stop the server here
+                log.exception("bug: the history of the last seconds is lost")
+            await self._watch(uniform(*FLUSH_S))  # noqa: S311  # not for security
 
     async def aclose(self) -> None:
-        """Add what was counted since, if the store answers soon."""
+        """Add the counts since the last flush, if the store answers soon."""
         if self._metrics.tally:
             with suppress(TimeoutError):
                 async with asyncio.timeout(LAST_S):
                     await self._add()
 
     async def read(self, span: str, topic: str, scope: Scope = EVERYWHERE) -> Slots:
-        """What is known of the last 3h, 2d or 30d, of a topic or of all (""). Raises Unavailable."""
+        """The last 3h, 2d or 30d of a topic, or of all topics (""). Raises Unavailable."""
         return await self._store.slots.read(RINGS[span], topic, scope)
 
     async def _flush(self) -> None:
@@ -92,7 +92,7 @@ class History:
                 await self._store.slots.add(await self._look(named))
 
     async def _add(self) -> tuple[Collection[str], bool]:
-        """Add what was counted: the topics, and whether it is on this process to look how many jobs there are."""
+        """Add the counts; returns their topics, and whether this process should count the jobs in the store."""
         topics, others = self._tally.take(MOST_TOPICS)
         now = asyncio.get_running_loop().time()
         marks = [
@@ -108,7 +108,7 @@ class History:
         return topics.keys(), looks
 
     async def _look(self, named: Iterable[str]) -> list[Row]:
-        """How many jobs there are: rows for all, for the topics with the most, and for the others."""
+        """Count the jobs in the store: rows for all, for the topics with the most, and for the others."""
         topics, store = self._store.topics, self._store.by_bucket
         counts = [await store.topic_count(bucket) for bucket in range(store.buckets.count)]
         if sum(counts) > ALL_TOPICS:
@@ -122,7 +122,7 @@ class History:
         ]
 
     async def _watch(self, length_s: float) -> None:
-        """Wait, and notice what goes wrong meanwhile."""
+        """Wait, and mark what goes wrong meanwhile."""
         until = asyncio.get_running_loop().time() + length_s
         while (now := asyncio.get_running_loop().time()) < until:
             self._notice_outage(now)
@@ -138,7 +138,7 @@ class History:
             self._away_at = now - NOTICED_S
 
     def _notice_failover(self, now: float) -> None:
-        """One server has taken the place of another; one that only came, or went, is none."""
+        """Mark a failover: one server has replaced another; one that only joined or left is not a failover."""
         before, self._servers = set(self._servers), self._store.servers()
         if before - set(self._servers) and set(self._servers) - before:
             self._notice(Noticed("failover", now))

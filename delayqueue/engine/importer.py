@@ -1,11 +1,14 @@
-"""Takes the jobs of an installation of the original over into a store. Nothing is lost, nothing repeated.
+"""Imports the jobs of an installation of the original. Nothing is lost, nothing repeated.
 
-The two stores have no transaction in common, so each job goes over in three steps, a batch at a time:
-1. it is *staged* in the destination: a delayed job of a time that never comes, which every verb can reach all the same;
-2. it is taken out of the original, if it is still as it was: not finished, deleted, popped or moved since;
-3. staged jobs that were taken get their due time; the others are dropped again.
-What is being moved is noted in the original's Redis before the first step and by the second, so an import that was
-killed in between is completed by the next one.
+The two stores share no transaction, so each job moves in three steps, a batch at a time:
+
+- 1. It is *staged* in the destination: a delayed job whose due time never comes, which every verb can reach all the
+  same.
+- 2. It is removed from the original, unless it has changed since it was read: finished, deleted, popped or moved.
+- 3. Staged jobs that were removed there get their due time; the others are dropped again.
+
+The original's Redis holds a note of what is being moved from before the first step until the second, so an import that
+was killed in between is completed by the next one.
 """
 
 import asyncio
@@ -29,7 +32,7 @@ from delayqueue.store.types import Settlement
 log = logging.getLogger(__name__)
 
 PAUSE_S: Final = (
-    1.0  # between two looks at what the old server still works on; its timer's own beat
+    1.0  # between two looks at what the old server still works on: its timer's interval
 )
 EXISTS: Final = "the destination has another job of this id"
 
@@ -37,7 +40,7 @@ Page = Callable[[int], Awaitable[list[bytes]]]
 
 
 class _Plan(NamedTuple):
-    """A job that can be taken now."""
+    """A job that can be moved now."""
 
     look: Look
     job: Packed
@@ -48,7 +51,7 @@ class Importer:
     """One import. Raises Unavailable if the destination fails, RedisError if the original's Redis does."""
 
     def __init__(self, original: Original, store: Store, destination: str) -> None:
-        """`destination` is a name of the store's data that no other store has."""
+        """`destination` is a name that no other store's data has."""
         self._original = original
         self._store = store
         self._destination = destination
@@ -59,11 +62,11 @@ class Importer:
         self.imported: Counter[Place] = Counter()
         self.set_aside = 0
         self.dropped_entries = 0  # of jobs that had ended
-        self.waiting: Counter[Place] = Counter()  # what the old server works on
+        self.waiting: Counter[Place] = Counter()  # what the old server is working on
         self.server_runs = True  # as far as is known
 
     async def run(self) -> None:
-        """Take everything over; while an old server runs, until it holds nothing any more."""
+        """Import everything; while an old server runs, until it holds no more jobs."""
         async with self._original.locked():
             await self._complete()
             self._queues = await self._original.queues()
@@ -74,18 +77,18 @@ class Importer:
             await self._original.claim()
 
     async def _complete(self) -> None:
-        """Do what an import that was killed did not come to. Raises StartupError if it had another destination."""
+        """Complete an import that was killed. Raises StartupError if it had another destination."""
         moving = await self._original.moving()
         if not moving.staged and not moving.taken:
             return
         if moving.destination != self._destination:
             raise StartupError(
-                "an import of these jobs into another store was interrupted: run that one again first"
+                "an import of these jobs into another store was interrupted: finish that import first"
             )
         await self._settle({**dict.fromkeys(moving.staged), **moving.taken})
 
     async def _round(self) -> bool:
-        """Go through everything once. Returns whether there is, or may be, something left."""
+        """Go through everything once. Returns whether something is, or may be, left."""
         before = self._progress()
         await self._original.claim()
         self.server_runs = await self._original.server_runs()
@@ -109,18 +112,18 @@ class Importer:
         return self.imported.total() + self.set_aside + self.dropped_entries
 
     async def _drain(self, page: Page, queue: bytes = b"") -> None:
-        """Take what can be taken of a bucket or of a ready list; the rest stays at its front."""
+        """Move what can be moved from a bucket or a ready list; the rest stays at its front."""
         left = 0
         while ids := await page(left):
             left += len(ids) - await self._take(ids, queue)
 
     async def _take_strays(self) -> None:
-        """Take records that stand in no place. One that is back in a place is found there."""
+        """Move records that are in no index. One that is back in an index is found there."""
         await self._take(sorted(self._strays))
         self._strays &= self._lost_since_s.keys()
 
     async def _take(self, ids: Iterable[bytes], queue: bytes = b"") -> int:
-        """Take what can be taken of these ids; returns how many entries are gone."""
+        """Move what can be moved of these ids; returns how many entries are gone."""
         todo = [job_id for job_id in dict.fromkeys(ids) if job_id != self._original.probe]
         gone = 0
         while todo:
@@ -158,7 +161,7 @@ class Importer:
         return sum(taken)
 
     def _plan(self, look: Look, now_s: int, *, listed: bool) -> _Plan | Take | None:
-        """What to do with an id; None = it is the old server's for now."""
+        """What to do with an id; None = the old server has it for now."""
         since_s = self._lost_since_s.pop(look.id, now_s)
         if look.record is None:
             return Take(look)
@@ -172,13 +175,13 @@ class Importer:
             return _Plan(look, job, found)
         if found.place is Place.LOST:
             self._lost_since_s[look.id] = since_s
-            if now_s > since_s + job.ttr_s + CLOCKS_S:  # nobody can still be working on it
+            if now_s > since_s + job.ttr_s + CLOCKS_S:  # no worker can still have it
                 return _Plan(look, job, found._replace(due_s=job.due_s))
         self.waiting[found.place] += 1
         return None
 
     async def _stage(self, plans: list[_Plan]) -> list[Take]:
-        """Put jobs into the destination, out of everybody's way; returns how to take them from the original."""
+        """Put jobs into the destination, not yet deliverable; returns how to remove them from the original."""
         await self._original.claim([plan.look.id for plan in plans], self._destination)
         jobs = [_staged(plan.job) for plan in plans]
         pushed = await self._store.push(jobs)
@@ -193,11 +196,11 @@ class Importer:
         ]
 
     async def _settle(self, dues_ms: Mapping[bytes, int | None]) -> None:
-        """Give staged jobs their due times, and drop those that have none: they were not taken."""
+        """Give staged jobs their due times, and drop those without one: they were not removed from the original."""
         await self._store.settle([Settlement(text(one), due) for one, due in dues_ms.items()])
 
     def _count(self, take: Take, place: Place | None, *, done: bool) -> None:
-        if not done:  # it has changed since it was looked at
+        if not done:  # it has changed since it was read
             self.waiting[place or Place.DUE] += 1
         elif take.reason:
             self.set_aside += 1

@@ -1,4 +1,4 @@
-"""The delay queue inside one server process: the verbs that HTTP and push delivery call."""
+"""The delay queue inside one server process: the verbs that HTTP and webhook delivery call."""
 
 import logging
 from collections.abc import Callable, Coroutine, Iterable, Sequence
@@ -33,11 +33,10 @@ log = logging.getLogger(__name__)
 
 
 class DelayQueue:
-    """The verbs on jobs; those on topics and tags are in `topics`, those on ranges in `listings`
-    and `taking`.
+    """The verbs on jobs; those on topics and tags are in `topics`, those on ranges in `listings` and `taking`.
 
-    Verbs for one job raise what its code means (NoSuchJob, WrongState, StaleReceipt, JobExists); those for many return
-    a code for each. All raise Unavailable if the store does not answer; where only some buckets do not, those for
+    Verbs for one job raise the error for its code (NoSuchJob, WrongState, StaleReceipt, JobExists); verbs for many jobs
+    return a code for each. All raise Unavailable if the store does not answer; if only some buckets do not, verbs for
     many give their jobs that code.
     """
 
@@ -70,29 +69,29 @@ class DelayQueue:
         store.on_change(self._wake)
 
     async def push(self, job: Job, scope: Scope = EVERYWHERE) -> None:
-        """Add a job, or replace the one of that id. Raises JobExists if `if_exists` is `fail`."""
+        """Add a job, or replace the one with that id. Raises JobExists if `if_exists` is `fail`."""
         [code] = await self._store.push((job,), scope)
         raise_for(code)
 
     def push_many(
         self, jobs: Sequence[Job], scope: Scope = EVERYWHERE
     ) -> Coroutine[None, None, list[int]]:
-        """Add many jobs; a code for each."""
+        """Add many jobs. Returns a code for each."""
         return self._store.push(jobs, scope)
 
     def pop(
         self, topics: tuple[str, ...], count: int, wait_s: float, *, by_priority: bool = False
     ) -> Coroutine[None, None, list[Reserved]]:
-        """Reserve up to `count` ready jobs of the topics, in their order or that of priorities, over all of them.
+        """Reserve up to `count` ready jobs, by order of topics, or by priority across all of them.
 
-        Wait up to `wait_s` for the first.
+        Waits up to `wait_s` for the first.
         """
         return self._waiters.pop(topics, count, wait_s, by_priority=by_priority)
 
     def requeue(self, jobs: Iterable[Reserved], message: str = "") -> None:
-        """Undo reservations whose client is gone: they are ready again at once, the attempt uncounted.
+        """Undo reservations whose client is gone: the jobs are ready again at once, and the attempt does not count.
 
-        A message is kept with the jobs, among what was said of them while nobody worked on them.
+        A message is kept with the jobs, among the remarks that belong to no attempt.
         """
         self._waiters.requeue(jobs, message)
 
@@ -103,7 +102,10 @@ class DelayQueue:
         message: str = "",
         scope: Scope = EVERYWHERE,
     ) -> Coroutine[None, None, list[int]]:
-        """End jobs whose work is done; a code for each. A receipt that is not "" limits it to that reservation."""
+        """End jobs whose work is done. Returns a code for each.
+
+        A receipt other than "" limits it to that reservation.
+        """
         return self._store.finish(_endings(ids, receipts, message), scope)
 
     def delete(
@@ -113,16 +115,16 @@ class DelayQueue:
         message: str = "",
         scope: Scope = EVERYWHERE,
     ) -> Coroutine[None, None, list[int]]:
-        """End jobs that are not wanted any more; receipts and codes as in finish()."""
+        """End jobs that are no longer wanted; receipts and codes as in finish()."""
         return self._store.delete(_endings(ids, receipts, message), scope)
 
     def get(
         self, ids: Sequence[str], scope: Scope = EVERYWHERE
     ) -> Coroutine[None, None, list[JobView | None]]:
-        """All that is known of jobs, None for an unknown id; only of the first ones where all would be too large."""
+        """All about jobs, None for an unknown id; only the first ones if the answer would get too large."""
         return self._store.get(ids, scope)
 
-    async def release(  # noqa: PLR0913  # what can be said of an attempt that failed
+    async def release(  # noqa: PLR0913  # everything that can be said about a failed attempt
         self,
         job_id: str,
         receipt: str,
@@ -134,30 +136,30 @@ class DelayQueue:
         priority: int | None = None,
         retry_ms: tuple[int, ...] | None = None,
     ) -> int | None:
-        """Give a reserved job back after a failed attempt, with this priority from now on, None = as it is.
+        """Give a reserved job back after a failed attempt. A `priority` replaces the job's own, None = keep it.
 
-        It waits for `delay_ms`; where that is None, as its schedule says; where it has none, as `retry_ms` says, whose
-        end buries it also with a `delay_ms`, or else for `fallback_ms`. Returns its due time, None where the schedule
-        was over, so that it is buried, or nobody needs it any more.
+        The job waits for `delay_ms`; if that is None, as its schedule says; if it has none, as `retry_ms` says, whose
+        end buries it even with a `delay_ms`, or else for `fallback_ms`. Returns its due time; None if its schedule was
+        over, so that it is buried, or if it has expired.
         """
         nonce = _nonce(receipt, job_id)
         item = Release(job_id, nonce, delay_ms, message, fallback_ms, priority, retry_ms)
         [moved] = await self._store.release((item,), scope)
         if moved.buried:
-            log.warning("job %r is buried: it failed at the end of its schedule", job_id)
+            log.warning("job %r is buried: it failed with no retries left", job_id)
         return _time_of(moved)
 
     def discard(
         self, ids: Sequence[str], scope: Scope = EVERYWHERE
     ) -> Coroutine[None, None, list[int]]:
-        """End jobs that are not wanted any more; a code for each, WRONG_STATE for one that somebody holds."""
+        """End jobs that are no longer wanted. Returns a code for each, WRONG_STATE for one that is reserved."""
         endings = [Ending(job_id, HELD_BY_NOBODY, "") for job_id in ids]
         return self._store.delete(endings, scope)
 
     async def reserve(self, job_id: str, scope: Scope = EVERYWHERE) -> Reserved:
-        """Reserve this very job, whatever it waits for: it is ready, delayed or buried.
+        """Reserve this job, although it may be delayed or buried.
 
-        Raises NoSuchJob if it is none of these, WrongState if it is reserved.
+        Raises NoSuchJob if it does not exist or has ended, WrongState if it is reserved.
         """
         [found] = await self._store.reserve((job_id,), scope)
         if found.job is None:
@@ -165,7 +167,7 @@ class DelayQueue:
         return found.job
 
     def numbers(self, count: int) -> Coroutine[None, None, int]:
-        """The first of so many whole numbers, one after the other, that no other server process is given."""
+        """The first of `count` consecutive numbers that no other server process gets."""
         return self._store.registry.numbers(count)
 
     async def touch(
@@ -185,35 +187,38 @@ class DelayQueue:
         *,
         priority: int | None = None,
     ) -> None:
-        """Give a job up, with this priority from now on, None = as it is; it is kept for a person."""
+        """Bury a job. A `priority` replaces the job's own, None = keep it."""
         item = Burial(job_id, _nonce(receipt, job_id), message, priority)
         [code] = await self._store.bury((item,), scope)
         raise_for(code)
-        log.warning("job %r is buried: who worked on it has given it up", job_id)
+        log.warning("job %r is buried: its worker gave it up", job_id)
 
     async def record(self, recording: Recording) -> None:
-        """Record how a subscriber fared with a job that is reserved for it."""
+        """Record a subscriber's result for a job that is reserved for it."""
         [code] = await self._store.record((recording,))
         raise_for(code)
 
     async def postpone(self, postponement: Postponement) -> None:
-        """Give a reserved job back until a subscriber that failed may be called again, or bury it."""
+        """Give a reserved job back until a failed subscriber may be called again, or bury it."""
         [moved] = await self._store.postpone((postponement,))
         raise_for(moved.code)
         if moved.buried:
-            log.warning("job %r is buried: subscribers have failed for good", postponement.id)
+            log.warning("job %r is buried: its subscribers failed for good", postponement.id)
 
     def reschedule(
         self, ids: Sequence[str], delay_ms: int, due_ms: int | None, scope: Scope = EVERYWHERE
     ) -> Coroutine[None, None, list[Moved]]:
-        """Give jobs that are not reserved a new due time, `due_ms`, or `delay_ms` from now; a code and it for each."""
+        """Give jobs that are not reserved a new due time: `due_ms`, or `delay_ms` from now.
+
+        Returns a code and the time for each.
+        """
         items = [Reschedule(job_id, delay_ms, due_ms) for job_id in ids]
         return self._store.reschedule(items, scope)
 
     def kick(
         self, ids: Sequence[str], scope: Scope = EVERYWHERE
     ) -> Coroutine[None, None, list[int]]:
-        """Make buried or delayed jobs ready now; a code for each."""
+        """Make buried or delayed jobs ready now. Returns a code for each."""
         return self._store.kick(ids, scope)
 
     def servers(self) -> Coroutine[None, None, list[ServerView]]:
@@ -221,24 +226,24 @@ class DelayQueue:
         return self._heartbeat.servers()
 
     def health(self) -> Coroutine[None, None, Health]:
-        """What the store says of itself."""
+        """The store's own figures."""
         return self._store.health()
 
     @property
     def doubts(self) -> Sequence[str]:
-        """Why a failover could lose an acknowledged job right now, where `durability` asks that it does not."""
+        """Why a failover could lose an acknowledged job right now, if `durability` should prevent that."""
         return self._store.doubts
 
     @property
     def bucket_count(self) -> int:
-        """How many buckets there are."""
+        """The number of buckets."""
         return self._store.buckets.count
 
     def stale_buckets(self) -> list[int]:
-        """Buckets that do not work: their timer has not ticked of late, or their store takes nothing in.
+        """Buckets that do not work: their timer has not ticked recently, or their store accepts no writes.
 
-        A tick writes only what is due, so a store with a full disk goes on answering. The heartbeat writes to the first
-        bucket every two seconds; if nothing arrives there, this holds for all buckets of that server.
+        A tick writes only what is due, so a store with a full disk keeps answering. The heartbeat writes to the first
+        bucket every two seconds; if nothing arrives there, all buckets of that server count as stale.
         """
         stale, noted_at = self.timers.stale(), self._heartbeat.noted_at
         if noted_at is None or noted_at < stale_before():
@@ -246,7 +251,7 @@ class DelayQueue:
         return sorted(stale)
 
     def background(self) -> dict[str, Callable[[], Coroutine[None, None, None]]]:
-        """The loops that must run for the queue to live, by name; the server owns the tasks."""
+        """The loops that must run, by name; the server owns their tasks."""
         loops = {"history": self.history.run} if self._keeps_history else {}
         return loops | {
             "wakeups": self._listen,
@@ -257,16 +262,16 @@ class DelayQueue:
         }
 
     async def aclose(self) -> None:
-        """Answer every waiting poll with nothing; nothing that was reserved for one stays reserved."""
+        """Answer every waiting poll with nothing, and put back what was reserved for it."""
         await self._waiters.close()
         await self.taking.close()
 
     async def _listen(self) -> None:
-        """Other processes' messages wake polls here; what may have been missed is asked for."""
+        """Wake polls by other processes' messages; ask for what may have been missed."""
         await self._store.listen(self._waiters.wake, self._waiters.resync)
 
     def _wake(self, bucket: int, change: Change) -> None:
-        """Let polls that wait for what has become ready have it."""
+        """Let waiting polls have what has become ready."""
         for topic, arrived in change.ready:
             self._waiters.wake(bucket, topic, arrived)
 

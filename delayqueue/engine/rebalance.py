@@ -1,4 +1,4 @@
-"""Changes the number of buckets while servers work, and brings every job to its own: `delay-queue rebalance`."""
+"""Changes the number of buckets while servers work, and moves every job to its bucket: `delay-queue rebalance`."""
 
 import asyncio
 import json
@@ -19,8 +19,8 @@ from delayqueue.store.bucket.transfers import Transfers
 from delayqueue.store.topics import check_concurrency
 
 KINDS: Final = ("job", "ended")
-OWN: Final = ""  # in place of settings: those that the bucket has
-PATIENCE_S: Final = 60.0  # for a store that is away; a failover takes seconds
+OWN: Final = ""  # instead of settings: those that the bucket has
+PATIENCE_S: Final = 60.0  # for a store that is unavailable; a failover takes seconds
 RETRY_S: Final = 0.5
 
 T = TypeVar("T")
@@ -28,34 +28,34 @@ T = TypeVar("T")
 
 @dataclass
 class Progress:
-    """How far it is: in bucket number `bucket`, counted from 1, of so many."""
+    """How far it is: in bucket number `bucket`, counted from 1, of `buckets`."""
 
     bucket: int = 0
     buckets: int = 0
     looked: int = 0  # jobs and kept results of this bucket
-    total: int = 0  # there were so many
+    total: int = 0  # as counted at the start
 
 
 class Rebalance:
-    """One change. It can be stopped at any point, and be run again then, also by several at once.
+    """One change. It can be stopped at any point and run again, also by several processes at once.
 
-    Its methods raise Unavailable if the store is away for longer than PATIENCE_S, StartupError if it cannot be
-    begun, AnotherChange if somebody else has changed the number of buckets meanwhile.
+    Its methods raise Unavailable if the store is unavailable for longer than PATIENCE_S, StartupError if the change
+    cannot begin, AnotherChange if somebody else has changed the number of buckets meanwhile.
     """
 
     def __init__(self, store: BucketStore, size: int) -> None:
-        """`size` is the number of buckets that there shall be."""
+        """`size` is the new number of buckets."""
         self._store = store
         self._size = size
         self._transfers = Transfers(store)
         self._limits = Limits(store)
         self._migration = Migration(store, lambda _bucket, _change: None)
-        self._generation = store.buckets.layout.generation  # what all of this is about
+        self._generation = store.buckets.layout.generation  # of the layout that this change makes
         self.moved = 0  # jobs and kept results
         self.progress = Progress()
 
     async def run(self) -> None:
-        """Go through all of it."""
+        """Do everything."""
         await self.begin()
         layout = self._store.buckets.layout
         self._store.buckets.know(max(layout.size, *layout.former_sizes, 0))
@@ -73,12 +73,12 @@ class Rebalance:
         await self._split_limits(range(self._size), self._size)
 
     async def begin(self) -> None:
-        """Let jobs belong to their new buckets from now on; every verb finds them."""
+        """Assign jobs to their new buckets from now on; every verb finds them."""
         layout = self._store.buckets.layout
         if layout.moving and layout.size != self._size:
             raise StartupError(
-                f"the jobs are on their way to {layout.size} buckets: "
-                f"run `delay-queue rebalance --buckets {layout.size}` to its end first"
+                f"jobs are being moved to {layout.size} buckets: "
+                f"run `delay-queue rebalance --buckets {layout.size}` to the end first"
             )
         if layout.size != self._size:
             await self._check_limits()
@@ -98,9 +98,9 @@ class Rebalance:
                 raise StartupError(f"the topic {topic!r}: {error}") from None
 
     async def _split_limits(self, buckets: range, count: int) -> None:
-        """Let topics be set in these buckets as in the first one, each with its share, one of `count`, of the limits.
+        """Give topics the first bucket's settings in these buckets, each with its share (1/`count`) of the limits.
 
-        Until nobody has changed anything meanwhile: who sets a topic begins with the first bucket.
+        Repeats until the settings have not changed meanwhile: a change of settings begins at the first bucket.
         """
         written: dict[str, Any] = {}
         settings = await self._settings(FIRST)
@@ -116,21 +116,21 @@ class Rebalance:
                 return
 
     async def _settings(self, bucket: int) -> dict[str, Any]:
-        """What is set for topics, without the bucket's share of it."""
+        """The settings of topics, without the bucket's share."""
         settings = await self._patiently(partial(self._store.topic_settings, bucket))
         for each in settings.values():
             each.get("limit", {}).pop("share", None)
         return settings
 
     async def _empty(self, bucket: int, kind: str) -> None:
-        """Bring away what does not belong to this bucket."""
+        """Move everything away that does not belong to this bucket."""
         cursor, process = "0", b""
         while True:
             page = await self._patiently(partial(self._transfers.ids, bucket, kind, cursor))
             if cursor == "0":
                 process = page.process
                 self.progress.total += page.total
-            elif page.process != process:  # of another store: the cursor meant nothing to it
+            elif page.process != process:  # another store: its cursor is meaningless here
                 cursor = "0"
                 continue
             await self._bring_away(bucket, page.ids)
@@ -150,7 +150,7 @@ class Rebalance:
             self.moved += len(astray)
 
     async def _patiently(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Do it; while the store is away, try again. Everything here may be done twice."""
+        """Do it, and retry while the store is unavailable. Everything here is idempotent."""
         loop = asyncio.get_running_loop()
         until = loop.time() + PATIENCE_S
         while True:

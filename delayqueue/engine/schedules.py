@@ -18,10 +18,10 @@ from delayqueue.store.types import DueJobs, Entry, Occurrence
 
 log = logging.getLogger(__name__)
 
-INTERVAL_S = 1.0  # how late a schedule of another server can be at its very first occurrence
-PREVIEWED = 10  # times that are told before a schedule is saved
-RETRY_S = 0.2  # until the next try where nothing could be pushed
-# a clock that is put back by less repeats no occurrences: they wait until it is where it was, as with Debian's cron
+INTERVAL_S = 1.0  # how late another server's schedule can be at its first occurrence
+PREVIEWED = 10  # times that are shown before a schedule is saved
+RETRY_S = 0.2  # before the next try if nothing could be pushed
+# A clock that is put back by less repeats no occurrences: they wait until it has caught up, as in Debian's cron
 CORRECTION_MS = 3 * 3_600_000
 
 
@@ -37,10 +37,10 @@ class Schedules:
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._latest_ms: int | None = None  # of the store's clock, since it was put back by much
+        self._latest_ms: int | None = None  # by the store's clock, since it was put back by much
 
     async def schedule(self, schedule: Schedule, if_exists: str) -> int | None:
-        """Register a schedule; the very same one again is no error. Returns when it occurs next.
+        """Register a schedule; repeating the same one is no error. Returns its next occurrence.
 
         Raises JobExists if the name is taken by another one and `if_exists` is `fail`, or a config file declares it.
         """
@@ -56,13 +56,16 @@ class Schedules:
         await declared.check(self._registry, "schedules", map(entry_of, schedules))
 
     async def declare(self, schedules: Iterable[Schedule]) -> None:
-        """Let these be all that the config file declares. Raises StartupError if a name was taken at run time."""
+        """Replace all schedules that the config file declared before.
+
+        Raises StartupError if a name was taken at run time.
+        """
         now_ms = (await self._registry.due_schedules()).now_ms
         entries = [_entry(schedule, now_ms) for schedule in schedules]
         await declared.declare(self._registry, "schedules", entries)
 
     async def unschedule(self, name: str) -> None:
-        """Drop a schedule. Raises NoSuchJob if it is unknown, WrongState if a config file declares it."""
+        """Remove a schedule. Raises NoSuchJob if it is unknown, WrongState if a config file declares it."""
         raise_unregistered("schedule", name, await self._registry.unregister("schedules", name))
 
     async def all(self) -> list[Planned]:
@@ -72,7 +75,7 @@ class Schedules:
         return [Planned(schedule, entry.time_ms) async for entry, schedule in found]
 
     async def preview(self, schedule: Schedule) -> list[int]:
-        """The next occurrences of a schedule, which need not be there, from now on."""
+        """The next occurrences of a schedule, which need not exist, from now on."""
         now_ms = (await self._registry.due_schedules()).now_ms
         found: list[int] = []
         while len(found) < PREVIEWED:
@@ -83,7 +86,7 @@ class Schedules:
         return found
 
     async def job_now(self, name: str) -> Job:
-        """The job that a schedule would push if now were its time. Raises NoSuchJob if there is no such schedule."""
+        """The job that a schedule would push now. Raises NoSuchJob if there is no such schedule."""
         now_ms = (await self._registry.due_schedules()).now_ms
         entries = (await self._registry.registered("schedules", name=name)).entries or []
         async for _, one in read_all(Schedule.read, entries):
@@ -97,7 +100,7 @@ class Schedules:
         raise unknown("schedule", name)
 
     async def run(self) -> None:
-        """Push the jobs of the schedules at their times, until cancelled."""
+        """Push the schedules' jobs on time, until cancelled."""
         while True:
             try:
                 wait_s = await self._enqueue_due()
@@ -106,7 +109,7 @@ class Schedules:
             await asyncio.sleep(wait_s)
 
     async def _enqueue_due(self) -> float:
-        """Push the jobs of the schedules whose time has come; how long to wait then."""
+        """Push the jobs of the schedules that are due; returns how long to wait."""
         now_ms, wait_ms, entries = await self._registry.due_schedules()
         if self._latest_ms is None or now_ms < self._latest_ms - CORRECTION_MS:
             await self._plan_anew(now_ms)
@@ -121,7 +124,7 @@ class Schedules:
         return INTERVAL_S if wait_ms is None else min(INTERVAL_S, wait_ms / 1000)
 
     async def _plan_anew(self, now_ms: int) -> None:
-        """Bring back the schedules whose next times a clock has set that was far ahead of the present one."""
+        """Correct next occurrences that were computed from a clock far in the future."""
         entries = (await self._registry.registered("schedules")).entries or []
         far = [entry for entry in entries if (entry.time_ms or 0) > now_ms + CORRECTION_MS]
         async for entry, schedule in read_all(Schedule.read, far):
@@ -133,13 +136,13 @@ class Schedules:
                 await self._registry.enqueue_due(_due_jobs(entry, schedule, next_ms, []))
 
     async def _enqueue(self, entry: Entry, schedule: Schedule, now_ms: int) -> bool:
-        """Push what a schedule has to push by now; False where another process has."""
+        """Push the due jobs of a schedule; False if another process has."""
         times_ms, next_ms = schedule.plan(entry.time_ms or now_ms, now_ms)
         jobs = [self._occurrence(schedule, time_ms) for time_ms in times_ms]
         enqueued = await self._registry.enqueue_due(_due_jobs(entry, schedule, next_ms, jobs))
         for job_id in enqueued.taken:
             log.warning(
-                "schedule %r: the id %r belongs to a job that somebody pushed; its job has another one",
+                "schedule %r: a job with the id %r already exists; its own job gets another id",
                 schedule.name,
                 job_id,
             )
@@ -147,11 +150,11 @@ class Schedules:
 
     def _occurrence(self, schedule: Schedule, time_ms: int) -> Occurrence:
         plain = schedule.job_id(time_ms)
-        spare_id = self._owned(f"{plain}~{secrets.token_hex(8)}")  # nobody else can know it
+        spare_id = self._owned(f"{plain}~{secrets.token_hex(8)}")  # nobody can guess it
         return Occurrence(self._owned(plain), spare_id, time_ms)
 
     def _owned(self, plain: str) -> str:
-        """The id, with a number where it would else belong to another bucket."""
+        """The id, with a number appended if it would otherwise belong to another bucket."""
         if self._registry.owns(plain):
             return plain
         return next(job_id for n in count() if self._registry.owns(job_id := f"{plain}#{n}"))

@@ -1,4 +1,4 @@
-"""Mends the store in the timer's spare time: `delay-queue fsck --repair` in small steps, for ever."""
+"""Repairs the store in the timer's spare time: `delay-queue fsck --repair` in small steps, endlessly."""
 
 import asyncio
 import logging
@@ -14,17 +14,17 @@ from delayqueue.store.types import Change
 
 log = logging.getLogger(__name__)
 
-STEP: Final = 250  # entries that a step looks at: about 1.5 ms of the store's time
-PAUSE_S: Final = 60.0  # after a call that failed: mending is not urgent
+STEP: Final = 250  # entries that a step checks: about 1.5 ms of the store's time
+PAUSE_S: Final = 60.0  # after a failed call: repairs are not urgent
 
 
 class Scrubber:
-    """Looks after one bucket. Several of them, in as many servers, do not disturb each other."""
+    """Checks one bucket. Several scrubbers, in any number of servers, do not disturb each other."""
 
     def __init__(
         self, bucket: int, store: BucketStore, notify: Callable[[int, Change], None]
     ) -> None:
-        """`notify` hears what was found again."""
+        """`notify` is called with what was found again."""
         self._bucket = bucket
         self._store = store
         self._notify = notify
@@ -32,7 +32,7 @@ class Scrubber:
         self._resume_at = 0.0  # loop time
 
     async def step(self) -> None:
-        """One bounded call of the store; where that fails, none for a while."""
+        """Make one bounded call of the store; after a failure, none for a while."""
         now = asyncio.get_running_loop().time()
         if now < self._resume_at:
             return

@@ -1,4 +1,4 @@
-"""The subscribers that all servers share: registering them, and knowing them without asking for each job."""
+"""The subscribers that all servers share: registering them, and knowing them without a call for each job."""
 
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Subscribed(NamedTuple):
-    """A subscriber, and since when it is paused, None = it is not."""
+    """A subscriber, and since when it is paused, None = not paused."""
 
     subscriber: Subscriber
     paused_ms: int | None
@@ -34,7 +34,7 @@ class Subscribers:
         self._store = store
 
     async def subscribe(self, subscriber: Subscriber, if_exists: str) -> None:
-        """Register a subscriber; the very same one again is no error.
+        """Register a subscriber; repeating the same one is no error.
 
         Raises JobExists if the name is taken by another one and `if_exists` is `fail`, or a config file declares it.
         """
@@ -47,24 +47,27 @@ class Subscribers:
         await declared.check(self._registry, "subscribers", map(entry_of, subscribers))
 
     async def declare(self, subscribers: Iterable[Subscriber]) -> None:
-        """Let these be all that the config file declares. Raises StartupError if a name was taken at run time."""
+        """Replace all subscribers that the config file declared before.
+
+        Raises StartupError if a name was taken at run time.
+        """
         await declared.declare(self._registry, "subscribers", [*map(entry_of, subscribers)])
 
     async def unsubscribe(self, name: str) -> None:
-        """Drop a subscriber. Raises NoSuchJob if it is unknown, WrongState if a config file declares it."""
+        """Remove a subscriber. Raises NoSuchJob if it is unknown, WrongState if a config file declares it."""
         code = await self._registry.unregister("subscribers", name)
         raise_unregistered("subscriber", name, code)
 
     async def drop(self, subscriber: Subscriber) -> None:
-        """Drop this very subscriber, unless it is gone or was replaced: it wants no more calls."""
+        """Remove this subscriber, unless it is gone or replaced: it wants no more calls."""
         await self._registry.unregister("subscribers", subscriber.name, subscriber.definition)
 
     async def pause(self, name: str) -> None:
-        """Have a subscriber called no more until it is resumed. Raises NoSuchJob if it is unknown."""
+        """Pause a subscriber's calls until it is resumed. Raises NoSuchJob if it is unknown."""
         await self._pause(name, is_paused=True)
 
     async def resume(self, name: str) -> None:
-        """Have it called again. Raises NoSuchJob if it is unknown."""
+        """Resume a subscriber's calls. Raises NoSuchJob if it is unknown."""
         await self._pause(name, is_paused=False)
 
     async def _pause(self, name: str, *, is_paused: bool) -> None:
@@ -72,62 +75,62 @@ class Subscribers:
         raise_unregistered("subscriber", name, code)
 
     async def named(self, name: str) -> Subscriber:
-        """The subscriber of this name. Raises NoSuchJob if it is unknown."""
+        """The subscriber with this name. Raises NoSuchJob if it is unknown."""
         entries = (await self._registry.registered("subscribers", name=name)).entries or []
         for found in await _read(entries):
             return found.subscriber
         raise unknown("subscriber", name)
 
     async def all(self) -> list[Subscribed]:
-        """Every subscriber, by topic in the order in which they are called."""
+        """Every subscriber, by topic in calling order."""
         return await _read((await self._registry.registered("subscribers")).entries or [])
 
     async def calls(self, names: Sequence[str]) -> dict[str, Calls]:
-        """How the calls of these subscribers went within a day."""
+        """The calls of these subscribers within the last day."""
         return await calls_of(self._store, names)
 
     async def changes(self, known: str) -> tuple[str, list[Subscribed] | None]:
-        """The revision of the subscribers; and all of them, where that is not the known one."""
+        """The revision of the subscribers; and all of them, if that is not the known one."""
         revision, entries = await self._registry.registered("subscribers", known)
         return revision, None if entries is None else await _read(entries)
 
 
 def taken(kind: str, name: str) -> Text:
-    """What is said of a name that is taken."""
+    """The error message for a name that is taken."""
     return Text(
         f"{name} 已存在: 使用其他名称, 或 if_exists = replace (配置文件里的须在文件中修改)",
         f"{name}: another {kind} has this name; choose another one, or replace it with if_exists "
-        "(one that stands in a config file is changed there)",
+        "(one from a config file can only be changed there)",
     )
 
 
 def raise_unregistered(kind: str, name: str, code: int) -> None:
-    """Raise what the code of an unregistering means."""
+    """Raise the error for the code of an unregistering."""
     if code == Code.NO_SUCH_JOB:
         raise unknown(kind, name)
     if code == Code.WRONG_STATE:
         raise WrongState(
             Text(
                 f"{name} 在配置文件中, 请从文件中删除",
-                f"{name}: stands in a config file; remove it there and start the servers anew",
+                f"{name}: comes from a config file; remove it there and restart the servers",
             )
         )
 
 
 def unknown(kind: str, name: str) -> NoSuchJob:
-    """What is raised of a name that nobody has."""
+    """The error for a name that is not registered."""
     return NoSuchJob(Text(f"{name} 不存在", f"{name}: no such {kind}"))
 
 
 async def read_all(
     read: Callable[[str], T], entries: Iterable[Entry]
 ) -> AsyncIterator[tuple[Entry, T]]:
-    """What stands in the store, by turns; what cannot be read is left out and told to the log."""
+    """The store's entries, yielding to other tasks; unreadable ones are left out and logged."""
     async for entry in by_turns(entries):
         try:
             found = read(entry.definition)
         except ValueError as error:
-            log.error("%r stands in the store and cannot be read: %s", entry.name, error)  # noqa: TRY400
+            log.error("%r in the store cannot be read: %s", entry.name, error)  # noqa: TRY400
         else:
             yield entry, found
 

@@ -1,4 +1,4 @@
-"""Takes jobs out of the queue for a client, and puts them back where the client is gone before it can have got them."""
+"""Takes jobs out of the queue for a client, and puts them back if the client is gone before it can have got them."""
 
 import asyncio
 import logging
@@ -13,7 +13,7 @@ log = logging.getLogger(__name__)
 
 
 class Taking:
-    """What the client of a take is owed: all of it, or nothing is taken."""
+    """Takes jobs: the client gets all of them, or nothing is taken."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -22,8 +22,8 @@ class Taking:
     async def take(self, topic: str, due: Range, most: int) -> list[Taken]:
         """Remove and return the first jobs of a range, up to `most` and MAX_ANSWER_BYTES; each goes to one caller only.
 
-        What was taken before the store failed is returned; raises Unavailable if that is nothing. A caller that is
-        cancelled takes nothing.
+        If the store fails, returns what was taken before; raises Unavailable if that is nothing. A cancelled caller
+        takes nothing.
         """
         work = asyncio.create_task(self._store.take(topic, due, most), name="take")
         try:
@@ -37,7 +37,7 @@ class Taking:
         self._in_background(self._restore(jobs))
 
     async def close(self) -> None:
-        """Wait for what is being put back."""
+        """Wait until everything is put back."""
         while self._tasks:
             await asyncio.wait(self._tasks)
 
@@ -56,4 +56,6 @@ class Taking:
         except Unavailable:
             lost = [True] * len(jobs)
         if number := sum(lost):
-            log.warning("%d jobs are lost: their client was gone, and so was the store", number)
+            log.warning(
+                "%d jobs are lost: their client was gone, and the store was unavailable", number
+            )

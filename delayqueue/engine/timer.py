@@ -1,4 +1,4 @@
-"""The timer of one bucket: ticks every second, and earlier when something is due earlier."""
+"""The timer of one bucket: ticks every second, and earlier if something is due earlier."""
 
 import asyncio
 import logging
@@ -12,22 +12,22 @@ from delayqueue.store.types import Change
 log = logging.getLogger(__name__)
 
 INTERVAL_S = (
-    1.0  # as the original; also the longest that a message lost between processes can delay a job
+    1.0  # as in the original; also how long a lost message between processes can delay a job
 )
-RETRY_S = 0.2  # until the next try when the store has failed
+RETRY_S = 0.2  # before the next try after the store has failed
 SWEEP_TOPICS = (
-    20  # that housekeeping looks at each second; twice as many each time while it finds empty ones
+    20  # that housekeeping checks each second; twice as many each time while it finds empty ones
 )
 MOST_SWEEP_TOPICS = 640  # about 5 ms of the store's time, 8 with the wheel
-FORGOTTEN_SHARE = 0.1  # of those that were looked at: while so many are empty there is a backlog
+FORGOTTEN_SHARE = 0.1  # of those that were checked: while so many are empty, there is a backlog
 
 
 class Timer:
-    """Ticks one bucket for ever, and sweeps it once a second.
+    """Ticks one bucket endlessly, and sweeps it once a second.
 
-    `notify` hears what each tick changed; `resync` is called once a second, for what a lost message left behind; so is
-    `care`, unless the ticks are behind: it repairs the store, a little at a time. Buried jobs are kept for
-    `buried_retain_ms` unless their topic says, None = until somebody ends them.
+    `notify` is called with what each tick changed. `resync` is called once a second, for what a lost message left
+    behind; so is `care`, unless ticks are behind: it repairs the store, a little at a time. Buried jobs are kept for
+    `buried_retain_ms` unless their topic says otherwise, None = until somebody ends them.
     """
 
     def __init__(
@@ -51,8 +51,8 @@ class Timer:
         self._sweep_at = 0.0  # loop time of the next sweep
         self._sweep_cursor = 0
         self._sweep_topics = SWEEP_TOPICS
-        self.last_tick_at: float | None = None  # loop time of the last tick that succeeded
-        self.last_try_at: float | None = None  # loop time of the end of the last try to tick
+        self.last_tick_at: float | None = None  # loop time of the last successful tick
+        self.last_try_at: float | None = None  # loop time at which the last attempt to tick ended
 
     def arm(self, in_ms: int) -> None:
         """Something is due in `in_ms`: tick then, if that is earlier than planned."""
@@ -68,7 +68,7 @@ class Timer:
         loop = asyncio.get_running_loop()
         while True:
             self._next_at = loop.time() + INTERVAL_S
-            if self._bucket >= self._store.buckets.count:  # it holds no jobs any more
+            if self._bucket >= self._store.buckets.count:  # it no longer holds jobs
                 await asyncio.sleep(INTERVAL_S)
                 continue
             try:
@@ -86,22 +86,24 @@ class Timer:
                         await self._wake.wait()
 
     async def _tick(self) -> bool:
-        """Returns whether more is due already."""
+        """Tick once; returns whether more is already due."""
         loop = asyncio.get_running_loop()
         began_at = loop.time()
         ticked = await self._store.tick(self._bucket)
         self.last_tick_at = loop.time()
-        # Due times come closer than calls take when it is busy: half of the time for ticks is enough.
+        # Under load, due times come closer than calls take: half of the time for ticks is enough.
         self._rested_at = 2 * self.last_tick_at - began_at
         self._notify(self._bucket, ticked.change)
         for topic, job_id in ticked.named:
             log.warning(
-                "job %r of topic %r is buried: its TTR ran out at the end of its schedule",
+                "job %r of topic %r is buried: its TTR expired with no retries left",
                 job_id,
                 topic,
             )
         if ticked.buried > len(ticked.named):
-            log.warning("%d more jobs are buried for that", ticked.buried - len(ticked.named))
+            log.warning(
+                "%d more jobs are buried for the same reason", ticked.buried - len(ticked.named)
+            )
         return ticked.change.next_due_ms == 0
 
     async def _keep_house(self, *, is_behind: bool) -> None:

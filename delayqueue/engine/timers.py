@@ -15,7 +15,7 @@ READY_TICKS: Final = 5  # a timer that has missed this many intervals is not rea
 
 
 class Timers:
-    """A timer for each bucket that there is, and that comes. `resync` is called as by each Timer."""
+    """A timer for each bucket that exists, and for those to come. `resync` is passed on to each Timer."""
 
     def __init__(
         self, store: Store, resync: Callable[[int], None], buried_retain_ms: int | None = None
@@ -24,14 +24,14 @@ class Timers:
         self._resync = resync
         self._buried_retain_ms = buried_retain_ms
         self._timers: list[Timer] = []
-        self._grown = asyncio.Event()  # there are more timers
+        self._grown = asyncio.Event()  # set when timers are added
         self._grow()
         store.buckets.on_growth(self._grow)
         store.on_change(self._arm)
         store.metrics.show(TICK_AGE, self._tick_age_s)
 
     async def run(self) -> None:
-        """Run each in a task of its own, until cancelled; one that dies ends all.
+        """Run each timer in its own task, until cancelled; if one dies, all end.
 
         No TaskGroup: it cancels its tasks once, and that can get lost (tasks.py).
         """
@@ -52,7 +52,7 @@ class Timers:
             await cancel_all([growth, *tasks])
 
     def stale(self) -> set[int]:
-        """The buckets whose timer has not ticked of late."""
+        """The buckets whose timer has not ticked recently."""
         before = stale_before()
         return {
             bucket
@@ -63,7 +63,7 @@ class Timers:
     def try_age_s(self) -> float | None:
         """Seconds since the oldest of the timers' last attempts to tick; None if one has made none yet.
 
-        It stays small while the store is away: only a timer that hangs makes it grow.
+        It stays small while the store is unavailable: only a timer that hangs makes it grow.
         """
         return _oldest_age_s([timer.last_try_at for timer in self._present()])
 
@@ -72,7 +72,7 @@ class Timers:
         return _oldest_age_s([timer.last_tick_at for timer in self._present()])
 
     def _present(self) -> Sequence[Timer]:
-        """Those of buckets that hold jobs."""
+        """The timers of buckets that hold jobs."""
         return self._timers[: self._store.buckets.count]
 
     def _grow(self) -> None:
@@ -89,7 +89,7 @@ class Timers:
 
 
 def stale_before() -> float:
-    """A loop time: what should happen each second, and has last happened before this, is stale."""
+    """A loop time: a task that should run each second, and last ran before this, is stale."""
     return asyncio.get_running_loop().time() - READY_TICKS * INTERVAL_S
 
 

@@ -1,4 +1,4 @@
-"""One waiting poll, and the queue of those that wait for the same topics. No IO."""
+"""One waiting poll, and the queue of polls for the same topics. No IO."""
 
 import asyncio
 from bisect import bisect_left, bisect_right, insort
@@ -12,7 +12,7 @@ _number = attrgetter("number")
 
 
 class Poll:
-    """One client that waits for up to `wanted` jobs. Polls are numbered in the order in which they came."""
+    """A client that waits for up to `wanted` jobs. Polls are numbered in order of arrival."""
 
     __slots__ = ("deadline", "future", "number", "patient", "queue", "wanted")
 
@@ -22,7 +22,7 @@ class Poll:
         self.wanted = wanted
         self.patient = wait_s > 0  # False: is answered as soon as every bucket was asked once
         self.deadline = loop.time() + wait_s  # loop time
-        self.queue: WaitQueue | None = None  # None = it does not wait: not yet, or no more
+        self.queue: WaitQueue | None = None  # None = it is not waiting: not yet, or no longer
         self.future: asyncio.Future[list[Reserved]] = loop.create_future()
 
     def __lt__(self, other: "Poll") -> bool:
@@ -40,7 +40,7 @@ class Poll:
             self.future.set_exception(Unavailable())
 
     def taken(self) -> list[Reserved]:
-        """The jobs that it was answered with."""
+        """The jobs in its answer."""
         future = self.future
         if not future.done() or future.cancelled() or future.exception():
             return []
@@ -48,10 +48,10 @@ class Poll:
 
 
 class WaitQueue:
-    """The polls that wait for the same topics, first come, first served. Only Books changes it (books.py).
+    """The polls for the same topics, first come, first served. Only Books changes it (books.py).
 
-    Polls come in the order of their numbers, so what a bucket has said holds for all polls up to a number, and no poll
-    has to remember it.
+    Polls arrive in the order of their numbers, so what a bucket has said holds for all polls up to a number, and no
+    poll has to remember it.
     """
 
     __slots__ = (
@@ -69,7 +69,7 @@ class WaitQueue:
 
     def __init__(self, topics: tuple[str, ...], buckets: int, *, by_priority: bool) -> None:
         self.topics = topics
-        self.by_priority = by_priority  # the most urgent job of all topics, not the first topic's
+        self.by_priority = by_priority  # the most urgent job of all topics first
         self.polls: OrderedDict[Poll, None] = (
             OrderedDict()
         )  # a dict is slow to find its first key again and again
@@ -80,7 +80,7 @@ class WaitQueue:
         # For each bucket:
         self.credits = [0] * buckets  # jobs that it may have for this queue
         self.dry_up_to = [0] * buckets  # the last poll that it had nothing for
-        self.failed_up_to = [0] * buckets  # the last poll that it failed
+        self.failed_up_to = [0] * buckets  # the last poll for which it failed
 
     @property
     def first_number(self) -> int:
@@ -93,7 +93,7 @@ class WaitQueue:
         return next(reversed(self.polls)).number
 
     def add(self, poll: Poll) -> None:
-        """A poll arrives; its number is higher than any before."""
+        """Add a poll, numbered higher than any before."""
         poll.queue = self
         self.polls[poll] = None
         self.wanted += poll.wanted
@@ -101,7 +101,7 @@ class WaitQueue:
             self.impatient.append(poll)
 
     def remove(self, poll: Poll) -> None:
-        """A poll of this queue is answered or gone."""
+        """Remove a poll that is answered or gone."""
         poll.queue = None
         del self.polls[poll]
         self.wanted -= poll.wanted
@@ -111,7 +111,7 @@ class WaitQueue:
                 del self.impatient[at]
 
     def hurry(self, poll: Poll) -> bool:
-        """Let the poll wait for its first answer of each bucket only; returns whether it has had them all."""
+        """Let the poll wait only for its first answer of each bucket; returns whether it has had them all."""
         marks = zip(self.dry_up_to, self.failed_up_to, strict=True)
         if all(poll.number <= max(dry, failed) for dry, failed in marks):
             return True
@@ -121,7 +121,7 @@ class WaitQueue:
         return False
 
     def note_dry(self, bucket: int, number: int) -> list[Poll]:
-        """The bucket has nothing more for the polls up to that number; returns those that will not wait any longer."""
+        """The bucket has no more for the polls up to that number; returns those that do not wait any longer."""
         self.dry_up_to[bucket] = number
         if not self.impatient:
             return []
@@ -131,9 +131,9 @@ class WaitQueue:
         return over
 
     def note_failure(self, bucket: int, number: int) -> list[Poll]:
-        """The bucket's store failed polls up to that number; returns those that have to hear of it.
+        """The bucket's store failed polls up to that number; returns those that must be told.
 
-        They are those that would not wait, since nobody can tell them that nothing is there, and those that all buckets
+        These are the polls that would not wait, because nobody can say that no job is ready, and those that all buckets
         have failed and none has answered.
         """
         self.failed_up_to[bucket] = number

@@ -1,7 +1,7 @@
 """The polls that wait for jobs.
 
 A poll leaves a future in the books (books.py). Each bucket has one dispatcher (dispatcher.py), which reserves as many
-jobs as the books want of it; they are handed out first come, first served. The books hear that a bucket may have
+jobs as the books want from it; they are handed out first come, first served. The books hear that a bucket may have
 something from a poll's own arrival, the timer, a push, or another process's message.
 """
 
@@ -22,7 +22,7 @@ from delayqueue.store.types import Requeue
 
 log = logging.getLogger(__name__)
 
-LOOK_S = 1.0  # that a poll may take, however short its wait, to hear of each bucket whether a job is ready
+LOOK_S = 1.0  # even without a wait, a poll has this long to ask each bucket for a ready job
 RETRY_AFTER_S = 5.0  # for a poll that is one too many
 TOO_MANY_POLLS = Text(
     "等待中的pop过多, 请稍后再试",
@@ -46,11 +46,11 @@ class Waiters:
 
     @property
     def waiting(self) -> int:
-        """How many polls wait."""
+        """How many polls are waiting."""
         return self._books.waiting
 
     def grow(self) -> None:
-        """There may be more buckets: ask them too."""
+        """There may be more buckets: ask them, too."""
         for bucket in range(len(self._dispatchers), len(self._store.buckets.keys)):
             dispatcher = Dispatcher(
                 bucket, self._store.by_bucket, self._books, self.requeue, self._store.notify
@@ -61,13 +61,12 @@ class Waiters:
     async def pop(
         self, topics: tuple[str, ...], wanted: int, wait_s: float, *, by_priority: bool = False
     ) -> list[Reserved]:
-        """Reserve up to `wanted` jobs; where nothing is ready wait up to `wait_s` for the first. [] = nothing came.
+        """Reserve up to `wanted` jobs; if none is ready, wait up to `wait_s` for the first. [] = none came.
 
-        They are those of the first topics, or the most urgent ones of all.
-        A job that is ready is found however short the wait is.
-        Raises Unavailable if the store fails before it has once said that nothing is ready; later failures are waited
-        out, unless `wait_s` is 0. A caller that is cancelled takes nothing: what was reserved for it goes back.
-        Raises TooMany if as many wait already as may.
+        They come from the first topics first, or by priority across all. A job that is ready is found however short the
+        wait is. Raises Unavailable if the store fails before it has once said that nothing is ready; later failures are
+        waited out, unless `wait_s` is 0. If the caller is cancelled, it takes nothing: what was reserved for it is put
+        back. Raises TooMany if as many polls are waiting as may.
         """
         if self._closing:
             return []
@@ -75,7 +74,7 @@ class Waiters:
             raise TooMany(TOO_MANY_POLLS, retry_after_s=RETRY_AFTER_S)
         poll = Poll(next(self._numbers), wanted, max(wait_s, LOOK_S) if wait_s > 0 else 0)
         self._books.add(topics, poll, by_priority=by_priority)
-        del topics  # the queue's are the same
+        del topics  # the queue has its own copy
         hurry = None
         if poll.patient:
             self._deadlines.add(poll, self.waiting)
@@ -97,7 +96,7 @@ class Waiters:
         self._books.notify(bucket, topic, arrived)
 
     def resync(self, bucket: int) -> None:
-        """Ask the bucket for some of what is waited for, in turn, unasked: heals a message that was lost."""
+        """Ask the bucket for some of what polls want, in turn, although nothing was reported: messages can get lost."""
         self._books.resync(bucket)
 
     def requeue(self, jobs: Iterable[Reserved], message: str = "") -> None:
@@ -109,7 +108,7 @@ class Waiters:
             task.add_done_callback(self._requeuing.discard)
 
     async def close(self) -> None:
-        """Answer every poll with nothing, now and from now on; wait for what is in flight and give it back."""
+        """Answer every poll with nothing from now on; wait for calls in flight and put back what they bring."""
         self._closing = True
         self._deadlines.close()
         self._books.close()
@@ -124,4 +123,4 @@ class Waiters:
         except Unavailable:
             lost = [True] * len(returns)
         if count := sum(lost):
-            log.warning("%d jobs of vanished clients come again after their TTR", count)
+            log.warning("%d jobs whose clients are gone are delivered again after their TTR", count)

@@ -171,9 +171,9 @@ async def test_a_job_that_is_buried_is_one_line(
         await until_async(is_buried)
     messages = [str(event["message"]) for event in events(logging_server)]
     assert [message for message in messages if "is buried" in message] == [
-        "job 'bury' is buried: who worked on it has given it up",
-        "job 'release' is buried: it failed at the end of its schedule",
-        "job 'time out' of topic 'dead' is buried: its TTR ran out at the end of its schedule",
+        "job 'bury' is buried: its worker gave it up",
+        "job 'release' is buried: it failed with no retries left",
+        "job 'time out' of topic 'dead' is buried: its TTR expired with no retries left",
     ]
     assert BODY not in logging_server.log.read_text("utf-8")
 

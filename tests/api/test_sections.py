@@ -123,9 +123,9 @@ async def test_the_log_says_what_takes_the_place_of_what_another_file_declares(
     for server in (one, same):
         assert "[" not in server.log_tail().replace("[::", "")
     for line in (
-        "[subscriber a] is replaced: it was declared otherwise",
-        "[subscriber b] is dropped: this file does not declare it",
-        "[schedule a] is dropped: this file does not declare it",
+        "[subscriber a] is replaced: it was declared differently",
+        "[subscriber b] is removed: this file does not declare it",
+        "[schedule a] is removed: this file does not declare it",
         "[limit u] is lifted: this file does not declare it",
         "[limit t] takes the place of other limits",
     ):

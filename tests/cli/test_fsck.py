@@ -90,8 +90,8 @@ def test_a_whole_store_is_reported_whole(fsck: Fsck, bed: Bed) -> None:
 
 def test_a_finding_is_a_line_and_stays_until_it_is_repaired(fsck: Fsck, bed: Bed) -> None:
     bed.plant_lost(1)
-    lost = "bucket 1: lost: job 'job-0' of topic 't' is in no place: it would never be delivered"
-    topic = "bucket 1: topic: topic 't' has jobs and is not in the list of topics"
+    lost = "bucket 1: lost: job 'job-0' of topic 't' is in no index: it would never be delivered"
+    topic = "bucket 1: topic: topic 't' has jobs, but is not in the list of topics"
     ended = fsck(bed.settings)
     assert ended.status == LEFT
     assert ended.out.splitlines()[0:2] == [lost, topic]
@@ -118,7 +118,7 @@ def test_json_is_one_object(fsck: Fsck, bed: Bed) -> None:
         "name": "t",
         "id": "job-1",
         "mended": True,
-        "text": "job 'job-1' of topic 't' is in no place: it would never be delivered",
+        "text": "job 'job-1' of topic 't' is in no index: it would never be delivered",
     } in report["findings"]
 
 

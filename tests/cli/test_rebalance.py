@@ -86,7 +86,7 @@ async def test_one_that_was_killed_is_resumed(ours: Installation) -> None:
     assert status == EXIT_STATUS
     status, printed = await asyncio.to_thread(ours.rebalance, 3)
     assert status == USAGE
-    assert "run `delay-queue rebalance --buckets 4` to its end first" in printed
+    assert "run `delay-queue rebalance --buckets 4` to the end first" in printed
     async with open_api(ours.server.url) as api:
         found = (await api.call("/get", {"ids": [f"job-{n}" for n in range(JOBS)]})).ok()
         assert {job["state"] for job in found} == {"delayed"}
@@ -112,4 +112,4 @@ async def test_an_import_waits_for_its_end(ours: Installation) -> None:
     source = f"redis://{ours.settings['redis.host']}/{ours.settings['redis.db']}"
     status, printed = await asyncio.to_thread(ours.run, "import", source)
     assert status == USAGE
-    assert "run `delay-queue rebalance --buckets 4` to its end first" in printed
+    assert "run `delay-queue rebalance --buckets 4` to the end first" in printed

@@ -297,7 +297,7 @@ MISBEHAVIOUR: Final = {
     (
         "misbehaves",
         "unspeakable",
-    ): "UnspeakableError: (UnspeakableError, whose text cannot be had: Timeout)",
+    ): "UnspeakableError: (UnspeakableError, whose text is not available: Timeout)",
     ("misbehaves", "huge"): ("ValueError: " + "A" * MAX_MESSAGE_CHARS)[:MAX_MESSAGE_CHARS],
     ("misbehaves", "delay"): "ValueError: delay nan: must be 0 to 2147483648 seconds",
     ("misbehaves-async", "exit"): "SystemExit: 3",

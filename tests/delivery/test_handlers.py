@@ -171,7 +171,7 @@ async def test_subscribers_of_the_file_are_shown_and_not_dropped_at_run_time(own
         "paused": None,
     }
     message = (await own_api.call("/unsubscribe", {"name": "shaky"})).refused(3)
-    assert message.startswith("shaky: stands in a config file")
+    assert message.startswith("shaky: comes from a config file")
     taken = {"name": "shaky", "topic": "x", "url": "http://h/", "if_exists": "replace"}
     assert "shaky: another subscriber" in (await own_api.call("/subscribe", taken)).refused(5)
 

@@ -30,7 +30,7 @@ FAILURES: Final = {
     "is_cancelled": "CancelledError",
     "stops_iterating": "StopIteration",
     "names_a_file": "OSError: caf\\udce9",
-    "is_unspeakable": "UnspeakableError: (UnspeakableError, whose text cannot be had: KeyboardInterrupt)",
+    "is_unspeakable": "UnspeakableError: (UnspeakableError, whose text is not available: KeyboardInterrupt)",
     "shouts": ("ValueError: " + "A" * MAX_MESSAGE_CHARS)[:MAX_MESSAGE_CHARS],
     "sleeps": TIMEOUT,
     "async_raises_no_exception": "Timeout: late with async_raises_no_exception-job",
@@ -48,7 +48,7 @@ FAILURES: Final = {
 SUCCESSES: Final = {
     "returns_a_file_name": "caf\\udce9",
     "returns_much": "B" * MAX_MESSAGE_CHARS,
-    "returns_the_unspeakable": "(Unspeakable, whose text cannot be had: Timeout)",
+    "returns_the_unspeakable": "(Unspeakable, whose text is not available: Timeout)",
     "is_async_in_disguise": "waited for is_async_in_disguise-job",
 }
 

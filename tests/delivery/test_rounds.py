@@ -258,7 +258,7 @@ async def test_a_call_that_fails_and_a_job_that_is_buried_leave_a_line_each(
     assert [line.partition(": ")[2] for line in lines] == [
         f"{said}, attempt 1: HTTP status 500",
         f"{said}, attempt 2: HTTP status 500",
-        f"job '{job['id']}' is buried: subscribers have failed for good",
+        f"job '{job['id']}' is buried: its subscribers failed for good",
     ]
 
 

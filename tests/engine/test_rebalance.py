@@ -63,7 +63,7 @@ async def test_one_change_at_a_time(ours: Installation) -> None:
     with pytest.raises(AnotherChange):
         await Rebalance(late, 5).run()
     await late.follow_layout()
-    with pytest.raises(StartupError, match="--buckets 3` to its end first"):
+    with pytest.raises(StartupError, match="--buckets 3` to the end first"):
         await Rebalance(late, 5).run()
 
 

@@ -358,7 +358,7 @@ async def test_an_answer_that_cannot_be_read_is_a_failure_that_is_outlasted(
         with pytest.raises(Unavailable):
             await asyncio.wait_for(poll(waiters, wait_s=wait_s), 1)
     assert not waiting.done()
-    assert "jobs cannot be taken from bucket" in caplog.text
+    assert "cannot pop jobs from bucket" in caplog.text
     store.mad.clear()
     assert ids(await asyncio.wait_for(waiting, 2)) == ["a"]
     arrive(store, waiters, "b")

@@ -224,7 +224,7 @@ def test_a_definition_is_read_as_it_was_written() -> None:
         ("a b c d e", "Bad minute"),
         ("*/0 * * * *", "Bad minute"),
         ("0 0 31 2 *", "Bad day-of-month"),
-        ("0 0 */20 * 1L", "must be a time that will come"),
+        ("0 0 */20 * 1L", "must be a time in the future"),
         ("1," * 3_000_000 + "1 * * * *", "must be at most 512 characters long"),
     ],
 )
