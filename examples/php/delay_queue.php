@@ -11,9 +11,11 @@ function queue(string $verb, array $request): mixed
 {
     static $curl = null; // kept between calls, and with it the connection
     $curl ??= curl_init();
+    $token = getenv('DELAY_QUEUE_TOKEN'); // where the server wants one
     curl_setopt_array($curl, [
         CURLOPT_URL => (getenv('DELAY_QUEUE') ?: 'http://localhost:9277') . "/$verb",
         CURLOPT_POSTFIELDS => json_encode($request, JSON_THROW_ON_ERROR),
+        CURLOPT_HTTPHEADER => $token ? ["Authorization: Bearer $token"] : [],
         CURLOPT_RETURNTRANSFER => true,
         CURLOPT_TIMEOUT => 200, // seconds: longer than /pop waits
     ]);

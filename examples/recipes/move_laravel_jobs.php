@@ -1,32 +1,43 @@
 <?php
-// Moves what waits in Laravel's table `jobs`: php move_laravel_jobs.php DSN [USER [PASSWORD]]
+// Moves what waits in Laravel's table `jobs`: php move_laravel_jobs.php APPLICATION DSN [USER [PASSWORD]]
 //
 // Stop `queue:work database` before. You can run it again at any time: a row is deleted once the server has its job,
-// and a job that is pushed twice is the same job.
+// and a job that an earlier run has pushed is not pushed again, even if it is done by now.
 
 require __DIR__ . '/delay_queue.php';
 
 const TTR = 90; // seconds: `retry_after` of the new connection
+const KNOWN = 7 * 86400; // seconds for which the server knows that a moved job is done
+const OF_THE_ROW = [1, 9]; // codes: this job is refused, others may not be
 
-[, $dsn, $user, $password] = $argv + [null, null, null, null];
+[, $application, $dsn, $user, $password] = $argv + [null, null, null, null, null];
 $database = new PDO($dsn, $user, $password, [PDO::ATTR_ERRMODE => PDO::ERRMODE_EXCEPTION]);
-$waiting = 'SELECT id, queue, payload, available_at FROM jobs ORDER BY id LIMIT 500';
-$moved = 0;
-while ($rows = $database->query($waiting)->fetchAll(PDO::FETCH_ASSOC)) {
-    $results = queue('push', array_map(fn (array $row) => [
-        'topic' => $row['queue'],
-        'id' => "laravel-$row[id]",
-        'due' => (int) $row['available_at'],
-        'ttr' => TTR,
-        'body' => $row['payload'],
-    ], $rows));
-    foreach ($results as $result) {
-        if ($result['code'] !== 0) {
-            exit("$result[id]: $result[message]\n");
+$next = $database->prepare('SELECT * FROM jobs WHERE id > ? ORDER BY id LIMIT 100');
+[$moved, $refused, $last] = [0, 0, 0];
+while ($next->execute([$last]) && $rows = $next->fetchAll(PDO::FETCH_ASSOC)) {
+    foreach ($rows as $row) {
+        $last = $row['id'];
+        try {
+            queue('push', [
+                'topic' => $row['queue'],
+                'id' => "laravel-$application-$row[id]-$row[created_at]", // a table that is emptied counts from 1 again
+                'due' => (int) $row['available_at'],
+                'ttr' => TTR,
+                'body' => $row['payload'],
+                'if_exists' => 'keep',
+                'retain' => KNOWN,
+            ]);
+        } catch (QueueError $error) {
+            if (!in_array($error->getCode(), OF_THE_ROW, true)) {
+                throw $error; // no server, or no store
+            }
+            fwrite(STDERR, "row $row[id]: {$error->getMessage()}\n");
+            $refused++;
+            continue;
         }
+        $database->prepare('DELETE FROM jobs WHERE id = ?')->execute([$row['id']]);
+        $moved++;
     }
-    $ids = implode(',', array_map(fn (array $row) => (int) $row['id'], $rows));
-    $database->exec("DELETE FROM jobs WHERE id IN ($ids)");
-    $moved += count($rows);
 }
-echo "moved $moved jobs\n";
+echo "moved $moved jobs, $refused refused\n";
+exit($refused ? 1 : 0);

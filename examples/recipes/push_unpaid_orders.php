@@ -8,8 +8,9 @@ const CLOSED_AFTER = 1800; // seconds
 [, $dsn, $user, $password] = $argv + [null, null, null, null];
 $database = new PDO($dsn, $user, $password, [PDO::ATTR_ERRMODE => PDO::ERRMODE_EXCEPTION]);
 $unpaid = $database->query("SELECT id, placed_at FROM orders WHERE state = 'unpaid'")->fetchAll(PDO::FETCH_ASSOC);
+$refused = 0;
 foreach (array_chunk($unpaid, 500) as $orders) {
-    queue('push', array_map(fn (array $order) => [
+    $results = queue('push', array_map(fn (array $order) => [
         'topic' => 'order-close',
         'id' => "close-$order[id]",
         'due' => (int) $order['placed_at'] + CLOSED_AFTER, // one that is past is delivered at once
@@ -18,5 +19,12 @@ foreach (array_chunk($unpaid, 500) as $orders) {
         'tags' => ["order:$order[id]"],
         'if_exists' => 'keep', // an order that has its job keeps it
     ], $orders));
+    foreach ($results as $result) { // each job has a code of its own
+        if ($result['code'] !== 0) {
+            fwrite(STDERR, "$result[id]: $result[message]\n");
+            $refused++;
+        }
+    }
 }
 echo count($unpaid), " unpaid orders\n";
+exit($refused ? 1 : 0);

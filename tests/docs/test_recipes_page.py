@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from delayqueue import Client
 from tests.processes import REPOSITORY
 
 from .follow import Follower
-from .markdown import run
+from .markdown import COMMAND_S, run
 from .test_orders import needs
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ CREATE TABLE done (job VARCHAR PRIMARY KEY);
 CREATE TABLE balances (customer INTEGER PRIMARY KEY, cents INTEGER NOT NULL);
 INSERT INTO balances VALUES (7, 0);
 """
+CREATED_S: Final = 1795000000  # of the rows in `jobs`; the page shows it
 
 
 @pytest.fixture
@@ -57,7 +59,7 @@ def busy_shop(shop: Path) -> Path:
         for queue, order, delay_s in jobs:
             database.execute(
                 "INSERT INTO jobs VALUES (NULL, ?, ?, 0, NULL, ?, ?)",
-                (queue, f'{{"job":"close {order}"}}', now_s + delay_s, now_s),
+                (queue, f'{{"job":"close {order}"}}', now_s + delay_s, CREATED_S),
             )
         orders = [(3001, "unpaid", now_s), (3002, "unpaid", now_s - 3600), (3003, "paid", now_s)]
         database.executemany("INSERT INTO orders VALUES (?, ?, ?)", orders)
@@ -79,8 +81,63 @@ def test_laravel_works_on_the_jobs_that_its_database_queue_held(
     server = processes.server(redis_server)
     program = ["php", str(Path(__file__).with_name("laravel_database.php"))]
     run([*program, "put", str(shop / "shop.sqlite")])
-    shutil.copy(REPOSITORY / "examples" / "recipes" / "move_laravel_jobs.php", shop)
-    variables = os.environ | {"DELAY_QUEUE": server.url}
-    moving = ["php", str(shop / "move_laravel_jobs.php"), f"sqlite:{shop / 'shop.sqlite'}"]
-    assert run(moving, environment=variables) == "moved 2 jobs\n"
+    assert moved(server, shop, "shop") == (0, "moved 2 jobs, 0 refused\n")
     assert run([*program, "work", server.url]) == "closed order 1001\ndelayed 1 of 1\n"
+
+
+def test_a_job_that_is_done_does_not_come_again_if_its_row_is_moved_again(
+    server: QueueServer, busy_shop: Path
+) -> None:
+    rows = jobs_of(busy_shop, "wiki")
+    assert moved(server, busy_shop, "wiki") == (0, "moved 3 jobs, 0 refused\n")
+    with Client(server.url) as queue:
+        held = queue.pop_many("wiki", count=9)
+        assert len(queue.finish_many(held)) == 2
+        # as if the program had died before it deleted them
+        with closing(sqlite3.connect(busy_shop / "shop.sqlite")) as database, database:
+            database.executemany("INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+        assert moved(server, busy_shop, "wiki") == (0, "moved 3 jobs, 0 refused\n")
+        assert queue.pop("wiki", wait=0) is None
+        assert [topic.delayed for topic in queue.topics("wiki")] == [1]
+
+
+def test_applications_with_the_same_rows_keep_their_jobs_and_a_refused_row_stays(
+    server: QueueServer, busy_shop: Path
+) -> None:
+    rows = jobs_of(busy_shop, "both")
+    assert moved(server, busy_shop, "forum")[0] == 0
+    with closing(sqlite3.connect(busy_shop / "shop.sqlite")) as database, database:
+        database.executemany("INSERT INTO jobs VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+        database.execute("UPDATE jobs SET queue = 'both,low' WHERE id = 2")
+    status, said = moved(server, busy_shop, "blog")
+    assert (status, said.splitlines()[-1]) == (1, "moved 2 jobs, 1 refused")
+    assert said.startswith("row 2: topic")
+    with Client(server.url) as queue:
+        assert [(topic.ready, topic.delayed) for topic in queue.topics("both")] == [(4, 1)]
+    assert [row[0] for row in jobs_of(busy_shop, "both")] == [2]
+
+
+def jobs_of(shop: Path, queue: str) -> list[tuple[object, ...]]:
+    """The rows of `jobs`, moved to this queue."""
+    with closing(sqlite3.connect(shop / "shop.sqlite")) as database, database:
+        database.execute("UPDATE jobs SET queue = ?", [queue])
+        return database.execute("SELECT * FROM jobs").fetchall()
+
+
+def moved(server: QueueServer, shop: Path, application: str) -> tuple[int, str]:
+    """The exit status of the program that moves Laravel's jobs, and what it says."""
+    done = subprocess.run(
+        [
+            "php",
+            str(shutil.copy(REPOSITORY / "examples/recipes/move_laravel_jobs.php", shop)),
+            application,
+            f"sqlite:{shop / 'shop.sqlite'}",
+        ],
+        env=os.environ | {"DELAY_QUEUE": server.url},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=COMMAND_S,
+        check=False,
+    )
+    return done.returncode, done.stdout
