@@ -25,7 +25,7 @@ def _each(data: Any) -> Any:
 
 def is_empty(data: Any) -> bool:
     """Whether there was nothing, or one of many was not there."""
-    return data is None or data == [] or (isinstance(data, list) and None in data)
+    return data in (None, [], {"count": 0}) or (isinstance(data, list) and None in data)
 
 
 def status(data: Any) -> int:

@@ -184,6 +184,7 @@ REMOTE: Final = (
         at("/cancel"),
         argument("tag", metavar="TAG", help="the tag"),
         argument("--topic", help="only those of this topic"),
+        nothing="no job has this tag; to cancel a job by its id: delay-queue delete ID",
     ),
     remote(
         "pause",

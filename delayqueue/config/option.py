@@ -9,6 +9,11 @@ PREFIX: Final = "DELAYQUEUE_"
 T = TypeVar("T")
 
 
+def variable(key: str) -> str:
+    """The environment variable of an option."""
+    return PREFIX + key.upper().replace(".", "_")
+
+
 @dataclass(frozen=True, slots=True)
 class Option:
     """A row of the table that `Config` (config.py) is; `default` is text, `unit` is "" where there is none."""
@@ -23,7 +28,7 @@ class Option:
     @property
     def variable(self) -> str:
         """The environment variable of this option."""
-        return PREFIX + self.key.upper().replace(".", "_")
+        return variable(self.key)
 
 
 def option(

@@ -6,6 +6,7 @@ import ssl
 from collections.abc import Callable
 from typing import Final
 
+from delayqueue.config.option import variable
 from delayqueue.config.startup import StartupError
 from delayqueue.config.values import Address
 
@@ -40,9 +41,10 @@ async def listen(
 
 def unusable(address: Address, error: OSError, key: str) -> StartupError:
     """What to tell the operator of an address that cannot be listened on."""
+    host = str(address).rpartition(":")[0]
     taken = error.errno == errno.EADDRINUSE
     way_out = (
-        "stop what listens there or choose another port"
+        f"stop what listens there, or choose another port, as with {variable(key)}={host}:PORT"
         if taken
         else "name an address of this machine, and a port that its user may listen on"
     )

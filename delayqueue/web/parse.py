@@ -33,6 +33,7 @@ KINDS: Final = {
     "tuple_type": Text("数组", "an array"),
     "model_type": Text("对象", "an object"),
 }
+QUOTED: Final = Text("数字，不带引号和单位", "a number, without quotes or a unit")  # not "10m"
 CHOICES: Final = {"float", "str"}  # the last part of a place where one of several types may stand
 PLACE: Final = re.compile(r"at line (\d+) column (\d+)")
 ZEROS: Final = ("", 0)  # to the original, what is absent is its type's
@@ -208,7 +209,9 @@ def _of_value(model: type[Request], found: list[Any]) -> Text:
 
 
 def _of_absent(model: type[Request], field: str) -> Text:
-    """What is said of the zero value of the field's type, if that cannot be."""
+    """What is said of the zero value of the field's type, if that cannot be and the model says nothing of it."""
+    if field in model.absent:
+        return model.absent[field]
     for zero in ZEROS:
         try:
             model.__pydantic_validator__.validate_assignment(model.model_construct(), field, zero)
@@ -236,9 +239,11 @@ def _of_type(first: Found, found: list[Any]) -> Text:
     if place and place[-1] in CHOICES:
         place.pop()
         kinds = [each["type"] for each in found if list(each["loc"][:-1]) == place]
+    is_quoted = kinds == ["float_type"] and isinstance(first["input"], str)
+    wanted = [QUOTED] if is_quoted else [KINDS[kind] for kind in kinds]
     field = ".".join(map(str, place))
-    zh = "或".join(KINDS[kind].zh for kind in kinds)
-    en = " or ".join(KINDS[kind].en for kind in kinds)
+    zh = "或".join(text.zh for text in wanted)
+    en = " or ".join(text.en for text in wanted)
     return Text(
         f"解析json失败: {field} 须为{zh}" if field else f"解析json失败: 须为{zh}",
         f"{field}: must be {en}" if field else f"must be {en}",

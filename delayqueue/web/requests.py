@@ -3,8 +3,9 @@
 null is as good as absent. Unknown fields are kept aside: doubts.py tells of them.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from random import random
+from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Final, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
@@ -34,6 +35,8 @@ class Request(BaseModel):
     of_original: ClassVar[bool] = False
     # of several fields with values that cannot be this one is told, else the first
     told_first: ClassVar[str] = ""
+    # what is said of fields that are not there, if there is more to say than of an empty one
+    absent: ClassVar[Mapping[str, Text]] = MappingProxyType({})
     # the models of the objects in it, by their fields
     inner: ClassVar[dict[str, type["Request"]]] = {}
 

@@ -207,7 +207,11 @@ def test_a_port_in_use_is_refused_before_a_store_is_started(
         tmp_path, f"bind_address = {embedded_server.address}", "redis.host = embedded"
     )
     place = program.place_of("bind_address")
-    assert f"{place} = {embedded_server.address}" in program.refusal()
+    refusal = program.refusal()
+    assert f"{place} = {embedded_server.address}" in refusal
+    assert refusal.endswith(
+        f"or choose another port, as with DELAYQUEUE_BIND_ADDRESS={LOOPBACK}:PORT"
+    )
     assert not (tmp_path / "data").exists()
 
 

@@ -116,7 +116,9 @@ async def test_a_port_that_nobody_listens_on_is_named() -> None:
     address = Address(LOOPBACK, free_port())
     message = await refusal(Config(redis_host=address))
     assert message.startswith(f"redis.host = {address}: Error 111 connecting to {address}.")
-    assert message.endswith("; start Redis or Valkey there, or correct the address")
+    assert message.endswith(
+        "; start Redis or Valkey there, correct the address, or use the embedded store: redis.host = embedded"
+    )
 
 
 async def test_a_host_that_does_not_exist_is_named() -> None:

@@ -76,6 +76,11 @@ def test_every_field_of_a_wrong_type_is_told_in_each_language(path: str) -> None
             "解析json失败: retry.delays.1 须为数字或字符串",
             "retry.delays.1: must be a number or a string",
         ),
+        (
+            '{"delay": "10m"}',
+            "解析json失败: delay 须为数字，不带引号和单位",
+            "delay: must be a number, without quotes or a unit",
+        ),
         ("5", "解析json失败: 须为对象", "must be an object"),
         (
             '{"topic":\n tru}',

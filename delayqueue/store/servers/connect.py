@@ -224,4 +224,7 @@ def _way_out(reason: str, config: Config) -> str:
     for signs, way in ways.items():
         if re.search(signs, reason, re.IGNORECASE):
             return way
-    return "start Redis or Valkey there, or correct the address"
+    start = "start Redis or Valkey there"
+    if _where(config)[0] != "redis.host":
+        return f"{start}, or correct the address"
+    return f"{start}, correct the address, or use the embedded store: redis.host = embedded"

@@ -1,6 +1,7 @@
 """Jobs by their ids or tags, whatever their state."""
 
 from collections.abc import Sequence
+from types import MappingProxyType
 from typing import Annotated, Final
 
 from pydantic import Field
@@ -100,6 +101,14 @@ class KickRequest(TagRequest):
 
 class CancelRequest(AnyTopicRequest):
     """A tag whose jobs end, of one topic or of all."""
+
+    absent = MappingProxyType(
+        {
+            "tag": Text(
+                "tag 不能为空；按 id 取消请用 /delete", "tag: must be given; /delete cancels by id"
+            )
+        }
+    )
 
     tag: Tag
 
