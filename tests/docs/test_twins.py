@@ -17,6 +17,7 @@ from .test_links import anchors
 CHINESE: Final = ".zh-CN.md"
 TWINS: Final = [str(page) for page in ALL if page.name.endswith(CHINESE)]
 FENCED: Final = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
+MATRIX: Final = re.compile(r"<!-- matrix: .*<!-- end of the matrix -->", re.DOTALL)
 HEADING: Final = re.compile(r"^(#+) ", re.MULTILINE)
 CODE: Final = re.compile(r"`[^`\n]+`")
 LINK: Final = re.compile(r"\]\(([^)]*)\)")
@@ -42,8 +43,9 @@ def english(twin: str) -> str:
 
 
 def prose(page: str) -> str:
-    """A page without its blocks of code, and without the link to its twin."""
-    return re.sub(r"^\[.*\]\(.*\)$", "", FENCED.sub("", read(page)), count=1, flags=re.MULTILINE)
+    """A page without its blocks of code, what tests.faults writes, and the link to its twin."""
+    ours = MATRIX.sub("", FENCED.sub("", read(page)))
+    return re.sub(r"^\[.*\]\(.*\)$", "", ours, count=1, flags=re.MULTILINE)
 
 
 def sections(page: str) -> list[Section]:

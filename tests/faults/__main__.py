@@ -7,13 +7,14 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.faults.matrix import DOCUMENT, this_run, write
+from tests.faults.matrix import CHINESE, DOCUMENT, this_run, write, write_chinese
 from tests.faults.original import compare
-from tests.faults.rows import ROWS, run
+from tests.faults.row import run
+from tests.faults.rows import ROWS
 
 
 def main() -> int:
-    """Exit status 1 where a row failed. What ran in full is written to the document."""
+    """Exit status 1 where a row failed. What ran in full is written to the documents."""
     asked = _arguments()
     wanted = {int(number) for number in asked.rows.split(",")} if asked.rows else set()
     rows = [row for row in ROWS if not wanted or row.number in wanted]
@@ -36,6 +37,7 @@ def main() -> int:
             _say(outcome.logs)
         if not asked.small:
             write(DOCUMENT, ROWS, outcomes, began)
+            write_chinese(CHINESE, ROWS)
     _say(f"histories: {home}")
     return int(any(outcome.failure for outcome in outcomes))
 

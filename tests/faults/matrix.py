@@ -1,4 +1,7 @@
-"""The matrix as a table, and its place in docs/reliability.md: a row that was not run again keeps its line."""
+"""The matrix as a table, and its place in docs/reliability.md: a row that was not run again keeps its line.
+
+The Chinese page has a table that is made of the English one, with the rows' own Chinese words.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +16,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from tests.faults.rows import Outcome, Row
+    from tests.faults.row import Outcome, Row
 
 DOCUMENT: Final = REPOSITORY / "docs" / "reliability.md"
+CHINESE: Final = DOCUMENT.with_name("reliability.zh-CN.md")
 BEGIN: Final = "<!-- matrix: written by `make faults` -->"
 END: Final = "<!-- end of the matrix -->"
 HEAD: Final = (
     "| # | fault | passes when | result | figures | seed | run |\n"
     "| --- | --- | --- | --- | --- | --- | --- |"
 )
+CHINESE_HEAD: Final = (
+    "各项数据和种子在[英文页的表](reliability.md#how-it-is-tried)里。\n\n"
+    "| # | 故障 | 通过的条件 | 结果 | 运行 |\n"
+    "| --- | --- | --- | --- | --- |"
+)
+RESULTS_ZH: Final = {"passed": "通过", "**FAILED**": "**未通过**", "**not run**": "**没有运行**"}
 BETWEEN: Final = re.compile(f"{re.escape(BEGIN)}(.*){re.escape(END)}", re.DOTALL)
 
 
@@ -66,14 +76,41 @@ def this_run() -> str:
 
 def write(path: Path, rows: Iterable[Row], outcomes: Sequence[Outcome], run: str) -> None:
     """Put the outcomes between the two markers. Raises ValueError where they are not there."""
-    text = path.read_text(encoding="utf-8")
-    between = BETWEEN.search(text)
-    if not between:
-        raise ValueError(f"{path}: has no lines {BEGIN} and {END}")
-    known = {
+    _put(path, table(rows, outcomes, run, lines_of(path)))
+
+
+def write_chinese(path: Path, rows: Iterable[Row], english: Path = DOCUMENT) -> None:
+    """Put the table of the English page between the markers of the Chinese one."""
+    _put(path, chinese(rows, lines_of(english)))
+
+
+def chinese(rows: Iterable[Row], known: Mapping[int, str]) -> str:
+    """The lines of the English page, without their figures."""
+    lines = [CHINESE_HEAD]
+    for row in rows:
+        *_, result, _, _, run = known[row.number].removesuffix(" |").split(" | ")
+        cells = (str(row.number), row.fault_zh, row.passes_zh, RESULTS_ZH[result], run)
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def lines_of(path: Path) -> dict[int, str]:
+    """The lines that a page has, by their rows' numbers."""
+    return {
         int(line.split(" ", 2)[1]): line
-        for line in between[1].splitlines()
+        for line in _between(path).splitlines()
         if re.match(r"\| \d+ \|", line)
     }
-    block = f"{BEGIN}\n{table(rows, outcomes, run, known)}\n{END}"
-    path.write_text(BETWEEN.sub(lambda _: block, text), encoding="utf-8")
+
+
+def _put(path: Path, lines: str) -> None:
+    between = _between(path)
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace(f"{BEGIN}{between}{END}", f"{BEGIN}\n{lines}\n{END}"), "utf-8")
+
+
+def _between(path: Path) -> str:
+    found = BETWEEN.search(path.read_text(encoding="utf-8"))
+    if not found:
+        raise ValueError(f"{path}: has no lines {BEGIN} and {END}")
+    return found[1]

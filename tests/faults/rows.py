@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-import random
-import time
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
-from tests.faults.bed import Bed, CannotRun
+from tests.faults.row import Row
 from tests.faults.scenarios import (
     beanstalk,
     clients,
@@ -23,47 +19,16 @@ from tests.faults.scenarios import (
     upgrades,
 )
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-    from pathlib import Path
-
-Figures = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Row:
-    """One kind of fault. `small` are the sizes of `make test`; None = only `make faults` runs it."""
-
-    number: int
-    fault: str
-    passes: str
-    run: Callable[..., Coroutine[Any, Any, Figures]] | None
-    full: Figures = field(default_factory=dict)
-    small: Figures | None = None
-    not_run: str = ""  # why there is no scenario, or what it leaves out
-    both_wrappings: bool = False  # in full, it runs once more on a store without functions
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What became of a row. `failure` and `not_run` are "" where it passed."""
-
-    row: Row
-    seed: int
-    took_s: float
-    figures: Figures
-    failure: str = ""
-    not_run: str = ""
-    logs: str = ""
-
-
 GLOBAL: Final = "nothing lost, early, unexplained or after its end"
+GLOBAL_ZH: Final = "没有丢失、提前、无原因的重复和结束之后的投递"
 
 ROWS: Final = (
     Row(
         1,
         "none",
+        "无",
         "no duplicate; lateness reported",
+        "没有重复；报告延迟误差",
         crashes.nothing_breaks,
         {"jobs": 20_000, "longest_delay_s": 5.0},
         {"jobs": 2000, "longest_delay_s": 1.0},
@@ -71,14 +36,18 @@ ROWS: Final = (
     Row(
         2,
         "server killed under load",
+        "负载下杀死服务",
         f"{GLOBAL}; jobs flow within 5 s",
+        f"{GLOBAL_ZH}；5 s 内恢复投递",
         crashes.server_killed,
         {"kills": 20, "pause_s": (2, 5)},
     ),
     Row(
         3,
         "server killed at each call to the store",
+        "在每次调用存储时杀死服务",
         f"{GLOBAL}, for every failpoint",
+        f"{GLOBAL_ZH}，每个故障注入点都如此",
         crashes.server_killed_at_failpoints,
         {"rounds": 4},
         {"rounds": 1},
@@ -86,42 +55,54 @@ ROWS: Final = (
     Row(
         4,
         "Redis killed, appendfsync everysec",
+        "杀死 Redis，appendfsync everysec",
         f"{GLOBAL}; jobs flow within 5 s",
+        f"{GLOBAL_ZH}；5 s 内恢复投递",
         crashes.redis_killed,
         {"kills": 20, "fsync": "everysec"},
     ),
     Row(
         5,
         "Redis killed, durability = fsync",
+        "杀死 Redis，durability = fsync",
         f"{GLOBAL}; jobs flow within 5 s",
+        f"{GLOBAL_ZH}；5 s 内恢复投递",
         crashes.redis_killed,
         {"kills": 20, "fsync": "always"},
     ),
     Row(
         6,
         "1 to 100 bytes torn off the append-only file",
+        "AOF 文件末尾截掉 1 到 100 字节",
         "starts, logs it, loses at most the torn command",
+        "能启动，写进日志，最多丢失被截断的那条命令",
         crashes.torn_file,
         {"cuts": 20, "jobs": 200},
     ),
     Row(
         7,
         "Redis frozen",
+        "Redis 进程冻结",
         "503 within 6 s, /healthz 200, /readyz 503, polls keep waiting",
+        "6 s 内应答 503，/healthz 200，/readyz 503，pop 继续等待",
         outages.redis_frozen,
         {"freeze_s": 15},
     ),
     Row(
         8,
         "network to Redis cut, half open, answers dropped",
+        "到 Redis 的网络中断、半开、应答丢失",
         f"{GLOBAL}; back within 5 s (half open: once its silence is noticed)",
+        f"{GLOBAL_ZH}；5 s 内恢复（半开：发现没有动静之后）",
         outages.network_broken,
         {"rounds": 10},
     ),
     Row(
         9,
         "functions and scripts flushed under load; Redis restarted while idle",
+        "负载下清除函数和脚本；空闲时重启 Redis",
         "no client sees an error",
+        "没有客户端看到错误",
         outages.scripts_flushed,
         {"flushes": 100, "restarts": 10},
         {"flushes": 5, "restarts": 2},
@@ -130,14 +111,18 @@ ROWS: Final = (
     Row(
         10,
         "disk full",
+        "磁盘满",
         "push is 503, and counted; nothing acknowledged is missing, also after a kill",
+        "推送得到 503，并计数；已确认的一个不少，杀死之后也是",
         outages.disk_full,
         {"rounds": 5},
     ),
     Row(
         11,
         "memory full",
+        "内存满",
         "push is 503; pop, finish and delete work; nothing acknowledged is missing",
+        "推送得到 503；pop、finish、delete 正常；已确认的一个不少",
         outages.memory_full,
         {"jobs": 1000},
         both_wrappings=True,
@@ -145,14 +130,18 @@ ROWS: Final = (
     Row(
         12,
         "clocks wrong by an hour",
+        "时钟错一小时",
         "server's clock: no effect; store's clock: late by at most the jump",
+        "服务的时钟：没有影响；存储的时钟：最多晚跳变的幅度",
         outages.clocks_wrong,
         {"jobs": 2000},
     ),
     Row(
         13,
         "clients vanish in a long poll",
+        "客户端在长轮询中消失",
         "nothing lost; what reached nobody is ready again within 1 s; no waiter left",
+        "没有丢失；没有送到的在 1 s 内重新就绪；不残留等待者",
         clients.polls_vanish,
         {"polls": 1000, "jobs": 1000},
         {"polls": 200, "jobs": 200},
@@ -160,7 +149,9 @@ ROWS: Final = (
     Row(
         14,
         "consumer dies after pop",
+        "消费者取出任务后死掉",
         "comes again at its TTR (within 1 s), attempt + 1; then buried; all counted",
+        "到 TTR 再次到来（误差 1 s 以内），执行次数 + 1；之后成为死信；全部计数",
         clients.consumer_dies,
         {"jobs": 1000},
         {"jobs": 100},
@@ -168,7 +159,9 @@ ROWS: Final = (
     Row(
         15,
         "late finish",
+        "迟到的 finish",
         "a stale receipt is refused, the new holder undisturbed",
+        "失效的回执被拒绝，新的持有者不受影响",
         clients.late_finish,
         {"jobs": 500, "ttr_s": 6},
         {"jobs": 40, "ttr_s": 2},
@@ -176,7 +169,9 @@ ROWS: Final = (
     Row(
         16,
         "one id pushed 100 times at once",
+        "同一个 id 同时推送 100 次",
         "one job, of the last wave",
+        "只有一个任务，是最后一批的",
         clients.one_id_at_once,
         {"rounds": 50},
         {"rounds": 3},
@@ -184,7 +179,9 @@ ROWS: Final = (
     Row(
         17,
         "poisoned store",
+        "存储里有坏数据",
         "other topics continue; broken records are set aside and counted, the rest is repaired; idle at rest",
+        "其他主题照常；损坏的记录搁到一边并计数，其余的修复；静止时几乎不占处理器",
         inputs.store_poisoned,
         {"jobs": 5000},
         {"jobs": 300},
@@ -193,14 +190,18 @@ ROWS: Final = (
     Row(
         18,
         "bad JSON",
+        "错误的 JSON",
         "an error in the envelope within 50 ms, never 500",
+        "50 ms 内以信封返回错误，绝不出现 500",
         inputs.bad_json,
         small={},
     ),
     Row(
         19,
         "huge bodies",
+        "巨大的请求体",
         "413; memory grows by less than 64 MiB, and what is refused leaves nothing",
+        "413；内存增长不到 64 MiB，被拒绝的不留下任何东西",
         inputs.huge_bodies,
         {"bomb_mib": 1024, "times": 50, "refusals": 10_000},
         {"bomb_mib": 256, "times": 20, "refusals": 2000},
@@ -208,21 +209,27 @@ ROWS: Final = (
     Row(
         20,
         "slow clients",
-        "closed within 90 s; the others' p99 less than doubled",
+        "缓慢的客户端",
+        "closed within 90 s; the others' p99 under twice as long plus 5 ms",
+        "90 s 内关闭；其他客户端的 p99 不到原来的两倍加 5 ms",
         clients.slow_clients,
         {"clients": 500},
     ),
     Row(
         21,
         "9,000 waiting polls",
+        "9,000 个等待中的 pop",
         "less than 300 MiB, at most 11 Redis connections, push to pop p99 < 100 ms",
+        "不到 300 MiB，最多 11 个 Redis 连接，从推送到取出 p99 < 100 ms",
         clients.many_polls,
         {"polls": 9000, "most_mib": 300},
     ),
     Row(
         22,
         "SIGTERM with 1,000 polls and load",
+        "有 1,000 个 pop 和负载时收到 SIGTERM",
         "ends within 12 s; every poll has an answer; nothing lost",
+        "12 s 内结束；每个 pop 都有应答；没有丢失",
         clients.stopped_with_polls,
         {"polls": 1000},
         {"polls": 200},
@@ -230,14 +237,18 @@ ROWS: Final = (
     Row(
         23,
         "two servers on one Redis, killed in turn",
+        "一个 Redis 上的两个服务，轮流杀死",
         GLOBAL,
+        GLOBAL_ZH,
         crashes.two_servers_killed,
         {"kills": 20},
     ),
     Row(
         24,
         "embedded store: a second server; its server killed",
+        "内置存储：启动第二个服务；杀死它的服务",
         "the second refuses; the store is gone within 1 s; nothing lost",
+        "第二个拒绝启动；存储在 1 s 内退出；没有丢失",
         crashes.embedded_twice_and_orphaned,
         {"kills": 20},
         {"kills": 1},
@@ -245,7 +256,9 @@ ROWS: Final = (
     Row(
         25,
         "Sentinel failover; Cluster master killed",
+        "Sentinel 故障切换；杀死 Cluster 的 master",
         f"service resumes by itself; what is lost is counted; with durability = replica {GLOBAL}",
+        f"自行恢复服务；统计丢失了多少；durability = replica 时{GLOBAL_ZH}",
         failovers.masters_killed,
         {"kills": 10, "durabilities": ("store", "replica")},
         both_wrappings=True,
@@ -253,7 +266,9 @@ ROWS: Final = (
     Row(
         26,
         "hostile names",
+        "恶意的名称",
         "no key touched; shown unchanged",
+        "没有碰到任何键；原样显示",
         inputs.hostile_input,
         small={},
         not_run="tokens, the page, requests from other sites and webhooks: tests/api, tests/browser, tests/delivery",
@@ -261,14 +276,18 @@ ROWS: Final = (
     Row(
         27,
         "long run of 1, 2, 7 and 13",
+        "长时间运行 1、2、7 和 13",
         f"{GLOBAL}; memory and descriptors level",
+        f"{GLOBAL_ZH}；内存和文件描述符保持平稳",
         long_run.long_run,
         {"minutes": 12},
     ),
     Row(
         28,
         "number of buckets changed under load; movers and servers killed",
+        "负载下改变桶数；杀死搬迁进程和服务",
         f"{GLOBAL}; all jobs in the bucket where they belong",
+        f"{GLOBAL_ZH}；所有任务都在所属的桶里",
         rebalances.buckets_changed,
         {"sizes": (4, 3, 1), "kills": 7, "sleepers": 50_000, "cluster": True},
         {"sizes": (3,), "kills": 1, "sleepers": 1000, "cluster": False},
@@ -277,7 +296,9 @@ ROWS: Final = (
     Row(
         29,
         "random calls of every verb at once, two servers with stepping clocks",
+        "同时随机调用每个接口，两个服务，时钟跳变",
         "each second every job is in a state that the answers allow, all counts are exact; at the end nothing is left",
+        "每一秒，每个任务所处的状态都是应答所允许的，所有数目都精确；最后什么也不剩",
         random_operations.random_operations,
         {
             "seconds": 60,
@@ -289,28 +310,36 @@ ROWS: Final = (
     Row(
         30,
         "clients request a lot and never read",
-        "memory grows by less than 256 MiB; all are closed within 90 s; the others' p99 less than doubled",
+        "客户端请求很多，却从不读取",
+        "memory grows by less than 256 MiB; all are closed within 90 s; the others' p99 under twice as long plus 5 ms",
+        "内存增长不到 256 MiB；90 s 内全部关闭；其他客户端的 p99 不到原来的两倍加 5 ms",
         clients.clients_never_read,
         {"clients": 300, "most_mib": 256},
     ),
     Row(
         31,
         "Sentinel: masters, replicas, servers cut off, both ways or one way; a replica lags or hangs; for 0.5 to 60 s",
+        "Sentinel：master、副本、服务被隔离，双向或单向；副本落后或挂起；持续 0.5 到 60 s",
         f"with durability = replica {GLOBAL}; what is lost without it is counted",
+        f"durability = replica 时{GLOBAL_ZH}；没有设置时，统计丢失了多少",
         partitions.sentinel_partitions,
         {"ways": tuple(partitions.WAYS), "longest_s": 60},
     ),
     Row(
         32,
         "Cluster: masters, replicas, servers cut off, both ways or one way; a replica lags or hangs; for 0.5 to 60 s",
+        "Cluster：master、副本、服务被隔离，双向或单向；副本落后或挂起；持续 0.5 到 60 s",
         f"with durability = replica {GLOBAL}; what is lost without it is counted",
+        f"durability = replica 时{GLOBAL_ZH}；没有设置时，统计丢失了多少",
         partitions.cluster_partitions,
         {"ways": tuple(partitions.WAYS), "longest_s": 60},
     ),
     Row(
         33,
         "servers of an earlier version replaced one after the other, and put back",
+        "旧版的服务逐台替换，再逐台换回",
         f"{GLOBAL}; both versions work together meanwhile; each second of a schedule comes once",
+        f"{GLOBAL_ZH}；其间两个版本协同工作；定时计划的每一秒恰好来一次",
         upgrades.rolling_upgrade,
         {"rounds": 5, "plans": (("zset", 1), ("wheel", 4))},
         {"rounds": 1, "plans": (("wheel", 4),)},
@@ -319,14 +348,18 @@ ROWS: Final = (
     Row(
         34,
         "as 2, through beanstalkd's protocol",
+        "同 2，用 beanstalkd 的协议",
         f"{GLOBAL}; jobs flow within 5 s",
+        f"{GLOBAL_ZH}；5 s 内恢复投递",
         crashes.server_killed,
         {"kills": 20, "pause_s": (2, 5), "beanstalk": True},
     ),
     Row(
         35,
         "as 13, through beanstalkd's protocol: workers vanish, waiting or with a job",
+        "同 13，用 beanstalkd 的协议：worker 在等待中或拿着任务时消失",
         "nothing lost; all jobs are there within 1 s; no waiter left",
+        "没有丢失；所有任务 1 s 内都在；不残留等待者",
         beanstalk.reserves_vanish,
         {"workers": 1000, "jobs": 1000},
         {"workers": 100, "jobs": 100},
@@ -334,62 +367,37 @@ ROWS: Final = (
     Row(
         36,
         "as 14, through beanstalkd's protocol: a worker falls silent",
+        "同 14，用 beanstalkd 的协议：worker 失去响应",
         "comes again at its TTR (within 1 s); counted",
+        "到 TTR 再次到来（误差 1 s 以内）；计数",
         beanstalk.worker_dies,
         {"jobs": 500},
     ),
     Row(
         37,
         "as 15, through beanstalkd's protocol: a late delete, release, bury, touch",
+        "同 15，用 beanstalkd 的协议：迟到的 delete、release、bury、touch",
         "refused, the new holder undisturbed",
+        "被拒绝，新的持有者不受影响",
         beanstalk.late_delete,
         {"jobs": 500, "ttr_s": 6},
     ),
     Row(
         38,
         "as 20, through beanstalkd's protocol: slow clients",
-        "memory grows by less than 64 MiB; the others' p99 at most twice as long and 5 ms",
+        "同 20，用 beanstalkd 的协议：缓慢的客户端",
+        "memory grows by less than 64 MiB; the others' p99 under twice as long plus 5 ms",
+        "内存增长不到 64 MiB；其他客户端的 p99 不到原来的两倍加 5 ms",
         beanstalk.slow_clients,
         {"clients": 500, "most_mib": 64},
     ),
     Row(
         39,
         "as 22, through beanstalkd's protocol: SIGTERM with 1,000 waiting workers and load",
+        "同 22，用 beanstalkd 的协议：有 1,000 个等待中的 worker 和负载时收到 SIGTERM",
         "ends within 12 s; no worker still waits; nothing lost",
+        "12 s 内结束；没有 worker 仍在等待；没有丢失",
         beanstalk.stopped_with_reserves,
         {"workers": 1000},
     ),
 )
-
-
-def run(
-    row: Row, home: Path, *, small: bool, seed: int | None = None, minutes: int | None = None
-) -> Outcome:
-    """Try a row; one that says how long it takes, for so long. What fails is part of the outcome, not raised."""
-    assert row.run is not None, f"row {row.number} has nothing to run: {row.not_run}"
-    seed = random.randrange(10**6) if seed is None else seed
-    since_s = time.monotonic()
-    sizes = (row.small or {}) if small else row.full
-    if minutes and "minutes" in sizes:
-        sizes = sizes | {"minutes": minutes}
-    figures: Figures = {}
-    failure = not_run = logs = ""
-    for functions in (True, False) if row.both_wrappings and not small else (True,):
-        name = f"row-{row.number}-{seed}" + ("" if functions else "-without-functions")
-        bed = Bed(home / name, seed, functions=functions)
-        try:
-            found = asyncio.run(row.run(bed, **sizes))
-            figures |= (
-                found if functions else {f"without functions: {k}": v for k, v in found.items()}
-            )
-        except CannotRun as reason:
-            not_run = str(reason)
-        except Exception as error:
-            failure = f"{'' if functions else 'without functions: '}{type(error).__name__}: {error}"
-            logs = bed.logs()
-        finally:
-            bed.close()
-        if failure or not_run:
-            break
-    took_s = round(time.monotonic() - since_s, 1)
-    return Outcome(row, seed, took_s, figures, failure, not_run, logs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import subprocess
 from contextlib import ExitStack, closing, suppress
 from socket import socket
@@ -11,10 +12,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.faults.bed import Bed, CannotRun
-from tests.faults.matrix import BEGIN, END, table, write
+from tests.faults.matrix import BEGIN, CHINESE, END, table, write, write_chinese
 from tests.faults.network import DIRECTIONS, Network
 from tests.faults.proxy import Proxy
-from tests.faults.rows import ROWS, Outcome
+from tests.faults.row import Outcome
+from tests.faults.rows import ROWS
 from tests.faults.scenarios.inputs import MIB, bomb
 from tests.processes import LOOPBACK
 
@@ -22,11 +24,13 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
     from pathlib import Path
 
+    from tests.faults.row import Row
     from tests.processes import Host, Processes
 
     Connect = Callable[[], Awaitable["Client"]]
 
 SILENCE_S = 0.2
+FIGURE = r"\d+(?:[,.]\d+)*"
 
 
 @pytest.fixture
@@ -162,6 +166,20 @@ def test_a_row_that_was_not_run_again_keeps_its_line(tmp_path: Path) -> None:
     write(path, ROWS, [second], "today")
     lines = path.read_text(encoding="utf-8").splitlines()[3:]
     assert [line.rpartition(" | ")[2] for line in lines[:2]] == ["yesterday |", "today |"]
+
+
+def test_the_chinese_page_has_the_table_of_the_english_one(tmp_path: Path) -> None:
+    """If only the words of a row were changed, `python -m tests.faults --rows 18` writes them."""
+    path = tmp_path / CHINESE.name
+    path.write_bytes(CHINESE.read_bytes())
+    write_chinese(path, ROWS)
+    assert path.read_text("utf-8") == CHINESE.read_text("utf-8")
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.number)
+def test_a_row_has_the_same_figures_in_both_languages(row: Row) -> None:
+    english, said = f"{row.fault} {row.passes}", f"{row.fault_zh} {row.passes_zh}"
+    assert set(re.findall(FIGURE, english)) == set(re.findall(FIGURE, said))
 
 
 def test_a_row_is_run_or_says_why_not() -> None:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.faults.rows import ROWS, Row, run
+from tests.faults.row import Row, run
+from tests.faults.rows import ROWS
 
 if TYPE_CHECKING:
     from pathlib import Path
