@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import fakeredis
 import pytest
+from fakeredis.aioredis import FakeAsyncRedisConnection
 from fakeredis.commands_mixins import server_mixin
 from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
+from delayqueue.store.servers import functions
+from delayqueue.store.servers.pipeline import Pipeline, Wait
 from tests.clusters import UNHURRIED, StoreCluster
 from tests.processes import LOOPBACK
 from tests.store.bucket import BUCKET, SCHEDULERS, STORES, USUAL, WHEEL_SLOTS, Bucket
 from tests.store.turning import SLOTS, Clock
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Awaitable, Sequence
+
+    from redis.asyncio import ConnectionPool
 
     from tests.processes import Processes, StoreServer
 
@@ -53,6 +58,27 @@ async def emptied(cluster: StoreCluster) -> Redis:
 def fake() -> Redis:
     """One whose clock a test can turn."""
     return fakeredis.FakeAsyncRedis(server=fakeredis.FakeServer())
+
+
+class Unpiped:
+    """Stands in for a Pipeline where there is no socket: calls to fakeredis go one by one."""
+
+    def __init__(self, pool: ConnectionPool) -> None:
+        self._redis = fakeredis.FakeAsyncRedis(connection_pool=pool)
+
+    def call(self, words: Sequence[Any]) -> Awaitable[Any]:
+        answer: Awaitable[Any] = self._redis.execute_command(*words)  # type: ignore[no-untyped-call]
+        return answer
+
+
+def pipeline(pool: ConnectionPool, wait: Wait | None) -> Pipeline | Unpiped:
+    is_fake = issubclass(pool.connection_class, FakeAsyncRedisConnection)
+    return Unpiped(pool) if is_fake else Pipeline(pool, wait)
+
+
+@pytest.fixture(autouse=True)
+def _pipelines_to_fakes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(functions, "Pipeline", pipeline)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -6,15 +6,15 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-from redis.asyncio import BlockingConnectionPool, Connection
-from redis.exceptions import RedisError, ResponseError
+from redis.asyncio import BlockingConnectionPool, Redis
+from redis.exceptions import AuthenticationError, BusyLoadingError, RedisError, ResponseError
+from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from delayqueue.config.config import Config
 from delayqueue.config.values import Address
 from delayqueue.store.servers import pipeline as module
 from delayqueue.store.servers.connect import connect
-from delayqueue.store.servers.connection import fast
 from delayqueue.store.servers.pipeline import MOST_CALLS, NotReplicatedError, Pipeline, Wait
 from tests.clusters import ask
 from tests.processes import LOOPBACK
@@ -22,8 +22,6 @@ from tests.waiting import until, until_async
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
-
-    from redis.asyncio import Redis
 
     from tests.processes import Processes, StoreServer
 
@@ -109,6 +107,20 @@ async def test_a_call_that_is_cancelled_while_no_connection_is_free_is_not_sent(
     await pool.disconnect()
 
 
+async def test_a_connection_that_comes_too_late_goes_back_to_the_pool(
+    store: StoreServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "ANSWER_S", 0.2)
+    pool = BlockingConnectionPool(port=store.port, max_connections=1, timeout=SECONDS)
+    held: Any = await pool.get_connection()  # type: ignore[no-untyped-call]
+    [late] = await answers([Pipeline(pool).call(("PING",))])
+    assert isinstance(late, RedisTimeoutError)
+    await pool.release(held)
+    async with Redis(connection_pool=pool) as redis:
+        assert await redis.echo("x") == b"x"
+    await pool.disconnect()
+
+
 async def test_a_silent_connection_keeps_nobody_else_waiting(redis: Redis) -> None:
     way = Pipeline(redis.connection_pool)
     silent = way.call(("BLPOP", "nothing", SECONDS))
@@ -140,6 +152,82 @@ async def test_a_connection_that_breaks_fails_what_is_under_way_and_no_more(redi
     assert await answers([later]) == [b"later"]
 
 
+async def test_a_connection_that_was_closed_while_idle_is_replaced(redis: Redis) -> None:
+    way = Pipeline(redis.connection_pool)
+    first = await way.call(("CLIENT", "ID"))
+    await redis.client_kill_filter(_id=first)
+    await until(lambda: way._link is not None and not way._link.is_sound)
+    assert await way.call(("CLIENT", "ID")) > first
+
+
+async def test_calls_at_the_moment_in_which_the_connection_closes_fail_as_connections_do(
+    redis: Redis,
+) -> None:
+    way = Pipeline(redis.connection_pool)
+    await way.call(("PING",))
+    assert way._link is not None
+    call = way.call(("PING",))
+    way._link._transport.abort()
+    [gone] = await answers([call])
+    assert isinstance(gone, RedisConnectionError), gone
+    assert await answers([way.call(("PING",))]) == [b"PONG"]
+
+
+async def test_a_connection_that_was_overtaken_serves_redis_py_again(store: StoreServer) -> None:
+    pool = BlockingConnectionPool(port=store.port, max_connections=2, timeout=1)
+    redis, way = Redis(connection_pool=pool), Pipeline(pool)
+    silent = way.call(("BLPOP", "nothing", 0.3))
+    await until_blocked(redis)
+    assert await answers([way.call(("PING",)), silent]) == [b"PONG", None]
+    assert await asyncio.gather(*(redis.echo(str(n)) for n in range(9))) == [
+        str(n).encode() for n in range(9)
+    ]
+    await asyncio.wait_for(redis.aclose(), SECONDS)
+    assert isinstance((await answers([way.call(("PING",))]))[0], bytes), "it connects anew"
+    await pool.disconnect()
+
+
+@pytest.mark.parametrize(
+    ("first", "told"),
+    [
+        (b"-LOADING it\r\n", BusyLoadingError),
+        (b"-NOAUTH Authentication required.\r\n", AuthenticationError),
+        (b"+PONG\r\n+PONG\r\n", None),
+        (b"?\r\n", RedisConnectionError),
+        (b"", RedisConnectionError),
+    ],
+    ids=["loading", "wants a password", "says more than it was asked", "no protocol", "closes"],
+)
+async def test_a_connection_is_left_if_its_server_refuses_or_talks_nonsense(
+    first: bytes, told: type[Exception] | None
+) -> None:
+    said, connections = [first], 0
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        while line := await reader.readline():
+            if line == b"PING\r\n":
+                answer = said.pop() if said else b"+PONG\r\n"
+                if not answer:
+                    break
+                writer.write(answer)
+            elif line[:1].isalpha():  # CLIENT SETINFO of redis-py
+                writer.write(b"+OK\r\n" * (line == b"CLIENT\r\n"))
+        writer.close()
+
+    async with await asyncio.start_server(serve, LOOPBACK) as server:
+        [listener] = server.sockets
+        pool = BlockingConnectionPool(port=listener.getsockname()[1], protocol=2)
+        way = Pipeline(pool)
+        [one] = await answers([way.call(("PING",))])
+        assert one == b"PONG" if told is None else isinstance(one, told), one
+        assert await answers([way.call(("PING",))]) == [b"PONG"]
+        assert await answers([way.call(("PING",))]) == [b"PONG"]
+        assert connections == 2
+        await pool.disconnect()
+
+
 async def test_a_store_that_says_nothing_is_left_after_a_while(
     redis: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,9 +239,7 @@ async def test_a_store_that_says_nothing_is_left_after_a_while(
 
 
 async def test_an_answer_may_come_after_what_redis_py_waits_for_its_own(store: StoreServer) -> None:
-    """`read_response(timeout=math.inf)`, which redis-py means to drop with version 9."""
-    kind = fast(Connection)
-    pool = BlockingConnectionPool(port=store.port, connection_class=kind, socket_timeout=0.05)
+    pool = BlockingConnectionPool(port=store.port, socket_timeout=0.05)
     assert await answers([Pipeline(pool).call(("BLPOP", "nothing", 0.2))]) == [None]
     await pool.disconnect()
 

@@ -24,7 +24,6 @@ from redis.exceptions import AuthenticationError, RedisError
 from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError
 from delayqueue.config.values import Address
-from delayqueue.store.servers.connection import fast
 from delayqueue.store.servers.pipeline import ANSWER_S
 from delayqueue.store.servers.replication import asks_for_replicas
 from delayqueue.store.servers.shards import Shards
@@ -35,6 +34,8 @@ log = logging.getLogger(__name__)
 # A store that is silent for longer counts as away. The original waited 180 s, as its /pop blocked
 # in Redis; here no call blocks, and clients want to hear of it.
 SILENCE_MS: Final = round(ANSWER_S * 1000)
+# Connections that are held for good: to hear other processes' messages, and for the calls, with and without WAIT.
+HELD: Final = 3
 ASK_S: Final = 1.0  # who does not tell where the store is in this time is passed over
 TLS_FILES: Final = "redis.tls_ca, redis.tls_cert and redis.tls_key"
 
@@ -100,7 +101,6 @@ def _single(options: dict[str, Any], address: Address) -> Redis:
 def _redis(config: Config, target: dict[str, Any]) -> Redis:
     silence_s = _silence_s(config)
     options: dict[str, Any] = target | {
-        "connection_class": fast(target["connection_class"]),
         "decode_responses": False,
         "protocol": 2,  # as fast as 3 (measured), and understood by every server and proxy
         "retry": Retry(NoBackoff(), 0),
@@ -109,8 +109,7 @@ def _redis(config: Config, target: dict[str, Any]) -> Redis:
         "health_check_interval": 0,
     }
     pool = BlockingConnectionPool(
-        # one more, as listening for other processes' messages holds one for good
-        max_connections=(config.redis_max_active or max(1, config.redis_max_idle)) + 1,
+        max_connections=(config.redis_max_active or max(1, config.redis_max_idle)) + HELD,
         # not as long as a call may take: it says then that there was no connection, and its server is not suspected
         timeout=silence_s / 2,
         **options,

@@ -1,25 +1,26 @@
 """Calls to a server, one exchange after the other: what is called while an exchange is under way goes with the next.
 
 A server does one call at a time, whatever the number of connections; what each exchange costs, in system calls and in
-tasks that wake up, costs more than what a small call does. With `wait` the exchange ends with the replicas' word.
+turns of the loop, costs more than what a small call does. With `wait` the exchange ends with the replicas' word.
 """
 
 import asyncio
-import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 import hiredis
-from redis.asyncio.connection import AbstractConnection, ConnectionPool
-from redis.exceptions import RedisError, ResponseError
+from redis.asyncio.connection import ConnectionPool
+from redis.exceptions import RedisError
 from redis.exceptions import TimeoutError as RedisTimeoutError
+
+from delayqueue.store.servers.connection import Link
+from delayqueue.tasks import Tasks
 
 # A call that takes longer has failed, whatever it waited for: a connection of the pool, a connect, an answer.
 ANSWER_S: Final = 5.0
 # More go with the exchanges after it. The longest calls take about 30 ms of the store, so one exchange takes a second.
 MOST_CALLS: Final = 32
 OVERTAKEN_S: Final = 0.1  # after which the next exchange begins on another connection
-NAME: Final = "exchange"
 
 
 class Wait(NamedTuple):
@@ -39,7 +40,7 @@ class _Call(NamedTuple):
 
 
 class Pipeline:
-    """A way to one server. Connections come from the pool, and whose exchange fails is not used again.
+    """A way to one server. It holds a connection of the pool from its first call on, and takes another if that fails.
 
     An exchange that takes long, as the replicas or one connection are silent, is overtaken by the next one.
     """
@@ -48,11 +49,11 @@ class Pipeline:
         """With `wait` a call is answered once so many replicas have what the connection wrote."""
         self._pool = pool
         self._wait = wait
-        words: Any = wait and ("WAIT", wait.replicas, wait.timeout_ms)
-        self._packed_wait = [hiredis.pack_command(words)] if words else []
         self._unsent: list[_Call] = []
-        self._sender: asyncio.Task[None] | None = None  # who takes what is unsent
-        self._tasks: set[asyncio.Task[None]] = set()  # the sender, and those that it has overtaken
+        self._current: _Exchange | None = None  # the one that keeps the next one waiting
+        self._will_begin = False
+        self._link: Link | None = None  # for the next exchange
+        self._connecting = Tasks("connection to the store")
 
     def call(self, words: Sequence[Any]) -> asyncio.Future[Any]:
         """Send a command with the next exchange. The future has its answer, or a RedisError.
@@ -61,70 +62,126 @@ class Pipeline:
         """
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._unsent.append(_Call(hiredis.pack_command(tuple(words)), answer))
-        if self._sender is None:
-            self._start()
+        if self._current is None:
+            self._begin_soon()
         return answer
 
-    def _start(self) -> None:
-        self._sender = asyncio.create_task(self._run(), name=NAME)
-        self._tasks.add(self._sender)
-        self._sender.add_done_callback(self._tasks.discard)
+    def _begin_soon(self) -> None:
+        """Begin at the end of this turn of the loop: what is called until then goes with it."""
+        if not self._will_begin:
+            self._will_begin = True
+            asyncio.get_running_loop().call_soon(self._begin)
 
-    def _overtake(self) -> None:
-        self._sender = None
-        if self._unsent:
-            self._start()
+    def _begin(self) -> None:
+        self._will_begin = False
+        calls, self._unsent = self._unsent[:MOST_CALLS], self._unsent[MOST_CALLS:]
+        if not calls:
+            return
+        self._current = exchange = _Exchange(calls, self._wait, self._ended)
+        exchange.limit(OVERTAKEN_S, self._overtake)
+        if self._link is not None and self._link.is_sound:
+            exchange.run(self._link)
+        else:
+            self._connecting.start(self._run_on_another(exchange))
 
-    async def _run(self) -> None:
-        """Exchange until nothing is unsent, or another one has taken over."""
-        loop, me = asyncio.get_running_loop(), asyncio.current_task()
+    async def _run_on_another(self, exchange: "_Exchange") -> None:
+        """Run it on another connection than the one that was used until now."""
+        used, self._link = self._link, None
         try:
-            while self._unsent and self._sender is me:
-                calls, self._unsent = self._unsent[:MOST_CALLS], self._unsent[MOST_CALLS:]
-                overtaking = loop.call_later(OVERTAKEN_S, self._overtake)
-                try:
-                    await self._exchange(calls)
-                finally:
-                    overtaking.cancel()
-        finally:
-            if self._sender is me:
-                self._sender = None
-
-    async def _exchange(self, calls: Sequence[_Call]) -> None:
-        try:
-            async with asyncio.timeout(ANSWER_S):
-                await self._send(calls)
+            if used is not None:
+                await self._give_back(used)
+            link = Link(await self._pool.get_connection())  # type: ignore[no-untyped-call]
         except Exception as error:
-            failure = RedisTimeoutError("no answer") if isinstance(error, TimeoutError) else error
-            for call in calls:
-                _settle(call.answer, failure)
+            exchange.fail(error)
+            return
+        if exchange is self._current:
+            self._link = link
+        exchange.run(link)
 
-    async def _send(self, calls: Sequence[_Call]) -> None:
-        connection: AbstractConnection = await self._pool.get_connection()  # type: ignore[no-untyped-call]
-        try:
-            calls = [call for call in calls if not call.answer.done()]  # the others are cancelled
-            if not calls:
-                return
-            packed = [call.packed for call in calls]
-            await connection.send_packed_command([*packed, *self._packed_wait], check_health=False)
-            if self._wait is None:
-                for call in calls:
-                    _settle(call.answer, await _read(connection))
-                return
-            answers = [await _read(connection) for _ in calls]
-            error = _replication_error(self._wait, await _read(connection))
-            for call, answer in zip(calls, answers, strict=True):
-                _settle(call.answer, answer if isinstance(answer, RedisError) else error or answer)
-        finally:
-            await self._pool.release(connection)
+    def _overtake(self, exchange: "_Exchange") -> None:
+        exchange.limit(ANSWER_S - OVERTAKEN_S, _time_out)
+        self._current = self._link = None
+        self._begin()
+
+    def _ended(self, exchange: "_Exchange") -> None:
+        if exchange is self._current:
+            self._current = None
+            self._begin_soon()
+        elif exchange.link is not None:  # the others use another one
+            self._connecting.start(self._give_back(exchange.link))
+
+    async def _give_back(self, link: Link) -> None:
+        link.release()
+        if not link.is_sound:
+            await link.connection.disconnect(nowait=True)
+        await self._pool.release(link.connection)
 
 
-async def _read(connection: AbstractConnection) -> Any:
-    """The next answer, which may be a ResponseError. Raises RedisError if none comes."""
-    try:
-        return await connection.read_response(timeout=math.inf)
-    except ResponseError as error:
-        return error
+class _Exchange:
+    """Calls that go out together. `ended` is told once all of them have their answers."""
+
+    def __init__(
+        self, calls: list[_Call], wait: Wait | None, ended: Callable[["_Exchange"], None]
+    ) -> None:
+        self.link: Link | None = None
+        self._calls = calls
+        self._wait = wait
+        self._ended = ended
+        self._answers: list[Any] = []
+        self._timer: asyncio.TimerHandle | None = None
+
+    def limit(self, seconds: float, act: Callable[["_Exchange"], None]) -> None:
+        """Do that with it unless it has ended by then; it takes the place of an earlier limit."""
+        self._timer = asyncio.get_running_loop().call_later(seconds, act, self)
+
+    def run(self, link: Link) -> None:
+        """Send those calls that nobody has cancelled."""
+        self.link = link
+        self._calls = [call for call in self._calls if not call.answer.done()]
+        packed = [call.packed for call in self._calls]
+        if not packed:
+            self._end()
+        elif self._wait is None:
+            link.send(packed, self._answered)
+        else:
+            words: Any = "WAIT", *self._wait
+            link.send([*packed, hiredis.pack_command(words)], self._answered_with_wait)
+
+    def fail(self, error: Exception) -> None:
+        """End it: the calls without an answer fail with this error."""
+        if self.link is not None:
+            self.link.break_off(error)
+            return
+        for call in self._calls:
+            _settle(call.answer, error)
+        self._end()
+
+    def _answered(self, answer: Any) -> None:
+        _settle(self._calls[len(self._answers)].answer, answer)
+        self._answers.append(answer)
+        if len(self._answers) == len(self._calls):
+            self._end()
+
+    def _answered_with_wait(self, answer: Any) -> None:
+        if len(self._answers) < len(self._calls):
+            self._answers.append(answer)
+            return
+        error = _replication_error(self._wait, answer) if self._wait else None
+        for call, its_answer in zip(self._calls, self._answers, strict=True):
+            _settle(
+                call.answer,
+                its_answer if isinstance(its_answer, RedisError) else error or its_answer,
+            )
+        self._end()
+
+    def _end(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._ended(self)
+
+
+def _time_out(exchange: _Exchange) -> None:
+    exchange.fail(RedisTimeoutError("no answer"))
 
 
 def _settle(future: asyncio.Future[Any], answer: Any) -> None:
