@@ -73,8 +73,8 @@ chart-tools: $(VENV)/.installed-dev ## build helm and kubeconform, for the tests
 	cd $(CHART_TOOLS) && go mod download k8s.io/kubernetes@$(KUBERNETES)
 
 lock: $(VENV)/.installed-release ## choose all versions anew, those of the image and those of the tests
-	echo '$(BUILD)' | $(COMPILE) --extra server --extra embedded --output-file $(IMAGE_LOCK)
-	echo '$(BUILD)' | $(COMPILE) --extra server --extra embedded --extra test --extra lint --extra docs \
+	echo '$(BUILD)' | $(COMPILE) --extra server --extra embedded --extra otel --output-file $(IMAGE_LOCK)
+	echo '$(BUILD)' | $(COMPILE) --extra server --extra embedded --extra otel --extra test --extra lint --extra docs \
 		--constraint $(IMAGE_LOCK) --output-file $(TEST_LOCK)
 
 audit: $(VENV)/.installed-release ## look all versions up among the known vulnerabilities

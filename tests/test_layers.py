@@ -65,7 +65,7 @@ KNOWS: Final[dict[str, set[str]]] = {
 OTHERS: Final = {
     "redis": {"servers", "scripts", "bucket", "store", "original"},
     "aiohttp": {"web", "delivery"},
-    "opentelemetry": {"client"},
+    "opentelemetry": {"client", "server", "web", "delivery"},
 }
 
 

@@ -19,6 +19,7 @@ from delayqueue.delivery.addresses import AddressGuard
 from delayqueue.delivery.callables import load_all
 from delayqueue.engine.declared import entry_of, refuse_taken
 from delayqueue.server.serve import check_addresses
+from delayqueue.server.tracing import check_tracing
 from delayqueue.store.bucket.buckets import Layout
 from delayqueue.store.bucket.keys import BucketKeys
 from delayqueue.store.bucket.layout import check_layout, layout_warnings
@@ -45,7 +46,8 @@ def check(asked: Namespace) -> int:
         config, understood = error.rest, False
         wrong += error.lines(None)
     log.set_up(config.log_level, config.log_format)
-    for look in (Authenticator.of, Tls.of, Access.of, *_subscribers(config), check_addresses):
+    looks = (Authenticator.of, Tls.of, Access.of, check_tracing, *_subscribers(config))
+    for look in (*looks, check_addresses):
         wrong += _found(look, config)
     if not wrong:
         _say("ok: settings")

@@ -60,10 +60,12 @@ class ServerAddress:
     def request(self, call: Call[Any]) -> bytes:
         """The HTTP request for a call; its path is appended to that of the URL."""
         body = call.body
-        return b"POST %b%b HTTP/1.1\r\n%bContent-Length: %d\r\n\r\n%b" % (
+        trace = f"traceparent: {call.traceparent}\r\n" if call.traceparent else ""
+        return b"POST %b%b HTTP/1.1\r\n%b%bContent-Length: %d\r\n\r\n%b" % (
             self.path.encode(),
             call.path.encode(),
             self.head,
+            trace.encode(),
             len(body),
             body,
         )

@@ -66,6 +66,7 @@ class Call(Generic[T]):
     - `wait_s`: how long the server may wait before it answers; None = as long as its own setting says.
     - `gone_is_done`: a retry may find that the first try has already ended the job.
     - `joins`: it can be sent with others as one array.
+    - `traceparent`: the span that it is made in; "" = none.
     - `rest`: called after `read`; returns the call for what the answer had no room for. The last one's result counts.
     """
 
@@ -76,6 +77,7 @@ class Call(Generic[T]):
     wait_s: float | None = 0
     gone_is_done: bool = False
     joins: bool = False
+    traceparent: str = ""
     rest: Callable[[], Call[T] | None] = lambda: None
 
     @property

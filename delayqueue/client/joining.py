@@ -20,8 +20,9 @@ MAX_CHARS: Final = 1024 * 1024  # of bodies in an array
 
 @dataclass(slots=True)
 class _Array:
-    """`codes`: one for each job; empty if the array as a whole was refused."""
+    """`codes`: one for each job; empty if the array as a whole was refused. `traceparent`: that of the first call."""
 
+    traceparent: str
     requests: list[dict[str, Any]] = field(default_factory=list)
     chars: int = 0
     codes: asyncio.Future[list[int]] | None = None
@@ -50,7 +51,7 @@ class Joining:
             place = self._add(array, call, chars)
             await asyncio.sleep(0)  # until the call that opened the array has sent it
         else:
-            array = self._array = _Array()
+            array = self._array = _Array(call.traceparent)
             place = self._add(array, call, chars)
             try:
                 await asyncio.sleep(0)
@@ -73,7 +74,7 @@ class Joining:
         if self._array is array:
             self._array = None
         if len(array.requests) > 1:
-            task = asyncio.create_task(self._send_all(array.requests), name="push")
+            task = asyncio.create_task(self._send_all(array), name="push")
             self._sending.add(task)
             task.add_done_callback(self._done)
             array.codes = task
@@ -83,10 +84,11 @@ class Joining:
         if not task.cancelled():
             task.exception()  # nobody may be left to read it
 
-    async def _send_all(self, requests: list[dict[str, Any]]) -> list[int]:
+    async def _send_all(self, array: _Array) -> list[int]:
         """The code of each. Raises an error that concerns them all; [] if a single job may have caused it."""
+        call = Call("/push", array.requests, _codes, repeatable=True, traceparent=array.traceparent)
         try:
-            codes: list[int] = await self._send(Call("/push", requests, _codes, repeatable=True))
+            codes: list[int] = await self._send(call)
         except (Unavailable, TooMany):
             raise
         except QueueError:

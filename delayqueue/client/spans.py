@@ -59,7 +59,11 @@ def sending(call: Call[T], to: ServerAddress) -> Iterator[Call[T]]:
         W3C.inject(context)
         own = {name: value for name, value in context.items() if name == "traceparent"}
         sent = [own | job for job in jobs]
-        yield replace(call, request=sent if is_batch else sent[0])
+        yield replace(
+            call,
+            request=sent if is_batch else sent[0],
+            traceparent=own.get("traceparent", ""),
+        )
 
 
 @contextmanager

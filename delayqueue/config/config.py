@@ -287,6 +287,7 @@ class Config:
         "topics that /metrics names; those after them count as other",
     )
     history: bool = option("history", "yes", values.yes_no, "keep in the store what /history shows")
+    traces: bool = option("traces", "no", values.yes_no, "export traces as OTEL_* variables say")
     log_level: str = option(
         "log_level",
         "info",

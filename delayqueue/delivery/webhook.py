@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
-from typing import Final, Self
+from typing import Any, Final, Self
 from urllib.parse import quote
 
 import aiohttp
@@ -38,9 +38,9 @@ class Webhooks:
     @classmethod
     @asynccontextmanager
     async def open(
-        cls, allowed: Iterable[Network], resolver: AbstractResolver | None = None
+        cls, allowed: Iterable[Network], resolver: AbstractResolver | None = None, **parts: Any
     ) -> AsyncIterator[Self]:
-        """Webhooks that may reach public addresses and the `allowed` ones."""
+        """Webhooks that may reach public addresses and the `allowed` ones; `parts` are for a class of its own."""
         connector = aiohttp.TCPConnector(
             limit=0,  # each subscriber has a limit of its own
             use_dns_cache=False,  # who moves to another address is followed at once
@@ -53,7 +53,7 @@ class Webhooks:
             auto_decompress=False,  # nobody needs more of an answer than its beginning
             headers={"User-Agent": f"delay-queue/{__version__}", "Accept-Encoding": "identity"},
         ) as session:
-            yield cls(session)
+            yield cls(session, **parts)
 
     async def call(self, subscriber: Subscriber, job: Event) -> Outcome:
         """POST the job's body, or the event: a 2xx is success, with the answer that is expected, where one is."""

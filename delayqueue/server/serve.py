@@ -26,7 +26,6 @@ from delayqueue.config.values import Address
 from delayqueue.delivery.callables import PythonHandlers
 from delayqueue.delivery.callers import Callers
 from delayqueue.delivery.subscribers import Delivery
-from delayqueue.delivery.webhook import Webhooks
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.log import set_up
 from delayqueue.net.listener import unusable
@@ -35,6 +34,7 @@ from delayqueue.server.processes import HELD_BACK, claim, shared_pulses, supervi
 from delayqueue.server.reload import watch
 from delayqueue.server.settings import Settings, announce, read_again, refuse
 from delayqueue.server.systemd import START_S, Service
+from delayqueue.server.tracing import tracing
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.buckets import Buckets
 from delayqueue.store.bucket.layout import check_layout, claim_layout, keep_layout, layout_warnings
@@ -121,8 +121,9 @@ async def _serve_here(
     peers = Peers(folder, number, lambda: queue.metrics.snapshot() | process_figures())
     unread = Unread()
     async with AsyncExitStack() as stack:
-        webhooks = await stack.enter_async_context(Webhooks.open(config.webhook_allow))
-        settings = Settings(config, queue, peers, webhooks)
+        traced = await stack.enter_async_context(tracing(config, _name(config, number)))
+        webhooks = await stack.enter_async_context(traced.webhooks(config.webhook_allow))
+        settings = Settings(config, queue, peers, webhooks, traced.front)
         # one that takes a dead worker's place says nothing anew: other servers have gone on since
         if not pulses[number - 1]:
             await settings.declare()

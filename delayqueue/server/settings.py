@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
@@ -37,13 +37,21 @@ RETRY_S: Final = 1.0
 class Settings:
     """The config in force, and the parts of the server that follow it."""
 
-    def __init__(self, config: Config, queue: DelayQueue, peers: Peers, webhooks: Webhooks) -> None:
+    def __init__(
+        self,
+        config: Config,
+        queue: DelayQueue,
+        peers: Peers,
+        webhooks: Webhooks,
+        make_front: Callable[..., Front],
+    ) -> None:
         """Raises StartupError if a file that the config names, or a handler, is not what it should be."""
         self.tls = Tls.of(config)
         self._config = config
         self._queue = queue
         self._peers = peers
         self._webhooks = webhooks
+        self._make_front = make_front
         self._guard = Authenticator.of(config)
         self._addresses = AddressGuard(config.webhook_allow)
         self.handlers: dict[str, Handler] = self._handlers_of(config)
@@ -133,7 +141,7 @@ class Settings:
             partial(try_webhook, self._webhooks),
             ENDPOINTS,
         )
-        return build_front(api, config)
+        return build_front(api, config, self._make_front)
 
 
 def read_again(config: Config) -> tuple[Config, list[str]]:

@@ -3,6 +3,7 @@
 import logging
 import re
 import secrets
+from collections.abc import Callable
 from time import perf_counter
 from typing import Final
 
@@ -15,6 +16,8 @@ REQUEST_ID: Final = "X-Request-Id"
 REQUEST_ID_KEY: Final = REQUEST_ID.lower()
 SANE_ID: Final = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
 OTHER_PATHS: Final = "other"
+
+Note = Callable[[HttpRequest, str, int, int, float], None]  # see AccessLog.note
 
 
 def request_id(request: HttpRequest) -> str:

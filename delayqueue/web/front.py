@@ -19,7 +19,7 @@ from delayqueue.errors import (
 )
 from delayqueue.tasks import by_turns
 from delayqueue.web import audit
-from delayqueue.web.access_log import OTHER_PATHS, AccessLog, new_request_id, request_id
+from delayqueue.web.access_log import OTHER_PATHS, AccessLog, Note, new_request_id, request_id
 from delayqueue.web.admin import pages
 from delayqueue.web.api import Api
 from delayqueue.web.checks import loopback_only, same_origin, uncompressed
@@ -40,13 +40,13 @@ Asked = Request | list[Request | Refusal]
 Check = Callable[[HttpRequest], None]  # raises what the client is refused with
 
 
-def build_front(api: Api, config: Config) -> "Front":
+def build_front(api: Api, config: Config, make: "Callable[..., Front] | None" = None) -> "Front":
     """What answers all that design and docs/api.md promise."""
     is_protected = config.protected_mode and not api.guard.asks
     checks = [same_origin, loopback_only] if is_protected else [same_origin]
     access_log = AccessLog(api.queue.metrics, lines=config.access_log)
     reader = Reader(api.queue.metrics, strict=config.strict)
-    return Front(api, [*api.endpoints, *pages()], checks, reader, access_log)
+    return (make or Front)(api, [*api.endpoints, *pages()], checks, reader, access_log.note)
 
 
 class Front:
@@ -58,7 +58,7 @@ class Front:
         endpoints: Iterable[Endpoint],
         checks: Sequence[Check],
         reader: Reader,
-        access_log: AccessLog,
+        note: Note,
     ) -> None:
         self._api = api
         self._confined: dict[Scope, Api] = {}
@@ -68,7 +68,7 @@ class Front:
             methods |= dict.fromkeys(endpoint.accepts, endpoint)
         self._checks = checks
         self._reader = reader
-        self._access_log = access_log
+        self._note = note
 
     def paths(self, method: str) -> frozenset[str]:
         """The paths that this method is answered at."""
@@ -121,12 +121,12 @@ class Front:
             code, response = _refusal(responder, request, error)
         audit.note(self._api.guard, request, target, code, data)
         if response.undelivered is None:
-            self._access_log.note(request, path, response.status, code.value, began_s)
+            self._note(request, path, response.status, code.value, began_s)
             with suppress(ConnectionError):
                 await client.send(response)
         else:
             status = await _deliver(response, response.undelivered, client)
-            self._access_log.note(request, path, status, code.value, began_s)
+            self._note(request, path, status, code.value, began_s)
 
     def malformed(self, reason: str) -> HttpResponse:
         """The answer to what is not HTTP."""

@@ -1,0 +1,94 @@
+"""Requests as spans of OpenTelemetry, by its conventions for HTTP. Needs its packages: see server/tracing.py."""
+
+from collections.abc import Iterable, Sequence
+from http import HTTPMethod
+from typing import Final
+
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.trace import Span, SpanKind, StatusCode, Tracer
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from delayqueue.domain.message import clean
+from delayqueue.web.access_log import Note
+from delayqueue.web.api import Api
+from delayqueue.web.endpoint import Endpoint
+from delayqueue.web.front import Check, Front
+from delayqueue.web.http import HttpRequest, Peer
+from delayqueue.web.parse import Reader
+
+W3C: Final = TraceContextTextMapPropagator()
+
+
+class TracedFront(Front):
+    """Answers each request in a span, but for what is only read with GET: probes, metrics, pages."""
+
+    def __init__(  # noqa: PLR0913  # those of every front, and two of its own by name
+        self,
+        api: Api,
+        endpoints: Iterable[Endpoint],
+        checks: Sequence[Check],
+        reader: Reader,
+        note: Note,
+        *,
+        tracer: Tracer,
+        scheme: str,
+    ) -> None:
+        endpoints = list(endpoints)
+        super().__init__(api, endpoints, checks, reader, _noted_in_span(note))
+        self._only_read = {each.path for each in endpoints if each.methods == ("GET",)}
+        self._routes = {each.path for each in endpoints}
+        self._tracer = tracer
+        self._scheme = scheme
+
+    async def handle(self, request: HttpRequest, client: Peer) -> None:
+        """Answer a client's request. Its jobs get the span's context, unless they bring one."""
+        if request.path in self._only_read:
+            await super().handle(request, client)
+            return
+        with trace.use_span(
+            self._begin(request),
+            end_on_exit=True,
+            record_exception=False,
+            set_status_on_exception=False,
+        ):
+            await super().handle(request, client)
+
+    def _begin(self, request: HttpRequest) -> Span:
+        parent = W3C.extract(request.headers, Context())
+        is_known = request.path in self._routes
+        agent = request.headers.get("user-agent")
+        method = request.method if request.method in HTTPMethod.__members__ else "_OTHER"
+        span = self._tracer.start_span(
+            f"{method} {request.path}" if is_known else method.replace("_OTHER", "HTTP"),
+            parent,
+            SpanKind.SERVER,
+            {
+                "http.request.method": method,
+                "url.scheme": self._scheme,
+                "url.path": clean(request.path),
+                **({"http.route": request.path} if is_known else {}),
+                **({"client.address": request.peer} if request.peer else {}),
+                **({"user_agent.original": clean(agent)} if agent else {}),
+            },
+        )
+        if span.is_recording() and not trace.get_current_span(parent).get_span_context().is_valid:
+            headers = dict(request.headers)  # the lane remembers them for other requests
+            W3C.inject(headers, trace.set_span_in_context(span))
+            request.headers = headers
+        return span
+
+
+def _noted_in_span(note: Note) -> Note:
+    """Note an answer, also in the span of its request."""
+
+    def noted(request: HttpRequest, path: str, status: int, code: int, began_s: float) -> None:
+        note(request, path, status, code, began_s)
+        span = trace.get_current_span()
+        span.set_attribute("http.response.status_code", status)
+        span.set_attribute("delay_queue.code", code)
+        if status >= 500:
+            span.set_attribute("error.type", str(status))
+            span.set_status(StatusCode.ERROR)
+
+    return noted
