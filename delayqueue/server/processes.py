@@ -87,7 +87,7 @@ async def _keep(work: Callable[[int], None], number: int, stop: asyncio.Event) -
             # later the others serve, and somebody may correct what is wrong by now
             if status == STARTUP_FAILED and starts == 1:
                 raise StartupError("a worker could not start, see above")
-            log.error("worker %d died (status %s), starting it again", number, status)
+            log.error("worker %d died (status %s), restarting it", number, status)
             lived_s = loop.time() - started_at
             pause_s = FIRST_PAUSE_S if lived_s > LONGEST_PAUSE_S else pause_s
             await asyncio.sleep(pause_s)

@@ -1,4 +1,4 @@
-"""Batching without a timer: what arrives while a call is in flight goes together in the next one."""
+"""Batching without a timer: requests that arrive while a call is in flight share the next one."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -6,12 +6,12 @@ from typing import Generic, TypeVar
 
 from delayqueue.errors import Unavailable
 
-# The number of items from which a call takes no further request: about 3 ms of the store's time.
+# A call with this many items takes no further request: about 3 ms of the store's time.
 BATCH_LIMIT = 500
-# Nor one with which its items would have more bytes than this: about 15 ms.
+# Nor does a request join a call whose items would then exceed this: about 15 ms.
 BATCH_BYTES = 4 * 1024 * 1024
 
-# A request that has waited for so long behind a call that fails, fails too: the next would take as long again.
+# A request that has waited this long behind a failing call fails, too: the next call would take as long again.
 PATIENCE_S = 0.5
 
 Item = TypeVar("Item")
@@ -34,11 +34,11 @@ class _Request(Generic[Item, Result]):
 
     @property
     def left(self) -> Sequence[Item]:
-        """The items that have no result yet."""
+        """The items without a result so far."""
         return self.items[len(self.results) :] if self.results else self.items
 
     def add(self, results: Sequence[Result | Unavailable]) -> bool:
-        """Results of the next items; returns whether that was all."""
+        """Add the results of the next items; returns whether all have one now."""
         if len(results) < len(self.items):
             results = self.results = [*self.results, *results]
         if len(results) < len(self.items):
@@ -55,12 +55,12 @@ class _Request(Generic[Item, Result]):
 
 
 class Batcher(Generic[Item, Result]):
-    """Joins concurrent requests into calls, one in flight at a time (two were slower, measured).
+    """Joins concurrent requests into calls, one in flight at a time (two were measured to be slower).
 
     `call` takes items and returns a result for each of the first ones, at least one; the others go with the next call.
-    An error that it raises goes to every request in it; a request that has some of its results by then gets Unavailable
-    as those of the other items. An item that cannot be written as UTF-8, so that nothing was sent, costs its own
-    request only. `bytes_of` an item, if they can be many.
+    If it raises, every request in it gets the error; a request that already has some results gets Unavailable for its
+    other items. If an item cannot be encoded as UTF-8, so that nothing was sent, only its own request fails. `bytes_of`
+    an item, if they can be many.
     """
 
     def __init__(
@@ -73,11 +73,14 @@ class Batcher(Generic[Item, Result]):
         self._bytes_of = bytes_of
         self._name = name
         self._waiting: list[_Request[Item, Result]] = []
-        self._piece: int | None = None  # items that a call is given, None = all
+        self._piece: int | None = None  # items per call, None = all
         self._task: asyncio.Task[None] | None = None
 
     def submit(self, items: Sequence[Item]) -> asyncio.Future[Sequence[Result | Unavailable]]:
-        """Send `items` with the next call. The future has their results; cancelling it does not stop the call."""
+        """Send `items` with the next call.
+
+        The future has their results; cancelling it does not stop the call.
+        """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Sequence[Result | Unavailable]] = loop.create_future()
         self._waiting.append(_Request(items, future, loop.time()))
@@ -118,7 +121,7 @@ class Batcher(Generic[Item, Result]):
             if not isinstance(error, Exception):
                 raise
             return
-        # where a call does not come to all, the next is given about what one can do
+        # if a call does not get to all items, the next one is given about as many as one can do
         self._piece = None if len(results) == len(items) else 2 * len(results)
         at, unfinished = 0, []
         for request in requests:
@@ -137,5 +140,5 @@ class Batcher(Generic[Item, Result]):
     def _take_impatient(self) -> list[_Request[Item, Result]]:
         last = asyncio.get_running_loop().time() - PATIENCE_S
         taken = [request for request in self._waiting if request.since < last]
-        del self._waiting[: len(taken)]  # they are in the order of arrival
+        del self._waiting[: len(taken)]  # they are in order of arrival
         return taken

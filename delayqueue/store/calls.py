@@ -1,4 +1,4 @@
-"""How the calls of subscribers went, over all buckets. Changes nothing."""
+"""The calls of subscribers, over all buckets. Read-only."""
 
 import json
 from collections.abc import Sequence
@@ -9,12 +9,12 @@ from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.record import text
 
 NAMES_PER_CALL: Final = 100  # about 3 ms of the store's time
-HOURS: Final = 24  # this one and those before, as record.lua keeps them
-FAILURES: Final = 5  # that are told, the newest first
+HOURS: Final = 24  # this one and those before, as kept by record.lua
+FAILURES: Final = 5  # in an answer, newest first
 
 
 class Failure(NamedTuple):
-    """A call that failed: when, with which job, and what was said, as far as it is kept."""
+    """A failed call: when, with which job, and its message, as far as it is kept."""
 
     at_ms: int
     job_id: str
@@ -23,7 +23,7 @@ class Failure(NamedTuple):
 
 @dataclass(slots=True)
 class Calls:
-    """The calls of a subscriber within a day, how long they took in all, and the last ones that failed."""
+    """A subscriber's calls within a day, their total length, and the last failures."""
 
     succeeded: int = 0
     failed: int = 0
@@ -31,7 +31,7 @@ class Calls:
     failures: list[Failure] = field(default_factory=list)
 
     def add(self, hour: int, counts: Sequence[bytes], failures: Sequence[bytes]) -> None:
-        """Add what one bucket has of it."""
+        """Add one bucket's part."""
         numbers = {"succeeded": 0, "failed": 0, "ms": 0}
         for name, number in zip(counts[::2], counts[1::2], strict=True):
             what, _, of_hour = name.decode().partition(" ")
@@ -45,7 +45,7 @@ class Calls:
 
 
 async def calls_of(store: BucketStore, names: Sequence[str]) -> dict[str, Calls]:
-    """How those of these subscribers went. Raises Unavailable if the store does not answer."""
+    """The calls of these subscribers. Raises Unavailable if the store does not answer."""
     found = {name: Calls() for name in names}
     for bucket in range(store.buckets.count):
         for start in range(0, len(names), NAMES_PER_CALL):

@@ -1,6 +1,6 @@
 """The cursor of a listing: opaque to clients, checked when it comes back.
 
-Whoever makes one up reads nothing but what the listing gives him anyway: it says only where to go on.
+A made-up cursor gives access to nothing that the listing does not show anyway: it only says where to go on.
 """
 
 import json
@@ -11,20 +11,20 @@ from zlib import crc32
 from delayqueue.domain.job import MAX_ID_BYTES
 from delayqueue.errors import Invalid, Text
 
-BAD = Text("cursor 无效, 请用上一页返回的", "cursor: not one that this listing has returned")
+BAD = Text("cursor 无效, 请用上一页返回的", "cursor: not one that this listing returned")
 MOST_NUMBER: Final = 10**9
 MOST_CHARS: Final = (
     9 * MAX_ID_BYTES
-)  # a byte of an id takes up to six characters of JSON, those eight of base64
+)  # a byte of an id takes up to six characters of JSON, and those take eight of base64
 
 
 def write_cursor(listing: tuple[object, ...], number: int, place: str) -> str:
-    """The cursor by which this very listing goes on at that place."""
+    """The cursor with which this listing continues at that place."""
     return urlsafe_b64encode(json.dumps([_check(listing), number, place]).encode()).decode()
 
 
 def read_cursor(cursor: str, listing: tuple[object, ...]) -> tuple[int, str]:
-    """What write_cursor() was given; 0 and "" for "". Raises Invalid if it was made up."""
+    """The arguments of write_cursor(); 0 and "" for "". Raises Invalid if the cursor was made up."""
     if not cursor:
         return 0, ""
     try:

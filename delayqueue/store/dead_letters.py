@@ -1,4 +1,4 @@
-"""Reads dead letters page by page. Changes nothing."""
+"""Reads dead letters page by page. Read-only."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -9,10 +9,10 @@ from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.record import parse_run, text
 from delayqueue.store.cursor import BAD, read_cursor, write_cursor
 
-MOST: Final = 10_000  # that one page holds
-PIECE: Final = 500  # that a call looks at: about 2 ms of the store's time
+MOST: Final = 10_000  # per page
+PIECE: Final = 500  # entries that a call reads: about 2 ms of the store's time
 TOPICS_PER_CALL: Final = 100
-BEHIND: Final = "\0"  # what follows a topic and this is the next one
+BEHIND: Final = "\0"  # sorts after a topic and before the next one
 
 
 class DeadLetter(NamedTuple):
@@ -33,9 +33,9 @@ class DeadLetters:
     async def page(
         self, topics: Sequence[str], what: tuple[object, ...], cursor: str
     ) -> tuple[list[DeadLetter], str]:
-        """Those of these topics, which are sorted, MOST or a few more; and the next cursor, "" if there are no others.
+        """The dead letters of these sorted topics, MOST or a few more; and the next cursor, "" at the end.
 
-        In no order. Raises Invalid if the cursor is not one of a listing of the same `what`.
+        In no particular order. Raises Invalid if the cursor does not come from a listing of the same `what`.
         """
         place, spot = read_cursor(cursor, what)
         bucket, topic = _read_spot(spot)
@@ -47,7 +47,7 @@ class DeadLetters:
                 continue
             if names[0] != topic:
                 place = 0
-            is_full = len(letters) >= MOST  # then it is only to be seen whether there are others
+            is_full = len(letters) >= MOST  # then only check whether there are more
             limit = 1 if is_full else PIECE
             done, after, found = await self._store.run("buried", bucket, [place, limit, *names])
             if found and is_full:
@@ -72,7 +72,7 @@ def _message(raw_run: bytes) -> str:
 
 
 def _read_spot(text: str) -> tuple[int, str]:
-    """Raises Invalid if it cannot have been written."""
+    """Parse a spot. Raises Invalid if it cannot have been written."""
     if not text:
         return 0, ""
     bucket, _, topic = text.partition(" ")

@@ -1,4 +1,4 @@
-"""Finds the jobs of a topic in the order of their due times, over all buckets and states."""
+"""Finds a topic's jobs in the order of their due times, over all buckets and states."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -8,25 +8,25 @@ from delayqueue.errors import Unavailable
 from delayqueue.store.bucket.ranges import Ranges
 from delayqueue.store.types import Found, Position, Range
 
-# Entries of an index that are put in order together. Only delayed jobs are kept in that order, and to sort all others
-# would take time that grows with their number.
+# Entries of an index that are sorted together. Only delayed jobs are kept in that order, and sorting all others would
+# take time that grows with their number.
 SECTION: Final = 1000
 DELAYED: Final = "delayed"
 
 
 class Section(NamedTuple):
-    """Jobs in their order; `is_last`: no other section follows."""
+    """Jobs in order; `is_last`: no other section follows."""
 
     jobs: list[Found]
     is_last: bool
 
 
 class DueOrder:
-    """What one request finds.
+    """The order of a topic's jobs, for one request.
 
-    The n-th section has the n-th thousand of each bucket's ready, reserved and buried jobs and kept results, the last
-    one all that are delayed, too. So the order is right where no bucket has more of a state, and else in each section:
-    what is due or was comes before what will be.
+    The n-th section has the n-th thousand of each bucket's ready, reserved and buried jobs and kept results; the last
+    one has all delayed jobs, too. So the order is exact if no bucket has more jobs in a state than that; otherwise it
+    is exact within each section, and jobs that are or were due come before delayed ones.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class DueOrder:
         self.away: dict[int, Unavailable] = {}  # buckets that failed; they are not asked again
 
     async def section(self, number: int, behind: Position | None, limit: int) -> Section:
-        """The jobs of a section that stand behind a position: the first `limit` at least, if there are so many."""
+        """The jobs of a section after a position: at least the first `limit`, if there are that many."""
         found: dict[tuple[int, bytes], Found] = {}
         is_last = True
         for state in self._states:
@@ -56,7 +56,7 @@ class DueOrder:
     async def _ask(
         self, state: str, behind: Position | None, number: int, limit: int = SECTION
     ) -> list[tuple[list[Found], bool]]:
-        """Of each bucket its jobs in one state, and whether there are more."""
+        """Each bucket's jobs in one state, and whether there are more."""
         buckets = [bucket for bucket in self._buckets if bucket not in self.away]
         answers = await asyncio.gather(
             *(self._ask_one(bucket, state, behind, number, limit) for bucket in buckets)

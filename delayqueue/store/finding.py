@@ -1,4 +1,4 @@
-"""Finds jobs by a part of their id or their body: looks through all, a bounded piece at a time. Changes nothing."""
+"""Finds jobs by a part of their id or their body: searches all of them, a bounded piece at a time. Read-only."""
 
 import re
 from typing import Final, NamedTuple
@@ -9,15 +9,13 @@ from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.record import text
 from delayqueue.store.cursor import BAD, read_cursor, write_cursor
 
-PIECES: Final = (
-    10  # that one call looks through: 10,000 jobs or 5 MiB, 20 to 40 ms of the store's time
-)
+PIECES: Final = 10  # per call: 10,000 jobs or 5 MiB, 20 to 40 ms of the store's time
 KINDS: Final = ("job", "ended")
 PLACE: Final = re.compile("(job|ended) ([0-9]{1,20})")
 
 
 class Wanted(NamedTuple):
-    """What is looked for; "" = any."""
+    """What to search for; "" = any."""
 
     id_part: str
     body_part: str
@@ -34,7 +32,7 @@ class FoundJob(NamedTuple):
 
 
 class Findings(NamedTuple):
-    """What was found among `looked` jobs; `cursor` leads on, "" = these were all that there are."""
+    """The jobs found among the `looked` that were searched; `cursor` leads on, "" = all have been searched."""
 
     jobs: list[FoundJob]
     looked: int
@@ -42,7 +40,7 @@ class Findings(NamedTuple):
 
 
 class Finding:
-    """Raises Unavailable if the store does not answer."""
+    """The search. Raises Unavailable if the store does not answer."""
 
     def __init__(self, store: BucketStore) -> None:
         self._store = store
@@ -50,9 +48,9 @@ class Finding:
     async def find(
         self, wanted: Wanted, limit: int, cursor: str, scope: Scope = EVERYWHERE
     ) -> Findings:
-        """Jobs with these texts, in no order, until `limit` or somewhat more are found, or enough was looked at.
+        """Jobs with these texts, in no particular order, until about `limit` are found, or enough was searched.
 
-        Raises Invalid if the cursor is not one that this very search gave.
+        Raises Invalid if the cursor does not come from this same search.
         """
         bucket, spot = read_cursor(cursor, wanted)
         place = PLACE.fullmatch(spot or "job 0")

@@ -1,4 +1,4 @@
-"""Lists jobs page by page. Changes nothing."""
+"""Lists jobs page by page. Read-only."""
 
 import re
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from delayqueue.store.due_order import DELAYED, DueOrder
 from delayqueue.store.lookup import fitting
 from delayqueue.store.types import Found, Listing, Position
 
-PIECES_PER_LIST: Final = 20  # that one listing reads at most to fill its page
+PIECES_PER_LIST: Final = 20  # read at most to fill one page
 EVERY_STATE: Final = ("ready", "reserved", "buried", "ended", DELAYED)
 POSITION: Final = re.compile(rf"([0-9]{{1,15}}) ([\x00-\xff]{{1,{MAX_ID_BYTES}}})")
 SCAN: Final = re.compile("(?:[0-9]{1,19}:[0-9]{1,6})?")  # as list.lua writes it
@@ -32,8 +32,8 @@ class Listings:
     ) -> tuple[list[JobView], str]:
         """A page of at most `limit` jobs, and at most MAX_ANSWER_BYTES; and the next cursor, "" at the end.
 
-        Those of a topic come in the order of their due times, those of a tag in none. Raises Invalid if the cursor
-        is not one that this very listing gave.
+        The jobs of a topic come in the order of their due times, those of a tag in no particular order. Raises Invalid
+        if the cursor does not come from this same listing.
         """
         if what.tag:
             return await self._of_tag(what, limit, cursor, scope)
@@ -59,7 +59,7 @@ class Listings:
         return await self._views(what, jobs, scope), write_cursor(what, number, "")
 
     async def first(self, topic: str, state: State, scope: Scope = EVERYWHERE) -> JobView | None:
-        """The job of the topic that is the next one of its state: to be handed out, to become due, or to be kicked."""
+        """The topic's next job in this state: the next to be handed out, to become due, or to be kicked."""
         views = []
         for bucket in range(self._store.buckets.count):
             if ids := await self._store.run("peek", bucket, [topic, state.value]):
@@ -71,7 +71,7 @@ class Listings:
         )
 
     async def _views(self, what: Listing, jobs: Sequence[Found], scope: Scope) -> list[JobView]:
-        """All that is known of these jobs, as far as they still are what is to be listed."""
+        """All about these jobs, leaving out those that no longer match the listing."""
         views: dict[Found, JobView | None] = {}
         for bucket in {job.bucket for job in jobs}:
             mine = [job for job in jobs if job.bucket == bucket]
@@ -109,7 +109,7 @@ def _write_position(position: Position) -> str:
 
 
 def _read_position(text: str) -> Position | None:
-    """Raises Invalid if it cannot have been written."""
+    """Parse a position. Raises Invalid if it cannot have been written."""
     if not text:
         return None
     parts = POSITION.fullmatch(text)

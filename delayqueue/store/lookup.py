@@ -8,14 +8,14 @@ from delayqueue.store.router import Router
 
 
 class Lookup:
-    """`weigh` tells how large jobs are, `read` all that is known of them."""
+    """Reads jobs: `weigh` returns their sizes, `read` all about them."""
 
     def __init__(self, weigh: Router[str, int], read: Router[str, JobView | None]) -> None:
         self._weigh = weigh
         self._read = read
 
     async def get(self, ids: Sequence[str], scope: Scope) -> list[JobView | None]:
-        """All that is known of jobs, None for an unknown id; only of the first ones where all would be too large."""
+        """All about jobs, None for an unknown id; only the first ones if the answer would get too large."""
         each = list(dict.fromkeys(ids))
         if len(ids) > 1:
             weights = dict(zip(each, await self._weigh.run(each, scope), strict=True))
@@ -26,7 +26,7 @@ class Lookup:
 
 
 def fitting(weights: Sequence[int], held_bytes: int = 0) -> int:
-    """How many jobs, from the first one on, fit in an answer that holds so many bytes already; one in an empty one."""
+    """How many jobs fit into an answer that already holds `held_bytes`; an empty one takes at least one."""
     for number, weight_bytes in enumerate(weights):
         if held_bytes > 0 and held_bytes + weight_bytes > MAX_ANSWER_BYTES:
             return number

@@ -20,9 +20,9 @@ Call = Callable[[int, list[Item], Scope], Awaitable[tuple[Sequence[Result], Chan
 class Router(Generic[Item, Result]):
     """One verb for jobs of any bucket; an item is a job's id, or has one.
 
-    `call(bucket, items, scope)` gives a result for each of the first items, at least one, and what has changed, which
-    `notify` hears. `lost` is the result of items whose bucket does not answer while another one does;
-    None = the whole request fails. `bytes_of` as a Batcher takes it.
+    `call(bucket, items, scope)` returns a result for each of the first items, at least one, and the change that
+    `notify` is called with. `lost` is the result of items whose bucket does not answer while another one does; None =
+    the whole request fails. `bytes_of` as in Batcher.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Router(Generic[Item, Result]):
         self._batchers: dict[tuple[int, Scope], Batcher[Item, Result]] = {}
 
     async def run(self, items: Sequence[Item], scope: Scope = EVERYWHERE) -> list[Result]:
-        """The results of the items, in their order. Raises Unavailable if the store does not answer."""
+        """The results of the items, in order. Raises Unavailable if the store does not answer."""
         results: dict[int, Result] = {}
         while len(results) < len(items):
             generation = self._buckets.layout.generation
@@ -61,7 +61,7 @@ class Router(Generic[Item, Result]):
     async def _ask(
         self, left: Sequence[int], items: Sequence[Item], scope: Scope
     ) -> dict[int, Result]:
-        """The results of the items at these places, but for those whose bucket is another one by now."""
+        """The results of the items at these places, except those whose bucket is another one by now."""
         places: dict[int, list[int]] = {}
         for place in left:
             places.setdefault(self._buckets.of(_id(items[place])), []).append(place)
@@ -84,7 +84,7 @@ class Router(Generic[Item, Result]):
         answer: Sequence[Result | Unavailable] | BaseException,
         answers: Sequence[object],
     ) -> Sequence[Result]:
-        """What to say of a bucket's items; raises where that is nothing."""
+        """The results of a bucket's items; raises if there is none to give."""
         if not isinstance(answer, BaseException):
             return self._each_told(answer)
         all_lost = all(isinstance(each, BaseException) for each in answers)
@@ -93,7 +93,7 @@ class Router(Generic[Item, Result]):
         return [self._lost] * count
 
     def _each_told(self, results: Sequence[Result | Unavailable]) -> list[Result]:
-        """With `lost` for items that cannot be reached where they came from; raises where there is no such result."""
+        """The results, with `lost` for items whose former bucket is unavailable; raises if the verb has no `lost`."""
         told: list[Result] = []
         for result in results:
             if not isinstance(result, Unavailable):
@@ -115,7 +115,7 @@ class Router(Generic[Item, Result]):
     async def _send(
         self, bucket: int, items: list[Item], scope: Scope
     ) -> Sequence[Result | Unavailable]:
-        """Call, if the items belong to the bucket at that very moment; nothing is awaited between the two."""
+        """Call, if the items belong to the bucket at that very moment; nothing is awaited in between."""
         layout = self._buckets.layout
         ids = [_id(item) for item in items] if layout.generation else []
         if any(self._buckets.of(job_id) != bucket for job_id in ids):

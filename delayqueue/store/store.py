@@ -1,7 +1,7 @@
-"""The store: one method a verb, for jobs of any bucket. All that the rest of the program sees of Redis.
+"""The store: one method per verb, for jobs of any bucket. The rest of the program sees nothing else of Redis.
 
-The router brings each job to its bucket; `by_bucket` is the store a bucket at a time, for those whose business that is:
-the timers, the polls, what repairs the store, and what changes the number of buckets.
+The router brings each job to its bucket; `by_bucket` is the store one bucket at a time, for the parts that work on
+buckets: the timers, the polls, the scrubber, and what changes the number of buckets.
 """
 
 import logging
@@ -58,8 +58,8 @@ LOST: Final = int(Code.UNAVAILABLE)  # of jobs whose bucket does not answer whil
 class Store:
     """Every method raises Unavailable if the store does not answer or refuses.
 
-    Where only some buckets do not answer, verbs that give a code for each job give their jobs UNAVAILABLE. `scope` are
-    the topics that a client may reach: to it the jobs of others are not there.
+    If only some buckets do not answer, verbs that return a code for each job give their jobs UNAVAILABLE. `scope` are
+    the topics that a client may reach: jobs of other topics do not exist for it.
     """
 
     def __init__(self, by_bucket: BucketStore) -> None:
@@ -109,51 +109,54 @@ class Store:
     def push(
         self, jobs: Sequence[Job], scope: Scope = EVERYWHERE
     ) -> Coroutine[None, None, list[int]]:
-        """Add or replace jobs; a code for each."""
+        """Add or replace jobs. Returns a code for each."""
         return self._push.run(jobs, scope)
 
     def finish(
         self, endings: Sequence[Ending], scope: Scope = EVERYWHERE
     ) -> Coroutine[None, None, list[int]]:
-        """End jobs whose work is done; a code for each."""
+        """End jobs whose work is done. Returns a code for each."""
         return self._finish.run(endings, scope)
 
     def delete(
         self, endings: Sequence[Ending], scope: Scope = EVERYWHERE
     ) -> Coroutine[None, None, list[int]]:
-        """End jobs that are not wanted any more; a code for each."""
+        """End jobs that are no longer wanted. Returns a code for each."""
         return self._delete.run(endings, scope)
 
     def bury(
         self, burials: Sequence[Burial], scope: Scope = EVERYWHERE
     ) -> Coroutine[None, None, list[int]]:
-        """Give jobs up, to be kept for a person; a code for each."""
+        """Bury jobs. Returns a code for each."""
         return self._bury.run(burials, scope)
 
     def reserve(
         self, ids: Sequence[str], scope: Scope = EVERYWHERE
     ) -> Coroutine[None, None, list[Reservation]]:
-        """Reserve jobs that nobody holds, whatever they wait for."""
+        """Reserve jobs that are not reserved, in any other state."""
         return self._reserve.run(ids, scope)
 
     def release(
         self, releases: Sequence[Release], scope: Scope = EVERYWHERE
     ) -> Coroutine[None, None, list[Moved]]:
-        """Give reserved jobs back; the new due time of each, None where it was buried or has expired."""
+        """Give reserved jobs back. Returns the new due time of each, None if it was buried or has expired."""
         return self._release.run(releases, scope)
 
     def touch(
         self, touches: Sequence[Touch], scope: Scope = EVERYWHERE
     ) -> Coroutine[None, None, list[Moved]]:
-        """Extend reservations; the new deadline of each."""
+        """Extend reservations. Returns the new deadline of each."""
         return self._touch.run(touches, scope)
 
     def record(self, recordings: Sequence[Recording]) -> Coroutine[None, None, list[int]]:
-        """Record how subscribers fared with jobs that are reserved for them; a code for each."""
+        """Record subscribers' results for jobs that are reserved for them. Returns a code for each."""
         return self._record.run(recordings)
 
     def postpone(self, postponements: Sequence[Postponement]) -> Coroutine[None, None, list[Moved]]:
-        """Give reserved jobs back until a subscriber may be called again; the due time, None where it was buried."""
+        """Give reserved jobs back until a subscriber may be called again.
+
+        Returns the due time of each, None if it was buried.
+        """
         return self._postpone.run(postponements)
 
     def reschedule(
@@ -165,36 +168,39 @@ class Store:
     def kick(
         self, ids: Sequence[str], scope: Scope = EVERYWHERE
     ) -> Coroutine[None, None, list[int]]:
-        """Make buried or delayed jobs ready now; a code for each."""
+        """Make buried or delayed jobs ready now. Returns a code for each."""
         return self._kick.run(ids, scope)
 
     def get(
         self, ids: Sequence[str], scope: Scope = EVERYWHERE
     ) -> Coroutine[None, None, list[JobView | None]]:
-        """All that is known of jobs, None for an unknown id; only of the first ones where all would be too large."""
+        """All about jobs, None for an unknown id; only the first ones if the answer would get too large."""
         return self._lookup.get(ids, scope)
 
     def settle(self, settlements: Sequence[Settlement]) -> Coroutine[None, None, list[int]]:
-        """Give staged jobs their due times, or drop them; a code for each."""
+        """Give staged jobs their due times, or drop them. Returns a code for each."""
         return self._settle.run(settlements)
 
     def take(self, topic: str, due: Range, most: int) -> Coroutine[None, None, list[Taken]]:
         """Remove and return the first jobs of a range, up to `most` and MAX_ANSWER_BYTES; each goes to one caller only.
 
-        What was taken before the store failed is returned.
+        If the store fails, returns what was taken before.
         """
         return self._takes.take(topic, due, most)
 
     def requeue(self, returns: Sequence[Requeue]) -> Coroutine[None, None, list[bool]]:
-        """Undo reservations: to the head of the list, the attempt uncounted. Whether each is lost."""
+        """Undo reservations: back to the head of the list, without counting the attempt.
+
+        Returns whether each is lost.
+        """
         return self._requeue.run(returns)
 
     def restore(self, jobs: Sequence[Taken]) -> Coroutine[None, None, list[bool]]:
-        """Undo takes: what was pushed with the same id since stays. Whether each is lost."""
+        """Undo takes; a job that was pushed with the same id since stays. Returns whether each is lost."""
         return self._restore.run(jobs)
 
     async def health(self) -> Health:
-        """What the servers say of themselves; those that do not answer are passed over, unless none does."""
+        """The servers' figures; servers that do not answer are left out, unless none does."""
         found = await health(self._shards)
         doubts = self.doubts
         return found._replace(
@@ -208,15 +214,15 @@ class Store:
 
     @property
     def doubts(self) -> Sequence[str]:
-        """Why a failover could lose an acknowledged job right now, where `durability` asks that it does not."""
+        """Why a failover could lose an acknowledged job right now, if `durability` should prevent that."""
         return self.replicas.doubts if self.replicas else ()
 
     def servers(self) -> Collection[Address]:
-        """Where the servers of the store are that hold something."""
+        """The addresses of the servers that hold buckets."""
         return self._shards.servers().keys()
 
     def beside(self, bucket: int) -> list[int]:
-        """The buckets on the server of this one, itself among them."""
+        """The buckets on the same server, including this one."""
         keys = self.buckets.keys[: self.buckets.count]
         groups = self._shards.groups(each.tag for each in keys).values()
         tags = next((group for group in groups if keys[bucket].tag in group), [keys[bucket].tag])
@@ -225,7 +231,7 @@ class Store:
     async def listen(
         self, heard: Callable[[int, str, int], None], subscribed: Callable[[int], None]
     ) -> None:
-        """Hear what other processes made ready, for ever; see Announcements.listen."""
+        """Call `heard` with what other processes made ready, endlessly; see Announcements.listen."""
         await Announcements(self._shards, self.buckets, self.by_bucket.sender).listen(
             heard, subscribed
         )
@@ -242,7 +248,7 @@ class Store:
         except LayoutChanged:
             raise
         except Unavailable as error:
-            log.debug("jobs cannot be given back: %s", error)
+            log.debug("cannot put jobs back: %s", error)
         return [place < left for place in range(len(returns))], NO_CHANGE
 
     async def _restore_in(
@@ -266,7 +272,7 @@ class Store:
         return Router(name, call, self.migration, self.notify, lost, bytes_of)
 
     def _quiet_router(self, name: str, call: QuietCall[Item, Result]) -> Router[Item, Result]:
-        """Of a verb by which nothing becomes ready or due."""
+        """A router for a verb that makes nothing ready or due."""
 
         async def run(
             bucket: int, items: list[Item], scope: Scope

@@ -11,7 +11,7 @@ from delayqueue.store.due_order import DELAYED, DueOrder
 from delayqueue.store.lookup import fitting
 from delayqueue.store.types import Found, Range, Taken
 
-PIECE = 500  # jobs that one script call takes: about 5 ms of the store's time
+PIECE = 500  # jobs per script call: about 5 ms of the store's time
 
 
 class Takes:
@@ -24,13 +24,13 @@ class Takes:
     async def take(self, topic: str, due: Range, most: int) -> list[Taken]:
         """The first jobs of a range, up to `most` and MAX_ANSWER_BYTES.
 
-        What was taken before the store failed is returned; raises Unavailable if that is nothing.
+        If the store fails, returns what was taken before; raises Unavailable if that is nothing.
         """
         taken: list[Taken] = []
         order = DueOrder(
             self._ranges, range(self._store.buckets.count), topic, ("ready", DELAYED), due
         )
-        has_lost = True  # somebody else was faster, so there may be more
+        has_lost = True  # another client was faster, so there may be more
         while has_lost and len(taken) < most:
             found = await _first(order, most - len(taken))
             held_bytes = sum(len(job.record) + len(job.run) for job in taken)
@@ -52,7 +52,7 @@ class Takes:
     async def _take_of(
         self, order: DueOrder, bucket: int, topic: str, due: Range, found: Iterable[Found]
     ) -> tuple[list[Taken], int]:
-        """What was found in one bucket, as far as nobody else was faster; and how often somebody was."""
+        """Take what was found in one bucket; returns what nobody else took first, and how many were taken first."""
         ids = [job.position.id for job in found if job.bucket == bucket]
         taken: list[Taken] = []
         lost = 0

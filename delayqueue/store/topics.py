@@ -32,7 +32,7 @@ PIECE = 500  # jobs that one script call ends or drops: about 3 ms of the store'
 TOPICS_PER_CALL = 100  # about 3 ms of the store's time
 DECLARED = Text(
     "该topic的限制在配置文件中, 请在文件中修改",
-    "the topic's limits stand in a config file; change them there and start the servers anew",
+    "the topic's limits come from a config file; change them there and restart the servers",
 )
 
 
@@ -48,16 +48,16 @@ class TopicView:
     oldest_age_ms: int | None = None
     paused_until_ms: int | None = None
     limit: Limit | None = None
-    urgent: int = 0  # of the ready ones, those before the usual priority
+    urgent: int = 0  # ready jobs that go before the usual priority
 
     @property
     def holds_something(self) -> bool:
-        """Whether it has jobs that are to be done, or is paused."""
+        """Whether it has jobs that have not ended, or is paused."""
         jobs = self.delayed + self.ready + self.reserved + self.buried
         return jobs > 0 or self.paused_until_ms is not None
 
     def add(self, counts: TopicCounts) -> None:
-        """Add what one bucket has of it."""
+        """Add one bucket's counts."""
         self.delayed += counts.delayed
         self.ready += counts.ready
         self.urgent += counts.urgent
@@ -69,7 +69,7 @@ class TopicView:
 
 
 class Topics:
-    """Verbs that concern many jobs. `notify(bucket, change)` hears what became ready or due."""
+    """Verbs that concern many jobs. `notify(bucket, change)` is called with what became ready or due."""
 
     def __init__(
         self, store: BucketStore, migration: Migration, notify: Callable[[int, Change], None]
@@ -81,16 +81,16 @@ class Topics:
         self._notify = notify
 
     async def kick(self, topic: str, state: State, most: int) -> int:
-        """Make `most` of the topic's jobs in that state, buried or delayed, ready; returns how many.
+        """Make `most` of the topic's jobs in that state, buried or delayed, ready. Returns how many.
 
-        Of each bucket the first ones; a bucket whose store fails is passed over, unless nothing was kicked. One that is
-        buried again meanwhile stays there.
+        Takes the first ones of each bucket; a bucket whose store fails is skipped, unless nothing was kicked. A job
+        that is buried again meanwhile stays buried.
         """
         kicked = 0
         failure: Unavailable | None = None
         for bucket in self._buckets:
             has_more, count = True, -1
-            while has_more and count and kicked < most:  # a call may come to some of them only
+            while has_more and count and kicked < most:  # a call may process only some of them
                 try:
                     count, has_more, change = await self._store.kick_topic(
                         bucket, topic, state, most - kicked
@@ -107,11 +107,11 @@ class Topics:
         return kicked
 
     async def cancel(self, tag: str, topic: str, scope: Scope = EVERYWHERE) -> int:
-        """End all jobs of a tag, of one topic or of all (""), whatever their state; returns how many."""
+        """End all jobs of a tag, in one topic or in all (""), in any state. Returns how many."""
         return await self._each_page(tag, topic, scope, self._store.cancel)
 
     async def kick_tag(self, tag: str, topic: str, state: State, scope: Scope = EVERYWHERE) -> int:
-        """Make the jobs of a tag in that state, buried or delayed, ready, of one topic or of all (""); how many."""
+        """Make a tag's jobs in that state, buried or delayed, ready, in one topic or in all (""). Returns how many."""
         return await self._each_page(tag, topic, scope, partial(self._tags.kick, state=state))
 
     async def reschedule_tag(
@@ -122,7 +122,7 @@ class Topics:
         due_ms: int | None,
         scope: Scope = EVERYWHERE,
     ) -> int:
-        """Give the jobs of a tag that are not reserved the same new due time, of one topic or of all (""); how many."""
+        """Give a tag's jobs that are not reserved one new due time, in one topic or in all (""). Returns how many."""
         time_ms = due_ms
 
         async def reschedule(bucket: int, page: TagPage) -> Paged:
@@ -137,7 +137,7 @@ class Topics:
     async def _each_page(
         self, tag: str, topic: str, scope: Scope, change: Callable[..., Awaitable[Paged]]
     ) -> int:
-        """Change the jobs of a tag, in pieces; how many were changed."""
+        """Change the jobs of a tag, in pieces. Returns how many were changed."""
 
         async def of(bucket: int) -> AsyncIterator[int]:
             place = None
@@ -150,9 +150,9 @@ class Topics:
         return await self._all_of(of)
 
     async def purge(self, topic: str, state: str) -> int:
-        """Drop the topic's jobs of one state, or of all (""), without a trace; returns how many.
+        """Drop the topic's jobs in one state, or all (""), without a trace. Returns how many.
 
-        Of all: each bucket had none in one moment, though they move meanwhile.
+        With "" each bucket had none at one moment, although jobs move meanwhile.
         """
 
         async def of(bucket: int) -> AsyncIterator[int]:
@@ -167,7 +167,7 @@ class Topics:
     async def _all_of(self, work: Callable[[int], AsyncIterator[int]]) -> int:
         """The sum of what is done piece by piece in every bucket.
 
-        A bucket that fails does not keep it from the others; then Unavailable says how much was done.
+        If a bucket fails, the others are still processed; then Unavailable says how much was done.
         """
         done, failed = 0, False
         try:
@@ -183,17 +183,17 @@ class Topics:
             raise Unavailable(
                 Text(
                     f"存储暂不可用, 已处理{done}个job, 请重试以完成其余",
-                    f"the store is unavailable; {done} jobs were done, try again for the rest",
+                    f"the store is unavailable; {done} jobs were processed, try again for the rest",
                 )
             )
         return done
 
     async def pause(self, topic: str, hold_ms: int) -> None:
-        """Hold the topic's deliveries for so long; 0 = until it is resumed."""
+        """Pause the topic's deliveries for `hold_ms`; 0 = until it is resumed."""
         await self._anew(partial(self._pause, topic, hold_ms))
 
     async def resume(self, topic: str) -> None:
-        """Let the topic's deliveries go on."""
+        """Resume the topic's deliveries."""
         await self._anew(partial(self._pause, topic, None))
 
     async def _pause(self, topic: str, hold_ms: int | None) -> None:
@@ -202,10 +202,10 @@ class Topics:
         await self._let_others_follow(topic, hold_ms or None)
 
     async def _let_others_follow(self, topic: str, next_due_ms: int | None = None) -> None:
-        """Let a topic be set in all buckets as in the first one, until nobody has set it anew meanwhile.
+        """Copy a topic's settings from the first bucket to all others, until they have not changed meanwhile.
 
-        So of those who set it at once the one who was last in the first bucket has set it everywhere. Where one gave up
-        half-way, the next change heals it.
+        So if several clients set them at once, the last one in the first bucket wins everywhere. If a copy was
+        interrupted, the next change repairs it.
         """
         written = None
         while len(self._buckets) > 1:
@@ -220,31 +220,31 @@ class Topics:
             written = settings
 
     async def limit(self, topic: str, changes: Mapping[str, float | None]) -> Limit:
-        """Limit the topic: `rate`, `burst`, `concurrency`, `buried_retain_ms`, as far as named; None = lift it.
+        """Set the limits in `changes` (`rate`, `burst`, `concurrency`, `buried_retain_ms`); None = remove the limit.
 
-        Returns what is in force. Raises Invalid if there is too little for each bucket, or a burst without a rate;
+        Returns the limits in force. Raises Invalid if there is too little for each bucket, or a burst without a rate;
         raises WrongState if a config file says otherwise.
         """
         return await self._anew(partial(self._limit, topic, changes))
 
     async def declare_limits(self, limits: Mapping[str, Limit]) -> None:
-        """Let these be all that the config file declares; what was set at run time for other topics stays.
+        """Replace all limits that the config file declared before; limits set at run time for other topics stay.
 
-        The log is told what that changes. Raises StartupError if one is too little.
+        Logs what that changes. Raises StartupError if one is too small.
         """
         self.check_limits(limits)
         before = await self._limits.all(FIRST)
         for topic, limit in before.items():
             if limit.declared and topic not in limits:
-                log.warning("[limit %s] is lifted: this file does not declare it", topic)
+                log.warning("[limit %s] is removed: this file does not declare it", topic)
                 await self._declare(topic, Limit())
         for topic, limit in limits.items():
             if topic in before and not limit.is_said_by(before[topic]):
-                log.warning("[limit %s] takes the place of other limits", topic)
+                log.warning("[limit %s] replaces other limits", topic)
             await self._declare(topic, limit)
 
     def check_limits(self, limits: Mapping[str, Limit]) -> None:
-        """Raises StartupError if one of those that a config file declares is too little."""
+        """Raises StartupError if a declared limit is too small."""
         check_limits(limits, len(self._buckets))
 
     async def _declare(self, topic: str, limit: Limit) -> None:
@@ -279,16 +279,16 @@ class Topics:
     async def all(
         self, wanted: Callable[[str], bool] = lambda _: True, limit: int | None = None
     ) -> list[TopicView]:
-        """Topics with their exact counts, by name: the first `limit` of those whose name is wanted."""
+        """Topics with exact counts, by name: the first `limit` whose name is wanted."""
         return await self.of((await self.names(wanted))[:limit])
 
     async def names(self, wanted: Callable[[str], bool]) -> list[str]:
-        """The names that are wanted of all topics, sorted."""
+        """The wanted names of all topics, sorted."""
         known = {name for bucket in self._buckets for name in await self._store.topic_names(bucket)}
         return sorted([name async for name in by_turns(known) if wanted(name)])
 
     async def of(self, names: Iterable[str]) -> list[TopicView]:
-        """These topics with their exact counts; all 0 of one that is not there."""
+        """These topics with exact counts; all 0 for a topic that does not exist."""
         views = [TopicView(name) async for name in by_turns(names)]
         for bucket in self._buckets:
             for piece in _pieces(views, TOPICS_PER_CALL):
@@ -302,7 +302,7 @@ class Topics:
         return range(self._store.buckets.count)
 
     async def _everywhere(self) -> AsyncIterator[int]:
-        """Every bucket; again where jobs move between them, since one can have been passed by on its way."""
+        """Every bucket, and again while jobs move between buckets, because one can have been missed on its way."""
         before = self._store.buckets.layout
         for bucket in self._buckets:
             yield bucket
@@ -312,7 +312,7 @@ class Topics:
                 yield bucket
 
     async def _anew(self, work: Callable[[], Awaitable[Result]]) -> Result:
-        """Do what concerns all buckets, and begin anew where there is another number of them by now."""
+        """Do something in all buckets; start over if their number has changed."""
         while True:
             generation = self._store.buckets.layout.generation
             with suppress(LayoutChanged):
@@ -321,7 +321,7 @@ class Topics:
 
 
 def check_limits(limits: Mapping[str, Limit], buckets: int) -> None:
-    """Raises StartupError if one of those that a config file declares is too little for so many buckets."""
+    """Raises StartupError if a declared limit is too small for this number of buckets."""
     for topic, limit in limits.items():
         try:
             check_concurrency(limit.concurrency, buckets)

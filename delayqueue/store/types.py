@@ -1,4 +1,4 @@
-"""What the store takes and returns. Times in ms; a code per job is one of errors.Code."""
+"""What the store takes and returns. Times in ms; a job's code is one of errors.Code."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.domain.job import JobView, Reserved
 from delayqueue.domain.limit import Limit
 
-# Topics and how many of their jobs became ready.
+# Topics, and how many of their jobs became ready.
 Arrivals = list[tuple[str, int]]
 
 
 class Change(NamedTuple):
-    """What a change means for those who wait: what became ready, and ms until something is due that was not."""
+    """The effect of a call on polls and timers: what became ready, and ms until something newly due."""
 
     ready: Arrivals
     next_due_ms: int | None = None
@@ -23,14 +23,14 @@ NO_CHANGE: Final = Change([])
 
 
 class Pushed(NamedTuple):
-    """What a push did to each job."""
+    """The effect of a push on each job."""
 
     codes: list[int]
     change: Change
 
 
 class Ticked(NamedTuple):
-    """What a tick did; `change.next_due_ms` is 0 where more is due now. `named`: topics and ids of buried jobs."""
+    """The effect of a tick; `change.next_due_ms` is 0 if more is due now. `named`: topics and ids of buried jobs."""
 
     change: Change
     redelivered: int
@@ -41,7 +41,7 @@ class Ticked(NamedTuple):
 
 
 class Demand(NamedTuple):
-    """So many jobs are wanted of these topics: in their order, or the most urgent ones of all."""
+    """How many jobs are wanted of these topics: in the order of topics, or by priority across all."""
 
     topics: tuple[str, ...]
     wanted: int
@@ -49,9 +49,9 @@ class Demand(NamedTuple):
 
 
 class Popped(NamedTuple):
-    """Jobs for each demand; those after the first `complete` ones may have left ready jobs behind.
+    """Jobs for each demand; after the first `complete` ones there may be more ready jobs.
 
-    `change.next_due_ms` is when a topic's rate lets go what it holds back.
+    `change.next_due_ms` is when a topic's rate allows the next delivery.
     """
 
     jobs: list[list[Reserved]]
@@ -60,7 +60,7 @@ class Popped(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """A job to finish or delete. nonce "" = whatever its state, HELD_BY_NOBODY = unless it is reserved."""
+    """A job to finish or delete. nonce "" = in any state, HELD_BY_NOBODY = unless it is reserved."""
 
     id: str
     nonce: str
@@ -68,7 +68,7 @@ class Ending(NamedTuple):
 
 
 class Burial(NamedTuple):
-    """A job to give up. nonce "" = whatever its state; priority None = as it is."""
+    """A job to bury. nonce "" = in any state; priority None = keep its own."""
 
     id: str
     nonce: str
@@ -77,7 +77,7 @@ class Burial(NamedTuple):
 
 
 class Reservation(NamedTuple):
-    """What became of a job that was asked for by its id: a code, and the job where it is OK."""
+    """The outcome of reserving a job by its id: a code, and the job if it is OK."""
 
     code: int
     job: Reserved | None
@@ -92,19 +92,19 @@ class Requeue(NamedTuple):
 
 
 class Release(NamedTuple):
-    """A reserved job to give back; delay None = by its schedule, else by `retry_ms`, else for the fallback."""
+    """A reserved job to give back; delay None = by its schedule, else by `retry_ms`, else after the fallback."""
 
     id: str
-    nonce: str  # "" = whoever holds it
+    nonce: str  # "" = any reservation
     delay_ms: int | None
     message: str
     fallback_ms: int | None = None
-    priority: int | None = None  # None = as it is
+    priority: int | None = None  # None = keep its own
     retry_ms: tuple[int, ...] | None = None
 
 
 class Recording(NamedTuple):
-    """How a subscriber fared with a job that is reserved for it. `delay_ms`: when to call it again, None = never."""
+    """A subscriber's result for a job that is reserved for it. `delay_ms`: when to call it again, None = never."""
 
     id: str
     nonce: str
@@ -117,7 +117,7 @@ class Recording(NamedTuple):
 
 
 class Postponement(NamedTuple):
-    """A reserved job to give back until the first of these subscribers that failed may be called again."""
+    """A reserved job to give back until the first of these failed subscribers may be called again."""
 
     id: str
     nonce: str
@@ -126,7 +126,7 @@ class Postponement(NamedTuple):
 
 
 class Touch(NamedTuple):
-    """A reservation to extend. nonce "" = whoever holds it; ttr None = the job's own."""
+    """A reservation to extend. nonce "" = any reservation; ttr None = the job's own."""
 
     id: str
     nonce: str
@@ -134,7 +134,7 @@ class Touch(NamedTuple):
 
 
 class Reschedule(NamedTuple):
-    """A new due time for a job: `due_ms`, or `delay_ms` from now where that is None."""
+    """A new due time for a job: `due_ms`, or `delay_ms` from now if that is None."""
 
     id: str
     delay_ms: int
@@ -149,7 +149,7 @@ class Settlement(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """What became of one job: a code, and its new due time or deadline, None where it has none, as if it was buried."""
+    """The outcome for one job: a code, and its new due time or deadline; None if it has none, as when buried."""
 
     code: int
     time_ms: int | None
@@ -157,14 +157,14 @@ class Moved(NamedTuple):
 
 
 class Range(NamedTuple):
-    """Due times from `first_ms` to `last_ms`, both in."""
+    """Due times from `first_ms` to `last_ms`, inclusive."""
 
     first_ms: int
     last_ms: int
 
 
 class Position(NamedTuple):
-    """A job's place in the order of the due times."""
+    """A job's position in the order of due times."""
 
     due_ms: int
     id: bytes
@@ -180,7 +180,7 @@ class Found(NamedTuple):
 
 @dataclass(slots=True)
 class Taken:
-    """A job that was taken. It is put back with what the store had of it: id, record and run."""
+    """A job that was taken. It is put back with what the store had: id, record and run."""
 
     topic: str
     id: str
@@ -192,7 +192,7 @@ class Taken:
 
 
 class TakeReply(NamedTuple):
-    """The first `looked` ids were looked at before the answer was full; `gone` of them were not there any more."""
+    """The first `looked` ids were processed before the answer was full; `gone` of them no longer existed."""
 
     looked: int
     gone: int
@@ -209,7 +209,7 @@ class Listing(NamedTuple):
 
 
 class TagListing(NamedTuple):
-    """A page of a listing; cursor "" = that was all. `bytes` that it holds; `is_full`: the next job has no room."""
+    """A page of a listing; cursor "" = end. `bytes`: its size; `is_full`: the next job does not fit."""
 
     jobs: list[JobView]
     cursor: str
@@ -217,13 +217,13 @@ class TagListing(NamedTuple):
     is_full: bool
 
 
-# Where one is among the jobs of a tag; it begins at START and has come to all of them when it is there again.
+# A position among the jobs of a tag; it begins at START and is there again after all of them.
 TagPlace = list[bytes]
 START: Final[TagPlace] = [b"0"]
 
 
 class TagPage(NamedTuple):
-    """About `limit` jobs of a tag, of one topic or of all (""), from a place on."""
+    """About `limit` jobs of a tag, in one topic or in all (""), from a place on."""
 
     tag: str
     topic: str
@@ -233,7 +233,7 @@ class TagPage(NamedTuple):
 
     @property
     def args(self) -> list[Any]:
-        """As the scripts take it."""
+        """The arguments for the scripts."""
         return [self.tag, self.topic, self.limit, *self.place]
 
 
@@ -251,7 +251,7 @@ class TopicCounts(NamedTuple):
 
 
 class Limited(NamedTuple):
-    """The limits of a topic that are in force; a code that says whether what was wanted is."""
+    """A topic's limits in force, and a code that says whether the wanted ones are."""
 
     code: int
     limit: Limit
@@ -259,17 +259,17 @@ class Limited(NamedTuple):
 
 
 class Health(NamedTuple):
-    """What the store says of itself. `memory_limit_bytes`: 0 = none."""
+    """The store's figures. `memory_limit_bytes`: 0 = none."""
 
     memory_bytes: int
     memory_limit_bytes: int
-    durable: bool  # it writes an append-only file, and its last write went well
+    durable: bool  # it writes an append-only file, and its last write succeeded
     version: str = ""
     warnings: Sequence[str] = ()
 
 
 class Swept(NamedTuple):
-    """What housekeeping did."""
+    """The effect of housekeeping."""
 
     cursor: int
     ghosts: int
@@ -278,7 +278,7 @@ class Swept(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A subscriber or a schedule as it stands in the store; `time_ms`: paused since, or next due."""
+    """A subscriber or a schedule as the store keeps it; `time_ms`: paused since, or next due."""
 
     name: str
     definition: str
@@ -286,7 +286,7 @@ class Entry(NamedTuple):
 
 
 class DueSchedules(NamedTuple):
-    """The store's time, ms until the next time of any schedule (None = there is none), those whose time has come."""
+    """The store's time, ms until the next occurrence of any schedule (None = there is none), and the due schedules."""
 
     now_ms: int
     wait_ms: int | None
@@ -294,7 +294,7 @@ class DueSchedules(NamedTuple):
 
 
 class DueJobs(NamedTuple):
-    """The jobs that occurrences of a schedule push. `next_ms` None = never again."""
+    """The jobs for a schedule's occurrences. `next_ms` None = never again."""
 
     entry: Entry
     next_ms: int | None
@@ -305,7 +305,7 @@ class DueJobs(NamedTuple):
 
 
 class Occurrence(NamedTuple):
-    """The job of an occurrence. It has the id `spare_id` where somebody else's job has the other."""
+    """The job of an occurrence. It gets the id `spare_id` if the other one belongs to somebody else's job."""
 
     id: str
     spare_id: str
@@ -313,21 +313,21 @@ class Occurrence(NamedTuple):
 
 
 class Enqueued(NamedTuple):
-    """Whether this call pushed the jobs of a schedule, and the ids of its occurrences that were somebody else's."""
+    """Whether this call pushed a schedule's jobs, and which of their ids were somebody else's."""
 
     done: bool
     taken: list[str]
 
 
 class Piece(NamedTuple):
-    """A piece of a bucket to inspect: a key without the tag (b"" = which keys there are), and where in it to go on."""
+    """A piece of a bucket to inspect: a key without the tag (b"" = the list of keys), and where in it to go on."""
 
     name: bytes
     cursor: bytes
 
 
 class Finding(NamedTuple):
-    """Something that is not whole. `kind` is one of damage.KINDS, `name` a topic or a key without the tag."""
+    """Damage. `kind` is one of damage.KINDS, `name` a topic or a key without the tag."""
 
     kind: str
     name: str
@@ -336,9 +336,9 @@ class Finding(NamedTuple):
 
 
 class Inspected(NamedTuple):
-    """What an inspection saw.
+    """The result of an inspection.
 
-    `suspects` are (topic, id) of jobs that are lost unless they stand in their ready list.
+    `suspects` are (topic, id) of jobs that are lost unless they are in their ready list.
     """
 
     pieces: list[Piece]

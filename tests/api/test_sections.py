@@ -126,8 +126,8 @@ async def test_the_log_says_what_takes_the_place_of_what_another_file_declares(
         "[subscriber a] is replaced: it was declared differently",
         "[subscriber b] is removed: this file does not declare it",
         "[schedule a] is removed: this file does not declare it",
-        "[limit u] is lifted: this file does not declare it",
-        "[limit t] takes the place of other limits",
+        "[limit u] is removed: this file does not declare it",
+        "[limit t] replaces other limits",
     ):
         assert other.log_tail().count(line) == 1
     for server in (one, same, other):

@@ -91,7 +91,7 @@ async def test_a_worker_that_cannot_start_again_is_tried_until_it_can(
     await until(lambda: server.log_tail().count("serving on") == WORKERS, within_s=START_S)
     tokens.write_text("nonsense", encoding="utf-8")
     os.kill(serving(server)[0], signal.SIGKILL)
-    await until(lambda: "(status 2), starting it again" in server.log_tail(), within_s=START_S)
+    await until(lambda: "(status 2), restarting it" in server.log_tail(), within_s=START_S)
     assert server.is_ready()
     tokens.write_text(f"admin:{'a' * 20}\n", encoding="utf-8")
     await until(lambda: server.log_tail().count("serving on") == WORKERS + 1, within_s=START_S)

@@ -126,7 +126,7 @@ def test_another_import_that_does_not_end_is_status_3(
     old.push("a")
     old.redis.set("dq_import:lock", "another")
     assert run("import", old.url).failed(3) == (
-        "another import works on the old store, or this one was held up too long; "
+        "another import is working on the old store, or this one was delayed too long; "
         "what was taken over is safe, run the import again to go on"
     )
     assert old.redis.exists("a")

@@ -238,7 +238,7 @@ async def test_what_ends_many_jobs_says_how_far_it_came(
         await work()
     left = [view for view in await queue.get(NAMES) if view]
     assert 0 < len(left) < 100
-    assert f"{100 - len(left)} jobs were done" in failed.value.text.en
+    assert f"{100 - len(left)} jobs were processed" in failed.value.text.en
     repair()
     assert await work() == len(left)
 

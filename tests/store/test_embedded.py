@@ -175,7 +175,7 @@ async def test_a_store_that_dies_is_started_again_with_its_data(
             await redis.set("written", round_number)
             os.kill(await pid_of(redis), signal.SIGKILL)
             assert await read_again(redis, "written") == str(round_number)
-    assert caplog.text.count("the embedded store died (status -9), starting it again") == 3
+    assert caplog.text.count("the embedded store died (status -9), restarting it") == 3
 
 
 async def test_a_store_that_cannot_be_started_again_is_tried_until_it_can(
@@ -321,7 +321,7 @@ async def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
         async with a_store(tmp_path / "file" / "data"):
             pass
     assert str(refused.value) == (
-        f"data_dir = {tmp_path}/file/data: Not a directory; name a directory that can be written to"
+        f"data_dir = {tmp_path}/file/data: Not a directory; choose a writable directory"
     )
 
 

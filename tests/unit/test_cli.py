@@ -66,7 +66,7 @@ def test_the_help_names_every_verb_and_every_setting(run: Run) -> None:
         ),
         (
             {"data_dir": "/proc/no"},
-            "DELAYQUEUE_DATA_DIR: data_dir = /proc/no: No such file or directory; name a",
+            "DELAYQUEUE_DATA_DIR: data_dir = /proc/no: No such file or directory; choose a",
         ),
     ],
 )
@@ -197,7 +197,7 @@ def test_what_is_wrong_with_an_embedded_store_is_one_line(
     (tmp_path / "file").touch()
     ended = run(*verb, settings={"bind_address": f"{LOOPBACK}:0", "data_dir": "file/data"})
     assert ended.returncode in {1, 2}
-    said = f"DELAYQUEUE_DATA_DIR: data_dir = {tmp_path / 'file/data'}: Not a directory; name a"
+    said = f"DELAYQUEUE_DATA_DIR: data_dir = {tmp_path / 'file/data'}: Not a directory; choose a"
     assert the_line(ended).startswith(said)
 
 

@@ -57,11 +57,11 @@ def test_these_verbs_are_not_begun_in_vain(need: str) -> None:
     ("verb", "old", "new", "says"),
     [
         ("push", "-- layout  raises\n", "", "push.lua: .* `-- layout  follows` or `raises`"),
-        ("push", "-- waits  pushes\n", "", "push.lua: a verb that writes says for what it waits"),
+        ("push", "-- waits  pushes\n", "", "push.lua: a verb that writes names what it waits for"),
         ("list", "-- layout", "-- waits  all\n-- layout", "list.lua: .* no-writes does not"),
-        ("push", "  pushes", "  often", "push.lua: nobody understands `-- waits  often`"),
-        ("push", "-- needs", "-- need", "push.lua: nobody understands `-- need  sync, replicas`"),
-        ("touch", "allow-oom", "allow_oom", "touch.lua: nobody understands `-- flags  allow_oom`"),
+        ("push", "  pushes", "  often", "push.lua: unknown line `-- waits  often`"),
+        ("push", "-- needs", "-- need", "push.lua: unknown line `-- need  sync, replicas`"),
+        ("touch", "allow-oom", "allow_oom", "touch.lua: unknown line `-- flags  allow_oom`"),
     ],
     ids=["no layout", "no waits", "waits and only reads", "a word", "a line", "a flag"],
 )

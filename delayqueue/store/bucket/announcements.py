@@ -1,4 +1,4 @@
-"""Messages between server processes: which topics have jobs that became ready (scripts: announce)."""
+"""Messages between server processes: topics with jobs that became ready (sent by `announce` in the scripts)."""
 
 import asyncio
 import logging
@@ -16,21 +16,21 @@ from delayqueue.tasks import cancel_all
 
 log = logging.getLogger(__name__)
 
-SILENCE_S: Final = 10.0  # after so long without a message the connection is tried with a PING
-RETRY_S: Final = 0.5  # until the next try when a connection was lost
+SILENCE_S: Final = 10.0  # after this long without a message, the connection is tested with a PING
+RETRY_S: Final = 0.5  # before the next try after a connection was lost
 SUBSCRIBED: Final = {"subscribe", "ssubscribe"}
 MESSAGE: Final = {"message", "smessage"}
 
 
 class Announcements:
-    """Listens to every server of the store, with a connection each: one that is away silences its own buckets only.
+    """Listens to every server of the store, on a connection each: a server that fails silences only its own buckets.
 
     From Redis 7.0 on the channels are sharded. A plain message goes through every server of a Cluster, so each would
-    hear of the jobs on all others; with its shard's messages only, a server's work does not grow with their number.
+    receive the messages of all others; with sharded channels, a server's work does not grow with the number of servers.
     """
 
     def __init__(self, shards: Shards, buckets: Buckets, sender: str) -> None:
-        """What `sender` says itself is passed over."""
+        """Messages from `sender` itself are ignored."""
         self._shards = shards
         self._buckets = buckets
         self._bucket_of: dict[str, int] = {}  # by channel
@@ -39,10 +39,10 @@ class Announcements:
     async def listen(
         self, heard: Callable[[int, str, int], None], subscribed: Callable[[int], None]
     ) -> None:
-        """Call `heard` with bucket, topic and count of what others made ready, for ever.
+        """Call `heard` with bucket, topic and count of what others made ready, endlessly.
 
-        `subscribed` is called with a bucket whenever listening to it begins, also after a reconnection: what was said
-        before is lost.
+        `subscribed` is called with a bucket whenever listening to it begins, also after a reconnection: earlier
+        messages are lost.
         """
         while True:
             changed = asyncio.create_task(self._shards.changed.wait(), name="news of the store")
@@ -55,7 +55,7 @@ class Announcements:
             try:
                 done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
-                    task.result()  # a follower that died is a defect
+                    task.result()  # a follower that died is a bug
             finally:
                 await cancel_all(tasks)
 
@@ -90,7 +90,7 @@ async def _messages(
 ) -> AsyncIterator[tuple[str, str, bytes]]:
     """(kind, channel, data) of each message; notices a connection that is silently dead."""
     async with redis.pubsub() as pubsub:
-        for channel in channels:  # one by one, as those of a call must be of one slot
+        for channel in channels:  # one by one, because the channels of one call must be in one slot
             await (pubsub.ssubscribe if sharded else pubsub.subscribe)(channel)
         pinged = False
         while True:

@@ -1,4 +1,4 @@
-"""The store, one bucket at a time: one method a script. store.py is the same for jobs of any bucket."""
+"""The store, one bucket at a time, with a method per script. store.py has the same verbs for jobs of any bucket."""
 
 import json
 import secrets
@@ -54,7 +54,7 @@ from delayqueue.store.types import (
 
 # The most jobs that one tick moves: 10,000 blocked the store for 13 ms.
 TICK_LIMIT = 2000
-# The due time of jobs that an import has not settled yet: one that no client can ask for.
+# The due time of jobs that an import has not settled yet; no client can ask for it.
 STAGED_DUE_MS = 10_000_000_000_001
 
 Item = TypeVar("Item")
@@ -64,9 +64,9 @@ Result = TypeVar("Result")
 class BucketStore:
     """Calls the scripts. Buckets are numbered from 0 here; `keys.py` names them from 1.
 
-    Every method raises Unavailable if Redis does not answer or refuses; the scripts are atomic, so a call that
-    Redis never ran has changed nothing, and one whose answer was lost has changed all that it should. A verb that takes
-    many jobs may come to the first ones only and then answers for these: the store is not held for longer (_life.lua).
+    Every method raises Unavailable if Redis does not answer or refuses. The scripts are atomic: a call that Redis never
+    ran has changed nothing, and one whose answer was lost has made all its changes. A verb for many jobs may process
+    only the first ones and answer for these: that limits how long it holds the store (_life.lua).
     """
 
     def __init__(
@@ -84,11 +84,11 @@ class BucketStore:
         self.metrics = metrics or Metrics()
         self.durability = durability or Durability()
         self._caller = Caller(shards, buckets, scripts, failpoint, self.metrics, self.durability)
-        # the layout, for those who follow or change it (migration.py, rebalance.py)
+        # for modules that follow or change the layout (migration.py, rebalance.py)
         self.follow_layout = self._caller.follow_layout
         self.begin_move, self.end_move = self._caller.begin_move, self._caller.end_move
         self._nonces = nonces()
-        self.sender = secrets.token_hex(6)  # marks what this process announces, for itself to skip
+        self.sender = secrets.token_hex(6)  # marks this process's announcements, for it to ignore
 
     async def push(self, bucket: int, jobs: Sequence[Job], scope: Scope = EVERYWHERE) -> Pushed:
         """Add or replace jobs that all belong to `bucket`."""
@@ -100,7 +100,7 @@ class BucketStore:
         return Pushed(codes, change(ready, next_due_ms))
 
     async def pop(self, bucket: int, demands: Sequence[Demand]) -> Popped:
-        """Reserve ready jobs: for each demand at most so many as are wanted, [] where nothing is ready."""
+        """Reserve ready jobs: for each demand at most as many as it wants, [] if none is ready."""
         nonce = next(self._nonces)
         args: list[Any] = [nonce]
         for demand in demands:
@@ -112,13 +112,13 @@ class BucketStore:
     async def reserve(
         self, bucket: int, ids: Sequence[str], scope: Scope = EVERYWHERE
     ) -> tuple[list[Reservation], Change]:
-        """Reserve jobs that nobody holds, whatever they wait for; of the first ids."""
+        """Reserve jobs that are not reserved, in any other state. May return results for the first ids only."""
         nonce = next(self._nonces)
         answers = await self.run("reserve", bucket, [nonce, *ids], scope)
         return [reservation(nonce, *answer) for answer in answers], NO_CHANGE
 
     async def requeue(self, bucket: int, returns: Sequence[Requeue]) -> tuple[int, Change]:
-        """Undo reservations: to the head of the list, the attempt uncounted; of how many, from the last one on."""
+        """Undo reservations: to the head of the list, the attempt uncounted. Returns how many, from the last one on."""
         args: list[Any] = [self.sender]
         for job_id, nonce, message in returns:
             args += (nonce, job_id, message)
@@ -128,28 +128,28 @@ class BucketStore:
     async def finish(
         self, bucket: int, endings: Sequence[Ending], scope: Scope = EVERYWHERE
     ) -> tuple[list[int], Change]:
-        """End jobs whose work is done; a code for each."""
+        """End jobs whose work is done. Returns a code for each."""
         codes, ready = await self.run("finish", bucket, [self.sender, *_flat(endings)], scope)
         return codes, change(ready)
 
     async def delete(
         self, bucket: int, endings: Sequence[Ending], scope: Scope = EVERYWHERE
     ) -> tuple[list[int], Change]:
-        """End jobs that are not wanted any more; a code for each."""
+        """End jobs that are no longer wanted. Returns a code for each."""
         codes, ready = await self.run("delete", bucket, [self.sender, *_flat(endings)], scope)
         return codes, change(ready)
 
     async def bury(
         self, bucket: int, burials: Sequence[Burial], scope: Scope = EVERYWHERE
     ) -> tuple[list[int], Change]:
-        """Give jobs up, to be kept for a person; a code for each."""
+        """Bury jobs. Returns a code for each."""
         codes, ready = await self.run("bury", bucket, [self.sender, *_flat(burials)], scope)
         return codes, change(ready)
 
     async def release(
         self, bucket: int, releases: Sequence[Release], scope: Scope = EVERYWHERE
     ) -> tuple[list[Moved], Change]:
-        """Give reserved jobs back; the new due time of each, None where it was buried or has expired."""
+        """Give reserved jobs back. Returns the new due time of each, None if it was buried or has expired."""
         rows = [(*one[:-1], dump_schedule(one.retry_ms)) for one in releases]
         args = [self.sender, *_flat(rows)]
         codes, dues, ready, next_due_ms = await self.run("release", bucket, args, scope)
@@ -158,7 +158,7 @@ class BucketStore:
     async def touch(
         self, bucket: int, touches: Sequence[Touch], scope: Scope = EVERYWHERE
     ) -> list[Moved]:
-        """Extend reservations; the new deadline of each."""
+        """Extend reservations. Returns the new deadline of each."""
         codes, deadlines = await self.run("touch", bucket, _flat(touches), scope)
         return moved(codes, deadlines)
 
@@ -173,14 +173,14 @@ class BucketStore:
     async def kick(
         self, bucket: int, ids: Sequence[str], scope: Scope = EVERYWHERE
     ) -> tuple[list[int], Change]:
-        """Make buried or delayed jobs ready now; a code for each."""
+        """Make buried or delayed jobs ready now. Returns a code for each."""
         codes, ready, _ = await self.run("kick", bucket, [self.sender, "", "", 0, *ids], scope)
         return codes, change(ready)
 
     async def kick_topic(
         self, bucket: int, topic: str, state: State, most: int
     ) -> tuple[int, bool, Change]:
-        """Make the topic's first buried or delayed jobs ready: how many, and whether more may be left."""
+        """Make the topic's first buried or delayed jobs ready. Returns how many, and whether more may be left."""
         args = [self.sender, topic, state.value, most]
         codes, ready, found = await self.run("kick", bucket, args, follows=True)
         has_more = len(codes) < found or found == most
@@ -189,7 +189,7 @@ class BucketStore:
     async def get(
         self, bucket: int, ids: Sequence[str | bytes], scope: Scope = EVERYWHERE
     ) -> list[JobView | None]:
-        """All that is known of jobs, None for each unknown id; only of the first ones where all would be too large."""
+        """All about jobs, None for an unknown id; only the first ones if the answer would get too large."""
         answers = await self.run("get", bucket, ids, scope)
         return [
             view(text(job_id) if isinstance(job_id, bytes) else job_id, *answer) if answer else None
@@ -211,7 +211,7 @@ class BucketStore:
     async def settle(
         self, bucket: int, settlements: Sequence[Settlement], _scope: Scope = EVERYWHERE
     ) -> list[int]:
-        """Give staged jobs their due times, or drop them; a code for each."""
+        """Give staged jobs their due times, or drop them. Returns a code for each."""
         args = [STAGED_DUE_MS, *_flat(settlements)]
         codes: list[int] = await self.run("settle", bucket, args)
         return codes
@@ -219,15 +219,15 @@ class BucketStore:
     async def sweep(
         self, bucket: int, cursor: int, topics: int, buried_retain_ms: int | None = None
     ) -> Swept:
-        """Housekeeping for about so many topics, from the cursor on (0 at first and at the end).
+        """Clean up about `topics` topics, from the cursor on (0 at the start and at the end).
 
-        A buried job is kept for `buried_retain_ms` (None = until somebody ends it) where its topic does not say.
+        A buried job is kept for `buried_retain_ms` (None = until somebody ends it) unless its topic says otherwise.
         """
         retain = "" if buried_retain_ms is None else buried_retain_ms
         return Swept(*map(int, await self.run("sweep", bucket, [cursor, topics, retain])))
 
     async def cancel(self, bucket: int, page: TagPage) -> tuple[TagPlace, int, Change]:
-        """End jobs of a tag, as Tags does it."""
+        """End jobs of a tag, as the methods of Tags do."""
         args = [self.sender, *page.args]
         after, count, ready = await self.run("cancel", bucket, args, page.scope)
         return after, count, change(ready)
@@ -235,13 +235,13 @@ class BucketStore:
     async def purge(
         self, bucket: int, topic: str, state: str, limit: int
     ) -> tuple[int, bool, Change]:
-        """Drop jobs of a topic in a state ("ended": kept results, "": all): how many, and whether there are more."""
+        """Drop a topic's jobs in a state ("ended": kept results, "": all). Returns how many, and if more are left."""
         args = [self.sender, topic, state, limit]
         dropped, more, ready = await self.run("purge", bucket, args)
         return dropped, more == 1, change(ready)
 
     async def pause(self, bucket: int, topic: str, hold_ms: int | None) -> Change:
-        """Hold a topic's deliveries for so long, 0 = until resumed; None = resume them."""
+        """Pause a topic's deliveries for `hold_ms`, 0 = until resumed; None = resume them."""
         hold = "" if hold_ms is None else hold_ms
         return change(await self.run("pause", bucket, [self.sender, topic, hold]))
 
@@ -254,7 +254,7 @@ class BucketStore:
         held_bytes: int = 0,
         scope: Scope = EVERYWHERE,
     ) -> TagListing:
-        """A page of the jobs of a tag, behind what holds so many bytes already."""
+        """A page of the jobs of a tag, for an answer that already holds `held_bytes`."""
         args = [what.topic, what.tag, what.state, *what.due, limit, cursor, held_bytes]
         after, found, held, is_full = await self.run("list", bucket, args, scope)
         views = (view(text(job_id), *parts) for job_id, *parts in found)
@@ -279,18 +279,18 @@ class BucketStore:
         return [text(name) for name in names]
 
     async def topic_count(self, bucket: int) -> int:
-        """How many these are."""
+        """The number of topics that the bucket knows."""
         key = self.buckets[bucket].topics
         return int(await self._caller.ask("topics", bucket, lambda redis: redis.hlen(key)))
 
     async def topic_settings(self, bucket: int) -> dict[str, Any]:
-        """What is set for topics: those that have settings that can be read, with what their JSON says."""
+        """The settings of topics, as parsed from JSON; only topics with readable settings."""
         key = self.buckets[bucket].topics
         found: Any = await self._caller.ask("topics", bucket, lambda redis: redis.hgetall(key))
         return {text(name): each for name, written in found.items() if (each := _settings(written))}
 
     async def settings_of(self, bucket: int, topic: str) -> str:
-        """What is set for one topic (JSON)."""
+        """The settings of one topic (JSON)."""
         key = self.buckets[bucket].topics
         written: Any = await self._caller.ask(
             "topics", bucket, lambda redis: redis.hget(key, topic)
@@ -303,11 +303,11 @@ class BucketStore:
         return [topic_counts(answer) for answer in answers]
 
     async def heartbeat(self, name: str, figures: str, silence_ms: int) -> None:
-        """Note that the process `name` lives; those that were silent for longer are dropped."""
+        """Record that the process `name` is alive; processes that were silent for longer are dropped."""
         await self.run("heartbeat", 0, [name, figures, silence_ms])
 
     async def servers(self, silence_ms: int) -> list[tuple[str, int, str]]:
-        """Name, ms when it was heard last and figures of all processes that were heard since so long ago."""
+        """Name, time last heard in ms and figures of all processes that were heard within `silence_ms`."""
         found = await self.run("servers", 0, [silence_ms])
         return [(text(found[i]), found[i + 1], text(found[i + 2])) for i in range(0, len(found), 3)]
 
@@ -320,14 +320,14 @@ class BucketStore:
         *,
         follows: bool | None = None,
     ) -> Awaitable[Any]:
-        """Run a script, also for other modules of this room (registry.py, results.py); see Caller.run."""
+        """Run a script, also for other modules of this package (registry.py, results.py); see Caller.run."""
         return self._caller.run(verb, bucket, args, scope, follows=follows)
 
 
 async def in_pieces(
     call: Callable[[Sequence[Item]], Awaitable[Sequence[Result]]], items: Sequence[Item]
 ) -> list[Result]:
-    """The results of all items; a call may give those of the first ones only."""
+    """The results of all items; a call may return those of the first ones only."""
     results: list[Result] = []
     while len(results) < len(items):
         results += await call(items[len(results) :])
@@ -342,7 +342,7 @@ def _settings(written: bytes) -> dict[str, Any]:
 
 
 def when(delay_ms: int, due_ms: int | None) -> str:
-    """A delay or a due time as the scripts take it; the due time counts where it is not None."""
+    """A delay or a due time as the scripts take it; the due time counts if it is not None."""
     return f"+{delay_ms}" if due_ms is None else f"={due_ms}"
 
 

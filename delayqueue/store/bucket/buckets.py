@@ -1,4 +1,4 @@
-"""Which bucket an id belongs to, and how many there are: as the layout of the data says, which can change."""
+"""Which bucket an id belongs to, and how many buckets there are, by the data's layout, which can change."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -10,11 +10,11 @@ from delayqueue.store.bucket.keys import BucketKeys
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How the jobs are spread over buckets.
+    """How jobs are distributed over buckets.
 
-    `former_sizes` are those that there were before, in their order. While `moving`, jobs are on their way here from the
-    last of them. Each change has a higher `generation`, the first one 1. `fenced` once no server can work by an older
-    one.
+    `former_sizes` are the earlier numbers of buckets, in order. While `moving`, jobs are on their way here from the
+    last of them. Each change has a higher `generation`, the first one 1. `fenced` is true once no server can work by an
+    older layout.
     """
 
     size: int = 1
@@ -25,7 +25,7 @@ class Layout:
 
     @property
     def former_size(self) -> int:
-        """How many buckets there were; this many where they were never changed."""
+        """The previous number of buckets; the present one if it was never changed."""
         return self.former_sizes[-1] if self.former_sizes else self.size
 
     @property
@@ -38,7 +38,7 @@ ONE_BUCKET: Final = Layout()
 
 
 class Buckets:
-    """The buckets, numbered from 0 here; their names count from 1, as the original's."""
+    """The buckets, numbered from 0 here; their names count from 1, as in the original."""
 
     def __init__(self, bucket_name: str, queue_name: str, layout: Layout = ONE_BUCKET) -> None:
         self._names = bucket_name, queue_name
@@ -56,11 +56,11 @@ class Buckets:
 
     @property
     def keys(self) -> list[BucketKeys]:
-        """Those of all buckets that this process knows: that hold jobs, or did since it began."""
+        """The keys of all buckets that this process knows: those that hold jobs, or did since it started."""
         return self._keys
 
     def know(self, count: int) -> None:
-        """There are so many buckets, whether they hold jobs or not."""
+        """There are `count` buckets, whether they hold jobs or not."""
         missing = range(len(self._keys), count)
         self._keys += [BucketKeys.of(number + 1, *self._names) for number in missing]
         if missing:
@@ -74,7 +74,7 @@ class Buckets:
         return crc32(job_id.encode()) % self.layout.size
 
     def astray(self, bucket: int, ids: Iterable[str]) -> dict[int, list[str]]:
-        """Of ids that belong to `bucket`, those whose job may still be in another, by that one."""
+        """Those of `bucket`'s ids whose job may still be in another bucket, grouped by that one."""
         found: dict[int, list[str]] = {}
         if self.layout.moving:
             for job_id in ids:
@@ -84,10 +84,10 @@ class Buckets:
         return found
 
     def on_growth(self, listener: Callable[[], None]) -> None:
-        """Call `listener` whenever there are more keys."""
+        """Call `listener` whenever there are new buckets."""
         self._listeners.append(listener)
 
     def adopt(self, layout: Layout) -> None:
-        """The data is laid out so from now on."""
+        """Use this layout from now on."""
         self.layout = layout
         self.know(layout.count)

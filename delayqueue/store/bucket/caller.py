@@ -1,4 +1,4 @@
-"""Runs scripts in buckets, and makes of what redis-py raises what the rest of the program knows."""
+"""Runs scripts in buckets, and translates redis-py's exceptions to those that the rest of the program knows."""
 
 import asyncio
 import json
@@ -27,14 +27,14 @@ from delayqueue.store.servers.shards import Shards
 
 log = logging.getLogger(__name__)
 
-STALE = "STALELAYOUT"  # how an error of the scripts begins (_prelude.lua)
+STALE = "STALELAYOUT"  # the start of the scripts' error (_prelude.lua)
 
 
 T = TypeVar("T")
 
 
 class LayoutChanged(Unavailable):
-    """The number of buckets was changed, and nothing was done: the ids may belong to other buckets now."""
+    """The number of buckets has changed, and nothing was done: the ids may belong to other buckets now."""
 
 
 class Caller:
@@ -67,9 +67,9 @@ class Caller:
         *,
         follows: bool | None = None,
     ) -> Any:
-        """What a script says. Raises LayoutChanged if it was chosen by a layout that is not in force any more.
+        """Run a script and return its answer. Raises LayoutChanged if the bucket was chosen by an outdated layout.
 
-        `follows`: whether the call means the same by the next one; None = as the verb's head says.
+        `follows`: whether the call means the same under a newer layout; None = as the verb's head says.
         """
         while True:
             generation = self._buckets.layout.generation
@@ -81,7 +81,7 @@ class Caller:
                 await self.follow_layout(generation)
 
     async def follow_layout(self, known: int | None = None) -> None:
-        """Act by the layout that is in force; by a later one than the generation `known` where that is given.
+        """Use the layout in force; if `known` is given, one later than that generation.
 
         Raises Unavailable if there is none.
         """
@@ -100,35 +100,35 @@ class Caller:
             log.info("the data has %d buckets%s", layout.size, origin)
 
     async def begin_move(self, size: int) -> None:
-        """Let there be `size` buckets, and follow. Raises AnotherChange if somebody else has changed the layout."""
+        """Change to `size` buckets, and follow. Raises AnotherChange if somebody else has changed the layout."""
         await self._settled(begin_move(self._shards, self._buckets, size))
         await self.follow_layout()
 
     async def end_move(self, layout: Layout) -> None:
-        """All jobs are where they belong by that layout."""
+        """All jobs are in their buckets by that layout."""
         await self._settled(end_move(self._shards, self._buckets, layout))
         await self.follow_layout()
 
     async def ask(self, verb: str, bucket: int, send: Callable[[Redis], Awaitable[Any]]) -> Any:
-        """What the bucket's server says. The one place where what redis-py raises becomes Unavailable."""
+        """Ask the bucket's server. The only place that turns redis-py's exceptions into Unavailable."""
         tag = self._buckets[bucket].tag
         try:
             return await self._shards.call(tag, send)
         except RedisError as error:
             if isinstance(error, ResponseError) and str(error).startswith(STALE):
                 raise LayoutChanged from error
-            # the first one has said so; those that follow cost nothing, and so they are many
+            # the first failure was logged; those that follow come fast, and there are many
             known = isinstance(error, TooFewReplicasError)
             level = logging.DEBUG if known else logging.WARNING
             log.log(level, "%s failed in the store: %s", verb, error)
             self._metrics.count(SCRIPT_ERRORS, verb)
             if isinstance(error, RedisTimeoutError):
-                # who took another connection next might wait as long
+                # the next caller to use another idle connection might wait as long
                 await self._shards.drop_idle(tag)
             raise Unavailable from error
 
     async def _settled(self, work: Awaitable[T]) -> T:
-        """What concerns the layout."""
+        """Await a change or a reading of the layout."""
         try:
             return await work
         except RedisError as error:
@@ -138,7 +138,7 @@ class Caller:
     async def _run_once(
         self, generation: int, verb: str, bucket: int, args: Sequence[Any], scope: Scope
     ) -> Any:
-        """Run a script by this generation of the layout: nothing is awaited before it is chosen."""
+        """Run a script by this generation of the layout: nothing is awaited before the bucket is chosen."""
         keys = self._buckets[bucket]
         names = [keys.tag, keys.queue_name]
         if scope is not EVERYWHERE:

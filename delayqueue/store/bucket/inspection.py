@@ -1,4 +1,4 @@
-"""Looks at the contents of a bucket for what is not whole."""
+"""Checks the contents of a bucket for damage."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from delayqueue.store.types import Finding, Inspected, Piece
 
 
 class Inspection:
-    """One method a script, as the store's own. All raise Unavailable if Redis does not answer or refuses."""
+    """One method per script, as in BucketStore. All raise Unavailable if Redis does not answer or refuses."""
 
     def __init__(self, store: BucketStore) -> None:
         self._store = store
@@ -18,7 +18,7 @@ class Inspection:
     async def inspect(
         self, bucket: int, pieces: Sequence[Piece], limit: int, *, repair: bool
     ) -> Inspected:
-        """Look at about `limit` entries of the pieces, the last piece first; with `repair` what is found is mended."""
+        """Check about `limit` entries of the pieces, the last piece first; with `repair`, damage is repaired."""
         args: list[Any] = [self._store.sender, int(repair), limit]
         for piece in pieces:
             args += piece
@@ -35,7 +35,7 @@ class Inspection:
         )
 
     async def ready_ids(self, bucket: int, topic: bytes, first: int, last: int) -> list[bytes]:
-        """What stands in these places of a topic's ready list, ghosts too; -1 is the last place."""
+        """The ids in this range of a topic's ready list, including ghosts; -1 is the last position."""
         ids: list[bytes] = await self._store.run("ready_ids", bucket, [topic, first, last])
         return ids
 

@@ -1,8 +1,8 @@
-"""How the data is laid out, written beside it: a server that would not find the jobs refuses to start.
+"""The layout of the data, stored beside it: a server that would not find the jobs refuses to start.
 
-The number of buckets can be changed while servers work (migration.py). The layout says so at once; then a fence
-in each bucket is raised to the layout's generation, and the scripts of servers that know an older one are refused. A
-server acts by the new layout only when all fences are up, so no two ever act by different ones.
+The number of buckets can be changed while servers work (migration.py). The layout says so at once; then a fence in each
+bucket is raised to the layout's generation, and scripts from servers that know an older one are refused. A server uses
+the new layout only when all fences are up, so no two servers ever use different ones.
 """
 
 import asyncio
@@ -26,15 +26,15 @@ from delayqueue.store.servers.shards import Shards
 log = logging.getLogger(__name__)
 
 VERSION: Final = 1
-STARTING, ON = "starting", "on"  # what `moving` says before and after the fences are up
-LOOK_S: Final = 1.0  # between two looks whether the layout is still there
-# Behind a first write that takes no memory a server lets the second one pass when its memory is full. 0 only looks.
+STARTING, ON = "starting", "on"  # the values of `moving` before and after the fences are up
+LOOK_S: Final = 1.0  # between two checks whether the layout is still there
+# After a first write that takes no memory, a server allows the second one even if its memory is full. 0 only reads.
 RAISE: Final = """
 redis.call('ZREM', KEYS[1], '')
 if tonumber(ARGV[1]) > 0 then redis.call('ZADD', KEYS[1], 'GT', ARGV[1], 'generation') end
 return tonumber(redis.call('ZSCORE', KEYS[1], 'generation') or 0)
 """
-# Writes a layout (ARGV: field, value, ...) where there is none; returns what is in force.
+# Writes a layout (ARGV: field, value, ...) if there is none; returns the one in force.
 CLAIM: Final = """
 if redis.call('HEXISTS', KEYS[1], 'bucket_size') == 0 then redis.call('HSET', KEYS[1], unpack(ARGV)) end
 return redis.call('HGETALL', KEYS[1])
@@ -46,20 +46,20 @@ class AnotherChange(Exception):
 
 
 async def claim_layout(shards: Shards, config: Config) -> Layout:
-    """Write the layout where there is none, and check it. Raises StartupError if check_layout() does."""
+    """Write the layout if there is none, and check it. Raises StartupError as check_layout() does."""
     key = _key(config)
     with _one_line():
         for field, value in _wanted(config).items():
-            # the first server of all decides
+            # the first server decides
             await shards.call(key, partial(_set_new, key, field, value))
     return await check_layout(shards, config)
 
 
 async def check_layout(shards: Shards, config: Config) -> Layout:
-    """Compare the layout of existing data with the settings; nothing is written. Returns what is in force.
+    """Compare the layout of existing data with the settings, without writing. Returns the one in force.
 
-    Raises StartupError if the data was made with another layout; it names the option and the way out. A `bucket_size`
-    that was in force before is accepted (layout_warnings): a server that starts again must not wait for new settings.
+    Raises StartupError if the data was made with another layout; the message names the option and the way out. A
+    `bucket_size` that was in force before is accepted (layout_warnings): a restart must not depend on new settings.
     """
     key = _key(config)
     with _one_line():
@@ -70,10 +70,10 @@ async def check_layout(shards: Shards, config: Config) -> Layout:
 async def keep_layout(
     shards: Shards, config: Config, buckets: Buckets, follow: Callable[[], Awaitable[None]]
 ) -> None:
-    """Look whether the layout is the one that this process acts by, until cancelled.
+    """Check that the layout is the one that this process uses, until cancelled.
 
-    Where the data was wiped under it (FLUSHALL) the layout is claimed again, before one with other settings is let in.
-    One that was made since is followed. Raises StartupError if it does not agree with the settings, as at the start.
+    If the data was wiped under it (FLUSHALL), it claims the layout again, before a server with other settings can. A
+    newer layout is followed. Raises StartupError if it does not agree with the settings, as at the start.
     """
     while True:
         await asyncio.sleep(LOOK_S)
@@ -86,7 +86,7 @@ async def keep_layout(
             if layout.generation <= known.generation and layout != known:
                 await follow()
         except (RedisError, Unavailable):
-            log.debug("the layout of the data cannot be looked at")
+            log.debug("cannot check the layout of the data")
 
 
 async def _claim_again(config: Config, layout: Layout, redis: Redis) -> dict[str, str]:
@@ -100,7 +100,7 @@ async def _claim_again(config: Config, layout: Layout, redis: Redis) -> dict[str
 
 
 def _checked(stored: dict[str, str], config: Config) -> Layout:
-    """The layout that is stored; raises StartupError if it is not that of the settings."""
+    """The stored layout; raises StartupError if it does not match the settings."""
     layout = _parse(stored, config.bucket_size)
     if config.bucket_size in layout.former_sizes:
         stored.pop("bucket_size", None)
@@ -116,25 +116,25 @@ def _checked(stored: dict[str, str], config: Config) -> Layout:
 
 
 def layout_warnings(layout: Layout, config: Config) -> list[str]:
-    """What somebody should change, and what should be brought to its end."""
+    """What somebody should change or complete."""
     warnings = []
     if config.bucket_size != layout.size:
         warnings.append(
-            f"bucket_size = {config.bucket_size}, but there are {layout.size} buckets by now: "
+            f"bucket_size = {config.bucket_size}, but there are {layout.size} buckets now: "
             f"set bucket_size = {layout.size}"
         )
     if layout.moving:
         warnings.append(
-            f"jobs are on their way to {layout.size} buckets: where nobody moves them, "
+            f"jobs are being moved to {layout.size} buckets: if nothing is moving them, "
             f"run `delay-queue rebalance --buckets {layout.size}`"
         )
     return warnings
 
 
 async def settle_layout(shards: Shards, buckets: Buckets) -> Layout:
-    """What is in force, once it is safe to act by it: all fences are up.
+    """The layout in force, once it is safe to use: all fences are up.
 
-    Raises RedisError if that cannot be.
+    Raises RedisError if that is not possible.
     """
     while not (layout := await _read_layout(shards, buckets)).fenced:
         buckets.know(layout.count)
@@ -142,16 +142,16 @@ async def settle_layout(shards: Shards, buckets: Buckets) -> Layout:
             await _tried(_fence(shards, keys.fence, layout.generation))
             for keys in buckets.keys[: layout.count]
         ]
-        for failure in filter(None, raised):  # those that could be raised are
+        for failure in filter(None, raised):  # raise all fences that can be raised
             raise failure
         await _change(shards, buckets, layout, {"moving": ON})
     return layout
 
 
 async def begin_move(shards: Shards, buckets: Buckets, size: int) -> None:
-    """Let there be `size` buckets. Nothing has changed where one of them cannot be reached.
+    """Change to `size` buckets. Nothing has changed if one of them cannot be reached.
 
-    Raises AnotherChange if the layout is not the one of `buckets` any more.
+    Raises AnotherChange if the layout is no longer the one of `buckets`.
     """
     layout = buckets.layout
     buckets.know(size)
@@ -169,12 +169,12 @@ async def begin_move(shards: Shards, buckets: Buckets, size: int) -> None:
 
 
 async def end_move(shards: Shards, buckets: Buckets, layout: Layout) -> None:
-    """All jobs are where they belong by that layout. Nothing happens where it is not in force any more."""
+    """All jobs are in their buckets by that layout. Does nothing if it is no longer in force."""
     await _change(shards, buckets, layout, {"moving": ""})
 
 
 async def data_id(shards: Shards, config: Config) -> str:
-    """A name of this data that no other data has; made when it is asked for the first time."""
+    """A name for this data that no other data has, made the first time that it is asked for."""
     key = _key(config)
     with _one_line():
         await shards.call(key, partial(_set_new, key, "id", secrets.token_hex(8)))
@@ -185,7 +185,7 @@ async def data_id(shards: Shards, config: Config) -> str:
 async def _change(
     shards: Shards, buckets: Buckets, expected: Layout, fields: Mapping[str, str]
 ) -> bool:
-    """Write these fields if the layout is the expected one; whether it was."""
+    """Write these fields if the layout is the expected one; returns whether it was."""
     key = buckets[0].layout
     return await shards.call(key, partial(_compare_and_set, key, expected, fields))
 
@@ -213,7 +213,7 @@ async def _compare_and_set(
 
 
 async def _fence(shards: Shards, key: str, generation: int) -> int:
-    """Raise a fence; returns where it is then. Who comes late cannot lower it."""
+    """Raise a fence; returns its new value. A late call cannot lower it."""
 
     async def send(redis: Redis) -> int:
         return int(await redis.eval(RAISE, 1, key, generation))
@@ -222,7 +222,7 @@ async def _fence(shards: Shards, key: str, generation: int) -> int:
 
 
 async def _tried(work: Awaitable[object]) -> Exception | None:
-    """How it failed."""
+    """The exception that it raised, or None."""
     try:
         await work
     except RedisError as error:
@@ -275,7 +275,7 @@ def _one_line() -> Iterator[None]:
         yield
     except RedisError as error:
         raise StartupError(
-            f"the store refuses to say how its data is laid out: {error}; "
-            "permit its user all commands on all keys that begin as bucket_name says",
+            f"the store refuses to show the layout of its data: {error}; "
+            "allow its user all commands on all keys that begin like bucket_name",
             key="bucket_name",
         ) from None

@@ -1,4 +1,4 @@
-"""The limits of topics: how fast and how many at once their jobs are handed out."""
+"""The limits of topics: how fast their jobs are handed out, and how many at once."""
 
 import json
 from collections.abc import Mapping
@@ -9,11 +9,11 @@ from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.replies import change
 from delayqueue.store.types import Change, Limited
 
-FIRST: Final = 0  # the bucket where a topic is set; the others take over what stands there
+FIRST: Final = 0  # the bucket where a topic is configured; the others copy its settings
 
 
 class Limits:
-    """Each bucket lets through its share of the whole. All raise Unavailable if Redis does not answer or refuses."""
+    """Each bucket allows its share of the whole. All raise Unavailable if Redis does not answer or refuses."""
 
     def __init__(self, store: BucketStore) -> None:
         self._store = store
@@ -26,9 +26,9 @@ class Limits:
         *,
         declared: bool = False,
     ) -> Limited:
-        """Set `rate`, `burst`, `concurrency`, `buried_retain_ms`, as far as they are named; None = lift it.
+        """Set the limits in `changes` (`rate`, `burst`, `concurrency`, `buried_retain_ms`); None = remove the limit.
 
-        `declared`: a config file says so; what it does not name is lifted.
+        `declared`: they come from a config file, and limits that it does not name are removed.
         """
         args = [self._store.sender, topic, bucket, self._store.buckets.count, int(declared)]
         for name, value in changes.items():
@@ -37,13 +37,13 @@ class Limits:
         return Limited(code, Limit.read(json.loads(written)), change(ready))
 
     async def all(self, bucket: int) -> dict[str, Limit]:
-        """The topics that are limited."""
+        """The topics that have limits."""
         settings = await self._store.topic_settings(bucket)
         return {
             topic: Limit.read(each["limit"]) for topic, each in settings.items() if "limit" in each
         }
 
     async def split_limits(self, bucket: int, topic: str, written: str, buckets: int) -> Change:
-        """Let a topic be set in a bucket, one of so many, as these settings (JSON) say; "" = as its own do."""
+        """Give a topic these settings (JSON) in one of `buckets` buckets; "" = those that the bucket has."""
         args = [self._store.sender, topic, written, bucket, buckets]
         return change(await self._store.run("split_limits", bucket, args))

@@ -1,4 +1,4 @@
-"""What the scripts' answers tell about jobs, for the metrics. What an answer holds stands in its script's head."""
+"""Feeds the metrics from the scripts' answers. A script's head describes its answer."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ from delayqueue.metrics import (
 )
 from delayqueue.store.bucket.record import text
 
-# what the times are that are told with an event
+# what the times of an event mean
 _TIMES: Final[dict[str, Metric]] = {
     "due": READY_LATENESS,
     "delivered": DELIVERY_LATENESS,
@@ -24,7 +24,7 @@ _TIMES: Final[dict[str, Metric]] = {
 
 
 def count_events(metrics: Metrics, events: Sequence[Any]) -> None:
-    """Count what a call told (tell in _prelude.lua): event, topic, how many jobs, ms of some of them or None, ..."""
+    """Count a call's events (tell in _prelude.lua): event, topic, how many jobs, ms of some of them or None, ..."""
     for at in range(0, len(events), 4):
         raw_event, raw_topic, number, times_ms = events[at : at + 4]
         event = raw_event.decode()
@@ -34,7 +34,7 @@ def count_events(metrics: Metrics, events: Sequence[Any]) -> None:
 
 
 def count_repairs(metrics: Metrics, verb: str, answer: Any) -> None:
-    """Count the damage that a call of `verb` has mended."""
+    """Count the damage that a call of `verb` has repaired."""
     count = _REPAIRS.get(verb)
     if count is not None:
         count(metrics, answer)

@@ -1,11 +1,12 @@
-"""Brings jobs to the buckets where they belong, once the number of buckets has been changed.
+"""Moves jobs to the buckets where they belong, after the number of buckets was changed.
 
-From then on every verb acts in the bucket where an id belongs now. The verbs by id first fetch what may still stand in
-its former bucket, so they find every job; all others are brought by `delay-queue rebalance`. Both ways
-are the same three steps, of which each can be repeated, by anybody:
-1. the job leaves its bucket for a transfer (export.lua);
-2. the transfer is taken in by the other bucket, once (import.lua);
-3. it is dropped (confirm.lua).
+From then on every verb acts in the bucket where an id belongs now. Verbs by id first fetch what may still be in its
+former bucket, so they find every job; all others are moved by `delay-queue rebalance`. Both take the same three steps,
+each of which anybody can repeat:
+
+- 1. The job leaves its bucket for a transfer (export.lua).
+- 2. The other bucket imports the transfer, once (import.lua).
+- 3. The transfer is dropped (confirm.lua).
 """
 
 import asyncio
@@ -22,15 +23,15 @@ from delayqueue.store.types import Change
 
 log = logging.getLogger(__name__)
 
-INTERVAL_S: Final = 1.0  # how long what a killed process left on its way can stay there
-# about 3 ms of the store's time, 8 where they have tags, expire and are retained
+INTERVAL_S: Final = 1.0  # how long transfers of a killed process can be left where they are
+# about 3 ms of the store's time, 8 if they have tags, expire and are retained
 JOBS_PER_TRANSFER: Final = 200
-# beside its own that one fetch may meet: others are sending between the same two buckets
+# of other processes between the same two buckets, that one fetch may meet
 MOST_TRANSFERS: Final = 100
 
 
 class Migration:
-    """Fetches jobs for verbs, and completes what others have begun. `notify(bucket, change)` hears what arrived."""
+    """Fetches jobs for verbs, and completes what others have begun. `notify(bucket, change)` is called on arrivals."""
 
     def __init__(self, store: BucketStore, notify: Callable[[int, Change], None]) -> None:
         self._store = store
@@ -43,11 +44,11 @@ class Migration:
         return self._store.buckets
 
     async def follow(self, known: int) -> None:
-        """Act by a later layout than the generation `known`. Raises Unavailable if there is none."""
+        """Use a layout later than the generation `known`. Raises Unavailable if there is none."""
         await self._store.follow_layout(known)
 
     async def fetch(self, bucket: int, ids: Sequence[str]) -> set[str]:
-        """Let all jobs of these ids, which belong to `bucket`, be there; returns those that cannot be reached.
+        """Bring all jobs with these ids to `bucket`, where they belong; returns the ids that cannot be reached.
 
         Raises LayoutChanged if they belong elsewhere by now.
         """
@@ -66,9 +67,9 @@ class Migration:
         return lost
 
     async def carry(self, source: int, target: int, ids: Sequence[str], generation: int) -> None:
-        """Bring what there is of these ids in `source` to `target`, where they belong by the layout of `generation`.
+        """Move the jobs with these ids from `source` to `target`, where they belong by the layout of `generation`.
 
-        Raises Unavailable if the store fails, LayoutChanged if another layout is followed by now.
+        Raises Unavailable if the store fails, LayoutChanged if another layout is in use by now.
         """
         for at in range(0, len(ids), JOBS_PER_TRANSFER):
             piece = ids[at : at + JOBS_PER_TRANSFER]
@@ -81,7 +82,7 @@ class Migration:
                 raise Unavailable
 
     async def forward(self) -> int:
-        """Complete what others have begun; returns how many transfers there were. Raises Unavailable if one stays."""
+        """Complete what others have begun; returns the number of transfers. Raises Unavailable if one remains."""
         found, failed = 0, False
         for source in range(len(self.buckets.keys)):
             try:
@@ -90,13 +91,13 @@ class Migration:
             except LayoutChanged:
                 raise
             except Unavailable:
-                failed = True  # it does not keep the transfers of others
+                failed = True  # other transfers go on
         if failed:
             raise Unavailable
         return found
 
     async def run(self) -> None:
-        """While jobs move, forward what is left behind, and ask the layout whether it is over, until cancelled."""
+        """While jobs move, complete what was left behind, and check whether the move is over, until cancelled."""
         while True:
             await asyncio.sleep(INTERVAL_S)
             if not self.buckets.layout.moving:
@@ -108,7 +109,7 @@ class Migration:
                 log.warning("jobs that move to other buckets wait for the store")
 
     async def _carry_once(self, source: int, target: int, ids: Sequence[str]) -> bool:
-        """Bring one transfer; False where there was none."""
+        """Move one transfer; returns False if there was none."""
         transfer = await self._transfers.export(source, target, ids)
         self._notify(source, transfer.change)
         if transfer.number == 0:

@@ -1,4 +1,4 @@
-"""Ranges of due times: what is due in them, and taking it."""
+"""Ranges of due times: finding and taking the jobs in them."""
 
 from collections.abc import Sequence
 
@@ -10,12 +10,12 @@ from delayqueue.store.types import Change, Found, Position, Range, Taken, TakeRe
 
 
 class Ranges:
-    """For one bucket at a time. All raise Unavailable if Redis does not answer or refuses."""
+    """The ranges of one bucket at a time. All raise Unavailable if Redis does not answer or refuses."""
 
     def __init__(self, store: BucketStore) -> None:
         self._store = store
 
-    async def find(  # noqa: PLR0913  # where to look, and for what
+    async def find(  # noqa: PLR0913  # where to search, and for what
         self,
         bucket: int,
         topic: str,
@@ -26,10 +26,10 @@ class Ranges:
         limit: int,
         place: int = 0,
     ) -> tuple[list[Found], int]:
-        """Jobs in a state ("ended" = finished, cancelled or expired) behind a position, of `limit` that are looked at.
+        """Find jobs in a state ("ended" = finished, cancelled or expired) after a position, among `limit` entries.
 
-        Delayed ones are the first behind it, in their order. The others are those among the entries of their index from
-        `place` on. Also returns the next place, -1 where there is none.
+        Delayed ones are the first after it, in order. The others are found among the entries of their index from
+        `place` on. Also returns the next place, -1 at the end.
         """
         known = (behind.due_ms, behind.id) if behind else ("", "")
         after, found = await self._store.run(
@@ -42,13 +42,13 @@ class Ranges:
         return jobs, after
 
     async def take(self, bucket: int, topic: str, due: Range, ids: Sequence[bytes]) -> TakeReply:
-        """Remove and return jobs by their ids, as far as they are delayed or ready and due in the range."""
+        """Remove and return those of the jobs that are delayed or ready, and due in the range."""
         looked, gone, found = await self._store.run("take", bucket, [topic, *due, *ids])
         jobs = [_taken(*found[i : i + 3]) for i in range(0, len(found), 3)]
         return TakeReply(looked, gone, jobs)
 
     async def restore(self, bucket: int, jobs: Sequence[Taken]) -> Change:
-        """Undo takes: what was pushed with the same id since stays."""
+        """Undo takes; a job that was pushed with the same id since stays."""
         args = [part for job in jobs for part in (job.raw_id, job.record, job.run)]
         next_due_ms = await self._store.run("restore", bucket, args)
         return change([], next_due_ms)

@@ -1,6 +1,6 @@
-"""The packed texts that stand in the hashes: how Python reads what the scripts write (scripts/_prelude.lua).
+"""The packed values of the hashes: how Python reads what the scripts write (scripts/_prelude.lua).
 
-Numbers stand in a header, everything else follows untouched, by length, so any byte may stand in it.
+Numbers are in a header, everything else follows as it is, by length, so it may contain any byte.
 """
 
 import json
@@ -20,26 +20,26 @@ from delayqueue.domain.job import (
     State,
 )
 
-# what a record begins with, and how long its header is
+# the start of a record, and the length of its header
 PLAIN, FULL = b"0", b"1"
 PLAIN_BYTES, FULL_BYTES = 22, 41
 
-# 15 digits are exact to Lua, too
+# Lua's numbers are exact up to 15 digits, too
 _RUN = re.compile(rb"(\d{1,15}) (\d{1,15}) (\S+) (\d{1,15})(?: (\d{1,15}))?\n")
 _NOTE = re.compile(rb"(\d{1,15}) (\d{1,15}) (\d{1,15}) (\d{1,15}) ")
 _ENDED = re.compile(rb"(finished|cancelled|expired) (\d{1,15}) (\d{1,15}) (\d{1,15})\n")
-# what JSON that somebody else wrote, and numbers in it, can raise
+# what other people's JSON, and the numbers in it, can raise
 _UNREADABLE = (ValueError, TypeError, OverflowError, RecursionError)
 
 
 def text(raw: bytes) -> str:
-    """Bytes of the store as text. What was pushed over HTTP is UTF-8; anything else is shown, not refused."""
+    """Bytes of the store as text. Jobs pushed over HTTP are UTF-8; anything else is shown as far as possible."""
     return raw.decode("utf-8", "replace")
 
 
 @dataclass(slots=True)
 class Record:
-    """What stands in `T:job`. Bytes are as pushed; the header is read only as far as somebody asks."""
+    """The value of a job in `T:job`. Bytes are as pushed; the header is parsed only as needed."""
 
     header: bytes
     topic: bytes
@@ -63,7 +63,7 @@ class Record:
 
     @property
     def expire_ms(self) -> int:
-        """When nobody needs it any more, 0 = never."""
+        """When the job expires, 0 = never."""
         return _number(self.header[22:29])  # a shorter header has none
 
     @property
@@ -73,7 +73,7 @@ class Record:
 
 
 def parse_record(raw: bytes) -> Record:
-    """Read a record. Raises ValueError if it is none."""
+    """Parse a record. Raises ValueError if it is not one."""
     kind, length = raw[:1], len(raw)
     if kind == PLAIN and length >= PLAIN_BYTES:
         topic_at, options_length = PLAIN_BYTES, 0
@@ -96,10 +96,10 @@ def _number(digits: bytes) -> int:
 
 
 def dump_options(job: Job) -> str:
-    """The optional fields that the scripts or the consumer need, as JSON; "" for a plain job."""
+    """The optional fields that the scripts or the consumer need, as JSON; "" if there are none."""
     options: dict[str, object] = {}
     if job.priority != USUAL_PRIORITY:
-        options["priority"] = job.priority  # first of all: the scripts find it there to change it
+        options["priority"] = job.priority  # first: the scripts expect it there when they change it
     if job.tags:
         options["tags"] = job.tags
     if job.retry_ms is not None:
@@ -110,13 +110,13 @@ def dump_options(job: Job) -> str:
 
 
 def dump_schedule(retry_ms: tuple[int, ...] | None) -> str:
-    """A schedule that is not the job's own, as a script takes it: the delays between commas; "" = none."""
+    """A schedule that is not the job's own, as a script takes it: the delays, with commas; "" = none."""
     return "" if retry_ms is None else f",{','.join(map(str, retry_ms))},"
 
 
 @dataclass(slots=True)
 class Run:
-    """What stands in `T:run`."""
+    """The value of a job in `T:run`."""
 
     attempt: int
     started_ms: int
@@ -125,7 +125,7 @@ class Run:
 
 
 def parse_run(raw: bytes) -> Run:
-    """Read a run; of a job that was never handed out (b"") all zero."""
+    """Parse a run; all zero for a job that was never handed out (b"")."""
     head = _RUN.match(raw)
     if head is None:
         return Run(0, 0, (), ())
@@ -139,7 +139,7 @@ def parse_run(raw: bytes) -> Run:
 
 
 def _parse_results(raw: bytes) -> list[Result]:
-    """What cannot be read counts as none, as in the scripts."""
+    """Unreadable results count as none, as in the scripts."""
     with suppress(*_UNREADABLE, KeyError, AttributeError):
         return [
             Result(
@@ -183,7 +183,7 @@ def reserved_job(raw_id: bytes, raw: bytes, attempt: int, receipt: str) -> Reser
 
 
 def live_view(job_id: str, state: State, raw: bytes, raw_run: bytes) -> JobView:
-    """All that is known of a job that has not ended."""
+    """All about a job that has not ended."""
     record, run = parse_record(raw), parse_run(raw_run)
     options = _options(record)
     return JobView(
@@ -210,7 +210,10 @@ def live_view(job_id: str, state: State, raw: bytes, raw_run: bytes) -> JobView:
 
 
 def _options(record: Record) -> dict[str, Any]:
-    """The scripts set a record aside whose options they cannot read; what JSON is to them only counts as none."""
+    """The options of a record.
+
+    The scripts set a record aside if its options are unreadable; options that only Python cannot parse count as none.
+    """
     if not record.options:
         return {}
     with suppress(*_UNREADABLE):
@@ -221,14 +224,14 @@ def _options(record: Record) -> dict[str, Any]:
 
 
 def _retry_ms(written: Any) -> tuple[int, ...] | None:
-    """None where there is no schedule that can be read."""
+    """The schedule; None if there is none that can be read."""
     with suppress(*_UNREADABLE):
         return tuple(map(int, written))
     return None
 
 
 def ended_view(job_id: str, raw: bytes) -> JobView:
-    """All that is known of a job that ended and is kept (`retain`). Raises ValueError if it is unreadable."""
+    """All about a job that has ended and is kept (`retain`). Raises ValueError if it is unreadable."""
     head = _ENDED.match(raw)
     if head is None:
         raise ValueError("not the record of a job that ended")
@@ -236,7 +239,7 @@ def ended_view(job_id: str, raw: bytes) -> JobView:
     record_at = run_at + int(head[4])
     view = live_view(job_id, State(head[1].decode()), raw[record_at:], raw[run_at:record_at])
     said = text(raw[head.end() : run_at])
-    # what has failed before is no message of a job that is finished
+    # the message of an earlier failure does not belong to a job that is finished
     view.message = said if view.state is State.FINISHED else said or view.message
     view.ended_ms = int(head[2])
     return view

@@ -1,4 +1,4 @@
-"""What all servers share: subscribers, schedules, a counter. It stands in the first bucket."""
+"""What all servers share: subscribers, schedules, a counter. The first bucket holds it."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
@@ -11,20 +11,20 @@ from delayqueue.store.servers.shards import Shards
 from delayqueue.store.types import Change, DueJobs, DueSchedules, Enqueued, Entry
 
 BUCKET = 0
-DUE_LIMIT = 100  # schedules that one call reads
+DUE_LIMIT = 100  # schedules per call
 
 Kind = Literal["subscribers", "schedules"]
 
 
 class Registered(NamedTuple):
-    """What is registered of a kind; `entries` is None where nothing has changed since the revision asked with."""
+    """What is registered of a kind; `entries` is None if nothing has changed since the given revision."""
 
     revision: str
     entries: list[Entry] | None
 
 
 class Registry:
-    """One method a script, as the store's own. All raise Unavailable if Redis does not answer or refuses."""
+    """One method per script, as in BucketStore. All raise Unavailable if Redis does not answer or refuses."""
 
     def __init__(
         self, store: BucketStore, migration: Migration, notify: Callable[[int, Change], None]
@@ -34,42 +34,51 @@ class Registry:
         self._notify = notify
 
     async def register(self, kind: Kind, entry: Entry, if_exists: str) -> int:
-        """Register one. A code: JOB_EXISTS where the name is taken and `if_exists` or a config file forbids it."""
+        """Register an entry.
+
+        Returns a code: JOB_EXISTS if the name is taken and `if_exists` or a config file forbids it.
+        """
         codes = await self._run("register", [kind, if_exists, *_flat([entry])])
         return int(codes[0])
 
     async def declare(self, kind: Kind, entries: Sequence[Entry]) -> list[int]:
-        """Let these be all that the config file declares. A code for each; nothing has changed where one is refused."""
+        """Replace all that the config file declared before.
+
+        Returns a code for each; if one is refused, nothing has changed.
+        """
         codes: list[int] = await self._run("register", [kind, "declare", *_flat(entries)])
         return codes
 
     async def unregister(self, kind: Kind, name: str, definition: str = "") -> int:
-        """Drop one; with a definition only that very one. A code."""
+        """Remove an entry; with a definition only if it is that one. Returns a code."""
         return int(await self._run("unregister", [kind, name, definition]))
 
     async def pause_subscriber(self, name: str, *, is_paused: bool) -> int:
-        """Pause a subscriber, or let it go on. A code."""
+        """Pause or resume a subscriber. Returns a code."""
         return int(await self._run("pause_subscriber", [name, int(is_paused)]))
 
     async def registered(self, kind: Kind, known: str = "", name: str = "") -> Registered:
-        """All of a kind, or that of a name, unless `known` is still their revision."""
+        """All entries of a kind, or the one with that name, unless `known` is still their revision."""
         revision, *found = await self._run("registered", [kind, known, name])
         return Registered(text(revision), _entries(found[0]) if found else None)
 
     async def numbers(self, count: int) -> int:
-        """The first of so many whole numbers, one after the other, that nobody else is given. A store that loses its
-        last writes may give some out again."""
+        """The first of `count` consecutive numbers that nobody else gets.
+
+        A store that loses its last writes may give some of them again.
+        """
         return int(await self._run("numbers", [count]))
 
     async def due_schedules(self) -> DueSchedules:
-        """The schedules whose time has come, not all of them where they are many."""
+        """The schedules that are due; not all of them if they are many."""
         now_ms, wait_ms, found = await self._run("due_schedules", [DUE_LIMIT])
         return DueSchedules(now_ms, None if wait_ms < 0 else wait_ms, _entries(found))
 
     async def enqueue_due(self, due_jobs: DueJobs) -> Enqueued:
-        """Push the jobs of a schedule and set its next time.
+        """Push the jobs of a schedule and set its next occurrence.
 
-        Not done where another process did, the schedule was changed, or its jobs belong to another bucket by now.
+        Does nothing if another process has done so, the schedule was changed, or its jobs belong to another bucket by
+        now.
         """
         if await self._migration.fetch(BUCKET, [one.id for one in due_jobs.jobs]):
             return Enqueued(False, [])
@@ -91,7 +100,7 @@ class Registry:
         return Enqueued(done == 1, [text(job_id) for job_id in taken])
 
     def owns(self, job_id: str) -> bool:
-        """Whether a job of this id would stand in the same bucket as the schedules."""
+        """Whether a job with this id would be in the same bucket as the schedules."""
         return self._store.buckets.of(job_id) == BUCKET
 
     async def _run(self, verb: str, args: Sequence[Any]) -> Any:

@@ -1,4 +1,4 @@
-"""What the scripts answer, as the rest of the program sees it."""
+"""Parses the scripts' answers."""
 
 import json
 from collections.abc import Sequence
@@ -12,11 +12,11 @@ from delayqueue.errors import Code
 from delayqueue.store.bucket.record import ended_view, live_view, reserved_job, text
 from delayqueue.store.types import Arrivals, Change, Moved, Reservation, TopicCounts
 
-BURIED = -1  # in place of the time of a job that comes again
+BURIED = -1  # instead of the time of a job that is delivered again
 
 
 def or_none(number: int) -> int | None:
-    """A number of a script; a negative one says that there is none."""
+    """A script's number; None if it is negative."""
     return None if number < 0 else number
 
 
@@ -45,7 +45,7 @@ def reserved(found: Sequence[Any], nonce: str) -> list[Reserved]:
 def reservation(
     nonce: str, code: int, raw_id: bytes = b"", record: bytes = b"", attempt: int = 0
 ) -> Reservation:
-    """What `reserve` says of a job."""
+    """The answer of `reserve` for a job."""
     if code != Code.OK:
         return Reservation(code, None)
     return Reservation(
@@ -54,7 +54,7 @@ def reservation(
 
 
 def topic_counts(answer: Sequence[Any]) -> TopicCounts:
-    """The counts of a topic, and what is set for it."""
+    """The counts and settings of a topic."""
     delayed, ready, reserved, buried, oldest, paused, limit, urgent = answer
     in_force = Limit.read(json.loads(limit)) if limit else None
     return TopicCounts(
@@ -63,7 +63,7 @@ def topic_counts(answer: Sequence[Any]) -> TopicCounts:
 
 
 def view(job_id: str, state: bytes, record: bytes, run: bytes = b"") -> JobView | None:
-    """All that is known of a job, from its state, record and run; None where that cannot be read."""
+    """All about a job, from its state, record and run; None if those are unreadable."""
     with suppress(ValueError):
         if state == b"ended":
             return ended_view(job_id, record)

@@ -1,4 +1,4 @@
-"""How subscribers fared with the jobs that are reserved for them."""
+"""Subscribers' results for the jobs that are reserved for them."""
 
 import json
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from delayqueue.store.types import Change, Moved, Postponement, Recording
 
 
 class Results:
-    """One method a script, as the store's own. All raise Unavailable if Redis does not answer or refuses."""
+    """One method per script, as in BucketStore. All raise Unavailable if Redis does not answer or refuses."""
 
     def __init__(self, store: BucketStore) -> None:
         self._store = store
@@ -19,7 +19,7 @@ class Results:
     async def record(
         self, bucket: int, recordings: Sequence[Recording], _scope: Scope = EVERYWHERE
     ) -> list[int]:
-        """Record how subscribers fared with jobs that are reserved for them; a code for each."""
+        """Record subscribers' results for jobs that are reserved for them. Returns a code for each."""
         args: list[Any] = []
         for one in recordings:
             args += (one.id, one.nonce, one.subscriber, "1" if one.succeeded else "0", one.message)
@@ -30,7 +30,10 @@ class Results:
     async def postpone(
         self, bucket: int, postponements: Sequence[Postponement], _scope: Scope = EVERYWHERE
     ) -> tuple[list[Moved], Change]:
-        """Give reserved jobs back until a subscriber may be called again; the due time, None where it was buried."""
+        """Give reserved jobs back until a subscriber may be called again.
+
+        Returns the due time of each, None if it was buried.
+        """
         args: list[Any] = [self._store.sender]
         for one in postponements:
             args += (one.id, one.nonce, one.message, json.dumps(one.subscribers))

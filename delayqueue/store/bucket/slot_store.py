@@ -1,4 +1,4 @@
-"""The history, as the store keeps it in the first bucket: what _history.lua describes."""
+"""The history, as the store keeps it in the first bucket; _history.lua describes it."""
 
 import re
 from collections.abc import Sequence
@@ -13,19 +13,19 @@ from delayqueue.store.bucket.record import text
 from delayqueue.store.bucket.registry import BUCKET
 
 PIECE: Final = 360  # slots that a call reads: about 2 ms of the store's time
-SCOPED_PIECE: Final = 24  # the same where it adds up topics
+SCOPED_PIECE: Final = 24  # the same if it adds up topics
 FIGURES: Final = re.compile(rb"(\d*)," * 11)
 MARK: Final = re.compile(r"(\d+) (\w+) (\d+) (.*)", re.DOTALL)
 
 
 class SlotStore:
-    """One method a script. All raise Unavailable if Redis does not answer or refuses."""
+    """One method per script. All raise Unavailable if Redis does not answer or refuses."""
 
     def __init__(self, store: BucketStore) -> None:
         self._store = store
 
     async def add(self, rows: Sequence[Row], marks: Sequence[Mark] = ()) -> bool:
-        """Add to the slots of now, all or nothing. Whether the caller is to look how many jobs there are."""
+        """Add to the current slots, all or nothing. Returns whether the caller should count the jobs in the store."""
         args: list[Any] = [MOST_TOPICS, len(RINGS)]
         for ring in RINGS.values():
             args += ring
@@ -37,7 +37,7 @@ class SlotStore:
         return bool(await self._store.run("add_history", BUCKET, args))
 
     async def read(self, ring: Ring, topic: str, scope: Scope = EVERYWHERE) -> Slots:
-        """All slots of a ring, of a topic or of all (""); the last one is that of now."""
+        """All slots of a ring, of a topic or of all topics (""); the last one is the current one."""
         piece = PIECE if topic or scope is EVERYWHERE else SCOPED_PIECE
         last: int | str = ""
         packed: list[bytes] = []
@@ -68,7 +68,7 @@ def _packed(row: Row) -> str:
 
 
 def _slot(packed: bytes) -> Slot | None:
-    """None for what cannot be read."""
+    """Parse a slot; None if it is unreadable."""
     parts = FIGURES.fullmatch(packed)
     if not parts:
         return None
@@ -78,6 +78,6 @@ def _slot(packed: bytes) -> Slot | None:
 
 
 def _mark(raw: bytes, now_ms: int) -> Mark | None:
-    """None for what is no mark."""
+    """Parse a mark; None if it is not one."""
     parts = MARK.fullmatch(text(raw))
     return parts and Mark(parts[2], now_ms - int(parts[1]), int(parts[3]), parts[4])

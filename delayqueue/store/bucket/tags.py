@@ -1,4 +1,4 @@
-"""What is done to all jobs of a tag, a page at a time, as BucketStore.cancel does it."""
+"""Changes all jobs of a tag, a page at a time, as BucketStore.cancel does."""
 
 from delayqueue.domain.job import State
 from delayqueue.store.bucket.bucket_store import BucketStore, when
@@ -7,7 +7,7 @@ from delayqueue.store.types import Change, TagPage, TagPlace
 
 
 class Tags:
-    """Answers where the next page begins, START = there is none, and how many jobs were changed.
+    """Each method returns where the next page begins, START = there is none, and how many jobs were changed.
 
     All raise Unavailable if Redis does not answer or refuses.
     """
@@ -18,7 +18,7 @@ class Tags:
     async def kick(
         self, bucket: int, page: TagPage, *, state: State
     ) -> tuple[TagPlace, int, Change]:
-        """Make those in that state, buried or delayed, ready now."""
+        """Make the jobs in that state, buried or delayed, ready now."""
         args = [self._store.sender, state.value, *page.args]
         after, count, ready = await self._store.run("kick_tag", bucket, args, page.scope)
         return after, count, change(ready)
@@ -26,7 +26,7 @@ class Tags:
     async def reschedule(
         self, bucket: int, page: TagPage, *, delay_ms: int, due_ms: int | None
     ) -> tuple[TagPlace, int, Change, int]:
-        """Give those that are not reserved a new due time, which comes back in ms."""
+        """Give the jobs that are not reserved a new due time. Also returns that time in ms."""
         args = [when(delay_ms, due_ms), *page.args]
         answer = await self._store.run("reschedule_tag", bucket, args, page.scope)
         after, count, time_ms, wait_ms = answer

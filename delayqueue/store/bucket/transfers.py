@@ -1,4 +1,4 @@
-"""How jobs go from one bucket to another: into a transfer, into the other bucket; then the transfer is dropped."""
+"""Moves jobs between buckets: into a transfer, into the other bucket; then the transfer is dropped."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ from delayqueue.store.types import Change
 
 
 class Transfer(NamedTuple):
-    """Jobs on their way; number 0 = there are none."""
+    """Jobs on their way; number 0 = none."""
 
     number: int
     parts: Sequence[bytes]
@@ -18,9 +18,9 @@ class Transfer(NamedTuple):
 
 
 class IdPage(NamedTuple):
-    """A page of the ids of a bucket; cursor "0" = that was all. `total` is how many there are in all.
+    """A page of a bucket's ids; cursor "0" = end. `total` is the number of ids in all.
 
-    The cursor is of that `process` of the store, and means nothing to another one.
+    The cursor belongs to that `process` of the store, and is meaningless to another one.
     """
 
     cursor: str
@@ -30,19 +30,19 @@ class IdPage(NamedTuple):
 
 
 class Transfers:
-    """One method a script, as the store's own. All raise Unavailable if Redis does not answer or refuses."""
+    """One method per script, as in BucketStore. All raise Unavailable if Redis does not answer or refuses."""
 
     def __init__(self, store: BucketStore) -> None:
         self._store = store
 
     async def export(self, source: int, target: int, ids: Sequence[str]) -> Transfer:
-        """Take what there is of these ids out of `source`. One that is on its way comes in place of a new one."""
+        """Take the jobs with these ids out of `source`. If a transfer is on its way already, it is returned instead."""
         args: list[Any] = [self._store.sender, target, *ids]
         number, parts, ready = await self._store.run("export", source, args)
         return Transfer(number, parts, change(ready))
 
     async def import_(self, source: int, target: int, transfer: Transfer) -> Change:
-        """Put a transfer's jobs into `target`, unless it has them."""
+        """Put a transfer's jobs into `target`, unless it already has them."""
         args: list[Any] = [self._store.sender, source, transfer.number, *transfer.parts]
         next_due_ms, ready = await self._store.run("import", target, args)
         return change(ready, next_due_ms)
@@ -52,11 +52,11 @@ class Transfers:
         await self._store.run("confirm", source, [target, transfer.number])
 
     async def under_way(self, source: int) -> list[int]:
-        """The buckets to which transfers are on their way."""
+        """The buckets that have transfers on their way to them."""
         targets: list[int] = await self._store.run("exports", source, [])
         return targets
 
     async def ids(self, bucket: int, kind: str, cursor: str) -> IdPage:
-        """A page of the ids that stand in a bucket: of jobs (`job`) or of kept results (`ended`)."""
+        """A page of the ids in a bucket: of jobs (`job`) or of kept results (`ended`)."""
         after, ids, *rest = await self._store.run("ids", bucket, [kind, cursor])
         return IdPage(after.decode(), [text(job_id) for job_id in ids], *rest)

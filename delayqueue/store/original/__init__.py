@@ -1,1 +1,1 @@
-"""What ouqiang/delay-queue and php-cpm/delay-queue keep in their Redis, and how to take it from there."""
+"""What ouqiang/delay-queue and php-cpm/delay-queue keep in their Redis, and how to import it."""

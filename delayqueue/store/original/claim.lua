@@ -1,7 +1,7 @@
--- Notes which jobs are about to be taken, in place of those that were before; keeps the lock.
+-- Notes which jobs are about to be taken, replacing the previous note; keeps the lock.
 -- KEYS  lock, moving, destination
 -- ARGV  token of the lock's holder, how long to hold it (ms), name of the destination, ids
--- returns how many ids; the error LOCK where another import has begun
+-- returns how many ids; the error LOCK if another import has begun
 local lock, moving, destination = KEYS[1], KEYS[2], KEYS[3]
 local token, hold, name = ARGV[1], ARGV[2], ARGV[3]
 

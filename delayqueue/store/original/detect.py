@@ -1,4 +1,4 @@
-"""Which of the two forks an installation is: they differ in what stands before a job's id in its key."""
+"""Which of the two forks an installation is: they differ in the prefix of a job's key."""
 
 from typing import Any
 
@@ -11,10 +11,10 @@ SAMPLE = 100  # ids of each bucket and list
 
 
 async def key_prefix(redis: Redis, names: Names, given: str | None) -> str:
-    """What stands before the ids: `given`, or what is found.
+    """The prefix of the jobs' keys: `given`, or detected.
 
-    Raises StartupError if the jobs have both, or another one than was given: with a wrong one, all jobs would look
-    as if they had ended.
+    Raises StartupError if there are jobs with both, or with another one than `given`: with a wrong one, all jobs would
+    look as if they had ended.
     """
     hits = await _hits(redis, await _sample(redis, names), {*PREFIXES, given or ""})
     found = [prefix for prefix, count in hits.items() if count]
@@ -45,7 +45,7 @@ async def _sample(redis: Redis, names: Names) -> list[bytes]:
 
 
 async def _hits(redis: Redis, ids: list[bytes], prefixes: set[str]) -> dict[str, int]:
-    """How many of the ids have a record behind each prefix."""
+    """How many of the ids have a record with each prefix."""
     hits = {}
     for prefix in sorted(prefixes):
         keys = [prefix.encode() + job_id for job_id in ids]
@@ -54,7 +54,7 @@ async def _hits(redis: Redis, ids: list[bytes], prefixes: set[str]) -> dict[str,
 
 
 async def _of_a_record(redis: Redis) -> str:
-    """Of an installation in which every job has lost its place."""
+    """The prefix of an installation in which every job has lost its place."""
     prefix = "dq_key_"
     async for _ in redis.scan_iter(match=f"{literal(prefix)}*", count=1000):
         return prefix

@@ -1,7 +1,7 @@
--- What is known of jobs of the original: their records and their times in the buckets. Changes nothing.
+-- Reads jobs of the original: their records and their times in the buckets. Changes nothing.
 -- KEYS  the buckets
--- ARGV  what job keys begin with, limit of the answer in bytes, ids
--- returns { unix seconds, for each id { record or nil, time in each bucket or nil } }; fewer than were asked for where
+-- ARGV  prefix of job keys, limit of the answer in bytes, ids
+-- returns { unix seconds, for each id { record or nil, time in each bucket or nil } }; fewer than were asked for if
 --         the answer is full. Record keys are built here: the original knows no Redis Cluster.
 local prefix, limit = ARGV[1], tonumber(ARGV[2])
 local found, bytes = {}, 0

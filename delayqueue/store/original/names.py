@@ -3,12 +3,12 @@
 | key               | type   | what                                                                                  |
 | ----------------- | ------ | ------------------------------------------------------------------------------------- |
 | ID                | string | a packed job (packed.py); php-cpm/delay-queue puts `dq_key_` before the id            |
-| dq_bucket_N       | zset   | id -> unix second: when it is due, or when its TTR runs out                           |
+| dq_bucket_N       | zset   | id -> unix second: when it is due, or when its TTR expires                            |
 | dq_queue_TOPIC    | list   | ids that are ready                                                                    |
-| dq_import:lock    | string | the import that works here; expires                                                   |
+| dq_import:lock    | string | the import that is working here; expires                                              |
 | dq_import:moving  | hash   | id -> "" = may have been staged in the destination, or due ms = has been taken        |
 | dq_import:to      | string | the destination of those                                                              |
-| dq_import:aside   | hash   | id -> why it was not taken over, line end, its record                                 |
+| dq_import:aside   | hash   | id -> why it was not imported, line end, its record                                   |
 | dq_import:probe:X | an entry of the first bucket that a running old server removes within a second         |
 """
 
@@ -24,14 +24,14 @@ PREFIXES: Final = {"": "ouqiang/delay-queue", "dq_key_": "php-cpm/delay-queue"}
 
 
 class Names(NamedTuple):
-    """How an installation names its keys."""
+    """The key names of an installation."""
 
-    key_prefix: str  # before each job's id
+    key_prefix: str  # of each job's key, before its id
     bucket_name: str  # with %d
     queue_name: str  # with %s
 
     def buckets(self) -> list[str]:
-        """The keys of all buckets that there may be."""
+        """The keys of all buckets that there can be."""
         numbers = range(1, MOST_BUCKETS + 1)
         return [self.bucket_name.replace("%d", str(number)) for number in numbers]
 
@@ -40,14 +40,14 @@ class Names(NamedTuple):
         return self.queue_name.replace("%s", topic).encode()
 
     def queue_pattern(self) -> str:
-        """What SCAN finds the ready lists by."""
+        """The SCAN pattern for ready lists."""
         return literal(self.queue_name).replace("%s", "*")
 
     def record_pattern(self) -> str:
-        """What SCAN finds the records by."""
+        """The SCAN pattern for records."""
         return f"{literal(self.key_prefix)}*"
 
 
 def literal(text: str) -> str:
-    r"""As a part of a pattern that means itself: "a*" is "a\*"."""
+    r"""Escape a text for a pattern: "a*" becomes "a\*"."""
     return "".join(f"\\{char}" if char in "*?[]\\" else char for char in text)

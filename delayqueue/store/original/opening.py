@@ -1,4 +1,4 @@
-"""The way to the old Redis."""
+"""The connection to the old Redis."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -15,14 +15,14 @@ from delayqueue.store.servers.connect import connect
 
 
 class StoreAway(Exception):
-    """The old store, or the new one, does not answer or refuses; the message says how."""
+    """The old store, or the new one, does not answer or refuses; the message says which and why."""
 
 
 @asynccontextmanager
 async def open_old(config: Config, url: str) -> AsyncIterator[Redis]:
-    """Connections to the old Redis, as careful as to our own. Raises StartupError if it is not there.
+    """Connections to the old Redis, with the same precautions as to our own.
 
-    Raises StoreAway for what Redis says in the block.
+    Raises StartupError if it cannot be reached, StoreAway if Redis fails inside the block.
     """
     try:
         values.redis_url(url)

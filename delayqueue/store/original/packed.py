@@ -1,14 +1,14 @@
 """A job as the original keeps it: a msgpack map of five members, named "1" to "5".
 
-Read by hand: the map has two types of values, and an operator who takes an old installation over once should not have
-to install a library for it.
+Parsed by hand: the map has two types of values, and an operator who imports an old installation once should not have to
+install a library for it.
 """
 
 from typing import Final, NamedTuple
 
 from delayqueue.domain.job import MAX_ID_BYTES, MAX_TOPIC_BYTES, MAX_TTR_S
 
-# All that a packed job can begin with: a map of five, whose first key is "1".
+# All possible starts of a packed job: a map of five, whose first key is "1".
 SIGNATURE: Final = b"\x85\xa11"
 MAX_DUE_S: Final = 10_000_000_000
 
@@ -29,7 +29,7 @@ class Packed(NamedTuple):
 
 
 def unpack(raw: bytes, job_id: bytes) -> Packed:
-    """The job of that id. ValueError says why it cannot be taken over."""
+    """Parse the job with that id. The message of ValueError says why it cannot be imported."""
     reader = _Reader(raw)
     try:
         members = reader.members()
@@ -59,7 +59,7 @@ def _check(job: Packed, job_id: bytes) -> None:
 
 
 class _Reader:
-    """Reads values from the front. Raises IndexError if bytes are missing, ValueError if no job has such a value."""
+    """Parses values from the front. Raises IndexError if bytes are missing, ValueError for a value that no job has."""
 
     def __init__(self, raw: bytes) -> None:
         self._raw = raw

@@ -1,10 +1,10 @@
-"""Where a job of the original stands, from what its Redis holds. Pure.
+"""Where a job of the original is, judged by what its Redis holds. Pure.
 
-The original has no states: a job is a record, and its id stands in a bucket (sorted set, by a time) or in a ready list.
-Its timer moves an id whose time has come from its bucket to the list of the job's topic, first adding, then removing.
-A pop takes the id off the list, reads the record and adds the id to a bucket again, with the time at which the TTR runs
-out. A finish drops the record only; the id stays where it is until somebody meets it. So an id may stand in several
-places, or, after a crash between two of these steps, in none.
+The original has no states: a job is a record, and its id is in a bucket (sorted set, by a time) or in a ready list. Its
+timer moves an id whose time has come from its bucket to the list of the job's topic, first adding, then removing. A pop
+takes the id off the list, reads the record and adds the id to a bucket again, with the time at which the TTR expires. A
+finish only drops the record; the id stays until something comes across it. So an id may be in several places, or, after
+a crash between two of these steps, in none.
 """
 
 from collections.abc import Iterable
@@ -13,22 +13,22 @@ from typing import Final, NamedTuple
 
 from delayqueue.store.original.packed import Packed
 
-# The old servers' clocks and that of Redis, whose time we go by, may differ by so much.
+# The clocks of the old servers and of Redis, whose time we use, may differ by this much.
 CLOCKS_S: Final = 5
 
 
 class Place(StrEnum):
-    """Where a job of the original stands."""
+    """Where a job of the original is."""
 
     DELAYED = "delayed"
     READY = "ready"
     RESERVED = "handed out"
     DUE = "due"  # in a bucket, for the timer to move at any moment
-    LOST = "lost"  # in no place: a step of the old server did not happen, or is about to
+    LOST = "lost"  # nowhere: a step of the old server did not happen, or is about to
 
 
 class Standing(NamedTuple):
-    """A job's place, and when it is due for us. `free`: the old server, if it runs, does not touch it now."""
+    """A job's place, and when it is due for us. `free`: an old server that runs does not touch it now."""
 
     place: Place
     due_s: int
@@ -36,12 +36,12 @@ class Standing(NamedTuple):
 
 
 def standing(job: Packed, times_s: Iterable[float], now_s: int, *, listed: bool) -> Standing:
-    """`times_s` are those that the id has in the buckets, `listed` whether it stands in its ready list.
+    """`times_s` are the id's times in the buckets, `listed` whether it is in its ready list.
 
-    A job that was handed out is due when its TTR runs out. One that is lost counts as handed out just now.
+    A job that was handed out is due when its TTR expires. A lost one counts as handed out just now.
     """
     times = list(times_s)
-    if job.due_s > now_s:  # whatever else an earlier push of this id left behind
+    if job.due_s > now_s:  # whatever an earlier push of this id left behind
         return Standing(Place.DELAYED, job.due_s, free=job.due_s > now_s + CLOCKS_S)
     deadlines = [time for time in times if now_s < time <= now_s + job.ttr_s + CLOCKS_S]
     if deadlines:

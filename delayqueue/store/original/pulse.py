@@ -9,12 +9,12 @@ from redis.exceptions import RedisError
 
 from delayqueue.store.original.names import Names
 
-# Its timer ticks every second, and meets the probe first; a burst of due jobs or a slow Redis may hold it up.
+# Its timer ticks every second, and processes the probe first; a burst of due jobs or a slow Redis may delay it.
 DEAD_S: Final = 10.0
 
 
 class Pulse:
-    """Lays an entry that is long due, and has no record, into a bucket: the timer of a running server removes it."""
+    """Puts an entry without a record, long due, into a bucket: the timer of a running server removes it."""
 
     def __init__(self, redis: Redis, names: Names) -> None:
         self.probe = f"dq_import:probe:{secrets.token_hex(8)}".encode()
@@ -24,7 +24,7 @@ class Pulse:
         self._laid_at: float | None = None  # loop time
 
     async def feel(self) -> bool:
-        """Whether a server may be running: always true within DEAD_S of the first call."""
+        """Whether a server may be running; always true within DEAD_S of the first call."""
         now = asyncio.get_running_loop().time()
         if self._laid_at is None:
             self._bucket = await self._usable()
@@ -35,12 +35,12 @@ class Pulse:
         return True
 
     async def end(self) -> None:
-        """Take the probe away."""
+        """Remove the probe."""
         if self._laid_at is not None:
             await self._redis.zrem(self._bucket, self.probe)
 
     async def _usable(self) -> str:
-        """The first bucket that is one: a job's id can be the name of a bucket, and its record lie there instead."""
+        """The first usable bucket: a job's id can be the name of a bucket, so that its record takes the key."""
         for bucket in self._buckets:
             if await self._redis.type(bucket) in {b"zset", b"none"}:
                 return bucket

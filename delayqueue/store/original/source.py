@@ -1,6 +1,7 @@
-"""An installation of the original in its Redis: what it holds, and the steps of taking jobs out of it.
+"""An installation of the original in its Redis: what it holds, and the steps of moving jobs out of it.
 
-One import at a time works on it: it holds a lock, and each script that changes something checks that it still does.
+Only one import works on it at a time: it holds a lock, and each script that changes something checks that it still
+does.
 """
 
 import asyncio
@@ -20,23 +21,25 @@ from delayqueue.store.original.packed import SIGNATURE, unpack
 from delayqueue.store.original.pulse import Pulse
 
 LOCK_MS: Final = 15_000
-LOCK_WAIT_S: Final = 20.0  # one that was killed holds it until it expires
+LOCK_WAIT_S: Final = 20.0  # a killed import holds the lock until it expires
 POLL_S: Final = 0.2
-PAGE: Final = 500  # ids looked at in one call
+PAGE: Final = 500  # ids per call
 ANSWER_BYTES: Final = 8 * 2**20
 SCAN_COUNT: Final = 1000
-DEFAULT_BUCKETS: Final = 3  # the original's bucket_size where its config file names none
+DEFAULT_BUCKETS: Final = 3  # the original's default of bucket_size, for a config file without it
 
 
 class AnotherImport(Exception):
-    """The lock is somebody else's, or was for a while."""
+    """Another import has the lock, or had it in the meantime."""
 
     def __init__(self) -> None:
-        super().__init__("another import works on the old store, or this one was held up too long")
+        super().__init__(
+            "another import is working on the old store, or this one was delayed too long"
+        )
 
 
 class Look(NamedTuple):
-    """What was seen of one id: its record, None where it has none, and its time in each bucket or None."""
+    """The state of one id: its record and its time in each bucket, None if it has none."""
 
     id: bytes
     record: bytes | None
@@ -44,14 +47,14 @@ class Look(NamedTuple):
 
     @property
     def times_s(self) -> list[float]:
-        """The times that it has, in unix seconds."""
+        """Its times in the buckets, in unix seconds."""
         return [float(time) for time in self.times if time is not None]
 
 
 class Take(NamedTuple):
-    """What to do with an id, if it is still as it was looked at.
+    """What to do with an id, if its state has not changed.
 
-    With `due_ms`, take the job; without, set it aside for a reason, or drop the mere entry of a job that has ended.
+    With `due_ms`, take the job; without, set it aside for a reason, or drop the leftover entry of a job that has ended.
     """
 
     look: Look
@@ -60,7 +63,7 @@ class Take(NamedTuple):
 
 
 class Moving(NamedTuple):
-    """What an import was at when it ended: ids that it may have staged, and those that it took, with their due ms."""
+    """What an import was doing when it ended: ids that it may have staged, and ids that it took, with due ms."""
 
     destination: str
     staged: list[bytes]
@@ -97,7 +100,7 @@ class Original:
 
     @property
     def probe(self) -> bytes:
-        """The entry by which this finds out: no job."""
+        """The probe's entry: not a job."""
         return self._pulse.probe
 
     async def server_runs(self) -> bool:
@@ -115,17 +118,17 @@ class Original:
         )
 
     async def buckets(self) -> list[str]:
-        """The buckets up to the last one that there is now; an empty one has no key until the old server uses it."""
+        """The buckets up to the last one that exists; an empty one has no key until the old server uses it."""
         names = self._names.buckets()
         kinds = await self._each("type", names)
         last = max((place for place, kind in enumerate(kinds) if kind == b"zset"), default=0)
         pairs = list(zip(names, kinds, strict=True))[: max(last + 1, DEFAULT_BUCKETS)]
-        # of another type: a job whose id is the name of a bucket
+        # another type: a job whose id is the name of a bucket
         self._buckets = [name for name, kind in pairs if kind in {b"zset", b"none"}]
         return self._buckets
 
     async def queues(self) -> set[bytes]:
-        """The ready lists that there are now."""
+        """The ready lists that exist."""
         found: set[bytes] = set()
         async for keys in self._scan(self._names.queue_pattern()):
             kinds = await self._each("type", keys)
@@ -139,12 +142,12 @@ class Original:
     async def strays(self) -> set[bytes]:
         """The ids of all records that are in no bucket. Reads the name of every key.
 
-        A record of the other fork is none of ours, though its key may begin as ours do.
+        A record of the other fork does not count, though its key may begin in the same way.
         """
         prefix = self._names.key_prefix.encode()
         found: set[bytes] = set()
         async for keys in self._scan(self._names.record_pattern()):
-            # of another type: an error, which is no signature
+            # another type gives an error, which is not a signature
             heads = await self._each("getrange", keys, 0, len(SIGNATURE) - 1)
             pairs = zip(keys, heads, strict=True)
             ids = [key.removeprefix(prefix) for key, head in pairs if head == SIGNATURE]
@@ -160,7 +163,7 @@ class Original:
         return list(ids)
 
     async def in_queue(self, queue: bytes, offset: int) -> list[bytes]:
-        """A page of a ready list's ids; none where another thing lies in its place."""
+        """A page of a ready list's ids; none if its key holds something else."""
         try:
             ids: Any = await self._redis.lrange(queue, offset, offset + PAGE - 1)
         except ResponseError as error:
@@ -170,7 +173,7 @@ class Original:
         return list(ids)
 
     async def look(self, ids: Sequence[bytes]) -> tuple[int, list[Look]]:
-        """The store's time in unix seconds, and what is known of the ids; of the first ones only where that is much."""
+        """The store's time in unix seconds, and the state of the ids; of the first ones only if that is much."""
         await self._redis.pexpire(
             LOCK, LOCK_MS
         )  # there may be a thousand pages without a job to take
@@ -183,22 +186,22 @@ class Original:
         return now_s, looks
 
     async def claim(self, ids: Sequence[bytes] = (), destination: str = "") -> None:
-        """Note which jobs are about to be staged in the destination; those before them are settled. Keeps the lock."""
+        """Note which jobs are about to be staged in the destination; the ones before are settled. Keeps the lock."""
         args = [self._token, LOCK_MS, destination, *ids]
         await self._run("claim", [LOCK, MOVING, DESTINATION], args)
 
     async def take(self, takes: Sequence[Take], queue: bytes = b"") -> list[bool]:
-        """Take jobs, each only if it is as it was looked at, and still in the ready `queue` that it was found in."""
+        """Take jobs, each only if its state has not changed and it is still in the ready `queue` where it was found."""
         args: list[Any] = [self._token, self._names.key_prefix, queue]
         for look, due_ms, reason in takes:
-            digest = hashlib.sha1(look.record).hexdigest() if look.record is not None else ""  # noqa: S324  # what Lua has
+            digest = hashlib.sha1(look.record).hexdigest() if look.record is not None else ""  # noqa: S324  # as Lua computes it
             times = b" ".join(time or b"-" for time in look.times)
             args += (look.id, digest, times, "" if due_ms is None else due_ms, reason)
         taken = await self._run("take", [LOCK, MOVING, ASIDE, *self._buckets], args)
         return [one == 1 for one in taken]
 
     async def _scan(self, pattern: str) -> AsyncIterator[list[bytes]]:
-        """All keys like that, a page at a time; keeps the lock meanwhile."""
+        """All keys that match, a page at a time; keeps the lock."""
         cursor = -1
         while cursor:
             await self.claim()
@@ -207,7 +210,7 @@ class Original:
             yield keys
 
     async def _each(self, command: str, keys: Sequence[Any], *args: Any) -> list[Any]:
-        """A command for each key; for a key of another type the error stands in the place of the answer."""
+        """Run a command for each key; for a key of another type the answer is the error."""
         if not keys:
             return []
         async with self._redis.pipeline(transaction=False) as pipe:

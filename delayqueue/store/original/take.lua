@@ -1,12 +1,12 @@
--- Takes jobs from the original, each only if it is still as it was when it was looked at.
+-- Takes jobs from the original, each only if it has not changed since it was read.
 -- KEYS  lock, moving (id -> due ms), aside (id -> reason, line end, record), buckets
--- ARGV  token of the lock's holder, what job keys begin with, ready list that the ids were found in ("" = none), then
+-- ARGV  token of the lock's holder, prefix of job keys, ready list in which the ids were found ("" = none), then
 --       for each job: id, SHA-1 of its record ("" = it has none), its times in the buckets, due ms ("" = set it aside),
---       why it is set aside
--- returns { 1 if it was taken, set aside, or a mere entry was dropped; else 0, per job }; the error LOCK where another
+--       the reason to set it aside
+-- returns { 1 if it was taken, set aside, or a leftover entry was dropped; else 0, per job }; the error LOCK if another
 --         import has begun.
 -- keeps: a job is here or in `moving`, never in both or neither. An id that the old server's pop has taken off the list
---        is left to it; one that its timer moves at this moment becomes an entry without a record, which it skips.
+--        is left to it; one that its timer is moving becomes an entry without a record, which it skips.
 local lock, moving, aside = KEYS[1], KEYS[2], KEYS[3]
 local token, prefix, list = ARGV[1], ARGV[2], ARGV[3]
 
@@ -24,7 +24,7 @@ local function leave_buckets(id)
   for b = 4, #KEYS do redis.call('ZREM', KEYS[b], id) end
 end
 
--- Whether the id is ours now. Taking it off the list is what the old server's pop does, so only one of both gets it.
+-- Whether the id is ours now. The old server's pop takes it off the list in the same way, so only one of the two gets it.
 local function claim(id, times)
   if list ~= '' then return redis.call('LREM', list, 1, id) == 1 end
   return times_of(id) == times

@@ -1,17 +1,17 @@
-"""The scripts: one source in two wrappings, a library of functions and, for stores without functions, single scripts.
+"""The scripts: one source in two forms, a library of functions and, for stores without functions, single scripts.
 
-Each verb is a file, and its head says what it is:
+Each verb is a file, and its head declares:
 
 -- requires  _life, _tag     the parts that it is built with; `_index` stands for `_zset` or `_wheel`
 -- flags  allow-oom          of its function: it works while the store's memory is full; `no-writes`: it only reads
--- layout  follows           called with an old number of buckets, it is called again: it means the same in a bucket
-                             whatever their number; `raises`: who calls it chooses the buckets anew (LayoutChanged)
--- waits  changes            for replicas, with this `redis.replicate` or one that says more; or `never`
--- needs  sync, replicas     it is better not begun than begun in vain where `durability` asks for these and they are
-                             known to be missing: the sync of the server, the replicas that follow it
+-- layout  follows           called with an outdated number of buckets, it is called again: it means the same for any
+                             number; `raises`: the caller chooses the buckets again (LayoutChanged)
+-- waits  changes            for replicas, with this `redis.replicate` or one that includes it; or `never`
+-- needs  sync, replicas     do not begin it if `durability` asks for these and they are known to be missing: the
+                             server's sync, the replicas that follow it
 
-A script builds itself and all parts anew at each call, 66 to 113 closures. The library builds the parts that several
-verbs require at its first call and keeps them; a verb's file, behind the parts that no other verb requires, is the body
+A script builds itself and all parts again at each call, 66 to 113 closures. The library builds the parts that several
+verbs require at its first call and keeps them; a verb's file, after the parts that no other verb requires, is the body
 of a function.
 """
 
@@ -28,10 +28,10 @@ from delayqueue.domain.job import MAX_ANSWER_BYTES, USUAL_PRIORITY
 
 ALLOW_OOM: Final = "allow-oom"
 NO_WRITES: Final = "no-writes"
-REPLICATE: Final = ("pushes", "changes", "all")  # the values of redis.replicate: each says more
+REPLICATE: Final = ("pushes", "changes", "all")  # of redis.replicate; each includes the one before
 NEVER: Final = "never"
 HEAD: Final = re.compile(r"^-- ([a-z]+)  (.+)$", re.MULTILINE)
-# by the name of a line what its words can be; None = names of parts
+# the words that each line of a head can have; None = names of parts
 WORDS: Final[Mapping[str, Collection[str] | None]] = {
     "requires": None,
     "flags": (ALLOW_OOM, NO_WRITES),
@@ -48,7 +48,7 @@ local refusal = begin(KEYS, ARGV)
 {opening}
 return refusal or with_events(verbs.{verb}(KEYS, ARGV))
 """
-# The flag of a script: after a first write that takes no memory the store lets its others pass when it is full.
+# The flag of a script: after a first write that takes no memory, the store allows its other writes when it is full.
 OPEN_WHEN_FULL: Final = "redis.pcall('ZREM', TIMERS, '')"
 # Globals, `string` among them, are missing while a library is loaded.
 LIBRARY: Final = """\
@@ -90,7 +90,7 @@ class Script(NamedTuple):
 
 
 class Verb(NamedTuple):
-    """What a verb's head says of it; the words are explained above."""
+    """What a verb's head says; the words are explained above."""
 
     name: str
     flags: Sequence[str]
@@ -108,9 +108,9 @@ class Library(NamedTuple):
 
 @dataclass(frozen=True)
 class Scripts:
-    """All verbs, for `zset` or for `wheel` with so many slots an hour.
+    """All verbs, for `zset` or for `wheel` with `wheel_slots` slots an hour.
 
-    `read` gives the text of a file: the tests have files of their own.
+    `read` returns the text of a file: tests pass their own.
     """
 
     scheduler: str = "zset"
@@ -119,13 +119,13 @@ class Scripts:
 
     @cached_property
     def verbs(self) -> Mapping[str, Verb]:
-        """By their names, sorted. Raises ValueError if a head lacks something, or says what nobody understands."""
+        """All verbs by name, sorted. Raises ValueError if a head lacks something, or has something unknown."""
         files = (path.name for path in resources.files(__name__).iterdir())
         names = sorted(name[:-4] for name in files if re.fullmatch(r"[a-z]\w*\.lua", name))
         return {name: self._verb(name) for name in names}
 
     def script(self, verb: str) -> Script:
-        """A verb as a script, behind all that it requires."""
+        """A verb as a script, after all that it requires."""
         source = SCRIPT.format(
             constants=self._constants,
             parts=self._texts(part for part in self._required[verb] if part in self._shared),
@@ -137,12 +137,12 @@ class Scripts:
 
     @property
     def family(self) -> str:
-        """What the names of libraries for this scheduler begin with, whatever their source."""
+        """The start of the names of libraries for this scheduler, whatever their source."""
         return f"delayqueue_{self.scheduler}{self.wheel_slots or ''}_"
 
     @cached_property
     def library(self) -> Library:
-        """All verbs as functions. Another source makes another name, so that two versions work side by side."""
+        """All verbs as functions. Another source gets another name, so that two versions can work side by side."""
         name = self.family + self._hash
         return Library(name, self._library_source(name, self._prefix))
 
@@ -186,13 +186,13 @@ class Scripts:
 
     @cached_property
     def _shared(self) -> Collection[str]:
-        """The parts that several verbs require, each behind those that it requires itself."""
+        """The parts that several verbs require, each after those that it requires itself."""
         uses = Counter(part for parts in self._required.values() for part in parts)
         return dict.fromkeys(part for part in uses if uses[part] > 1)
 
     @cached_property
     def _required(self) -> Mapping[str, Sequence[str]]:
-        """By verb the parts that it requires, each behind those that it requires itself."""
+        """The parts that each verb requires, each after those that it requires itself."""
         return {verb: list(self._parts(verb)) for verb in self.verbs}
 
     def _parts(self, name: str) -> dict[str, None]:
@@ -212,7 +212,7 @@ class Scripts:
             )
         if len(waits) != (NO_WRITES not in flags):
             raise ValueError(
-                f"{name}.lua: a verb that writes says for what it waits, `-- waits  pushes`, say, "
+                f"{name}.lua: a verb that writes names what it waits for, like `-- waits  pushes`, "
                 f"and one with the flag {NO_WRITES} does not"
             )
         return Verb(
@@ -220,14 +220,14 @@ class Scripts:
         )
 
     def _head(self, name: str) -> dict[str, list[str]]:
-        """The words of each line of a head. Raises ValueError if one is unknown."""
+        """The words of each line of a head. Raises ValueError if a line is unknown."""
         head: dict[str, list[str]] = {}
         for line, text in HEAD.findall(self.read(name)):
             head[line] = text.replace(",", " ").split()
             known = WORDS.get(line, ())
             unknown = [] if known is None else [word for word in head[line] if word not in known]
             if unknown or line not in WORDS:
-                raise ValueError(f"{name}.lua: nobody understands `-- {line}  {text}`")
+                raise ValueError(f"{name}.lua: unknown line `-- {line}  {text}`")
         return head
 
     def _texts(self, names: Iterable[str]) -> str:

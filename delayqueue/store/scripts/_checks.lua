@@ -1,17 +1,17 @@
 -- The rules of a whole bucket, for inspect.lua: each function proves one for a key's entry, says where it is broken, and
 -- repairs it.
--- keeps: without `repairs` nothing is written. What is found is so at this very moment, and mended in the same call.
+-- keeps: without `repairs` nothing is written. Findings hold at this very moment, and are repaired in the same call.
 -- requires  _life
-local UNIT_BYTES = 2048    -- a record counts as one more entry for each
+local UNIT_BYTES = 2048    -- a record counts as another entry for each of these
 local MOST_UNITS = 2048    -- of a list or a page: 4 MiB of jobs, about 15 ms
-local LIST_LIMIT = 1000    -- a ready list that is longer, or has more of them, is not looked at as a whole
-local END_OF_LIST = 10000  -- looked at for one id at either end: about 1 ms
+local LIST_LIMIT = 1000    -- a ready list with more entries, or more units, is not checked as a whole
+local END_OF_LIST = 10000  -- entries read at either end to find one id: about 1 ms
 local now = now_ms()
-local repairs, left = false, 0          -- set by inspect.lua: whether to repair, how much more to look at
+local repairs, left = false, 0          -- set by inspect.lua: whether to repair, how much more to check
 local looked = 0                      -- entries
 local findings, suspects = {}, {}
 
--- name = a topic, or a key without the tag; repair = nil: only a person can.
+-- name = a topic, or a key without the tag; repair = nil: it must be repaired by hand.
 local function found(kind, name, id, repair)
   for _, part in ipairs({ kind, name, id, '0' }) do findings[#findings + 1] = part end
   if repairs and repair then
@@ -22,7 +22,7 @@ end
 
 local function spend(entries) left = left - entries end
 
--- A key of another type keeps its topic's jobs from being looked at. It is found itself, and then they are.
+-- A key of the wrong type keeps its topic's jobs from being checked. It is found first, and they are checked after that.
 local function try(look, ...)
   local done, result = pcall(look, ...)
   if done then return result end
@@ -58,7 +58,7 @@ end
 
 -- jobs
 
--- Of an entry in `priorities`, or false: of a job that should have one.
+-- For an entry in `priorities`; false: for a job that should have one.
 local function check_priority(id, entry)
   local job = job_of(id)
   local priority = job and job.priority and int(job.priority)
@@ -68,7 +68,7 @@ local function check_priority(id, entry)
   end)
 end
 
--- Lua allows 200 local variables in a script, the parts that it builds upon counted: what only this block needs ends with it.
+-- Lua allows 200 local variables in a script, including those of its parts: this block limits the scope of its own.
 local check_tags, expire_later, check_jobs
 do
   function check_tags(id, job)
@@ -95,7 +95,7 @@ do
     if job.due > now then delay_job(id, job, job.due) else make_ready(id, job) end
   end
 
-  -- Somebody holds a job where its run has his receipt; else the delayed job is the one that will come.
+  -- A job is reserved if its run has a receipt; otherwise its place among the delayed jobs counts.
   local function leave_all_but_one(id, job, places)
     local held = unpack_run(call('HGET', RUNS, id)).receipt ~= '-'
     local kept = places.reserved and held and 'reserved' or places.delayed and 'delayed' or 'buried'
@@ -104,7 +104,7 @@ do
     if kept ~= 'buried' then call('ZREM', buried_key(job.topic), id) end
   end
 
-  -- A job stands in one place. is_listed(topic, id) = nil: not known in this call.
+  -- A job is in one place. is_listed(topic, id) = nil: not known in this call.
   local function check_place(id, job, places, is_listed)
     local count = (places.reserved and 1 or 0) + (places.delayed and 1 or 0) + (places.buried and 1 or 0)
     if count > 1 then
@@ -173,7 +173,7 @@ do
     if not has_whole_notes(run) then run.notes = '' end
     if is_held then
       run.attempt = math.max(1, run.attempt)
-      if run.receipt == '-' then run.receipt = 'lost' end  -- nobody has this one: the job comes again after its TTR
+      if run.receipt == '-' then run.receipt = 'lost' end  -- matches no client's: the job is delivered again after its TTR
     else
       run.receipt = '-'
     end
@@ -182,7 +182,7 @@ do
 
   function check_run(id, packed_run)
     local job, has_record = job_of(id)
-    if has_record and not job then return end  -- it stays with its record, for a person
+    if has_record and not job then return end  -- it stays with its record, to be looked at
     local sound = job and sound_run(id, job, packed_run)
     if sound == packed_run or not sound and not packed_run then return end
     found('run', job and job.topic or 'run', id, function()
@@ -217,7 +217,7 @@ end
 
 -- entries of the indexes
 
--- What leads to a record that cannot be read is dropped; the record is kept for a person.
+-- An entry whose record is unreadable is dropped; the record is kept to be looked at.
 local function check_entry(key, topic, id)
   local job, has_record = job_of(id)
   if job and job.topic == topic then return job end

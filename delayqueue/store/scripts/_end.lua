@@ -1,8 +1,8 @@
--- What finish and delete do.
+-- Ends jobs, for finish and delete.
 -- requires  _life
 
--- Ends jobs: `args` holds for each its id, its receipt ("" = whatever its state, "-" = one that nobody holds) and a message,
--- behind the sender. What is told of one that was handed out is ms since then.
+-- Ends jobs: `args` holds for each its id, its receipt ("" = in any state, "-" = unless it is reserved) and a message,
+-- after the sender. The event of a job that was handed out has ms since then.
 -- Returns { { code per job }, { topic, jobs that may go now, ... } }
 local function end_jobs(args, state, event)
   local now, codes = now_ms(), {}

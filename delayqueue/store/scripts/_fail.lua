@@ -1,9 +1,9 @@
--- What release and postpone do.
+-- Fails attempts, for release and postpone.
 -- requires  _life
 
--- Calls `fail(at)` for each job of a call, whose arguments begin at `at`: it returns a code, and what fail_job says of the
--- job and the job. Returns { { code per job }, { due ms per job, -1 = buried, -2 = expired }, { topic, jobs made ready, ... },
---                            ms to the earliest of the due times, or -1 }
+-- Calls `fail(at)` for each job of a call, whose arguments begin at `at`: it returns a code, what fail_job says, and
+-- the job. Returns { { code per job }, { due ms per job, -1 = buried, -2 = expired }, { topic, jobs made ready, ... },
+--                    ms to the earliest of the due times, or -1 }
 local function fail_each(args, stride, now, fail)
   local codes, dues, earliest = {}, {}, nil
 

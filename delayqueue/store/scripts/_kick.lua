@@ -1,8 +1,8 @@
--- What makes a job due at once.
+-- Makes a job due at once.
 -- requires  _life
 
--- Makes a job due and ready now, in whatever of the wanted states it is; its retry schedule begins anew.
--- keeps: the time at which a job expires moves along with its due time, so that a dead letter can outlive its first one.
+-- Makes a job due and ready now if it is in one of the wanted states; its retry schedule starts over.
+-- keeps: the time at which a job expires moves along with its due time, so that a dead letter can outlive its first expiry.
 local function kick(id, now, wanted)
   local job = read_job(id)
   if not job then return NOT_FOUND end

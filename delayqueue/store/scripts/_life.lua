@@ -1,7 +1,7 @@
 -- The steps of a job's life that several verbs share.
 -- requires  _prelude, _index, _ready
 
--- A topic's settings: paused_until (ms; 0 = until resumed), limit (limit.lua). What cannot be read counts as none.
+-- A topic's settings: paused_until (ms; 0 = until resumed), limit (limit.lua). Unreadable settings count as none.
 local function settings_of(topic)
   local written = call('HGET', TOPICS, topic)
   if not written or written == '' then return {} end
@@ -13,7 +13,7 @@ local function save_settings(topic, settings)
   call('HSET', TOPICS, topic, next(settings) and cjson.encode(settings) or '')
 end
 
--- Raises where a key that a job needs is of another type than it should be: a verb stops here, where nothing has changed.
+-- Raises if a key that a job needs has the wrong type: a verb stops here, before anything has changed.
 local function check_keys(job)
   local topic, delayed_in = job.topic, delay_key(job.topic, job.due)
   if not sound_topics[topic] then
@@ -42,13 +42,13 @@ local function is_paused(settings, now)
   return until_ms ~= nil and (until_ms == 0 or until_ms > now)
 end
 
--- Counts what this call has done, as bytes of jobs that it has read; a tag of a job counts as 1,024. The store does nothing else
--- meanwhile, so a call that has done enough (10 to 20 ms) begins with no other job: the next call does.
+-- Counts the work of this call, as bytes of jobs that it has read; a job's tag counts as 1,024. The store does nothing else
+-- meanwhile, so a call that has done enough (10 to 20 ms) begins no other job: the next call does.
 local function count_work(bytes, job)
   done_bytes = done_bytes + bytes + (job and job.tags and 1024 * #job.tags or 0)
 end
 
--- times: so many times as much
+-- times: a factor for the limit
 local function has_done_enough(times) return done_bytes >= (times or 1) * 4 * 1024 * 1024 end
 
 local function read_job(id)
@@ -59,7 +59,7 @@ local function read_job(id)
   return job
 end
 
--- Where a job with a record stands.
+-- The state of a job with a record.
 local function state_of(id, job)
   if call('ZSCORE', reserved_key(job.topic), id) then return 'reserved' end
   if delay_has(job.topic, { id }, { job.due })[1] then return 'delayed' end
@@ -67,7 +67,7 @@ local function state_of(id, job)
   return 'ready'
 end
 
--- The earliest time at which the timer has to look at the topic, or nil. The end of a pause is one too: settings_of.
+-- The earliest time at which the timer has to check the topic, or nil. The end of a pause is one too: settings_of.
 local function first_time(topic)
   local first = delay_next(topic)
   for _, key in ipairs({ reserved_key(topic), expire_key(topic), done_key(topic) }) do
@@ -81,13 +81,13 @@ local function count_ghosts(topic, change)
   if call('HINCRBY', GHOSTS, topic, change) <= 0 then call('HDEL', GHOSTS, topic) end
 end
 
--- Takes ghosts out of the window of `count` ids at `place` in a ready list: ids whose job is not ready any more, and
+-- Takes ghosts out of the window of `count` ids at `place` in a ready list: ids whose job is no longer ready, and
 -- a second entry of one that is. Returns how many.
 local function drop_ghosts(topic, place, count)
   if count == 0 then return 0 end
   local queue, seen, dropped = queue_key(topic), {}, 0
   for i, id in ipairs(call('LRANGE', queue, place, place + count - 1)) do
-    if has_done_enough(2) then break end  -- what a verb did to the same jobs before must not keep it from this
+    if has_done_enough(2) then break end  -- what the verb did to the same jobs before must not prevent this
     local job = read_job(id)
     if seen[id] or not (job and job.topic == topic and state_of(id, job) == 'ready') or is_ranked(id, job) then
       call('LSET', queue, place + i - 1, '')  -- no id is empty
@@ -108,8 +108,8 @@ local function unreserve(id, topic)
   return true
 end
 
--- Takes the id of a job that nobody works on out of the place where it stands; its record stays. In the list of ready jobs it
--- stays as a ghost, which is counted, since taking it out would cost a walk through the list; pop and sweep skip it.
+-- Removes the id of a job that is not reserved from its index; its record stays. In the list of ready jobs the id
+-- stays as a ghost, which is counted, because removing it would take a walk through the list; pop and sweep skip it.
 local function leave_waiting(id, job)
   if delay_remove(job.topic, id, job.due) then return 'delayed' end
   if call('ZREM', buried_key(job.topic), id) == 1 then return 'buried' end
@@ -117,18 +117,18 @@ local function leave_waiting(id, job)
   return 'ready'
 end
 
--- The same, whoever works on it.
+-- The same, also for a reserved job.
 local function leave(id, job)
   if unreserve(id, job.topic) then return 'reserved' end
   return leave_waiting(id, job)
 end
 
--- Whether the receipt names the job's present reservation.
+-- Whether the receipt belongs to the job's present reservation.
 local function holds(id, job, receipt)
   return unpack_run(call('HGET', RUNS, id)).receipt == receipt and call('ZSCORE', reserved_key(job.topic), id) ~= false
 end
 
--- For how many ms the job's present reservation has lasted, nil where it has none.
+-- How many ms the job's present reservation has lasted, nil if it has none.
 local function held_for(id, now)
   local run = unpack_run(call('HGET', RUNS, id))
   return run.receipt ~= '-' and now - run.started or nil
@@ -146,12 +146,12 @@ local function held_job(id, receipt)
   return job
 end
 
--- A key of another type holds no job of the tag.
+-- A key of the wrong type holds no jobs of the tag.
 local function untag(id, job)
   for _, name in ipairs(job.tags or {}) do redis.pcall('SREM', tag_key(name), id) end
 end
 
--- Drops everything that is kept of a live job, but for its place. A key of another type has no priority of a job.
+-- Drops everything about a live job except its place. A key of the wrong type has no priorities.
 local function forget(id, job)
   call('HDEL', RUNS, id)
   if job.expire > 0 then call('ZREM', expire_key(job.topic), id) end
@@ -159,7 +159,7 @@ local function forget(id, job)
   call('HDEL', JOBS, id)
 end
 
--- Ends a job, wherever it is. With retain its record is kept in `ended`:
+-- Ends a job in any state. With retain its record is kept in `ended`:
 -- "state ended message_length run_length\n" message run record
 local function finish_job(id, job, state, message, now)
   if job.retain > 0 then
@@ -175,7 +175,7 @@ local function finish_job(id, job, state, message, now)
   forget(id, job)
 end
 
--- The job in the kept record of a job that ended; nil where it cannot be read.
+-- The job in the kept record of a job that ended; nil if it is unreadable.
 local function job_of_ended(ended)
   local message_length, run_length, at = string.match(ended, '^%a+ %d+ (%d+) (%d+)\n()')
   local job = message_length and unpack_record(string.sub(ended, at + message_length + run_length))
@@ -189,7 +189,7 @@ local function is_hidden_ended(ended)
   return not job or is_hidden(job.topic)
 end
 
--- Drops the kept record of a job that ended, at its time or because its id is pushed again.
+-- Drops the kept record of a job that ended, when its time has come, or because its id is pushed again.
 local function forget_ended(id, ended)
   local job = job_of_ended(ended)
   call('HDEL', ENDED, id)
@@ -198,7 +198,7 @@ local function forget_ended(id, ended)
   untag(id, job)
 end
 
--- Puts a job, which must stand nowhere else, among the delayed ones; its record gets the new due time.
+-- Puts a job, which must be in no other place, among the delayed ones; its record gets the new due time.
 local function delay_job(id, job, due)
   job.due = due
   call('HSET', JOBS, id, pack_record(job))
@@ -206,8 +206,8 @@ local function delay_job(id, job, due)
   wake_at(job.topic, due)
 end
 
--- A person gives a job, which stands nowhere, a new due time; its record is yet to be written. The time at which it expires
--- moves along, but comes no nearer once the job was handed out: then its due time may be that of a retry.
+-- Gives a job, which is in no place, a new due time on a client's request; its record is yet to be written. The time at which
+-- it expires moves along, but not closer once the job was handed out: then its due time may be that of a retry.
 local function set_due(id, job, due)
   if job.expire > 0 then
     local shift = due - job.due
@@ -236,22 +236,22 @@ local function bury_job(id, job, now) call('ZADD', buried_key(job.topic), int(no
 
 local function arrive(topic, count) arrivals[topic] = (arrivals[topic] or 0) + (count or 1) end
 
--- All ready jobs of a topic that was held may go.
+-- Lets all ready jobs of a paused topic go.
 local function arrive_all(topic)
   local ready = count_ready(topic)
   if ready > (arrivals[topic] or 0) then arrivals[topic] = ready end
 end
 
--- Where a topic hands out only so many jobs at once, the end of a reservation lets others go.
+-- If a topic limits how many jobs are reserved at once, the end of a reservation lets others go.
 local function let_others_go(topic)
   local limit = settings_of(topic).limit
   if limit and limit.concurrency then arrive_all(topic) end
 end
 
--- Tells the other processes; returns { topic, count, ... } for this one. The last step of every verb by which jobs become
--- ready or reservations end.
+-- Tells the other processes; returns { topic, count, ... } for this one. The last step of every verb that makes jobs
+-- ready or ends reservations.
 local function announce_arrivals(sender)
-  for topic in pairs(freed) do pcall(let_others_go, topic) end  -- what was done must be told, whatever the list is
+  for topic in pairs(freed) do pcall(let_others_go, topic) end  -- what was done must be reported, whatever state the list is in
   local flat = {}
   for topic, count in pairs(arrivals) do
     announce(sender, topic, count)
@@ -265,15 +265,15 @@ local function make_ready(id, job)
   arrive(job.topic)
 end
 
--- What cannot be read counts as none: one job's must not stop a call for many.
+-- An unreadable one counts as none: one job must not stop a call for many.
 local function results_of(run)
   if run.results == '' then return {} end
   local readable, results = pcall(cjson.decode, run.results)
   return readable and type(results) == 'table' and results or {}
 end
 
--- Does what a verb does to one job, for whose code its call has asked. A broken key that only this job needs is told for
--- this job: what was done to the others of the call is done, and must be said. No code: the call has done enough before.
+-- Runs a verb on one job of a call that returns a code for each. A broken key that only this job needs is an error of
+-- this job alone: the others of the call are done, and must be reported. No code: the call had done enough before.
 local function safely(verb, ...)
   if has_done_enough() then return nil end
   local done, code, time = pcall(verb, ...)
@@ -281,7 +281,7 @@ local function safely(verb, ...)
   return UNAVAILABLE, -1
 end
 
--- A person gives a job another chance: subscribers that failed are called anew, their retry schedules begin anew.
+-- Gives a job another chance: subscribers that failed are called again, and their retry schedules start over.
 local function reopen_results(run)
   if run.results == '' then return end
   local results = results_of(run)
@@ -291,9 +291,9 @@ local function reopen_results(run)
   run.results = cjson.encode(results)
 end
 
--- The reservation of a job has failed: notes it, and puts the job where `delay` says, else its schedule, else `fallback`.
--- `retry`, for a job without a schedule, is in place of the fallback; at its end the job is buried whatever `delay` says.
--- Returns 'ready', 'delayed' or 'buried'; 'expired' where nobody needs it any more.
+-- Notes that a job's reservation has failed, and puts the job where `delay` says, else its schedule, else `fallback`.
+-- `retry`, for a job without a schedule, replaces the fallback; at its end the job is buried, whatever `delay` says.
+-- Returns 'ready', 'delayed' or 'buried'; 'expired' if its time is over.
 -- keeps: the id is added to its new place before it leaves `reserved`, and holds its receipt until then.
 local function fail_job(id, job, message, now, delay, fallback, retry)
   local run = unpack_run(call('HGET', RUNS, id))
@@ -317,7 +317,7 @@ local function fail_job(id, job, message, now, delay, fallback, retry)
     delay_job(id, job, now + delay)
     state = 'delayed'
   else
-    if job.priority then  -- behind its equals
+    if job.priority then  -- after its equals
       job.due = now
       call('HSET', JOBS, id, pack_record(job))
     end

@@ -1,8 +1,8 @@
--- What the limits of a topic let through: settings_of(topic).limit, which limit.lua writes.
--- A rate is kept as one time: when the whole burst is there again. Each delivery moves that on by 1/rate; what is missing of
--- the burst until then has been delivered. So nothing has to be refilled, and a topic at rest costs nothing.
+-- How many jobs the limits of a topic allow: settings_of(topic).limit, which limit.lua writes.
+-- A rate is kept as one time: when the whole burst is available again. Each delivery moves it on by 1/rate; the part of the
+-- burst that is missing until then has been delivered. So nothing has to be refilled, and an idle topic costs nothing.
 -- requires  _life
-local TOGETHER_MS = 10  -- jobs that the rate lets go within so many ms are woken for together
+local TOGETHER_MS = 10  -- polls are woken together for jobs that the rate allows within this time
 
 local function set_whole_at(topic, time) call('HSET', RATES, topic, string.format('%.3f', time)) end
 
@@ -16,7 +16,7 @@ local function whole_at(topic, share, now)
   return math.max(now, time)
 end
 
--- How many the rate lets go now. RATES is rounded to 0.001 ms, which must not keep one back.
+-- How many jobs the rate allows now. RATES is rounded to 0.001 ms, which must not hold one back.
 local function left_of_burst(topic, share, now)
   return math.floor(share.burst - (whole_at(topic, share, now) - now - 0.001) * share.rate / 1000)
 end
@@ -29,14 +29,14 @@ local function let_through(topic, limit, wanted, now)
   return math.max(0, wanted)
 end
 
--- So many were handed out; a negative number: were given back.
+-- Counts jobs that were handed out; a negative number: put back.
 local function count_through(topic, limit, count, now)
   local share = limit.share
   if not share.rate or count == 0 then return end
   set_whole_at(topic, whole_at(topic, share, now) + count * 1000 / share.rate)
 end
 
--- When the rate lets the next ready jobs go; `now` or earlier = it does; nil = it holds none back.
+-- When the rate allows the next ready jobs; `now` or earlier = it does; nil = it holds none back.
 local function next_through(topic, limit, now)
   local share = limit.share
   if not share.rate or count_ready(topic) == 0 then return nil end

@@ -1,19 +1,19 @@
--- What every script begins with: the key names, the clock, the record codec and what else the verbs share.
--- KEYS[1] is the bucket's tag, e.g. {dq_bucket_1}; KEYS[2] the ready list's name with %s for the topic. Every other
+-- What every script begins with: the key names, the clock, the record codec and whatever else the verbs share.
+-- KEYS[1] is the bucket's tag, e.g. {dq_bucket_1}; KEYS[2] the ready list's name, %s stands for the topic. Every other
 -- key is derived from the tag (all are listed in keys.py), so a script touches one hash slot of a Redis Cluster.
--- KEYS[3] is there for a client that is confined to some topics: the tag, and a JSON list of them (access.py).
+-- KEYS[3] exists only for a client that is limited to some topics: the tag, and a JSON list of them (access.py).
 --
 -- keeps: a job is in exactly one place: a record in `job` (delayed, ready, reserved, buried) or in `ended`.
---        A write that adds stands before the write that removes: a command that Redis refuses (memory full, a key of
+--        A write that adds comes before the write that removes: a command that Redis refuses (memory full, a key of
 --        another type) stops a script before anything is taken away. What an answer or a count says was written before
---        it was said. The record goes last of all: from it inspect.lua finds a job again that was stopped half-way.
+--        it was said. The record goes last: from it inspect.lua finds a job again whose verb was stopped half-way.
 
 -- the API's codes (errors.py)
 local OK, NOT_FOUND, WRONG_STATE, STALE_RECEIPT, EXISTS, UNAVAILABLE = 0, 2, 3, 4, 5, 6
 
 local call = redis.call
 
--- The bucket of the call, and the names of its keys. A library of functions serves calls for one bucket and another.
+-- The bucket of the call, and the names of its keys. A library of functions serves calls for several buckets.
 local tag, queue_name, queue_prefix, queue_suffix
 local JOBS, RUNS, ENDED, TIMERS, TOPICS, RATES, GHOSTS, BROKEN, SENT, TAKEN, SCHEDULE_TIMES, REVISIONS, SERVERS, PRIORITIES, PAUSED
 
@@ -28,19 +28,19 @@ local function name_keys()
   queue_prefix, queue_suffix = string.sub(queue_name, 1, split - 1), string.sub(queue_name, split + 2)
 end
 
--- What a call remembers of what it did, for it alone: begin() makes all of it anew.
-local scope                     -- the topics that the client is confined to, nil = none
-local freed                     -- topics of which a reservation ended
+-- The state of one call: begin() resets all of it.
+local scope                     -- the topics that the client may reach, nil = all
+local freed                     -- topics with a reservation that ended
 local arrivals                  -- topic -> jobs that became ready, for announcements and for the answer
-local sound_topics, sound_sets  -- whose keys check_keys has looked at
+local sound_topics, sound_sets  -- whose keys check_keys has checked
 local read_bytes                -- of jobs that the answer holds
-local done_bytes                -- of jobs that it has looked at
+local done_bytes                -- of jobs that it has processed
 local events                    -- event, topic, how many jobs, { ms, ... } or false, ...
 
 -- The first step of every call. Returns the error with which it ends, or nil.
--- The last argument is the generation of the layout that the server knows. One that knows an older one would look for jobs
--- in the wrong bucket. A "w" behind it says that the replicas are waited for: with WAIT, which from Redis 7.2 on waits for what
--- the connection wrote and not for what it read. So a call that finds all done already writes something, too.
+-- The last argument is the generation of the layout that the server knows. With an older one it would look for jobs
+-- in the wrong bucket. A "w" after it says that the server waits for replicas: with WAIT, which from Redis 7.2 on waits for what
+-- the connection wrote and not for what it read. So even a call that finds everything done already writes something.
 local function begin(keys, args)
   if keys[1] ~= tag or keys[2] ~= queue_name then
     tag, queue_name = keys[1], keys[2]
@@ -52,7 +52,7 @@ local function begin(keys, args)
   local fence = tag .. ':fence'
   local generation, waits = string.match(table.remove(args), '^(%d+)(w?)$')
   if tonumber(call('ZSCORE', fence, 'generation') or 0) > tonumber(generation) then
-    return redis.error_reply('STALELAYOUT the jobs are spread over another number of buckets by now')
+    return redis.error_reply('STALELAYOUT the jobs are distributed over another number of buckets by now')
   end
   if waits == 'w' and call('ZREM', fence, 'waited') == 0 then call('ZADD', fence, 0, 'waited') end
 end
@@ -68,8 +68,8 @@ local function registered_key(kind) return tag .. ':' .. kind end
 local function calls_key(subscriber) return tag .. ':subscriber_calls:' .. subscriber end
 local function failures_key(subscriber) return tag .. ':subscriber_failures:' .. subscriber end
 
--- Tells what has come to `count` jobs of a topic, for the metrics and the history: behind the writes, so that it is true.
--- ms: a time that was measured of one of them. One event may be told in several rows; the last ones are looked at for its own.
+-- Reports an event of `count` jobs of a topic, for the metrics and the history: after the writes, so that it is true.
+-- ms: a time measured for one of them. One event may take several rows; the last rows are searched for its own.
 local function tell(event, topic, count, ms)
   local length = #events
   local at = length + 1
@@ -85,10 +85,10 @@ local function tell(event, topic, count, ms)
   end
 end
 
--- The last step of every call: what the verb's head says that it returns, and what was told.
+-- The last step of every call: the verb's answer, and the events.
 local function with_events(answer) return { answer, events } end
 
--- Lua prints 1.7950e+12 where Redis wants all digits.
+-- Lua prints 1.7950e+12, but Redis wants all digits.
 local function int(number) return string.format('%.0f', number) end
 
 local function now_ms()
@@ -96,7 +96,7 @@ local function now_ms()
   return time[1] * 1000 + math.floor(time[2] / 1000)
 end
 
--- "+1500" is 1.5 s from now, "=1700000000000" that very time.
+-- "+1500" is 1.5 s from now, "=1700000000000" that time itself.
 local function time_of(when, now)
   local time = tonumber(string.sub(when, 2))
   return string.sub(when, 1, 1) == '+' and now + time or time
@@ -104,23 +104,23 @@ end
 
 local function wake_at(topic, time_ms) call('ZADD', TIMERS, 'LT', int(time_ms), topic) end
 
-local PUBLISH = redis.REDIS_VERSION_NUM and 'SPUBLISH' or 'PUBLISH'  -- both are there from Redis 7.0 on
+local PUBLISH = redis.REDIS_VERSION_NUM and 'SPUBLISH' or 'PUBLISH'  -- Redis has both from 7.0 on
 
--- Tells the other server processes that `topic` has `count` more ready jobs. `sender` lets a process skip its own.
+-- Tells the other server processes that `topic` has `count` more ready jobs. `sender` lets a process skip its own messages.
 local function announce(sender, topic, count) call(PUBLISH, tag .. ':ready', sender .. ' ' .. count .. ' ' .. topic) end
 
 -- The record (record.py, the twin): a header of numbers, then topic, options and body untouched, by length.
---   "0" due created ttr topic_length                                   22 bytes, where the three below are 0
+--   "0" due created ttr topic_length                                   22 bytes, if the three below are 0
 --   "1" due created ttr topic_length expire retain options_length      41 bytes
 -- Times in ms; expire = absolute, 0 for never; retain = 0 for none. Each number has its fixed width in digits of base 90,
--- '!' (33) to 'z': bytes of memory a job count more than being read at a glance.
+-- '!' (33) to 'z': memory per job counts more than being readable.
 local read_options, pack_record, unpack_record
-do  -- so that the others do not count among the 200 local variables that Lua allows in a script
+do  -- limits their scope: Lua allows 200 local variables in a script
   local TIME, SHORT_TIME, LENGTH = 7, 5, 2
   local TIME_ZERO, SHORT_TIME_ZERO, LENGTH_ZERO = 17734604157303, 2189457303, 3003  -- "!!!!!!!", "!!!!!", "!!" as digits
   local PLAIN, FULL = 48, 49  -- "0", "1"
 
-  -- Neither this nor number_at has a loop: they run for each job that is looked at.
+  -- Neither this nor number_at has a loop: they run for each job that is processed.
   local function pack_number(number, width)
     local g = number % 90
     number = (number - g) / 90
@@ -160,7 +160,7 @@ do  -- so that the others do not count among the 200 local variables that Lua al
 
   local function is_of(kind, value) return value == nil or type(value) == kind end
 
-  -- Whether all of a list are of that type; so they are where there is none.
+  -- Whether all of a list have that type; true for an empty list.
   local function is_list_of(kind, list)
     if type(list) ~= 'table' then return list == nil end
     for _, each in ipairs(list) do
@@ -171,7 +171,7 @@ do  -- so that the others do not count among the 200 local variables that Lua al
 
   local NO_OPTIONS = {}
 
-  -- The optional fields of a job (record.py, dump_options), nil where they cannot be read.
+  -- The optional fields of a job (record.py, dump_options), nil if they are unreadable.
   function read_options(text)
     if text == '' then return NO_OPTIONS end
     local readable, options = pcall(cjson.decode, text)
@@ -181,7 +181,7 @@ do  -- so that the others do not count among the 200 local variables that Lua al
     return is_sound and options or nil
   end
 
-  -- Returns nil for what is no record. `tags`, `retry` and `priority` are those of its options, nil where it has none.
+  -- Returns nil if it is not a record. `tags`, `retry` and `priority` come from its options, nil if it has none.
   function unpack_record(record)
     local kind, expire, retain, options_length, topic_at = string.byte(record), 0, 0, 0, 23
     if kind ~= PLAIN and kind ~= FULL or #record < 22 then return nil end
@@ -206,7 +206,7 @@ do  -- so that the others do not count among the 200 local variables that Lua al
   end
 end
 
--- Whether the client may not reach jobs of this topic: to it they are not there.
+-- Whether the client may not reach this topic: for it the jobs do not exist.
 local function is_hidden(topic)
   if not scope then return false end
   for _, entry in ipairs(scope) do
@@ -218,8 +218,8 @@ end
 
 -- The run of a job that was handed out: "attempt step receipt started\n" and one note for each attempt that failed.
 -- step counts the failures since the job was pushed or kicked: the retry schedule's position.
--- Where subscribers have worked on the job the head is "attempt step receipt started results_length\n", and the results,
--- a JSON array (see record.lua), stand before the notes.
+-- If subscribers have worked on the job, the head is "attempt step receipt started results_length\n", and the results,
+-- a JSON array (see record.lua), come before the notes.
 local RUN = '^(%d+) (%d+) (%S+) (%d+) ?(%d*)\n()'
 
 local function unpack_run(run)
@@ -253,5 +253,5 @@ end
 -- The present attempt has failed.
 local function note(run, message, now) add_note(run, run.attempt, message, now) end
 
--- Somebody says something of a job that nobody works on: attempt 0.
+-- A message about a job that is not reserved: attempt 0.
 local function remark(run, message, now) add_note(run, 0, message, now) end

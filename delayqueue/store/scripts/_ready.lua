@@ -1,12 +1,12 @@
--- The ready jobs of a topic. Those of the usual priority stand in a list, in the order in which they became ready. Those of
--- another one stand in a sorted set, by priority. `priorities` has every job of the bucket that has one, ready or not: where
--- that is not there, nobody looks for more than the lists.
+-- The ready jobs of a topic. Jobs of the usual priority are in a list, in the order in which they became ready. Jobs of any
+-- other priority are in a sorted set, by priority. `priorities` has every such job of the bucket, ready or not: if the key
+-- does not exist, only the lists are read.
 -- requires  _prelude
 
 local function ranked_key(topic) return tag .. ':ranked:' .. topic end
 
--- What stands in the sorted set for a job: among equals the one that was due first comes first, and of those the shorter id, so
--- that ids that are numbers count up.
+-- The member of the sorted set for a job: among equals the one that was due first comes first, and of those the shorter id, so
+-- that numeric ids sort by number.
 local RANK_HEAD = 18
 local function rank_of(id, job) return string.format('%014.0f%04d', job.due, #id) .. id end
 
@@ -14,13 +14,13 @@ local function id_of_rank(rank) return string.sub(rank, RANK_HEAD + 1) end
 
 local function has_priorities() return call('EXISTS', PRIORITIES) == 1 end
 
--- Also where it has none, but had one.
+-- Also if it has none, but had one.
 local function note_priority(id, job)
   if job.priority then call('HSET', PRIORITIES, id, int(job.priority)) else call('HDEL', PRIORITIES, id) end
 end
 
--- Puts a job that stands nowhere among the ready ones; is_first: before those of its list. An older version of the server can
--- have brought it here without an entry in `priorities`.
+-- Puts a job that is in no place among the ready ones; is_first: at the head of its list. An older version of the server can
+-- have moved it here without an entry in `priorities`.
 local function add_ready(id, job, is_first)
   if job.priority then
     note_priority(id, job)
@@ -30,21 +30,21 @@ local function add_ready(id, job, is_first)
   end
 end
 
--- Whether a ready job stands in the sorted set. What the list still has of it is then a ghost.
+-- Whether a ready job is in the sorted set. An entry that the list still has for it is then a ghost.
 local function is_ranked(id, job)
   return job.priority ~= nil and call('ZSCORE', ranked_key(job.topic), rank_of(id, job)) ~= false
 end
 
--- Whether a ready job was taken out of the sorted set. Only a job with a priority can be there; one that an older version of the
--- server made ready stands in the list.
+-- Removes a ready job from the sorted set; returns whether it was there. Only a job with a priority can be
+-- there; one that an older version of the server made ready is in the list.
 local function leave_ranked(id, job)
   return job.priority ~= nil and call('ZREM', ranked_key(job.topic), rank_of(id, job)) == 1
 end
 
--- With the ghosts of the list.
+-- Including the list's ghosts.
 local function count_ready(topic) return call('LLEN', queue_key(topic)) + call('ZCARD', ranked_key(topic)) end
 
--- The ids from one place to another, both in: first those of the list, ghosts too, then the others; and what stands in the
+-- The ids from one place to another, inclusive: first those of the list, ghosts too, then the others; and the members of the
 -- sorted set for these.
 local function ready_ids_at(topic, from, to)
   local ids, length = call('LRANGE', queue_key(topic), from, to), call('LLEN', queue_key(topic))

@@ -1,10 +1,10 @@
 -- The rules of the ready jobs, for inspect.lua.
--- keeps: as _checks.lua.
+-- keeps: the same as _checks.lua.
 -- requires  _checks
 
 local lists = {}
 
--- Whether the id stands in the topic's ready list, nil where that is too long for this call.
+-- Whether the id is in the topic's ready list, nil if that is too long for this call.
 local function is_in_list(topic, id)
   if not lists[topic] then
     local length = call('LLEN', queue_key(topic))
@@ -33,7 +33,7 @@ local function check_list(topic)
   for _, id in ipairs(call('LRANGE', key, 0, -1)) do
     if before - left >= MOST_UNITS then return end
     local job, has_record = job_of(id)
-    if has_record and not job then  -- to pop it is no ghost
+    if has_record and not job then  -- for pop it is not a ghost
       found_entry(key, id, function() call('LREM', key, 0, id) end)
     elseif ready[id] or not job or job.topic ~= topic or state_of(id, job) ~= 'ready' or is_ranked(id, job) then
       ghosts = ghosts + 1

@@ -1,13 +1,13 @@
--- What subscribers and schedules share.
+-- Shared by subscribers and schedules.
 -- requires  _prelude
 
--- Whether a config file declares it; what cannot be read counts as made at run time.
+-- Whether a config file declares it; an unreadable one counts as made at run time.
 local function is_declared(definition)
   local readable, found = pcall(cjson.decode, definition)
   return readable and type(found) == 'table' and found.declared == true
 end
 
--- Drops one of them.
+-- Removes one of them.
 local function forget_registered(kind, name)
   call('HDEL', registered_key(kind), name)
   if kind == 'schedules' then call('ZREM', SCHEDULE_TIMES, name) else call('HDEL', PAUSED, name) end

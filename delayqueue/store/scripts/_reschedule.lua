@@ -1,4 +1,4 @@
--- What gives a job another due time.
+-- Gives a job another due time.
 -- requires  _life
 
 local function reopen(id)
@@ -11,7 +11,7 @@ local function reopen(id)
 end
 
 -- Gives a delayed, ready or buried job a new due time.
--- keeps: a reserved job is left to its holder. The time at which a job expires moves along with its due time.
+-- keeps: a reserved job stays with its holder. The time at which a job expires moves along with its due time.
 local function reschedule(id, due)
   local job = read_job(id)
   if not job then return NOT_FOUND end

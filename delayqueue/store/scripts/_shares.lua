@@ -1,7 +1,7 @@
 -- How a topic's limits are divided among the buckets.
 -- requires  _limits
 
--- What bucket `number` (from 0) of so many may let through of the whole.
+-- The share of the whole that bucket `number` (from 0) allows.
 local function share_of(limit, number, buckets)
   local share = {}
   if limit.concurrency then

@@ -1,7 +1,7 @@
 -- The delay index of scheduler = wheel: a timing wheel. It has the same functions as _zset.lua.
 --
 -- A turn of the wheel is an hour, divided into WHEEL_SLOTS slots (3600: a second each). A
--- job stands in the slot of its due time whatever the hour, and the rounds that the wheel has to turn until then are part
+-- job is in the slot of its due time whatever the hour, and the rounds that the wheel has to turn until then are part
 -- of its score. A slot is a small sorted set: Redis stores up to 128 entries as one packed string, which is what saves
 -- the memory, and it keeps milliseconds and order, which a list would not.
 -- The hand of the wheel is not a number that has to be moved on: `wheel` has the slots with jobs by the earliest due time
@@ -37,7 +37,7 @@ local function score_from(slot, time)
   return (since - into_turn) / TURN_MS * SLOT_MS + math.min(into_turn, SLOT_MS)
 end
 
--- The sorted set in which a job with this due time stands.
+-- The sorted set for a job with this due time.
 local function delay_key(topic, due) return slot_key(topic, (place_of(due))) end
 
 local function count_round(topic, round, change)
@@ -47,7 +47,7 @@ local function count_round(topic, round, change)
   if call('HLEN', rounds_key(topic)) == 1 then call('DEL', rounds_key(topic)) end
 end
 
--- Enters the earliest due time of a slot in `wheel`, after jobs have left it.
+-- Updates the earliest due time of a slot in `wheel`, after jobs have left it.
 local function reset_slot(topic, slot)
   local score = tonumber(call('ZRANGE', slot_key(topic, slot), 0, 0, 'WITHSCORES')[2])
   if score then
@@ -98,8 +98,8 @@ end
 
 local fallen = {}  -- what delay_due found: slot, round, ids
 
--- The ids due by `now`, oldest first, at most `limit`. A call goes through less than a turn, so that a slot gives jobs of
--- one round only and the order of the slots is that of the due times; after a longer downtime it takes some calls more.
+-- The ids due by `now`, oldest first, at most `limit`. A call goes through less than a turn, so that a slot returns jobs of
+-- one round only and the order of the slots is that of the due times; after a longer downtime it takes a few more calls.
 local function delay_due(topic, now, limit)
   fallen = {}
   if limit < 1 then return {} end
@@ -118,7 +118,7 @@ local function delay_due(topic, now, limit)
   return ids
 end
 
--- Removes the ids that delay_due returned in this very script: they are the first of their slots.
+-- Removes the ids that delay_due returned in this call: they are the first of their slots.
 local function delay_drop_due(topic, _ids)
   for _, part in ipairs(fallen) do
     call('ZREMRANGEBYRANK', slot_key(topic, part.slot), 0, part.jobs - 1)
@@ -134,7 +134,7 @@ end
 
 local function delay_count(topic) return tonumber(call('HGET', rounds_key(topic), TOTAL)) or 0 end
 
--- Raises where a key is of another type that a topic's delayed jobs need beside their delay_key.
+-- Raises if a key that a topic's delayed jobs need besides their delay_key has the wrong type.
 local function delay_check(topic)
   call('ZCARD', wheel_key(topic))
   call('HLEN', rounds_key(topic))

@@ -1,4 +1,4 @@
--- What must agree in a timing wheel, for inspect.lua.
+-- The consistency of a timing wheel, for inspect.lua.
 -- requires  _index
 
 -- A topic with more delayed jobs, or slots in use, than this is not counted again: it would take long.
@@ -21,7 +21,7 @@ local function slots_mismatch(topic, slots)
   end or nil
 end
 
--- How many jobs are in each round and in all, and how many such counts there are; nil where the jobs are too many.
+-- How many jobs are in each round and in all, and how many such counts there are; nil if there are too many jobs.
 local function count_rounds(topic, slots)
   local rounds, jobs, fields = {}, 0, 0
   local function count(field, number)
@@ -38,7 +38,7 @@ local function count_rounds(topic, slots)
   return rounds, fields
 end
 
--- How to repair what a topic's slots are entered and counted as, or nil.
+-- How to repair the entries and counts of a topic's slots, or nil.
 local function delay_mismatch(topic)
   local slots = call('ZRANGE', wheel_key(topic), 0, RECOUNT_LIMIT)
   if #slots > RECOUNT_LIMIT then return nil end
@@ -54,8 +54,8 @@ local function delay_mismatch(topic)
   end or nil
 end
 
--- What a key is (name: without the tag): its type, its topic, how a score in it is read as a due time, nil where jobs do
--- not stand in it, and a function that returns how to repair what disagrees with it, or nil.
+-- What a key is (name: without the tag): its type, its topic, how to read a score in it as a due time, nil if it does
+-- not hold jobs, and a function that returns how to repair what disagrees with it, or nil.
 local function delay_purpose(name)
   local slot, topic = string.match(name, '^slot:(%d+):(.*)$')
   slot = tonumber(slot)

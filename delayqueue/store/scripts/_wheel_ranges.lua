@@ -3,8 +3,8 @@
 
 local LAST_DUE = 90 ^ 7 - 1  -- the last one that a record can hold
 
--- The rounds with jobs that from <= due <= to reaches into, in order; of `whole` ones it takes in all jobs. Nothing is
--- due before round.from and after round.to.
+-- The rounds with jobs that the range from <= due <= to overlaps, in order; it covers all jobs of `whole` ones. Nothing is
+-- due before round.from or after round.to.
 local function rounds_between(topic, from, to)
   local rounds, flat, next_due = {}, call('HGETALL', rounds_key(topic)), delay_next(topic) or 0
   for i = 1, #flat, 2 do
@@ -21,7 +21,7 @@ local function rounds_between(topic, from, to)
   return rounds
 end
 
--- The slots from `first` to `last`, without those that have no jobs where that is found out in one call.
+-- The slots from `first` to `last`, without empty ones if one call can find that out.
 local function slots_between(topic, first, last)
   local slots = {}
   if call('ZCARD', wheel_key(topic)) > last - first then
@@ -40,7 +40,7 @@ local function slots_of(topic, round)
   return slots_between(topic, (place_of(round.from)), (place_of(round.to)))
 end
 
--- How many jobs have from <= due < to, and about how many sets had to be looked at for that.
+-- How many jobs have from <= due < to, and about how many sets had to be read for that.
 local function delay_count_between(topic, from, to)
   local rounds = rounds_between(topic, from, to - 1)
   local count, looked = 0, 1 + #rounds / 10
@@ -90,7 +90,7 @@ local function read_rounds(topic, rounds, found)
     end
   end
   table.sort(jobs, function(one, other)
-    if one.due == other.due then return one.place < other.place end  -- of one slot, whose order is that of the ids
+    if one.due == other.due then return one.place < other.place end  -- in one slot, which is ordered by id
     return one.due < other.due
   end)
   for _, job in ipairs(jobs) do append(found, job.id, job.due) end

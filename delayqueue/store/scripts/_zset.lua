@@ -2,7 +2,7 @@
 -- _zset_ranges.lua and _zset_checks.lua are for the verbs that need them.
 -- requires  _prelude
 
--- The sorted set in which a job stands.
+-- The sorted set for a job.
 local function delay_key(topic, _due) return tag .. ':delay:' .. topic end
 
 -- entries = { due, id, due, id, ... }
@@ -18,7 +18,7 @@ local function delay_due(topic, now, limit)
   return call('ZRANGEBYSCORE', delay_key(topic), '-inf', int(now), 'LIMIT', 0, limit)
 end
 
--- Removes the ids that delay_due returned in this very script: they are the first of the set.
+-- Removes the ids that delay_due returned in this call: they are the first of the set.
 local function delay_drop_due(topic, ids) call('ZREMRANGEBYRANK', delay_key(topic), 0, #ids - 1) end
 
 -- The earliest due time, or nil.
@@ -28,5 +28,5 @@ end
 
 local function delay_count(topic) return call('ZCARD', delay_key(topic)) end
 
--- Raises where a key is of another type that a topic's delayed jobs need beside their delay_key.
+-- Raises if a key that a topic's delayed jobs need besides their delay_key has the wrong type.
 local function delay_check(_topic) end

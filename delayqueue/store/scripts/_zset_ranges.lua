@@ -1,7 +1,7 @@
 -- Ranges of due times in the sorted sets, for the verbs that read or count them.
 -- requires  _index
 
--- How many jobs have from <= due < to, and about how many sets had to be looked at for that.
+-- How many jobs have from <= due < to, and about how many sets had to be read for that.
 local function delay_count_between(topic, from, to)
   return call('ZCOUNT', delay_key(topic), int(from), '(' .. int(to)), 1
 end

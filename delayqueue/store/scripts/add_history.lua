@@ -1,19 +1,19 @@
--- Adds what a server has counted since it did so last to the slots of now, and what it saw to the marks.
+-- Adds what a server has counted since its last call to the current slots, and what it noticed to the marks.
 -- requires  _history
 -- layout  follows
 -- waits  never
 -- KEYS  tag, queue name
 -- ARGV  topics that a slot names at most, number of rings, for each its length in ms and its places; number of marks, for each
---       its kind, ms since it began, ms that it lasted, server ("" = all see it); then rows: field (a, o or tTOPIC) and
+--       its kind, ms since it began, ms that it lasted, server ("" = all); then rows: field (a, o or tTOPIC) and
 --       its figures (_history.lua)
--- returns 1 where the caller is to look how many jobs there are and add that: once in each of the first ring's slots; else 0
--- keeps: a slot names the topics that came first, the figures of others are under o. Counts are added, of numbers of jobs the
---        largest is kept. What is no slot of ours in a key of ours is removed.
+-- returns 1 if the caller should count the jobs in the store and add that: once in each slot of the first ring; else 0
+-- keeps: a slot names the topics that came first; the figures of others are under o. Counts are added; of numbers of jobs the
+--        largest is kept. A key of ours that does not hold a slot is removed.
 local most_topics, rings = tonumber(ARGV[1]), tonumber(ARGV[2])
 local now = now_ms()
 local MARKS = tag .. ':history:marks'
 local MOST_MARKS = 200
-local SAME_MS = 10000  -- what all servers see, they see within so long
+local SAME_MS = 10000  -- servers notice the same incident within this time
 local KEPT_MS = 31 * 86400000
 local marks_at = 3 + 2 * rings
 local rows_at = marks_at + 1 + 4 * ARGV[marks_at]
@@ -25,7 +25,7 @@ local function open_slot(key, number, lifetime)
   call('PEXPIRE', key, int(lifetime))
 end
 
-local fields, rows = { 'n', 'o' }, {}  -- what is read of a slot, and the figures to be added to all but the first two
+local fields, rows = { 'n', 'o' }, {}  -- the fields to read of a slot, and the figures to add to all but the first two
 for at = rows_at, #ARGV, 2 do
   fields[#fields + 1], rows[#rows + 1] = ARGV[at], unpack_figures(ARGV[at + 1])
 end

@@ -3,8 +3,8 @@
 -- flags  no-writes
 -- layout  follows
 -- KEYS  tag, queue name
--- ARGV  place in the first topic to look from (0 at first), entries looked at, at most, topics
--- returns { topics that are looked through, place in the next one to look from, { number of the topic (from 1), id, ms when it
+-- ARGV  place in the first topic to start from (0 at first), entries looked at, at most, topics
+-- returns { topics that are done, place in the next one to start from, { number of the topic (from 1), id, ms when it
 --           was buried, run, ... } }
 local place, limit = tonumber(ARGV[1]), tonumber(ARGV[2])
 local found = {}

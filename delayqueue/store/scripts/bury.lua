@@ -1,10 +1,10 @@
--- Gives jobs up: they are kept for a person to look at, and to kick or delete.
+-- Buries jobs: they are kept until somebody looks at them, and kicks or deletes them.
 -- requires  _life
 -- flags  allow-oom
 -- layout  raises
 -- waits  changes
 -- KEYS  tag, queue name
--- ARGV  sender, then for each job: id, receipt ("" = whatever its state), message, priority ("" = as it is)
+-- ARGV  sender, then for each job: id, receipt ("" = in any state), message, priority ("" = keep its own)
 -- returns { { code per job }, { topic, jobs that may go now, ... } }
 -- keeps: with a receipt only the reservation that it names is buried.
 local sender = ARGV[1]

@@ -1,4 +1,4 @@
--- Reads how the calls of subscribers went that were recorded in this bucket. Changes nothing.
+-- Reads the calls of subscribers that were recorded in this bucket. Changes nothing.
 -- requires  _prelude
 -- flags  no-writes
 -- layout  follows
@@ -6,7 +6,7 @@
 -- ARGV  names of subscribers
 -- returns { hour since 1970; for each name { "succeeded HOUR" or "failed HOUR" or "ms HOUR", number, ... },
 --           { the last failure (JSON: at ms, id, message), ... } }
-local MOST = 100  -- more than there are: three fields an hour, five failures
+local MOST = 100  -- more than there can be: three fields an hour, five failures
 local found = {}
 for _, name in ipairs(ARGV) do
   found[#found + 1] = call('HGETALL', calls_key(name))

@@ -1,10 +1,10 @@
--- Ends the jobs of a tag, whatever their topic and state; those that ended already stay as they are.
+-- Ends the jobs of a tag, in any topic and state; those that have already ended stay as they are.
 -- requires  _tag
 -- flags  allow-oom
 -- layout  follows
 -- waits  changes
 -- KEYS  tag, queue name
--- ARGV  sender, tag name, topic ("" = every), jobs looked at in about, where to go on (_tag.lua)
+-- ARGV  sender, tag name, topic ("" = every), jobs looked at, about, where to go on (_tag.lua)
 -- returns { where to go on, jobs cancelled, { topic, jobs that may go now, ... } }
 local sender, name, topic, limit = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local now = now_ms()

@@ -1,11 +1,11 @@
--- Drops a parcel (export.lua) that its bucket has taken in.
+-- Drops a parcel (export.lua) that its bucket has imported.
 -- requires  _prelude
 -- flags  allow-oom
 -- layout  follows
 -- waits  never
 -- KEYS  tag, queue name
 -- ARGV  number of the other bucket, number of the parcel
--- returns 1, or 0 where that parcel is not there any more
+-- returns 1, or 0 if that parcel no longer exists
 local key = parcel_key(ARGV[1])
 if call('LINDEX', key, 0) ~= ARGV[2] then return 0 end
 return call('DEL', key)

@@ -1,10 +1,10 @@
--- Ends jobs that are not wanted any more.
+-- Ends jobs that are no longer wanted.
 -- requires  _end
 -- flags  allow-oom
 -- layout  raises
 -- waits  changes
 -- KEYS  tag, queue name
--- ARGV  sender, then for each job: id, receipt ("" = whatever its state), message
+-- ARGV  sender, then for each job: id, receipt ("" = in any state), message
 -- returns { { code per job }, { topic, jobs that may go now, ... } }
 -- keeps: with a receipt only the reservation that it names is ended.
 return end_jobs(ARGV, 'cancelled', 'deleted')

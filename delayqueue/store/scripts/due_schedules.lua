@@ -1,4 +1,4 @@
--- Reads the schedules whose time has come. Changes nothing.
+-- Reads the schedules that are due. Changes nothing.
 -- requires  _reads
 -- flags  no-writes
 -- layout  follows

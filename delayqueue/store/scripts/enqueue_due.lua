@@ -4,10 +4,10 @@
 -- waits  never
 -- KEYS  tag, queue name
 -- ARGV  name, definition (JSON), time ms that it was read with, next time ms ("" = never again),
---       topic, ttr ms, body, then for each occurrence: id, another id for it where somebody's job has the first, due ms
--- returns { 1, the first ids that were somebody's, ... }; { 0 } where another process was faster or the schedule was changed
+--       topic, ttr ms, body, then for each occurrence: id, another id for it if somebody else's job has the first, due ms
+-- returns { 1, the first ids that were somebody else's, ... }; { 0 } if another process was faster or the schedule was changed
 -- keeps: an occurrence is pushed once among all processes: the comparison, the pushes and the new time are one script,
---        which is why the ids belong to the bucket in which the schedules stand.
+--        which is why the ids belong to the bucket that holds the schedules.
 local name, definition, time, next_time = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 local topic, ttr, body = ARGV[5], tonumber(ARGV[6]), ARGV[7]
 local now = now_ms()

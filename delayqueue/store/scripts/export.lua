@@ -1,4 +1,4 @@
--- Takes jobs out of this bucket for another one, to which they belong since the number of buckets was changed. They stand in
+-- Takes jobs out of this bucket for another one, where they belong since the number of buckets was changed. They wait in
 -- a parcel until that bucket has them (import.lua); each bucket is sent one parcel at a time.
 -- requires  _life
 -- flags  allow-oom
@@ -8,12 +8,12 @@
 -- ARGV  sender, number of the other bucket, ids
 -- returns { number of the parcel, 0 = none; { id, place, ms, record, run, ... }; { topic, ready jobs, ... } }
 --         place = delayed, ready, reserved (ms = deadline), buried (ms = since), ended (ms = when it is dropped; record =
---         what is kept), broken (ms = since; the record cannot be read)
--- keeps: a parcel that is on its way comes in place of a new one. So who gets none knows that all of the ids that ever were
---        here have arrived, or ended. A job leaves its place in the same script that puts it into the parcel.
+--         what is kept), broken (ms = since; the record is unreadable)
+-- keeps: a parcel that is on its way is returned instead of a new one. So a caller that gets none knows that all
+--        of the ids that were ever here have arrived, or ended. A job leaves its place in the same script that puts it into the parcel.
 local sender, target = ARGV[1], ARGV[2]
 local MOST_BYTES = 1024 * 1024
-local PIECE = 1000  -- parts that one command adds
+local PIECE = 1000  -- elements that one command adds
 local now = now_ms()
 local parcel, leavers, bytes = {}, {}, 0
 

@@ -1,15 +1,15 @@
--- Looks through jobs for those with a text in their id or their body. Changes nothing.
+-- Searches jobs for a text in their id or their body. Changes nothing.
 -- requires  _life
 -- flags  no-writes
 -- layout  follows
 -- KEYS  tag, queue name
 -- ARGV  "job" or "ended", cursor ("0" at first), part of the id, part of the body, topic ("" = any of these three)
--- returns { next cursor ("0" = that was all), jobs looked at, { id, topic, state, due ms, ... } }
--- A job that stands in the hash all the while is seen by who goes from the first cursor to the last, in one process of the
--- store: to another one a cursor means nothing.
+-- returns { next cursor ("0" = that was all), jobs searched, { id, topic, state, due ms, ... } }
+-- A job that stays in the hash is seen by a search from the first cursor to the last, in one process of the
+-- store: a cursor is meaningless to another one.
 local key, cursor, id_part, body_part, topic = ARGV[1] == 'job' and JOBS or ENDED, ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local MOST_LOOKED, MOST_BYTES = 1000, 512 * 1024  -- 2 to 4 ms of the store's time
-local LONGEST_PAGE, PAGE_BYTES = 128, 256 * 1024   -- what one command reads, bodies and all
+local LONGEST_PAGE, PAGE_BYTES = 128, 256 * 1024   -- what one command reads, bodies included
 local found, looked, bytes, page_size = {}, 0, 0, 1
 
 local function has(text, part) return part == '' or string.find(text, part, 1, true) ~= nil end

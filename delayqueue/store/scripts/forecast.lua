@@ -3,18 +3,18 @@
 -- flags  no-writes
 -- layout  follows
 -- KEYS  tag, queue name
--- ARGV  start ms, step ms, number of steps, place to go on from ("0" at first), so many steps to look at together (all of them
+-- ARGV  start ms, step ms, number of steps, place to go on from ("0" at first), how many steps to count together (all of them
 --       at first), topics
--- returns { next place, or -1 where all is counted, steps to look at together, count per step }; a step's start belongs to it,
+-- returns { next place, or -1 if all is counted, steps to count together, count per step }; a step's start belongs to it,
 --         its end to the next
--- keeps: only ranges are counted, and the times of few jobs read, so the work does not grow with the number of jobs; nor with that of
---        the steps of a topic in which there is nothing.
+-- keeps: only ranges are counted, and the times of few jobs read, so the work does not grow with the number of jobs; nor with
+--        the number of a topic's empty steps.
 local start, step, steps = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local place, together = tonumber(ARGV[4]), tonumber(ARGV[5])
 local FIRST_TOPIC = 6
-local SETS_PER_CALL = 2000  -- looked at; then the call ends with the topic and step that it is at
-local FEW = 4  -- jobs a step: up to so many it is less work to read their times than to count each step
-local JOBS_OF_SET = 2  -- that are as much work as a count
+local SETS_PER_CALL = 2000  -- read; then the call ends with the topic and step that it is at
+local FEW = 4  -- jobs a step: up to this it is less work to read their times than to count each step
+local JOBS_OF_SET = 2  -- that take as much work as a count
 local topics = #ARGV - FIRST_TOPIC + 1
 local counts, sets = {}, 0
 

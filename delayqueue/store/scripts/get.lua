@@ -1,4 +1,4 @@
--- Reads jobs, those that ended and are still kept too. Changes nothing.
+-- Reads jobs, including those that have ended and are still kept. Changes nothing.
 -- requires  _life, _reads
 -- flags  no-writes
 -- layout  raises

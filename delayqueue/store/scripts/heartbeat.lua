@@ -1,10 +1,10 @@
--- Notes that a server process lives, and drops those that have fallen silent. Bucket 1 keeps the list.
+-- Notes that a server process is alive, and drops those that have fallen silent. Bucket 1 keeps the list.
 -- requires  _prelude
 -- flags  allow-oom
 -- layout  follows
 -- waits  never
 -- KEYS  tag, queue name
--- ARGV  name, figures (JSON), ms after which one that is silent is dropped
+-- ARGV  name, figures (JSON), ms of silence after which one is dropped
 -- returns 0
 local name, figures, silence = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local now = now_ms()

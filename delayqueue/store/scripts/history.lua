@@ -4,17 +4,17 @@
 -- layout  follows
 -- KEYS  tag, queue name
 -- ARGV  length of the ring's slots in ms, its places, topics that a slot names at most, topic ("" = all), how many slots back
---       from the last one (0) to begin, how many slots, number of the last slot ("" = that of now), 1 = with the marks
--- returns { number of the last slot, now ms, { figures of each slot (_history.lua), "" where nothing is known, ... },
+--       from the last one (0) to begin, how many slots, number of the last slot ("" = the current one), 1 = with the marks
+-- returns { number of the last slot, now ms, { figures of each slot (_history.lua), "" if nothing is known, ... },
 --           { mark ("ms kind lasted server"), ... } }
--- For a client that is confined to some topics all are those of them that the slots name.
+-- For a client that may reach some topics only, "all" means those of them that the slots name.
 local step, places, most_topics, topic = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
 local back, count, last, has_marks = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8] == '1'
 local now = now_ms()
 last = last or math.floor(now / step)
 local NOTHING = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
--- Of a topic that a slot does not name there was nothing, unless it names as many as it may, or nobody has looked.
+-- A topic that a slot does not name had no events, unless the slot is full, or nobody has counted.
 local function of_topic(key)
   local own, all, named = unpack(call('HMGET', key, 't' .. topic, 'a', 'n'))
   if not all or not unpack_figures(all)[FIGURES] or (tonumber(named) or 0) >= most_topics then return own or '' end

@@ -1,15 +1,15 @@
--- A page of the ids that stand in this bucket, for one who looks for those that belong to another.
+-- A page of the ids in this bucket, to find those that belong to another.
 -- requires  _prelude
 -- flags  no-writes
 -- layout  raises
 -- KEYS  tag, queue name
 -- ARGV  "job" or "ended", cursor ("0" at first)
 -- returns { next cursor ("0" = that was all), { id, ... }, how many there are in all, name of the server's process }
--- keeps: an id that stands in the bucket all the while is seen by who goes from the first cursor to the last, in one
---        process: to another one a cursor means nothing.
+-- keeps: an id that stays in the bucket is seen by a scan from the first cursor to the last, in one
+--        process: a cursor is meaningless to another one.
 local key, cursor = ARGV[1] == 'job' and JOBS or ENDED, ARGV[2]
 local MOST_IDS, MOST_BYTES = 500, 1024 * 1024
-local LONGEST_PAGE, PAGE_BYTES = 64, 64 * 1024  -- what one command reads, bodies and all
+local LONGEST_PAGE, PAGE_BYTES = 64, 64 * 1024  -- what one command reads, bodies included
 local ids, bytes, page_size = {}, 0, 1
 
 repeat

@@ -6,7 +6,7 @@
 -- KEYS  tag, queue name
 -- ARGV  sender, number of the bucket that sent the parcel, number of the parcel, then id, place, ms, record, run, ...
 -- returns { ms until the next due time (-1 = none), { topic, jobs made ready, ... } }
--- keeps: a parcel is taken in once, however often it comes, also where its jobs have gone on since. Who is here already
+-- keeps: a parcel is imported once, however often it comes, even if its jobs have moved on since. A job that is here already
 --        stays: a server that lost its last writes may have sent it again.
 local sender, source, number = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local STRIDE = 5

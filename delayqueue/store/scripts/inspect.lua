@@ -1,19 +1,19 @@
--- Looks at a piece of the bucket for what is not whole, and repairs it where it is told to: `delay-queue fsck`, and the
+-- Checks a piece of the bucket for damage, and repairs it if told to: `delay-queue fsck`, and the
 -- timer in its spare time.
 -- requires  _index_checks, _ready_checks
 -- flags  allow-oom
 -- layout  follows
 -- waits  never
 -- KEYS  tag, queue name
--- ARGV  sender, "1" to repair or "0", how much to look at (entries, about), then pieces, the last one first: name, cursor, ...
---       name = a key without the tag, "" = the keyspace; cursor = "0" at first. Of sets also "=ID": that entry alone; of
+-- ARGV  sender, "1" to repair or "0", how much to check (entries, about), then pieces, the last one first: name, cursor, ...
+--       name = a key without the tag, "" = the keyspace; cursor = "0" at first. For sets also "=ID": that entry alone; for
 --       `job` that job, which is not in the middle of its ready list.
--- returns { { name, cursor, ... } left to look at, entries looked at, { kind, name, id, "1" if mended, ... },
---           { topic, id, ... } jobs that are lost unless they stand in their ready list, which is too long to look at here,
+-- returns { { name, cursor, ... } left to check, entries checked, { kind, name, id, "1" if repaired, ... },
+--           { topic, id, ... } jobs that are lost unless they are in their ready list, which is too long to check here,
 --           { topic, jobs made ready, ... } }
 local sender = ARGV[1]
 repairs, left = ARGV[2] == '1', tonumber(ARGV[3])
-local PAGE, LONGEST_PAGE = 4, 256  -- entries that one command reads; more where Redis stores a key compactly
+local PAGE, LONGEST_PAGE = 4, 256  -- entries that one command reads; more if Redis stores a key compactly
 local KEYS_PAGE = 100
 local pieces = {}
 
@@ -52,7 +52,7 @@ local function scan(command, key, cursor, look)
   return cursor
 end
 
--- How each key is looked at, from the cursor on; returns the next cursor.
+-- How each key is checked, from the cursor on; returns the next cursor.
 
 local function look_at_jobs(key, cursor)
   if string.sub(cursor, 1, 1) ~= '=' then
@@ -83,7 +83,7 @@ end
 
 local function look_at_nothing() return '0' end
 
--- Looks at each entry: check(key, topic, id, score).
+-- Checks each entry: check(key, topic, id, score).
 local function each(command, check)
   return function(key, cursor, topic)
     return scan(command, key, cursor, function(ids, scores)
@@ -127,7 +127,7 @@ local function topic_of_list(key)
   return string.sub(key, #queue_prefix + 1, #key - #queue_suffix)
 end
 
--- What a key is: { type, how it is looked at }, its topic, its tag; nil where it is none of ours.
+-- What a key is: { type, how it is checked }, its topic, its tag; nil if it is not one of ours.
 local function purpose_of(name, key)
   if SINGLE[name] then return SINGLE[name] end
   local queued = topic_of_list(key)

@@ -1,10 +1,10 @@
--- Makes the jobs of a tag that are in one state due and ready now.
+-- Makes a tag's jobs in one state due and ready now.
 -- requires  _tag, _kick
 -- flags  allow-oom
 -- layout  follows
 -- waits  changes
 -- KEYS  tag, queue name
--- ARGV  sender, state (buried | delayed), tag name, topic ("" = every), jobs looked at in about, where to go on (_tag.lua)
+-- ARGV  sender, state (buried | delayed), tag name, topic ("" = every), jobs looked at, about, where to go on (_tag.lua)
 -- returns { where to go on, jobs kicked, { topic, jobs made ready, ... } }
 local sender, state, name, topic, limit = unpack(ARGV)
 local now = now_ms()

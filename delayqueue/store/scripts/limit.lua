@@ -1,21 +1,21 @@
--- Sets how fast and how many at once a topic's jobs are handed out and how long buried ones are kept, or tells it.
+-- Sets or reads a topic's limits: how fast and how many at once its jobs are handed out, how long buried ones are kept.
 -- requires  _shares
 -- flags  allow-oom
 -- layout  raises
 -- waits  changes
 -- KEYS  tag, queue name
--- ARGV  sender, topic, this bucket's number (from 0), number of buckets, "1" where a config file says it, else "0",
---       then name, value, ...: rate (a second), burst, concurrency, buried_retain_ms; value "" = lift it. What is not named
---       stays, unless a config file speaks; a rate without a burst gets one of a tenth of a second.
--- returns { 0, WRONG_STATE where a config file says otherwise, or 1 for a burst without a rate;
+-- ARGV  sender, topic, this bucket's number (from 0), number of buckets, "1" if a config file says it, else "0",
+--       then name, value, ...: rate (a second), burst, concurrency, buried_retain_ms; value "" = remove it. What is not named
+--       stays, unless a config file says it; a rate without a burst gets one of a tenth of a second.
+-- returns { 0, WRONG_STATE if a config file says otherwise, or 1 for a burst without a rate;
 --           the limits in force (JSON); { topic, ready jobs, ... } }
--- keeps: `share` is what this bucket may let through of the whole.
+-- keeps: `share` is the part of the whole that this bucket allows.
 local sender, topic, number, buckets, declared = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5] == '1'
 local INVALID = 1
 local named = {}
 for at = 6, #ARGV, 2 do named[ARGV[at]] = ARGV[at + 1] end
 
--- What is in force once what was named is; nil for a burst without a rate.
+-- The limits after these changes; nil for a burst without a rate.
 local function merged(limit)
   limit = declared and {} or limit
   for _, name in ipairs({ 'rate', 'burst', 'concurrency', 'buried_retain_ms' }) do

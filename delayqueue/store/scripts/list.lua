@@ -1,13 +1,13 @@
--- Reads a page of the jobs of a tag, in no order. Changes nothing.
+-- Reads a page of the jobs of a tag, in no particular order. Changes nothing.
 -- requires  _life, _reads
 -- flags  no-writes
 -- layout  follows
 -- KEYS  tag, queue name
--- ARGV  topic ("" = every), tag name, state ("" = every), first and last due ms (both in), entries looked at in about,
+-- ARGV  topic ("" = every), tag name, state ("" = every), first and last due ms (inclusive), entries looked at, about,
 --       cursor ("" at first): "scan:skip", SSCAN's own and how many ids of its answer were on earlier pages; bytes that
---       the answer of which this is a part holds already
+--       the answer of which this is a part already holds
 -- returns { next cursor ("" = that was all), { { id, state, record, run } or { id, "ended", kept record, "" } },
---           bytes that it holds then, 1 where it has no room for the next job, else 0 }
+--           bytes that it holds then, 1 if it has no room for the next job, else 0 }
 -- A job that moves meanwhile can be on two pages or on none.
 local topic, name, state, first, last = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 local limit, cursor = tonumber(ARGV[6]), ARGV[7]

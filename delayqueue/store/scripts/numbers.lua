@@ -1,4 +1,4 @@
--- Gives out whole numbers that nobody has been given before. Who has lost its last writes may give some out again.
+-- Gives out numbers that nobody else gets. A store that has lost its last writes may give some out again.
 -- requires  _prelude
 -- layout  follows
 -- waits  never

@@ -1,11 +1,11 @@
--- Holds the deliveries of a topic, or lets them go again. Pushes and timers go on meanwhile.
+-- Pauses or resumes the deliveries of a topic. Pushes and timers go on meanwhile.
 -- requires  _life
 -- flags  allow-oom
 -- layout  raises
 -- waits  changes
 -- KEYS  tag, queue name
--- ARGV  sender, topic, ms to hold it ("0" = until it is resumed, "" = resume it)
--- returns { topic, ready jobs that a resumed topic has }
+-- ARGV  sender, topic, ms to pause it ("0" = until it is resumed, "" = resume it)
+-- returns { topic, ready jobs of a resumed topic }
 local sender, topic, hold = ARGV[1], ARGV[2], tonumber(ARGV[3])
 
 local settings = settings_of(topic)

@@ -1,13 +1,13 @@
--- Pauses a subscriber, or lets it go on.
+-- Pauses or resumes a subscriber.
 -- requires  _registry
 -- flags  allow-oom
 -- layout  follows
 -- waits  changes
 -- KEYS  tag, queue name
--- ARGV  name, "1" to pause it, "0" to let it go on
+-- ARGV  name, "1" to pause it, "0" to resume it
 -- returns code
--- keeps: a pause stands beside the definition, so that a config file that is read again does not end it; it goes with the
---        subscriber. The revision grows only where something has changed.
+-- keeps: a pause is stored beside the definition, so that reading a config file again does not end it; it goes with the
+--        subscriber. The revision grows only if something has changed.
 local name, is_paused = ARGV[1], ARGV[2] == '1'
 if call('HEXISTS', registered_key('subscribers'), name) == 0 then return NOT_FOUND end
 local changed

@@ -1,14 +1,14 @@
--- Finds the job of a topic that is the next one of its state: to be handed out, to become due, to be kicked. Changes
--- no job; as pop does, it takes away the ghosts that stand before the first ready one.
+-- Finds the next job of a topic in a state: the next to be handed out, to become due, or to be kicked. Changes
+-- no job; as pop does, it removes the ghosts before the first ready one.
 -- requires  _life, _index_ranges
 -- flags  allow-oom
 -- layout  follows
 -- waits  never
 -- KEYS  tag, queue name
 -- ARGV  topic, state
--- returns { its id }, or {} where there is none
+-- returns { its id }, or {} if there is none
 local topic, state = ARGV[1], ARGV[2]
-local MOST_GHOSTS = 5000  -- that a call takes away: about 5 ms
+local MOST_GHOSTS = 5000  -- that a call removes: about 5 ms
 local NEVER = 10 ^ 15
 
 local function first_in_list()

@@ -6,22 +6,22 @@
 -- needs  replicas
 -- KEYS  tag, queue name
 -- ARGV  receipt (unique to this call), then for each request: count, 1 = the most urgent jobs of all topics or 0 = the
---       first topics' jobs, number of topics, topics in the order to look at
--- returns { how many of the requests, from the first on, were looked through before the call had done all that one may;
+--       first topics' jobs, number of topics, topics in the order to search
+-- returns { how many of the requests, from the first on, were done before the call reached its limits;
 --           for each request { id, record, attempt, ... };
---           ms until a topic that its rate holds back may go on, or -1 }. What is told of first attempts is ms from due to now
--- keeps: an id is trusted only if its record exists, belongs to this topic, and stands in none of the sets. Who is told of
---        a job has its reservation: it is written before.
+--           ms until a topic that its rate holds back may go on, or -1 }. The event of a first attempt has ms from due to now
+-- keeps: an id is trusted only if its record exists, belongs to this topic, and is in none of the sets. A client that is told of
+--        a job has its reservation: it is written first.
 local receipt = ARGV[1]
 local now = now_ms()
-local CHUNK = 32          -- records are read in chunks of so many
+local CHUNK = 32          -- records that are read together
 local LIMIT_LOOKS = 2000  -- ids and topics that a call looks at: about 15 ms
 local looks = 0
-local is_full = false  -- the call has done all that it may
+local is_full = false  -- the call has reached its limits
 local knows_priorities = has_priorities()
 local next_time  -- at which a topic's rate lets jobs go again
 
--- Reads what belongs to the ids and reserves those that are truly ready. Returns the ghosts met.
+-- Reads the records of the ids and reserves those that are truly ready. Returns the ghosts met.
 local function reserve(topic, ids, found, is_list)
   local records, runs = call('HMGET', JOBS, unpack(ids)), call('HMGET', RUNS, unpack(ids))
   local reserved = call('ZMSCORE', reserved_key(topic), unpack(ids))
@@ -42,7 +42,7 @@ local function reserve(topic, ids, found, is_list)
       or is_list and is_ranked(id, job) then
       ghosts = ghosts + 1
     elseif job.expire > 0 and job.expire <= now then
-      -- the timer has not come to it yet; where a key of another type keeps it from its end, it is left to the timer
+      -- the timer has not processed it yet; if a key of the wrong type prevents its end, it is left to the timer
       if pcall(finish_job, id, job, 'expired', '', now) then
         ghosts = ghosts + 1
         tell('expired', topic, 1)
@@ -102,7 +102,7 @@ local function fill_from_list(topic, count, found)
   end
 end
 
--- Of the priorities from the first to the last.
+-- For the priorities from the first to the last.
 local function fill_from_ranked(topic, first, last, count, found)
   local key = ranked_key(topic)
   while #found / 3 < count and not is_full do
@@ -140,14 +140,14 @@ local function pop_topic(topic, count, found)
   end
 end
 
--- The priority of the first ready job of a topic; nil where there is none.
+-- The priority of the first ready job of a topic; nil if there is none.
 local function first_priority(topic)
   local first = tonumber(call('ZRANGE', ranked_key(topic), 0, 0, 'WITHSCORES')[2])
   if first and first <= USUAL_PRIORITY or call('EXISTS', queue_key(topic)) == 0 then return first end
   return USUAL_PRIORITY
 end
 
--- Of a broken key one hears nothing: it does not keep other topics from being served, and the timer counts it.
+-- A broken key is passed over silently: it does not keep other topics from being served, and the timer counts it.
 local function try(work, ...)
   looks = looks + 1
   is_full = is_full or looks >= LIMIT_LOOKS
@@ -162,7 +162,7 @@ local function pop_in_order(topics, count, found)
   end
 end
 
--- Always one job of the topic whose first one is the most urgent, of equal ones the first topic.
+-- Takes one job at a time, from the topic whose first job is the most urgent; the first topic wins a tie.
 local function pop_by_priority(topics, count, found)
   local firsts = {}
   for i, topic in ipairs(topics) do

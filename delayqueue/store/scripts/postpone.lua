@@ -1,5 +1,5 @@
 -- Gives reserved jobs back after some of their subscribers failed: they wait until the first of these may be called
--- again; where none may, they are buried.
+-- again; if none may, they are buried.
 -- requires  _fail
 -- flags  allow-oom
 -- layout  raises
@@ -11,7 +11,7 @@
 -- keeps: the pauses of those that failed in this round begin together, now, so that equal schedules stay in step.
 local now = now_ms()
 
--- Lets the pauses of this round begin now. Returns the first due time of the named subscribers, nil where there is none.
+-- Lets the pauses of this round begin now. Returns the first due time of the named subscribers, nil if there is none.
 local function first_due(run, names)
   local counts, first, results = {}, nil, results_of(run)
   for _, name in ipairs(names) do counts[name] = true end

@@ -6,14 +6,14 @@
 -- KEYS  tag, queue name
 -- ARGV  sender, topic, state (delayed | ready | reserved | buried | ended; "" = all), jobs dropped at most
 -- returns { jobs dropped, 1 if there are more, else 0, { topic, jobs that may go now, ... } }
--- keeps: it comes to an end though entries without a job of this topic stay where they are. Where all states are dropped
---        and there are not more, there was no job in that moment, however they move.
+-- keeps: it comes to an end even if entries without a job of this topic stay where they are. If all states are dropped
+--        and there are no more, the topic had no job at that moment, however they move.
 local sender, topic = ARGV[1], ARGV[2]
 local states = ARGV[3] ~= '' and { ARGV[3] } or { 'delayed', 'ready', 'reserved', 'buried', 'ended' }
 local limit = math.max(1, math.floor(tonumber(ARGV[4]) / #states))
 local now = now_ms()
 
--- And what stands for the last of them in the sorted set of the ready ones.
+-- Also their last members in the sorted set of ready jobs.
 local function ids_of(state)
   if state == 'delayed' then return delay_first(topic, limit), {} end
   if state == 'ready' then return ready_ids_at(topic, 0, limit - 1) end

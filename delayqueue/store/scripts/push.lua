@@ -1,4 +1,4 @@
--- Adds jobs, or replaces those whose id is there already.
+-- Adds jobs, or replaces those whose id already exists.
 -- requires  _life
 -- layout  raises
 -- waits  pushes
@@ -8,13 +8,13 @@
 --       id, topic, when ("+" delay in ms, or "=" due in ms), ttr ms, expire (ms after due, 0 = never),
 --       retain ms, if_exists (replace | keep | fail), options (JSON or ""), body
 -- returns { ms to the earliest time at which one falls due or expires (-1 = none), { code per job }, { topic, jobs made ready, ... } }
--- keeps: a replaced job is never delivered as it was: its old place is left in the same script. A client that is
---        confined to some topics replaces no job of another.
+-- keeps: a replaced job is never delivered as it was: it leaves its old place in the same script. A client that
+--        may reach some topics only replaces no job of another.
 local STRIDE = 9
 local sender = ARGV[1]
 local now = now_ms()
 
--- What a call adds is written together: one command a key instead of one a job.
+-- The additions of a call are written together: one command per key instead of one per job.
 local records, delayed, ready, wake, tagged = {}, {}, {}, {}, {}
 local ranked, priorities = {}, {}
 local earliest
@@ -54,7 +54,7 @@ end
 
 local overdue = {}
 
--- Whether the topic has due jobs that no tick has moved yet: a job that is due now queues behind them.
+-- Whether the topic has due jobs that no tick has moved so far: a job that is due now queues behind them.
 local function is_overdue(topic)
   if overdue[topic] == nil then
     call('HSETNX', TOPICS, topic, '')
@@ -105,7 +105,7 @@ local function push(id, job, if_exists, old_record, ended)
   if old and is_hidden(old.topic) or ended and is_hidden_ended(ended) then return EXISTS end
   if (old or ended) and if_exists == 'keep' then return OK end
   if (old or ended) and if_exists == 'fail' then return EXISTS end
-  -- before anything is written: a command that fails half-way would leave the jobs of other topics in no place
+  -- before anything is written: a command that fails half-way would leave the jobs of other topics in no index
   if not pcall(check_keys, job) or old and not pcall(check_keys, old) then return UNAVAILABLE end
   local record = pack_record(job)
   if old then replace(id, old, record) end
@@ -133,7 +133,7 @@ local has_ended = call('EXISTS', ENDED) == 1
 for at = 2, #ARGV, STRIDE do
   if has_done_enough() then break end
   local id = ARGV[at]
-  if seen[id] then write() end  -- the id stands twice in this call: the second one replaces the first
+  if seen[id] then write() end  -- the id occurs twice in this call: the second one replaces the first
   seen[id] = true
   codes[#codes + 1] = push(id, job_at(at), ARGV[at + 6], call('HGET', JOBS, id), has_ended and call('HGET', ENDED, id))
 end

@@ -3,10 +3,10 @@
 -- flags  no-writes
 -- layout  follows
 -- KEYS  tag, queue name
--- ARGV  topic, state ("ended" = finished, cancelled or expired), first and last due ms (both in), due ms and id of the last
---       job that is known already ("" = none), entries looked at, at most, place to look from (0 at first)
--- returns { next place, -1 where the state is looked through; { id, due ms, bytes, ... } of jobs behind the known one }
--- Delayed jobs come in the order of their due times and need no place. The other states' indexes are not sorted by that.
+-- ARGV  topic, state ("ended" = finished, cancelled or expired), first and last due ms (inclusive), due ms and id of the last
+--       job that is known already ("" = none), entries read, at most, place to start from (0 at first)
+-- returns { next place, -1 if all of the state is read; { id, due ms, bytes, ... } of jobs after the known one }
+-- Delayed jobs come in the order of their due times and need no place. The other states' indexes are not sorted by it.
 local topic, state, first, last = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local known_due, known_id, limit, place = tonumber(ARGV[5]), ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8])
 local ENDED_STATES = { ended = true, finished = true, cancelled = true, expired = true }
@@ -27,7 +27,7 @@ local function add(id, due, bytes)
   found[#found + 1], found[#found + 2], found[#found + 3] = id, int(due), bytes
 end
 
--- How many of the delayed jobs that are due with the known one stand before it, itself too.
+-- How many delayed jobs with the due time of the known one come before it, including itself.
 local function ties()
   local low, high = 0, (delay_count_between(topic, known_due, known_due + 1))
   while low < high do
@@ -55,7 +55,7 @@ local function ids_at(from, to)
   return call('ZRANGE', keys[state] or done_key(topic), from, to)
 end
 
--- The job if it is in the state that is asked for.
+-- The job, if it is in the requested state.
 local function job_of(id)
   if not ENDED_STATES[state] then
     local job = read_job(id)

@@ -1,8 +1,8 @@
--- Reads some places of a ready list. Changes nothing.
+-- Reads part of a ready list. Changes nothing.
 -- requires  _prelude
 -- flags  no-writes
 -- layout  follows
 -- KEYS  tag, queue name
--- ARGV  topic, first place, last place (both in; -1 = the end)
+-- ARGV  topic, first place, last place (inclusive; -1 = the end)
 -- returns { id, ... }, ghosts too
 return call('LRANGE', queue_key(ARGV[1]), ARGV[2], ARGV[3])

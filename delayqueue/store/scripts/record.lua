@@ -1,17 +1,17 @@
--- Records how a subscriber fared with a job that is reserved for it.
+-- Records a subscriber's result for a job that is reserved for it.
 -- requires  _life
 -- flags  allow-oom
 -- layout  raises
 -- waits  changes
 -- KEYS  tag, queue name
--- ARGV  for each record: id, receipt, subscriber, "1" where it succeeded, else "0", message, attempts, ms that it took,
+-- ARGV  for each record: id, receipt, subscriber, "1" if it succeeded, else "0", message, attempts, ms that it took,
 --       ms until it may be called again ("" = never)
 -- returns { code per record }
--- keeps: only the holder of the reservation records; the results stand in the job's run and go with it to its end.
+-- keeps: only the holder of the reservation records; the results are in the job's run and stay there until its end.
 --        A record that is sent again changes nothing but its times.
 --
--- Beside the job, calls are counted for whoever looks at the subscriber: `subscriber_calls:NAME` has those of a day by
--- the hour, `subscriber_failures:NAME` the last ones that failed. Both end by themselves. What cannot be counted is left out: the record counts.
+-- Calls are also counted per subscriber: `subscriber_calls:NAME` has those of a day by
+-- the hour, `subscriber_failures:NAME` the last failures. Both expire. If counting fails, it is skipped: only the record matters.
 --
 -- A result: { name, ok, message, attempts, started, ended, due }, times in ms; no due: it is not called again.
 local now = now_ms()
@@ -40,7 +40,7 @@ local function record(id, receipt, result, delay)
   return OK
 end
 
--- At most so many bytes of a text, ending with a whole character.
+-- The start of a text, at most `bytes` long, ending with a whole character.
 local function beginning(text, most)
   if #text <= most then return text end
   return (string.gsub(string.sub(text, 1, most), '[\192-\255][\128-\191]*$', ''))

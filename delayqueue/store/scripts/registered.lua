@@ -4,8 +4,8 @@
 -- layout  follows
 -- KEYS  tag, queue name
 -- ARGV  kind (subscribers | schedules), revision that is known already ("" = none), name ("" = all)
--- returns { revision }, where that is not the known one followed by { name, definition, time ms or -1, ... }
---         time = of a schedule the next one, of a subscriber since when it is paused
+-- returns { revision }, if that is not the known one, followed by { name, definition, time ms or -1, ... }
+--         time = the next occurrence of a schedule; since when a subscriber is paused
 local kind, known, name = ARGV[1], ARGV[2], ARGV[3]
 local revision = call('HGET', REVISIONS, kind) or '0'
 if revision == known then return { revision } end

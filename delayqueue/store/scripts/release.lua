@@ -1,12 +1,12 @@
 -- Gives reserved jobs back: the attempt has failed. They wait for `delay`, else as their retry schedule says, else as
--- `schedule` says, else for `fallback`. The end of `schedule` buries a job that has none of its own also with a `delay`.
+-- `schedule` says, else for `fallback`. The end of `schedule` buries a job without its own, even with a `delay`.
 -- requires  _fail
 -- flags  allow-oom
 -- layout  raises
 -- waits  changes
 -- KEYS  tag, queue name
 -- ARGV  sender, then for each job: id, receipt ("" = none), delay ms ("" = by the schedule), message,
---       fallback ms ("" = none: without a schedule at once), priority ("" = as it is),
+--       fallback ms ("" = none: at once without a schedule), priority ("" = keep its own),
 --       schedule ("" = none, else ",1000,5000,": the delays in ms)
 -- returns { { code per job }, { due ms per job, -1 = buried, -2 = expired }, { topic, jobs made ready, ... },
 --           ms to the earliest of the due times, or -1 }

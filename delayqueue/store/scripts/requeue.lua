@@ -1,4 +1,4 @@
--- Gives back jobs whose client was gone before it got them: to the head of the list, the attempt uncounted, also by a
+-- Puts back jobs whose client was gone before it got them: at the head of the list, without counting the attempt, also for a
 -- limit of the topic; an attempt in which a subscriber has worked on the job counts.
 -- requires  _limits
 -- flags  allow-oom
@@ -6,7 +6,7 @@
 -- waits  never
 -- KEYS  tag, queue name
 -- ARGV  sender, then for each job its receipt, its id and a message ("" = none), in the order in which they were reserved
--- returns { { topic, jobs made ready, ... }, jobs looked at, from the last one on }
+-- returns { { topic, jobs made ready, ... }, jobs processed, from the last one on }
 -- keeps: only the reservation that the receipt names is undone.
 local sender = ARGV[1]
 local now = now_ms()
@@ -26,7 +26,7 @@ local function requeue(id, receipt, message)
   tell('returned', job.topic, 1)
   local limit = settings_of(job.topic).limit
   if limit and not counts then count_through(job.topic, limit, -1, now) end
-  if job.expire > 0 then  -- the timer may have passed it over while it was reserved
+  if job.expire > 0 then  -- the timer may have skipped it while it was reserved
     call('ZADD', expire_key(job.topic), int(job.expire), id)
     wake_at(job.topic, job.expire)
   end

@@ -4,10 +4,10 @@
 -- layout  follows
 -- waits  changes
 -- KEYS  tag, queue name
--- ARGV  when ("+" delay in ms, or "=" due in ms), tag name, topic ("" = every), jobs looked at in about, where to go on
+-- ARGV  when ("+" delay in ms, or "=" due in ms), tag name, topic ("" = every), jobs looked at, about, where to go on
 --       (_tag.lua)
 -- returns { where to go on, jobs rescheduled, due ms, ms until then }
--- keeps: a job that is delayed until then already is not counted, so that one which is met twice counts once.
+-- keeps: a job that is already delayed until then is not counted, so that one that is met twice counts once.
 local when, name, topic, limit = unpack(ARGV)
 local now = now_ms()
 local due = time_of(when, now)

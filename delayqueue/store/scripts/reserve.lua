@@ -1,5 +1,5 @@
--- Reserves jobs by their ids, whatever they wait for: they are ready, delayed or buried. A topic that is paused or has reached its
--- limits lets them go, too.
+-- Reserves ready, delayed or buried jobs by their ids, even of a topic that is paused or has reached its
+-- limits.
 -- requires  _limits
 -- flags  allow-oom
 -- layout  raises
@@ -7,8 +7,8 @@
 -- needs  replicas
 -- KEYS  tag, queue name
 -- ARGV  receipt (unique to this call), then ids
--- returns for each of the first ids { code, id, record, attempt }, { code } where it is not OK
--- keeps: who is told of a job has its reservation.
+-- returns for each of the first ids { code, id, record, attempt }, { code } if it is not OK
+-- keeps: a client that is told of a job has its reservation.
 local receipt = ARGV[1]
 local now = now_ms()
 
@@ -17,12 +17,12 @@ local function reserve(id)
   if not job then return NOT_FOUND end
   local state = state_of(id, job)
   if state == 'reserved' then return WRONG_STATE end
-  if state == 'buried' and job.expire > 0 then  -- as if it was kicked: it may have outlived its time
+  if state == 'buried' and job.expire > 0 then  -- as if it were kicked: it may have outlived its time
     set_due(id, job, now)
     call('HSET', JOBS, id, pack_record(job))
   end
   check_keys(job)
-  if state ~= 'buried' and job.expire > 0 and job.expire <= now then  -- the timer has not come to it yet
+  if state ~= 'buried' and job.expire > 0 and job.expire <= now then  -- the timer has not processed it yet
     finish_job(id, job, 'expired', '', now)
     tell('expired', job.topic, 1)
     return NOT_FOUND

@@ -7,7 +7,7 @@
 -- KEYS  tag, queue name
 -- ARGV  id, record, run ("" = none), for each job
 -- returns ms to the earliest time at which one falls due or expires, or -1
--- keeps: what was pushed with the id since stays, and so does its kept record.
+-- keeps: a job that was pushed with the same id since stays, and so does its kept record.
 local now = now_ms()
 local earliest
 

@@ -1,10 +1,10 @@
--- Reads which server processes live. Changes nothing.
+-- Reads which server processes are alive. Changes nothing.
 -- requires  _prelude
 -- flags  no-writes
 -- layout  follows
 -- KEYS  tag, queue name
--- ARGV  ms after which one that is silent does not count
--- returns { name, ms when it was heard last, figures (JSON), ... }
+-- ARGV  ms of silence after which one does not count
+-- returns { name, ms when it was last heard, figures (JSON), ... }
 local silence, now = tonumber(ARGV[1]), now_ms()
 local found, entries = {}, call('HGETALL', SERVERS)
 for i = 1, #entries, 2 do

@@ -1,4 +1,4 @@
--- Lets a topic be set in this bucket as it is in the first one, each bucket with its share of the limits.
+-- Copies a topic's settings from the first bucket to this one, each bucket with its share of the limits.
 -- requires  _shares
 -- flags  allow-oom
 -- layout  raises

@@ -1,19 +1,19 @@
--- Housekeeping in the timer's spare time: takes ghosts out of ready lists, forgets topics that are empty for good, ends buried
--- jobs that nobody has looked after.
+-- Housekeeping in the timer's spare time: removes ghosts from ready lists, forgets topics that stay empty, ends buried
+-- jobs that were kept long enough.
 -- requires  _life
 -- flags  allow-oom
 -- layout  follows
 -- waits  never
 -- KEYS  tag, queue name
--- ARGV  cursor of the topics ("0" at first), topics looked at in about, ms that a buried job is kept where its topic's
+-- ARGV  cursor of the topics ("0" at first), topics looked at, about, ms that a buried job is kept if its topic's
 --       settings do not say ("" = until somebody ends it)
 -- returns { next cursor, ghosts dropped, topics forgotten, buried jobs ended }
 local cursor, limit, buried_retain = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local now = now_ms()
-local BURIED_LIMIT = 500  -- buried jobs that one call looks at: about 5 ms
-local WINDOW = 1000  -- ids looked at in one call, shared among the ready lists that have ghosts
+local BURIED_LIMIT = 500  -- buried jobs that one call processes: about 5 ms
+local WINDOW = 1000  -- ids read in one call, shared among the ready lists that have ghosts
 local ghosts, forgotten, ended = 0, 0, 0
-local looked = 0  -- at buried jobs
+local looked = 0  -- buried jobs
 
 local function is_empty(topic)
   local keys = { queue_key(topic), ranked_key(topic), reserved_key(topic), buried_key(topic), expire_key(topic), done_key(topic) }
@@ -22,7 +22,7 @@ end
 
 local function has_room() return looked < BURIED_LIMIT and not has_done_enough() end
 
--- Ends what was buried long enough. What cannot be ended does not stand in the way of the others.
+-- Ends jobs that were buried long enough. One that cannot be ended does not block the others.
 local function end_buried(topic, retain)
   local key = buried_key(topic)
   for _, id in ipairs(call('ZRANGEBYSCORE', key, '-inf', int(now - retain), 'LIMIT', 0, BURIED_LIMIT - looked)) do
@@ -54,7 +54,7 @@ local function look_at(topic, settings)
   end
 end
 
--- Looks from another place on at each call, so that all of a list is seen in time: on behind its end is its head.
+-- Starts from another place at each call, so that all of a list is seen in time; after its end comes its head.
 local function drop_some(topic, window)
   if has_done_enough() then return end
   local length = call('LLEN', queue_key(topic))
@@ -64,7 +64,7 @@ local function drop_some(topic, window)
   if not has_done_enough() then ghosts = ghosts + drop_ghosts(topic, 0, rest) end
 end
 
-local page = call('HSCAN', TOPICS, cursor, 'COUNT', limit)  -- a small hash comes as a whole, whatever the limit
+local page = call('HSCAN', TOPICS, cursor, 'COUNT', limit)  -- a small hash comes whole, whatever the limit
 -- pcall: a topic with a broken key does not keep the others from being swept; inspect.lua repairs it
 for i = 1, #page[2], 2 do pcall(look_at, page[2][i], page[2][i + 1]) end
 local window = math.max(1, math.floor(WINDOW / math.max(1, #haunted)))

@@ -4,16 +4,16 @@
 -- layout  follows
 -- waits  changes
 -- KEYS  tag, queue name
--- ARGV  topic, first and last due ms (both in), ids
--- returns { how many of the ids, from the first on, were looked at before the answer was full; how many of them are not there to
---           be taken any more; { id, record, run or "", ... } }
+-- ARGV  topic, first and last due ms (inclusive), ids
+-- returns { how many of the ids, from the first on, were processed before the answer was full; how many of them can no longer
+--           be taken; { id, record, run or "", ... } }
 -- keeps: a job in the answer is gone from the store, its kept record (retain) says finished.
 local topic, first, last = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local FIRST_ID = 4
-local WINDOW = 1000  -- entries at the head of the ready list that are looked at for what was taken
+local WINDOW = 1000  -- entries at the head of the ready list that are searched for taken jobs
 local now = now_ms()
 local taken, looked, gone = {}, 0, 0
-local left = {}  -- ids that stand in the ready list and are not ready any more
+local left = {}  -- ids that are in the ready list, but no longer ready
 
 local function take(id, job, run)
   local record, state = pack_record(job), state_of(id, job)
@@ -54,7 +54,7 @@ local function take_all()
   if next(left) then drop_left() end
 end
 
--- What was taken is gone: it must be told, whatever comes between.
+-- Taken jobs are gone: they must be reported, whatever fails.
 local done, reason = pcall(take_all)
 if not done and #taken == 0 then error(reason) end
 return { looked, gone, taken }

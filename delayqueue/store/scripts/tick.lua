@@ -1,5 +1,5 @@
--- Moves what is due to the ready lists: delayed jobs, and reservations whose TTR has run out; ends expired jobs and
--- sweeps kept results at their time.
+-- Moves what is due to the ready lists: delayed jobs, and reservations whose TTR has expired; ends expired jobs and
+-- drops kept results when their time is over.
 -- requires  _limits
 -- flags  allow-oom
 -- layout  follows
@@ -7,19 +7,19 @@
 -- KEYS  tag, queue name
 -- ARGV  sender, limit (jobs moved at most in this call, shared among the due topics)
 -- returns { ms until the next due time (0 = more is due now, -1 = nothing waits), { topic, jobs made ready, ... },
---           redelivered, buried, expired, set aside, { topic and id of the first buried ones, ... } }. What is told of due jobs
---           is ms from due to now of each topic's oldest one
--- keeps: the work is proportional to what is due; a topic that fails does not hold up the others.
+--           redelivered, buried, expired, set aside, { topic and id of the first buried ones, ... } }. The event of due jobs
+--           has ms from due to now of each topic's oldest one
+-- keeps: the work is proportional to what is due; a topic that fails does not delay the others.
 local sender, limit = ARGV[1], tonumber(ARGV[2])
 local TOPICS_PER_CALL = 500
-local SET_ASIDE_MS = 60000  -- what a broken key keeps from its turn, a job or a topic, is tried again after this
+local SET_ASIDE_MS = 60000  -- a job or topic that a broken key blocks is tried again after this
 local now = now_ms()
-local RANKED_BYTES = 2048  -- as which a job with a priority counts besides its own: about 6 us
-local NAMED = 20  -- buried jobs that are told by name, for the log
+local RANKED_BYTES = 2048  -- what a job with a priority counts on top of its own: about 6 us
+local NAMED = 20  -- buried jobs that are named, for the log
 local redelivered, buried, expired, set_aside, named = 0, 0, 0, 0, {}
 
--- Acts on the ids of a set whose time has come. Returns how many it came to. One that cannot have its turn does not keep
--- the others from theirs.
+-- Processes the ids of a set that are due. Returns how many it processed. One that fails does not block
+-- the others.
 local function each_due(key, share, act)
   local looked = 0
   for _, id in ipairs(call('ZRANGEBYSCORE', key, '-inf', int(now), 'LIMIT', 0, share)) do
@@ -33,14 +33,14 @@ local function each_due(key, share, act)
   return looked
 end
 
--- An entry without a job of this topic is dropped; a record that cannot be read is kept for a person, out of the way.
+-- An entry without a job of this topic is dropped; an unreadable record is set aside.
 local function put_aside(key, id, job)
   if not job and call('HEXISTS', JOBS, id) == 1 then call('ZADD', BROKEN, int(now), id) end
   call('ZREM', key, id)
   set_aside = set_aside + 1
 end
 
--- Reservations that ran out. This and the three below return how many ids they looked at.
+-- Expired reservations. This and the three below return how many ids they processed.
 local function move_expired_reservations(topic, share)
   return each_due(reserved_key(topic), share, function(id)
     local job = read_job(id)
@@ -58,12 +58,12 @@ end
 
 local knows_priorities = has_priorities()
 
--- Those of the ids whose jobs have a priority, with these; who has none needs no look at his record. And of how many ids, from
--- the first on, that is known by then.
+-- The ids whose jobs have a priority, with these; a job without one needs no look at its record. And for how many ids, from
+-- the first on, that is known.
 local function ranked_of(topic, ids)
   local jobs = {}
   if not knows_priorities or #ids == 0 then return jobs, #ids end
-  for i, priority in ipairs(redis.pcall('HMGET', PRIORITIES, unpack(ids))) do  -- a key of another type holds none
+  for i, priority in ipairs(redis.pcall('HMGET', PRIORITIES, unpack(ids))) do  -- a key of the wrong type holds none
     if priority and has_done_enough() then return jobs, i - 1 end
     local job = priority and read_job(ids[i])
     if job and job.topic == topic and job.priority then
@@ -135,7 +135,7 @@ local function end_pause(topic, settings)
   return nil
 end
 
--- Jobs that the topic's rate held back.
+-- Jobs that the topic's rate has held back.
 local function let_on(topic, settings)
   local limit = settings.limit
   local time = limit and next_through(topic, limit, now)

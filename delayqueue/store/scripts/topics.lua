@@ -7,7 +7,7 @@
 -- returns for each topic { delayed, ready, reserved, buried, ms since the oldest ready job was due, or -1,
 --                          paused until ms (0 = until resumed, -1 = not paused), limit (JSON, "" = none),
 --                          ready ones before the usual priority };
---         for the first ones only where all were too much work
+--         only for the first ones if all would be too much work
 local GHOSTS_SKIPPED = 100  -- at the head of a ready list, to find its oldest job
 local now = now_ms()
 local knows_priorities = has_priorities()
@@ -27,7 +27,7 @@ local function oldest_in_list(topic)
   return -1
 end
 
--- The oldest of the least urgent, for whom the others have to be through, and of the most urgent.
+-- The oldest of the least urgent jobs, which wait for all others, and of the most urgent ones.
 local function oldest_of_ranked(topic)
   local key, oldest = ranked_key(topic), -1
   for _, place in ipairs({ 0, -1 }) do
@@ -40,10 +40,10 @@ end
 
 local function oldest_age(topic) return math.max(oldest_in_list(topic), knows_priorities and oldest_of_ranked(topic) or -1) end
 
--- Those of a priority before the usual one.
+-- Jobs whose priority comes before the usual one.
 local function count_urgent(topic) return call('ZCOUNT', ranked_key(topic), '-inf', '(' .. USUAL_PRIORITY) end
 
--- An empty list has no ghosts, and most topics have nothing ready: of 10,000 each command counts.
+-- An empty list has no ghosts, and most topics have nothing ready: with 10,000 topics each command counts.
 local function count_without_ghosts(topic)
   local listed = call('LLEN', queue_key(topic))
   local ghosts = listed > 0 and call('HGET', GHOSTS, topic) or 0

@@ -1,12 +1,12 @@
--- Drops a subscriber or a schedule.
+-- Removes a subscriber or a schedule.
 -- requires  _registry
 -- flags  allow-oom
 -- layout  follows
 -- waits  changes
 -- KEYS  tag, queue name
 -- ARGV  kind (subscribers | schedules), name, definition ("" = any that was registered at run time)
--- returns code: WRONG_STATE where a config file declares it
--- keeps: with a definition only that very one is dropped, whoever declared it.
+-- returns code: WRONG_STATE if a config file declares it
+-- keeps: with a definition, only that one is removed, whoever declared it.
 local kind, name, definition = ARGV[1], ARGV[2], ARGV[3]
 
 local old = call('HGET', registered_key(kind), name)

@@ -1,10 +1,10 @@
--- Tells how large jobs are, those that ended and are still kept too. Changes nothing.
+-- Reads how large jobs are, including those that have ended and are still kept. Changes nothing.
 -- requires  _life, _reads
 -- flags  no-writes
 -- layout  raises
 -- KEYS  tag, queue name
 -- ARGV  ids
--- returns bytes for each id, 0 for an unknown one; for the first ones only where all were too much work
+-- returns bytes for each id, 0 for an unknown one; only for the first ones if all would be too much work
 local function is_known(id)
   if not scope or read_job(id) then return true end
   local ended = call('HGET', ENDED, id)

@@ -1,4 +1,4 @@
-"""The way to the store: which servers there are, and a pool of connections to each."""
+"""Connects to the store: which servers it has, and a connection pool for each."""
 
 import asyncio
 import logging
@@ -31,21 +31,21 @@ from delayqueue.store.servers.topology import Cluster, Sentinels
 
 log = logging.getLogger(__name__)
 
-# A store that is silent for longer counts as away. The original waited 180 s, as its /pop blocked
-# in Redis; here no call blocks, and clients want to hear of it.
+# A store that is silent for longer counts as unavailable. The original waited 180 s, because its /pop blocked in Redis;
+# here no call blocks, and clients want to hear about it.
 SILENCE_MS: Final = round(ANSWER_S * 1000)
-# Connections that are held for good: to hear other processes' messages, and for the calls, with and without WAIT.
+# Connections that are held permanently: for other processes' messages, and for calls with and without WAIT.
 HELD: Final = 3
-ASK_S: Final = 1.0  # who does not tell where the store is in this time is passed over
+ASK_S: Final = 1.0  # a server that does not answer within this time is skipped
 TLS_FILES: Final = "redis.tls_ca, redis.tls_cert and redis.tls_key"
 
 
 @asynccontextmanager
 async def connect(config: Config, socket_path: str | None) -> AsyncIterator[Shards]:
-    """Connections to the store while the block runs: to the embedded one at `socket_path`, else the configured.
+    """Connections to the store while the block runs: to the embedded one at `socket_path`, else to the configured one.
 
-    Answers are bytes. Commands are never sent twice: a script whose answer was lost may have run.
-    Raises StartupError if the store cannot be reached or refuses us.
+    Answers are bytes. Commands are never sent twice: a script whose answer was lost may have run. Raises StartupError
+    if the store cannot be reached or refuses us.
     """
     key, where = ("", "embedded store") if socket_path else _where(config)
     try:
@@ -56,20 +56,20 @@ async def connect(config: Config, socket_path: str | None) -> AsyncIterator[Shar
         try:
             await shards.refresh()
             await _probe(shards)
-        except TypeError:  # redis-py passes what it does not know on to a function
+        except TypeError:  # redis-py passes unknown parameters on to a function
             raise StartupError(
                 f"{where}: unknown parameter in the query; correct the URL", key=key
             ) from None
         except RedisError as error:
             reason = " ".join(str(error).split()).rstrip(".")
             raise StartupError(f"{where}: {reason}; {_way_out(reason, config)}", key=key) from None
-        except OSError as error:  # redis-py makes its own errors of all others
+        except OSError as error:  # redis-py turns all others into its own errors
             raise StartupError(f"{where}: TLS: {error}; correct {TLS_FILES}", key=key) from None
         yield shards
 
 
 def _shards(config: Config, socket_path: str | None) -> Shards:
-    """Raises ValueError if redis.url has a value that cannot be."""
+    """Raises ValueError if redis.url has an impossible value."""
     if config.redis_cluster:
         options = _servers_options(config)
         single = partial(_single, options)
@@ -91,7 +91,7 @@ def _pooled(config: Config, options: dict[str, Any], address: Address) -> Redis:
 
 
 def _single(options: dict[str, Any], address: Address) -> Redis:
-    """For one question: a connection that is closed again."""
+    """A client for one question, which closes its connection afterwards."""
     place: dict[str, Any] = {"host": address.host, "port": address.port}
     limits = {"socket_timeout": ASK_S, "socket_connect_timeout": ASK_S}
     retry = Retry(NoBackoff(), 0)
@@ -102,7 +102,7 @@ def _redis(config: Config, target: dict[str, Any]) -> Redis:
     silence_s = _silence_s(config)
     options: dict[str, Any] = target | {
         "decode_responses": False,
-        "protocol": 2,  # as fast as 3 (measured), and understood by every server and proxy
+        "protocol": 2,  # as fast as 3 (measured), and every server and proxy understands it
         "retry": Retry(NoBackoff(), 0),
         "socket_timeout": silence_s,
         "socket_connect_timeout": config.redis_connect_timeout_ms / 1000,
@@ -110,7 +110,7 @@ def _redis(config: Config, target: dict[str, Any]) -> Redis:
     }
     pool = BlockingConnectionPool(
         max_connections=(config.redis_max_active or max(1, config.redis_max_idle)) + HELD,
-        # not as long as a call may take: it says then that there was no connection, and its server is not suspected
+        # shorter than a call may take: the error then says that there was no connection, and does not blame the server
         timeout=silence_s / 2,
         **options,
     )
@@ -118,7 +118,7 @@ def _redis(config: Config, target: dict[str, Any]) -> Redis:
 
 
 def _target(config: Config, socket_path: str | None) -> dict[str, Any]:
-    """Where the one server is and who we are to it."""
+    """The address of the single server, and the credentials."""
     if socket_path:
         return {"connection_class": UnixDomainSocketConnection, "path": socket_path}
     if config.redis_url:
@@ -129,7 +129,7 @@ def _target(config: Config, socket_path: str | None) -> dict[str, Any]:
 
 
 def _over_tcp(target: dict[str, Any]) -> dict[str, Any]:
-    """The same for a server that is elsewhere: a replica of one that listens on a socket of this machine, say."""
+    """The same for a server on another machine: a replica of one that listens on a local socket, say."""
     if "path" not in target:
         return target
     rest = {name: value for name, value in target.items() if name != "path"}
@@ -168,13 +168,13 @@ def _silence_s(config: Config) -> float:
 
 
 def _answer_s(config: Config) -> float:
-    """How long a call may take: one that waits for replicas, too, before its server counts as silent."""
+    """How long a call, which may wait for replicas, too, can take before its server counts as silent."""
     wait_s = config.redis_replica_timeout_ms / 1000 if asks_for_replicas(config) else 0.0
     return min(_silence_s(config) + wait_s, ANSWER_S)
 
 
 def _where(config: Config) -> tuple[str, str]:
-    """The option that says where the store is, and what it says: without the user and the password."""
+    """The option that gives the store's address, and its value without user and password."""
     if config.redis_cluster:
         return "redis.cluster", f"redis.cluster = {_listed(config.redis_cluster)}"
     if config.redis_sentinel:
@@ -191,7 +191,7 @@ def _listed(addresses: tuple[Address, ...]) -> str:
 
 
 async def _probe(shards: Shards) -> None:
-    """Whether the store answers; of many servers one that does is enough, unless one refuses us."""
+    """Check that the store answers; of many servers one is enough, unless one refuses us."""
     servers = shards.servers()
     answers = await asyncio.gather(
         *(redis.ping() for redis in servers.values()), return_exceptions=True
@@ -200,7 +200,7 @@ async def _probe(shards: Shards) -> None:
     for error in errors:
         if len(errors) == len(servers) or not _is_away(error):
             raise error
-        log.warning("a server of the store is away: %s", error)
+        log.warning("a server of the store is unavailable: %s", error)
 
 
 def _is_away(error: BaseException) -> bool:

@@ -1,6 +1,6 @@
 """A connection to the store for exchanges: calls go out in one write, and their answers come back in order.
 
-redis-py connects and logs in; from then on the socket's own callbacks do the work. To send and to read, redis-py itself
+redis-py connects and logs in; after that the socket's own callbacks do the work. To send and to read, redis-py itself
 takes a task, timeouts and a dozen coroutines for each exchange: three times the processor time.
 """
 
@@ -18,10 +18,10 @@ INCOMPLETE: Final = object()
 
 
 class Link(asyncio.Protocol):
-    """A connection of redis-py's, which must not use it until `release`."""
+    """A connection of redis-py, which must not use it until `release`."""
 
     def __init__(self, connection: AbstractConnection) -> None:
-        """Take over a connection that has no answer on its way. Raises ConnectionError if it is closed."""
+        """Take over a connection without an outstanding answer. Raises ConnectionError if it is closed."""
         if connection._writer is None:
             raise RedisConnectionError(CLOSED)
         self.connection: Final = connection
@@ -38,22 +38,22 @@ class Link(asyncio.Protocol):
         self._transport.set_protocol(self)
 
     def send(self, packed: Sequence[bytes], answered: Callable[[Any], None]) -> None:
-        """Begin an exchange. `answered` hears of each answer, in order; a RedisError is one, too."""
+        """Begin an exchange. `answered` is called with each answer, in order, which may be a RedisError."""
         self._missing, self._answered = len(packed), answered
         try:
             self._transport.writelines(packed)
-        except (RuntimeError, OSError):  # RuntimeError: of uvloop, where it is closed
+        except (RuntimeError, OSError):  # RuntimeError: from uvloop, if it is closed
             self.break_off(RedisConnectionError(CLOSED))
 
     def break_off(self, error: Exception) -> None:
-        """Close the connection; the error takes the place of each answer that is missing."""
+        """Close the connection; the error replaces each missing answer."""
         self.is_sound = False
         self._transport.abort()
         while self._missing:
             self._answer(error)
 
     def release(self) -> None:
-        """Give the connection back to redis-py: no answer is on its way."""
+        """Give the connection back to redis-py: no answer is outstanding."""
         self._transport.set_protocol(self._former)
 
     def data_received(self, data: bytes) -> None:
@@ -69,7 +69,7 @@ class Link(asyncio.Protocol):
             self.break_off(error)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell redis-py, too, which may be closing it."""
+        """Tell redis-py, too, which may be closing the connection."""
         self.break_off(RedisConnectionError(CLOSED))
         self._former.connection_lost(exc)
 
@@ -77,6 +77,6 @@ class Link(asyncio.Protocol):
         self._missing -= 1
         if isinstance(answer, RedisError) and not isinstance(answer, ResponseError):
             self.is_sound = (
-                False  # the server refuses whatever comes: it is loading, or wants a password
+                False  # the server refuses everything: it is loading, or wants a password
             )
         self._answered(answer)

@@ -1,8 +1,8 @@
-"""Whether a server keeps on its disk what it has answered: `appendonly`, and `appendfsync always` where it syncs first.
+"""Whether a server has on its disk what it has answered: `appendonly`, and `appendfsync always` so that it syncs first.
 
-WAITAOF would be the other way to know, and is none: while appendfsync is everysec, Valkey and Redis before 8.0 answer
-it before they have synced (779 answers, 5 syncs, seen with strace on Valkey 9.1.2; redis/redis#13793), and Redis 8
-answers it once a second.
+WAITAOF would be another way to know, but does not work: while appendfsync is everysec, Valkey and Redis before 8.0
+answer it before they have synced (779 answers, 5 syncs, seen with strace on Valkey 9.1.2; redis/redis#13793), and Redis
+8 answers it once a second.
 """
 
 import asyncio
@@ -18,16 +18,16 @@ from delayqueue.tasks import SingleFlight
 
 FSYNC: Final = "fsync"
 STORE: Final = "the store"
-TRUST_S: Final = 5.0  # somebody can change a running server's config
+TRUST_S: Final = 5.0  # a running server's config can be changed
 NEEDED: Final = {"appendonly": "yes", "appendfsync": "always", "no-appendfsync-on-rewrite": "no"}
 
 
 class NotDurableError(RedisError):
-    """A server answers before it has synced; the message says why and names the way out."""
+    """A server answers before it has synced; the message says why and how to fix it."""
 
 
 class Fsync:
-    """Lets nothing be added on a server that answers before it has synced: a new master, say, or a changed config."""
+    """Refuses additions on a server that answers before it has synced: after a failover or a changed config, say."""
 
     def __init__(self) -> None:
         self._trusted_until: WeakKeyDictionary[Redis, float] = WeakKeyDictionary()
@@ -45,12 +45,12 @@ class Fsync:
 
 
 def asks_for_sync(config: Config) -> bool:
-    """Whether `durability` asks for the disk, alone or beside replicas."""
+    """Whether `durability` asks for the disk, alone or together with replicas."""
     return FSYNC in config.durability.split("+")
 
 
 async def require_file(redis: Redis, name: str = STORE) -> None:
-    """Raises NotDurableError if the server of that name has no append-only file."""
+    """Raises NotDurableError if the server with that name has no append-only file."""
     if (await redis.info("persistence")).get("aof_enabled") == 0:
         raise NotDurableError(
             f"{name} has no append-only file: a master that starts again without one is empty, and empties its "
@@ -59,13 +59,13 @@ async def require_file(redis: Redis, name: str = STORE) -> None:
 
 
 async def require_sync(redis: Redis, name: str = STORE) -> None:
-    """Raises NotDurableError if the server of that name answers before it has synced."""
+    """Raises NotDurableError if the server with that name answers before it has synced."""
     try:
-        # a pattern, as Redis before 7.0 takes one only
+        # a pattern, because Redis before 7.0 takes only one
         found = await redis.config_get("*append*")
     except ResponseError:
         raise NotDurableError(
-            f"{name} refuses CONFIG GET, so nobody knows whether it syncs before it answers; permit it, "
+            f"{name} refuses CONFIG GET, so it is unknown whether it syncs before it answers; allow it, "
             f"or set durability without {FSYNC}"
         ) from None
     wrong = [f"{key} {value}" for key, value in NEEDED.items() if found.get(key) != value]

@@ -1,7 +1,8 @@
-"""What a push must have survived before it is answered, by the setting `durability`.
+"""What a push must survive before it is answered, by the setting `durability`.
 
-`fsync`: it is on the store's disk. That takes servers that sync before they answer (disk.py).
-`replica`: it is on replicas (replication.py). `replica+fsync`: both.
+- `fsync`: it is on the store's disk. That takes servers that sync before they answer (disk.py).
+- `replica`: it is on replicas (replication.py).
+- `replica+fsync`: both.
 """
 
 from collections.abc import Awaitable, Callable
@@ -26,7 +27,7 @@ from delayqueue.store.servers.shards import Shards
 
 
 class Durability:
-    """Lets a call be answered once what it did is kept as well as is asked for."""
+    """Lets a call be answered once its changes are as durable as configured."""
 
     def __init__(self, fsync: Fsync | None = None, replicas: Replicas | None = None) -> None:
         self._fsync = fsync
@@ -34,7 +35,7 @@ class Durability:
 
     @classmethod
     def of(cls, config: Config) -> Self:
-        """As the settings ask for."""
+        """As the settings say."""
         return cls(
             Fsync() if asks_for_sync(config) else None,
             Replicas(config) if asks_for_replicas(config) else None,
@@ -43,7 +44,10 @@ class Durability:
     async def keep(
         self, verb: Verb, call: Callable[[Redis, Wait | None], Awaitable[Any]], redis: Redis
     ) -> Any:
-        """What the call of a verb says. Raises NotDurableError if nothing was begun, NotReplicatedError."""
+        """Make a verb's call and return its answer.
+
+        Raises NotDurableError if nothing was begun, NotReplicatedError if too few replicas answered.
+        """
         if self._fsync and "sync" in verb.needs:
             await self._fsync.require(redis)
         if not self.replicas:
@@ -59,12 +63,12 @@ class Durability:
 
 
 async def check_durability(shards: Shards, config: Config) -> None:
-    """Raises StartupError if the store cannot keep what `durability` asks for."""
+    """Raises StartupError if the store cannot give what `durability` asks for."""
     replicated = asks_for_replicas(config)
     if replicated and config.embedded:
         raise StartupError(
             f"durability = {config.durability}: the embedded store has no replicas; "
-            "set durability = fsync, or take a store that has some",
+            "set durability = fsync, or use a store with replicas",
             key="durability",
         )
     for redis in shards.servers().values():
@@ -77,10 +81,10 @@ async def check_durability(shards: Shards, config: Config) -> None:
             raise StartupError(
                 f"durability = {config.durability}: {error}", key="durability"
             ) from None
-        except RedisError:  # one of many that is away: it is looked at before its first push
+        except RedisError:  # one of many, unavailable now: it is checked before its first push
             continue
 
 
 async def replica_warnings(shards: Shards, config: Config) -> list[str]:
-    """Why an acknowledged job could be lost in a failover, where `durability` asks that none is."""
+    """Why an acknowledged job could be lost in a failover, if `durability` should prevent that."""
     return await replication_doubts(shards, config) if asks_for_replicas(config) else []

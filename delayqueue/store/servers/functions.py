@@ -1,8 +1,8 @@
-"""Calls the verbs: as functions of a library, which the store keeps built, else as scripts, built anew at each call.
+"""Calls the verbs: as functions of a library, which the store keeps built, else as scripts, built again at each call.
 
-Stores have functions from Redis 7.0 on. A library goes to a store's disk and to its replicas as data do, so it is there
-after a restart and after a failover; a call that finds none loads it. Where the store refuses functions (it is older,
-its user may not load them, its memory is full) the verbs run as scripts.
+Stores have functions from Redis 7.0 on. A library goes to a store's disk and to its replicas like data, so it is there
+after a restart and after a failover; a call that finds none loads it. If the store refuses functions (it is older, its
+user may not load them, its memory is full), the verbs run as scripts.
 """
 
 import asyncio
@@ -23,31 +23,31 @@ from delayqueue.tasks import SingleFlight
 
 log = logging.getLogger(__name__)
 
-# further tries where functions or scripts are flushed under load; a call that finds nothing to run has changed nothing
+# retries if functions or scripts are flushed under load; a call that finds nothing to run has changed nothing
 RELOADS: Final = 3
-REFUSED_S: Final = 60.0  # a server that refused functions is asked for them again after this
+REFUSED_S: Final = 60.0  # before a server that refused functions is asked for them again
 NOT_FOUND: Final = "Function not found"
 UNKNOWN_COMMAND: Final = "unknown command"
 ALREADY_THERE: Final = "already exists"
 
 
 async def remove_old_functions(shards: Shards, scripts: Scripts) -> None:
-    """Remove the libraries of other versions of this program. A server that works with one loads it again."""
+    """Remove the libraries of other versions of this program. A server that still uses one loads it again."""
     for redis in shards.servers().values():
-        with suppress(RedisError):  # it has no functions, or is away
+        with suppress(RedisError):  # it has no functions, or is unavailable
             for library in await redis.function_list(f"{scripts.family}*"):
-                name = library[1].decode()  # behind the word library_name
+                name = library[1].decode()  # after the word library_name
                 if name != scripts.library.name:
                     log.info("removing the functions of another version: %s", name)
                     await redis.function_delete(name)
 
 
 class _Refused(Exception):
-    """The server does not take our library; the message says why."""
+    """The server does not accept our library; the message says why."""
 
 
 class Functions:
-    """The verbs of one version of this program, on whatever server they are called."""
+    """The verbs of one version of this program, on any server."""
 
     def __init__(self, scripts: Scripts) -> None:
         self._scripts = scripts
@@ -60,7 +60,7 @@ class Functions:
     async def call(
         self, verb: str, keys: Sequence[str], args: Sequence[Any], redis: Redis, wait: Wait | None
     ) -> Any:
-        """What the verb says; the last of `args` is the layout's generation.
+        """Call a verb and return its answer; the last of `args` is the layout's generation.
 
         Raises RedisError if the store does not answer, or refuses.
         """
@@ -76,14 +76,16 @@ class Functions:
                 if not _is_refusal(error):
                     raise
                 if redis not in self._refused_until:
-                    log.warning("the store refuses functions, so calls cost it more: %s", error)
+                    log.warning(
+                        "the store refuses functions, so each call costs it more: %s", error
+                    )
                 self._refused_until[redis] = now + REFUSED_S
         script = self._script(verb)
         words = "EVALSHA", script.sha, *rest
         return await _loading(partial(send, words), partial(self._load_script, redis, script))
 
     async def _load_library(self, redis: Redis) -> None:
-        """Raises _Refused."""
+        """Load the library. Raises _Refused."""
         library = self._scripts.library
 
         async def load() -> None:
@@ -111,14 +113,14 @@ class Functions:
 
 
 def _is_refusal(error: Exception) -> bool:
-    """Whether the server has no functions for us, as it is old or our user may not call or load them."""
+    """Whether the server has no functions for us: it is too old, or our user may not call or load them."""
     return isinstance(error, (_Refused, NoPermissionError)) or str(error).startswith(
         UNKNOWN_COMMAND
     )
 
 
 async def _loading(call: Callable[[], Awaitable[Any]], load: Callable[[], Awaitable[Any]]) -> Any:
-    """What a call says. Where the store does not have what it runs, that is loaded, and the call made again."""
+    """Make a call. If the store does not have what it runs, load that, and call again."""
     for _ in range(RELOADS):
         try:
             return await call()

@@ -1,4 +1,4 @@
-"""How the store is, and what can be wrong with one that answers: that it may lose jobs, or fail us later."""
+"""The store's figures, and what can be wrong with one that answers: it may lose jobs, or fail later."""
 
 import asyncio
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ FULL_COVERAGE: Final = "cluster-require-full-coverage"
 
 
 async def health(shards: Shards) -> Health:
-    """All servers' answers to INFO in one; 0 where they do not say. Raises Unavailable if none answers."""
+    """All servers' answers to INFO added up; 0 if they do not say. Raises Unavailable if none answers."""
     asked = [redis.info() for redis in shards.servers().values()]
     answers = await asyncio.gather(*asked, return_exceptions=True)
     infos: list[dict[str, Any]] = [answer for answer in answers if isinstance(answer, dict)]
@@ -40,7 +40,7 @@ def _product(info: Mapping[str, Any]) -> str:
 
 
 async def durability_warnings(shards: Shards) -> list[str]:
-    """A line for each reason why the store may lose jobs or fail us; none where all is well."""
+    """A line for each reason why the store may lose jobs or fail; none if all is well."""
     servers = shards.servers()
     lines: list[str] = []
     for address, redis in servers.items():
@@ -50,14 +50,14 @@ async def durability_warnings(shards: Shards) -> list[str]:
 
 
 async def _of_server(redis: Redis) -> list[str]:
-    """INFO tells nearly all of it; CONFIG GET, the other source, is not there in hosted Redis."""
+    """INFO has nearly all of it; CONFIG GET, the other source, is often missing in hosted Redis."""
     try:
         info: dict[str, Any] = await redis.info()
     except RedisError:
         return [
             (
-                "the store refuses INFO, so nobody knows whether it can lose jobs: "
-                "see that it is Redis 6.2 or newer with appendonly yes and maxmemory-policy noeviction"
+                "the store refuses INFO, so it is unknown whether it can lose jobs: "
+                "use Redis 6.2 or newer with appendonly yes and maxmemory-policy noeviction"
             )
         ]
     warnings = weaknesses(info)
@@ -69,7 +69,7 @@ async def _of_server(redis: Redis) -> list[str]:
 
 
 def weaknesses(info: Mapping[str, Any]) -> list[str]:
-    """A line for each reason, in a server's answer to INFO, why it may lose jobs or fail us."""
+    """A line for each reason, in a server's answer to INFO, why it may lose jobs or fail."""
     version = str(info.get("redis_version"))
     policy = info.get("maxmemory_policy")
     warnings = {

@@ -1,7 +1,7 @@
-"""Calls to a server, one exchange after the other: what is called while an exchange is under way goes with the next.
+"""Calls to a server, one exchange after the other: calls made during an exchange go with the next one.
 
-A server does one call at a time, whatever the number of connections; what each exchange costs, in system calls and in
-turns of the loop, costs more than what a small call does. With `wait` the exchange ends with the replicas' word.
+A server does one call at a time, whatever the number of connections. The fixed costs of an exchange, system calls and
+turns of the loop, exceed the cost of a small call. With `wait` the exchange ends with the replicas' acknowledgement.
 """
 
 import asyncio
@@ -18,20 +18,21 @@ from delayqueue.tasks import Tasks
 
 # A call that takes longer has failed, whatever it waited for: a connection of the pool, a connect, an answer.
 ANSWER_S: Final = 5.0
-# More go with the exchanges after it. The longest calls take about 30 ms of the store, so one exchange takes a second.
+# Further calls go with later exchanges. The longest calls take about 30 ms of the store, so one exchange takes a
+# second.
 MOST_CALLS: Final = 32
 OVERTAKEN_S: Final = 0.1  # after which the next exchange begins on another connection
 
 
 class Wait(NamedTuple):
-    """So many replicas must have a call, each within that time."""
+    """How many replicas must have a call, and within which time."""
 
     replicas: int
     timeout_ms: int
 
 
 class NotReplicatedError(RedisError):
-    """Too few replicas have said in time that they have what a call did; it is done on the master."""
+    """Too few replicas acknowledged a call in time; it is done on the master."""
 
 
 class _Call(NamedTuple):
@@ -40,17 +41,17 @@ class _Call(NamedTuple):
 
 
 class Pipeline:
-    """A way to one server. It holds a connection of the pool from its first call on, and takes another if that fails.
+    """A path to one server. It keeps a connection of the pool from its first call on, and another one if that fails.
 
-    An exchange that takes long, as the replicas or one connection are silent, is overtaken by the next one.
+    If an exchange takes long, because the replicas or one connection are silent, the next one overtakes it.
     """
 
     def __init__(self, pool: ConnectionPool, wait: Wait | None = None) -> None:
-        """With `wait` a call is answered once so many replicas have what the connection wrote."""
+        """With `wait`, a call is answered once that many replicas have what the connection wrote."""
         self._pool = pool
         self._wait = wait
         self._unsent: list[_Call] = []
-        self._current: _Exchange | None = None  # the one that keeps the next one waiting
+        self._current: _Exchange | None = None  # the one that the next one waits for
         self._will_begin = False
         self._link: Link | None = None  # for the next exchange
         self._connecting = Tasks("connection to the store")
@@ -58,7 +59,7 @@ class Pipeline:
     def call(self, words: Sequence[Any]) -> asyncio.Future[Any]:
         """Send a command with the next exchange. The future has its answer, or a RedisError.
 
-        Cancelling it before that keeps the command from being sent. Raises UnicodeEncodeError.
+        If it is cancelled before that, the command is not sent. Raises UnicodeEncodeError.
         """
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._unsent.append(_Call(hiredis.pack_command(tuple(words)), answer))
@@ -67,7 +68,7 @@ class Pipeline:
         return answer
 
     def _begin_soon(self) -> None:
-        """Begin at the end of this turn of the loop: what is called until then goes with it."""
+        """Begin at the end of this turn of the loop: calls made until then go with it."""
         if not self._will_begin:
             self._will_begin = True
             asyncio.get_running_loop().call_soon(self._begin)
@@ -85,7 +86,7 @@ class Pipeline:
             self._connecting.start(self._run_on_another(exchange))
 
     async def _run_on_another(self, exchange: "_Exchange") -> None:
-        """Run it on another connection than the one that was used until now."""
+        """Run it on another connection than the one in use."""
         used, self._link = self._link, None
         try:
             if used is not None:
@@ -118,7 +119,7 @@ class Pipeline:
 
 
 class _Exchange:
-    """Calls that go out together. `ended` is told once all of them have their answers."""
+    """Calls that go out together. `ended` is called once all of them have their answers."""
 
     def __init__(
         self, calls: list[_Call], wait: Wait | None, ended: Callable[["_Exchange"], None]
@@ -131,11 +132,11 @@ class _Exchange:
         self._timer: asyncio.TimerHandle | None = None
 
     def limit(self, seconds: float, act: Callable[["_Exchange"], None]) -> None:
-        """Do that with it unless it has ended by then; it takes the place of an earlier limit."""
+        """Call `act` unless the exchange has ended by then; replaces an earlier limit."""
         self._timer = asyncio.get_running_loop().call_later(seconds, act, self)
 
     def run(self, link: Link) -> None:
-        """Send those calls that nobody has cancelled."""
+        """Send the calls that were not cancelled."""
         self.link = link
         self._calls = [call for call in self._calls if not call.answer.done()]
         packed = [call.packed for call in self._calls]
@@ -148,7 +149,7 @@ class _Exchange:
             link.send([*packed, hiredis.pack_command(words)], self._answered_with_wait)
 
     def fail(self, error: Exception) -> None:
-        """End it: the calls without an answer fail with this error."""
+        """End the exchange: calls without an answer fail with this error."""
         if self.link is not None:
             self.link.break_off(error)
             return
@@ -194,7 +195,7 @@ def _settle(future: asyncio.Future[Any], answer: Any) -> None:
 
 
 def _replication_error(wait: Wait, reached: Any) -> RedisError | None:
-    """What is wrong with what WAIT says, None = so many replicas have it."""
+    """The error for WAIT's answer, None = enough replicas have it."""
     if isinstance(reached, RedisError):
         return reached
     if reached < wait.replicas:

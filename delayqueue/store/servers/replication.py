@@ -1,9 +1,9 @@
-"""`durability = replica`: what is answered is on replicas, so that it is still there when one of them takes over.
+"""`durability = replica`: acknowledged writes are on replicas, so they survive when one of these takes over.
 
-WAIT says that so many replicas have what this connection wrote. It does not say that one of these is chosen when the
-master is lost: Sentinels and Clusters look at how far replicas are, but by what these said seconds ago, and take any
-other where the furthest does not answer them. Only where all replicas of a master must have it, every one that can be
-chosen does: so `redis.min_replicas` is to be their number (docs/reliability.md).
+WAIT says that a number of replicas have what this connection wrote. It does not say that one of these is promoted when
+the master is lost: Sentinels and Clusters compare how far replicas are, but by what these reported seconds ago, and
+take another one if the furthest does not answer. Only if all replicas of a master must have a write does every possible
+successor have it: so `redis.min_replicas` should be their number (docs/reliability.md).
 """
 
 import asyncio
@@ -34,12 +34,12 @@ from delayqueue.tasks import SingleFlight
 log = logging.getLogger(__name__)
 
 LOOK_S: Final = 5.0  # replicas come and go
-LAG_S: Final = 2  # one that has said nothing for longer is away; they speak every second
+LAG_S: Final = 2  # replicas report every second; one silent for longer counts as unavailable
 REPLICA: Final = "replica"
 
 
 class TooFewReplicasError(NotReplicatedError):
-    """A call was not begun, as its replicas are known to be away."""
+    """A call was not begun, because its replicas are known to be unavailable."""
 
 
 class Replicas:
@@ -58,13 +58,13 @@ class Replicas:
         return self._wait if verb.waits in self._waiting else None
 
     def missed(self, redis: Redis) -> None:
-        """Too few replicas had what this server did."""
+        """Too few replicas had this server's write."""
         if redis not in self._short:
             log.warning("too few replicas answer: pushes get 503 until they follow again")
         self._short.add(redis)
 
     async def require(self, redis: Redis) -> None:
-        """Raises TooFewReplicasError if too few are known to follow: then nothing need be begun."""
+        """Raises TooFewReplicasError if too few are known to follow: then there is no need to begin."""
         if redis in self._short:
             await self._questions.do(redis, partial(self._ask, redis))
 
@@ -75,7 +75,7 @@ class Replicas:
         self._short.discard(redis)
 
     async def watch(self, shards: Shards) -> None:
-        """Keep `doubts`, and log when they change, until cancelled: at the start, every 5 s and after a failover."""
+        """Update `doubts`, and log changes, until cancelled: at the start, every 5 s and after a failover."""
         while True:
             changed = shards.changed
             found = await replication_doubts(shards, self._config)
@@ -91,12 +91,12 @@ class Replicas:
 
 
 def asks_for_replicas(config: Config) -> bool:
-    """Whether `durability` asks for replicas, alone or beside the disk."""
+    """Whether `durability` asks for replicas, alone or together with the disk."""
     return REPLICA in config.durability.split("+")
 
 
 async def replication_doubts(shards: Shards, config: Config) -> list[str]:
-    """Why a job that `redis.min_replicas` replicas have could be lost in a failover; none where it cannot."""
+    """Why a job that `redis.min_replicas` replicas have could be lost in a failover; empty if it could not."""
     servers = shards.servers()
     doubts: list[str] = []
     for address, redis in servers.items():
@@ -104,7 +104,7 @@ async def replication_doubts(shards: Shards, config: Config) -> list[str]:
         try:
             found = await _doubts(shards, redis, config)
         except RedisError as error:
-            found = [f"nobody knows what replicas the store has: {error}"]
+            found = [f"it is unknown which replicas the store has: {error}"]
         doubts += [name + doubt for doubt in found]
     return doubts
 
@@ -128,8 +128,8 @@ def _numbers(following: int, number: int, least: int) -> list[str]:
     found = {
         f"{following} replicas follow the store, and pushes wait for {least} (redis.min_replicas): "
         "they get 503 until more do": following < least,
-        f"the store has {number} replicas, and pushes wait for {least} of them: one that has not got the last "
-        f"pushes can take over; set redis.min_replicas = {number}, or remove those that are gone for good "
+        f"the store has {number} replicas, and pushes wait for {least} of them: one without the last "
+        f"pushes can take over; set redis.min_replicas = {number}, or remove replicas that are gone for good "
         "(SENTINEL RESET, CLUSTER FORGET)": number > least,
     }
     return [doubt for doubt, applies in found.items() if applies]
@@ -141,11 +141,11 @@ async def _replica_forgets(shards: Shards, address: Address, syncs: bool) -> str
         async with shards.ask(address) as redis:
             return await _forgets(redis, name, syncs)
     except RedisError as error:
-        return f"{name} cannot be asked whether it keeps what it has, nor be used once it takes over: {error}"
+        return f"{name} cannot be asked how durable it is, nor be used once it takes over: {error}"
 
 
 async def _forgets(redis: Redis, name: str, syncs: bool) -> str:
-    """Why the server of that name could come back with less than it had; "" where it cannot."""
+    """Why the server with that name could restart with less than it had; "" if it could not."""
     try:
         await require_file(redis, name)
         if syncs:
@@ -156,7 +156,7 @@ async def _forgets(redis: Redis, name: str, syncs: bool) -> str:
 
 
 def _following(info: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The replicas that have all data and have spoken lately, as a master says."""
+    """The replicas that have all data and reported recently, according to a master."""
     replicas = [
         replica
         for name, replica in info.items()

@@ -1,7 +1,7 @@
-"""Which server holds which bucket: always the same one, the master that Sentinels name, or the masters of a Cluster.
+"""Which server holds which bucket: a fixed one, the master that Sentinels name, or the masters of a Cluster.
 
 redis-py's own RedisCluster is not used: a shard that hangs or is down stops the calls to all others while it reads the
-topology anew, ASKING goes out on another connection than the call it is for, and an exhausted pool fails at once.
+topology again, ASKING goes out on another connection than its call, and an exhausted pool fails at once.
 """
 
 import asyncio
@@ -23,19 +23,19 @@ from delayqueue.store.servers.pipeline import ANSWER_S
 log = logging.getLogger(__name__)
 
 SLOTS: Final = 16384
-REFRESH_S: Final = 5.0  # a topology that nobody doubts is still read so often
-HASTE_S: Final = 0.2  # and one that is in doubt at most so often
+REFRESH_S: Final = 5.0  # how often the topology is read without any doubt
+HASTE_S: Final = 0.2  # how often at most if it is in doubt
 LAST_CALLS_S: Final = (
-    15.0  # after so long no call to a server that holds nothing any more is under way
+    15.0  # after which no call to a server that no longer holds anything is in flight
 )
-HOPS: Final = 4  # servers that a call may be sent on to
+HOPS: Final = 4  # redirections of a call
 NOWHERE: Final = Address("", 0)
 
 T = TypeVar("T")
 
 
 class Span(NamedTuple):
-    """The slots from `first` to `last`, both in, are held by the server at `address`."""
+    """The slots from `first` to `last`, inclusive, are on the server at `address`."""
 
     first: int
     last: int
@@ -43,21 +43,21 @@ class Span(NamedTuple):
 
 
 class Topology(Protocol):
-    """Whom to ask where the slots are."""
+    """Finds out which server holds which slots."""
 
     async def find(self) -> list[Span]:
         """The spans in the order of their slots; raises RedisError if nobody knows."""
 
     async def replicas(self, master: Redis) -> int:
-        """How many the master has, those that are away among them; raises RedisError if nobody knows."""
+        """How many replicas the master has, including unavailable ones; raises RedisError if nobody knows."""
 
 
 def _refuse(address: Address) -> Redis:
-    raise RedisConnectionError(f"nobody has said how to reach {address}")
+    raise RedisConnectionError(f"it is unknown how to reach {address}")
 
 
 class Shards:
-    """The servers, with a pool of connections each: what is wrong with one of them concerns the calls to it only."""
+    """The servers, with a connection pool each: trouble with one of them affects only the calls to it."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Shards:
     ) -> None:
         """`dial` makes a client, and `ask` one for a single question to any server, also to a replica.
 
-        `spans` is what is known already, all of it where there is no `topology` to ask. A call that takes longer than
+        `spans` is what is known already; without a `topology` to ask it is everything. A call that takes longer than
         `answer_s` has failed.
         """
         self.ask = ask
@@ -78,13 +78,13 @@ class Shards:
         self._spans = list(spans)
         self._answer_s = answer_s
         self._slots: dict[str, int] = {}
-        self._moved: dict[int, Address] = {}  # what servers have said since the topology was read
+        self._moved: dict[int, Address] = {}  # redirections since the topology was read
         self._servers: dict[Address, Redis] = {}
         self._retired: list[tuple[float, Redis]] = []  # since when, the oldest first; to be closed
-        self._silent: set[Address] = set()  # where a call has timed out since the topology was read
+        self._silent: set[Address] = set()  # servers with a timeout since the topology was read
         self._reading = asyncio.Lock()
         self._doubt = asyncio.Event()
-        self.changed = asyncio.Event()  # set, and replaced, when announce_change is called
+        self.changed = asyncio.Event()  # set, and replaced, by announce_change
 
     @classmethod
     def one(
@@ -93,7 +93,7 @@ class Shards:
         ask: Callable[[Address], Redis] = _refuse,
         answer_s: float = ANSWER_S,
     ) -> Self:
-        """All buckets on one server. `ask` makes clients of its replicas."""
+        """All buckets on one server. `ask` makes clients for its replicas."""
         return cls(None, lambda _: redis, ask, [Span(0, SLOTS - 1, NOWHERE)], answer_s)
 
     def of(self, key: str) -> Redis:
@@ -101,16 +101,16 @@ class Shards:
         return self._server(self._address(key))
 
     def servers(self) -> dict[Address, Redis]:
-        """All servers that hold something."""
+        """All servers that hold slots."""
         addresses = dict.fromkeys(span.address for span in self._spans)
         return {address: self._server(address) for address in addresses}
 
     async def replicas_of(self, master: Redis) -> int | None:
-        """How many could take its place, those that are away among them; None = nobody else knows them."""
+        """How many replicas could take its place, including unavailable ones; None = only the master could tell."""
         return await self._topology.replicas(master) if self._topology else None
 
     def groups(self, keys: Iterable[str]) -> dict[Redis, list[str]]:
-        """The keys by the server that holds them; keys without one are left out."""
+        """The keys grouped by the server that holds them; keys without one are left out."""
         groups: dict[Redis, list[str]] = {}
         for key in keys:
             with suppress(ClusterDownError):
@@ -118,13 +118,13 @@ class Shards:
         return groups
 
     async def call(self, key: str, send: Callable[[Redis], Awaitable[T]]) -> T:
-        """Send to the server that holds the key, and on to another where that one says so: it has done nothing then.
+        """Send to the server that holds the key, and follow its redirection: then it has done nothing.
 
-        After a timeout the next call to that server waits until the topology has been read: another may have taken its
-        place by then, and it would wait as long for nothing.
+        After a timeout, the next call to that server waits until the topology has been read: another server may have
+        taken its place by then, and the call would wait as long for nothing.
 
-        Nothing is ever sent again after any other error. While a slot is on its way from one server to another (ASK,
-        TRYAGAIN) its calls fail: half of the bucket's keys would be missing.
+        After any other error nothing is ever sent again. While a slot is moving from one server to another (ASK,
+        TRYAGAIN), its calls fail: half of the bucket's keys would be missing.
 
         Raises RedisError if the server refuses, its TimeoutError if the answer takes too long.
         """
@@ -152,7 +152,7 @@ class Shards:
                 ) from asked
             except (RedisTimeoutError, asyncio.CancelledError) as error:
                 if limit.expired() or isinstance(error, RedisTimeoutError):
-                    self._suspect(address)  # else the caller does not want the answer any more
+                    self._suspect(address)  # otherwise the caller no longer wants the answer
                 raise
             except RedisError:
                 self._doubt.set()
@@ -160,7 +160,7 @@ class Shards:
         raise ClusterDownError(f"servers send each other the calls for {key}")
 
     async def drop_idle(self, key: str) -> None:
-        """Close the idle connections to the key's server: where one is silently dead the others are."""
+        """Close the idle connections to the key's server: if one is silently dead, the others are."""
         with suppress(RedisError):
             await self.of(key).connection_pool.disconnect(inuse_connections=False)
 
@@ -177,7 +177,7 @@ class Shards:
             await self._read(self._topology)
 
     async def _look_for(self, silent: Address) -> None:
-        """Read the topology unless somebody has done so since that server fell silent."""
+        """Read the topology, unless that was done since the server fell silent."""
         async with self._reading:
             if self._topology and silent in self._silent:
                 with suppress(RedisError):
@@ -208,7 +208,7 @@ class Shards:
             try:
                 await self.refresh()
             except RedisError as error:
-                log.warning("nobody tells where the store is: %s", error)
+                log.warning("cannot find out where the store is: %s", error)
             await asyncio.sleep(HASTE_S)
 
     async def aclose(self) -> None:
@@ -240,7 +240,7 @@ class Shards:
             self._doubt.set()
 
     def _note(self, moved: MovedError, asked: Address) -> None:
-        """An empty host means that of the server that says it."""
+        """Follow a redirection. An empty host means the server that was asked."""
         self._moved[moved.slot_id] = Address(moved.host or asked.host, moved.port)
         self._doubt.set()
         self.announce_change()
@@ -250,7 +250,7 @@ class Shards:
         self._retired += [(now, self._servers.pop(address)) for address in addresses]
 
     async def _close_retired(self, after_s: float) -> None:
-        """Close the connections to servers retired so long ago; what is cancelled here the next call does."""
+        """Close the connections to servers retired this long ago; if cancelled here, the next call does the rest."""
         until_s = asyncio.get_running_loop().time() - after_s
         while self._retired and self._retired[0][0] <= until_s:
             await self._retired[0][1].aclose()

@@ -1,4 +1,4 @@
-"""Who tells where the store is: Sentinels name a master, the servers of a Cluster tell which slots are whose."""
+"""Finds the store's servers: Sentinels name a master, the servers of a Cluster tell who has which slots."""
 
 import asyncio
 import random
@@ -13,11 +13,14 @@ from delayqueue.config.values import Address
 from delayqueue.store.servers.shards import SLOTS, Span
 from delayqueue.tasks import cancel_all
 
-MOMENT_S: Final = 0.1  # a server of a Cluster that works answers sooner
+MOMENT_S: Final = 0.1  # a working server of a Cluster answers sooner
 
 
 class _Named(NamedTuple):
-    """What one Sentinel says, the most to be trusted last: of a later failover, and of one that just promoted."""
+    """One Sentinel's answer.
+
+    They sort by trust: a later failover, or one that has just promoted a master, comes last.
+    """
 
     epoch: int
     promoted: bool
@@ -45,7 +48,7 @@ class Sentinels:
         raise _first_error(answers)
 
     async def replicas(self, master: Redis) -> int:  # noqa: ARG002  # they know one master
-        """How many any of the Sentinels knows: they forget none by themselves."""
+        """The highest number that any Sentinel knows: they never forget one by themselves."""
         answers = await asyncio.gather(
             *(self._count(address) for address in self._addresses), return_exceptions=True
         )
@@ -73,17 +76,17 @@ class Sentinels:
 
 
 class Cluster:
-    """Tells which server of a Redis Cluster holds which slots."""
+    """Finds out which server of a Redis Cluster holds which slots."""
 
     def __init__(self, seeds: Sequence[Address], dial: Callable[[Address], Redis]) -> None:
         self._seeds = seeds
         self._dial = dial
-        self._known: set[Address] = set()  # replicas too: they know when their master is lost
+        self._known: set[Address] = set()  # including replicas: they know when their master is lost
 
     async def find(self) -> list[Span]:
-        """The masters' spans, as the first server says that answers: any of them may be lost, or lag behind.
+        """The masters' spans, from the first server that answers: any of them may be lost, or lag behind.
 
-        One that is silent for a moment has the next one asked beside it.
+        If one is silent for a moment, the next one is asked, too.
         """
         addresses = list(self._known | set(self._seeds))
         random.shuffle(addresses)
@@ -108,7 +111,7 @@ class Cluster:
             await cancel_all(asked)
 
     async def replicas(self, master: Redis) -> int:
-        """How many the master knows, failed ones too."""
+        """How many replicas the master knows, including failed ones."""
         myself = _text(await _asked(master, "CLUSTER", "MYID"))
         return len(await _asked(master, "CLUSTER", "REPLICAS", myself))
 
@@ -125,12 +128,12 @@ class Cluster:
 
 
 async def _asked(redis: Redis, *words: str) -> Any:
-    """The answer as it came: redis-py reads these for its own Sentinel and Cluster clients only."""
+    """The raw answer: redis-py parses these only for its own Sentinel and Cluster clients."""
     return await redis.execute_command(*words)  # type: ignore[no-untyped-call]  # redis-py has no types here
 
 
 def _place(server: Sequence[Any], asked: Address) -> Address:
-    """A host that is empty or unknown ("?") is that of the server that was asked."""
+    """The address of a server; an empty or unknown host ("?") means the server that was asked."""
     host = _text(server[0] or b"")
     return Address(asked.host if host in {"", "?"} else host, server[1])
 
@@ -140,7 +143,7 @@ def _said(error: ResponseError, address: Address, what: str) -> RedisError:
 
 
 def _first_error(answers: Sequence[object]) -> RedisError:
-    """The reason to show, of those who did not tell. What is not Redis's is raised: a defect, or files for TLS."""
+    """The error to show if none gave an answer. Exceptions that are not Redis's are raised: a bug, or TLS files."""
     for answer in answers:
         if isinstance(answer, BaseException) and not isinstance(answer, RedisError):
             raise answer
