@@ -12,7 +12,7 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> object:
-    """Load the clients and the worker when somebody asks for them: the server does without."""
+    """Import the clients and the worker on first use: the server works without them."""
     if name in __all__:
         folder = "client" if name.endswith("Client") else "worker"
         return getattr(import_module(f"delayqueue.{folder}"), name)

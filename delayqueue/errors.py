@@ -1,7 +1,7 @@
-"""Every error that a client can meet: its code, its HTTP status, its message in Chinese and English.
+"""Every error that a client can get: its code, its HTTP status, its message in Chinese and English.
 
-The status is 200 whenever the request reached the queue; the code says what happened. Real statuses are for what
-never reached it.
+The status is 200 whenever the request reached the queue; the code says what happened. Other statuses are for requests
+that never reached it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,7 +13,7 @@ from typing import ClassVar, Final, NamedTuple
 
 
 class Code(IntEnum):
-    """What the envelope's `code` says; the scripts return the same numbers."""
+    """The envelope's `code`; the scripts return the same numbers."""
 
     OK = 0
     INVALID = 1
@@ -29,14 +29,14 @@ class Code(IntEnum):
 
 
 class Text(NamedTuple):
-    """One message in the two languages that the server speaks."""
+    """A message in both languages of the server."""
 
     zh: str
     en: str
 
 
 class BadValue(ValueError):
-    """A value that cannot be; it says what the value must be. For what is read from requests and from files."""
+    """An invalid value; the message says what it must be. For values from requests and from files."""
 
     def __init__(self, zh: str, en: str) -> None:
         super().__init__(en)
@@ -47,7 +47,7 @@ MAX_SHOWN_CHARS: Final = 64
 
 
 def shown(value: object) -> str:
-    """A value that somebody sent, as a message repeats it: of a long one the beginning, by which he knows it again."""
+    """A value that somebody sent, as a message repeats it: the start of a long one is enough to recognise it."""
     text = repr(value[: MAX_SHOWN_CHARS + 1] if isinstance(value, str) else value)
     return text if len(text) <= MAX_SHOWN_CHARS else f"{text[:MAX_SHOWN_CHARS]}…"
 
@@ -57,12 +57,12 @@ DONE = Text("操作成功", "ok")
 
 
 class QueueError(Exception):
-    """An error with an answer of its own; `text` replaces the class's message where there is more to say."""
+    """An error with its own answer; `text` replaces the class's message if there is more to say."""
 
     code: ClassVar[Code]
     status: ClassVar[HTTPStatus] = HTTPStatus.OK
     default: ClassVar[Text]
-    headers: Mapping[str, str] = MappingProxyType({})  # of the answer
+    headers: Mapping[str, str] = MappingProxyType({})  # for the answer
 
     def __init__(self, text: Text | None = None) -> None:
         self.text: Text = text or self.default
@@ -70,7 +70,7 @@ class QueueError(Exception):
 
 
 class Invalid(QueueError):
-    """The request cannot be understood or asks for what is not allowed."""
+    """The request is malformed or asks for something that is not allowed."""
 
     code = Code.INVALID
     default: ClassVar[Text] = Text("请求无效", "invalid request")
@@ -83,7 +83,7 @@ class BadJson(Invalid):
 
 
 class Malformed(Invalid):
-    """What came is not HTTP."""
+    """The request is not HTTP."""
 
     status = HTTPStatus.BAD_REQUEST
     default: ClassVar[Text] = Text("不是有效的HTTP请求", "this is not a valid HTTP request")
@@ -100,7 +100,7 @@ class NoSuchPath(Invalid):
 
 
 class WrongMethod(Invalid):
-    """The endpoint exists but not for this method."""
+    """The endpoint exists, but not for this method."""
 
     status = HTTPStatus.METHOD_NOT_ALLOWED
     default: ClassVar[Text] = Text("请求方法不对", "wrong method")
@@ -118,7 +118,7 @@ class SlowRequest(Invalid):
 
 
 class NoSuchJob(QueueError):
-    """The id is unknown where a receipt or a state was expected."""
+    """The id is unknown, but a receipt or a state was expected."""
 
     code = Code.NO_SUCH_JOB
     default: ClassVar[Text] = Text("job不存在", "no such job")
@@ -132,7 +132,7 @@ class WrongState(QueueError):
 
 
 class StaleReceipt(QueueError):
-    """The receipt is not that of the job's present reservation."""
+    """The receipt is not from the job's present reservation."""
 
     code = Code.STALE_RECEIPT
     default: ClassVar[Text] = Text(
@@ -141,7 +141,7 @@ class StaleReceipt(QueueError):
 
 
 class JobExists(QueueError):
-    """`if_exists` is `fail` and the id is there already."""
+    """`if_exists` is `fail`, and the id already exists."""
 
     code = Code.JOB_EXISTS
     default: ClassVar[Text] = Text("job已存在", "a job with this id exists")
@@ -156,7 +156,7 @@ class Unavailable(QueueError):
 
 
 class Unauthorized(QueueError):
-    """A token is needed and none that is known was sent."""
+    """The request needs a token, and has no valid one."""
 
     code = Code.UNAUTHORIZED
     status = HTTPStatus.UNAUTHORIZED
@@ -176,7 +176,7 @@ class Forbidden(QueueError):
 
 
 class TooLarge(QueueError):
-    """The request, or a body in it, is larger than the server takes."""
+    """The request, or a body in it, is larger than the server accepts."""
 
     code = Code.TOO_LARGE
     status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
@@ -193,7 +193,7 @@ class Compressed(TooLarge):
 
 
 class TooMany(QueueError):
-    """More requests or waiting polls than the server takes; `retry_after_s` says when to try again."""
+    """More requests or waiting polls than the server accepts; `retry_after_s` says when to try again."""
 
     code = Code.TOO_MANY
     status = HTTPStatus.TOO_MANY_REQUESTS
@@ -205,7 +205,7 @@ class TooMany(QueueError):
         self.headers: Mapping[str, str] = {"Retry-After": str(max(1, ceil(retry_after_s)))}
 
 
-# What a script's code per job means.
+# The meaning of a script's code for a job.
 OF_CODE: dict[Code, type[QueueError]] = {
     error.code: error
     for error in (Invalid, NoSuchJob, WrongState, StaleReceipt, JobExists, Unavailable)

@@ -1,4 +1,4 @@
-"""Logging to standard error: one line an event, as text or JSON, that no job can forge."""
+"""Logging to standard error: one line per event, as text or JSON, that no job can forge."""
 
 import json
 import logging
@@ -11,7 +11,7 @@ LEVELS: Final = {
     "warning": logging.WARNING,
     "error": logging.ERROR,
 }
-TRACEBACK_CHARS: Final = 8192  # what is longer is cut in its middle
+TRACEBACK_CHARS: Final = 8192  # a longer one is cut in the middle
 
 
 class TextFormatter(logging.Formatter):
@@ -24,7 +24,7 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One object a line: time, level, logger, message, its `fields`, and a traceback where there is one."""
+    """One object per line: time, level, logger, message, its `fields`, and a traceback if there is one."""
 
     def format(self, record: logging.LogRecord) -> str:
         event = {
@@ -40,14 +40,14 @@ class JsonFormatter(logging.Formatter):
 
 
 def set_up(level: str, style: str) -> None:
-    """Log what is at least `level` ("info") in `style` ("text" or "json"), in place of what was set before."""
+    """Log events of at least `level` ("info") in `style` ("text" or "json"), replacing earlier settings."""
     handler = logging.StreamHandler()
     handler.setFormatter(JsonFormatter() if style == "json" else TextFormatter())
     logging.basicConfig(level=LEVELS[level], handlers=[handler], force=True)
 
 
 def one_line(text: str) -> str:
-    r"""`text` with line ends and what else does not print escaped, as in a Python string: \n, \x1b."""
+    r"""`text` with line ends and unprintable characters escaped, as in a Python string: \n, \x1b."""
     if text.isprintable():
         return text
     return "".join(
@@ -56,7 +56,7 @@ def one_line(text: str) -> str:
 
 
 def _traceback(formatter: logging.Formatter, record: logging.LogRecord) -> list[str]:
-    """Its beginning and its end, which say most."""
+    """The start and the end of a traceback, which say most."""
     if not record.exc_info:
         return []
     text = formatter.formatException(record.exc_info)

@@ -1,6 +1,6 @@
-"""What a process counts and times, in plain numbers: cheap to write, and easy to send to another process. No IO.
+"""Counts and times of a process, in plain numbers: cheap to write, and easy to send to another process. No IO.
 
-The names of what one process knows stand here; web/metrics.py shows them to Prometheus.
+This file names what one process knows; web/metrics.py shows it to Prometheus.
 """
 
 import math
@@ -38,36 +38,36 @@ HANDLING_S: Final = (0.005, 0.025, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 8
 
 EVENTS: Final = (
     "pushed",
-    "due",  # were delayed, and are ready
+    "due",  # was delayed, and is ready
     "delivered",
-    "returned",  # delivered to nobody: its client was gone, or another bucket was faster
+    "returned",  # delivered to nobody: the client was gone, or another bucket was faster
     "finished",
     "deleted",
     "released",
     "timed_out",
-    "failed",  # attempts: released, timed out, or buried by whoever worked on it
+    "failed",  # attempts: released, timed out, or buried by their worker
     "buried",
     "kicked",
     "expired",
-    "buried_expired",  # its topic keeps buried jobs no longer
+    "buried_expired",  # its topic no longer keeps buried jobs
     "cancelled",
     "taken",
     "purged",
 )
 WARNINGS: Final = (
     "unknown_field",
-    "long_delay",  # of more than a year
+    "long_delay",  # longer than a year
 )
 REPAIRED: Final = (
-    "set_aside",  # an entry that cannot be
-    "ghosts",  # entries left over in a ready list
+    "set_aside",  # an impossible entry
+    "ghosts",  # leftover entries of a ready list
     *damage.MENDABLE,
 )
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Metric:
-    """One name. With `bounds` it is a histogram of seconds, else a counter or a gauge."""
+    """A metric. With `bounds` it is a histogram of seconds, otherwise a counter or a gauge."""
 
     name: str
     help: str
@@ -133,14 +133,15 @@ COUNTERS: Final = (REQUESTS, REQUEST_WARNINGS, JOB_EVENTS, SUBSCRIBER_CALLS, REP
 HISTOGRAMS: Final = (SCRIPT_SECONDS, READY_LATENESS, DELIVERY_LATENESS, HANDLING)
 GAUGES: Final = (WAITING_POLLS, TICK_AGE, BUCKETS_AWAY)
 
-OTHER: Final = "other"  # in place of the topics that are not named
+OTHER: Final = "other"  # for the topics that are not named
 
-# By name: rows of [labels, number], for histograms [labels, counts of the buckets, sum of seconds]. Goes through JSON.
+# By name: rows of [labels, number], for histograms [labels, counts of the buckets, sum of seconds]. Can be sent as
+# JSON.
 Snapshot = dict[str, list[list[Any]]]
 
 
 class Histogram:
-    """How many of the observed seconds fell into each bucket; the last one has no upper end."""
+    """How many of the observed times fell into each bucket; the last one has no upper end."""
 
     __slots__ = ("_bounds", "counts", "sum_s")
 
@@ -150,7 +151,7 @@ class Histogram:
         self.sum_s = 0.0
 
     def observe(self, seconds: float) -> None:
-        """Count one."""
+        """Count one observation."""
         self.counts[bisect_left(self._bounds, seconds)] += 1
         self.sum_s += seconds
 
@@ -166,8 +167,8 @@ class Metrics:
             metric: {} if metric.labels else {(): Histogram(metric.bounds)} for metric in HISTOGRAMS
         }
         self._gauges: dict[Metric, Callable[[], float | None]] = {}
-        self.most_topics = math.inf  # that events are counted of by name
-        self.tally: Tally | None = None  # where a history is kept
+        self.most_topics = math.inf  # how many topics are counted by name
+        self.tally: Tally | None = None  # only if a history is kept
         self._topics: set[str] = set()
         self._events: Counter[str] = Counter()
 
@@ -176,7 +177,7 @@ class Metrics:
         self._counters[metric][labels] += by
 
     def tell(self, event: str, topic: str, number: int, times_ms: Sequence[int] = ()) -> None:
-        """Something has come to so many jobs of a topic; the times are how late they were, or how long they took.
+        """An event of `number` jobs of a topic; the times say how late they were, or how long they took.
 
         The first topics are counted by name, all others as one.
         """
@@ -191,11 +192,11 @@ class Metrics:
         self._events[event] += number
 
     def events(self, event: str) -> int:
-        """To how many jobs of all topics it has come."""
+        """How many jobs of all topics had the event."""
         return self._events[event]
 
     def observe(self, metric: Metric, seconds: float, *labels: str) -> None:
-        """Something took so long."""
+        """Something took `seconds`."""
         histograms = self._histograms[metric]
         histogram = histograms.get(labels)
         if histogram is None:
@@ -203,7 +204,7 @@ class Metrics:
         histogram.observe(seconds)
 
     def show(self, gauge: Metric, read: Callable[[], float | None]) -> None:
-        """Call `read` for this gauge whenever somebody looks; None = nothing to show."""
+        """Call `read` for this gauge whenever the figures are read; None = nothing to show."""
         self._gauges[gauge] = read
 
     def snapshot(self) -> Snapshot:

@@ -1,4 +1,4 @@
-"""Tasks among others: their end, their turns, and what many of them want at once."""
+"""Helpers for tasks: ending them, taking turns, sharing results."""
 
 import asyncio
 import math
@@ -8,7 +8,7 @@ from time import monotonic
 from typing import Any, Generic, NamedTuple, TypeVar
 
 AGAIN_S = 0.2
-TURN_S = 0.01  # a busy task lets others go on after so long
+TURN_S = 0.01  # after which a busy task lets others go on
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -17,7 +17,7 @@ Result = TypeVar("Result")
 async def cancel_all(tasks: Iterable[asyncio.Task[Any]]) -> None:
     """Cancel until all have ended: a cancellation can get lost while redis-py connects (seen when a port is taken).
 
-    Who cancels this waits, too: a task left behind here could lose its next cancellation as well.
+    If this is cancelled, it still waits: a task left behind here could lose its next cancellation as well.
     """
     left = set(tasks)
     cancelled = False
@@ -34,13 +34,13 @@ async def cancel_all(tasks: Iterable[asyncio.Task[Any]]) -> None:
 
 
 def is_told_to_end(error: BaseException) -> bool:
-    """Whether the error is a cancellation of the task that runs; code that it calls can raise one of its own making."""
+    """Whether the error is a cancellation of the running task; code that it calls can raise one of its own making."""
     task = asyncio.current_task()
     return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
 
 
 async def by_turns(items: Iterable[Item]) -> AsyncIterator[Item]:
-    """The items; whatever else the loop has to do has its turn in between, each TURN_S."""
+    """The items; the loop's other work gets its turn in between, each TURN_S."""
     until_s = monotonic() + TURN_S
     for item in items:
         yield item
@@ -57,21 +57,21 @@ class Tasks:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Begin one more."""
+        """Start one more."""
         task = asyncio.create_task(work, name=self._name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def ended(self) -> None:
-        """Wait until all have ended, those too that begin meanwhile."""
+        """Wait until all have ended, including those that start meanwhile."""
         while self._tasks:
             await asyncio.wait(self._tasks)
 
 
 class SingleFlight(Generic[Result]):
-    """For each key at most one piece of work under way: who wants its result meanwhile awaits that one.
+    """At most one piece of work at a time for each key: callers that want its result meanwhile await the same one.
 
-    Work that takes longer than `shared_s` is left to itself, and the next caller begins anew.
+    Work that takes longer than `shared_s` is left to itself, and the next caller starts again.
     """
 
     def __init__(self, shared_s: float = math.inf) -> None:
@@ -79,7 +79,7 @@ class SingleFlight(Generic[Result]):
         self._flights: dict[Hashable, _Flight] = {}
 
     async def do(self, key: Hashable, work: Callable[[], Awaitable[Result]]) -> Result:
-        """What the work returns or raises. A caller that is cancelled leaves it to the others."""
+        """What the work returns or raises. If a caller is cancelled, the work goes on for the others."""
         now_s = asyncio.get_running_loop().time()
         flight = self._flights.get(key)
         if flight is None or flight.result.done() or flight.began_s < now_s - self._shared_s:
@@ -90,7 +90,7 @@ class SingleFlight(Generic[Result]):
 
     def _forget(self, key: Hashable, result: asyncio.Future[Any]) -> None:
         if not result.cancelled():
-            result.exception()  # all callers may be gone
+            result.exception()  # nobody may be left to read it
         if key in self._flights and self._flights[key].result is result:
             del self._flights[key]
 

@@ -1,4 +1,4 @@
-"""Threads for calls that block: one that hangs keeps neither others waiting nor the program from ending."""
+"""Threads for blocking calls: one that hangs neither delays the others nor keeps the program from ending."""
 
 import asyncio
 import threading
@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 T = TypeVar("T")
 
 IDLE_S: Final = (
-    10.0  # for which a thread waits for the next call; starting one costs more than waking one
+    10.0  # how long a thread waits for the next call; starting one costs more than waking one
 )
 
 
@@ -20,18 +20,18 @@ class Threads:
     def __init__(self, name: str) -> None:
         self._name = name
         self._lock = threading.Lock()
-        self._idle = 0  # threads that wait, but for those that a call is on its way to
+        self._idle = 0  # waiting threads, except those that a call is on its way to
         self._calls: SimpleQueue[Callable[[], None]] = SimpleQueue()
 
     async def run(self, call: Callable[[], T]) -> T:
         """What `call` returns or raises. Raises RuntimeError if a future cannot hold what it raises.
 
-        Cancelled, the call goes on unheard: nothing can stop a thread.
+        If this is cancelled, the call goes on unheard: nothing can stop a thread.
         """
         return await self.begin(call)
 
     def begin(self, call: Callable[[], T]) -> asyncio.Future[T]:
-        """As run(), for those who do not wait for the end only."""
+        """Like run(), for callers that do more than wait for the end."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
 
@@ -49,7 +49,7 @@ class Threads:
             except (StopIteration, asyncio.CancelledError) as error:
                 failure = RuntimeError(type(error).__name__)
                 tell(lambda: future.set_exception(failure))
-            except BaseException as error:  # SystemExit too is for the one who asked
+            except BaseException as error:  # SystemExit, too, is for the caller
                 caught = error  # the other name ends with this block
                 tell(lambda: future.set_exception(caught))
             else:
@@ -72,7 +72,7 @@ class Threads:
             work = self._next()
 
     def _next(self) -> Callable[[], None] | None:
-        """The next call; None where none comes."""
+        """The next call; None if none comes."""
         with self._lock:
             self._idle += 1
         try:

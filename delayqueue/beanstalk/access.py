@@ -1,4 +1,4 @@
-"""Who may come in here, and what he may reach: the protocol itself knows no names and no tokens."""
+"""Access control for beanstalkd's protocol, which itself has no names and no tokens."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ from delayqueue.domain.access import EVERYWHERE, Scope
 
 
 class Access(NamedTuple):
-    """What follows from the settings."""
+    """Access as derived from the settings."""
 
     loopback_only: bool
     scope: Scope
@@ -16,7 +16,7 @@ class Access(NamedTuple):
 
     @classmethod
     def of(cls, config: Config) -> "Access":
-        """Raises StartupError if clients would reach without a token what others need one for, or TLS is not there."""
+        """Raises StartupError if clients could reach without a token what others need one for, or TLS is not set up."""
         if config.beanstalk_address and config.beanstalk_tls and not config.tls_cert:
             raise StartupError(
                 "beanstalk_tls needs tls_cert; set it, or unset this", key="beanstalk_tls"

@@ -1,6 +1,6 @@
 """The commands: how each line begins, and what may follow. No IO.
 
-They are read as beanstalkd reads them, which is laxer than its text.
+They are parsed as beanstalkd parses them, which is laxer than its documentation.
 """
 
 import re
@@ -15,14 +15,14 @@ MOST_INT: Final = 2**31 - 1
 
 
 class Command(NamedTuple):
-    """What is to be done."""
+    """A command to carry out."""
 
     name: str
     args: tuple[Any, ...]
 
 
 class Refusal(NamedTuple):
-    """What is answered in place of doing it; `counted` is the command that it counts as, "" = none."""
+    """An answer that replaces the command; `counted` is the command that it counts as, "" = none."""
 
     answer: bytes
     counted: str = ""
@@ -32,16 +32,16 @@ QUIT: Final = Command("quit", ())
 BAD_FORMAT: Final = Refusal(b"BAD_FORMAT\r\n")
 UNKNOWN_COMMAND: Final = Refusal(b"UNKNOWN_COMMAND\r\n")
 
-Args = tuple[Any, ...] | None  # None = they are not what they should be
+Args = tuple[Any, ...] | None  # None = they are invalid
 Reader = Callable[[bytes], Args]
 
 _NUMBERS: Final = [re.compile(b" *([0-9]+)" + b" +([0-9]+)" * more) for more in range(3)]
-_COUNT: Final = re.compile(rb"[ \t\n\v\f\r]*([+-]?)([0-9]+)")  # as strtoul() reads it
+_COUNT: Final = re.compile(rb"[ \t\n\v\f\r]*([+-]?)([0-9]+)")  # as strtoul() parses it
 _TUBE: Final = re.compile(rb"[A-Za-z0-9+/;.$_()][A-Za-z0-9+/;.$_()-]{0,%d}" % (MAX_TUBE_BYTES - 1))
 _PAUSE: Final = re.compile(rb" *([^ ]+) +([0-9]+)")
 
 
-# What the request of a browser begins with; beanstalkd's commands have small letters.
+# The start of a browser's request; beanstalkd's commands are in lower case.
 _HTTP: Final = tuple(
     b"%b /" % method
     for method in (b"GET", b"POST", b"PUT", b"HEAD", b"DELETE", b"OPTIONS", b"PATCH")
@@ -49,7 +49,7 @@ _HTTP: Final = tuple(
 
 
 def is_http(line: bytes) -> bool:
-    """Whether this is a request of HTTP: the page of a browser could write commands into its body."""
+    """Whether this is an HTTP request: a page in a browser could write commands into its body."""
     return line.startswith(_HTTP)
 
 
@@ -76,13 +76,13 @@ def _numbers(*mosts: int) -> Reader:
 
 
 def _timeout(rest: bytes) -> Args:
-    """Whatever follows the number is not looked at."""
+    """Whatever follows the number is ignored."""
     found = _NUMBERS[0].match(rest)
     return (int(found[1]),) if found and int(found[1]) <= MOST_INT else None
 
 
 def _count(rest: bytes) -> Args:
-    """What C makes of a number for strtoul() in 32 bits: -1 is the largest. Whatever follows it is not looked at."""
+    """A number as C's strtoul() gives it in 32 bits: -1 is the largest. Whatever follows it is ignored."""
     found = _COUNT.match(rest)
     if found is None or int(found[2]) > MOST_U64:
         return None
@@ -103,8 +103,8 @@ def _pause(rest: bytes) -> Args:
 
 _id: Final = _numbers(MOST_U64)
 
-# The first whose text begins the line is meant, as in beanstalkd: `reservexyz` is a reserve with wrong arguments. The
-# parser knows a `put` that is right itself.
+# The first name that the line begins with counts, as in beanstalkd: `reservexyz` is a reserve with wrong arguments. The
+# parser itself knows a correct `put`.
 _FORMS: Final[dict[bytes, Reader]] = {
     b"put ": lambda _: None,
     b"peek ": _id,
@@ -137,7 +137,7 @@ NAMES: Final = tuple(name for name, _ in _KNOWN.values())
 
 
 def parse_line(line: bytes) -> Command | Refusal:
-    """What a line without its CRLF says."""
+    """Parse a line without its CRLF."""
     word, space, _ = line.partition(b" ")
     form = word + space
     known = _KNOWN.get(form)

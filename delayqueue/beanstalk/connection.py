@@ -1,4 +1,4 @@
-"""One connection: reads commands, lets each be done in its turn, and answers in order."""
+"""One connection: reads commands, carries them out one after the other, and answers in order."""
 
 import asyncio
 import logging
@@ -30,9 +30,9 @@ from delayqueue.net.unread import Unread
 log = logging.getLogger(__name__)
 
 MAX_AHEAD_BYTES: Final = 64 * 1024  # that wait for their turn; then nothing more is read
-LONG_BYTES: Final = 16 * 1024  # an answer that is longer is sent before the next command is done
+LONG_BYTES: Final = 16 * 1024  # a longer answer is sent before the next command is carried out
 MOST_AT_ONCE: Final = 500  # commands of one kind that go together
-MAX_TTR_S: Final = 60 * 86_400  # a longer one does not go into the record of a job
+MAX_TTR_S: Final = 60 * 86_400  # a job's record has no room for a longer one
 
 INTERNAL_ERROR: Final = b"INTERNAL_ERROR\r\n"
 DRAINING: Final = b"DRAINING\r\n"
@@ -40,7 +40,7 @@ TASK: Final = "beanstalk command"
 
 
 class Connection(asyncio.Protocol):
-    """One client. While something is being done for it, what it sends waits."""
+    """One client. While a command is under way, further commands wait."""
 
     __slots__ = (
         "_ahead",
@@ -62,29 +62,29 @@ class Connection(asyncio.Protocol):
     def __init__(self, door: Door, unread: Unread, connections: Group["Connection"]) -> None:
         self._door = door
         self._unread = unread
-        self._connections = connections  # all that there are
+        self._connections = connections  # all connections
         self._parser = Parser(door.access.most_bytes)
-        self._ahead: Command | Refusal | None = None  # that was read and is not done
-        self._answer_bytes = 0  # of what was written last
-        self._is_busy = False  # something is being done
-        self._is_full = False  # so much has come that reading is paused
-        self._is_stalled = False  # so much is unsent that nothing more is done
-        self._task: asyncio.Task[None] | None = None  # that does it
+        self._ahead: Command | Refusal | None = None  # read, but not carried out
+        self._answer_bytes = 0  # of the last write
+        self._is_busy = False  # a command is under way
+        self._is_full = False  # so much has arrived that reading is paused
+        self._is_stalled = False  # so much is unsent that no command is started
+        self._task: asyncio.Task[None] | None = None  # carries out a command
         self.session = Session(door.tubes)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client comes."""
+        """Accept a client."""
         self._transport = cast("asyncio.Transport", transport)
         self._unread.watch(self._transport)
         if self._door.access.loopback_only and not is_loopback(_host(transport)):
-            log.debug("a stranger was refused: protected mode")
+            log.debug("refused a client from another machine: protected mode")
             self._is_busy = True
             self._transport.abort()
         self._door.came(self.session)
         self._connections.add(self)
 
     def data_received(self, data: bytes) -> None:
-        """Part of a command, or one, or several."""
+        """Take part of a command, or one, or several."""
         self._parser.feed(data)
         if not self._is_busy and not self._is_stalled:
             self._go_on()
@@ -93,15 +93,15 @@ class Connection(asyncio.Protocol):
             self._transport.pause_reading()
 
     def eof_received(self) -> bool:
-        """The client sends nothing more: it waits for no job any more, and gets the answers to what it has sent."""
+        """The client sends nothing more: it no longer waits for jobs, and gets the answers to what it has sent."""
         self.session.has_ended = True
-        if self._transport.get_extra_info("sslcontext"):  # TLS knows no half of a connection
+        if self._transport.get_extra_info("sslcontext"):  # TLS connections cannot be half closed
             return False
         self._stop_waiting()
         return not self.is_idle
 
     def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002  # the protocol's signature
-        """The client is gone: the jobs that it had reserved go back."""
+        """The client is gone: the jobs that it had reserved are put back."""
         self.session.has_ended = True
         self._stop_waiting()
         self._unread.flows(self._transport)
@@ -109,12 +109,12 @@ class Connection(asyncio.Protocol):
         self._connections.discard(self)
 
     def pause_writing(self) -> None:
-        """The client does not read as fast as it is answered."""
+        """The client reads more slowly than it is answered."""
         self._is_stalled = True
         self._unread.stalled(self._transport, self._answer_bytes)
 
     def resume_writing(self) -> None:
-        """It has read."""
+        """The client has caught up."""
         self._is_stalled = False
         self._unread.flows(self._transport)
         if not self._is_busy:
@@ -122,16 +122,16 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is being done or left to send."""
+        """Whether no command is under way and nothing is left to send."""
         return not self._is_busy and not self._is_stalled
 
     def close(self) -> None:
-        """Send what is written, and do nothing more."""
+        """Send what is written, then close."""
         self._is_busy = True
         self._transport.close()
 
     def abort(self) -> None:
-        """Cut the client off."""
+        """Close at once."""
         if self._task is not None:
             self._task.cancel()
         self._transport.abort()
@@ -141,7 +141,7 @@ class Connection(asyncio.Protocol):
             self._task.cancel()
 
     def _answered(self, answer: bytes) -> None:
-        """What took its time is done."""
+        """Send the answer of a command that was under way."""
         self._is_busy = False
         if self.session.is_closed or self._transport.is_closing():
             return
@@ -150,7 +150,7 @@ class Connection(asyncio.Protocol):
             self._go_on()
 
     def _go_on(self) -> None:
-        """Do what has come, up to what takes its time."""
+        """Carry out commands, until one takes time."""
         answers: list[bytes] = []
         for _ in range(MOST_AT_ONCE):
             command = self._next()
@@ -170,7 +170,7 @@ class Connection(asyncio.Protocol):
             self.close()
 
     def _let_others(self) -> None:
-        """Others have their turn before what comes next; it waits, too, until what is written can be sent."""
+        """Let others have their turn before the next command; wait, too, until what is written can be sent."""
         self._is_busy = True
         self._door.loop.call_soon(self._answered, b"")
 
@@ -183,7 +183,7 @@ class Connection(asyncio.Protocol):
         self._transport.write(data)
 
     def _do(self, command: Command | Refusal, answers: list[bytes]) -> bool:
-        """Do a command, or begin to; returns whether it is done."""
+        """Carry out a command, or start it; returns whether it is done."""
         door = self._door
         if isinstance(command, Refusal):
             door.count(command.counted)
@@ -206,7 +206,7 @@ class Connection(asyncio.Protocol):
         return False
 
     def _put(self, command: Command | Refusal | None, answers: list[bytes]) -> bool:
-        """Put this job and those that follow it."""
+        """Put this job and the puts that follow it."""
         door, tube = self._door, self.session.used
         self.session.is_producer = True
         refusal = self._refusal_to_put()
@@ -233,7 +233,7 @@ class Connection(asyncio.Protocol):
         self._answered(b"".join(map(_inserted, numbers)))
 
     def _delete(self, number: int, held: Held) -> None:
-        """End this job and those of the deletes that follow, as far as they are reserved for this connection."""
+        """Delete this job and those of the deletes that follow, as long as this connection holds them."""
         numbers, jobs = [number], [held]
         while len(jobs) < MOST_AT_ONCE:
             command = self._ahead = self._parser.next()
@@ -262,7 +262,10 @@ class Connection(asyncio.Protocol):
     async def _look_after(
         self, numbers: list[int], jobs: list[Held], codes: Sequence[int | Exception]
     ) -> bytes:
-        """The answers where not all jobs could be ended. One whose TTR has run out can be ready, and ended so."""
+        """The answers if not all jobs could be deleted.
+
+        A job whose TTR has expired can be ready, and is deleted as such.
+        """
         answers = []
         for number, held, code in zip(numbers, jobs, codes, strict=True):
             if isinstance(code, Exception) or code == Code.UNAVAILABLE:
@@ -283,7 +286,7 @@ class Connection(asyncio.Protocol):
             answer = await _or_error(doing)
         except Closing:
             self.close()
-        except asyncio.CancelledError:  # it waited
+        except asyncio.CancelledError:  # it was waiting
             if not self.session.has_ended:
                 raise
             self._answered(TIMED_OUT)
@@ -292,19 +295,19 @@ class Connection(asyncio.Protocol):
 
 
 async def _or_error(doing: Coroutine[Any, Any, bytes]) -> bytes:
-    """The answer, or that to what was raised."""
+    """The answer, or the answer to what was raised."""
     try:
         return await doing
     except Closing:
         raise
     except Exception as error:
         if not isinstance(error, QueueError):
-            log.exception("a command failed")
+            log.exception("command failed")
         return answer_to(error)
 
 
 def answer_to(error: Exception) -> bytes:
-    """What is said in place of what could not be done."""
+    """The answer to an error."""
     if isinstance(error, (Unavailable, TooMany)):
         return OUT_OF_MEMORY
     return NOT_FOUND if isinstance(error, QueueError) else INTERNAL_ERROR

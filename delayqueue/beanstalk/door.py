@@ -1,4 +1,4 @@
-"""What all connections of this process share."""
+"""State that all connections of this process share."""
 
 import asyncio
 import logging
@@ -22,8 +22,8 @@ from delayqueue.store.topics import TopicView
 
 log = logging.getLogger(__name__)
 
-LOST: Final = "connection lost"  # what is said of jobs that were reserved for it
-# To find a number that is nobody's id: each goes twice as far as the one before.
+LOST: Final = "connection lost"  # the message for jobs that were reserved for it
+# Steps to a number that is nobody's id: each doubles the one before.
 MOST_TRIES: Final = 30
 
 
@@ -54,20 +54,20 @@ class Door:
         return self.access.scope
 
     def count(self, command: str) -> None:
-        """A command has come, "" = none that is known."""
+        """Count a command, "" = an unknown one."""
         if command:
             self.counts[command] += 1
 
     def came(self, session: Session) -> None:
-        """A connection begins."""
+        """Count a connection that begins."""
         self.connected += 1
         self.sessions.add(session)
 
     def left(self, session: Session, untold: int | None) -> None:
-        """It has ended: what it has reserved is ready again at once, and no attempt is counted.
+        """Count a connection that ends. Its jobs are ready again at once, and the attempt does not count.
 
-        It is said of the jobs, unless we have ended the connection, or its client cannot have read of a job, the number
-        `untold`: a worker that dies of its job finds in `reserves` how often that was (stats.py).
+        The jobs get a message, unless we closed the connection or its client cannot have read of a job, the number
+        `untold`: if a job kills its workers, its `reserves` show how often (stats.py).
         """
         self.sessions.discard(session)
         jobs = session.close(self.loop.time())
@@ -76,46 +76,46 @@ class Door:
         self.queue.requeue(jobs.values(), "" if self.is_draining else LOST)
 
     def allows(self, topic: str) -> bool:
-        """Whether this topic can be."""
+        """Whether clients may reach this topic."""
         return self.scope is EVERYWHERE or self.scope.allows(topic)
 
     def reachable(self, tubes: tuple[str, ...]) -> tuple[str, ...]:
-        """Those of the tubes that can be."""
+        """The tubes that clients may reach."""
         if self.scope is EVERYWHERE:
             return tubes
         return tuple(filter(self.scope.allows, tubes))
 
     def keep(self, session: Session, number: int, held: Held) -> None:
-        """The store has not done what was to be done with a job: it is still the connection's, or goes back."""
+        """The store has not done what a job needed: the connection keeps it, or it is put back."""
         if session.is_closed:
             self.queue.requeue((held.job,))
         else:
             session.put_back(number, held)
 
     async def topics(self) -> list[TopicView]:
-        """The topics that can be reached."""
+        """The topics that clients may reach."""
         return await self.queue.topics.all(self.allows)
 
     def all_tubes(self, topics: Iterable[TopicView]) -> set[str]:
-        """The tubes that there are: those that connections refer to, and of the topics those that are not empty."""
+        """The tubes that exist: those that connections refer to, and topics that are not empty."""
         held = {topic.topic for topic in topics if topic.holds_something and is_tube(topic.topic)}
         return held.union(filter(self.allows, self.tubes.names()))
 
     @asynccontextmanager
     async def draining(self) -> AsyncIterator[None]:
-        """At the end of the block no job is taken in any more, and nobody waits for one."""
+        """From the end of the block on, no job is accepted, and no client waits for one."""
         try:
             yield
         finally:
             self.is_draining = True
 
     async def close(self) -> None:
-        """Wait for the calls under way."""
+        """Wait for calls in flight."""
         await self.put.close()
         await self.finish.close()
 
     async def _put(self, jobs: list[Job]) -> Sequence[int | Exception]:
-        """Push jobs under new numbers; the number of each."""
+        """Push jobs under new numbers. Returns the number of each."""
         for job in jobs:
             job.id = str(await self._numbers.next())
         codes = await self.queue.push_many(jobs, self.scope)
@@ -130,7 +130,7 @@ class Door:
         return int(job.id)
 
     async def _put_elsewhere(self, job: Job, code: int) -> int | Exception:
-        """Push a job whose number was somebody's id: such ids may be many in a row."""
+        """Push a job whose number was somebody's id: there may be many such ids in a row."""
         tries = 0
         while code == Code.JOB_EXISTS and tries < MOST_TRIES:
             try:

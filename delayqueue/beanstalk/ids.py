@@ -1,4 +1,4 @@
-"""Jobs' ids as numbers, which is all that this protocol has for them."""
+"""Numbers for job ids: this protocol knows only numbers."""
 
 import asyncio
 import re
@@ -6,7 +6,8 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-# A number is below 2**53: JSON and Lua keep those exactly. From here on they stand for ids that are no such numbers.
+# A number is below 2**53: JSON and Lua represent those exactly. From here on they stand for ids that are not such
+# numbers.
 ALIASES_FROM: Final = 2**52
 BLOCK: Final = 1000  # numbers that are fetched at once
 MOST_ALIASES: Final = 100_000  # about 25 MB with ids of 30 bytes
@@ -15,7 +16,7 @@ _CANONICAL: Final = re.compile(r"0|[1-9][0-9]{0,15}")
 
 
 class Numbers:
-    """Numbers that no other process gets. `fetch(count)` gives the first of so many."""
+    """Numbers that no other process gets. `fetch(count)` returns the first of `count` numbers."""
 
     def __init__(self, fetch: Callable[[int], Awaitable[int]]) -> None:
         self._fetch = fetch
@@ -23,27 +24,27 @@ class Numbers:
         self._fetching = asyncio.Lock()
 
     async def next(self) -> int:
-        """A new one. Raises Unavailable if the store does not answer."""
+        """A new number. Raises Unavailable if the store does not answer."""
         while self._next == self._end:
             async with self._fetching:
-                if self._next == self._end:  # else another has fetched some meanwhile
+                if self._next == self._end:  # otherwise another caller has fetched some meanwhile
                     self._next = await self._fetch(BLOCK)
                     self._end = self._next + BLOCK
         self._next += 1
         return self._next - 1
 
     async def beyond(self, tries: int) -> int:
-        """A new one, after so many that turned out to be ids of others: each time twice as far on."""
+        """A new number, after `tries` that turned out to be somebody's ids: each time twice as far on."""
         count = 1 << min(tries, 40)
         return await self._fetch(count) + count - 1
 
 
 class Ids:
-    """What number each job has here, and the other way round.
+    """Maps job ids to numbers and back.
 
-    An id that is a number already, and not too large, is that. Others get a number when they are first shown, one that
-    is no such id; of too many the one that was used least recently is forgotten. Who holds a job knows its id besides
-    (session.py).
+    An id that is a number, and not too large, is its own number. Others get a number when they are first shown, one
+    that is no such id; beyond MOST_ALIASES the least recently used one is forgotten. A connection also remembers the
+    ids of the jobs that it holds (session.py).
     """
 
     def __init__(self, numbers: Numbers, most: int = MOST_ALIASES) -> None:
@@ -53,7 +54,7 @@ class Ids:
         self._aliases: dict[str, int] = {}
 
     def __len__(self) -> int:
-        """How many ids that are no numbers have one."""
+        """How many ids have a number that is not their own."""
         return len(self._ids)
 
     def id_of(self, number: int) -> str:
@@ -65,7 +66,10 @@ class Ids:
         return job_id
 
     async def number_of(self, job_id: str) -> int:
-        """The number of the job with this id. Raises Unavailable if it is a new one and the store does not answer."""
+        """The number of the job with this id.
+
+        Raises Unavailable if it needs a new one and the store does not answer.
+        """
         if _CANONICAL.fullmatch(job_id):
             number = int(job_id)
             if number < ALIASES_FROM:
@@ -73,7 +77,7 @@ class Ids:
         known = self._aliases.get(job_id)
         if known is None:
             number = ALIASES_FROM + await self._numbers.next()
-            known = self._aliases.setdefault(job_id, number)  # another may have come first
+            known = self._aliases.setdefault(job_id, number)  # another caller may have been first
             self._ids[known] = job_id
             if len(self._ids) > self._most:
                 _, forgotten = self._ids.popitem(last=False)

@@ -1,4 +1,4 @@
-"""Joins what all connections want of the same kind in one turn of the loop: one task and one call for all of them."""
+"""Joins requests of one kind from all connections in one turn of the loop: one task and one call for all of them."""
 
 import asyncio
 import logging
@@ -10,19 +10,19 @@ from delayqueue.tasks import Tasks
 
 log = logging.getLogger(__name__)
 
-# From so many on a call takes no further ones: about 3 ms of the store's time.
+# From this many items on, a call takes no more: about 3 ms of the store's time.
 MOST_ITEMS: Final = 500
 MOST_BYTES: Final = 1024 * 1024
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-# Hears of each of its items, in their order, the result, or what was raised.
+# Called for each of its items, in order, with the result or what was raised.
 Answered = Callable[[Sequence[Result | Exception]], None]
 
 
 class Lane(Generic[Item, Result]):
-    """`work` takes items and returns a result for each, or what kept it from one.
+    """`work` takes items and returns a result, or an exception, for each.
 
     `bytes_of` an item, if they can be many.
     """
@@ -43,7 +43,7 @@ class Lane(Generic[Item, Result]):
         self._tasks = Tasks(name)
 
     def add(self, items: Sequence[Item], answered: Answered[Result]) -> None:
-        """Do this with the next call."""
+        """Add items to the next call."""
         if not self._items:
             self._loop.call_soon(self._send)
         self._items += items
@@ -53,7 +53,7 @@ class Lane(Generic[Item, Result]):
             self._send()
 
     async def close(self) -> None:
-        """Wait for what is under way."""
+        """Wait for calls in flight."""
         self._send()
         await self._tasks.ended()
 
@@ -75,6 +75,6 @@ class Lane(Generic[Item, Result]):
         for count, answered in waiting:
             try:
                 answered(results[at : at + count])
-            except Exception:  # a defect, from which others do not suffer
+            except Exception:  # a bug, which must not affect others
                 log.exception("%s: an answer failed", self._name)
             at += count

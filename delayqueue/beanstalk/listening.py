@@ -23,9 +23,9 @@ async def listening(
     unread: Unread,
     reuse_port: bool,
 ) -> AsyncIterator[None]:
-    """Let connections come to the address. At the end of the block they are closed; what they have reserved goes back.
+    """Accept connections on the address. At the end of the block they are closed, and their jobs are put back.
 
-    Raises StartupError if the address cannot be had.
+    Raises StartupError if the address is not available.
     """
     connections = Group[Connection]()
 
@@ -35,7 +35,7 @@ async def listening(
     listener = await listen(
         connection, address, tls, key="beanstalk_address", reuse_port=reuse_port
     )
-    for each in listener.sockets:  # of a client whose machine is gone nobody else tells
+    for each in listener.sockets:  # nothing else tells that a client's machine is gone
         each.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     try:
         yield
@@ -46,7 +46,7 @@ async def listening(
 
 
 async def _close(connections: Group[Connection]) -> None:
-    """Close those that are idle, let the others have their answers, and cut off who has not in time."""
+    """Close idle connections, let the others have their answers, and cut off those that take too long."""
     for each in connections:
         if each.is_idle:
             each.close()

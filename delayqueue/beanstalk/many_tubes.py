@@ -1,4 +1,4 @@
-"""A job of so many tubes that one poll is not for all of them: a call would look at them for too long."""
+"""Reserves from more tubes than one poll can take: a call would search them for too long."""
 
 import asyncio
 from typing import Final
@@ -7,14 +7,14 @@ from delayqueue.domain.job import Reserved
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.tasks import cancel_all
 
-MOST_TUBES: Final = 500  # that one poll is for: about 3 ms of the store's time
+MOST_TUBES: Final = 500  # per poll: about 3 ms of the store's time
 
 
 async def pop_one(queue: DelayQueue, tubes: tuple[str, ...], wait_s: float) -> list[Reserved]:
-    """The most urgent job of these tubes, [] where none comes in time.
+    """The most urgent job of these tubes, [] if none comes in time.
 
-    Of more tubes than one poll is for it is that of some of them. Raises what DelayQueue.pop raises; a caller that is
-    cancelled takes nothing.
+    With more tubes than one poll takes, it is the most urgent one of some of them. Raises what DelayQueue.pop raises; a
+    cancelled caller takes nothing.
     """
     if len(tubes) <= MOST_TUBES:
         return await queue.pop(tubes, 1, wait_s, by_priority=True)
@@ -28,7 +28,7 @@ async def pop_one(queue: DelayQueue, tubes: tuple[str, ...], wait_s: float) -> l
 
 
 async def _first(queue: DelayQueue, pieces: list[tuple[str, ...]], wait_s: float) -> list[Reserved]:
-    """What the first poll brings; what others bring at the same time goes back."""
+    """What the first poll to finish brings; jobs that others bring at the same time are put back."""
     polls = [
         asyncio.create_task(
             queue.pop(piece, 1, wait_s, by_priority=True), name="poll of some tubes"
@@ -53,7 +53,7 @@ Polling = asyncio.Task[list[Reserved]]
 
 
 async def _first_with_jobs(polls: list[Polling]) -> Polling | None:
-    """The first of them that brings something, None where none does."""
+    """The first poll that brings something; None if none does."""
     waiting = set(polls)
     while waiting:
         ended, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)

@@ -1,7 +1,7 @@
-"""Bytes to commands, as beanstalkd reads them, to the letter. No IO.
+"""Parses bytes into commands exactly as beanstalkd does. No IO.
 
-A line is looked for in 224 bytes: up to the first CR, which must be followed by LF. Where those bytes are full without
-one they are thrown away, and so is all that follows up to the next end of a line; that is answered with BAD_FORMAT.
+A line is searched for in 224 bytes: up to the first CR, which must be followed by LF. If those bytes are full without
+one, they are discarded, and so is everything up to the next end of a line; the answer is BAD_FORMAT.
 """
 
 import re
@@ -17,7 +17,7 @@ from delayqueue.beanstalk.commands import (
     parse_line,
 )
 
-LINE_BYTES: Final = 224  # with its CRLF: beanstalkd's LINE_BUF_SIZE
+LINE_BYTES: Final = 224  # including its CRLF: beanstalkd's LINE_BUF_SIZE
 END: Final = b"\r\n"
 
 JOB_TOO_BIG: Final = Refusal(b"JOB_TOO_BIG\r\n", PUT)
@@ -30,26 +30,26 @@ _PUT: Final = re.compile(rb"put +([0-9]+) +([0-9]+) +([0-9]+) +([0-9]+)")
 
 
 class Parser:
-    """What one client sends. `feed` takes the bytes, `next` gives the commands one by one."""
+    """One client's input. `feed` takes the bytes, `next` returns the commands one by one."""
 
     __slots__ = ("_at", "_body", "_data", "_is_too_long", "_most_bytes", "_put", "_skip_bytes")
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes  # of a job's body
         self._data = b""
-        self._at = 0  # up to here it is read
-        self._is_too_long = False  # a line is being thrown away
-        self._skip_bytes = 0  # of a body that is too big
-        self._put: Put | None = None  # whose body is not here as a whole
-        self._body = NOTHING  # what has come of it
+        self._at = 0  # parsed up to here
+        self._is_too_long = False  # the rest of a line is being discarded
+        self._skip_bytes = 0  # left of a body that is too big
+        self._put: Put | None = None  # waiting for the rest of its body
+        self._body = NOTHING  # what has arrived of it
 
     @property
     def pending_bytes(self) -> int:
-        """How much has come that no command was made of."""
+        """How many bytes have arrived that are not part of a command yet."""
         return len(self._data) - self._at
 
     def feed(self, data: bytes) -> None:
-        """These bytes have come."""
+        """Add bytes that have arrived."""
         if self._put is not None:
             missing = self._put[3] + len(END) - len(self._body)
             self._body += data[:missing]
@@ -58,7 +58,7 @@ class Parser:
         self._at = 0
 
     def next(self) -> Command | Refusal | None:
-        """The next command, or why there is none; None = it is not here as a whole."""
+        """The next command, or the answer to a bad one; None = incomplete."""
         if self._put is not None:
             return self._rest_of_body(self._put)
         if self._skip_bytes:
@@ -73,7 +73,7 @@ class Parser:
         return parse_line(line) if found is None else self._begin_put(found, line)
 
     def _line(self) -> bytes | None:
-        """The next line without its CRLF; where `_is_too_long`, the rest of one."""
+        """The next line without its CRLF; if `_is_too_long`, the rest of one."""
         data, at = self._data, self._at
         while True:
             end = data.find(b"\r", at, at + LINE_BYTES - 1)
@@ -119,7 +119,7 @@ class Parser:
         return Command(PUT, (*numbers, body)) if ending == END else EXPECTED_CRLF
 
     def _skipped(self) -> Refusal | None:
-        """Throw away what has come of a body that is too big; the answer once that is all."""
+        """Discard what has arrived of a body that is too big; returns the answer once that is all."""
         dropped = min(self._skip_bytes, self.pending_bytes)
         self._at += dropped
         self._skip_bytes -= dropped

@@ -1,4 +1,4 @@
-"""What belongs to one connection: the tubes it uses and watches, and the jobs that it has reserved. No IO."""
+"""The state of one connection: the tubes that it uses and watches, and the jobs that it has reserved. No IO."""
 
 import math
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Final
 from delayqueue.beanstalk.tubes import DEFAULT, Tube, Tubes
 from delayqueue.domain.job import Reserved
 
-MARGIN_S: Final = 1.0  # before a TTR runs out: nobody is let wait for another job then
+MARGIN_S: Final = 1.0  # before a TTR expires: then no client waits for another job
 MOST_WATCHED: Final = 65_536  # tubes of one connection: about 40 MB
 DEFAULT_ONLY: Final = (DEFAULT,)
 
@@ -21,7 +21,7 @@ class Held:
 
 
 class Session:
-    """The state of a connection. `close` gives it up."""
+    """The state of a connection. `close` ends it."""
 
     __slots__ = (
         "_jobs",
@@ -41,22 +41,22 @@ class Session:
     def __init__(self, tubes: Tubes) -> None:
         self._tubes = tubes
         self.used = tubes.default
-        self._watched: dict[str, Tube] | None = None  # None = the default one only
+        self._watched: dict[str, Tube] | None = None  # None = only the default one
         self._topics: tuple[str, ...] | None = None
-        self._jobs: dict[int, Held] | None = None  # by number; None = was not needed yet
-        self._soonest: float | None = None  # deadline of a job; None = to be looked up
+        self._jobs: dict[int, Held] | None = None  # by number; None = not needed so far
+        self._soonest: float | None = None  # the earliest deadline; None = must be looked up
         self.is_producer = False  # has put
         self.is_worker = False  # has reserved
         self.is_waiting = False  # for a job
         self.has_ended = False  # the client sends nothing more
         self.is_closed = False
-        self.latest: int | None = None  # the job that it was told of last
+        self.latest: int | None = None  # the job that it was last told of
         tubes.default.users += 1
         tubes.default.watchers += 1
 
     @property
     def watched(self) -> tuple[str, ...]:
-        """The names of the tubes that it watches, in the order in which it came to them."""
+        """The names of the watched tubes, in the order in which they were added."""
         if self._watched is None:
             return DEFAULT_ONLY
         if self._topics is None:
@@ -64,18 +64,18 @@ class Session:
         return self._topics
 
     def watches(self, name: str) -> bool:
-        """Whether it watches this tube."""
+        """Whether the connection watches this tube."""
         return name in (DEFAULT_ONLY if self._watched is None else self._watched)
 
     def use(self, name: str) -> None:
-        """Jobs that it puts go there from now on."""
+        """Put jobs into this tube from now on."""
         former, self.used = self.used, self._tubes[name]
         self.used.users += 1
         former.users -= 1
         self._tubes.release(former)
 
     def watch(self, name: str) -> int:
-        """Take jobs from that tube, too; of how many in all, 0 = it has as many as may be."""
+        """Watch this tube, too. Returns how many are watched, 0 = no more are allowed."""
         watched = self._all_watched()
         if name not in watched:
             if len(watched) >= MOST_WATCHED:
@@ -86,7 +86,7 @@ class Session:
         return len(watched)
 
     def ignore(self, name: str) -> int:
-        """Take no jobs from that tube any more; of how many others, 0 = it is the only one and stays."""
+        """Stop watching this tube. Returns how many are left, 0 = it is the only one and stays."""
         watched = self._all_watched()
         tube = watched.get(name)
         if tube is not None:
@@ -99,13 +99,13 @@ class Session:
         return len(watched)
 
     def hold(self, number: int, job: Reserved, now: float) -> None:
-        """The job is reserved for this connection, which is told so next."""
+        """The job is reserved for this connection, whose client is told next."""
         self.latest = number
         job.body = ""  # the client has it
         self.put_back(number, Held(job, now + job.ttr_ms / 1000))
 
     def put_back(self, number: int, held: Held) -> None:
-        """The job is still reserved for it."""
+        """The connection still holds the job."""
         self.take(number)  # an earlier reservation, which somebody else has ended
         if self._jobs is None:
             self._jobs = {}
@@ -114,23 +114,23 @@ class Session:
             self._soonest = min(self._soonest, held.deadline)
 
     def held(self, number: int) -> Held | None:
-        """The job of that number, if it is reserved for this connection."""
+        """The job with that number, if this connection holds it."""
         return self._jobs.get(number) if self._jobs else None
 
     def take(self, number: int) -> Held | None:
-        """The same, and it is not reserved for it any more."""
+        """The same, and the connection no longer holds it."""
         held = self._jobs.pop(number, None) if self._jobs else None
         if held is not None and held.deadline == self._soonest:
             self._soonest = None
         return held
 
     def touched(self, held: Held, deadline: float) -> None:
-        """The job has until then."""
+        """Set a job's new deadline."""
         held.deadline = deadline
         self._soonest = None
 
     def deadline(self, now: float) -> float:
-        """When the first TTR of its jobs runs out, inf without any. Those whose time is over are not its any more."""
+        """When the first TTR of its jobs expires, inf without any. Jobs whose time is over are no longer held."""
         if not self._jobs:
             return math.inf
         if self._soonest is None or self._soonest <= now:
@@ -143,7 +143,7 @@ class Session:
         return self._soonest
 
     def close(self, now: float) -> dict[int, Reserved]:
-        """Leave the tubes; the jobs that were reserved for it, by their numbers."""
+        """Leave the tubes; returns the jobs that it held, by number."""
         self.is_closed = True
         self.used.users -= 1
         self._tubes.release(self.used)

@@ -1,4 +1,4 @@
-"""The answers that are YAML."""
+"""The answers in YAML."""
 
 import os
 import re
@@ -12,26 +12,27 @@ from delayqueue.beanstalk.door import LOST, Door
 from delayqueue.domain.job import Attempt, JobView, State
 from delayqueue.store.topics import TopicView
 
-# The messages with which a connection gives jobs back; and the timer's. They tell apart what is counted for a job.
+# The messages of jobs that a connection puts back, and of the timer. They tell apart what is counted for a job.
 RELEASED: Final = "released"
 BURIED: Final = "buried"
 TIMED_OUT: Final = "ttr expired"
 
 URGENT_BELOW: Final = 1024
 
-# What YAML reads as itself; beanstalkd quotes all since 1.13 and nothing before, and some clients know no quotes.
+# Numbers, as YAML reads them; beanstalkd quotes everything since 1.13 and nothing before, and some clients do not
+# understand quotes.
 _PLAIN: Final = re.compile(
     r"(?!(?:true|false|yes|no|on|off|null|y|n)$)[A-Za-z][A-Za-z0-9+/.$_();-]*", re.I
 )
 
 
 def yaml_list(names: Iterable[str]) -> bytes:
-    """Names, one a line."""
+    """A YAML list of names."""
     return _ok("".join(f"- {name}\n" for name in names))
 
 
 def yaml_map(values: Mapping[str, object]) -> bytes:
-    """Keys and values, one a line."""
+    """A YAML map."""
     return _ok("".join(f"{key}: {value}\n" for key, value in values.items()))
 
 
@@ -49,7 +50,7 @@ def _name(text: str) -> str:
 
 
 def job_stats(number: int, job: JobView, held_s: float | None) -> bytes:
-    """Of one job; the connection that asks has it for `held_s` yet, None = it has not."""
+    """The statistics of a job; the asking connection holds it for `held_s` more seconds, None = it does not."""
     now_ms = time() * 1000
     since_ms = job.attempts[-1].ended_ms if job.attempts else job.created_ms
     left_ms = 0.0
@@ -85,7 +86,7 @@ def _ended_by(message: str, attempts: Sequence[Attempt]) -> int:
 
 
 def tube_stats(door: Door, topic: TopicView) -> bytes:
-    """Of one tube. Jobs are the store's, all else is this process's."""
+    """The statistics of a tube. Jobs are the store's, all else is this process's."""
     name = topic.topic
     tube = door.tubes.find(name)
     watching = [session for session in door.sessions if session.watches(name)]
@@ -125,7 +126,7 @@ def _jobs(topics: Iterable[TopicView]) -> dict[str, int]:
     }
 
 
-# The commands that are counted, as beanstalkd shows them: kick-job and reserve-job are not.
+# The commands that are counted, as in beanstalkd: kick-job and reserve-job are not.
 SHOWN: Final = (
     *(
         "put",
@@ -142,7 +143,7 @@ SHOWN: Final = (
 
 
 def server_stats(door: Door, topics: Sequence[TopicView]) -> bytes:
-    """Of the server. Jobs are the store's, all else is this process's."""
+    """The statistics of the server. Jobs are the store's, all else is this process's."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     sessions = door.sessions
     system = os.uname()

@@ -1,4 +1,4 @@
-"""What each command does, but for `put` and `quit`, and `delete` of a job that the connection holds (connection.py)."""
+"""Carries out each command, except `put`, `quit`, and `delete` of a job that the connection holds (connection.py)."""
 
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
@@ -18,7 +18,7 @@ from delayqueue.store.topics import TopicView
 AtOnce = Callable[..., bytes]
 Later = Callable[..., Coroutine[Any, Any, bytes]]
 
-OUT_OF_MEMORY: Final = b"OUT_OF_MEMORY\r\n"  # the protocol's word for: try again later
+OUT_OF_MEMORY: Final = b"OUT_OF_MEMORY\r\n"  # the protocol's way to say: try again later
 NOT_FOUND: Final = b"NOT_FOUND\r\n"
 TIMED_OUT: Final = b"TIMED_OUT\r\n"
 DEADLINE_SOON: Final = b"DEADLINE_SOON\r\n"
@@ -30,7 +30,7 @@ FOREVER_S: Final = 2.0**31
 
 
 class Closing(Exception):
-    """The server stops: the connection ends without an answer."""
+    """The server is stopping: the connection ends without an answer."""
 
 
 def use(door: Door, session: Session, name: str) -> bytes:
@@ -61,7 +61,7 @@ def list_tubes_watched(_: Door, session: Session) -> bytes:
 
 
 async def reserve(door: Door, session: Session, timeout_s: float = FOREVER_S) -> bytes:
-    """A job of the tubes that it watches; waits for one, but not into the last second of a TTR of another."""
+    """Reserve a job of the watched tubes; waits, but not into the last second of the TTR of a job that it holds."""
     session.is_worker = True
     now = door.loop.time()
     until = session.deadline(now) - MARGIN_S
@@ -89,7 +89,7 @@ async def reserve_job(door: Door, session: Session, number: int) -> bytes:
 
 
 async def _reserved(door: Door, session: Session, job: Reserved) -> bytes:
-    """Tell the client of a job that is reserved for it now."""
+    """Tell the client of a job that is now reserved for it."""
     try:
         number = await door.ids.number_of(job.id)
     except BaseException:
@@ -104,12 +104,12 @@ async def _reserved(door: Door, session: Session, job: Reserved) -> bytes:
 
 
 async def delete(door: Door, session: Session, number: int) -> bytes:
-    """End a job that nobody has reserved."""
+    """Delete a job that nobody has reserved."""
     return await _delete_idle(door, await _view(door, session, number))
 
 
 async def delete_former(door: Door, held: Held) -> bytes:
-    """End a job that a connection had reserved, unless one that was pushed meanwhile has taken its place."""
+    """Delete a job that a connection had reserved, unless one that was pushed meanwhile has taken its place."""
     [view] = await door.queue.get([held.job.id], door.scope)
     if view is None or view.attempt < held.job.attempt:
         return NOT_FOUND
@@ -164,7 +164,7 @@ async def touch(door: Door, session: Session, number: int) -> bytes:
     now = door.loop.time()
     try:
         await door.queue.touch(held.job.id, held.job.receipt, None, door.scope)
-    except (NoSuchJob, StaleReceipt):  # its TTR has run out, or somebody has ended it
+    except (NoSuchJob, StaleReceipt):  # its TTR has expired, or somebody has ended it
         session.take(number)
         raise
     session.touched(held, now + held.job.ttr_ms / 1000)
@@ -172,7 +172,7 @@ async def touch(door: Door, session: Session, number: int) -> bytes:
 
 
 async def kick(door: Door, session: Session, most: int) -> bytes:
-    """Buried jobs of the tube that it uses; only where there are none, delayed ones."""
+    """Kick buried jobs of the used tube; only if there are none, delayed ones."""
     name, kicked = session.used.name, 0
     for state in (State.BURIED, State.DELAYED):
         if most and not kicked and door.allows(name):
@@ -245,7 +245,7 @@ async def pause_tube(door: Door, _: Session, name: str, hold_s: int) -> bytes:
 
 
 async def _existing(door: Door, name: str) -> TopicView:
-    """Raises NoSuchJob, which is answered with NOT_FOUND, unless there is such a tube and it can be reached."""
+    """Raises NoSuchJob, which becomes NOT_FOUND, unless the tube exists and clients may reach it."""
     if door.allows(name):
         [topic] = await door.queue.topics.of([name])
         if name in door.all_tubes([topic]):
@@ -254,7 +254,7 @@ async def _existing(door: Door, name: str) -> TopicView:
 
 
 async def _view(door: Door, session: Session, number: int) -> JobView:
-    """Raises NoSuchJob if it is not there any more."""
+    """Raises NoSuchJob if it no longer exists."""
     [view] = await door.queue.get([_id(door, session, number)], door.scope)
     if view is None or view.state not in LIVE_STATES:
         raise NoSuchJob
@@ -266,7 +266,7 @@ def _id(door: Door, session: Session, number: int) -> str:
     return held.job.id if held is not None else door.ids.id_of(number)
 
 
-# Those that need nothing of the store, and those that do.
+# Commands that do not need the store, and those that do.
 AT_ONCE: Final[dict[str, AtOnce]] = {
     "use": use,
     "watch": watch,

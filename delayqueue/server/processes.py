@@ -1,4 +1,4 @@
-"""Several server processes on one port, watched over by one that serves nothing itself."""
+"""Several server processes on one port, supervised by one that serves nothing itself."""
 
 import asyncio
 import ctypes
@@ -20,27 +20,27 @@ from delayqueue.config.values import Address
 log = logging.getLogger(__name__)
 
 STOP_S = 15.0  # for workers to end; they give requests in flight 4 s, twice
-FIRST_PAUSE_S = 0.2  # before a worker that died is started again; doubled while it goes on dying
+FIRST_PAUSE_S = 0.2  # before a dead worker is restarted; doubled while it keeps dying
 LONGEST_PAUSE_S = 5.0
 STARTUP_FAILED = 2  # exit status of a worker that could not start and has said why
 
-HELD_BACK = {signal.SIGHUP}  # from a worker until it listens to them: they would end it
+HELD_BACK = {signal.SIGHUP}  # until a worker handles them: they would end it
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
-_SPAWN = multiprocessing.get_context("spawn")  # a fork of a running loop is not safe
+_SPAWN = multiprocessing.get_context("spawn")  # forking a running loop is not safe
 
 
 def shared_pulses(count: int) -> MutableSequence[float]:
-    """A number for each of `count` processes, 0 at first, that `work` can be given: what one writes all see."""
+    """A number for each of `count` processes, 0 at first, to pass to `work`; all processes see what one writes."""
     return cast("MutableSequence[float]", _SPAWN.RawArray("d", count))
 
 
 async def supervise(count: int, work: Callable[[int], None], stop: asyncio.Event) -> None:
     """Keep `count` processes running `work` until `stop` is set, then end them.
 
-    `work` is picklable, gets the process's number from 1 on, and returns on SIGTERM.
-    Raises StartupError if one cannot start for the first time; it has said why itself.
+    `work` is picklable, gets the process's number from 1 on, and returns on SIGTERM. Raises StartupError if one cannot
+    start for the first time; it has said why itself.
     """
     keepers = [
         asyncio.create_task(_keep(work, number, stop), name=f"worker {number}")
@@ -54,7 +54,7 @@ async def supervise(count: int, work: Callable[[int], None], stop: asyncio.Event
 
 
 def claim(address: Address) -> None:
-    """Make sure that nobody else listens there: workers that share a port would share it with strangers too.
+    """Make sure that nobody else listens there: workers that share a port would share it with other programs, too.
 
     Raises OSError if somebody does.
     """
@@ -84,7 +84,7 @@ async def _keep(work: Callable[[int], None], number: int, stop: asyncio.Event) -
             status = await _run(work, number, stop)
             if stop.is_set():
                 return
-            # later the others serve, and somebody may correct what is wrong by now
+            # later the others serve, and the cause may be corrected meanwhile
             if status == STARTUP_FAILED and starts == 1:
                 raise StartupError("a worker could not start, see above")
             log.error("worker %d died (status %s), restarting it", number, status)
@@ -110,7 +110,7 @@ async def _run(work: Callable[[int], None], number: int, stop: asyncio.Event) ->
 
 @contextmanager
 def _held_back(signums: Iterable[signal.Signals]) -> Iterator[None]:
-    """Let these wait in the processes that are started in the block, until those ask for them."""
+    """Hold these signals back in the processes that are started in the block, until they handle them."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signums)
     try:
         yield
@@ -119,7 +119,7 @@ def _held_back(signums: Iterable[signal.Signals]) -> Iterator[None]:
 
 
 async def _ended_or_stopped(process: SpawnProcess, stop: asyncio.Event) -> None:
-    """Return when the process has ended; when `stop` is set end it."""
+    """Return when the process has ended; end it when `stop` is set."""
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.add_reader(process.sentinel, ended.set)
@@ -142,7 +142,7 @@ async def _ended_or_stopped(process: SpawnProcess, stop: asyncio.Event) -> None:
 
 
 def _work(work: Callable[[], None], supervisor: int) -> None:
-    """The life of a worker. It ends with its supervisor."""
+    """A worker's life. It ends with its supervisor."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
     if os.getppid() != supervisor:

@@ -10,22 +10,25 @@ from delayqueue.config.startup import StartupError
 
 log = logging.getLogger(__name__)
 
-LOOK_S: Final = 0.5  # between two looks at the files
+LOOK_S: Final = 0.5  # between two checks of the files
 
 Stamp = tuple[int, int, int] | None
 
 
 class Watched(NamedTuple):
-    """Files that belong together, and what reads them again. It raises StartupError if they are not right."""
+    """Files that belong together, and the function that reads them again.
+
+    It raises StartupError if they are invalid.
+    """
 
     files: tuple[Path, ...]
     reload: Callable[[], None]
 
 
 async def watch(watched: Callable[[], Iterable[Watched]]) -> None:
-    """Reload what has changed, for ever. Where that fails, the log says so and what was in force stays.
+    """Reload what has changed, endlessly. If that fails, it is logged, and the previous contents stay in force.
 
-    `watched` is asked each time, so that other files can take the place of those at the start.
+    `watched` is called each time, so that other files can take the place of those at the start.
     """
     in_force: dict[Watched, tuple[Stamp, ...]] = {}
     seen: dict[Watched, tuple[Stamp, ...]] = {}
@@ -34,8 +37,8 @@ async def watch(watched: Callable[[], Iterable[Watched]]) -> None:
             stamps = _stamps(each.files)
             if each not in in_force:
                 in_force[each] = stamps
-                _reload(each, logging.DEBUG)  # they may have changed since they were read at first
-            # only once they are at rest: whoever writes them may be half-way
+                _reload(each, logging.DEBUG)  # they may have changed since they were first read
+            # only when they no longer change: they may be half written
             elif stamps == seen[each] != in_force[each]:
                 in_force[each] = stamps
                 _reload(each)
@@ -48,9 +51,9 @@ def _reload(watched: Watched, level: int = logging.INFO) -> None:
     try:
         watched.reload()
     except StartupError as error:
-        log.error("what was in force before stays: %s", error)  # noqa: TRY400  # it says all
+        log.error("not reloaded, the previous version stays: %s", error)  # noqa: TRY400  # the message says everything
     else:
-        log.log(level, "read again: %s", names)
+        log.log(level, "reloaded: %s", names)
 
 
 def _stamps(files: tuple[Path, ...]) -> tuple[Stamp, ...]:

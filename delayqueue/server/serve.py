@@ -55,22 +55,22 @@ log = logging.getLogger(__name__)
 
 Loop = Callable[[], Coroutine[None, None, None]]
 
-# A request holds at most so many times max_body: a batch of jobs, or one body written in JSON's escapes.
+# A request holds at most this many times max_body: a batch of jobs, or one body in JSON escapes.
 BODIES_PER_REQUEST = 8
-PULSE_S = 0.5  # between two looks at whether this process works
+PULSE_S = 0.5  # between two checks of whether this process works
 
 
 class Signals(NamedTuple):
-    """What this process is told by signals."""
+    """Signals to this process."""
 
     stop: asyncio.Event  # SIGTERM, SIGINT
-    again: asyncio.Event  # SIGHUP: read the settings again
+    again: asyncio.Event  # SIGHUP: reload the settings
 
 
 async def serve(config: Config) -> None:
-    """Serve until SIGTERM or SIGINT; read the settings again on SIGHUP.
+    """Serve until SIGTERM or SIGINT; reload the settings on SIGHUP.
 
-    Raises StartupError if the server cannot start; every other error is a defect.
+    Raises StartupError if the server cannot start; every other error is a bug.
     """
     told = _signals()
     _claim(config)  # before anything is started that would have to be stopped again
@@ -94,11 +94,11 @@ async def serve(config: Config) -> None:
 
 
 def _meeting_place() -> TemporaryDirectory[str]:
-    """Where the workers tell each other their figures."""
+    """The directory through which workers exchange their figures."""
     try:
         return TemporaryDirectory(prefix="delayqueue-", ignore_cleanup_errors=True)
     except OSError as error:
-        raise StartupError(f"{error.strerror}: set TMPDIR to one that can be written") from None
+        raise StartupError(f"{error.strerror}: set TMPDIR to a writable one") from None
 
 
 async def _serve_here(
@@ -109,7 +109,7 @@ async def _serve_here(
     number: int = 1,
     folder: Path | None = None,
 ) -> None:
-    """Serve as worker `number` of those that share `folder` and `pulses`; None = alone."""
+    """Serve as worker `number` of those that share `folder` and `pulses`; without a `folder`, alone."""
     store = await open_store(shards, config)
     queue = DelayQueue(
         store,
@@ -124,7 +124,7 @@ async def _serve_here(
         traced = await stack.enter_async_context(tracing(config, _name(config, number)))
         webhooks = await stack.enter_async_context(traced.webhooks(config.webhook_allow))
         settings = Settings(config, queue, peers, webhooks, traced.front)
-        # one that takes a dead worker's place says nothing anew: other servers have gone on since
+        # a replacement for a dead worker does not declare again: other servers have moved on since
         if not pulses[number - 1]:
             await settings.declare()
         _spare_the_collector()
@@ -144,7 +144,7 @@ async def _serve_here(
         for lifetime in (
             peers.answering(),
             aclosing(queue.history),
-            aclosing(queue),  # last of all, what delivery has given back arrives
+            aclosing(queue),  # last, so that what delivery has put back arrives
             running(loops, told.stop),
             aclosing(delivery),
             listening(
@@ -157,7 +157,7 @@ async def _serve_here(
             ),
             _beanstalk(config, settings, unread, reuse_port=shared),
             running({"pulse": partial(_pulse, queue, pulses, number)}, told.stop),
-            aclosing(queue),  # first of all polls are answered, so that requests can end
+            aclosing(queue),  # first, so that polls are answered and requests can end
             settings.door.draining(),
         ):
             await stack.enter_async_context(lifetime)
@@ -171,7 +171,7 @@ async def _serve_here(
 async def _beanstalk(
     config: Config, settings: Settings, unread: Unread, *, reuse_port: bool
 ) -> AsyncIterator[None]:
-    """Serve clients of beanstalkd, too, if the config says where."""
+    """Serve clients of beanstalkd, too, if the config has an address for them."""
     if config.beanstalk_address is None:
         yield
         return
@@ -179,18 +179,18 @@ async def _beanstalk(
     async with beanstalk_listening(
         settings.door, config.beanstalk_address, tls, unread=unread, reuse_port=reuse_port
     ):
-        log.info("serving clients of beanstalkd on %s", config.beanstalk_address)
+        log.info("serving beanstalkd clients on %s", config.beanstalk_address)
         yield
 
 
 def _spare_the_collector() -> None:
-    """Take what is there for good out of its sight: each time it went through that, all requests waited for 40 ms."""
+    """Hide permanent objects from the garbage collector: each time it went through them, requests waited for 40 ms."""
     gc.collect()
     gc.freeze()
 
 
 async def _pulse(queue: DelayQueue, pulses: MutableSequence[float], number: int) -> None:
-    """Show that this process works: with a timer that hangs its pulse grows old."""
+    """Show that this process works: if a timer hangs, its pulse gets old."""
     while True:
         if (age_s := queue.timers.try_age_s()) is not None:
             pulses[number - 1] = time.monotonic() - age_s
@@ -199,7 +199,10 @@ async def _pulse(queue: DelayQueue, pulses: MutableSequence[float], number: int)
 
 @dataclass(slots=True)
 class _Work:
-    """What each of several processes on the port does. Those that are started later have the config of then."""
+    """The work of each of several processes on the port.
+
+    A process that is started later gets the config of that time.
+    """
 
     config: Config
     socket_path: str | None
@@ -218,7 +221,7 @@ class _Work:
 
 
 async def _pass_on(again: asyncio.Event, work: _Work) -> None:
-    """Let the workers read the settings again whenever `again` is set, until cancelled."""
+    """Let the workers reload the settings whenever `again` is set, until cancelled."""
     while True:
         await again.wait()
         again.clear()
@@ -232,7 +235,7 @@ async def _pass_on(again: asyncio.Event, work: _Work) -> None:
 
 
 def _name(config: Config, number: int) -> str:
-    """What the other processes know this one by."""
+    """The name by which other processes know this one."""
     return f"{socket.gethostname()}:{config.bind_address.port} #{number}"
 
 
@@ -247,7 +250,7 @@ def _signals() -> Signals:
 
 @asynccontextmanager
 async def open_shards(config: Config) -> AsyncIterator[tuple[Shards, str | None]]:
-    """The way to the store; with `redis.host = embedded` the store itself too, and its socket's path."""
+    """Connections to the store; with `redis.host = embedded` also the store itself, and its socket's path."""
     async with AsyncExitStack() as stack:
         socket_path = None
         if config.embedded:
@@ -260,7 +263,7 @@ async def open_shards(config: Config) -> AsyncIterator[tuple[Shards, str | None]
 
 @asynccontextmanager
 async def join_shards(config: Config) -> AsyncIterator[Shards]:
-    """The store's connection pool, also beside a running server: its embedded store is used along with it."""
+    """The store's connections, also next to a running server: its embedded store is shared."""
     socket_path = await running_in(config.data_dir.absolute()) if config.embedded else None
     async with connect(config, socket_path) if socket_path else _alone(config) as shards:
         yield shards
@@ -273,7 +276,7 @@ async def _alone(config: Config) -> AsyncIterator[Shards]:
 
 
 async def open_store(shards: Shards, config: Config) -> Store:
-    """The store of these settings. Raises StartupError if its data is laid out otherwise, Unavailable if it fails."""
+    """The store with these settings. Raises StartupError if its data has another layout, Unavailable if it fails."""
     place = os.environ.get(VARIABLE)
     layout = await check_layout(shards, config)
     store = BucketStore(
@@ -293,7 +296,7 @@ def _scripts(config: Config) -> Scripts:
 
 
 class LoopDied(Exception):
-    """A loop that the server needs has ended: why stands in the log."""
+    """A loop that the server needs has ended; the log says why."""
 
 
 @asynccontextmanager
@@ -323,7 +326,7 @@ async def running(loops: Mapping[str, Loop], stop: asyncio.Event) -> AsyncIterat
 
 
 def check_addresses(config: Config) -> None:
-    """Raises StartupError if nobody could listen. That somebody does is nothing wrong: this server may be running."""
+    """Raises StartupError if an address is impossible. An address in use is no error: this server may be running."""
     for key, address in _addresses(config).items():
         try:
             claim(address)
@@ -341,6 +344,6 @@ def _claim(config: Config) -> None:
 
 
 def _addresses(config: Config) -> dict[str, Address]:
-    """Where the server listens, by the setting."""
+    """The addresses to listen on, by setting."""
     found = {"bind_address": config.bind_address, "beanstalk_address": config.beanstalk_address}
     return {key: address for key, address in found.items() if address is not None}

@@ -1,4 +1,4 @@
-"""What a process that serves has made of its config, and makes anew while it serves (SIGHUP)."""
+"""What a serving process derives from its config, and derives again on SIGHUP."""
 
 import asyncio
 import logging
@@ -35,7 +35,7 @@ RETRY_S: Final = 1.0
 
 
 class Settings:
-    """The config in force, and the parts of the server that follow it."""
+    """The config in force, and the parts of the server that depend on it."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Settings:
         webhooks: Webhooks,
         make_front: Callable[..., Front],
     ) -> None:
-        """Raises StartupError if a file that the config names, or a handler, is not what it should be."""
+        """Raises StartupError if a file or a handler that the config names is invalid."""
         self.tls = Tls.of(config)
         self._config = config
         self._queue = queue
@@ -59,9 +59,10 @@ class Settings:
         self.front: Front = self._front()
 
     async def declare(self) -> None:
-        """Tell the store what the sections of the file say.
+        """Declare the file's sections in the store.
 
-        Raises StartupError if it has others of such a name, or a limit is too little; then nothing is declared.
+        Raises StartupError if the store has other entries of such a name, or a limit is too small; then nothing is
+        declared.
         """
         sections = self._config.sections
         if sections is not None:
@@ -74,7 +75,7 @@ class Settings:
             await self._queue.topics.declare_limits(sections.limits)
 
     async def follow(self, asked: asyncio.Event) -> None:
-        """Read the config again whenever `asked` is set, until cancelled. If it is wrong, all stays."""
+        """Reload the config whenever `asked` is set, until cancelled. If it is invalid, nothing changes."""
         while True:
             await asked.wait()
             asked.clear()
@@ -89,7 +90,7 @@ class Settings:
                 await self._declare_again(asked)
 
     def watched(self) -> list[Watched]:
-        """The files that are read again when they change."""
+        """The files that are reloaded when they change."""
         tokens = self._config.auth_tokens_file
         return [
             *([Watched((tokens,), self._guard.reload)] if tokens else ()),
@@ -102,7 +103,7 @@ class Settings:
         if self.tls:
             self.tls.configure(config)
         self.door.access = Access.of(config)
-        self.handlers.update(handlers)  # one that is not named any more may be at work
+        self.handlers.update(handlers)  # one that is no longer named may still be running
         self.front.answer_as(self._front())
 
     async def _declare_again(self, asked: asyncio.Event) -> None:
@@ -114,13 +115,13 @@ class Settings:
                 log.warning("the sections of the file are declared when the store answers again")
                 await asyncio.sleep(RETRY_S)
             except StartupError as error:
-                log.error("the sections of the file are not declared: %s", error)  # noqa: TRY400  # it says all
+                log.error("the sections of the file are not declared: %s", error)  # noqa: TRY400  # the message says everything
                 return
             else:
                 return
 
     def _handlers_of(self, config: Config) -> dict[str, Handler]:
-        """Raises StartupError if a subscriber cannot be called."""
+        """Raises StartupError if a subscriber's handler cannot be called."""
         declared = (config.sections or Sections()).subscribers
         self._addresses.check_declared(declared)
         return load_all(declared)
@@ -145,7 +146,7 @@ class Settings:
 
 
 def read_again(config: Config) -> tuple[Config, list[str]]:
-    """What is to be in force once the file of `config` has been read again, and the keys of what takes a restart.
+    """The new config after reading the file of `config` again, and the keys of changes that take a restart.
 
     Raises StartupError if something is wrong with it, or with a file of tokens or TLS that it names.
     """
@@ -157,14 +158,14 @@ def read_again(config: Config) -> tuple[Config, list[str]]:
 
 
 def announce(config: Config, left: list[str]) -> None:
-    """Log from now on as the config says, first that it is in force."""
+    """Log as the new config says, beginning with the news that it is in force."""
     set_up(config.log_level, config.log_format)
-    log.info("read again: %s", config.file or "the environment")
+    log.info("reloaded: %s", config.file or "the environment")
     if left:
-        log.warning("not changed: %s; that takes a restart", ", ".join(left))
+        log.warning("not changed: %s; this takes a restart", ", ".join(left))
 
 
 def refuse(error: StartupError) -> None:
-    """Tell the log why the settings stay as they were."""
+    """Log why the settings stay as they were."""
     for line in error.messages:
-        log.error("the settings that were in force stay: %s", line)
+        log.error("not reloaded, the previous settings stay: %s", line)

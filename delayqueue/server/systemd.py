@@ -1,4 +1,4 @@
-"""How the service is, told to systemd: sd_notify(3) without its library."""
+"""Tells systemd about the service's state: sd_notify(3) without its library."""
 
 import asyncio
 import logging
@@ -12,12 +12,12 @@ from delayqueue.tasks import cancel_all
 
 log = logging.getLogger(__name__)
 
-START_S: Final = 0.1  # between two looks at whether all processes serve
-NO_WATCHDOG_S: Final = 60.0  # where systemd waits for no sign of life
+START_S: Final = 0.1  # between two checks of whether all processes serve
+NO_WATCHDOG_S: Final = 60.0  # if systemd has no watchdog
 
 
 class Service:
-    """This process as a service of systemd; nothing is told where another started it."""
+    """This process as a service of systemd; does nothing if something else started it."""
 
     def __init__(self, environment: Mapping[str, str], pid: int) -> None:
         """`environment` as systemd.exec(5) describes it; the watchdog may be meant for another process than `pid`."""
@@ -30,10 +30,11 @@ class Service:
 
     @asynccontextmanager
     async def telling(self, pulses: Sequence[float], stop: asyncio.Event) -> AsyncIterator[None]:
-        """Tell how the processes are while the block runs.
+        """Report the processes' state while the block runs.
 
-        `pulses` holds for each the monotonic time when it was last seen to work, 0 before it serves. systemd hears that
-        the service is ready, signs of life while all pulses are fresh, and the end once `stop` is set.
+        `pulses` holds for each process the monotonic time when it was last seen to work, 0 before it serves. systemd is
+        told when the service is ready, that it is alive while all pulses are fresh, and that it stops once `stop` is
+        set.
         """
         task = asyncio.create_task(self._follow(pulses, stop), name="service")
         try:
@@ -60,7 +61,7 @@ class Service:
                 systemd.setblocking(False)
                 systemd.sendto(state.encode(), self._address)
         except OSError as error:
-            log.warning("systemd was not told %s: %s", state, error)
+            log.warning("cannot tell systemd %s: %s", state, error)
 
 
 async def _pause(stop: asyncio.Event, limit_s: float) -> None:

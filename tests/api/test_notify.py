@@ -127,7 +127,7 @@ async def test_a_server_goes_on_when_systemd_does_not_listen(
     stop = asyncio.Event()
     service = Service({"NOTIFY_SOCKET": str(tmp_path / "nobody")}, os.getpid())
     async with service.telling([time.monotonic()], stop):
-        await until(lambda: "systemd was not told READY=1" in caplog.text)
+        await until(lambda: "cannot tell systemd READY=1" in caplog.text)
 
 
 def test_systemd_finds_nothing_wrong_with_the_unit(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ OLD: Final = "old-old-old-old-old"
 NEW: Final = "new-new-new-new-new"
 CALLS: Final = 20  # each on a connection of its own: the kernel spreads them over the workers
 START_S: Final = 60.0
-REFUSED: Final = "the settings that were in force stay"
+REFUSED: Final = "not reloaded, the previous settings stay"
 
 
 class Reloading:
@@ -42,10 +42,10 @@ class Reloading:
 
     async def change(self, text: str) -> None:
         """Let the file say this, and wait until all processes know it."""
-        known = self.count("read again")
+        known = self.count("reloaded: ")
         self.write(text)
         processes = self.workers + (self.workers > 1)
-        await until(lambda: self.count("read again") >= known + processes)
+        await until(lambda: self.count("reloaded: ") >= known + processes)
 
     def write(self, text: str) -> None:
         """Let the file say this, and tell the server."""
@@ -128,7 +128,7 @@ async def test_what_takes_a_restart_is_named_and_the_rest_changes(reloading: Rel
     await reloading.change(
         f"auth_tokens = admin:{NEW}\nmax_body = 2048\ntls_cert = cert.pem\nscheduler = wheel\n"
     )
-    text = "not changed: tls_cert, scheduler, max_body; that takes a restart"
+    text = "not changed: tls_cert, scheduler, max_body; this takes a restart"
     assert reloading.count(text) >= 1
     assert await reloading.codes(NEW) == {OK}
 

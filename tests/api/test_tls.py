@@ -110,7 +110,7 @@ async def test_a_new_certificate_is_used_without_a_restart(
     key.write_bytes(old.key.read_bytes())
     server = processes.server(redis_server, old.context(), tls_cert=cert, tls_key=key)
     cert.write_bytes(new.cert.read_bytes())  # and not yet the key: the old pair stays
-    await until_async(lambda: logged(server, "what was in force before stays"))
+    await until_async(lambda: logged(server, "not reloaded, the previous version stays"))
     assert await trusts(server, old)
     key.write_bytes(new.key.read_bytes())
     await until_async(lambda: trusts(server, new))

@@ -168,10 +168,10 @@ async def test_what_is_reached_is_read_again(
     server.start()
     async with Wire.opened(port) as wire:
         assert await wire.ask(b"use b") == b"NOT_FOUND\r\n"
-        await changed(server, f"{head}b\n", "read again: ")
+        await changed(server, f"{head}b\n", "reloaded: ")
         assert await wire.ask(b"use b") == b"USING b\r\n"
         assert await wire.ask(b"use a") == b"NOT_FOUND\r\n"
-        await changed(server, f"{head}\nauth_tokens = admin:{TOKEN}\n", "in force stay: ")
+        await changed(server, f"{head}\nauth_tokens = admin:{TOKEN}\n", "settings stay: ")
         assert await wire.ask(b"use a") == b"NOT_FOUND\r\n"
     assert "name in beanstalk_topics" in server.log_tail()
     server.close()
