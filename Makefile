@@ -32,7 +32,7 @@ serve: $(VENV)/.installed ## run the server on port 9277 with an embedded store
 test: $(VENV)/.installed-dev ## run all tests (starts real Redis and Valkey servers)
 	$(PYTEST)
 
-test-every-store: $(VENV)/.installed-dev ## run all tests over Sentinel and Cluster, too
+test-every-store: $(VENV)/.installed-dev ## run all tests over Sentinel and Cluster and in every look of the page, too
 	$(PYTEST) --every-store
 
 lint: $(VENV)/.installed-dev ## ruff, mypy, pyright and the spelling

@@ -79,7 +79,9 @@ def watched_store(lasting_processes: Processes) -> WatchedStore:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--every-store", action="store_true", help="run all tests over Sentinel and Cluster, too"
+        "--every-store",
+        action="store_true",
+        help="run all tests over Sentinel and Cluster, and with the page in every look, too",
     )
 
 

@@ -7,18 +7,33 @@ import shutil
 from typing import TYPE_CHECKING, Final
 
 import pytest
-from playwright.sync_api import ViewportSize, expect, sync_playwright
+from playwright.sync_api import expect, sync_playwright
 
 from delayqueue.client import Client, Job
+from tests.browser.looks import ALL, DESK, PHONE, Look
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    import re
+    from collections.abc import Callable, Container, Iterable, Iterator
 
-    from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request
+    from _pytest.mark import ParameterSet
+    from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, Request
 
     from tests.processes import Processes, QueueServer, StoreServer
 
-SIZE: Final[ViewportSize] = {"width": 1280, "height": 900}
+HEIGHT: Final = 900
+
+
+def in_looks(looks: Iterable[Look], usual: Container[Look]) -> list[ParameterSet]:
+    """All of them with --every-store, else those that are usual."""
+    return [
+        pytest.param(look, id=str(look), marks=() if look in usual else pytest.mark.seldom)
+        for look in looks
+    ]
+
+
+# for tests of what is the same in every look
+ONE_LOOK: Final = pytest.mark.parametrize("look", in_looks([DESK], [DESK]), indirect=True)
 
 
 @pytest.fixture(scope="package")
@@ -47,22 +62,72 @@ def queue(server: QueueServer) -> Iterator[Client]:
 
 
 class Admin:
-    """A tab with the page, and what it must never do: fail, break its policy, ask another host."""
+    """A tab with the page, and what it must never do: fail, break its policy, ask another host.
 
-    def __init__(self, context: BrowserContext, server: QueueServer) -> None:
-        self.page: Page = context.new_page()
-        self._url = server.url
+    What the page says is given in English: the tab looks for it in the language that it has.
+    """
+
+    def __init__(self, browser: Browser, look: Look) -> None:
+        self.look = look
         self.complaints: list[str] = []
+        self._url = ""
+        context = browser.new_context(
+            color_scheme="dark" if look.theme == "dark" else "light",
+            locale={"en": "en-US", "zh": "zh-CN"}[look.language],
+        )
+        self.page: Page = context.new_page()
         self.page.on("console", self._said)
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("request", self._asked)
         self.page.set_default_timeout(10_000)
 
+    def begin(self, server: QueueServer) -> None:
+        """Be as new, with nothing open."""
+        self._url = server.url
+        self.complaints.clear()
+        self.page.set_viewport_size({"width": self.look.width, "height": HEIGHT})
+
+    def end(self) -> None:
+        if self.page.url.startswith(self._url):
+            self.page.evaluate("localStorage.clear(); sessionStorage.clear()")
+        self.page.goto("about:blank")
+
     def open(self, place: str) -> Page:
         """Go to a place behind #/ and wait until its heading is there."""
-        self.page.goto(f"{self._url}/admin#/{place}")
+        self.go(place)
         self.page.locator("main h1, main .empty").first.wait_for()
         return self.page
+
+    def go(self, place: str = "") -> None:
+        self.page.goto(f"{self._url}/admin#/{place}")
+
+    def text(self, english: str) -> str:
+        return self.look.text(english)
+
+    def pattern(self, english: str) -> re.Pattern[str]:
+        """With {0} for what nobody knows before."""
+        return self.look.pattern(english)
+
+    def said(self, english: str) -> Locator:
+        """Where the page says this."""
+        return self.page.get_by_text(self.pattern(english))
+
+    def button(self, english: str, within: Locator | None = None) -> Locator:
+        place = within or self.page
+        return place.get_by_role("button", name=self.text(english), exact=True)
+
+    def press(self, english: str, within: Locator | None = None) -> None:
+        self.button(english, within).click()
+
+    def agree(self, english: str) -> None:
+        """Say yes to a question."""
+        self.press(english, self.page.locator("dialog"))
+
+    def field(self, english: str) -> Locator:
+        return self.page.get_by_label(self.text(english))
+
+    def link(self, english: str) -> Locator:
+        return self.page.get_by_role("link", name=self.text(english), exact=True)
 
     def _said(self, message: ConsoleMessage) -> None:
         # a refusal by status, such as 401, is a line on the console, too
@@ -74,33 +139,49 @@ class Admin:
             self.complaints.append(f"asked {request.url}")
 
 
-@pytest.fixture
-def context(chromium: Browser) -> Iterator[BrowserContext]:
-    context = chromium.new_context(viewport=SIZE, locale="en-US")
-    yield context
-    context.close()
+@pytest.fixture(scope="package")
+def tab(chromium: Browser) -> Callable[[Look], Admin]:
+    """The tab of each look: a new one takes longer than most tests."""
+    tabs: dict[Look, Admin] = {}
+
+    def tab(look: Look) -> Admin:
+        if look not in tabs:
+            tabs[look] = Admin(chromium, look)
+        return tabs[look]
+
+    return tab
+
+
+@pytest.fixture(params=in_looks(ALL, [DESK, PHONE]))
+def look(request: pytest.FixtureRequest) -> Look:
+    found: Look = request.param
+    return found
 
 
 @pytest.fixture
-def admin(context: BrowserContext, server: QueueServer) -> Iterator[Admin]:
-    opened = Admin(context, server)
-    yield opened
-    assert opened.complaints == []
+def visit(tab: Callable[[Look], Admin], look: Look) -> Iterator[Callable[[QueueServer], Admin]]:
+    """Shows the page of a server."""
+    shown = tab(look)
+
+    def visit(server: QueueServer) -> Admin:
+        shown.begin(server)
+        return shown
+
+    yield visit
+    complaints = [*shown.complaints]
+    shown.end()
+    assert complaints == []
+
+
+@pytest.fixture
+def admin(visit: Callable[[QueueServer], Admin], server: QueueServer) -> Admin:
+    return visit(server)
 
 
 @pytest.fixture
 def topic() -> str:
     """One that no other test uses."""
     return f"topic-{secrets.token_hex(4)}"
-
-
-def press(page: Page, name: str) -> None:
-    page.get_by_role("button", name=name, exact=True).click()
-
-
-def agree(page: Page, name: str) -> None:
-    """Say yes to a question."""
-    page.locator("dialog").get_by_role("button", name=name, exact=True).click()
 
 
 def bury(queue: Client, topic: str, count: int, message: str = "") -> None:

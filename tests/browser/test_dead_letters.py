@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import agree, bury, press
+from tests.browser.conftest import bury
 
 if TYPE_CHECKING:
     from delayqueue.client import Client
@@ -33,9 +33,9 @@ def test_a_group_over_all_topics_is_retried_or_dropped(
     row = page.locator("tbody tr", has_text=cause)
     expect(row.locator("td").nth(1)).to_have_text("3")
     expect(row).to_contain_text(f"{topic}-b 1")
-    row.get_by_role("button", name=button).click()
-    agree(page, sure)
-    expect(page.get_by_text("Done: 3 jobs.")).to_be_visible()
+    admin.press(button, row)
+    admin.agree(sure)
+    expect(admin.said("Done: 3 jobs.")).to_be_visible()
     expect(row).to_have_count(0)
     counts = queue.topics(topic, f"{topic}-b")
     assert (sum(one.ready for one in counts), sum(one.buried for one in counts)) == (left, 1)
@@ -51,15 +51,15 @@ def test_a_traceback_keeps_its_lines_and_the_job_is_retried_with_another_body(
     page = admin.open(f"job/{topic}")
     for place in ("dd .lines", ".timeline .lines"):
         assert page.locator(place).inner_text() == TRACEBACK.format(cause="-3")
-    page.get_by_role("link", name="Clone").click()
-    press(page, "Push")
+    admin.link("Clone").click()
+    admin.press("Push")
     copy = page.locator("form p a").inner_text()
     page.go_back()
-    page.get_by_role("link", name="Edit and retry").click()
-    page.get_by_label("Body").fill('{"total": 3}')
-    press(page, "Retry")
+    admin.link("Edit and retry").click()
+    admin.field("Body").fill('{"total": 3}')
+    admin.press("Retry")
     page.locator("form p a").click()
-    expect(page.locator("dd .state")).to_have_text("ready")
+    expect(page.locator("dd .state")).to_have_text(admin.text("ready"))
     for job_id, body in ((topic, '{"total": 3}'), (copy, '{"total": -3}')):
         found = queue.get(job_id, options=True)
         assert found

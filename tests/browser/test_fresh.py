@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 from playwright.sync_api import expect
 
 from delayqueue.client import Client
-from tests.browser.conftest import SIZE, Admin, bury, expect_focus, press, tab_to
+from tests.browser.conftest import ONE_LOOK, bury, expect_focus, tab_to
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from collections.abc import Callable
 
-    from tests.processes import Processes, StoreServer
+    from playwright.sync_api import Page
+
+    from tests.browser.conftest import Admin
+    from tests.processes import Processes, QueueServer, StoreServer
 
 SELECT = """cell => {
     const range = document.createRange();
@@ -27,20 +30,18 @@ def test_selection_focus_and_scroll_place_outlive_three_refreshes(
 ) -> None:
     bury(queue, topic, 3, message="the shop's door is shut")
     page = admin.open(f"topic/{topic}")
-    page.set_viewport_size({"width": 1280, "height": 500})
+    page.set_viewport_size({"width": admin.look.width, "height": 500})
     page.evaluate("scrollTo(0, 200)")
     row = page.locator("tbody tr").first
     job_id = row.locator("a").inner_text()
-    page.get_by_role("button", name="Limit").evaluate(
-        "button => button.focus({preventScroll: true})"
-    )
+    admin.button("Limit").evaluate("button => button.focus({preventScroll: true})")
     row.get_by_role("cell", name="the shop's door is shut").evaluate(SELECT)
     for more in range(1, 4):
         queue.push(topic, id=f"{topic}-{more}", delay=900)
         expect(page.locator("tbody tr")).to_have_count(3 + more)
     assert page.evaluate("getSelection().toString()") == "the shop's door is shut"
     assert page.evaluate("scrollY") == 200
-    expect_focus(page, "Limit")
+    expect_focus(page, admin.text("Limit"))
     expect(page.locator("tbody tr a").first).to_have_text(job_id)
 
 
@@ -48,15 +49,16 @@ def test_a_dialog_and_what_was_typed_outlive_a_refresh(
     admin: Admin, queue: Client, topic: str
 ) -> None:
     page = admin.open(f"topic/{topic}")
-    press(page, "Pause")
+    admin.press("Pause")
     page.keyboard.type("12")
     queue.push(topic, delay=900)
     expect(page.locator("tbody tr")).to_have_count(1)
     page.keyboard.type("m")
     page.keyboard.press("Enter")
-    expect(page.locator("h1 .tag")).to_contain_text("paused until")
+    expect(page.locator("h1 .tag")).to_have_text(admin.pattern("paused until {0}"))
 
 
+@ONE_LOOK
 def test_the_keyboard_alone_does_what_is_to_be_done(
     admin: Admin, queue: Client, topic: str
 ) -> None:
@@ -94,12 +96,12 @@ def test_the_keyboard_alone_does_what_is_to_be_done(
     expect_focus(page, "Purge")
 
 
+@ONE_LOOK
 def test_search_tags_dead_letters_subscribers_and_schedules_need_no_mouse(
-    chromium: Browser, processes: Processes, redis_server: StoreServer
+    visit: Callable[[QueueServer], Admin], processes: Processes, redis_server: StoreServer
 ) -> None:
     server = processes.server(redis_server, redis__db=redis_server.new_database())
-    context = chromium.new_context(viewport=SIZE, locale="en-US")
-    page = Admin(context, server).open("")
+    page = visit(server).open("")
     with Client(server.url) as queue:
         bury(queue, "mail", 1, message="refused")
         queue.push("mail", id="order-1", delay=900, tags=["user:7"])
@@ -136,7 +138,6 @@ def test_search_tags_dead_letters_subscribers_and_schedules_need_no_mouse(
     walk(page, "Run now")
     say_yes(page)
     expect(page.locator("dialog a")).to_contain_text("sweep@")
-    context.close()
     server.close()
 
 

@@ -8,8 +8,6 @@ import pytest
 from playwright.sync_api import expect
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Locator
-
     from delayqueue.client import Client
     from tests.browser.conftest import Admin
 
@@ -20,30 +18,28 @@ def of_first_mark(queue: Client) -> float:
     return (past.marks[-1].at - past.start) // past.step / (len(past.pushed) - 1)
 
 
-def press(card: Locator, name: str) -> None:
-    card.get_by_role("button", name=name, exact=True).click()
-
-
 @pytest.mark.parametrize("place", ["", "topic/mail"])
 def test_the_past_is_shown_by_minutes_and_for_days(admin: Admin, queue: Client, place: str) -> None:
     assert any(number is not None for number in queue.history().pushed)  # since the server started
     page = admin.open(place)
     card = page.locator(".past")
-    expect(card.get_by_role("heading")).to_have_text("Jobs per minute")
-    expect(card.locator(".marks li").first).to_contain_text("server started")
+    expect(card.get_by_role("heading")).to_have_text(admin.text("Jobs per minute"))
+    started = admin.text("server started")
+    expect(card.locator(".marks li").first).to_contain_text(started)
     chart = card.locator(".u-over")
+    tip = card.locator(".tip")
     chart.hover(position={"x": 50, "y": 50})
-    expect(card.locator(".tip")).to_contain_text("failed attempts –")
-    press(card, "2d")
-    expect(card.get_by_role("heading")).to_have_text("Jobs per 10 minutes")
-    press(card, "Lateness")
+    expect(tip).to_contain_text(f"{admin.text('failed attempts')} –")
+    card.get_by_role("button", name="2d").click()
+    expect(card.get_by_role("heading")).to_have_text(admin.text("Jobs per 10 minutes"))
+    admin.press("Lateness", card)
     box = chart.bounding_box()
     assert box
     chart.hover(
         position={"x": min(box["width"] * of_first_mark(queue), box["width"] - 0.6), "y": 50}
     )
-    expect(card.locator(".tip")).to_contain_text("server started")
-    expect(card.locator(".tip")).to_contain_text("worst")
-    press(card, "Depth")
-    expect(card.get_by_role("img", name="Depth")).to_be_visible()
-    expect(card.locator(".legend")).to_contain_text("buried")
+    expect(tip).to_contain_text(started)
+    expect(tip).to_contain_text(admin.text("worst"))
+    admin.press("Depth", card)
+    expect(card.get_by_role("img", name=admin.text("Depth"))).to_be_visible()
+    expect(card.locator(".legend")).to_contain_text(admin.text("buried"))

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import Admin, agree, bury, press
+from tests.browser.conftest import bury
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from delayqueue.client import Client
+    from tests.browser.conftest import Admin
 
 
 class Shop(BaseHTTPRequestHandler):
@@ -51,20 +52,22 @@ def test_a_webhook_is_tried_paused_and_resumed_and_its_failures_are_seen(
         queue.subscribe(topic, topic, url, retry=[3600])
         page = admin.open("subscribers")
         row = page.locator("tbody tr", has_text=topic)
-        press(row, "Try")  # type: ignore[arg-type]  # a locator finds buttons, too
-        agree(page, "OK")
-        expect(page.locator("dialog dl")).to_contain_text("200 thanks for trying")
-        expect(page.locator("dialog h2")).to_have_text("It has succeeded")
-        agree(page, "OK")
-        expect(row).to_contain_text("none")  # a trial does not count
-        press(row, "Pause")  # type: ignore[arg-type]
-        expect(page.locator("dialog")).to_contain_text(f"All jobs of the topic “{topic}” wait")
-        agree(page, "OK")
-        expect(row).to_contain_text("paused since")
+        admin.press("Try", row)
+        admin.agree("OK")
+        expect(page.locator("dialog dl")).to_contain_text("200")
+        expect(page.locator("dialog dl")).to_contain_text("thanks for trying")
+        expect(page.locator("dialog h2")).to_have_text(admin.text("It has succeeded"))
+        admin.agree("OK")
+        expect(row).to_contain_text(admin.text("none"))  # a trial does not count
+        admin.press("Pause", row)
+        ask = f"Pause “{topic}”? All jobs of the topic “{topic}” wait for it; those of other topics go on."
+        expect(page.locator("dialog p")).to_have_text(admin.text(ask))
+        admin.agree("OK")
+        expect(row).to_contain_text(admin.pattern("paused since {0}"))
         job_id = queue.push(topic)
-        press(row, "Resume")  # type: ignore[arg-type]
-        expect(row).to_contain_text("0 ok, 1 failed")
-        expect(row).not_to_contain_text("paused since")
+        admin.press("Resume", row)
+        expect(row).to_contain_text(admin.text("0 ok, 1 failed"))
+        expect(row).not_to_contain_text(admin.pattern("paused since {0}"))
         expect(row).to_contain_text("503 closed")
         row.get_by_role("link", name=job_id).click()
         expect(page.locator("h1")).to_have_text(job_id)
@@ -75,19 +78,17 @@ def test_a_webhook_is_tried_paused_and_resumed_and_its_failures_are_seen(
     ("place", "column"),
     [("topics", "topic"), ("dead", "topics"), ("subscribers", "name"), ("schedules", "name")],
 )
-def test_other_lists_are_saved_too(
-    admin: Admin, queue: Client, topic: str, place: str, column: str
-) -> None:
+def test_lists_are_saved(admin: Admin, queue: Client, topic: str, place: str, column: str) -> None:
     bury(queue, topic, 1, message=f"refused by {topic}")
     queue.subscribe(topic, f"{topic}-other", "https://shop.example/paid")
     queue.schedule(topic, topic, every=600)
     page = admin.open(place)
     with page.expect_download() as csv:
-        press(page, "CSV")
+        page.get_by_role("button", name="CSV").click()
     with csv.value.path().open(encoding="utf-8-sig", newline="") as file:
         assert sum(topic in row[column] for row in DictReader(file)) == 1
     with page.expect_download() as lines:
-        press(page, "JSON")
+        page.get_by_role("button", name="JSON").click()
     saved = [json.loads(line) for line in lines.value.path().read_text("utf-8").splitlines()]
     assert sum(topic in row[column] for row in saved) == 1
     queue.unsubscribe(topic)
@@ -98,29 +99,67 @@ def test_a_schedule_is_previewed_in_its_zone_and_run_now(
     admin: Admin, queue: Client, topic: str
 ) -> None:
     page = admin.open("schedules")
-    for label, text in {
-        "Name": topic,
-        "Topic": topic,
-        "Cron line": "30 9 * * 1-5",
-        "Time zone": "Asia/Shanghai",
-    }.items():
-        page.get_by_label(label).fill(text)
-    press(page, "Show next ten times")
+    cron = admin.field("Cron line: minute hour day month weekday")
+    fill(admin, {"Name": topic, "Topic": topic, "Time zone": "Asia/Shanghai"})
+    cron.fill("30 9 * * 1-5")
+    admin.press("Show next ten times")
     times = page.locator("ol.times li")
     expect(times).to_have_count(10)
-    expect(times.first).to_contain_text(re.compile(r"^\d{4}-\d\d-\d\d 09:30:00\+08:00 in "))
-    page.get_by_label("Cron line").fill("30 9 31 2 *")
-    press(page, "Show next ten times")
-    expect(page.get_by_role("alert")).to_contain_text("Bad day-of-month")
-    page.get_by_label("Cron line").fill("30 9 * * 1-5")
-    press(page, "Add")
+    expect(times.first).to_contain_text(re.compile(r"^\d{4}-\d\d-\d\d 09:30:00\+08:00"))
+    cron.fill("30 9 31 2 *")
+    admin.press("Show next ten times")
+    expect(page.get_by_role("alert")).to_contain_text(re.compile("day-of-month|cron 须形如"))
+    cron.fill("30 9 * * 1-5")
+    admin.press("Add")
     row = page.locator("tbody tr", has_text=topic)
-    press(row, "Run now")  # type: ignore[arg-type]
-    agree(page, "OK")
+    admin.press("Run now", row)
+    admin.agree("OK")
     pushed = page.locator("dialog a").inner_text()
     job = queue.pop(topic, wait=5)
     assert job
     assert job.id == pushed
     queue.finish(job)
-    agree(page, "OK")
+    admin.agree("OK")
     queue.unschedule(topic)
+
+
+@pytest.mark.parametrize(
+    ("place", "fields", "shown"),
+    [
+        ("subscribers", {"URL": "https://shop.example/paid"}, "https://shop.example/paid"),
+        ("schedules", {"or every": "15m"}, "15m"),
+    ],
+)
+def test_what_runs_by_itself_is_added_and_removed(
+    admin: Admin, topic: str, place: str, fields: dict[str, str], shown: str
+) -> None:
+    page = admin.open(place)
+    fill(admin, {"Name": f"the {topic}", "Topic": topic} | fields)
+    admin.press("Add")
+    row = page.locator("tbody tr", has_text=f"the {topic}")
+    expect(row).to_contain_text(shown)
+    admin.press("Remove", row)
+    admin.agree("Remove")
+    expect(row).to_have_count(0)
+
+
+def test_a_subscriber_is_added_and_shown_with_what_it_wants(
+    admin: Admin, queue: Client, topic: str
+) -> None:
+    page = admin.open("subscribers")
+    fill(admin, {"Name": topic, "Topic": topic, "URL": "https://shop.example/paid"})
+    fill(admin, {"What it must answer": "*success*"})
+    for field, choice in {"If it fails for good": "go on", "Is sent": "the event"}.items():
+        admin.field(field).select_option(admin.text(choice))
+    admin.press("Add")
+    row = page.locator("tbody tr", has_text=topic)
+    wants = [
+        admin.text(f"{text}") for text in ("goes on if it fails for good", "is sent the event")
+    ]
+    expect(row).to_contain_text(" · ".join([f"{admin.text('expects')} *success*", *wants]))
+    queue.unsubscribe(topic)
+
+
+def fill(admin: Admin, texts: dict[str, str]) -> None:
+    for name, text in texts.items():
+        admin.field(name).fill(text)

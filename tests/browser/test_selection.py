@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from playwright.sync_api import expect
 
 from delayqueue.client import Job
-from tests.browser.conftest import agree, bury, press
+from tests.browser.conftest import bury
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -38,23 +38,23 @@ def test_what_is_ticked_is_kicked_rescheduled_and_deleted(
     bury(queue, topic, 5)
     page = admin.open(f"topic/{topic}")
     tick(page, 0, 1)
-    expect(page.get_by_text("2 selected")).to_be_visible()
-    press(page, "Kick")
-    agree(page, "OK")
-    expect(page.get_by_text("Done: 2 jobs.")).to_be_visible()
-    expect(page.get_by_text("selected", exact=False)).to_have_count(0)
+    expect(admin.said("2 selected")).to_be_visible()
+    admin.press("Kick")
+    admin.agree("OK")
+    expect(admin.said("Done: 2 jobs.")).to_be_visible()
+    expect(admin.said("{0} selected")).to_have_count(0)
     assert counts(queue, topic) == (0, 2, 0, 3)
-    press(page, "buried")
+    admin.press("buried")
     expect(page.locator("tbody tr")).to_have_count(3)
     tick(page, 1)
-    press(page, "Reschedule")
+    admin.press("Reschedule")
     page.locator("dialog input").fill("3h")
-    agree(page, "OK")
-    expect(page.get_by_text("Done: 1 jobs.")).to_be_visible()
+    admin.agree("OK")
+    expect(admin.said("Done: 1 jobs.")).to_be_visible()
     assert counts(queue, topic) == (1, 2, 0, 2)
-    page.get_by_label("Select all that are shown").check()
-    press(page, "Delete")
-    agree(page, "Delete")
+    admin.field("Select all that are shown").check()
+    admin.press("Delete")
+    admin.agree("Delete")
     expect(page.locator("tbody tr")).to_have_count(0)
     assert counts(queue, topic) == (1, 2, 0, 0)
 
@@ -65,15 +65,15 @@ def test_all_that_a_filter_matches_are_deleted_after_their_number_was_typed(
     bury(queue, topic, 120)
     queue.push_many([Job(topic=topic, delay=900) for _ in range(3)])
     page = admin.open(f"topic/{topic}")
-    press(page, "buried")
-    press(page, "Select all 120")
-    expect(page.get_by_text("120 selected")).to_be_visible()
-    press(page, "Delete")
-    yes = page.locator("dialog").get_by_role("button", name="Delete")
+    admin.press("buried")
+    admin.press("Select all 120")
+    expect(admin.said("120 selected")).to_be_visible()
+    admin.press("Delete")
+    yes = admin.button("Delete", page.locator("dialog"))
     expect(yes).to_be_disabled()
     page.locator("dialog input").fill("120")
     yes.click()
-    expect(page.get_by_text("Done: 120 jobs.")).to_be_visible()
+    expect(admin.said("Done: 120 jobs.")).to_be_visible()
     assert counts(queue, topic) == (3, 0, 0, 0)
 
 
@@ -82,15 +82,15 @@ def test_what_is_refused_is_named_with_the_reason_and_stays_ticked(
 ) -> None:
     ids = [queue.push(topic, id=f"{topic}-{n}", delay=900, tags=[topic]) for n in range(3)]
     page = admin.open(f"tag/{topic}")
-    press(page, "Select all that match")
-    expect(page.get_by_text("3 selected")).to_be_visible()
+    admin.press("Select all that match")
+    expect(admin.said("3 selected")).to_be_visible()
     queue.delete(ids[1])
-    press(page, "Kick")
-    agree(page, "OK")
-    expect(page.locator("dialog h2")).to_have_text("Done: 2 jobs.")
-    expect(page.locator("dialog li")).to_have_text(f"{ids[1]}: no such job")
-    agree(page, "OK")
-    expect(page.get_by_text("1 selected")).to_be_visible()
+    admin.press("Kick")
+    admin.agree("OK")
+    expect(page.locator("dialog h2")).to_have_text(admin.text("Done: 2 jobs."))
+    expect(page.locator("dialog li")).to_have_text(f"{ids[1]}: {admin.text('no such job')}")
+    admin.agree("OK")
+    expect(admin.said("1 selected")).to_be_visible()
     assert counts(queue, topic) == (0, 2, 0, 0)
 
 
@@ -103,13 +103,13 @@ def test_a_list_is_saved_as_csv_without_formulas_and_as_json_lines(
     queue.push(topic, 'said "no",\nthen left', delay=60)
     page = admin.open(f"topic/{topic}")
     with page.expect_download() as csv:
-        press(page, "CSV")
+        page.get_by_role("button", name="CSV").click()
     assert csv.value.suggested_filename == f"{topic}.csv"
     with csv.value.path().open(encoding="utf-8-sig", newline="") as file:
         bodies = [row["body"] for row in DictReader(file)]
     assert bodies == ['said "no",\nthen left', *[f"'{FORMULA}"] * 60]
     with page.expect_download() as lines:
-        press(page, "JSON")
+        page.get_by_role("button", name="JSON").click()
     saved = [json.loads(line) for line in lines.value.path().read_text("utf-8").splitlines()]
     assert [job["body"] for job in saved] == ['said "no",\nthen left', *[FORMULA] * 60]
 
@@ -118,10 +118,10 @@ def test_reserved_jobs_are_released(admin: Admin, queue: Client, topic: str) -> 
     for _ in range(10):
         queue.push(topic, retry=["1h"])
     assert len(queue.pop_many(topic, count=10, wait=5)) == 10
-    page = admin.open(f"topic/{topic}")
-    press(page, "reserved")
-    press(page, "Select all 10")
-    press(page, "Release")
-    agree(page, "OK")
-    expect(page.get_by_text("Done: 10 jobs.")).to_be_visible()
+    admin.open(f"topic/{topic}")
+    admin.press("reserved")
+    admin.press("Select all 10")
+    admin.press("Release")
+    admin.agree("OK")
+    expect(admin.said("Done: 10 jobs.")).to_be_visible()
     assert counts(queue, topic)[2] == 0

@@ -34,7 +34,7 @@ export function jobTable({ jobs, cursors, next }, more, { topic = true, ticked, 
   });
   return [
     table([
-      { name: box(t("tickShown"), jobs), cell: (job) => box(t("tick", job.id), [job]) },
+      { name: h("label", { class: "shown" }, box(t("tickShown"), jobs), h("span", { "aria-hidden": "true" }, t("tickShown"))), cell: (job) => box(t("tick", job.id), [job]) },
       { name: t("id"), class: "wide", cell: (job) => jobLink(job.id) },
       ...(topic ? [{ name: t("topic"), class: "wide", cell: (job) => topicLink(job.topic) }] : []),
       { name: t("state"), cell: (job) => stateMark(job.state) },

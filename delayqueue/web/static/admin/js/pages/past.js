@@ -12,7 +12,7 @@ const FRESH_MS = { "3h": 10000, "2d": 60000, "30d": 60000 }; // servers add what
 const MARKS = 5; // that are told in words
 // what a chart shows: [field, its text, colour]
 const CHARTS = {
-  flow: [["pushed", "pushed", "--delayed"], ["delivered", "delivered", "--reserved"], ["finished", "done", "--ready"], ["failed", "failed", "--buried"]],
+  flow: [["pushed", "pushed", "--delayed"], ["delivered", "delivered", "--reserved"], ["finished", "finished", "--ready"], ["failed", "failed", "--buried"]],
   lateness: [["lateness_mean", "mean", "--reserved"], ["lateness_worst", "worst", "--buried"]],
   "depth": ["delayed", "ready", "reserved", "buried"].map((state) => [state, state, `--${state}`]),
 };

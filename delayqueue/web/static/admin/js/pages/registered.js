@@ -2,7 +2,7 @@
 
 import { call, may } from "../api.js";
 import { action, ask, Form, tell } from "../ask.js";
-import { facts, h, table } from "../dom.js";
+import { breaking, facts, h, table } from "../dom.js";
 import { length, number, relative, time } from "../format.js";
 import { t } from "../i18n.js";
 import { Live } from "../live.js";
@@ -40,7 +40,7 @@ const SUBSCRIBERS = () => ({
   columns: [
     { name: t("topic"), class: "wide", cell: (one) => topicLink(one.topic) },
     { name: t("order"), class: "number", cell: (one) => number(one.order) },
-    { name: t("calls"), class: "wide", cell: (one) => [h("span", { class: "mono" }, one.url || one.handler), h("div", { class: "soft small" }, rules(one))] },
+    { name: t("calls"), class: "wide", cell: (one) => [h("span", { class: "mono" }, breaking(one.url || one.handler)), h("div", { class: "soft small" }, rules(one))] },
     { name: t("callsOfDay"), cell: (one) => callsOf(one.calls) },
     { name: t("lastFailure"), class: "wide", cell: (one) => failuresOf(one.calls.failures) },
   ],
@@ -51,7 +51,7 @@ const SUBSCRIBERS = () => ({
   ],
   fields: [
     ["name", t("name"), { required: true }], ["topic", t("topic"), { required: true }],
-    ["url", "URL", { required: true, type: "url", placeholder: "https://" }],
+    ["url", t("url"), { required: true, type: "url", placeholder: "https://" }],
     ["order", t("order"), { type: "number", defaultValue: "0" }], ["secret", t("secretHelp"), { placeholder: "whsec_…" }],
     ["expect", t("expectHelp"), { placeholder: "*success*", maxlength: "256" }],
     ["on_failure", t("onFailure"), { choices: [["bury", t("bury")], ["continue", t("carryOn")]] }],

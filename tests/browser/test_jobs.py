@@ -1,0 +1,148 @@
+"""A job on the page: pushed, found, looked at, and what is done with it; and lists of jobs."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import TYPE_CHECKING
+
+from playwright.sync_api import expect
+
+from delayqueue.client import Job
+from tests.browser.conftest import ONE_LOOK
+
+if TYPE_CHECKING:
+    from delayqueue.client import Client
+    from tests.browser.conftest import Admin
+
+
+def test_a_job_is_pushed_by_the_form_and_deleted(admin: Admin, queue: Client, topic: str) -> None:
+    page = admin.open("push")
+    admin.field("Topic").fill(topic)
+    admin.field("Delay").fill("2h")
+    admin.field("Tags, separated by commas").fill("order:5, vip")
+    admin.field("Body").fill('{"order": 5}')
+    admin.press("Push")
+    page.locator("form p a").click()
+    expect(page.locator("dl")).to_contain_text(topic)
+    expect(page.locator("pre")).to_have_text('{\n  "order": 5\n}')
+    job_id = page.locator("h1").inner_text()
+    details = queue.get(job_id)
+    assert details
+    assert (details.tags, details.state) == (("order:5", "vip"), "delayed")
+    admin.press("Delete")
+    admin.agree("Delete")
+    expect(page.locator(".empty")).to_contain_text(job_id)
+    assert queue.get(job_id) is None
+
+
+@ONE_LOOK
+def test_saying_no_changes_nothing(admin: Admin, queue: Client, topic: str) -> None:
+    job_id = queue.push(topic, delay=60)
+    page = admin.open(f"job/{job_id}")
+    admin.press("Delete")
+    admin.press("Cancel")
+    page.keyboard.press("Tab")
+    assert queue.get(job_id) is not None
+
+
+def test_what_the_server_refuses_is_shown_in_words(admin: Admin) -> None:
+    page = admin.open("push")
+    admin.field("Topic").fill("a,b")
+    admin.press("Push")
+    comma = {"en": "comma", "zh": "逗号"}[admin.look.language]  # the server's own word
+    expect(page.get_by_role("alert")).to_contain_text(comma)
+    admin.field("Topic").fill("a")
+    admin.field("Delay").fill("soon")
+    admin.press("Push")
+    wrong = admin.text("“soon” is no length of time; write 90s, 10m, 2h or 1d")
+    expect(page.get_by_role("alert").last).to_have_text(wrong)
+
+
+def test_a_reserved_job_shows_its_history_and_is_released(
+    admin: Admin, queue: Client, topic: str
+) -> None:
+    queue.push(topic, id=topic, retry=["1s", "1h"], retain=60)
+    job = queue.pop(topic, wait=5)
+    assert job
+    page = admin.open(f"job/{topic}")
+    timeline = page.locator(".timeline")
+    expect(timeline).to_contain_text(admin.text("attempt 1 runs"))
+    admin.press("Extend")
+    admin.press("Release")
+    admin.agree("OK")
+    expect(timeline).to_contain_text(admin.pattern("attempt 1 failed after {1}"))
+    again = queue.pop(topic, wait=5)
+    assert again
+    queue.finish(again)
+    expect(page.locator(".timeline li.good b")).to_have_text(admin.text("finished"))
+
+
+def test_a_buried_job_is_kicked_and_rescheduled(admin: Admin, queue: Client, topic: str) -> None:
+    queue.push(topic, id=topic)
+    job = queue.pop(topic, wait=5)
+    assert job
+    queue.bury(job)
+    page = admin.open(f"job/{topic}")
+    admin.press("Kick")
+    expect(page.locator("dd .state")).to_have_text(admin.text("ready"))
+    admin.press("Reschedule")
+    page.locator("dialog input").fill("3h")
+    admin.agree("OK")
+    expect(page.locator("dd .state")).to_have_text(admin.text("delayed"))
+    details = queue.get(topic)
+    assert details
+    assert details.due > time.time() + 10_000
+
+
+def test_the_jobs_of_a_tag_are_rescheduled_at_once(admin: Admin, queue: Client, topic: str) -> None:
+    for _ in range(3):
+        queue.push(topic, delay=60, tags=[topic])
+    page = admin.open(f"tag/{topic}")
+    admin.press("Reschedule all")
+    page.locator("dialog input").fill("2h")
+    admin.agree("OK")
+    expect(admin.said("Done: 3 jobs.")).to_be_visible()
+    assert min(job.due for job in queue.list_jobs(topic).jobs) > time.time() + 7000
+
+
+def test_jobs_are_found_by_id_by_parts_of_id_topic_and_body_and_by_tag(
+    admin: Admin, queue: Client, topic: str
+) -> None:
+    job_id = queue.push(topic, '{"name": "排队"}', delay=60, tags=[topic])
+    queue.push(topic, '{"name": "other"}', delay=60)
+    page = admin.open("")
+    search = admin.field("Id, a part of it, tag:…")
+    search.fill(job_id)
+    search.press("Enter")
+    expect(page.locator("h1")).to_have_text(job_id)
+    search.fill(job_id[3:20])
+    search.press("Enter")
+    expect(page.locator("tbody tr")).to_have_text(re.compile(job_id))
+    search.fill(topic[3:])
+    search.press("Enter")
+    page.get_by_role("link", name=topic).click()
+    text = admin.field("Text in bodies")
+    text.fill('"name": "排队')
+    text.press("Enter")
+    expect(page.locator("tbody tr")).to_have_text(re.compile(job_id))
+    expect(admin.said("All {0} jobs were looked at.")).to_be_visible()
+    search.fill(f"tag:{topic}")
+    search.press("Enter")
+    expect(page.locator("tbody tr")).to_have_count(1)
+    admin.press("Cancel all")
+    admin.agree("Cancel all")
+    expect(admin.said("Done: 1 jobs.")).to_be_visible()
+    assert queue.get(job_id) is None
+
+
+def test_a_long_list_is_read_page_by_page(admin: Admin, queue: Client, topic: str) -> None:
+    queue.push_many([Job(topic=topic, delay=60 + n) for n in range(120)])
+    page = admin.open(f"topic/{topic}")
+    rows = page.locator("tbody tr")
+    for shown in (50, 100, 120):
+        expect(rows).to_have_count(shown)
+        more = admin.button("Show more")
+        if shown < 120:
+            more.click()
+    expect(more).to_have_count(0)

@@ -1,0 +1,120 @@
+"""The frame of the page at /admin, and what all its parts have in common, in a real browser."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import ONE_LOOK
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from playwright.sync_api import Page
+
+    from delayqueue.client import Client
+    from tests.browser.conftest import Admin
+    from tests.processes import Processes, QueueServer, StoreServer
+
+PLACES: Final = (
+    "",
+    "topics",
+    "dead",
+    "topic/mail",
+    "job/mail-1",
+    "tag/order:1",
+    "find/mail",
+    "push",
+    "servers",
+    "subscribers",
+    "schedules",
+    "no",
+)
+DARK: Final = "rgb(15, 19, 26)"
+NARROWEST: Final = 360  # pixels; many phones have that
+SCRIPT: Final = "<img src=x onerror=alert(1)><script>alert(1)</script>"
+
+
+def test_every_page_shows_itself_and_needs_no_scrolling_sideways(
+    admin: Admin, queue: Client
+) -> None:
+    queue.push("mail", "Hello", id="mail-1", delay=600, tags=["order:1"])
+    width = NARROWEST if admin.look.width < 1000 else admin.look.width
+    admin.page.set_viewport_size({"width": width, "height": 740})
+    widths = {}
+    for place in PLACES:
+        page = admin.open(place)
+        expect(page.locator("nav a")).to_have_count(7)
+        language = {"en": "en", "zh": "zh-CN"}[admin.look.language]
+        assert page.locator("html").get_attribute("lang") == language
+        dark = page.evaluate("getComputedStyle(document.body).backgroundColor") == DARK
+        assert dark == (admin.look.theme == "dark")
+        page.wait_for_timeout(100)  # for a chart that takes the width that there is
+        widths[place] = page.evaluate("document.documentElement.scrollWidth")
+    assert {place: needed for place, needed in widths.items() if needed > width} == {}
+
+
+@ONE_LOOK
+def test_language_and_theme_are_kept(admin: Admin) -> None:
+    page = admin.open("")
+    admin.press("中文")
+    expect(page.get_by_role("heading", name="概览")).to_be_visible()
+    page.get_by_role("button", name="深色或浅色").click()
+    page.reload()
+    expect(page.get_by_role("heading", name="概览")).to_be_visible()
+    assert page.locator("html").get_attribute("data-theme") == "dark"
+
+
+@ONE_LOOK
+@pytest.mark.parametrize("place", ["job/{id}", "topic/{topic}", "find/{id}"])
+def test_a_script_in_a_job_is_shown_as_text(
+    admin: Admin, queue: Client, topic: str, place: str
+) -> None:
+    names = {"id": f"{topic}{SCRIPT}", "topic": f"{topic}{SCRIPT}"}
+    body = json.dumps({"name": SCRIPT})
+    queue.push(names["topic"], body, id=names["id"], tags=[SCRIPT], retry=["1h"])
+    job = queue.pop(names["topic"], wait=5)
+    assert job
+    queue.bury(job, message=SCRIPT)
+    page = admin.open(place.format_map(_quoted(admin.page, names)))
+    expect(page.locator("main")).to_contain_text(SCRIPT)
+    assert page.locator("main script, main img").count() == 0
+
+
+def _quoted(page: Page, names: dict[str, str]) -> dict[str, str]:
+    return {key: page.evaluate("encodeURIComponent", name) for key, name in names.items()}
+
+
+def test_the_environment_is_named_in_its_colour_also_where_a_topic_is_purged(
+    visit: Callable[[QueueServer], Admin], processes: Processes, redis_server: StoreServer
+) -> None:
+    server = processes.server(redis_server, admin_title="Production, red")
+    admin = visit(server)
+    page = admin.open("topic/mail")
+    strip = page.locator("#environment div")
+    expect(strip).to_have_text("Production")
+    expect(strip).to_have_css("background-color", "rgb(185, 28, 28)")
+    expect(page).to_have_title("Production · delay-queue")
+    admin.press("Purge")
+    expect(page.locator("dialog").get_by_role("alert")).to_have_text("Production")
+    server.close()
+
+
+@ONE_LOOK
+def test_a_server_that_is_away_is_said_and_comes_back(
+    visit: Callable[[QueueServer], Admin], processes: Processes, redis_server: StoreServer
+) -> None:
+    server = processes.server(redis_server)
+    admin = visit(server)
+    page = admin.open("")
+    expect(page.locator(".tile").first).to_be_visible()
+    server.stop()
+    complaint = admin.said("The server does not answer. Trying again…")
+    expect(complaint).to_be_visible()
+    server.start()
+    expect(complaint).to_have_count(0)
+    admin.complaints.clear()  # the browser's own of the connections that were refused
+    server.close()
