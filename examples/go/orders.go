@@ -8,6 +8,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log"
 	"net/http"
@@ -15,6 +16,8 @@ import (
 	"strconv"
 	"time"
 )
+
+const ttrS = 60 // a worker that is silent for a minute is dead: another one gets the job
 
 type fields map[string]any
 
@@ -81,7 +84,7 @@ func place(order, seconds string) error {
 		"topic": "order-close",
 		"id":    "close-" + order, // an id is one job: pushing it again replaces it
 		"delay": delay,
-		"ttr":   60, // a worker that is silent for a minute is dead: another one gets the job
+		"ttr":   ttrS,
 		"body":  string(body),
 		"tags":  []string{"order:" + order},                     // what /cancel asks for
 		"retry": fields{"delays": []string{"10s", "1m", "10m"}}, // after failures; then a person must look
@@ -114,14 +117,22 @@ func work(jobs int) {
 }
 
 func handle(j job) {
-	verb := "finish"
+	verb, deadline := "finish", time.Now().Add(ttrS*time.Second)
 	message, err := closeOrder(j.Body)
 	if err != nil {
 		verb, message = "release", err.Error() // the schedule says when it comes again
 	}
-	err = queue(verb, fields{"id": j.ID, "receipt": j.Receipt, "message": message}, nil)
-	if err != nil {
-		message = err.Error() // code 2: cancelled meanwhile; 4: we were too slow, another worker has it
+	for time.Now().Before(deadline) {
+		err = queue(verb, fields{"id": j.ID, "receipt": j.Receipt, "message": message}, nil)
+		var refused queueError
+		if errors.As(err, &refused) && refused.Code != 6 {
+			message = err.Error() // 2: it has ended meanwhile; 4: we were too slow, another worker has it
+		} else if err != nil {
+			log.Print(err) // no answer, or code 6: nobody knows whether it was done
+			time.Sleep(time.Second)
+			continue
+		}
+		break
 	}
 	fmt.Printf("%s: %s\n", j.ID, message)
 }

@@ -17,6 +17,7 @@ import java.util.List;
 import java.util.Map;
 
 public class Orders {
+    static final int TTR_S = 60; // a worker that is silent for a minute is dead: another one gets the job
     static final String SERVER = System.getenv().getOrDefault("DELAY_QUEUE", "http://localhost:9277");
     static final ObjectMapper JSON = new ObjectMapper();
     static final HttpClient HTTP = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).build();
@@ -49,7 +50,7 @@ public class Orders {
             "topic", "order-close",
             "id", "close-" + order, // an id is one job: pushing it again replaces it
             "delay", seconds,
-            "ttr", 60, // a worker that is silent for a minute is dead: another one gets the job
+            "ttr", TTR_S,
             "body", JSON.writeValueAsString(Map.of("order", order)),
             "tags", List.of("order:" + order), // what /cancel asks for
             "retry", Map.of("delays", List.of("10s", "1m", "10m")))); // after failures; then a person must look
@@ -75,7 +76,8 @@ public class Orders {
         }
     }
 
-    static void handle(JsonNode job) throws IOException, InterruptedException {
+    static void handle(JsonNode job) throws InterruptedException {
+        long deadlineMs = System.currentTimeMillis() + TTR_S * 1000;
         String id = job.get("id").asText(), receipt = job.get("receipt").asText(), verb, message;
         try {
             message = closeOrder(JSON.readTree(job.get("body").asText()).get("order").asText());
@@ -84,10 +86,18 @@ public class Orders {
             message = error.getMessage();
             verb = "release"; // the schedule says when it comes again
         }
-        try {
-            queue(verb, Map.of("id", id, "receipt", receipt, "message", message));
-        } catch (QueueException error) {
-            message = error.getMessage(); // code 2: cancelled meanwhile; 4: we were too slow, another worker has it
+        while (System.currentTimeMillis() < deadlineMs) {
+            try {
+                queue(verb, Map.of("id", id, "receipt", receipt, "message", message));
+                break;
+            } catch (IOException error) {
+                if (error instanceof QueueException refused && refused.code != 6) {
+                    message = error.getMessage(); // 2: it has ended meanwhile; 4: we were too slow, another worker has it
+                    break;
+                }
+                System.err.println(error.getMessage()); // no answer, or code 6: nobody knows whether it was done
+                Thread.sleep(1000);
+            }
         }
         System.out.println(id + ": " + message);
     }

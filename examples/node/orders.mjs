@@ -6,6 +6,7 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 
+const TTR_S = 60; // a worker that is silent for a minute is dead: another one gets the job
 const SERVER = process.env.DELAY_QUEUE ?? "http://localhost:9277";
 
 /** Calls an endpoint: await queue("finish", { id: "1001" }). Returns the answer's data; every error is thrown. */
@@ -25,7 +26,7 @@ async function place(order, seconds) {
     topic: "order-close",
     id: `close-${order}`, // an id is one job: pushing it again replaces it
     delay: Number(seconds),
-    ttr: 60, // a worker that is silent for a minute is dead: another one gets the job
+    ttr: TTR_S,
     body: JSON.stringify({ order }),
     tags: [`order:${order}`], // what /cancel asks for
     retry: { delays: ["10s", "1m", "10m"] }, // after failures; then a person must look
@@ -52,19 +53,27 @@ async function work(jobs) {
 }
 
 async function handle(job) {
+  const deadline = Date.now() + TTR_S * 1000;
   let verb, message;
   try {
     [verb, message] = ["finish", await closeOrder(JSON.parse(job.body).order)];
   } catch (error) {
     [verb, message] = ["release", error.message]; // the schedule says when it comes again
   }
-  try {
-    await queue(verb, { id: job.id, receipt: job.receipt, message });
-    console.log(`${job.id}: ${message}`);
-  } catch (error) {
-    // code 2: cancelled meanwhile; 4: we were too slow, another worker has it
-    console.log(`${job.id}: ${error.message}`);
+  while (Date.now() < deadline) {
+    try {
+      await queue(verb, { id: job.id, receipt: job.receipt, message });
+      break;
+    } catch (error) {
+      if (error.code > 0 && error.code !== 6) {
+        message = error.message; // code 2: it has ended meanwhile; 4: we were too slow, another worker has it
+        break;
+      }
+      console.error(error.message); // no answer, or code 6: nobody knows whether it was done
+      await sleep(1000);
+    }
   }
+  console.log(`${job.id}: ${message}`);
 }
 
 /** Yours: UPDATE orders SET state = 'closed' WHERE id = ? AND state = 'unpaid'. Twice does no harm. */

@@ -12,6 +12,8 @@ import time
 from delayqueue import Client
 from delayqueue.client import NoSuchJob, ReservedJob, StaleReceipt, TransportError, Unavailable
 
+TTR_S = 60  # a worker that is silent for a minute is dead: another one gets the job
+
 queue = Client()  # at $DELAYQUEUE_URL, else at http://localhost:9277
 
 
@@ -21,7 +23,7 @@ def place(order: str, seconds: float) -> None:
         json.dumps({"order": order}),
         id=f"close-{order}",  # an id is one job: pushing it again replaces it
         delay=seconds,
-        ttr=60,  # a worker that is silent for a minute is dead: another one gets the job
+        ttr=TTR_S,
         tags=[f"order:{order}"],  # what cancel() asks for
         retry=["10s", "1m", "10m"],  # after failures; then a person must look
     )
@@ -45,16 +47,24 @@ def work(jobs: float) -> None:
 
 
 def handle(job: ReservedJob) -> None:
+    deadline = time.monotonic() + TTR_S
     try:
+        message, is_done = close_order(json.loads(job.body)["order"]), True
+    except Exception as error:
+        message, is_done = str(error), False
+    while time.monotonic() < deadline:
         try:
-            message = close_order(json.loads(job.body)["order"])
-        except Exception as error:
-            message = str(error)
-            queue.release(job, message=message)  # the schedule says when it comes again
-        else:
-            queue.finish(job)
-    except (NoSuchJob, StaleReceipt) as error:
-        message = str(error)  # cancelled meanwhile; or we were too slow, another worker has it
+            if is_done:
+                queue.finish(job, message=message)
+            else:
+                queue.release(job, message=message)  # the schedule says when it comes again
+        except (TransportError, Unavailable) as error:
+            print(error, file=sys.stderr)
+            time.sleep(1)  # nobody knows whether it was done
+            continue
+        except (NoSuchJob, StaleReceipt) as error:
+            message = str(error)  # ended meanwhile; or we were too slow, another worker has it
+        break
     print(f"{job.id}: {message}", flush=True)
 
 

@@ -27,7 +27,7 @@ class CloseOrders
         ($this->queue)('cancel', ['tag' => "order:$order"]);
     }
 
-    /** The worker: run as many as you like. */
+    /** The worker: run as many as you like. If the queue is away it ends, and what keeps it running starts it again. */
     public function work(): void
     {
         while ($this->running) {
@@ -38,10 +38,11 @@ class CloseOrders
             $of = ['id' => $job['id'], 'receipt' => $job['receipt']];
             try {
                 ($this->close)($job['body']);
-                ($this->queue)('finish', $of);
             } catch (Throwable $error) {
                 ($this->queue)('release', $of + ['message' => $error->getMessage()]);
+                continue;
             }
+            ($this->queue)('finish', $of);
         }
     }
 

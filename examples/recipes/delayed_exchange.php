@@ -24,10 +24,11 @@ function consume(string $topic, callable $handle, int $prefetch, int $rounds = P
             $of = ['id' => $job['id'], 'receipt' => $job['receipt']];
             try {
                 $handle($job['body']);
-                queue('finish', $of);
             } catch (RuntimeException $error) {
                 queue('release', $of + ['message' => $error->getMessage()]);
+                continue;
             }
+            queue('finish', $of);
         }
     }
 }

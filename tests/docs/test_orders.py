@@ -16,6 +16,7 @@ import pytest
 from tests.processes import REPOSITORY
 
 from .markdown import COMMAND_S, at, blocks, read, run
+from .partner import Answer, Partner
 
 if TYPE_CHECKING:
     from tests.processes import Processes, QueueServer, StoreServer
@@ -79,6 +80,26 @@ def test_a_worker_outlives_a_restart_closes_orders_and_gives_failures_back(
     (failed,) = listed(server)
     assert (failed["id"], failed["state"], failed["attempt"]) == ("close-nobody", "delayed", 1)
     assert failed["message"] == "no order nobody"
+
+
+@pytest.mark.parametrize("program", ["php", "python", "node"], indirect=True)
+def test_a_finish_that_had_no_answer_is_sent_again(program: list[str]) -> None:
+    job = {"topic": "order-close", "id": "a", "attempt": 1, "receipt": "r", "due": 0.0}
+    popped = json.dumps({"code": 0, "message": "", "data": job | {"body": '{"order":"1001"}'}})
+    away = Answer(200, '{"code":6,"message":"the store is unavailable","data":null}')
+    done = Answer(200, '{"code":0,"message":"","data":null}')
+    with Partner(Answer(200, popped), away, away, away, done) as queue:
+        variables = os.environ | {"DELAY_QUEUE": queue.url, "DELAYQUEUE_URL": queue.url}
+        ended = subprocess.run(
+            [*program, "work", "1"],
+            env=variables,
+            capture_output=True,
+            text=True,
+            timeout=COMMAND_S,
+            check=True,
+        )
+    assert ended.stdout == "a: closed order 1001\n"
+    assert [json.loads(body).get("receipt") for body in queue.received] == [None, *["r"] * 4]
 
 
 def test_what_the_page_adds_to_files_of_laravel_is_php() -> None:
