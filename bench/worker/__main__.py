@@ -1,4 +1,4 @@
-"""python -m bench.worker: our Worker beside arq and dramatiq, the same work on the same Redis; see bench/README.md."""
+"""python -m bench.worker: our Worker beside others, the same work on the same Redis; see bench/README.md."""
 
 import argparse
 import contextlib
@@ -14,7 +14,7 @@ from bench.report import Findings, as_json, table
 from bench.target import StoreView, own_server, redis_command
 from bench.worker.contest import REPOSITORY, Round, Side, ours, peers
 
-PEERS: Final = ("arq", "dramatiq")
+PEERS: Final = ("arq", "dramatiq", "celery")
 PEERS_PYTHON: Final = "build/peers/bin/python"
 OUR_DATABASE: Final = 1  # the server's default; the peers' follow
 
@@ -45,7 +45,7 @@ def _parser() -> argparse.ArgumentParser:
         "--peers",
         metavar="PYTHON",
         default=str(REPOSITORY / PEERS_PYTHON),
-        help=f"an interpreter that has {' and '.join(PEERS)}; default: {PEERS_PYTHON}",
+        help=f"an interpreter that has {', '.join(PEERS)}; default: {PEERS_PYTHON}",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures there")
     return parser

@@ -48,11 +48,16 @@ class Round:
     def idle(self) -> Outcome:
         """From enqueueing a single job until its handler starts, while there is no other."""
         with self._program("work", self.probes) as worker:
-            with self._program("probe", self.probes) as probe:
-                probe.end(PROGRAM_S + self.probes * max(PAUSE_S))
-            late_ms = worker.says("late_ms", self.probes, START_S)
+            self._probe(1)
+            worker.says("late_ms", 1, START_S)  # it has started
+            self._probe(self.probes)
+            late_ms = worker.says("late_ms", 1 + self.probes, START_S)[1:]
         cuts = statistics.quantiles(late_ms, n=100, method="inclusive")
         return Outcome({"p50": Figure(cuts[49], "ms"), "p99": Figure(cuts[98], "ms")})
+
+    def _probe(self, jobs: int) -> None:
+        with self._program("probe", jobs) as probe:
+            probe.end(PROGRAM_S + jobs * max(PAUSE_S))
 
     def enqueue(self) -> Outcome:
         """One program enqueues all jobs that will be drained, an equal part in each way."""

@@ -32,7 +32,7 @@ def test_our_worker_is_measured_where_no_peer_is_installed(tmp_path: Path) -> No
         check=False,
     )
     assert ended.returncode == 0, ended.stderr
-    for peer in ("arq", "dramatiq"):
+    for peer in ("arq", "dramatiq", "celery"):
         assert f"{peer}: not installed for /none; left out" in ended.stderr.splitlines()
     figures = {
         (measure, figure): told["rounds"]
