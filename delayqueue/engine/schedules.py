@@ -44,7 +44,7 @@ class Schedules:
 
         Raises JobExists if the name is taken by another one and `if_exists` is `fail`, or a config file declares it.
         """
-        now_ms = (await self._registry.due_schedules()).now_ms
+        now_ms = (await self._registry.state()).now_ms
         code = await self._registry.register("schedules", _entry(schedule, now_ms), if_exists)
         if code != Code.OK:
             raise JobExists(taken("schedule", schedule.name))
@@ -60,7 +60,7 @@ class Schedules:
 
         Raises StartupError if a name was taken at run time.
         """
-        now_ms = (await self._registry.due_schedules()).now_ms
+        now_ms = (await self._registry.state()).now_ms
         entries = [_entry(schedule, now_ms) for schedule in schedules]
         await declared.declare(self._registry, "schedules", entries)
 
@@ -74,9 +74,13 @@ class Schedules:
         found = read_all(Schedule.read, sorted(entries))
         return [Planned(schedule, entry.time_ms) async for entry, schedule in found]
 
+    async def count(self) -> int:
+        """How many schedules there are."""
+        return (await self._registry.state()).schedules
+
     async def preview(self, schedule: Schedule) -> list[int]:
         """The next occurrences of a schedule, which need not exist, from now on."""
-        now_ms = (await self._registry.due_schedules()).now_ms
+        now_ms = (await self._registry.state()).now_ms
         found: list[int] = []
         while len(found) < PREVIEWED:
             next_ms = schedule.after(found[-1] if found else now_ms)
@@ -87,7 +91,7 @@ class Schedules:
 
     async def job_now(self, name: str) -> Job:
         """The job that a schedule would push now. Raises NoSuchJob if there is no such schedule."""
-        now_ms = (await self._registry.due_schedules()).now_ms
+        now_ms = (await self._registry.state()).now_ms
         entries = (await self._registry.registered("schedules", name=name)).entries or []
         async for _, one in read_all(Schedule.read, entries):
             return Job(

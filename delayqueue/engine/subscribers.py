@@ -85,6 +85,10 @@ class Subscribers:
         """Every subscriber, by topic in calling order."""
         return await _read((await self._registry.registered("subscribers")).entries or [])
 
+    async def count(self) -> int:
+        """How many subscribers there are."""
+        return (await self._registry.state()).subscribers
+
     async def calls(self, names: Sequence[str]) -> dict[str, Calls]:
         """The calls of these subscribers within the last day."""
         return await calls_of(self._store, names)

@@ -42,6 +42,17 @@ async def test_what_is_registered_is_read_until_it_is_dropped(registry: Registry
     assert await all_of(registry) == {two}
 
 
+async def test_they_are_counted_without_being_read(registry: Registry, bucket: Bucket) -> None:
+    for name in ("one", "two", "three"):
+        await registry.register("subscribers", entry(name), "fail")
+    await registry.register("schedules", Entry("four", "not JSON", 1), "fail")
+    await registry.unregister("subscribers", "two")
+    began_ms = await bucket.now_ms()
+    now_ms, subscribers, schedules = await registry.state()
+    assert began_ms <= now_ms <= await bucket.now_ms()
+    assert (subscribers, schedules) == (2, 1)
+
+
 async def test_one_can_be_read_by_its_name(registry: Registry) -> None:
     for name in ("one", "two"):
         assert await registry.register("subscribers", entry(name), "fail") == 0

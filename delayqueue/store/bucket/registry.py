@@ -23,6 +23,14 @@ class Registered(NamedTuple):
     entries: list[Entry] | None
 
 
+class RegistryState(NamedTuple):
+    """The store's time, and how many subscribers and schedules there are."""
+
+    now_ms: int
+    subscribers: int
+    schedules: int
+
+
 class Registry:
     """One method per script, as in BucketStore. All raise Unavailable if Redis does not answer or refuses."""
 
@@ -61,6 +69,10 @@ class Registry:
         """All entries of a kind, or the one with that name, unless `known` is still their revision."""
         revision, *found = await self._run("registered", [kind, known, name])
         return Registered(text(revision), _entries(found[0]) if found else None)
+
+    async def state(self) -> RegistryState:
+        """The store's time, and how many of each kind are registered."""
+        return RegistryState(*await self._run("registry_state", []))
 
     async def numbers(self, count: int) -> int:
         """The first of `count` consecutive numbers that nobody else gets.

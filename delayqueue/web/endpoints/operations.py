@@ -126,8 +126,8 @@ async def _of_store(api: Api) -> StoreFigures | None:
         return StoreFigures(
             topics=await api.queue.topics.all(),
             health=await api.queue.health(),
-            subscribers=len(await api.queue.subscribers.all()),
-            schedules=len(await api.queue.schedules.all()),
+            subscribers=await api.queue.subscribers.count(),
+            schedules=await api.queue.schedules.count(),
         )
     except Unavailable:
         return None
