@@ -90,7 +90,7 @@ class Queue(Client):
         self.now_s = until_s
         return ran
 
-    def send(self, call: Call[T]) -> T:
+    def _send(self, call: Call[T]) -> T:
         """Do what a call asks for, at the time of the clock."""
         verbs: dict[str, Callable[[Any], Any]] = {
             "/push": self._push,
@@ -119,7 +119,8 @@ class Queue(Client):
         held.attempt += 1
         held.state = State.RESERVED
         topic, job_id, body = (held.request[name] for name in ("topic", "id", "body"))
-        job = ReservedJob(topic, job_id, body, held.attempt, "a-receipt", held.due_s)
+        trace = held.request.get("traceparent", "")
+        job = ReservedJob(topic, job_id, body, held.attempt, "a-receipt", held.due_s, trace)
         given = worker.handlers.context() if context is ... else nullcontext(context)
         async with given as shared:
             verdict = await verdict_on(worker, job, shared)

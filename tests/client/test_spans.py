@@ -249,6 +249,20 @@ async def test_a_failed_run_says_why_and_the_next_one_is_a_span_too(
     assert context_of(failed).trace_id != context_of(done).trace_id
 
 
+def test_a_queue_in_memory_makes_the_same_spans(spans: Spans) -> None:
+    worker = Worker()
+
+    @worker.on("t")
+    def handle(job: Any) -> None:
+        assert job.traceparent == traceparent(spans.the("send t"))
+
+    queue = testing.Queue(worker)
+    queue.push("t")
+    [(_, verdict)] = queue.advance()
+    assert verdict.message == ""
+    assert linked(spans.the("process t")) == [ids_in(traceparent(spans.the("send t")))]
+
+
 class Mute(Exception):
     def __str__(self) -> str:
         raise RuntimeError
