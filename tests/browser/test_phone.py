@@ -25,6 +25,11 @@ LINES: Final = """link => [...link.childNodes].filter((node) => node.nodeType ==
     range.selectNodeContents(node);
     return range.getClientRects().length;
 })"""
+# how many lines the name before a cell has
+NAMES_LINES: Final = """cell => {
+    const style = getComputedStyle(cell, "::before");
+    return Math.round(parseFloat(style.height) / parseFloat(style.lineHeight));
+}"""
 PHONES: Final = [look for look in ALL if look.width == PHONE.width]
 
 
@@ -45,6 +50,17 @@ def test_tabs_reasons_and_buttons_are_within_reach_and_names_break_at_their_dots
             assert_within(each)
     link = admin.open("topics").get_by_role("link", name=name).first
     assert set(link.evaluate(LINES)) == {1}
+
+
+@pytest.mark.parametrize("look", in_looks([Look(PHONE.width, "en", "light")], ALL), indirect=True)
+def test_the_name_of_a_column_that_needs_two_lines_has_both(admin: Admin) -> None:
+    cell = admin.open("servers").locator("tbody td").first
+    assert cell.evaluate(NAMES_LINES) == 2
+    one_line = admin.page.locator("tbody td").nth(1).bounding_box()
+    two_lines = cell.bounding_box()
+    assert one_line
+    assert two_lines
+    assert two_lines["height"] > 1.3 * one_line["height"]
 
 
 def assert_within(each: Locator) -> None:

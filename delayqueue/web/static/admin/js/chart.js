@@ -1,7 +1,7 @@
 // Charts with uPlot, in the colours of the theme.
 
 import { Component, h } from "./dom.js";
-import { time } from "./format.js";
+import { number, time } from "./format.js";
 import { current } from "./i18n.js";
 
 /* global uPlot */
@@ -17,11 +17,13 @@ function moment(unix, apart) {
   return apart < 86400 && clock !== "00:00" ? clock : `${pad(date.getMonth() + 1)}-${pad(date.getDate())}`;
 }
 
+const WHOLE = [1, 2, 5, 10, 20, 50].flatMap((step) => [1, 1e2, 1e4, 1e6, 1e8].map((power) => step * power)).sort((one, other) => one - other);
+
 function axes(values) {
   const common = { stroke: colour("--soft"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, font: "12px system-ui, sans-serif" };
   return [
     { ...common, size: 28, grid: { show: false }, space: 70, values: (_, ticks, __, ___, apart) => ticks.map((tick) => moment(tick, apart)) },
-    { ...common, size: 56, values: (_, ticks) => ticks.map(values) },
+    { ...common, size: 56, values: (_, ticks) => ticks.map(values), ...(values === number && { incrs: WHOLE }) }, // there is no half job
   ];
 }
 
