@@ -1,16 +1,20 @@
 <?php
-// A queue connection of Laravel (8 to 13) over this server: app/Queue/DelayQueue.php
+// A queue connection of Laravel over this server, tested with 8, 12 and 13: app/Queue/DelayQueue.php
 
 namespace App\Queue;
 
+use Illuminate\Contracts\Queue\ClearableQueue;
 use Illuminate\Contracts\Queue\Queue as QueueContract;
 use Illuminate\Queue\Queue;
 use RuntimeException;
 
-class DelayQueue extends Queue implements QueueContract
+class DelayQueue extends Queue implements QueueContract, ClearableQueue
 {
+    private const UNANSWERED = [-1, 6]; // codes: nobody knows whether it was done
+
     public function __construct(private array $settings)
     {
+        $this->dispatchAfterCommit = $settings['after_commit'];
     }
 
     public function push($job, $data = '', $queue = null)
@@ -25,6 +29,9 @@ class DelayQueue extends Queue implements QueueContract
         if (is_object($job) && method_exists($job, 'tags')) {
             $options['tags'] = $job->tags(); // such as order:1001, for cancel() below
         }
+        if (isset($job->ttr)) {
+            $options['ttr'] = $job->ttr; // seconds; for a job whose $timeout is longer than others'
+        }
         return $this->enqueueUsing(
             $job,
             $this->createPayload($job, $topic, $data),
@@ -37,7 +44,7 @@ class DelayQueue extends Queue implements QueueContract
     public function pushRaw($payload, $queue = null, array $options = [])
     {
         $job = ['topic' => $this->topic($queue), 'id' => '*', 'ttr' => $this->settings['ttr'], 'body' => $payload];
-        return $this->call('push', $options + $job)['id'];
+        return $this->call('push', $options + $job)['id'] ?? $options['id'];
     }
 
     public function pop($queue = null)
@@ -51,6 +58,11 @@ class DelayQueue extends Queue implements QueueContract
     public function cancel(string $tag): int
     {
         return $this->call('cancel', ['tag' => $tag])['count'];
+    }
+
+    public function clear($queue)
+    {
+        return $this->call('purge', ['topic' => $this->topic($queue)])['count'];
     }
 
     public function size($queue = null)
@@ -92,9 +104,24 @@ class DelayQueue extends Queue implements QueueContract
         $text = curl_exec($curl);
         $answer = $text === false ? null : json_decode($text, true);
         if (($answer['code'] ?? null) !== 0) {
-            throw new RuntimeException('delay-queue: ' . ($answer['message'] ?? curl_error($curl)));
+            throw new RuntimeException('delay-queue: ' . ($answer['message'] ?? curl_error($curl)), $answer['code'] ?? -1);
         }
         return $answer['data'];
+    }
+
+    /** Calls an endpoint again for ten seconds, the time of a restart or a failover, if no answer says that it is done. */
+    public function insist(string $verb, array $request): mixed
+    {
+        for ($tries = 10; ; $tries--) {
+            try {
+                return $this->call($verb, $request);
+            } catch (RuntimeException $error) {
+                if ($tries === 0 || !in_array($error->getCode(), self::UNANSWERED, true)) {
+                    throw $error;
+                }
+                sleep(1);
+            }
+        }
     }
 
     private function counts($queue): array

@@ -9,6 +9,7 @@ class DelayQueueConnector implements ConnectorInterface
 {
     public function connect(array $config)
     {
-        return new DelayQueue($config + ['queue' => 'default', 'ttr' => 90, 'wait' => 5, 'token' => null]);
+        $defaults = ['queue' => 'default', 'ttr' => 90, 'wait' => 5, 'token' => null, 'after_commit' => false];
+        return new DelayQueue($config + $defaults);
     }
 }

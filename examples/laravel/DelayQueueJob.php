@@ -35,7 +35,7 @@ class DelayQueueJob extends Job implements JobContract
     public function delete()
     {
         parent::delete();
-        $this->delayQueue->call('finish', $this->held());
+        $this->delayQueue->insist('finish', $this->held());
     }
 
     public function release($delay = 0)

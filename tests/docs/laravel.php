@@ -69,4 +69,6 @@ namespace {
         $worker->runNextJob('delay-queue', 'default', new WorkerOptions());
     }
     echo "left {$queue->size()}\n"; // the failed one, until its next attempt
+    echo "id {$queue->pushRaw('{}', 'raw', ['id' => 'mine'])}\n";
+    echo "cleared {$queue->clear('raw')}, left {$queue->size('raw')}\n";
 }

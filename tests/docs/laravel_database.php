@@ -1,5 +1,6 @@
 <?php
-// Laravel's own database queue, and examples/laravel after the move: php laravel_database.php put FILE | work URL
+// Laravel's own database queue, and examples/laravel after the move, or within a transaction of that database:
+// php laravel_database.php put FILE | work URL | transact URL
 
 namespace Illuminate\Foundation\Bus {
     trait Dispatchable // of the application, which is not in Debian's packages
@@ -27,18 +28,33 @@ namespace {
     $container->instance(Illuminate\Contracts\Container\Container::class, $container);
     $container->instance(Illuminate\Contracts\Bus\Dispatcher::class, new Dispatcher($container));
     [, $step, $where] = $argv;
-    if ($step === 'put') {
-        $database = new Manager();
-        $database->addConnection(['driver' => 'sqlite', 'database' => $where]);
-        $queue = new DatabaseQueue($database->getConnection(), 'jobs');
-    } else {
-        $queue = (new DelayQueueConnector())->connect(['url' => $where]);
-    }
+    $database = new Manager();
+    $database->addConnection(['driver' => 'sqlite', 'database' => $step === 'put' ? $where : ':memory:']);
+    $queue = $step === 'put'
+        ? new DatabaseQueue($database->getConnection(), 'jobs')
+        : (new DelayQueueConnector())->connect(['url' => $where, 'after_commit' => $step === 'transact']);
     $queue->setContainer($container);
     $queue->setConnectionName($step);
     if ($step === 'put') {
         $queue->push(new CloseOrder('1001'));
         $queue->later(1800, new CloseOrder('1002'));
+    } elseif ($step === 'transact') {
+        $transactions = new Illuminate\Database\DatabaseTransactionsManager();
+        $container->instance('db.transactions', $transactions);
+        $database->getConnection()->setTransactionManager($transactions);
+        try {
+            $database->getConnection()->transaction(function () use ($queue) {
+                $queue->push(new CloseOrder('1001'), '', 'transact');
+                throw new RuntimeException('rolled back');
+            });
+        } catch (RuntimeException $error) {
+            echo "{$error->getMessage()}: {$queue->size('transact')}\n";
+        }
+        $database->getConnection()->transaction(function () use ($queue) {
+            $queue->push(new CloseOrder('1001'), '', 'transact');
+            echo "before the commit: {$queue->size('transact')}\n";
+        });
+        echo "after it: {$queue->size('transact')}\n";
     } else {
         $queue->pop('default')->fire();
         echo "delayed {$queue->delayedSize()} of {$queue->size()}\n";

@@ -145,4 +145,6 @@ def test_the_connection_for_laravel_works_under_its_own_worker(server: QueueServ
         "no order nobody",
         "closed order 1001",
         "left 1",
+        "id mine",
+        "cleared 1, left 0",
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sqlite3
@@ -18,6 +19,7 @@ from tests.processes import REPOSITORY
 
 from .follow import Follower
 from .markdown import COMMAND_S, run
+from .partner import Answer, Partner
 from .test_orders import needs
 
 if TYPE_CHECKING:
@@ -83,6 +85,27 @@ def test_laravel_works_on_the_jobs_that_its_database_queue_held(
     run([*program, "put", str(shop / "shop.sqlite")])
     assert moved(server, shop, "shop") == (0, "moved 2 jobs, 0 refused\n")
     assert run([*program, "work", server.url]) == "closed order 1001\ndelayed 1 of 1\n"
+
+
+def test_laravels_worker_repeats_a_finish_that_had_no_answer(shop: Path) -> None:
+    needs("php", [ILLUMINATE_DATABASE])
+    program = ["php", str(Path(__file__).with_name("laravel_database.php"))]
+    run([*program, "put", str(shop / "shop.sqlite")])
+    with closing(sqlite3.connect(shop / "shop.sqlite")) as database:
+        body = database.execute("SELECT payload FROM jobs ORDER BY id").fetchone()[0]
+    job = {"topic": "default", "id": "a", "body": body, "attempt": 1, "receipt": "r", "due": 0.0}
+    popped = Answer(200, json.dumps({"code": 0, "message": "", "data": job}))
+    away, done = (Answer(200, f'{{"code":{code},"message":"","data":null}}') for code in (6, 0))
+    with Partner(popped, away, done) as queue:
+        assert run([*program, "work", queue.url]) == "closed order 1001\ndelayed 0 of 0\n"
+    assert [json.loads(asked).get("receipt") for asked in queue.received[:3]] == [None, "r", "r"]
+
+
+def test_laravel_pushes_after_the_commit_where_its_settings_say_so(server: QueueServer) -> None:
+    needs("php", [ILLUMINATE_DATABASE])
+    program = ["php", str(Path(__file__).with_name("laravel_database.php"))]
+    said = "rolled back: 0\nbefore the commit: 0\nafter it: 1\n"
+    assert run([*program, "transact", server.url]) == said
 
 
 def test_a_job_that_is_done_does_not_come_again_if_its_row_is_moved_again(
