@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast
 
 from delayqueue.client import tracing
 from delayqueue.client.address import (
@@ -126,12 +126,11 @@ class AsyncClient(Verbs):
         async with asyncio.timeout(self._timeout_s):
             loop = asyncio.get_running_loop()
             address = self._address
+            options: dict[str, Any] = {}
+            if isinstance(loop, asyncio.BaseEventLoop):  # uvloop's has no such option
+                options["happy_eyeballs_delay"] = HAPPY_EYEBALLS_S
             _, connection = await loop.create_connection(
-                _Connection,
-                address.host,
-                address.port,
-                ssl=self._tls,
-                happy_eyeballs_delay=HAPPY_EYEBALLS_S,
+                _Connection, address.host, address.port, ssl=self._tls, **options
             )
         return connection
 
@@ -148,8 +147,7 @@ class _Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport of the new connection."""
-        assert isinstance(transport, asyncio.Transport)  # noqa: S101  # for the type checker
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)
         keep_alive(transport.get_extra_info("socket"))
 
     async def exchange(self, request: bytes) -> Answer:

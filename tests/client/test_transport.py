@@ -10,7 +10,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 import pytest
+import uvloop
 
+from delayqueue import Worker
 from delayqueue.client import (
     AsyncClient,
     Client,
@@ -27,12 +29,13 @@ from tests.certificates import make
 from tests.client.conftest import Caller
 from tests.faults.proxy import Proxy
 from tests.processes import LOOPBACK, free_port
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
-    from delayqueue.client.jobs import Seconds
+    from delayqueue.client.jobs import ReservedJob, Seconds
     from tests.processes import Processes, QueueServer, StoreServer
 
 Kind = type[Client | AsyncClient]
@@ -119,6 +122,26 @@ async def test_a_server_that_is_silent_is_given_up(client: Caller, proxy: Proxy)
     with pytest.raises(TransportError):
         await client.kick_topic("none")
     assert time.monotonic() - began < 8
+
+
+def test_the_loop_may_be_uvloops(server: QueueServer, topic: str) -> None:
+    """It is under uvicorn, and so in most applications of FastAPI."""
+    worker, handled = Worker(server.url), set[str]()
+
+    @worker.on(topic)
+    async def handle(job: ReservedJob) -> None:
+        handled.add(job.id)
+
+    async def push_and_work() -> None:
+        stop = asyncio.Event()
+        working = asyncio.create_task(worker.work(stop))
+        async with AsyncClient(server.url) as queue:
+            pushed = await asyncio.gather(*(queue.push(topic) for _ in range(3)))
+        await until(lambda: handled == {*pushed})
+        stop.set()
+        await working
+
+    uvloop.run(push_and_work())
 
 
 async def test_another_kind_of_server_is_recognised(kind: Kind) -> None:
