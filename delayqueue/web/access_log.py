@@ -1,4 +1,4 @@
-"""What is kept of each request: a count, and where `access_log = yes` a line. No bodies, no tokens, no queries."""
+"""What is recorded of each request: a count, and with `access_log = yes` a line. No bodies, no tokens, no queries."""
 
 import logging
 import re
@@ -21,27 +21,27 @@ Note = Callable[[HttpRequest, str, int, int, float], None]  # see AccessLog.note
 
 
 def request_id(request: HttpRequest) -> str:
-    """The id that the client gave the request, "" where it gave none, or one that nobody wants in a log."""
+    """The id that the client gave the request; "" if it gave none, or one that does not belong in a log."""
     given: str | None = request.headers.get(REQUEST_ID_KEY)
     return given if given is not None and SANE_ID.fullmatch(given) else ""
 
 
 def new_request_id() -> str:
-    """An id for a request that has none and that somebody may have to look for."""
+    """An id for a request that has none and may have to be searched for."""
     return secrets.token_hex(8)
 
 
 class AccessLog:
-    """Notes every answer."""
+    """Records every answer."""
 
     def __init__(self, metrics: Metrics, *, lines: bool) -> None:
         self._metrics = metrics
         self._lines = lines
 
     def note(self, request: HttpRequest, path: str, status: int, code: int, began_s: float) -> None:
-        """The request that came at `began_s` (perf_counter) was answered so.
+        """Record the answer to the request that arrived at `began_s` (perf_counter).
 
-        `path`: the endpoint's; what no endpoint has is not named, so that nobody can fill the metrics.
+        `path`: the endpoint's; unknown paths are not named, so that no client can fill the metrics.
         """
         self._metrics.count(REQUESTS, path, code)
         if not self._lines:

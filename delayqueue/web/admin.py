@@ -1,4 +1,4 @@
-"""GET /admin: the page to look at. It shows what the endpoints answer, so its own files hold nothing secret."""
+"""GET /admin: the admin page. It shows what the endpoints answer, so its own files hold nothing secret."""
 
 import mimetypes
 from importlib import resources
@@ -8,7 +8,7 @@ from delayqueue.web.endpoint import OPEN, Endpoint
 from delayqueue.web.http import HttpResponse
 
 PATH: Final = "/admin"
-# Only our own files, no inline code, in nobody's frame.
+# Only our own files, no inline code, no frames.
 POLICY: Final = "; ".join(
     [
         "default-src 'none'",
@@ -31,12 +31,12 @@ HEADERS: Final = {
 
 
 def pages() -> list[Endpoint]:
-    """The page and its files. They are read once."""
+    """The page and its files, read once."""
     folder = resources.files("delayqueue.web").joinpath("static", "admin")
     found = [
-        # who types in the server's address means the page
+        # the bare address of the server leads to the page
         _page("/", HttpResponse(headers={"Location": "admin"}, status=302)),
-        # its links are relative, so that it works behind a proxy that adds a path
+        # the page's links are relative, so that it works behind a proxy that adds a path
         _page(f"{PATH}/", HttpResponse(headers={"Location": "../admin"}, status=308)),
     ]
     for name, content in _files(folder):

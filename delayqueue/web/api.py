@@ -16,7 +16,7 @@ from delayqueue.web.peers import Peers
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """The handlers' surroundings, one for a server process."""
+    """Everything that handlers use, once per server process."""
 
     queue: DelayQueue
     responder: Responder
@@ -24,11 +24,11 @@ class Api:
     longest_wait_s: float
     peers: Peers
     metrics_topics: int
-    settings: Mapping[str, str]  # to look at
+    settings: Mapping[str, str]  # to show
     guard: Authenticator
-    check_url: Callable[[str], str]  # raises BadValue for one that webhooks may not call
+    check_url: Callable[[str], str]  # raises BadValue for a URL that webhooks may not call
     try_webhook: Callable[[Subscriber, str], Awaitable[Trial]]  # with this body
-    endpoints: tuple[Endpoint, ...]  # all that there are
+    endpoints: tuple[Endpoint, ...]  # all endpoints
     new_id: IdMaker = field(default_factory=IdMaker)
     scope: Scope = EVERYWHERE  # the topics that the client may reach
 

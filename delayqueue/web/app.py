@@ -1,4 +1,4 @@
-"""The aiohttp server: it can answer every request that HTTP allows. All that knows aiohttp's types stands here."""
+"""The aiohttp server: it can answer every valid HTTP request. Only this file knows aiohttp's types."""
 
 import asyncio
 import logging
@@ -15,15 +15,15 @@ from delayqueue.web.http import HttpRequest, HttpResponse
 
 log = logging.getLogger(__name__)
 
-KEEPALIVE_S: Final = 75.0  # of an idle connection; aiohttp's own default is over an hour
-READ_S: Final = 30.0  # a request's body must have arrived after this; aiohttp itself waits for ever
+KEEPALIVE_S: Final = 75.0  # for an idle connection; aiohttp's own default is over an hour
+READ_S: Final = 30.0  # for a request's body to arrive; aiohttp itself has no limit
 
 
 def build_server(front: Front, most_bytes: int, unread: Unread) -> web.Server:
-    """The server that lets `front` answer all; a request's body has at most so many bytes.
+    """A server that lets `front` answer everything; `most_bytes` limits a request's body.
 
-    It is aiohttp's low-level server, in the place of its Application, whose router and middlewares take a tenth of
-    the processor time of a push or a pop (measured): all paths are constant, so there is nothing to resolve.
+    It is aiohttp's low-level server instead of its Application, whose router and middlewares take a tenth of the
+    processor time of a push or a pop (measured): all paths are constant, so there is nothing to resolve.
     """
     logging.getLogger("aiohttp.server").addFilter(NoHttp())
     loop = asyncio.get_running_loop()
@@ -48,14 +48,14 @@ def build_server(front: Front, most_bytes: int, unread: Unread) -> web.Server:
         refuse=lambda reason: _written(front.malformed(reason)),
         request_factory=request,
         access_log=None,
-        auto_decompress=False,  # it would unpack all of a request that is refused: see checks.py, `uncompressed`
+        auto_decompress=False,  # otherwise it would unpack a request before checks.py refuses it
         handler_cancellation=True,  # a client that leaves while it waits takes no job
         keepalive_timeout=KEEPALIVE_S,
     )
 
 
 class Streamed(HttpRequest):
-    """A request of aiohttp's, whose body is read when it is asked for."""
+    """A request of aiohttp, whose body is read on demand."""
 
     __slots__ = ("_request",)
 
@@ -67,7 +67,7 @@ class Streamed(HttpRequest):
         self._request = request
 
     async def read(self) -> bytes:
-        """The whole body. Raises TooLarge or SlowRequest if it is that."""
+        """The whole body. Raises TooLarge or SlowRequest."""
         request = self._request
         if hdrs.EXPECT in request.headers:
             await _encourage(request)
@@ -81,14 +81,14 @@ class Streamed(HttpRequest):
 
 
 class Answering:
-    """Writes the answer to a request of aiohttp's.
+    """Writes the answer to a request of aiohttp.
 
     It is written before aiohttp's handler returns, so that a client that is gone is noticed.
     """
 
     def __init__(self, request: web.BaseRequest) -> None:
         self._request = request
-        # If the client is gone, aiohttp gets this: it logs what is raised, and drops an answer that it cannot write.
+        # If the client is gone, aiohttp gets this: it would log an exception, and drops an answer that it cannot write.
         self.sent: web.StreamResponse = web.Response()
 
     async def send(self, response: HttpResponse) -> None:
@@ -105,17 +105,17 @@ def _written(response: HttpResponse) -> web.Response:
 
 
 async def _encourage(request: web.BaseRequest) -> None:
-    """curl sends a larger body only once it is told to, or after a second."""
+    """Send 100 Continue: curl sends a large body only after it, or after a second."""
     if request.version == HttpVersion11 and request.headers[hdrs.EXPECT].lower() == "100-continue":
         await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        request.writer.output_size = 0  # of the answer nothing has been sent yet
+        request.writer.output_size = 0  # nothing of the answer has been sent so far
 
 
 class NoHttp(logging.Filter):
-    """Takes what is not HTTP out of aiohttp's log: as errors with tracebacks, any client could fill the disk."""
+    """Keeps requests that are not HTTP out of aiohttp's log: as errors with tracebacks, they could fill the disk."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether the record stays; else it becomes a line at the level debug."""
+        """Whether the record stays; otherwise it becomes a line at level debug."""
         error = record.exc_info[1] if record.exc_info else None
         if not isinstance(error, HttpProcessingError):
             return True

@@ -1,4 +1,4 @@
-"""What people do with the page at /admin: a line in the log of each change, with who did what to how many."""
+"""Logs changes that are made on the page at /admin: who did what to how many."""
 
 import json
 import logging
@@ -13,14 +13,14 @@ from delayqueue.web.requests import Request
 
 log = logging.getLogger(__name__)
 
-HEADER: Final = "x-admin-page"  # which the page sends; programs are in the access log
+HEADER: Final = "x-admin-page"  # sent by the page; other programs are in the access log
 TARGETS: Final = ("topic", "tag", "state", "name", "id")
 
 Target = dict[str, object]
 
 
 def target_of(endpoint: Endpoint, request: HttpRequest, asked: object) -> Target | None:
-    """What a request of the page is to change; None = it is not the page's, or changes nothing."""
+    """What a request of the page would change; None = it does not come from the page, or changes nothing."""
     if HEADER not in request.headers or endpoint.roles is None or Role.VIEW in endpoint.roles:
         return None
     target = {name: getattr(asked, name, None) for name in TARGETS}
@@ -32,7 +32,7 @@ def target_of(endpoint: Endpoint, request: HttpRequest, asked: object) -> Target
 def note(
     guard: Authenticator, request: HttpRequest, target: Target | None, code: Code, data: Any
 ) -> None:
-    """Write down what became of it, if it is something."""
+    """Log what happened to it, if it is something."""
     if target is None:
         return
     fields = {

@@ -1,6 +1,6 @@
-"""Who may come in: tokens, their roles, and how many requests each may make.
+"""Access control: tokens, their roles, and how many requests each may make.
 
-A token stands in `Authorization: Bearer TOKEN`, or as the password of `Basic`, which is what browsers can send.
+A token comes in `Authorization: Bearer TOKEN`, or as the password of `Basic`, which is what browsers can send.
 """
 
 import asyncio
@@ -22,21 +22,21 @@ from delayqueue.web.http import HttpRequest
 
 log = logging.getLogger(__name__)
 
-# Who may call an endpoint; None = nobody is asked. The admin role may call all.
+# The roles that may call an endpoint; None = everybody. The admin role may call all.
 Roles = frozenset[Role] | None
 
-UNKNOWN: Final = Text("token无效", "this token is not known")
+UNKNOWN: Final = Text("token无效", "unknown token")
 WRONG_ROLE: Final = Text(
     "此token的角色不能使用该接口", "this token's role may not call this endpoint"
 )
 TOO_FAST: Final = Text(
     "此token请求过多, 请稍后再试", "this token's requests exceed token_rate; slow down"
 )
-BURST_S: Final = 1.0  # requests that were not made in so long may be made at once
+BURST_S: Final = 1.0  # requests not made in this time may be made at once
 
 
 class RateLimiter:
-    """Lets `rate` requests through each second; 0 = all."""
+    """Allows `rate` requests a second; 0 = any number."""
 
     def __init__(self, rate: int) -> None:
         self._interval_s = 1 / rate if rate else 0.0
@@ -55,7 +55,7 @@ class RateLimiter:
 
 
 class Principal:
-    """A token in force: what it grants, and how fast its requests may come."""
+    """A token in force: what it grants, and how many requests it may make."""
 
     def __init__(self, limiter: RateLimiter) -> None:
         self.limiter = limiter
@@ -72,7 +72,7 @@ class Principal:
         self._topics.setdefault(grant.role, []).append(grant.topics)
 
     def scope(self, roles: frozenset[Role]) -> Scope:
-        """The topics that an endpoint for these roles may be called for. Raises Forbidden if it may not be called."""
+        """The topics that it may reach at an endpoint for these roles. Raises Forbidden if it may not call it."""
         scope = self._scopes.get(roles)
         if scope is None:
             granted = [self._topics.get(role, ()) for role in {Role.ADMIN, *roles}]
@@ -84,7 +84,7 @@ class Principal:
 
 
 class Authenticator:
-    """The tokens in force: those of the settings, and those of a file that can be read anew."""
+    """The tokens in force: those of the settings, and those of a file that can be reloaded."""
 
     def __init__(self, settings: Sequence[Grant], file: Path | None, rate: int) -> None:
         self._key = secrets.token_bytes(32)
@@ -95,7 +95,7 @@ class Authenticator:
 
     @classmethod
     def of(cls, config: Config) -> "Authenticator":
-        """The guard that is configured. Raises StartupError if the file cannot be read."""
+        """The authenticator for these settings. Raises StartupError if the file cannot be read."""
         return cls(config.auth_tokens, config.auth_tokens_file, config.token_rate)
 
     @property
@@ -104,11 +104,11 @@ class Authenticator:
         return bool(self._principals)
 
     def reload(self) -> None:
-        """Read the file again. Raises StartupError if it cannot be read; what was in force then stays so."""
+        """Read the file again. Raises StartupError if it cannot be read; then nothing changes."""
         self._read(self._settings, self._file, self._rate)
 
     def configure(self, config: Config) -> None:
-        """Let in whom this config lets in. Raises StartupError if its file cannot be read; then nothing changes."""
+        """Use this config's tokens. Raises StartupError if its file cannot be read; then nothing changes."""
         self._read(config.auth_tokens, config.auth_tokens_file, config.token_rate)
 
     def _read(self, settings: Sequence[Grant], file: Path | None, rate: int) -> None:
@@ -126,7 +126,7 @@ class Authenticator:
         self.revision += 1
 
     def admit(self, request: HttpRequest, roles: Roles) -> Scope:
-        """The topics that this client may reach. Raises Unauthorized, Forbidden or TooMany if it may not come in."""
+        """The topics that this client may reach. Raises Unauthorized, Forbidden or TooMany if it is refused."""
         if roles is None or not self._principals:
             return EVERYWHERE
         principal = self._find(token_of(request.headers.get("authorization", "")))
@@ -134,30 +134,30 @@ class Authenticator:
         return principal.scope(roles)
 
     def check_again(self, request: HttpRequest, roles: Roles, topics: Iterable[str]) -> None:
-        """Raises Unauthorized or Forbidden if a client that was let in may not have what is of these topics by now."""
+        """Raises Unauthorized or Forbidden if a client that was admitted may no longer reach these topics."""
         if roles is not None and self._principals:
             token = token_of(request.headers.get("authorization", ""))
             self._find(token).scope(roles).check(topics)
 
     def roles(self, request: HttpRequest) -> frozenset[Role]:
-        """The roles of this client: all where no tokens are set. Raises Unauthorized if it has none."""
+        """The roles of this client; all if no tokens are set. Raises Unauthorized if it has none."""
         if not self._principals:
             return frozenset(Role)
         return self._find(token_of(request.headers.get("authorization", ""))).roles
 
     def name_of(self, request: HttpRequest) -> str:
-        """By what the log tells clients apart: the token's roles, and of its SHA-256 too little to guess it by."""
+        """How the log tells clients apart: the token's roles, and too little of its SHA-256 to guess it."""
         if not self._principals:
             return "anybody"
         token = token_of(request.headers.get("authorization", ""))
         try:
             roles = "+".join(sorted(self._find(token).roles))
-        except Unauthorized:  # by now
+        except Unauthorized:  # the token is gone by now
             roles = "unknown"
         return f"{roles} token {sha256(token.encode('utf-8', 'surrogateescape')).hexdigest()[:4]}"
 
     def _find(self, token: str) -> Principal:
-        """Looks at every token, so that the time tells nothing about them."""
+        """Compares every token, so that the time reveals nothing about them."""
         digest, found = self._digest(token), None
         for known, principal in self._principals.items():
             if hmac.compare_digest(known, digest):
@@ -171,7 +171,7 @@ class Authenticator:
 
 
 def token_of(header: str) -> str:
-    """The token in an Authorization header, "" where there is none."""
+    """The token in an Authorization header; "" if there is none."""
     scheme, _, value = header.partition(" ")
     if scheme.lower() == "bearer":
         return value.strip()
@@ -184,9 +184,9 @@ def token_of(header: str) -> str:
 
 
 def read_tokens(path: Path) -> Iterable[Grant]:
-    """The grants in a file: one a line; empty lines and those that begin with # or ; are skipped.
+    """The grants in a file: one per line; empty lines and those that begin with # or ; are skipped.
 
-    Raises StartupError if one cannot be read; it names file and line, and shows nothing of them.
+    Raises StartupError if one is invalid; the message names file and line, and does not show the token.
     """
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()

@@ -1,4 +1,4 @@
-"""Who may send a request at all: checks that raise what the client is refused with."""
+"""Checks that apply to every request; they raise the error with which it is refused."""
 
 import ipaddress
 from collections.abc import Mapping
@@ -10,8 +10,8 @@ from delayqueue.web.http import HttpRequest
 
 PROTECTED = Text(
     "保护模式: 只接受本机连接; 网络可信时设置 protected_mode = no",
-    "protected mode: only clients of this host are served; "
-    "set protected_mode = no where the network is trusted",
+    "protected mode: only clients on this host are served; "
+    "set protected_mode = no if you trust the network",
 )
 CROSS_ORIGIN = Text("不接受其他网站页面的请求", "requests from pages of other sites are refused")
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -27,14 +27,14 @@ def same_origin(request: HttpRequest) -> None:
 
 
 def is_cross_origin(headers: Mapping[str, str]) -> bool:
-    """Whether a browser sends this for a page of another site."""
+    """Whether a browser sent this for a page of another site."""
     site = headers.get("sec-fetch-site")
     if site is not None:
         return site not in {"same-origin", "none"}
     origin = headers.get("origin")
     if origin is None:
         return False
-    host = origin.partition("://")[2]  # empty: of no site that could be told, as in "null"
+    host = origin.partition("://")[2]  # empty: of no known site, as in "null"
     return not host or host != headers.get("host")
 
 
@@ -45,7 +45,7 @@ def uncompressed(request: HttpRequest) -> None:
 
 
 def loopback_only(request: HttpRequest) -> None:
-    """Serve clients of this host only: protected mode."""
+    """Serve only clients on this host: protected mode."""
     if not is_loopback(request.peer):
         raise Forbidden(PROTECTED)
     if is_rebound(request.headers):
@@ -53,9 +53,9 @@ def loopback_only(request: HttpRequest) -> None:
 
 
 def is_rebound(headers: Mapping[str, str]) -> bool:
-    """Whether a page of another site reached this machine by giving its own name our address (DNS rebinding).
+    """Whether another site's page reached this machine by pointing its own name at our address (DNS rebinding).
 
-    To the browser that is one site; but a browser of this machine has no need of such a name.
+    To the browser that is one site; but a browser on this machine needs no such name.
     """
     if "origin" not in headers or "sec-fetch-site" in headers:
         return False

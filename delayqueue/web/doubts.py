@@ -1,6 +1,6 @@
-"""What a request says that its client can hardly mean: a misspelt field, a unix time as delay.
+"""Doubtful requests: a misspelt field, a unix time as delay.
 
-The original takes both in silence, so they are answered as ever, with a header that names them; `strict = yes` refuses
+The original accepts both silently, so they are accepted, with a response header that names them; `strict = yes` refuses
 them.
 """
 
@@ -15,14 +15,14 @@ from delayqueue.web.http import Doubts, HttpRequest
 
 UNKNOWN_FIELDS: Final = "X-Delayqueue-Unknown-Fields"
 LONG_DELAY: Final = "X-Delayqueue-Long-Delay"
-# what a header names at most; of a name so many characters
+# the most names in a header, and characters of a name
 NAMES: Final = 16
 NAME_CHARS: Final = 64
-HEADER_BYTES: Final = 1000  # many clients take no more than 8 kB of headers
+HEADER_BYTES: Final = 1000  # many clients accept no more than 8 kB of headers
 
 
 def note(request: HttpRequest, header: str, names: Iterable[str]) -> None:
-    """Let the answer have this header with these names; what several jobs of an array have is named once."""
+    """Add names to a header of the answer; a name that several jobs of an array share appears once."""
     request.doubts = request.doubts or {}
     found = request.doubts.setdefault(header, {})
     if len(found) < NAMES:
@@ -30,12 +30,12 @@ def note(request: HttpRequest, header: str, names: Iterable[str]) -> None:
 
 
 def headers(noted: Doubts) -> Mapping[str, str]:
-    """What was noted, as headers of the answer."""
+    """The doubts as headers of the answer."""
     return {header: _listed(names) for header, names in noted.items()}
 
 
 def _listed(names: Iterable[str]) -> str:
-    """The names with commas between, as long as there is room."""
+    """The names with commas between, as far as they fit."""
     listed = ""
     for name in islice(names, NAMES):
         longer = f"{listed}, {quote(name)}" if listed else quote(name)
@@ -46,7 +46,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def refuse_unknown(name: str, fields: Sequence[str]) -> None:
-    """Raises Invalid, which names the unknown field and the one of `fields` that was meant."""
+    """Raises Invalid with the unknown field and the one of `fields` that it resembles."""
     name = name[:NAME_CHARS]
     meant = get_close_matches(name.lower(), fields, n=1)
     if meant:
@@ -65,10 +65,10 @@ def refuse_unknown(name: str, fields: Sequence[str]) -> None:
 
 
 def refuse_long_delay(delay_s: float) -> None:
-    """Raises Invalid, which tells how to send a unix time."""
+    """Raises Invalid, which says how to send a unix time."""
     raise Invalid(
         Text(
             f"delay {delay_s:.0f} 超过一年, unix时间请用 due",
-            f"delay {delay_s:.0f}: more than a year; a unix time is sent as due",
+            f"delay {delay_s:.0f}: more than a year; send a unix time as due",
         )
     )

@@ -1,4 +1,4 @@
-"""An endpoint, declared once: all that the server, /openapi.json and the tests know of it is read from its handler."""
+"""An endpoint, declared once: what the server, /openapi.json and the tests know about it is read from its handler."""
 
 import sys
 from collections.abc import Awaitable, Callable, Iterable
@@ -44,26 +44,26 @@ ADMINS: Final[Roles] = frozenset({Role.ADMIN})
 ALL: Final[Roles] = frozenset(Role)
 
 Errors = tuple[type[QueueError], ...]
-BAD: Final[Errors] = (Invalid, BadJson, Unavailable)  # what any verb with a body can meet
+BAD: Final[Errors] = (Invalid, BadJson, Unavailable)  # errors that any verb with a body can raise
 OF_JOB: Final[Errors] = (*BAD, NoSuchJob, WrongState)
 OF_RESERVED: Final[Errors] = (*OF_JOB, StaleReceipt)
 
 AS_POST: Final = ("DELETE", "PATCH", "PUT")
 
 Handler = Callable[..., Awaitable[object]]
-Run = Callable[[Any, Any, HttpRequest], Awaitable[object]]  # an Api, what was asked, the request
+Run = Callable[[Any, Any, HttpRequest], Awaitable[object]]  # an Api, what was asked, a request
 Data = TypeVar("Data")
 
 
 class Tag(NamedTuple):
-    """What /openapi.json groups endpoints by: the file that they stand in."""
+    """A group of endpoints in /openapi.json: those of one file."""
 
     name: str
     description: str
 
 
 class Refusal(NamedTuple):
-    """An item of an array that cannot be, and why."""
+    """An invalid item of an array, and why."""
 
     item: object
     error: QueueError
@@ -71,14 +71,14 @@ class Refusal(NamedTuple):
 
 @dataclass(slots=True)
 class Large(Generic[Data]):
-    """Data that can have megabytes, in a list or in an object with one: others have their turn while it is written."""
+    """Data that can be megabytes, in a list or in an object with one: others get their turn while it is written."""
 
     data: Data
 
 
 @dataclass(slots=True)
 class Returnable(Generic[Data]):
-    """Data that must arrive: if the client is gone, `undelivered` is called, if there is anything to give back."""
+    """Data that must arrive: if the client is gone, `undelivered` is called, unless there is nothing to give back."""
 
     data: Data
     undelivered: Callable[[], None] | None
@@ -86,17 +86,17 @@ class Returnable(Generic[Data]):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Endpoint:
-    """What answers at a path. `name` is its handler's, which `run` is, called with all that a handler may want.
+    """An endpoint. `name` is its handler's; `run` calls the handler with everything that it may want.
 
-    `takes` is the model of its body, None = it has none; with `takes_many` an array of them, too. If one of its methods
+    `takes` is the model of its body, None = it has none; with `takes_many` also an array of them. If one of its methods
     is GET, the body may be left out. `gives` is the type of the envelope's `data`, HttpResponse = it answers by itself.
-    `errors` are its own, besides those that any request can meet. `asks` and `answers` are an example.
+    `errors` are its own, in addition to those that any request can get. `asks` and `answers` are an example.
     """
 
     name: str
     path: str
     methods: tuple[str, ...]
-    roles: Roles  # who may call it, where tokens are set
+    roles: Roles  # who may call it if tokens are set
     summary: str
     run: Run
     takes: type[Request] | None = None
@@ -110,10 +110,10 @@ class Endpoint:
 
     @property
     def accepts(self) -> tuple[str, ...]:
-        """The methods that it is answered for, also those that are not advertised.
+        """The methods that it answers, including unadvertised ones.
 
-        HEAD is answered as GET; the body is left out where the answer is written. The original took any method with a
-        body. Not GET: pages of other sites can have a browser send it.
+        HEAD is answered like GET, without the body. The original took any method with a body. Not GET: pages of other
+        sites can make a browser send it.
         """
         others: tuple[str, ...] = ("HEAD",) if "GET" in self.methods else ()
         if self.takes is not None and self.takes.of_original:
@@ -121,7 +121,7 @@ class Endpoint:
         return (*self.methods, *others)
 
 
-def endpoint(  # noqa: PLR0913  # a declaration, and all but what it is about by name
+def endpoint(  # noqa: PLR0913  # a declaration, in which all but path and roles is named
     path: str,
     roles: Roles,
     *,
@@ -133,9 +133,9 @@ def endpoint(  # noqa: PLR0913  # a declaration, and all but what it is about by
 ) -> Callable[[Handler], Endpoint]:
     """Make a handler an endpoint.
 
-    Its parameters are `api`, and, where it wants them, `asked`: its request model, and `request`: the HttpRequest. It
-    returns the envelope's `data`, in a Large or a Returnable where it is that, or an HttpResponse; its annotation says
-    what. The first line of its docstring says what it does.
+    Its parameters are `api`, and if it needs them, `asked`: its request model, and `request`: the HttpRequest. It
+    returns the envelope's `data`, possibly in a Large or a Returnable, or an HttpResponse; its annotation says which.
+    The first line of its docstring says what it does.
     """
 
     def declare(handler: Handler) -> Endpoint:
@@ -163,7 +163,7 @@ def endpoint(  # noqa: PLR0913  # a declaration, and all but what it is about by
 
 
 def endpoints_of(families: Iterable[ModuleType]) -> tuple[Endpoint, ...]:
-    """The endpoints that stand in these modules, in their order."""
+    """The endpoints of these modules, in order."""
     return tuple(
         found for family in families for found in vars(family).values() if type(found) is Endpoint
     )
@@ -175,7 +175,7 @@ def _tag(module: ModuleType) -> Tag:
 
 
 def _taken(asked: Any) -> tuple[type[Request] | None, bool]:
-    """The model in an annotation, and whether an array of it is meant, too: Model | list[Model | Refusal]."""
+    """The model in an annotation, and whether it allows an array, too: Model | list[Model | Refusal]."""
     if asked is None or isinstance(asked, type):
         return asked, False
     model, _array = get_args(asked)
@@ -183,22 +183,22 @@ def _taken(asked: Any) -> tuple[type[Request] | None, bool]:
 
 
 def _data(gives: Any) -> Any:
-    """What is given, without what it is wrapped in."""
+    """The type of the data, without its wrapper."""
     if get_origin(gives) in {Large, Returnable}:
         return _data(get_args(gives)[0])
     if get_origin(gives) in {UnionType, Union}:  # a generic makes it the latter
-        return Union[tuple(map(_data, get_args(gives)))]  # noqa: UP007  # of a tuple there is no other way
+        return Union[tuple(map(_data, get_args(gives)))]  # noqa: UP007  # the only way to make one of a tuple
     return gives
 
 
 def _summary(handler: Handler) -> str:
-    """The docstring's first line as one goes on with it: without its capital letter and full stop."""
+    """The docstring's first line without its capital letter and full stop."""
     line = (handler.__doc__ or "").partition("\n")[0].removesuffix(".")
     return line[:1].lower() + line[1:]
 
 
 def _uniform(handler: Handler) -> Run:
-    """The handler, taking all that there is."""
+    """The handler with a uniform signature."""
     match tuple(signature(handler).parameters):
         case ("api",):
             return lambda api, _asked, _request: handler(api)
@@ -209,4 +209,4 @@ def _uniform(handler: Handler) -> Run:
         case ("api", "asked", "request"):
             return handler
         case other:
-            raise TypeError(f"{handler.__name__}: no handler has the parameters {other}")
+            raise TypeError(f"{handler.__name__}: unknown parameters: {other}")

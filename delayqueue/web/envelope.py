@@ -25,7 +25,7 @@ def answer(
 
 
 class Responder:
-    """Answers in the language that the request asks for, else in the configured one (zh or en)."""
+    """Answers in the language that the request asks for, or else in the configured one (zh or en)."""
 
     def __init__(self, language: str) -> None:
         self._english = language == "en"
@@ -41,7 +41,7 @@ class Responder:
         return message.en if english else message.zh
 
     def ok(self, request: HttpRequest, data: object = None, message: Text = DONE) -> HttpResponse:
-        """The answer to a request that went well."""
+        """The answer to a request that succeeded."""
         said = self.say(request, message)
         headers = _headers(request)
         if data is not None:
@@ -54,13 +54,13 @@ class Responder:
     async def ok_by_turns(
         self, request: HttpRequest, data: object, message: Text = DONE
     ) -> HttpResponse:
-        """The same where the data can have megabytes: others have their turn while it is written out."""
+        """The same for data that can be megabytes: others get their turn while it is written."""
         written: list[bytes] = []
         await _write(envelope(0, self.say(request, message), data), written)
         return HttpResponse(b"".join(written), _headers(request))
 
     def error(self, request: HttpRequest, error: QueueError, given_id: str = "") -> HttpResponse:
-        """The answer to a request that failed; `given_id` names it where its client did not."""
+        """The answer to a request that failed; `given_id` identifies it if its client did not."""
         body = envelope(error.code, self.say(request, error.text))
         headers = {**_headers(request), **error.headers}
         if given_id:
@@ -69,11 +69,11 @@ class Responder:
 
 
 def _json(value: object) -> bytes:
-    return to_json(value, inf_nan_mode="null")  # a bad id comes back as it was sent
+    return to_json(value, inf_nan_mode="null")  # an invalid id comes back as it was sent
 
 
 async def _write(value: object, written: list[bytes]) -> None:
-    """Add the JSON: of an object member by member, of a list by turns."""
+    """Append the JSON: an object member by member, a list by turns."""
     if isinstance(value, dict):
         before = b"{"
         for name, member in value.items():
@@ -92,7 +92,7 @@ async def _write(value: object, written: list[bytes]) -> None:
 
 
 def _headers(request: HttpRequest) -> Mapping[str, str]:
-    """The Content-Type, what there is to say of the request, and its id where its client gave it one."""
+    """The Content-Type, doubts about the request, and its id if the client gave one."""
     headers = {**JSON, **doubts.headers(request.doubts)} if request.doubts else JSON
     if REQUEST_ID_KEY not in request.headers or not (given := request_id(request)):
         return headers

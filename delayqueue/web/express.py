@@ -1,8 +1,8 @@
-"""The express lane: answers plain requests itself, and hands a connection to aiohttp at the first other one.
+"""The express lane: answers plain requests itself, and hands the connection to aiohttp at the first one that is not.
 
 aiohttp's protocol, request, response and task take more processor time than all the rest of a push. Most requests need
-nothing of what they can do: POST to a known path, a Content-Length, a short body. This protocol may refuse any request,
-and need not understand it: aiohttp gets its bytes, and all that comes after on that connection.
+none of their features: POST to a known path, a Content-Length, a short body. This protocol may refuse any request, and
+need not understand it: aiohttp gets its bytes, and all that follow on that connection.
 """
 
 import asyncio
@@ -20,13 +20,13 @@ from delayqueue.web.front import Front
 from delayqueue.web.head import END, MAX_HEAD_BYTES, may_become_plain, read_head, start_of
 from delayqueue.web.http import JSON, WAITING_PATHS, HttpRequest, HttpResponse
 
-MAX_BODY_BYTES: Final = 64 * 1024  # a request with a longer one is not plain
+MAX_BODY_BYTES: Final = 64 * 1024  # a request with a longer body is not plain
 MAX_AHEAD_BYTES: Final = (
     MAX_HEAD_BYTES + MAX_BODY_BYTES
-)  # that wait for their turn: a request, or several
-PATIENCE_S: Final = 2.0  # an incomplete request is aiohttp's after this, with its limits of time
-IDLE_S: Final = 75.0  # a connection without a request is closed after this
-LOOK_S: Final = 1.0  # between two looks at all connections; these times are kept as exactly
+)  # that wait for their turn: one request or several
+PATIENCE_S: Final = 2.0  # after which an incomplete request goes to aiohttp, with its time limits
+IDLE_S: Final = 75.0  # after which a connection without a request is closed
+LOOK_S: Final = 1.0  # between two checks of all connections; the precision of these times
 
 TASK: Final = "request"
 OK_JSON: Final = (
@@ -36,7 +36,7 @@ CLOSE: Final = b"\r\nConnection: close"
 
 
 class Express:
-    """The connections of the express lane. A request's body has at most so many bytes.
+    """The connections of the express lane. `most_bytes` limits a request's body.
 
     `other` makes the protocol that takes over a connection.
     """
@@ -58,7 +58,7 @@ class Express:
         self.connections: set[Connection] = set()
         self.stopping = False
         self._one_is_lost = asyncio.Event()
-        self.now_s = self.loop.time()  # as of the last look
+        self.now_s = self.loop.time()  # as of the last check
         self._date_s = 0
         self._date = b""
         self._next_look = self.loop.call_later(LOOK_S, self._look)
@@ -68,7 +68,7 @@ class Express:
         return Connection(self)
 
     def date(self) -> bytes:
-        """The Date header, and the line's end before it."""
+        """The Date header, with the line end before it."""
         now_s = int(time())
         if now_s != self._date_s:
             self._date_s = now_s
@@ -76,7 +76,7 @@ class Express:
         return self._date
 
     def lost(self, connection: "Connection") -> None:
-        """The connection is no more."""
+        """The connection is closed."""
         self.connections.discard(connection)
         self._one_is_lost.set()
 
@@ -103,7 +103,7 @@ class Express:
 
 
 class Connection(asyncio.Protocol):
-    """One connection: one request at a time, in their order."""
+    """One connection: answers one request after the other."""
 
     __slots__ = (
         "_answer_bytes",
@@ -126,22 +126,22 @@ class Connection(asyncio.Protocol):
 
     def __init__(self, express: Express) -> None:
         self._express = express
-        self._buffer = b""  # what has come and is not answered
+        self._buffer = b""  # received and not answered
         self._answer_bytes = 0  # of the latest one
         self._closes = False  # after the answer
-        # of the present answer: nothing of it is left to send
+        # for the present answer: set once nothing of it is left to send
         self._drained: asyncio.Future[None] | None = None
         self._has_ended = False  # the client sends nothing more
-        self._is_full = False  # so much has come that reading is paused
+        self._is_full = False  # so much has arrived that reading is paused
         self._is_stalled = False  # so much is unsent that nothing more is answered
         self._waits = False  # the present request is one that waits
-        self._whole_bytes = 0  # of the next request: it is looked at again once they are there
-        self._since_s = express.now_s  # when it came into its present state
+        self._whole_bytes = 0  # of the next request: it is parsed again once they are there
+        self._since_s = express.now_s  # since when it is in its present state
         self._peer: str | None = None
         self.task: asyncio.Task[None] | None = None  # answers the present request
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take the peer's address while it is there: of a connection that was reset nobody knows it any more."""
+        """Read the peer's address while it is known: after a reset it is gone."""
         self._transport = cast("asyncio.Transport", transport)
         peer = transport.get_extra_info("peername")
         self._peer = sys.intern(peer[0]) if peer else None
@@ -149,7 +149,7 @@ class Connection(asyncio.Protocol):
         self._express.connections.add(self)
 
     def data_received(self, data: bytes) -> None:
-        """Part of a request, or one, or several."""
+        """Take part of a request, or one, or several."""
         if self._buffer:
             self._buffer += data
         else:
@@ -162,30 +162,30 @@ class Connection(asyncio.Protocol):
             self._transport.pause_reading()
 
     def eof_received(self) -> bool:
-        """The client sends nothing more. True keeps the connection open until all that came is answered.
+        """The client sends nothing more. True keeps the connection open until everything that came is answered.
 
-        Whoever waits for jobs and ends the connection is gone: a process that dies leaves the same sign.
+        A client that waits for jobs and closes its side is gone: a process that dies leaves the same sign.
         """
         self._has_ended = True
-        if self._transport.get_extra_info("sslcontext"):  # TLS knows no half of a connection
+        if self._transport.get_extra_info("sslcontext"):  # TLS connections cannot be half closed
             self._buffer = b""
             return False
         return self._is_stalled or (self.task is not None and not self._waits)
 
     def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002  # the protocol's signature
-        """The client is gone: what it waits for, nobody waits for."""
+        """The client is gone: stop waiting for it."""
         self._express.lost(self)
         self._express.unread.flows(self._transport)
         if self.task is not None:
             self.task.cancel()
 
     def pause_writing(self) -> None:
-        """The client does not read as fast as it is answered."""
+        """The client reads more slowly than it is answered."""
         self._is_stalled = True
         self._express.unread.stalled(self._transport, self._answer_bytes)
 
     def resume_writing(self) -> None:
-        """It has read."""
+        """The client has caught up."""
         self._is_stalled = False
         self._express.unread.flows(self._transport)
         self._since_s = self._express.now_s
@@ -198,7 +198,7 @@ class Connection(asyncio.Protocol):
         """End what takes too long."""
         lasted_s = now_s - self._since_s
         if self.task is not None:
-            if self.task.done():  # without an answer, which is a defect of ours
+            if self.task.done():  # without an answer, which is our bug
                 self.abort()
         elif self._is_stalled:
             return
@@ -215,11 +215,11 @@ class Connection(asyncio.Protocol):
         return self.task is None and not self._is_stalled
 
     def abort(self) -> None:
-        """Cut the client off."""
+        """Close at once."""
         self._transport.abort()
 
     def _next(self) -> None:
-        """Answer the next request, if it is here as a whole."""
+        """Answer the next request, if all of it is here."""
         buffer = self._buffer
         if self._is_stalled or not buffer:
             return
@@ -248,14 +248,14 @@ class Connection(asyncio.Protocol):
             return
         request = HttpRequest("POST", head.path, head.headers, self._peer, buffer[size:end])
         answering = express.front.handle(request, self)
-        # the name, since asyncio would make one for each
+        # with a name, because asyncio would generate one for each
         self.task = express.loop.create_task(answering, name=TASK)
 
     async def send(self, response: HttpResponse) -> None:
         """Write the answer to the present request, and go on. Raises ConnectionResetError if the client is gone.
 
-        An answer that is taken back where it does not arrive is waited for: a client that goes while it is sent has not
-        got it, and the cancellation says so.
+        An answer that must arrive is waited for: a client that leaves while it is sent has not got it, and the
+        cancellation says so.
         """
         transport = self._transport
         if transport.is_closing():
@@ -276,7 +276,7 @@ class Connection(asyncio.Protocol):
                 body,
             )
         )
-        if transport.is_closing():  # it has met a client that is gone
+        if transport.is_closing():  # it has found that the client is gone
             raise ConnectionResetError
         if self._is_stalled and response.undelivered is not None:
             response.body = body = b""  # the transport has it
@@ -302,7 +302,7 @@ class Connection(asyncio.Protocol):
         self._transport.close()
 
     def _hand_over(self) -> None:
-        """Let aiohttp answer all that is not answered yet, and what will come."""
+        """Let aiohttp answer everything that is unanswered or still to come."""
         other = self._express.other()
         self._express.connections.discard(self)
         if self._is_full:
@@ -312,4 +312,4 @@ class Connection(asyncio.Protocol):
         other.data_received(self._buffer)
         if self._has_ended and not other.eof_received():
             self._transport.close()
-        self._has_ended = False  # the rest is not ours
+        self._has_ended = False  # the rest is aiohttp's

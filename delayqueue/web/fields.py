@@ -1,7 +1,7 @@
-"""The types of fields: each strips, bounds and explains itself, for requests and for /openapi.json.
+"""The types of fields: each strips, limits and explains itself, for requests and for /openapi.json.
 
-As in the original, ids and topics lose their outer white space. Types are strict: `true` or `"1"` is no number, a
-number is no id. What may stand in no request is told as BadValue; parse.py puts the field's name to it.
+As in the original, ids and topics lose their outer white space. Types are strict: `true` or `"1"` is not a number, and
+a number is not an id. Invalid values raise BadValue; parse.py adds the field's name.
 """
 
 import re
@@ -32,7 +32,7 @@ from delayqueue.domain.job import (
 )
 from delayqueue.errors import BadValue, Invalid, Text, TooLarge, shown
 
-# What the original's strings.TrimSpace takes off, and pydantic's strip_whitespace, too.
+# Removed by the original's strings.TrimSpace, and by pydantic's strip_whitespace, too.
 WHITE_SPACE: Final = (
     "\t\n\v\f\r \x85\xa0\u1680"
     "\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
@@ -42,7 +42,7 @@ TRACEPARENT: Final = re.compile(
     "(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}"
 )
 FEW_CHARS: Final = (
-    64  # these have no more than 256 bytes, so most names need not be encoded to be measured
+    64  # these have at most 256 bytes, so most names need not be encoded to be measured
 )
 MAX_POP_CHARS: Final = MAX_POP_TOPICS * (MAX_TOPIC_BYTES + 2)  # with a comma and a blank each
 MAX_DUE_S: Final = (
@@ -50,12 +50,12 @@ MAX_DUE_S: Final = (
 )
 
 TEXT: Final[CoreSchema] = str_schema(strict=True)
-NAME: Final = "{}"  # in a message: where the field's name is put
+NAME: Final = "{}"  # in a message: replaced by the field's name
 REFUSED: Final = "refused"
 
 
 class Refused(BadValue):
-    """A BadValue whose texts say themselves where the field is named: by NAME, once and first."""
+    """A BadValue whose texts place the field's name themselves: at NAME, once and first."""
 
     def say(self, place: str) -> Text:
         """The texts, with the field's name."""
@@ -64,7 +64,7 @@ class Refused(BadValue):
 
 
 class Says:
-    """What JSON Schema is to say of a type, and pydantic does not know of it."""
+    """What pydantic does not know about a type, for its JSON Schema."""
 
     def __init__(self, **says: object) -> None:
         self._says = says
@@ -72,14 +72,14 @@ class Says:
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
-        """The schema, and that."""
+        """The schema, with these additions."""
         return handler(schema) | self._says
 
 
 class By(Says):
     """A rule in Python: `check` returns what a value means, or raises BadValue.
 
-    `written` is the type that comes, if it is another one than that of what it means. `says`: what Says takes.
+    `written` is the type as sent, if it differs from that of the result. `says`: as in Says.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class By(Says):
 class Between(Says):
     """A number from `least` to `most`; pydantic's core compares, without a call in Python.
 
-    `zh` and `en` say what it must be; they can hold {least} and {most}.
+    `zh` and `en` say what it must be; they can contain {least} and {most}.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class Between(Says):
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler
     ) -> CoreSchema:
-        """First the type, then the value: what is no number is told as that."""
+        """First the type, then the value: a wrong type has its own message."""
         number = handler(source)
         bounded: Any = {**number, **self._bounds}
         told = custom_error_schema(
@@ -125,27 +125,27 @@ class Between(Says):
         return chain_schema([number, told])
 
     def refusal(self, value: float) -> Refused:
-        """What is said of a value that is not between them."""
+        """The message for a value out of range."""
         written = f"{value:.15g}" if isinstance(value, float) else shown(value)
         return Refused(f"{NAME} {self._must.zh}", f"{NAME} {written}: {self._must.en}")
 
 
 def check_id(text: str) -> str:
-    """An id without outer white space."""
+    """Check an id; returns it without outer white space."""
     if not text:
         raise Refused(f"job {NAME}不能为空", f"{NAME}: must not be empty")
     return text if len(text) <= FEW_CHARS else _check_size(text, MAX_ID_BYTES)
 
 
 def check_topic(text: str) -> str:
-    """A topic without outer white space."""
+    """Check a topic; returns it without outer white space."""
     if not text:
         raise Refused(f"{NAME} 不能为空", f"{NAME}: must not be empty")
     return text if len(text) <= FEW_CHARS else _check_size(text, MAX_TOPIC_BYTES)
 
 
 def check_pushed_topic(text: str) -> str:
-    """A topic that jobs can be pushed to."""
+    """Check a topic to push to."""
     if "," in text:
         raise Refused(f"{NAME} 不能包含逗号", f"{NAME}: no comma, it separates the topics of a pop")
     return check_topic(text)
@@ -171,7 +171,7 @@ def check_pop_topics(text: str) -> tuple[str, ...]:
 
 
 def check_tag(text: str) -> str:
-    """A tag without outer white space."""
+    """Check a tag; returns it without outer white space."""
     if not text:
         raise Refused(f"{NAME} 不能为空", f"{NAME}: must not be empty")
     return text if len(text) <= FEW_CHARS else _check_size(text, MAX_TAG_BYTES)
@@ -185,7 +185,7 @@ def check_tags(tags: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def check_ids(ids: list[str]) -> list[str]:
-    """Ids of jobs that are meant in one call."""
+    """Check the ids of jobs in one call."""
     if not 1 <= len(ids) <= MAX_BATCH:
         raise Refused(
             f"{NAME} 个数1 - {MAX_BATCH}", f"{NAME}: must be 1 to {MAX_BATCH}, not {len(ids)}"
@@ -194,26 +194,26 @@ def check_ids(ids: list[str]) -> list[str]:
 
 
 def check_some_seconds(value_s: float) -> float:
-    """A length of time of at least a millisecond: where 0 means something else to the store."""
+    """Check a duration of at least a millisecond: 0 means something else to the store."""
     if ms(value_s) == 0:
         raise Refused(f"{NAME} 至少0.001秒", f"{NAME} {value_s:g}: must be at least 0.001 seconds")
     return value_s
 
 
 def check_traceparent(text: str) -> str:
-    """A W3C trace context."""
+    """Check a W3C trace context."""
     if text and not is_traceparent(text):
         raise BadValue("无效", "must be 00-<32 hex>-<16 hex>-<2 hex>, in lower case")
     return text
 
 
 def is_traceparent(text: str) -> bool:
-    """Whether it is the header that W3C Trace Context describes: version, trace, span, flags."""
+    """Whether it is a header as W3C Trace Context describes it: version, trace, span, flags."""
     return TRACEPARENT.fullmatch(text) is not None
 
 
 def one_of(*words: str) -> By:
-    """The rule of a text that is one of these; its value is that one."""
+    """The rule for a text that is one of these; its value is that one."""
     by_name = {str(word): word for word in words}
     listed = ", ".join(by_name)
 
@@ -229,7 +229,7 @@ def one_of(*words: str) -> By:
 
 
 def check_body(body: str, limit_bytes: int) -> None:
-    """Raises TooLarge if the body has more bytes than the server takes."""
+    """Raises TooLarge if the body has more bytes than the server accepts."""
     if len(body) * 4 > limit_bytes and (size := len(body.encode())) > limit_bytes:
         raise TooLarge(
             Text(f"body 最长{limit_bytes}字节", f"body: {size} bytes, at most {limit_bytes}")
@@ -255,7 +255,7 @@ def ms_or_none(seconds: float | None) -> int | None:
 
 
 def when_ms(delay_s: float | None, due_s: float | None) -> tuple[int, int | None]:
-    """Delay and due time in ms; the due time counts where it is not None. Raises Invalid if both do."""
+    """Delay and due time in ms; the due time counts if it is not None. Raises Invalid if both are given."""
     if due_s is None:
         return round(delay_s * 1000) if delay_s else 0, None
     if delay_s:
@@ -265,7 +265,7 @@ def when_ms(delay_s: float | None, due_s: float | None) -> tuple[int, int | None
 
 LENGTH: Final = "must be 0 to 2^31 seconds"
 STRIPPED: Final = StringConstraints(strip_whitespace=True)
-FIRST: Final[Any] = Field(fail_fast=True)  # of thousands of items that cannot be, the first will do
+FIRST: Final[Any] = Field(fail_fast=True)  # of thousands of invalid items, the first one is enough
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
 JobId = Annotated[
@@ -275,7 +275,7 @@ JobIds = Annotated[
     list[JobId],
     FIRST,
     By(check_ids, minItems=1, maxItems=MAX_BATCH),
-    Field(description="Many at once, in place of `id`."),
+    Field(description="Many at once, instead of `id`."),
 ]
 Topic = Annotated[
     str,
@@ -292,7 +292,7 @@ PushedTopic = Annotated[
 PopTopics = Annotated[
     tuple[str, ...],
     By(check_pop_topics, TEXT),
-    Field(description="What kind of job it is, or several with commas between."),
+    Field(description="The kind of job, or several kinds with commas between."),
 ]
 Tag = Annotated[
     str, STRIPPED, By(check_tag), Field(description=f"A tag, 1 to {MAX_TAG_BYTES} bytes.")
@@ -302,9 +302,9 @@ Tags = Annotated[
     Field(strict=False),
     FIRST,
     By(check_tags, maxItems=MAX_TAGS),
-    Field(description=f"To cancel or list by, at most {MAX_TAGS}."),
+    Field(description=f"Tags to cancel or list by, at most {MAX_TAGS}."),
 ]
-Body = Annotated[str, Field(description="For the worker; kept byte for byte.")]
+Body = Annotated[str, Field(description="The data for the worker; kept byte for byte.")]
 Seconds = Annotated[Number, Between(0, MAX_DELAY_S, "取值范围0 - 2^31", LENGTH)]
 SomeSeconds = Annotated[Seconds, By(check_some_seconds, minimum=0.001)]
 Delay = Annotated[
@@ -324,19 +324,19 @@ DueTime = Annotated[
 Ttr = Annotated[
     int,
     Between(1, MAX_TTR_S, en="must be {least} to {most} seconds"),
-    Field(description="Time to run, seconds: how long a worker may take."),
+    Field(description="Time to run in seconds: how long a worker may take."),
 ]
 JobCount = Annotated[int, Between(1, MAX_BATCH), Field(description="How many jobs.")]
 IfExistsWord = Annotated[IfExists, one_of(*IfExists)]
 JobState = Annotated[State, one_of(*State), Field(description="Only jobs in this state.")]
-Receipt = Annotated[str, Field(description="That of the reservation, from /pop.")]
+Receipt = Annotated[str, Field(description="The receipt of the reservation, from /pop.")]
 Message = Annotated[
     str,
-    By(lambda text: text[:MAX_MESSAGE_CHARS]),  # its tail is cut off
+    By(lambda text: text[:MAX_MESSAGE_CHARS]),  # the rest is cut off
     Field(description=f"Kept with the attempt, {MAX_MESSAGE_CHARS} characters at most."),
 ]
 Traceparent = Annotated[
     str,
     By(check_traceparent),
-    Field(description="W3C trace context, in place of the request's header; /pop gives it back."),
+    Field(description="W3C trace context, instead of the request's header; /pop returns it."),
 ]

@@ -1,4 +1,4 @@
-"""Every request comes in here: it is checked, finds its endpoint, and is answered in the envelope, whatever happens."""
+"""The way of every request: it is checked, finds its endpoint, and is answered in the envelope, whatever happens."""
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
@@ -31,17 +31,17 @@ from delayqueue.web.requests import Request
 
 log = logging.getLogger(__name__)
 
-CLIENT_GONE: Final = 499  # as nginx calls it, for the log of requests
-PIECE: Final = 50  # elements of an array between two looks whether it is others' turn: at most half a millisecond
-BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"  # Windows' editors and .NET put it before UTF-8
-WANTED: Final = frozenset({HttpResponse, Large, Returnable})  # what a handler can return but data
+CLIENT_GONE: Final = 499  # nginx's code for it, for the access log
+PIECE: Final = 50  # elements of an array before others get their turn: at most half a millisecond
+BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"  # editors on Windows and .NET put it before UTF-8
+WANTED: Final = frozenset({HttpResponse, Large, Returnable})  # a handler can return these, too
 
 Asked = Request | list[Request | Refusal]
-Check = Callable[[HttpRequest], None]  # raises what the client is refused with
+Check = Callable[[HttpRequest], None]  # raises the error with which the client is refused
 
 
 def build_front(api: Api, config: Config, make: "Callable[..., Front] | None" = None) -> "Front":
-    """What answers all that design and docs/api.md promise."""
+    """Build a front that answers everything that the design and docs/api.md promise."""
     is_protected = config.protected_mode and not api.guard.asks
     checks = [same_origin, loopback_only] if is_protected else [same_origin]
     access_log = AccessLog(api.queue.metrics, lines=config.access_log)
@@ -50,7 +50,7 @@ def build_front(api: Api, config: Config, make: "Callable[..., Front] | None" = 
 
 
 class Front:
-    """What each way in calls with each request."""
+    """Called with each request, by either protocol."""
 
     def __init__(
         self,
@@ -71,11 +71,11 @@ class Front:
         self._note = note
 
     def paths(self, method: str) -> frozenset[str]:
-        """The paths that this method is answered at."""
+        """The paths that answer this method."""
         return frozenset(path for path, methods in self._endpoints.items() if method in methods)
 
     def answer_as(self, other: "Front") -> None:
-        """Answer as the other one does, from the next request on."""
+        """Answer like the other one, from the next request on."""
         vars(self).update(vars(other))
 
     async def handle(self, request: HttpRequest, client: Peer) -> None:
@@ -105,7 +105,7 @@ class Front:
                     asked = self._read(endpoint, endpoint.takes, api, raw, request)
                 target = audit.target_of(endpoint, request, asked)
                 running = endpoint.run(api, asked, request)
-                del raw, asked  # a poll that waits has no need of them any more
+                del raw, asked  # a waiting poll no longer needs them
             data = await running
             recheck = None
             if guard.revision != admitted_by:  # it may have lost its right to what it waited for
@@ -115,7 +115,7 @@ class Front:
                 if type(data) in WANTED
                 else responder.ok(request, data, endpoint.done)
             )
-        except ConnectionError:  # the client is gone, in the midst of its request
+        except ConnectionError:  # the client is gone, in the middle of its request
             response = HttpResponse(status=CLIENT_GONE)
         except Exception as error:
             code, response = _refusal(responder, request, error)
@@ -133,7 +133,7 @@ class Front:
         return self._api.responder.error(HttpRequest("", "", {}, None), Malformed(reason))
 
     def _find(self, request: HttpRequest) -> Endpoint:
-        """What answers this path and method. Raises NoSuchPath or WrongMethod if nothing does."""
+        """The endpoint for this path and method. Raises NoSuchPath or WrongMethod if there is none."""
         methods = self._endpoints.get(request.path)
         if methods is None:
             raise NoSuchPath
@@ -143,7 +143,10 @@ class Front:
         return endpoint
 
     def _admit(self, endpoint: Endpoint, request: HttpRequest) -> Api:
-        """What the client may reach. Raises Unauthorized, Forbidden or TooMany if it may not come in."""
+        """The Api with the topics that the client may reach.
+
+        Raises Unauthorized, Forbidden or TooMany if it is refused.
+        """
         scope = self._api.guard.admit(request, endpoint.roles)
         if scope is EVERYWHERE:
             return self._api
@@ -159,7 +162,7 @@ class Front:
         raw: bytes,
         request: HttpRequest,
     ) -> Request:
-        """What is asked for, whatever the Content-Type says. Raises Forbidden if the client may not reach it."""
+        """Parse the request, whatever its Content-Type. Raises Forbidden if the client may not reach its topics."""
         if "GET" in endpoint.methods and not raw.strip():
             raw = b"{}"
         asked = self._reader.read(model, raw, request)
@@ -170,7 +173,7 @@ class Front:
     async def _read_many(
         self, model: type[Request], api: Api, raw: bytes, request: HttpRequest
     ) -> list[Request | Refusal]:
-        """What is asked for in an array."""
+        """Parse an array of requests."""
         asked: list[Request | Refusal] = []
         items = parse_array(raw)
         async for at in by_turns(range(0, len(items), PIECE)):
@@ -182,7 +185,7 @@ class Front:
     def _read_item(
         self, model: type[Request], api: Api, item: object, request: HttpRequest
     ) -> Request | Refusal:
-        """A bad item spoils only itself."""
+        """Parse an item; an invalid one does not affect the others."""
         try:
             asked = self._reader.read_item(model, item, request)
             api.scope.check(asked.reach())
@@ -198,9 +201,9 @@ async def _as_wanted(
     data: Any,
     recheck: Callable[[Iterable[str]], None] | None = None,
 ) -> HttpResponse:
-    """The answer of a handler that returned more than data, or much of them.
+    """The answer of a handler that returned a Large, a Returnable or an HttpResponse.
 
-    `recheck` raises Unauthorized or Forbidden if the client may not have jobs of these topics any more: they go back.
+    `recheck` raises Unauthorized or Forbidden if the client may no longer have jobs of these topics: they are put back.
     """
     match data:
         case HttpResponse():
@@ -210,7 +213,7 @@ async def _as_wanted(
                 if recheck is not None:
                     recheck(_topics(data.data))
                 response = await _as_wanted(responder, request, endpoint, data.data)
-            except BaseException:  # also a client that goes while others have their turn
+            except BaseException:  # also if the client leaves while others have their turn
                 if data.undelivered is not None:
                     data.undelivered()
                 raise
@@ -222,7 +225,7 @@ async def _as_wanted(
 
 
 def _topics(jobs: Any) -> set[str]:
-    """Those of the jobs in an answer: one, many or none."""
+    """The topics of the jobs in an answer: one, many or none."""
     if isinstance(jobs, Large):
         jobs = jobs.data
     each = jobs if isinstance(jobs, list) else [jobs] if jobs else []
@@ -230,7 +233,7 @@ def _topics(jobs: Any) -> set[str]:
 
 
 async def _deliver(response: HttpResponse, undelivered: Callable[[], None], client: Peer) -> int:
-    """Send what must arrive or be taken back; returns the status for the log."""
+    """Send an answer that must arrive or be undone; returns the status for the log."""
     try:
         await client.send(response)
     except BaseException as error:
@@ -244,14 +247,14 @@ async def _deliver(response: HttpResponse, undelivered: Callable[[], None], clie
 def _refusal(
     responder: Responder, request: HttpRequest, error: Exception
 ) -> tuple[Code, HttpResponse]:
-    """The answer to what was raised, and its code.
+    """The answer to an exception, and its code.
 
-    Not in the method: its frame is part of the error's traceback, and if it held the error in turn, the request's
-    body would stay until the garbage collector finds that ring.
+    Not a method: its frame is part of the error's traceback, and if it held the error in turn, the request's body would
+    stay until the garbage collector finds that cycle.
     """
     if isinstance(error, QueueError):
         return error.code, responder.error(request, error)
-    # a defect of ours: the client learns that it may try again, the log learns the rest
+    # our bug: the client is told that it may try again, the log has the rest
     name = request_id(request) or new_request_id()
     log.error("%s %s failed, request %s", request.method, request.path, name, exc_info=error)
     return Unavailable.code, responder.error(request, Unavailable(), name)

@@ -1,11 +1,11 @@
-"""What came in and what goes out, whichever protocol carries it."""
+"""Requests and responses, whichever protocol carries them."""
 
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
-Doubts = dict[str, dict[str, None]]  # by header, what it names, each once
+Doubts = dict[str, dict[str, None]]  # by header, the names in it, each once
 
-# Requests to these wait: if the client ends the connection, or its half of it, it counts as gone.
+# Requests to these wait: if the client closes the connection, or its half of it, it counts as gone.
 WAITING_PATHS: Final = frozenset({"/pop"})
 JSON: Final[Mapping[str, str]] = {"Content-Type": "application/json; charset=utf-8"}
 
@@ -14,7 +14,7 @@ class HttpRequest:
     """One request.
 
     `path` is without query and %-escapes, `headers` are by their names in lower case, the first one of each name.
-    `peer` is the client's address, None if it is not known. `doubts` is what the answer's headers will tell of it.
+    `peer` is the client's address, None if it is not known. `doubts` are for the answer's headers.
     """
 
     __slots__ = ("body", "doubts", "headers", "method", "path", "peer")
@@ -35,7 +35,7 @@ class HttpRequest:
         self.doubts: Doubts | None = None
 
     async def read(self) -> bytes:
-        """The whole body. Raises TooLarge or SlowRequest if it is that."""
+        """The whole body. Raises TooLarge or SlowRequest."""
         return self.body or b""
 
 
@@ -58,7 +58,7 @@ class HttpResponse:
 
 
 class Peer(Protocol):
-    """Whoever gets the answer."""
+    """The receiver of the answer."""
 
     async def send(self, response: HttpResponse) -> None:
         """Write the answer. Raises ConnectionError if the client is gone."""

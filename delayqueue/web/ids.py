@@ -1,11 +1,11 @@
-"""Ids that the server makes for `"id": "*"`."""
+"""Generates ids for `"id": "*"`."""
 
 import secrets
 import time
 
 
 class IdMaker:
-    """Makes unique ids of 32 hex digits; of one maker, later ones sort after earlier ones.
+    """Generates unique ids of 32 hex digits; ids from one generator sort in order.
 
     64 bits of unix nanoseconds, 64 random bits. Order between machines is as good as their clocks; uniqueness does not
     depend on them.

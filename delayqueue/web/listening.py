@@ -1,4 +1,4 @@
-"""Accepts connections: the express lane takes them, aiohttp what is not for it."""
+"""Accepts connections: the express lane takes them, and hands the rest to aiohttp."""
 
 import asyncio
 import ssl
@@ -23,9 +23,9 @@ async def listening(
     most_bytes: int,
     reuse_port: bool,
 ) -> AsyncIterator[None]:
-    """Let `front` answer on the address; a request's body has at most so many bytes.
+    """Let `front` answer on the address; `most_bytes` limits a request's body.
 
-    Raises StartupError if the address cannot be had.
+    Raises StartupError if the address is not available.
     """
     other = build_server(front, most_bytes, unread)
     express = Express(front, front.paths("POST"), unread, other, most_bytes)

@@ -1,4 +1,4 @@
-"""What /metrics answers: the figures of all workers, and what the store holds, for Prometheus."""
+"""The answer of /metrics: the figures of all workers and of the store, for Prometheus."""
 
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
@@ -22,12 +22,12 @@ from delayqueue.metrics import COUNTERS, GAUGES, HISTOGRAMS, JOB_EVENTS, OTHER, 
 from delayqueue.store.topics import TopicView
 from delayqueue.store.types import Health
 
-# shown as 0 of each topic that is named, so that the first one is an increase: what the alerts count
+# shown as 0 for each named topic, so that the first one is an increase: alerts count those
 FROM_THE_START: Final = ("buried", "delivered", "timed_out")
 
 
 class StoreFigures(NamedTuple):
-    """What the store holds; the same whichever server is asked."""
+    """The store's figures; the same from every server."""
 
     topics: Sequence[TopicView]
     health: Health
@@ -36,7 +36,7 @@ class StoreFigures(NamedTuple):
 
 
 class Figures(Collector):
-    """All that is shown. `store` is None where the store does not answer."""
+    """All figures. `store` is None if the store does not answer."""
 
     def __init__(
         self, workers: dict[str, Snapshot], store: StoreFigures | None, max_topics: int
@@ -46,7 +46,7 @@ class Figures(Collector):
         self._max_topics = max_topics
 
     def collect(self) -> Iterator[Family]:
-        """One family a name."""
+        """One family per name."""
         yield _gauge(
             "delayqueue_build_info", "Version of the server.", ["version"], {(__version__,): 1}
         )
@@ -71,13 +71,13 @@ class Figures(Collector):
             yield from _of_topics(self._store.topics, self._max_topics)
             yield _gauge(
                 "delayqueue_subscribers",
-                "Subscribers that are registered.",
+                "Registered subscribers.",
                 [],
                 {(): self._store.subscribers},
             )
             yield _gauge(
                 "delayqueue_schedules",
-                "Schedules that are registered.",
+                "Registered schedules.",
                 [],
                 {(): self._store.schedules},
             )
@@ -95,7 +95,7 @@ class Figures(Collector):
         return family
 
     def _unseen(self, rows: Sequence[Sequence[Any]]) -> Iterator[tuple[str, str]]:
-        """What is shown as 0, as it has not come to a topic yet."""
+        """Counters to show as 0, because they have not happened to a topic so far."""
         seen = {tuple(labels) for labels, _ in rows}
         for view in self._store.topics[: self._max_topics] if self._store else ():
             for event in FROM_THE_START:
@@ -148,14 +148,14 @@ def _of_health(health: Health) -> Iterator[Family]:
     )
     yield _gauge(
         "delayqueue_store_durable",
-        "Whether the store writes an append-only file, its last write went well, and replicas follow as asked.",
+        "Whether the store writes an append-only file, its last write succeeded, and replicas follow as configured.",
         [],
         {(): int(health.durable)},
     )
 
 
 def _of_topics(topics: Sequence[TopicView], most: int) -> Iterator[Family]:
-    """The first topics by name; all others together, so that there are never more than so many."""
+    """The first topics by name and all others together, so that there are never more than `most`."""
     jobs: dict[tuple[str, ...], float] = {}
     ages: dict[tuple[str, ...], float] = {}
     paused: dict[tuple[str, ...], float] = {}
@@ -168,17 +168,15 @@ def _of_topics(topics: Sequence[TopicView], most: int) -> Iterator[Family]:
             paused[name,] = int(is_paused)
         if view.oldest_age_ms is not None and (place < most or not is_paused):
             ages[name,] = max(ages.get((name,), 0), view.oldest_age_ms / 1000)
-    yield _gauge("delayqueue_topics", "Topics that there are.", [], {(): len(topics)})
+    yield _gauge("delayqueue_topics", "Number of topics.", [], {(): len(topics)})
     yield _gauge("delayqueue_topic_jobs", "Jobs of a topic in a state.", ["topic", "state"], jobs)
     yield _gauge(
         "delayqueue_topic_oldest_ready_seconds",
-        "For how long the oldest ready job of a topic has been due.",
+        "How long the oldest ready job of a topic has been due.",
         ["topic"],
         ages,
     )
-    yield _gauge(
-        "delayqueue_topic_paused", "Whether the topic's deliveries are held.", ["topic"], paused
-    )
+    yield _gauge("delayqueue_topic_paused", "Whether the topic is paused.", ["topic"], paused)
 
 
 def process_figures() -> Snapshot:

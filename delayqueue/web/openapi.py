@@ -26,7 +26,7 @@ Json = dict[str, Any]
 
 REF: Final = "#/components/schemas/{model}"
 ENVELOPE: Final = {"$ref": REF.format(model="Envelope")}
-GUARDED: Final = (Unauthorized, Forbidden, TooMany)  # what any request can meet that needs a token
+GUARDED: Final = (Unauthorized, Forbidden, TooMany)  # errors of any request that needs a token
 WITH_BODY: Final = (SlowRequest, TooLarge)
 HEADERS: Final[dict[HTTPStatus, str]] = {
     HTTPStatus.UNAUTHORIZED: "WWW-Authenticate",
@@ -41,7 +41,7 @@ def document(endpoints: tuple[Endpoint, ...]) -> Json:
     paths: dict[str, Json] = {}
     for endpoint in endpoints:
         for method in endpoint.methods:
-            # of two methods on a path the ids must differ
+            # the ids of two methods on one path must differ
             name = endpoint.path.strip("/") + ("" if method == "POST" else f"_{method.lower()}")
             paths.setdefault(endpoint.path, {})[method.lower()] = {
                 "operationId": name,
@@ -57,8 +57,8 @@ def document(endpoints: tuple[Endpoint, ...]) -> Json:
             "description": (
                 "Jobs that are handed out when they are due. The status is 200 whenever a request reached the "
                 "queue; `code` says what happened. A body may have any Content-Type; unknown fields are ignored and "
-                "named in the header X-Delayqueue-Unknown-Fields, or refused where `strict` is set; null is as good "
-                "as leaving a field out."
+                "named in the header X-Delayqueue-Unknown-Fields, or refused if `strict` is set; null is the same "
+                "as omitting the field."
             ),
             "license": {"name": "MIT", "identifier": "MIT"},
         },
@@ -84,7 +84,7 @@ def _operation(endpoint: Endpoint, method: str, schemas: Json) -> Json:
     described: Json = {"security": [] if roles is None else [{}, {"bearer": []}, {"basic": []}]}
     if roles is not None:
         described["description"] = f"Role: {_names(roles)}."
-    if endpoint.gives is HttpResponse:  # no JSON: a page, or text for a program
+    if endpoint.gives is HttpResponse:  # not JSON: a page, or text for a program
         described["responses"] = {"200": {"description": "not in the envelope"}}
         described["responses"] |= _refusals(GUARDED if roles else ())
         return described
@@ -122,14 +122,14 @@ def _body(endpoint: Endpoint, model: type[Request], schemas: Json) -> Json:
 
 
 def _as_sent(schema: Json) -> Json:
-    """The schema of what clients should send; what is not at the places where pydantic puts it is moved there."""
-    del schema["additionalProperties"]  # they are taken, but nobody should send them
+    """The schema that clients should follow; keywords are moved from where pydantic puts them."""
+    del schema["additionalProperties"]  # accepted, but nobody should send them
     for shape in schema["properties"].values():
         choices = [shape, *shape.get("anyOf", ()), shape.get("items", {})]
-        # of the field, or of its type, or of its items' type
+        # from the field, or its type, or its items' type
         said = [choice.pop("description", "") for choice in choices]
         description = next(filter(None, said), "")
-        # not as `default`: by that, generators of code take what is not required for what is always there
+        # not as `default`: code generators would take an optional field for one that is always there
         default = shape.pop("default", None)
         if default is not None:
             description = f"{description} {default:g} where it is not said.".lstrip()

@@ -1,4 +1,4 @@
-"""/openapi.json, and the same to read: /docs. One page without scripts, made here and needing no other host."""
+"""/openapi.json, and the same for people at /docs: one page without scripts, that needs no other host."""
 
 import json
 from base64 import b64encode
@@ -14,7 +14,7 @@ from delayqueue.web.openapi import Json
 
 STYLE: Final = resources.files("delayqueue.web").joinpath("static", "docs.css").read_text("utf-8")
 STYLE_HASH: Final = b64encode(sha256(STYLE.encode()).digest()).decode()
-# nothing but this very style sheet; in no frame
+# only this style sheet; no frames
 POLICY: Final = (
     f"default-src 'none'; style-src 'sha256-{STYLE_HASH}'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

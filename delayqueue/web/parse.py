@@ -1,4 +1,4 @@
-"""Reads the JSON of requests into their models, and tells what of it cannot be, or can hardly be meant."""
+"""Parses the JSON of requests into their models, and reports what is invalid or doubtful."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -16,13 +16,13 @@ from delayqueue.web.fields import Refused
 from delayqueue.web.http import HttpRequest
 from delayqueue.web.requests import LONG_DELAY_S, Request
 
-# Members of all objects and arrays together: an unknown one takes a microsecond, and all are read in one go.
+# Members of all objects and arrays together: an unknown one takes a microsecond, and all are parsed in one go.
 MOST_MEMBERS: Final = 20_000
 MOST_MEMBERS_OF_ARRAY: Final = 100_000
-# A text, also one that does not end: so the search never begins anew within it.
+# A string, even an unterminated one: so the search never starts again inside it.
 TEXT: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 
-# What pydantic says of a value's type, for all types that the models have.
+# pydantic's error types for a wrong type, for all types in the models.
 KINDS: Final = {
     "string_type": Text("字符串", "a string"),
     "int_type": Text("整数", "an integer"),
@@ -34,25 +34,25 @@ KINDS: Final = {
     "model_type": Text("对象", "an object"),
 }
 QUOTED: Final = Text("数字，不带引号和单位", "a number, without quotes or a unit")  # not "10m"
-CHOICES: Final = {"float", "str"}  # the last part of a place where one of several types may stand
+CHOICES: Final = {"float", "str"}  # the last part of a location if it allows several types
 PLACE: Final = re.compile(r"at line (\d+) column (\d+)")
-ZEROS: Final = ("", 0)  # to the original, what is absent is its type's
+ZEROS: Final = ("", 0)  # in the original, an absent field has its type's zero value
 
 Model = TypeVar("Model", bound=Request)
-Found = Mapping[str, Any]  # one error, as pydantic tells it
+Found = Mapping[str, Any]  # one error from pydantic
 
 
 class Reader:
-    """Reads requests; `strict` refuses what their clients can hardly mean."""
+    """Parses requests; `strict` refuses doubtful ones."""
 
     def __init__(self, metrics: Metrics, *, strict: bool) -> None:
         self._metrics = metrics
         self._strict = strict
 
     def read(self, model: type[Model], raw: bytes, request: HttpRequest) -> Model:
-        """Read one JSON object; `request` is told of what is doubtful.
+        """Parse one JSON object; doubts are noted in `request`.
 
-        BadJson or Invalid names the first field that does not fit; TooLarge if it has too many members.
+        Raises BadJson or Invalid, which names the first invalid field, or TooLarge if it has too many members.
         """
         _check_members(raw, MOST_MEMBERS)
         try:
@@ -65,7 +65,7 @@ class Reader:
         return self._read_closely(model, _members(raw), request)
 
     def read_items(self, model: type[Model], items: list[object]) -> list[Model] | None:
-        """Read elements of an array at once; None where one of them has to be looked at by itself."""
+        """Parse elements of an array together; None if one of them needs a closer look."""
         try:
             asked = _list_of(model).validate_python(items)
         except ValidationError:
@@ -73,7 +73,7 @@ class Reader:
         return None if any(each.is_doubtful for each in asked) else asked
 
     def read_item(self, model: type[Model], item: object, request: HttpRequest) -> Model:
-        """Read one element of an array that was read already. Errors as in read()."""
+        """Parse one element of an array. Errors as in read()."""
         try:
             asked = model.model_validate(item)
         except ValidationError:
@@ -84,7 +84,7 @@ class Reader:
         return self._read_closely(model, item, request)
 
     def _read_closely(self, model: type[Model], members: object, request: HttpRequest) -> Model:
-        """Read what is not as it should be: in any case, with what there is to say of it."""
+        """Parse an unusual request: in any letter case, with all that can be said about it."""
         if model.of_original:
             members = in_lower_case(model, members)
         try:
@@ -101,7 +101,7 @@ class Reader:
         raise Invalid(_of_value(model, found))
 
     def _heed(self, model: type[Request], members: object, request: HttpRequest) -> None:
-        """Let the answer tell of what the client can hardly mean. Raises Invalid if `strict` refuses that."""
+        """Note doubts in the answer. Raises Invalid if `strict` refuses them."""
         unknown = list(_unknown(model, members))
         if unknown:
             doubts.note(request, doubts.UNKNOWN_FIELDS, unknown)
@@ -117,7 +117,7 @@ class Reader:
 
 
 def parse_array(raw: bytes) -> list[object]:
-    """Read a JSON array of 1 to 1000 elements; what they are is not looked at."""
+    """Parse a JSON array of 1 to 1000 elements, without a look at the elements."""
     _check_members(raw, MOST_MEMBERS_OF_ARRAY)
     items = _members(raw, allow_inf_nan=False)
     if not isinstance(items, list) or not items:
@@ -142,7 +142,7 @@ def is_array(raw: bytes) -> bool:
 def in_lower_case(model: type[Request], members: object) -> object:
     """The same with `Topic` or `TTR` as `topic` and `ttr`, as Go reads them.
 
-    A field in its own spelling wins; of several others the last one, as in Go.
+    A field in its exact spelling wins; among others the last one, as in Go.
     """
     if not isinstance(members, dict):
         return members
@@ -160,7 +160,7 @@ def in_lower_case(model: type[Request], members: object) -> object:
 
 
 def _unknown(model: type[Request], members: object) -> Iterator[str]:
-    """The fields that no such request has; those of an object in it as FIELD.NAME."""
+    """The fields that no such request has; FIELD.NAME for those of an object in it."""
     if isinstance(members, dict):
         yield from (name for name in members if name not in model.model_fields)
         for field, inner in model.inner.items():
@@ -168,7 +168,7 @@ def _unknown(model: type[Request], members: object) -> Iterator[str]:
 
 
 def _long_delay_s(model: type[Request], members: object) -> float:
-    """Its delay, where it has one of more than a year; else 0."""
+    """Its delay, if that is more than a year; otherwise 0."""
     delay_s = members.get("delay") if isinstance(members, dict) else None
     if "delay" not in model.model_fields or not isinstance(delay_s, int | float):
         return 0
@@ -176,7 +176,7 @@ def _long_delay_s(model: type[Request], members: object) -> float:
 
 
 def _members(raw: bytes, *, allow_inf_nan: bool = True) -> object:
-    """What the JSON text is. BadJson where it is none."""
+    """Parse the JSON text. Raises BadJson if it is invalid."""
     try:
         return from_json(raw, allow_inf_nan=allow_inf_nan)
     except ValueError as error:
@@ -195,7 +195,7 @@ def _check_members(raw: bytes, most: int) -> None:
 
 
 def _is_absent(model: type[Request], found: Found) -> bool:
-    """Whether a field that is needed is not there, or null."""
+    """Whether a required field is missing, or null."""
     place = found["loc"]
     return found["type"] == "missing" or (
         found["input"] is None and len(place) == 1 and model.model_fields[place[0]].is_required()
@@ -203,13 +203,13 @@ def _is_absent(model: type[Request], found: Found) -> bool:
 
 
 def _of_value(model: type[Request], found: list[Any]) -> Text:
-    """What is said of the first value that cannot be."""
+    """The message for the first invalid value."""
     first = min(found, key=lambda each: each["loc"][0] != model.told_first)
     return _of_absent(model, first["loc"][0]) if _is_absent(model, first) else _of_rule(first)
 
 
 def _of_absent(model: type[Request], field: str) -> Text:
-    """What is said of the zero value of the field's type, if that cannot be and the model says nothing of it."""
+    """The message for the zero value of the field's type, if that is invalid and the model has no own message."""
     if field in model.absent:
         return model.absent[field]
     for zero in ZEROS:
@@ -223,7 +223,7 @@ def _of_absent(model: type[Request], field: str) -> Text:
 
 
 def _of_rule(found: Found) -> Text:
-    """What the rule of the field says of its value."""
+    """The message of the field's rule."""
     context, place = found["ctx"], ".".join(map(str, found["loc"]))
     refused: BadValue = (
         context["rule"].refusal(found["input"]) if "rule" in context else context["error"]
@@ -234,7 +234,7 @@ def _of_rule(found: Found) -> Text:
 
 
 def _of_type(first: Found, found: list[Any]) -> Text:
-    """What may stand at the place of the first error."""
+    """What is allowed at the location of the first error."""
     place, kinds = list(first["loc"]), [first["type"]]
     if place and place[-1] in CHOICES:
         place.pop()
@@ -251,7 +251,7 @@ def _of_type(first: Found, found: list[Any]) -> Text:
 
 
 def _no_json(error: str) -> Text:
-    """What the parser says, which speaks English: in Chinese the place will do."""
+    """The parser's message, which is in English; in Chinese only the location is given."""
     place = PLACE.search(error)
     where = f"第{place[1]}行第{place[2]}列有误" if place else "不是有效的json"
     return Text(f"解析json失败: {where}", f"not valid JSON: {error}")

@@ -1,6 +1,6 @@
-"""What requests have in common: how their models read JSON, and the fields that several of them have.
+"""Common to all requests: how their models parse JSON, and fields that several of them have.
 
-null is as good as absent. Unknown fields are kept aside: doubts.py tells of them.
+null is the same as absent. Unknown fields are kept separately: doubts.py reports them.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,7 +22,7 @@ Name = Annotated[
     Field(description=f"Names the subscriber or the schedule, 1 to {MAX_NAME_BYTES} bytes."),
 ]
 
-# nobody plans so far; a unix time that was sent as a delay is half a century
+# nobody plans that far; a unix time sent as a delay is half a century
 LONG_DELAY_S: Final = 366 * 86_400
 
 
@@ -31,17 +31,17 @@ class Request(BaseModel):
 
     model_config = ConfigDict(strict=True, extra="allow", frozen=False)
 
-    # whether the original has it: to that one `Topic` is as good as `topic`, and PUT as POST
+    # whether the original has it: the original also accepts `Topic` for `topic`, and PUT for POST
     of_original: ClassVar[bool] = False
-    # of several fields with values that cannot be this one is told, else the first
+    # of several invalid fields this one is reported, otherwise the first
     told_first: ClassVar[str] = ""
-    # what is said of fields that are not there, if there is more to say than of an empty one
+    # messages for missing fields, if there is more to say than for an empty one
     absent: ClassVar[Mapping[str, Text]] = MappingProxyType({})
-    # the models of the objects in it, by their fields
+    # the models of the objects in it, by field
     inner: ClassVar[dict[str, type["Request"]]] = {}
 
     def reach(self) -> Iterable[str] | None:
-        """The topics that it concerns, None = all. A verb by id says (): the store sees to those."""
+        """The topics that it concerns, None = all. A verb by id returns (): the store checks those."""
         return None
 
     @classmethod
@@ -56,7 +56,7 @@ class Request(BaseModel):
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether there is an unknown field, here or in an object in it, or a long delay."""
+        """Whether it has an unknown field, also in an object in it, or a long delay."""
         if self.__pydantic_extra__:
             return True
         fields = self.__dict__
@@ -75,7 +75,7 @@ class OneRequest(Request):
     id: JobId
 
     def reach(self) -> Iterable[str] | None:
-        """Nothing but a job."""
+        """No topic: only a job."""
         return ()
 
 
@@ -86,7 +86,7 @@ class IdRequest(Request):
     ids: JobIds | None = None
 
     def reach(self) -> Iterable[str] | None:
-        """Nothing but jobs."""
+        """No topic: only jobs."""
         return ()
 
     @property
@@ -95,7 +95,7 @@ class IdRequest(Request):
         return self.ids is not None
 
     def each(self) -> list[str]:
-        """The ids. Raises Invalid if it is not either one or many."""
+        """The ids. Raises Invalid unless it has either one or many."""
         if self.ids is None:
             if self.id is None:
                 raise Invalid(Text("job id不能为空", "id: must not be empty"))
@@ -126,13 +126,13 @@ class AnyTopicRequest(Request):
 
 
 class TagRequest(IdRequest):
-    """Jobs by their ids, or those of a tag, of one topic or of all."""
+    """Jobs by their ids, or those of a tag, in one topic or in all."""
 
     tag: Tag | None = None
     topic: Topic | None = None
 
     def reach(self) -> Iterable[str] | None:
-        """Its topic, where it has one; a tag can be on jobs of all."""
+        """Its topic, if it has one; a tag can be on jobs of all topics."""
         if self.topic is not None:
             return (self.topic,)
         return () if self.tag is None else None
@@ -166,12 +166,12 @@ Preset = Annotated[
 Steps = Annotated[
     int,
     Says(minimum=1, maximum=retry.MAX_STEPS),
-    Field(description="So many delays by a formula."),
+    Field(description="The number of delays by a formula."),
 ]
 Factor = Annotated[
     Number,
     Says(minimum=1, maximum=100),
-    Field(description="Each delay is so many times the one before."),
+    Field(description="Each delay is this many times the one before."),
 ]
 Jitter = Annotated[
     Number,
@@ -188,12 +188,12 @@ class RetryRequest(Request):
     max: Steps | None = None
     base: Number | str = Field(1, description="The first delay of the formula.")
     factor: Factor = 2
-    cap: Number | str = Field(86_400, description="No delay of the formula is longer.")
+    cap: Number | str = Field(86_400, description="The longest delay of the formula.")
     jitter: Jitter = 0
     _delays_ms: tuple[int, ...] = PrivateAttr()
 
     def model_post_init(self, _context: Any) -> None:
-        """Write the schedule out. Raises BadValue if it cannot be."""
+        """Expand the schedule. Raises BadValue if it is invalid."""
         if sum(part is not None for part in (self.delays, self.preset, self.max)) != 1:
             raise BadValue("需要 delays, preset 或 max 之一", "give one of delays, preset, max")
         self._delays_ms = self._written_out()

@@ -1,4 +1,4 @@
-"""What each endpoint gives: the `data` of its answer. Times are unix seconds, lengths of time seconds."""
+"""The `data` of each endpoint's answer. Times are unix seconds, durations seconds."""
 
 from typing import NotRequired  # pydantic needs this one before Python 3.12
 
@@ -6,7 +6,7 @@ from typing_extensions import TypedDict
 
 
 class ReservedJob(TypedDict):
-    """A job that was handed out by /pop; `due` is when it was to be delivered."""
+    """A job that /pop handed out; `due` is when it was to be delivered."""
 
     topic: str
     id: str
@@ -14,11 +14,11 @@ class ReservedJob(TypedDict):
     attempt: int
     receipt: str
     due: float
-    traceparent: NotRequired[str]  # where it was pushed with one
+    traceparent: NotRequired[str]  # if it was pushed with one
 
 
 class TakenJob(TypedDict):
-    """A job that /take handed out. It is gone from the queue, so there is nothing to finish."""
+    """A job that /take handed out. It has left the queue, so there is nothing to finish."""
 
     topic: str
     id: str
@@ -36,7 +36,7 @@ class FailedAttempt(TypedDict):
 
 
 class SubscriberResult(TypedDict):
-    """How a subscriber fared with a job: `succeeded` or `failed`. `due`: when it is called again, null = it is not."""
+    """A subscriber's result for a job: `succeeded` or `failed`. `due`: when it is called again, null = it is not."""
 
     subscriber: str
     status: str
@@ -48,10 +48,10 @@ class SubscriberResult(TypedDict):
 
 
 class FullJob(TypedDict):
-    """All that is known of a job; `delay` is its due time in whole unix seconds, as in the original.
+    """All about a job; `delay` is its due time in whole unix seconds, as in the original.
 
-    The last three are told where they are asked for: its own retry schedule, for how long it is kept after its end, and
-    when nobody needs it any more; null = it has none.
+    `retry`, `retain` and `expires` are there only if asked for: its own retry schedule, how long it is kept after its
+    end, and when it expires; null = it has none.
     """
 
     topic: str
@@ -78,7 +78,7 @@ class FullJob(TypedDict):
 class LimitState(TypedDict):
     """How fast and how many at once a topic's jobs are handed out, and for how many seconds its buried ones are kept.
 
-    null = no limit; of `buried_retain` what the server's settings say. `declared`: in a config file.
+    null = no limit; for `buried_retain`, the server's setting. `declared`: from a config file.
     """
 
     rate: float | None
@@ -102,7 +102,7 @@ class TopicState(TypedDict):
 
 
 class FailedCall(TypedDict):
-    """A call of a subscriber that failed: when, with which job, the beginning of what was said."""
+    """A failed call of a subscriber: when, with which job, and the start of the error message."""
 
     at: float
     id: str
@@ -110,7 +110,7 @@ class FailedCall(TypedDict):
 
 
 class CallCounts(TypedDict):
-    """The calls of a subscriber within 24 hours, seconds that one took on average, the last failures."""
+    """The calls of a subscriber within 24 hours, their average length in seconds, the last failures."""
 
     succeeded: int
     failed: int
@@ -119,7 +119,7 @@ class CallCounts(TypedDict):
 
 
 class Trial(TypedDict):
-    """What became of a call with a made-up job: the HTTP status, 0 where no answer came, and what was said."""
+    """The outcome of a call with a made-up job: the HTTP status (0 = no answer), and the answer."""
 
     succeeded: bool
     status: int
@@ -128,9 +128,9 @@ class Trial(TypedDict):
 
 
 class SubscriberState(TypedDict):
-    """Who is called with a topic's jobs. `handler`: its Python callable; `declared`: it stands in a config file.
+    """A webhook or Python handler for a topic's jobs. `handler`: the Python callable; `declared`: from a config file.
 
-    `paused`: since when, in unix seconds, null = it is called.
+    `paused`: since when, in unix seconds, null = not paused.
     """
 
     name: str
@@ -147,11 +147,11 @@ class SubscriberState(TypedDict):
     on_failure: str
     payload: str
     paused: float | None
-    calls: NotRequired[CallCounts]  # where they were asked for
+    calls: NotRequired[CallCounts]  # only if asked for
 
 
 class ScheduleState(TypedDict):
-    """A schedule and its next occurrence. Either `cron` is "" or `every` null; `declared`: in a config file."""
+    """A schedule and its next occurrence. Either `cron` is "" or `every` null; `declared`: from a config file."""
 
     name: str
     topic: str
@@ -166,26 +166,26 @@ class ScheduleState(TypedDict):
 
 
 class Occurrence(TypedDict):
-    """A time of a schedule, also as it is written in the schedule's zone."""
+    """One time of a schedule, also written in the schedule's time zone."""
 
     at: float
     local: str
 
 
 class Next(TypedDict):
-    """When a schedule occurs next; null = never again."""
+    """The next occurrence of a schedule; null = never again."""
 
     next: float | None
 
 
 class NewId(TypedDict):
-    """The id that the server made."""
+    """The id that the server generated."""
 
     id: str
 
 
 class PushResult(TypedDict):
-    """What became of one job of an array."""
+    """What happened to one job of an array."""
 
     id: object
     code: int
@@ -193,14 +193,14 @@ class PushResult(TypedDict):
 
 
 class Result(TypedDict):
-    """What became of one of many ids."""
+    """What happened to one of many ids."""
 
     id: str
     code: int
 
 
 class Due(TypedDict):
-    """When the job is due again; null where it is buried or has expired."""
+    """When the job is due again; null if it was buried or has expired."""
 
     due: float | None
 
@@ -212,38 +212,38 @@ class Deadline(TypedDict):
 
 
 class Count(TypedDict):
-    """How many jobs it concerned."""
+    """How many jobs were affected."""
 
     count: int
 
 
 class Kicked(Count):
-    """How many jobs are ready now; with `ids` what became of each."""
+    """How many jobs are ready now; with `ids`, what happened to each."""
 
     results: NotRequired[list[Result]]
 
 
 class MovedJob(Result):
-    """What became of one of many ids, and when it is due; null where it was not moved."""
+    """What happened to one of many ids, and when it is due; null if it was not moved."""
 
     due: float | None
 
 
 class Rescheduled(Count):
-    """How many jobs have the new due time; with `ids` what became of each."""
+    """How many jobs have the new due time; with `ids`, what happened to each."""
 
     results: NotRequired[list[MovedJob]]
 
 
 class Page(TypedDict):
-    """Some of the jobs; `cursor` asks for the next ones, "" = that was all."""
+    """Some of the jobs; `cursor` leads to the next page, "" on the last one."""
 
     jobs: list[FullJob]
     cursor: str
 
 
 class Forecast(TypedDict):
-    """How many jobs fall due in each step from `start` on."""
+    """How many jobs fall due in each step, the first at `start`."""
 
     start: float
     step: float
@@ -251,9 +251,9 @@ class Forecast(TypedDict):
 
 
 class DeadLetterGroup(TypedDict):
-    """Dead letters of one reason: how many, since when, how many of which topics, and some of their ids.
+    """Dead letters with one reason: how many, since when, how many of which topics, and some of their ids.
 
-    `reason`: the line of the message that says what went wrong, with # for ids and long numbers.
+    `reason`: the line of the message that says what went wrong, with # in place of ids and long numbers.
     """
 
     reason: str
@@ -265,14 +265,14 @@ class DeadLetterGroup(TypedDict):
 
 
 class Buried(TypedDict):
-    """Groups of a page of dead letters, the largest first. `cursor`: of the next page, "" = there is none."""
+    """A page of groups of dead letters, the largest first. `cursor` leads to the next page, "" on the last one."""
 
     groups: list[DeadLetterGroup]
     cursor: str
 
 
 class ServerState(TypedDict):
-    """A server process: jobs since its start, lateness of the last minute in seconds."""
+    """A server process: jobs since its start, lateness in the last minute in seconds."""
 
     name: str
     version: str
@@ -297,14 +297,14 @@ class StoreState(TypedDict):
 
 
 class Attention(TypedDict):
-    """A topic that somebody should look at, and why: `buried`, `late`, `paused`."""
+    """A topic that needs attention, and why: `buried`, `late`, `paused`."""
 
     topic: TopicState
     why: list[str]
 
 
 class Stats(TypedDict):
-    """All in short."""
+    """An overview."""
 
     topics: int
     delayed: int
@@ -320,7 +320,7 @@ class Stats(TypedDict):
 
 
 class Access(TypedDict):
-    """What a token is good for."""
+    """What a token allows."""
 
     roles: list[str]
     topics: list[str]
@@ -329,7 +329,7 @@ class Access(TypedDict):
 class Readiness(TypedDict):
     """The buckets, counted from 1, whose store does not answer while that of others does.
 
-    `durable`: false where a failover could lose an acknowledged job, and `durability` asks that it does not.
+    `durable`: false if a failover could lose an acknowledged job although `durability` should prevent that.
     """
 
     away: list[int]

@@ -31,7 +31,7 @@ def seconds(ms: int | None) -> float | None:
 
 
 def reserved(job: Reserved) -> ReservedJob:
-    """A job as /pop answers it."""
+    """A job in /pop's answer."""
     answer: ReservedJob = {
         "topic": job.topic,
         "id": job.id,
@@ -46,7 +46,7 @@ def reserved(job: Reserved) -> ReservedJob:
 
 
 def full(job: JobView, *, options: bool = False) -> FullJob:
-    """A job as /get answers it; `delay` is the due time in whole unix seconds, as in the original."""
+    """A job in /get's answer; `delay` is the due time in whole unix seconds, as in the original."""
     answer: FullJob = {
         "topic": job.topic,
         "id": job.id,
@@ -94,7 +94,7 @@ def _result(result: Result) -> SubscriberResult:
 
 
 def subscriber(found: Subscribed) -> SubscriberState:
-    """A subscriber as /subscribers answers it; its secret stays here."""
+    """A subscriber in /subscribers' answer; its secret stays here."""
     one = found.subscriber
     return {
         "name": one.name,
@@ -115,7 +115,7 @@ def subscriber(found: Subscribed) -> SubscriberState:
 
 
 def calls(of_one: Calls) -> CallCounts:
-    """How a subscriber's calls went."""
+    """A subscriber's calls."""
     count = of_one.succeeded + of_one.failed
     return {
         "succeeded": of_one.succeeded,
@@ -129,7 +129,7 @@ def calls(of_one: Calls) -> CallCounts:
 
 
 def trial(one: domain.Trial) -> Trial:
-    """What became of a trial."""
+    """The outcome of a trial."""
     return {
         "succeeded": one.succeeded,
         "status": one.status,
@@ -139,7 +139,7 @@ def trial(one: domain.Trial) -> Trial:
 
 
 def schedule(planned: Planned) -> ScheduleState:
-    """A schedule as /schedules answers it; `cron` is "" or `every` is null."""
+    """A schedule in /schedules' answer; `cron` is "" or `every` is null."""
     one = planned.schedule
     return {
         "name": one.name,
@@ -156,7 +156,7 @@ def schedule(planned: Planned) -> ScheduleState:
 
 
 def server(view: ServerView) -> ServerState:
-    """A server process as /stats answers it."""
+    """A server process in /stats' answer."""
     return {
         "name": view.name,
         "version": view.version,
@@ -172,12 +172,12 @@ def server(view: ServerView) -> ServerState:
 
 
 def taken(job: Taken) -> TakenJob:
-    """A job as /take answers it: it is gone from the queue, so there is nothing to finish."""
+    """A job in /take's answer: it has left the queue, so there is nothing to finish."""
     return {"topic": job.topic, "id": job.id, "body": readable(job.body), "due": job.due_ms / 1000}
 
 
 def limit(one: Limit) -> LimitState:
-    """The limits of a topic as /limit answers them."""
+    """A topic's limits in /limit's answer."""
     return {
         "rate": one.rate,
         "burst": one.burst,
@@ -188,7 +188,7 @@ def limit(one: Limit) -> LimitState:
 
 
 def topic(view: TopicView) -> TopicState:
-    """A topic as /topics answers it. `paused` is false, true, or the unix time at which it ends."""
+    """A topic in /topics' answer. `paused` is false, true, or the unix time at which the pause ends."""
     return {
         "topic": view.topic,
         "delayed": view.delayed,

@@ -1,4 +1,4 @@
-"""Requests as spans of OpenTelemetry, by its conventions for HTTP. Needs its packages: see server/tracing.py."""
+"""OpenTelemetry spans for requests, by its conventions for HTTP. Needs its packages: see server/tracing.py."""
 
 from collections.abc import Iterable, Sequence
 from http import HTTPMethod
@@ -21,7 +21,7 @@ W3C: Final = TraceContextTextMapPropagator()
 
 
 class TracedFront(Front):
-    """Answers each request in a span, but for what is only read with GET: probes, metrics, pages."""
+    """Answers each request in a span, except read-only GET requests: probes, metrics, pages."""
 
     def __init__(  # noqa: PLR0913  # those of every front, and two of its own by name
         self,
@@ -73,14 +73,14 @@ class TracedFront(Front):
             },
         )
         if span.is_recording() and not trace.get_current_span(parent).get_span_context().is_valid:
-            headers = dict(request.headers)  # the lane remembers them for other requests
+            headers = dict(request.headers)  # the lane caches them for other requests
             W3C.inject(headers, trace.set_span_in_context(span))
             request.headers = headers
         return span
 
 
 def _noted_in_span(note: Note) -> Note:
-    """Note an answer, also in the span of its request."""
+    """Record an answer, also in the span of its request."""
 
     def noted(request: HttpRequest, path: str, status: int, code: int, began_s: float) -> None:
         note(request, path, status, code, began_s)

@@ -1,4 +1,4 @@
-"""TLS of the server: its certificate, and the authority whose clients alone are served."""
+"""TLS of the server: its certificate, and the authority that client certificates must come from."""
 
 import ssl
 from pathlib import Path
@@ -8,7 +8,7 @@ from delayqueue.config.startup import StartupError
 
 
 class Tls:
-    """The server's side of TLS. `context` is what connections are made with; `reload` renews its certificate."""
+    """The server's side of TLS. `context` is for new connections; `reload` renews its certificate."""
 
     def __init__(self, cert: Path, key: Path, client_ca: Path | None) -> None:
         self.files = (cert, key, *((client_ca,) if client_ca else ()))
@@ -17,7 +17,7 @@ class Tls:
 
     @classmethod
     def of(cls, config: Config) -> "Tls | None":
-        """What is configured, None = no TLS. Raises StartupError if a file is missing or not what it should be."""
+        """TLS as configured, None = no TLS. Raises StartupError if a file is missing or invalid."""
         if config.tls_cert is None:
             if config.tls_key or config.tls_client_ca:
                 raise StartupError(
@@ -27,14 +27,14 @@ class Tls:
         return cls(config.tls_cert, config.tls_key or config.tls_cert, config.tls_client_ca)
 
     def reload(self) -> None:
-        """Use what the files hold now for new connections. Raises StartupError if it is not right."""
+        """Use the files' present contents for new connections. Raises StartupError if they are invalid."""
         self._read()  # a certificate that does not fit its key must not get into the context in use
         self._load(self.context)
 
     def configure(self, config: Config) -> None:
-        """Use this config's certificate for new connections. Raises StartupError if it is not right.
+        """Use this config's certificate for new connections.
 
-        Nothing changes then. The authority stays: a context never forgets one.
+        Raises StartupError if it is invalid; then nothing changes. The authority stays: a context never forgets one.
         """
         if (other := Tls.of(config)) is not None:
             self.files, self._cert, self._key = other.files, other._cert, other._key

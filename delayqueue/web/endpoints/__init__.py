@@ -1,4 +1,4 @@
-"""All endpoints: a family of them is one file, with what they take and what they do."""
+"""All endpoints: a file for each group, with what they take and what they do."""
 
 from typing import Final
 

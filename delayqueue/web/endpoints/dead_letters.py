@@ -23,16 +23,16 @@ GROUP: Final = DeadLetterGroup(
     ids=["1001"],
 )
 IdCount = Annotated[
-    int, Between(1, MOST), Field(description="How many ids of each group are answered; 1.")
+    int, Between(1, MOST), Field(description="The most ids per group; 1 by default.")
 ]
 
 
 class BuriedRequest(AnyTopicRequest):
-    """Which dead letters: of a topic or of all, with any reason or with one."""
+    """Which dead letters: of one topic or of all, with one reason or with any."""
 
     reason: str | None = Field(None, description="Only this group.")
     ids: IdCount | None = None
-    cursor: str | None = Field(None, description="What the page before said.")
+    cursor: str | None = Field(None, description="The cursor that the previous page returned.")
 
 
 @endpoint(
@@ -42,7 +42,7 @@ class BuriedRequest(AnyTopicRequest):
     answers=Buried(groups=[GROUP], cursor=""),
 )
 async def buried(api: Api, asked: BuriedRequest) -> Large[Buried]:
-    """Dead letters by the reason of their last failure."""
+    """Group dead letters by the reason of their last failure."""
     topics = await api.queue.topics.names(
         lambda topic: asked.topic in {None, topic} and api.scope.allows(topic)
     )

@@ -1,4 +1,4 @@
-"""Jobs by a part of their id, or a text in their body."""
+"""Searching jobs by a part of their id or body."""
 
 from typing import Annotated, Final
 
@@ -17,7 +17,7 @@ DEFAULT_COUNT: Final = 100
 
 
 class FoundJob(TypedDict):
-    """A job that was found; /get tells more of it."""
+    """A job that was found; /get returns all about it."""
 
     id: str
     topic: str
@@ -26,7 +26,7 @@ class FoundJob(TypedDict):
 
 
 class Findings(TypedDict):
-    """Jobs that were found among `looked` ones. `cursor`: to look at more, "" = these were all."""
+    """The jobs found among the `looked` that were searched. `cursor`: to search on, "" = all have been searched."""
 
     jobs: list[FoundJob]
     looked: int
@@ -34,7 +34,7 @@ class Findings(TypedDict):
 
 
 def check_part(text: str) -> str:
-    """A part of an id or a body."""
+    """Check a part of an id or a body."""
     if not 1 <= len(text.encode()) <= MAX_ID_BYTES:
         raise BadValue(f"须为1 - {MAX_ID_BYTES}字节", f"must have 1 to {MAX_ID_BYTES} bytes")
     return text
@@ -44,15 +44,17 @@ Part = Annotated[str, By(check_part)]
 
 
 class FindRequest(AnyTopicRequest):
-    """What jobs are looked for: those with a text in their id, in their body, or both."""
+    """What to search for: a text in the id, in the body, or in both."""
 
     id: Part | None = Field(None, description="A part of the id.")
     text: Part | None = Field(None, description="A part of the body, as it was pushed.")
-    limit: JobCount | None = Field(None, description="How many, about; then there is a cursor.")
-    cursor: str | None = Field(None, description="What the answer before said.")
+    limit: JobCount | None = Field(
+        None, description="About how many to return; the cursor leads to more."
+    )
+    cursor: str | None = Field(None, description="The cursor that the previous answer returned.")
 
     def wanted(self) -> Wanted:
-        """The same as the store takes it."""
+        """The search in the form that the store takes."""
         if self.id is None and self.text is None:
             raise Invalid(Text("需要 id 或 text", "give id, text or both"))
         return Wanted(self.id or "", self.text or "", self.topic or "")
@@ -69,7 +71,7 @@ class FindRequest(AnyTopicRequest):
     ),
 )
 async def find(api: Api, asked: FindRequest) -> Large[Findings]:
-    """Look through jobs for a part of their id or body."""
+    """Search jobs for a part of their id or body."""
     limit = asked.limit or DEFAULT_COUNT
     found = await api.queue.finding.find(asked.wanted(), limit, asked.cursor or "", api.scope)
     jobs = [

@@ -1,4 +1,4 @@
-"""What was, for charts."""
+"""The past, for charts."""
 
 from collections.abc import Iterable
 from typing import Annotated, Any, Final
@@ -19,9 +19,9 @@ FIRST_SPAN: Final = "3h"
 
 
 class HistoryMark(TypedDict):
-    """A server was `started`, an `outage` of the store began and lasted so long, a `failover` moved it.
+    """A server was `started`, an `outage` of the store lasted that many seconds, or a `failover` happened.
 
-    `server`: which one was started; "" = all saw it.
+    `server`: the one that was started; "" = it concerns all.
     """
 
     at: float
@@ -31,10 +31,10 @@ class HistoryMark(TypedDict):
 
 
 class History(TypedDict):
-    """Figures of one step of time after the other, the first from `start` on; null = nothing is known.
+    """Figures per step of time, the first step at `start`; null = nothing is known.
 
-    Jobs that were pushed, delivered and finished, and attempts that failed; how late first deliveries were; the most
-    jobs that were seen in a state.
+    Jobs that were pushed, delivered and finished, and failed attempts; lateness of first deliveries; the most jobs seen
+    in a state.
     """
 
     start: float
@@ -70,10 +70,10 @@ EXAMPLE: Final = History(
 
 
 class HistoryRequest(AnyTopicRequest):
-    """Of a topic or of all, and how far back."""
+    """One topic or all, and how far back."""
 
     span: Annotated[str, one_of(*RINGS)] | None = Field(
-        None, description="In steps of a minute, 10 minutes or an hour; 3h."
+        None, description="In steps of a minute, 10 minutes or an hour; 3h by default."
     )
 
     def reach(self) -> Iterable[str]:
@@ -83,7 +83,7 @@ class HistoryRequest(AnyTopicRequest):
 
 @endpoint("/history", VIEWERS, methods=("POST", "GET"), asks={"topic": "order"}, answers=EXAMPLE)
 async def history(api: Api, asked: HistoryRequest) -> Large[History]:
-    """What became of jobs, and how many there were."""
+    """Return what happened to jobs, and how many there were."""
     span = asked.span or FIRST_SPAN
     found = await api.queue.history.read(span, asked.topic or "", api.scope)
     columns: dict[str, list[Any]] = {

@@ -1,4 +1,4 @@
-"""Jobs by their ids or tags, whatever their state."""
+"""Jobs by their ids or tags, in any state."""
 
 from collections.abc import Sequence
 from types import MappingProxyType
@@ -39,7 +39,7 @@ FULL: Final = FullJob(
 KickState = Annotated[
     State,
     one_of(State.BURIED, State.DELAYED),
-    Field(description="Only jobs in this state; `buried` if it is not said."),
+    Field(description="Only jobs in this state; `buried` by default."),
 ]
 
 
@@ -49,7 +49,7 @@ class GetRequest(IdRequest):
     of_original = True
 
     options: bool | None = Field(
-        None, description="Whether to tell `retry`, `retain` and `expires`, too."
+        None, description="Whether to include `retry`, `retain` and `expires`."
     )
 
 
@@ -58,7 +58,7 @@ class RescheduleRequest(TagRequest):
 
     delay: Delay | None = None
     due: DueTime | None = Field(
-        None, description="Unix seconds at which it is due, in place of `delay`."
+        None, description="Unix seconds at which it is due, instead of `delay`."
     )
 
     def by_tag(self) -> bool:
@@ -68,14 +68,14 @@ class RescheduleRequest(TagRequest):
         return super().by_tag()
 
     def when_ms(self) -> tuple[int, int | None]:
-        """Delay and due time; the due time counts where it is not None."""
+        """Delay and due time; the due time counts if it is not None."""
         if self.delay is None and self.due is None:
             raise Invalid(Text("需要 delay 或 due", "give one of delay, due"))
         return when_ms(self.delay, self.due)
 
 
 class KickRequest(TagRequest):
-    """Jobs to make ready now: by id, or in a state, those of a tag or the first `count` of a topic."""
+    """Jobs to make ready now: by id, or in one state, those of a tag or the first `count` of a topic."""
 
     state: KickState | None = None
     count: JobCount | None = None
@@ -100,7 +100,7 @@ class KickRequest(TagRequest):
 
 
 class CancelRequest(AnyTopicRequest):
-    """A tag whose jobs end, of one topic or of all."""
+    """A tag whose jobs end, in one topic or in all."""
 
     absent = MappingProxyType(
         {
@@ -115,7 +115,7 @@ class CancelRequest(AnyTopicRequest):
 
 @endpoint("/get", HOLDERS, asks={"id": "1001"}, answers=FULL)
 async def get(api: Api, asked: GetRequest) -> FullJob | Large[list[FullJob | Result | None]] | None:
-    """All that is known of jobs."""
+    """Return all about jobs."""
     ids = asked.each()
     found = [
         None if job is None else serializers.full(job, options=asked.options or False)
@@ -180,5 +180,5 @@ async def cancel(api: Api, asked: CancelRequest) -> Count:
 
 
 def results(ids: Sequence[str], codes: Sequence[int]) -> list[Result]:
-    """Id and code of each."""
+    """The id and code of each."""
     return [{"id": job_id, "code": code} for job_id, code in zip(ids, codes, strict=True)]

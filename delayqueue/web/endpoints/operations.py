@@ -1,4 +1,4 @@
-"""For those who run the server: how it is, and what a token is good for."""
+"""For operators: the state of the server, and what a token allows."""
 
 from collections.abc import Iterable
 from heapq import nlargest
@@ -48,7 +48,7 @@ STATS: Final = Stats(
 
 @endpoint("/stats", VIEWERS, methods=("POST", "GET"), errors=(Unavailable,), answers=STATS)
 async def stats(api: Api) -> Stats:
-    """Sums over all topics, servers, store, settings."""
+    """Return the sums over all topics, servers, store, settings."""
     api.scope.check(None)
     topics = await api.queue.topics.all()
     health = await api.queue.health()
@@ -77,7 +77,7 @@ async def stats(api: Api) -> Stats:
 
 
 def _urgency(topic: TopicView) -> tuple[int, int, int]:
-    """Dead letters before what waits for workers, and that before what sleeps."""
+    """Dead letters first, then jobs that wait for workers, then delayed ones."""
     return topic.buried, topic.ready + topic.reserved, topic.delayed
 
 
@@ -88,20 +88,20 @@ def _oldest_ms(topics: Iterable[TopicView]) -> int | None:
 
 @endpoint("/whoami", ALL, errors=(), answers={"roles": ["consume"], "topics": ["orders.*"]})
 async def whoami(api: Api, request: HttpRequest) -> Access:
-    """The roles of the token that was sent."""
+    """Return the roles of the token that was sent."""
     return {"roles": sorted(api.guard.roles(request)), "topics": list(api.scope.entries)}
 
 
 @endpoint("/healthz", OPEN, methods=("GET",), errors=())
-async def healthz(api: Api) -> None:  # it asks nobody
-    """The process lives."""
+async def healthz(api: Api) -> None:  # it asks no other system
+    """The process is alive."""
 
 
 @endpoint("/readyz", OPEN, methods=("GET",), errors=(Unavailable,), answers={"away": [2, 5]})
 async def readyz(api: Api) -> Readiness | None:
     """The store answers and the timers tick.
 
-    At least for some buckets: the others are named. And `durable` is false where jobs are not as safe as was asked.
+    At least for some buckets: the others are named. `durable` is false if jobs are not as safe as configured.
     """
     away = [bucket + 1 for bucket in api.queue.stale_buckets()]
     if len(away) == api.queue.bucket_count:
@@ -113,9 +113,9 @@ async def readyz(api: Api) -> Readiness | None:
 
 @endpoint("/metrics", VIEWERS, methods=("GET",))
 async def metrics(api: Api, request: HttpRequest) -> HttpResponse:
-    """What happens here, for Prometheus."""
+    """Return metrics, for Prometheus."""
     api.scope.check(None)
-    store = await _of_store(api)  # before the workers' figures, which tell how that went
+    store = await _of_store(api)  # before the workers' figures, which include this call
     figures = Figures(await api.peers.snapshots(), store, api.metrics_topics)
     text, content_type = exposition(figures, request.headers.get("accept", ""))
     return HttpResponse(body=text, headers={"Content-Type": content_type})

@@ -36,7 +36,7 @@ Priority = Annotated[
     int,
     Between(0, MAX_PRIORITY),
     Field(
-        description=f"Of ready jobs the one with the smaller number goes first; {USUAL_PRIORITY} if it is not said."
+        description=f"Of ready jobs the smallest number goes first; {USUAL_PRIORITY} by default."
     ),
 ]
 
@@ -46,32 +46,32 @@ class PushRequest(Request):
 
     topic: PushedTopic
     id: JobId = Field(
-        description=f'Names the job, 1 to {MAX_ID_BYTES} bytes; "*" lets the server make one.'
+        description=f'Names the job, 1 to {MAX_ID_BYTES} bytes; "*" lets the server generate one.'
     )
     delay: Delay | None = None
     due: DueTime | None = Field(
-        None, description="Unix seconds at which it is due, in place of `delay`."
+        None, description="Unix seconds at which it is due, instead of `delay`."
     )
     ttr: Ttr
     body: Body | None = None
     tags: Tags | None = None
     retry: RetryRequest | None = Field(
-        None, description="When a failed job comes again: one of `delays`, `preset`, `max`."
+        None, description="When a failed job is retried: one of `delays`, `preset`, `max`."
     )
     if_exists: IfExistsWord | None = Field(
-        None, description="What to do if the id is there already, `replace` if it is not said."
+        None, description="What to do if the id already exists; `replace` by default."
     )
     retain: Seconds | None = Field(
-        None, description="Seconds for which its record is kept after its end."
+        None, description="How many seconds its record is kept after its end."
     )
     expire: SomeSeconds | None = Field(
-        None, description="Seconds after it was due when nobody needs it any more."
+        None, description="How many seconds after its due time it expires if it was not delivered."
     )
     priority: Priority | None = None
     traceparent: Traceparent | None = None
 
     of_original = True
-    told_first = "id"  # as by the original
+    told_first = "id"  # as in the original
 
     def reach(self) -> Iterable[str]:
         """Its topic."""
@@ -79,13 +79,13 @@ class PushRequest(Request):
 
     @property
     def id_is_ours(self) -> bool:
-        """Whether the server makes the id."""
+        """Whether the server generates the id."""
         return self.id == "*"
 
     def job(self, max_body_bytes: int, new_id: Callable[[], str], trace: str = "") -> Job:
         """The job; `new_id` makes the id for "*", `trace` is the request's traceparent.
 
-        Raises Invalid if it has both `delay` and `due`, TooLarge if its body is that.
+        Raises Invalid if it has both `delay` and `due`, TooLarge if its body is too large.
         """
         body = self.body or ""
         check_body(body, max_body_bytes)
@@ -135,7 +135,7 @@ async def push(
 async def _push_many(
     api: Api, asked: list[PushRequest | Refusal], request: HttpRequest
 ) -> list[PushResult]:
-    """A bad job spoils only itself."""
+    """Push an array; an invalid job does not affect the others."""
     trace = _trace(request)
     jobs = [_job_or_refusal(api, each, trace) async for each in by_turns(asked)]
     codes = iter(
@@ -165,13 +165,13 @@ def _job_or_refusal(api: Api, asked: PushRequest | Refusal, trace: str) -> Job |
 
 
 def _id_of(item: object) -> object:
-    """The id that a bad item came with, for the client to find it."""
+    """The id of an invalid item, so that the client can find it."""
     if isinstance(item, PushRequest):
         return item.id
     return item.get("id") if isinstance(item, dict) else None
 
 
 def _trace(request: HttpRequest) -> str:
-    """The request's trace, for its jobs; "" where it has none, or not a right one, as W3C wants that ignored."""
+    """The request's trace, for its jobs; "" if it has none, or an invalid one, which W3C says to ignore."""
     header: str | None = request.headers.get("traceparent")
     return header if header is not None and is_traceparent(header) else ""

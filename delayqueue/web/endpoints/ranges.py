@@ -1,4 +1,4 @@
-"""Jobs of a topic or a tag by their due times: pages of them, taking them, counting them."""
+"""Jobs of a topic or a tag by their due times: listing, taking, counting."""
 
 from functools import partial
 from typing import Annotated, Final
@@ -27,14 +27,18 @@ from delayqueue.web.responses import Forecast, Page, TakenJob
 DEFAULT_PAGE: Final = 100
 Start = Annotated[DueTime, Field(description="Unix seconds: the first due time.")]
 End = Annotated[DueTime, Field(description="Unix seconds: the last due time.")]
-After = Annotated[DueTime, Field(description="Unix seconds, in place of `start`: due later.")]
-Before = Annotated[DueTime, Field(description="Unix seconds, in place of `end`: due earlier.")]
+After = Annotated[
+    DueTime, Field(description="Unix seconds, instead of `start`: only jobs due later.")
+]
+Before = Annotated[
+    DueTime, Field(description="Unix seconds, instead of `end`: only jobs due earlier.")
+]
 
 
 class RangeRequest(Request):
-    """A range of due times in unix seconds, from `start` to `end`, both in, or `after` to `before`, both out.
+    """A range of due times in unix seconds: `start` and `end` are inclusive, `after` and `before` exclusive.
 
-    Without an end it is open there.
+    Without a limit it is open on that side.
     """
 
     start: Start | None = None
@@ -44,7 +48,7 @@ class RangeRequest(Request):
 
     @property
     def is_bounded(self) -> bool:
-        """Whether any end is given."""
+        """Whether any limit is given."""
         ends = (self.start, self.end, self.after, self.before)
         return any(end is not None for end in ends)
 
@@ -69,8 +73,8 @@ class ListRequest(AnyTopicRequest, RangeRequest):
 
     tag: Tag | None = None
     state: JobState | None = None
-    limit: JobCount | None = Field(None, description="How many at most.")
-    cursor: str | None = Field(None, description="What the page before said.")
+    limit: JobCount | None = Field(None, description="The most to return.")
+    cursor: str | None = Field(None, description="The cursor that the previous page returned.")
 
     def what(self) -> Listing:
         """What to list."""
@@ -82,7 +86,7 @@ class ListRequest(AnyTopicRequest, RangeRequest):
 
 
 class TakeRequest(TopicRequest, RangeRequest):
-    """Jobs of a range to hand out and remove."""
+    """A range of jobs to hand out and remove."""
 
     count: JobCount | None = None
 
@@ -92,7 +96,7 @@ class ForecastRequest(AnyTopicRequest):
 
     start: Start
     end: End
-    step: Annotated[SomeSeconds, Field(description="Seconds that a step has.")]
+    step: Annotated[SomeSeconds, Field(description="Length of a step in seconds.")]
 
     def steps(self) -> tuple[int, int, int]:
         """Start and step in ms, and the number of steps."""
@@ -117,7 +121,7 @@ class ForecastRequest(AnyTopicRequest):
     answers={"jobs": [FULL], "cursor": ""},
 )
 async def list_jobs(api: Api, asked: ListRequest) -> Large[Page]:
-    """A page of the jobs of a topic or a tag."""
+    """List a page of the jobs of a topic or a tag."""
     limit = asked.limit or DEFAULT_PAGE
     jobs, cursor = await api.queue.listings.list_jobs(
         asked.what(), limit, asked.cursor or "", api.scope
@@ -134,7 +138,7 @@ async def list_jobs(api: Api, asked: ListRequest) -> Large[Page]:
 async def take(api: Api, asked: TakeRequest) -> Returnable[Large[list[TakenJob]]]:
     """Hand out the jobs of a range of due times.
 
-    They go back if the client is gone before it has the answer.
+    They are put back if the client is gone before it has the answer.
     """
     if not asked.is_bounded:
         raise Invalid(
@@ -152,7 +156,7 @@ async def take(api: Api, asked: TakeRequest) -> Returnable[Large[list[TakenJob]]
     answers={"start": 1795214400.0, "step": 3600.0, "counts": [3, 0]},
 )
 async def forecast(api: Api, asked: ForecastRequest) -> Forecast:
-    """How many jobs fall due in each step."""
+    """Count how many jobs fall due in each step."""
     start_ms, step_ms, steps = asked.steps()
     topics = [] if asked.topic is None else [asked.topic]
     counts = await api.queue.topics.forecast(topics, start_ms, step_ms, steps)

@@ -34,19 +34,19 @@ RESERVED: Final = ReservedJob(
     topic="order", id="1001", body="unpaid?", attempt=1, receipt=RECEIPT, due=1795217037.354
 )
 
-AT_ONCE_CHARS: Final = 256 * 1024  # of bodies that are made JSON in one go: a millisecond
+AT_ONCE_CHARS: Final = 256 * 1024  # of bodies that become JSON in one go: a millisecond
 
 
 class PopRequest(Request):
-    """Who waits, and for how long."""
+    """A poll: its topics, and how long it waits."""
 
     topic: PopTopics
     timeout: Annotated[Number, Says(minimum=0)] | None = Field(
         None,
-        description="Seconds to wait for the first job, at most `queue_block_timeout`, 0 = not at all.",
+        description="Seconds to wait for the first job, at most `queue_block_timeout`; 0 = do not wait.",
     )
     count: JobCount | None = Field(
-        None, description="How many jobs; with it, an array is answered."
+        None, description="The most jobs; with it, the answer is an array."
     )
 
     of_original = True
@@ -74,14 +74,14 @@ class EndRequest(IdRequest):
 
     receipt: Receipt | None = None
     receipts: Annotated[list[str], FIRST] | None = Field(
-        None, description='One for each of `ids`, "" = whatever its state.'
+        None, description='One for each of `ids`, "" = in any state.'
     )
     message: Message | None = None
 
     of_original = True
 
     def receipt_of_each(self) -> list[str]:
-        """The receipt of each id, "" where none was given."""
+        """The receipt of each id, "" if none was given."""
         if self.ids is None:
             if self.receipts:
                 raise Invalid(
@@ -110,7 +110,7 @@ class TouchRequest(OneRequest):
 
 
 class BuryRequest(OneRequest):
-    """A job to give up."""
+    """A job to bury."""
 
     receipt: Receipt | None = None
     message: Message | None = None
@@ -121,10 +121,11 @@ class ReleaseRequest(BuryRequest):
 
     delay: Delay | None = None
     fallback: Seconds | None = Field(
-        None, description="Seconds that a job without a retry schedule waits before it comes again."
+        None,
+        description="How many seconds a job without a retry schedule waits for its next attempt.",
     )
     retry: RetryRequest | None = Field(
-        None, description="The schedule of a job that has none of its own, in place of `fallback`."
+        None, description="The schedule for a job without its own, instead of `fallback`."
     )
 
 
@@ -134,11 +135,11 @@ async def pop(
 ) -> Returnable[ReservedJob | list[ReservedJob] | Large[list[ReservedJob]] | None]:
     """Reserve ready jobs, waiting for the first.
 
-    If the client is gone before it has the answer, they go back at once.
+    If the client is gone before it has the answer, they are put back at once.
     """
     many = asked.count is not None
     reserving = api.queue.pop(asked.topic, asked.count or 1, asked.wait_s(api.longest_wait_s))
-    del asked  # thousands of polls wait here, so they hold nothing that is not needed any more
+    del asked  # thousands of polls wait here, so they hold nothing that is no longer needed
     jobs = await reserving
     data = [serializers.reserved(job) for job in jobs]
     requeue = partial(api.queue.requeue, jobs) if jobs else None
@@ -164,7 +165,7 @@ async def finish(api: Api, asked: EndRequest) -> list[Result] | None:
     answers=[{"id": "1001", "code": 0}, {"id": "1002", "code": 0}],
 )
 async def delete(api: Api, asked: EndRequest) -> list[Result] | None:
-    """End jobs that are not wanted any more."""
+    """End jobs that are no longer wanted."""
     ids = asked.each()
     codes = await api.queue.delete(ids, asked.receipt_of_each(), asked.message or "", api.scope)
     return _each(asked, ids, codes)
@@ -213,12 +214,12 @@ async def touch(api: Api, asked: TouchRequest) -> Deadline:
     asks={"id": "1001", "receipt": RECEIPT, "message": "no such account"},
 )
 async def bury(api: Api, asked: BuryRequest) -> None:
-    """Give a job up, to be kept for a person."""
+    """Bury a job: set it aside until somebody looks at it."""
     await api.queue.bury(asked.id, asked.receipt or "", asked.message or "", api.scope)
 
 
 def _each(asked: EndRequest, ids: Sequence[str], codes: Sequence[int]) -> list[Result] | None:
-    """One id: nothing, or the error that its code stands for. `ids`: id and code of each."""
+    """One id: nothing, or the error for its code. `ids`: id and code of each."""
     if asked.many:
         return results(ids, codes)
     raise_for(codes[0])

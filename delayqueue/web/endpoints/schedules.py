@@ -1,4 +1,4 @@
-"""Schedules: jobs that are pushed at the times of a calendar, or every so often."""
+"""Schedules: jobs that are pushed at the times of a calendar, or at a fixed interval."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -45,7 +45,7 @@ SCHEDULE: Final = ScheduleState(
 
 
 def check_every(value: float | str) -> float | str:
-    """A number of seconds, or a text such as "15m"."""
+    """Check an interval: a number of seconds, or a text such as "15m"."""
     rules.check_every(duration_ms(value))
     return value
 
@@ -61,12 +61,12 @@ Every = Annotated[
     Field(description='Seconds, or a text such as "15m"; counted from 1970.'),
 ]
 TimeZone = Annotated[
-    str, By(rules.check_tz), Field(description="The time zone of `cron`; UTC if it is not said.")
+    str, By(rules.check_tz), Field(description="The time zone of `cron`; UTC by default.")
 ]
 CatchUpWord = Annotated[
     CatchUp,
     By(rules.check_catch_up, TEXT, enum=list(CatchUp)),
-    Field(description="What to do about missed occurrences; `once` if it is not said."),
+    Field(description="What to do about missed occurrences; `once` by default."),
 ]
 
 
@@ -78,7 +78,7 @@ class TimesRequest(Request):
     tz: TimeZone | None = None
 
     def times(self) -> dict[str, Any]:
-        """What of a schedule says its times. Raises Invalid if it is not either one of cron and every."""
+        """The fields that define its times. Raises Invalid unless it has exactly one of cron and every."""
         if (self.cron is None) == (self.every is None):
             raise Invalid(Text("需要 cron 或 every 之一", "give one of cron, every"))
         return {
@@ -89,10 +89,10 @@ class TimesRequest(Request):
 
 
 class PreviewRequest(TimesRequest):
-    """Times to tell."""
+    """Times to preview."""
 
     def reach(self) -> Iterable[str]:
-        """Nothing that is in the queue."""
+        """No topic."""
         return ()
 
 
@@ -104,11 +104,14 @@ class ScheduleRequest(NameRequest, TimesRequest):
     ttr: Ttr | None = None
     catch_up: CatchUpWord | None = None
     if_exists: IfExistsWord | None = Field(
-        None, description="What to do if the name is another's, `fail` if it is not said."
+        None, description="What to do if the name is taken; `fail` by default."
     )
 
     def schedule(self, max_body_bytes: int) -> Schedule:
-        """The schedule. Raises Invalid if it has not either one of cron and every, TooLarge if its body is that."""
+        """The schedule.
+
+        Raises Invalid unless it has exactly one of cron and every, TooLarge if its body is too large.
+        """
         times = self.times()
         check_body(self.body or "", max_body_bytes)
         return Schedule(
@@ -133,7 +136,7 @@ class SchedulesRequest(AnyTopicRequest):
     answers={"next": 1795224600.0},
 )
 async def schedule(api: Api, asked: ScheduleRequest) -> Next:
-    """Have jobs pushed at given times."""
+    """Push jobs at given times."""
     wanted, if_exists = asked.schedule(api.max_body_bytes), asked.if_exists or IfExists.FAIL
     return {"next": serializers.seconds(await api.queue.schedules.schedule(wanted, if_exists))}
 
@@ -145,7 +148,7 @@ async def schedule(api: Api, asked: ScheduleRequest) -> Next:
     answers=[{"at": 1795397400.0, "local": "2026-11-23 09:30:00+08:00"}],
 )
 async def preview_schedule(api: Api, asked: PreviewRequest) -> list[Occurrence]:
-    """Tell the next ten times of a schedule that need not be there."""
+    """Return the next ten times of a schedule, which need not exist."""
     planned = Schedule(name="", topic="", **asked.times())
     zone = ZoneInfo(planned.tz)
     return [
@@ -162,7 +165,7 @@ async def preview_schedule(api: Api, asked: PreviewRequest) -> list[Occurrence]:
     answers={"id": "report@2026-11-23T07:12:30.250Z"},
 )
 async def run_schedule(api: Api, asked: NameRequest) -> NewId:
-    """Push a job of a schedule now, whatever its times."""
+    """Push a schedule's job now."""
     job = await api.queue.schedules.job_now(asked.name)
     await api.queue.push(job)
     return {"id": job.id}
@@ -170,13 +173,13 @@ async def run_schedule(api: Api, asked: NameRequest) -> NewId:
 
 @endpoint("/unschedule", ADMINS, errors=OF_JOB, asks={"name": "report"})
 async def unschedule(api: Api, asked: NameRequest) -> None:
-    """Have them pushed no more."""
+    """Remove a schedule."""
     await api.queue.schedules.unschedule(asked.name)
 
 
 @endpoint("/schedules", VIEWERS, asks={"topic": "report"}, answers=[SCHEDULE])
 async def schedules(api: Api, asked: SchedulesRequest) -> Large[list[ScheduleState]]:
-    """What is pushed, and when next."""
+    """List schedules and their next occurrences."""
     found = await api.queue.schedules.all()
     return Large(
         [

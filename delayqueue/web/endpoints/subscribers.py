@@ -1,4 +1,4 @@
-"""Subscribers: who is called with the due jobs of a topic."""
+"""Subscribers: webhooks and Python handlers that the server calls with a topic's due jobs."""
 
 from typing import Annotated, Any, Final
 
@@ -44,7 +44,7 @@ SUBSCRIBER: Final = SubscriberState(
 
 
 def check_timeout(value_s: float) -> float:
-    """Seconds that a call may take."""
+    """Check how many seconds a call may take."""
     rules.check_timeout(duration_ms(value_s))
     return value_s
 
@@ -52,12 +52,12 @@ def check_timeout(value_s: float) -> float:
 Order = Annotated[
     int,
     Between(-rules.MAX_ORDER, rules.MAX_ORDER),
-    Field(description="The subscribers of a topic are called in this order."),
+    Field(description="A topic's subscribers are called in this order."),
 ]
 Url = Annotated[
     str,
     By(rules.check_url, maxLength=rules.MAX_URL_CHARS),
-    Field(description="Where jobs are POSTed to, http or https."),
+    Field(description="The http or https URL that jobs are POSTed to."),
 ]
 Timeout = Annotated[
     Number,
@@ -67,25 +67,23 @@ Timeout = Annotated[
 Calls = Annotated[
     int,
     Between(1, rules.MAX_CONCURRENCY),
-    Field(description="Calls at once from each server process."),
+    Field(description="The most calls at once from each server process."),
 ]
 Secret = Annotated[
     str,
     By(rules.check_secret),
-    Field(description="`whsec_` and base64: what webhooks are signed with."),
+    Field(description="The key that signs webhooks: `whsec_` and base64."),
 ]
 Expect = Annotated[
     str,
     By(rules.check_expect),
-    Field(
-        description="What the answer must be; with * at its beginning and its end what it must hold."
-    ),
+    Field(description="What the answer must be, or contain if written as *TEXT*."),
 ]
 OnFailureWord = Annotated[
     OnFailure,
     By(rules.check_on_failure, TEXT, enum=list(OnFailure)),
     Field(
-        description="What it means if the subscriber has failed for good: its job is buried, or ends as finished."
+        description="What happens to the job once the subscriber has failed for good: it is buried or finished."
     ),
 ]
 PayloadWord = Annotated[
@@ -105,7 +103,7 @@ class SubscribeRequest(NameRequest):
     url: Url
     timeout: Timeout | None = None
     retry: RetryRequest | None = Field(
-        None, description="When a failed call comes again: one of `delays`, `preset`, `max`."
+        None, description="When a failed call is repeated: one of `delays`, `preset`, `max`."
     )
     concurrency: Calls | None = None
     secret: Secret | None = None
@@ -113,11 +111,11 @@ class SubscribeRequest(NameRequest):
     on_failure: OnFailureWord | None = None
     payload: PayloadWord | None = None
     if_exists: IfExistsWord | None = Field(
-        None, description="What to do if the name is another's, `fail` if it is not said."
+        None, description="What to do if the name is taken; `fail` by default."
     )
 
     def subscriber(self) -> Subscriber:
-        """The subscriber; what is not said is as Subscriber has it."""
+        """The subscriber; Subscriber has the defaults."""
         said: dict[str, Any] = {
             "order": self.order,
             "timeout_ms": None if self.timeout is None else duration_ms(self.timeout),
@@ -135,13 +133,13 @@ class SubscribeRequest(NameRequest):
 class SubscribersRequest(AnyTopicRequest):
     """The subscribers of one topic, or all."""
 
-    calls: bool | None = Field(None, description="Whether to tell how their calls went.")
+    calls: bool | None = Field(None, description="Whether to include their recent calls.")
 
 
 class TrialRequest(NameRequest):
     """A subscriber to call with a made-up job."""
 
-    body: Body | None = Field(None, description="Of the made-up job.")
+    body: Body | None = Field(None, description="The body of the made-up job.")
 
 
 @endpoint(
@@ -151,7 +149,7 @@ class TrialRequest(NameRequest):
     asks={"name": "send-invoice", "topic": "paid", "url": "https://example.com/invoice"},
 )
 async def subscribe(api: Api, asked: SubscribeRequest) -> None:
-    """Have a url called with jobs."""
+    """Register a webhook for a topic's due jobs."""
     subscriber = asked.subscriber()
     try:
         api.check_url(subscriber.url)
@@ -162,13 +160,13 @@ async def subscribe(api: Api, asked: SubscribeRequest) -> None:
 
 @endpoint("/unsubscribe", ADMINS, errors=OF_JOB, asks={"name": "send-invoice"})
 async def unsubscribe(api: Api, asked: NameRequest) -> None:
-    """Have it called no more."""
+    """Remove a subscriber."""
     await api.queue.subscribers.unsubscribe(asked.name)
 
 
 @endpoint("/subscribers", VIEWERS, asks={"topic": "paid"}, answers=[SUBSCRIBER])
 async def subscribers(api: Api, asked: SubscribersRequest) -> Large[list[SubscriberState]]:
-    """Who is called, in order."""
+    """List subscribers in calling order."""
     found = [
         serializers.subscriber(one)
         for one in await api.queue.subscribers.all()
@@ -183,13 +181,13 @@ async def subscribers(api: Api, asked: SubscribersRequest) -> Large[list[Subscri
 
 @endpoint("/pause-subscriber", ADMINS, errors=(*BAD, NoSuchJob), asks={"name": "send-invoice"})
 async def pause_subscriber(api: Api, asked: NameRequest) -> None:
-    """Hold the calls of a subscriber."""
+    """Pause a subscriber's calls."""
     await api.queue.subscribers.pause(asked.name)
 
 
 @endpoint("/resume-subscriber", ADMINS, errors=(*BAD, NoSuchJob), asks={"name": "send-invoice"})
 async def resume_subscriber(api: Api, asked: NameRequest) -> None:
-    """Let them go on."""
+    """Resume a subscriber's calls."""
     await api.queue.subscribers.resume(asked.name)
 
 

@@ -1,4 +1,4 @@
-"""Topics: what they hold, and how they are held and limited."""
+"""Topics: their jobs, and pausing, limiting and purging them."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Final
@@ -48,7 +48,7 @@ Rate = Annotated[
 Burst = Annotated[
     int,
     By(rules.check_burst, minimum=1, maximum=rules.MAX_BURST),
-    Field(description="Deliveries at once after a rest; a tenth of `rate` if it is not said."),
+    Field(description="Deliveries at once after a pause; a tenth of `rate` by default."),
 ]
 Concurrency = Annotated[
     int,
@@ -60,7 +60,7 @@ PurgeState = Annotated[
 ]
 
 
-LATE_MS: Final = 60_000  # a job that was ready for so long is late
+LATE_MS: Final = 60_000  # a job that has been ready for this long is late
 MAX_OFFSET: Final = 10**9
 FILTERS: Final[Mapping[str, Callable[[TopicView], bool]]] = {
     "buried": lambda topic: topic.buried > 0,
@@ -79,7 +79,7 @@ SORTS: Final[Mapping[str, Callable[[TopicView], str | int]]] = {
 
 
 def troubles(topic: TopicView) -> list[str]:
-    """Why a person should look at the topic: `buried`, `late`, `paused` while jobs wait; [] where all is well."""
+    """Why somebody should look at the topic: `buried`, `late`, `paused` while jobs wait; [] if all is well."""
     is_paused = FILTERS["paused"](topic)
     waits = {"late": not is_paused and FILTERS["late"](topic), "paused": is_paused and topic.ready}
     found = {"buried": topic.buried, **waits}
@@ -87,18 +87,18 @@ def troubles(topic: TopicView) -> list[str]:
 
 
 class LimitRequest(TopicRequest):
-    """A topic whose deliveries are limited; null lifts a limit, what is not named stays."""
+    """A topic whose deliveries are limited; null removes a limit, an omitted one stays."""
 
     rate: Rate | None = None
     burst: Burst | None = None
     concurrency: Concurrency | None = None
     buried_retain: SomeSeconds | None = Field(
         None,
-        description="Seconds that a buried job is kept; null = as the server's settings say.",
+        description="How many seconds a buried job is kept; null = as the server's settings say.",
     )
 
     def changes(self) -> dict[str, float | None]:
-        """What is wanted, by name; None = no limit."""
+        """The wanted limits, by name; None = no limit."""
         wanted = {
             "rate": self.rate,
             "burst": self.burst,
@@ -112,36 +112,37 @@ class LimitRequest(TopicRequest):
 
 
 class PauseRequest(TopicRequest):
-    """A topic to hold, for `seconds` or until it is resumed."""
+    """A topic to pause, for `seconds` or until it is resumed."""
 
     seconds: SomeSeconds | None = Field(None, description="For how long.")
 
 
 class PurgeRequest(TopicRequest):
-    """A topic whose jobs are dropped, all or those of one state."""
+    """A topic whose jobs are dropped: all, or those in one state."""
 
     state: PurgeState | None = None
 
 
 class TopicsRequest(Request):
-    """Which topics: these, or those with `match` in their name, `limit` of them from the `offset`th on."""
+    """Which topics: these, or those with `match` in their name; `limit` of them, starting at `offset`."""
 
     topics: Annotated[list[Topic], FIRST] | None = Field(None, description="Only these topics.")
     match: str | None = Field(None, description="Only topics with this in their name.")
     only: Annotated[str, one_of(*FILTERS)] | None = Field(
-        None, description="Only those that are so; `late`: a job has been ready for a minute."
+        None,
+        description="Only topics with this trouble; `late`: a job has been ready for a minute.",
     )
     sort: Annotated[str, one_of(*SORTS)] | None = Field(
-        None, description="By the name, or the largest of this first."
+        None, description="By name, or by this count with the largest first."
     )
-    reverse: bool | None = Field(None, description="The other way round.")
+    reverse: bool | None = Field(None, description="In reverse order.")
     offset: Annotated[int, Between(0, MAX_OFFSET)] | None = Field(
-        None, description="How many to leave out."
+        None, description="How many to skip."
     )
-    limit: JobCount | None = Field(None, description="How many at most.")
+    limit: JobCount | None = Field(None, description="The most to return.")
 
     def reach(self) -> Iterable[str]:
-        """Those that the client may reach are answered, the others are not."""
+        """No check: only topics that the client may reach are returned."""
         return ()
 
 
@@ -159,13 +160,13 @@ async def limit(api: Api, asked: LimitRequest) -> LimitState:
 
 @endpoint("/pause", ADMINS, asks={"topic": "order", "seconds": 600})
 async def pause(api: Api, asked: PauseRequest) -> None:
-    """Hold a topic's deliveries."""
+    """Pause a topic's deliveries."""
     await api.queue.topics.pause(asked.topic, ms(asked.seconds or 0))
 
 
 @endpoint("/resume", ADMINS, asks={"topic": "order"})
 async def resume(api: Api, asked: TopicRequest) -> None:
-    """Let a topic's deliveries go on."""
+    """Resume a topic's deliveries."""
     await api.queue.topics.resume(asked.topic)
 
 
@@ -177,7 +178,7 @@ async def purge(api: Api, asked: PurgeRequest) -> Count:
 
 @endpoint("/topics", VIEWERS, methods=("POST", "GET"), asks={"match": "order"}, answers=[TOPIC])
 async def topics(api: Api, asked: TopicsRequest) -> Large[list[TopicState]]:
-    """Every topic with its exact counts."""
+    """Return topics with their exact counts."""
     names = None if asked.topics is None else frozenset(asked.topics)
     part, start = asked.match or "", asked.offset or 0
     end = None if asked.limit is None else start + asked.limit
@@ -186,7 +187,7 @@ async def topics(api: Api, asked: TopicsRequest) -> Large[list[TopicState]]:
         lambda topic: (
             (names is None or topic in names) and part in topic and api.scope.allows(topic)
         ),
-        end if by_name else None,  # else the counts of all decide
+        end if by_name else None,  # otherwise the counts of all decide
     )
     if asked.only:
         found = [view async for view in by_turns(found) if FILTERS[asked.only](view)]
