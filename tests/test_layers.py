@@ -15,7 +15,7 @@ PACKAGE: Final = Path(__file__).parent.parent / "delayqueue"
 MODULES: Final = sorted(PACKAGE.rglob("*.py"))
 # the rooms of the package: what stands in each, by the beginning of a module's name; the longest one counts
 ROOMS: Final = {
-    "ground": ("errors", "log", "tasks", "threads", "__version__"),
+    "ground": ("errors", "keepalive", "log", "tasks", "threads", "__version__"),
     "domain": ("domain",),  # what a delay queue is about, without IO
     "metrics": ("metrics",),
     "config": ("config",),

@@ -1,7 +1,6 @@
 """Accepts connections that speak beanstalkd's protocol."""
 
 import asyncio
-import socket
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -35,8 +34,6 @@ async def listening(
     listener = await listen(
         connection, address, tls, key="beanstalk_address", reuse_port=reuse_port
     )
-    for each in listener.sockets:  # nothing else tells that a client's machine is gone
-        each.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     try:
         yield
     finally:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import ssl
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -18,7 +17,6 @@ DEFAULT_TIMEOUT_S: Final = 10.0  # for an answer, on top of the time that the se
 DEFAULT_RETRIES: Final = 2
 PATH: Final = "/%:@!$&'()*+,;=~"  # left unquoted in a path
 # A poll without a time limit is never cut off by the client; these TCP probes notice a dead server
-KEEPALIVE: Final = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +79,6 @@ class ServerAddress:
 
 def _ascii(host: str) -> str:
     return host if host.isascii() else host.encode("idna").decode()
-
-
-def keep_alive(connected: socket.socket) -> None:
-    """Have TCP notice within a minute that the server is gone."""
-    connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in KEEPALIVE.items():
-        if hasattr(socket, name):  # only Linux has all of them
-            connected.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 def _parts(url: str) -> SplitResult | None:

@@ -11,7 +11,6 @@ from delayqueue.client.address import (
     DEFAULT_RETRIES,
     DEFAULT_TIMEOUT_S,
     ServerAddress,
-    keep_alive,
     limit_s,
 )
 from delayqueue.client.calls import Answer, Call, TransportError, conversation
@@ -19,6 +18,7 @@ from delayqueue.client.http import BadResponse, Response
 from delayqueue.client.jobs import seconds
 from delayqueue.client.joining import Joining
 from delayqueue.client.verbs import Verbs
+from delayqueue.keepalive import keep_alive
 
 if TYPE_CHECKING:
     from types import TracebackType

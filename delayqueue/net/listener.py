@@ -9,6 +9,7 @@ from typing import Final
 from delayqueue.config.option import variable
 from delayqueue.config.startup import StartupError
 from delayqueue.config.values import Address
+from delayqueue.keepalive import keep_alive
 
 BACKLOG: Final = 4096  # connections that wait to be accepted: thousands of polls come back at once after a restart
 SHUTDOWN_S: Final = 4.0  # for what is in flight when the server stops; aiohttp waits for it twice
@@ -24,10 +25,12 @@ async def listen(
 ) -> asyncio.Server:
     """Let `connection` make the protocol of each connection that comes to the address of this setting.
 
+    A client whose machine is gone is noticed within a minute, so that it is not waited for, or handed jobs.
+
     Raises StartupError if the address cannot be had.
     """
     try:
-        return await asyncio.get_running_loop().create_server(
+        server = await asyncio.get_running_loop().create_server(
             connection,
             address.host,
             address.port,
@@ -37,6 +40,9 @@ async def listen(
         )
     except OSError as error:
         raise unusable(address, error, key) from error
+    for each in server.sockets:
+        keep_alive(each)
+    return server
 
 
 def unusable(address: Address, error: OSError, key: str) -> StartupError:
