@@ -224,6 +224,17 @@ async def test_without_max_active_there_are_as_many_connections_as_may_idle(
         assert await connections_of(redis) == 6 + HELD
 
 
+async def test_idle_connections_are_closed_at_once(redis_server: StoreServer) -> None:
+    """Those to a silent store take long to end TLS; redis-py then closes what it connected anew meanwhile."""
+    async with connect(at(redis_server), None) as shards:
+        redis = shards.of("any key")
+        await redis.ping()
+        with pytest.raises(StopIteration):
+            shards.drop_idle("any key").send(None)
+        [idle] = redis.connection_pool._available_connections
+        assert not idle.is_connected
+
+
 async def connections_of(redis: Redis) -> int:
     """How many connections the client's store has to it in the client's database."""
     db = await redis.client_info()

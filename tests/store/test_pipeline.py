@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
+import uvloop
 from redis.asyncio import BlockingConnectionPool, Redis
+from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import AuthenticationError, BusyLoadingError, RedisError, ResponseError
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
@@ -21,7 +25,7 @@ from tests.processes import LOOPBACK
 from tests.waiting import until, until_async
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
     from tests.processes import Processes, StoreServer
 
@@ -193,39 +197,72 @@ async def test_a_connection_that_was_overtaken_serves_redis_py_again(store: Stor
         (b"-LOADING it\r\n", BusyLoadingError),
         (b"-NOAUTH Authentication required.\r\n", AuthenticationError),
         (b"+PONG\r\n+PONG\r\n", None),
+        (b"+PONG\r\n+PO", None),
         (b"?\r\n", RedisConnectionError),
         (b"", RedisConnectionError),
     ],
-    ids=["loading", "wants a password", "says more than it was asked", "no protocol", "closes"],
+    ids=[
+        "loading",
+        "wants a password",
+        "says more than it was asked",
+        "and half of it",
+        "no protocol",
+        "closes",
+    ],
 )
 async def test_a_connection_is_left_if_its_server_refuses_or_talks_nonsense(
     first: bytes, told: type[Exception] | None
 ) -> None:
-    said, connections = [first], 0
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal connections
-        connections += 1
-        while line := await reader.readline():
-            if line == b"PING\r\n":
-                answer = said.pop() if said else b"+PONG\r\n"
-                if not answer:
-                    break
-                writer.write(answer)
-            elif line[:1].isalpha():  # CLIENT SETINFO of redis-py
-                writer.write(b"+OK\r\n" * (line == b"CLIENT\r\n"))
-        writer.close()
-
-    async with await asyncio.start_server(serve, LOOPBACK) as server:
-        [listener] = server.sockets
-        pool = BlockingConnectionPool(port=listener.getsockname()[1], protocol=2)
+    said = [first]
+    async with server(lambda _: said.pop() if said else b"+PONG\r\n") as (pool, connections):
         way = Pipeline(pool)
         [one] = await answers([way.call(("PING",))])
         assert one == b"PONG" if told is None else isinstance(one, told), one
         assert await answers([way.call(("PING",))]) == [b"PONG"]
         assert await answers([way.call(("PING",))]) == [b"PONG"]
-        assert connections == 2
+        assert len(connections) == 2
+
+
+async def lost(connection: AbstractConnection) -> None:
+    assert connection._writer is not None
+    connection._writer.transport.abort()
+    await connection._writer.wait_closed()
+
+
+@pytest.mark.parametrize("close", [lost, AbstractConnection.disconnect])
+async def test_a_connection_that_closes_before_it_is_taken_over_goes_back_to_the_pool(
+    store: StoreServer, close: Callable[[AbstractConnection], Awaitable[None]]
+) -> None:
+    class Closing(BlockingConnectionPool):
+        async def get_connection(self, *_: object) -> AbstractConnection:
+            connection: AbstractConnection = await super().get_connection()  # type: ignore[no-untyped-call]
+            await close(connection)
+            return connection
+
+    pool = Closing(port=store.port, max_connections=1)
+    for _ in range(2):
+        [gone] = await answers([Pipeline(pool).call(("PING",))])
+        assert isinstance(gone, RedisConnectionError)
+    assert pool.can_get_connection()
+    await pool.disconnect()
+
+
+def test_a_broken_connection_goes_back_though_the_loop_is_late(store: StoreServer) -> None:
+    """uvloop's timers come before the tasks that were started, so the next exchange had overtaken one not begun."""
+
+    async def lose_often() -> None:
+        pool = BlockingConnectionPool(port=store.port, max_connections=3, timeout=1)
+        way = Pipeline(pool)
+        for _ in range(4):
+            await answers([way.call(("PING",))])
+            assert way._link is not None
+            way._link.break_off(RedisConnectionError())
+            call = way.call(("PING",))
+            asyncio.get_running_loop().call_soon(time.sleep, 1.5 * module.OVERTAKEN_S)
+            assert await answers([call]) == [b"PONG"]
         await pool.disconnect()
+
+    uvloop.run(lose_often())
 
 
 async def test_a_store_that_says_nothing_is_left_after_a_while(
@@ -267,6 +304,45 @@ async def test_calls_of_one_moment_wait_for_the_replicas_together(
     assert await answers([way.call(("SET", str(n), n)) for n in range(10)]) == [b"OK"] * 10
     assert (await redis.info("commandstats"))["cmdstat_wait"]["calls"] == before + 1
     replica.close()
+
+
+@pytest.mark.parametrize("said", [b"-NOPERM it\r\n", b"-ERR unknown command\r\n", b"+OK\r\n"])
+async def test_a_wait_that_is_refused_is_no_refusal_of_its_call(said: bytes) -> None:
+    """Where the server refuses a call of a function, the caller runs the script instead."""
+    says = {b"PING": b"+PONG\r\n", b"WAIT": said}
+    async with server(says.__getitem__) as (pool, connections):
+        way = Pipeline(pool, NOBODY)
+        for _ in range(2):
+            [unsure] = await answers([way.call(("PING",))])
+            assert isinstance(unsure, NotReplicatedError)
+            assert str(unsure).startswith("WAIT: ")
+        assert len(connections) == 1
+
+
+@asynccontextmanager
+async def server(
+    says: Callable[[bytes], bytes],
+) -> AsyncIterator[tuple[BlockingConnectionPool, list[asyncio.StreamWriter]]]:
+    """A pool of connections to one that says this to PING and WAIT, or closes; and those connections."""
+    connections = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connections.append(writer)
+        while line := (await reader.readline()).strip():
+            if line in (b"PING", b"WAIT"):
+                answer = says(line)
+                if not answer:
+                    break
+                writer.write(answer)
+            elif line == b"CLIENT":  # SETINFO of redis-py
+                writer.write(b"+OK\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(serve, LOOPBACK) as listener:
+        port = listener.sockets[0].getsockname()[1]
+        pool = BlockingConnectionPool(port=port, protocol=2)
+        yield pool, connections
+        await pool.disconnect()
 
 
 async def until_blocked(redis: Redis) -> None:

@@ -22,7 +22,7 @@ class Link(asyncio.Protocol):
 
     def __init__(self, connection: AbstractConnection) -> None:
         """Take over a connection without an outstanding answer. Raises ConnectionError if it is closed."""
-        if connection._writer is None:
+        if connection._writer is None or connection._writer.transport.is_closing():
             raise RedisConnectionError(CLOSED)
         self.connection: Final = connection
         self.is_sound = True  # whether another exchange may begin
@@ -40,10 +40,10 @@ class Link(asyncio.Protocol):
     def send(self, packed: Sequence[bytes], answered: Callable[[Any], None]) -> None:
         """Begin an exchange. `answered` is called with each answer, in order, which may be a RedisError."""
         self._missing, self._answered = len(packed), answered
-        try:
-            self._transport.writelines(packed)
-        except (RuntimeError, OSError):  # RuntimeError: from uvloop, if it is closed
+        if self._transport.is_closing():  # then writing is ignored, or raises RuntimeError (uvloop)
             self.break_off(RedisConnectionError(CLOSED))
+        else:
+            self._transport.writelines(packed)
 
     def break_off(self, error: Exception) -> None:
         """Close the connection; the error replaces each missing answer."""
@@ -60,13 +60,12 @@ class Link(asyncio.Protocol):
         """Pass on the answers that are complete."""
         self._reader.feed(data)
         try:
-            while (answer := self._reader.gets()) is not INCOMPLETE:
-                if self._missing:
-                    self._answer(answer)
-                else:
-                    self.break_off(RedisConnectionError("an answer that nobody asked for"))
+            while self._missing and (answer := self._reader.gets()) is not INCOMPLETE:
+                self._answer(answer)
         except RedisConnectionError as error:
             self.break_off(error)
+        if not self._missing and self._reader.has_data():  # a part would prefix the next one
+            self.break_off(RedisConnectionError("an answer that nobody asked for"))
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell redis-py, too, which may be closing the connection."""

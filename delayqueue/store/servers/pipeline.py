@@ -10,7 +10,8 @@ from typing import Any, Final, NamedTuple
 
 import hiredis
 from redis.asyncio.connection import ConnectionPool
-from redis.exceptions import RedisError
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from delayqueue.store.servers.connection import Link
@@ -83,21 +84,29 @@ class Pipeline:
         if self._link is not None and self._link.is_sound:
             exchange.run(self._link)
         else:
-            self._connecting.start(self._run_on_another(exchange))
+            used, self._link = self._link, None
+            self._connecting.start(self._run_on_another(exchange, used))
 
-    async def _run_on_another(self, exchange: "_Exchange") -> None:
+    async def _run_on_another(self, exchange: "_Exchange", used: Link | None) -> None:
         """Run it on another connection than the one in use."""
-        used, self._link = self._link, None
         try:
             if used is not None:
                 await self._give_back(used)
-            link = Link(await self._pool.get_connection())  # type: ignore[no-untyped-call]
+            link = await self._connect()
         except Exception as error:
             exchange.fail(error)
             return
         if exchange is self._current:
             self._link = link
         exchange.run(link)
+
+    async def _connect(self) -> Link:
+        connection = await self._pool.get_connection()  # type: ignore[no-untyped-call]
+        try:
+            return Link(connection)
+        except RedisConnectionError:
+            await self._pool.release(connection)
+            raise
 
     def _overtake(self, exchange: "_Exchange") -> None:
         exchange.limit(ANSWER_S - OVERTAKEN_S, _time_out)
@@ -195,9 +204,14 @@ def _settle(future: asyncio.Future[Any], answer: Any) -> None:
 
 
 def _replication_error(wait: Wait, reached: Any) -> RedisError | None:
-    """The error for WAIT's answer, None = enough replicas have it."""
-    if isinstance(reached, RedisError):
+    """The error for WAIT's answer, None = enough replicas have it.
+
+    If the server refuses WAIT, the call is done all the same: a caller that saw the refusal would repeat the call.
+    """
+    if isinstance(reached, RedisError) and not isinstance(reached, ResponseError):
         return reached
+    if not isinstance(reached, int):
+        return NotReplicatedError(f"WAIT: {reached}")
     if reached < wait.replicas:
         return NotReplicatedError(
             f"{reached} of {wait.replicas} replicas have it within {wait.timeout_ms} ms"

@@ -160,9 +160,13 @@ class Shards:
         raise ClusterDownError(f"servers send each other the calls for {key}")
 
     async def drop_idle(self, key: str) -> None:
-        """Close the idle connections to the key's server: if one is silently dead, the others are."""
+        """Close the idle connections to the key's server: if one is silently dead, the others are.
+
+        Does not wait for their end. With TLS that can take seconds, and redis-py would then close their successors.
+        """
         with suppress(RedisError):
-            await self.of(key).connection_pool.disconnect(inuse_connections=False)
+            for connection in self.of(key).connection_pool._available_connections:
+                await connection.disconnect(nowait=True)
 
     def announce_change(self) -> None:
         """Buckets have another server, or there are other buckets."""
