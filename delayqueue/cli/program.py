@@ -18,6 +18,9 @@ from delayqueue.config.option import PREFIX, Option
 INTERRUPTED: Final = 130  # as a shell says it of a program that Ctrl-C ended
 CLOSED_PIPE: Final = 141  # as a shell says it of a program whose reader went away
 
+TAKE_VALUES: Final = ("-c", "--url", "--token")
+OF_REMOTE: Final = ("--url", "--token", "--json")  # these may stand before the verb, too
+
 SERVER_PACKAGES: Final = {
     *("aiohttp", "argcomplete", "cronsim", "hiredis", "prometheus_client", "pydantic", "redis"),
     "uvloop",
@@ -41,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program. Returns its exit status."""
     parser = _parser()
     answer_shell(parser)
-    asked = parser.parse_args(arguments)
+    asked = parser.parse_args(_verb_first(sys.argv[1:] if arguments is None else arguments))
     try:
         status: int = asked.run(asked)
     except ModuleNotFoundError as error:
@@ -54,6 +57,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at the end
         return CLOSED_PIPE
     return status
+
+
+def _verb_first(arguments: Sequence[str]) -> list[str]:
+    """The arguments, with the options of remote verbs that stand before the verb behind it."""
+    before: list[str] = []
+    behind: list[str] = []
+    rest = list(arguments)
+    while rest and rest[0].startswith("-"):
+        takes_value = rest[0] in TAKE_VALUES
+        place = behind if rest[0].partition("=")[0] in OF_REMOTE else before
+        place += rest[: 1 + takes_value]
+        del rest[: 1 + takes_value]
+    return [*before, *rest[:1], *behind, *rest[1:]]
 
 
 def _parser() -> ArgumentParser:

@@ -283,6 +283,18 @@ def test_what_the_server_refuses_is_status_1_in_its_words(
     assert says in run(*arguments).failed(1)
 
 
+def test_where_the_server_is_may_stand_before_the_verb(
+    run: Run, server: QueueServer, tmp_path: Path
+) -> None:
+    nowhere = f"http://127.0.0.1:{free_port()}"
+    assert "Connection refused" in run("--url", nowhere, "stats").failed(3)
+    assert "Connection refused" in run("--json", f"--url={nowhere}", "stats").failed(3)
+    file = tmp_path / "delay-queue.conf"
+    file.write_text(f"bind_address = {server.address}\n", encoding="utf-8")
+    assert run("-c", str(file), "--json", "whoami").ok().startswith("{")
+    assert "unrecognized arguments: --json" in run("--json", "check").err
+
+
 def test_a_server_that_is_not_there_is_status_3(run: Run) -> None:
     url = f"http://127.0.0.1:{free_port()}"
     assert run("stats", "--url", url).failed(3) == (
