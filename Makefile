@@ -24,7 +24,7 @@ COMPILE := $(BIN)/uv pip compile pyproject.toml - --universal --python-version 3
 .PHONY: help serve test test-every-store lint format fuzz faults bench docs clean package image release chart-tools lock audit
 
 help: ## this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 20
+	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "%-20s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 serve: $(VENV)/.installed ## run the server on port 9277 with an embedded store
 	exec $(BIN)/delay-queue
@@ -69,7 +69,7 @@ release: $(VENV)/.installed-release ## make release VERSION=1.2.3: all up to the
 	$(BIN)/python scripts/release.py $(VERSION)
 
 chart-tools: $(VENV)/.installed-dev ## build helm and kubeconform, for the tests of the chart; takes Go 1.24, minutes
-	cd $(CHART_TOOLS) && GOBIN=$(CURDIR)/$(BIN) go install tool
+	cd $(CHART_TOOLS) && GOBIN="$(CURDIR)/$(BIN)" go install tool
 	cd $(CHART_TOOLS) && go mod download k8s.io/kubernetes@$(KUBERNETES)
 
 lock: $(VENV)/.installed-release ## choose all versions anew, those of the image and those of the tests
@@ -84,13 +84,13 @@ clean: ## remove what the other targets made, but no data
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(VENV)/.installed: $(IMAGE_LOCK) pyproject.toml scripts/setup
-	scripts/setup $(PYTHON) $(VENV) $(IMAGE_LOCK)
-	touch $@
+	@scripts/setup $(PYTHON) $(VENV) $(IMAGE_LOCK) '15 MB'
+	@touch $@
 
 $(VENV)/.installed-dev: $(TEST_LOCK) pyproject.toml scripts/setup
-	scripts/setup $(PYTHON) $(VENV) $(TEST_LOCK) redis-server wrk curl chromium $(LANGUAGES) $(BEANSTALK)
+	@scripts/setup $(PYTHON) $(VENV) $(TEST_LOCK) '200 MB' redis-server wrk curl chromium $(LANGUAGES) $(BEANSTALK)
 	cd $(GO_CLIENT) && go mod download
-	touch $@ $(VENV)/.installed
+	@touch $@ $(VENV)/.installed
 
 $(VENV)/.installed-release: $(VENV)/.installed-dev
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[release]'

@@ -161,7 +161,14 @@ async def _serve_here(
             settings.door.draining(),
         ):
             await stack.enter_async_context(lifetime)
-        log.info("serving on %s%s", config.bind_address, " with TLS" if settings.tls else "")
+        log.info(
+            "serving on %s%s%s",
+            config.bind_address,
+            " with TLS" if settings.tls else "",
+            ", clients on this machine only (protected_mode = yes)"
+            if settings.is_protected
+            else "",
+        )
         await told.stop.wait()
         log.info("stopping")
         delivery.stop()

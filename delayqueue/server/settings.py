@@ -25,7 +25,7 @@ from delayqueue.web.api import Api
 from delayqueue.web.auth import Authenticator
 from delayqueue.web.endpoints import ENDPOINTS
 from delayqueue.web.envelope import Responder
-from delayqueue.web.front import Front, build_front
+from delayqueue.web.front import Front, build_front, is_protected
 from delayqueue.web.peers import Peers
 from delayqueue.web.tls import Tls
 
@@ -88,6 +88,11 @@ class Settings:
                 self._change(config, handlers)
                 announce(config, left)
                 await self._declare_again(asked)
+
+    @property
+    def is_protected(self) -> bool:
+        """Whether clients on this machine only are served over HTTP."""
+        return is_protected(self._config, self._guard)
 
     def watched(self) -> list[Watched]:
         """The files that are reloaded when they change."""

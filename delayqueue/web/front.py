@@ -22,6 +22,7 @@ from delayqueue.web import audit
 from delayqueue.web.access_log import OTHER_PATHS, AccessLog, Note, new_request_id, request_id
 from delayqueue.web.admin import pages
 from delayqueue.web.api import Api
+from delayqueue.web.auth import Authenticator
 from delayqueue.web.checks import loopback_only, same_origin, uncompressed
 from delayqueue.web.endpoint import Endpoint, Large, Refusal, Returnable
 from delayqueue.web.envelope import Responder
@@ -40,10 +41,14 @@ Asked = Request | list[Request | Refusal]
 Check = Callable[[HttpRequest], None]  # raises the error with which the client is refused
 
 
+def is_protected(config: Config, guard: Authenticator) -> bool:
+    """Whether clients on this machine only are served."""
+    return config.protected_mode and not guard.asks
+
+
 def build_front(api: Api, config: Config, make: "Callable[..., Front] | None" = None) -> "Front":
     """Build a front that answers everything that the design and docs/api.md promise."""
-    is_protected = config.protected_mode and not api.guard.asks
-    checks = [same_origin, loopback_only] if is_protected else [same_origin]
+    checks = [same_origin, loopback_only] if is_protected(config, api.guard) else [same_origin]
     access_log = AccessLog(api.queue.metrics, lines=config.access_log)
     reader = Reader(api.queue.metrics, strict=config.strict)
     return (make or Front)(api, [*api.endpoints, *pages()], checks, reader, access_log.note)
