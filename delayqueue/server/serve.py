@@ -161,14 +161,7 @@ async def _serve_here(
             settings.door.draining(),
         ):
             await stack.enter_async_context(lifetime)
-        log.info(
-            "serving on %s%s%s",
-            config.bind_address,
-            " with TLS" if settings.tls else "",
-            ", clients on this machine only (protected_mode = yes)"
-            if settings.is_protected
-            else "",
-        )
+        log.info("serving on %s%s", config.bind_address, settings.terms)
         await told.stop.wait()
         log.info("stopping")
         delivery.stop()

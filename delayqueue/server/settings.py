@@ -90,9 +90,12 @@ class Settings:
                 await self._declare_again(asked)
 
     @property
-    def is_protected(self) -> bool:
-        """Whether clients on this machine only are served over HTTP."""
-        return is_protected(self._config, self._guard)
+    def terms(self) -> str:
+        """How, and to whom, HTTP is served, as the log says it behind the address."""
+        tls = " with TLS" if self.tls else ""
+        if is_protected(self._config, self._guard):
+            return f"{tls}, clients on this machine only (protected_mode = yes)"
+        return tls
 
     def watched(self) -> list[Watched]:
         """The files that are reloaded when they change."""
