@@ -1,7 +1,7 @@
 """Which addresses webhooks may reach: public ones, and those that `webhook_allow` lists.
 
-The very address that a socket is about to connect to is checked, after all resolving, so a name that changes its answer
-between a check and a connection gains nothing.
+The check applies to the address that a socket is about to connect to, after all resolving, so a name that changes its
+answer between a check and a connection gains nothing.
 """
 
 import errno
@@ -24,7 +24,7 @@ from delayqueue.threads import Threads
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 Target = tuple[int, int, int, str, tuple[Any, ...]]
-Addresses = list[tuple[Any, ...]]  # as getaddrinfo tells them
+Addresses = list[tuple[Any, ...]]  # as getaddrinfo returns them
 
 SHARED_S: Final = 10.0  # after which a lookup that hangs is left to itself
 
@@ -49,7 +49,7 @@ _SPECIAL_V4: Final = tuple(
         "240.0.0.0/4",  # reserved, broadcast
     )
 )
-_PUBLIC_V6: Final = IPv6Network("2000::/3")  # all else is loopback, local, multicast or unassigned
+_PUBLIC_V6: Final = IPv6Network("2000::/3")  # the rest is loopback, local, multicast or unassigned
 _SPECIAL_V6: Final = tuple(
     IPv6Network(network)
     for network in (
@@ -64,7 +64,7 @@ _6TO4: Final = IPv6Network("2002::/16")
 
 
 def is_public(address: Address) -> bool:
-    """Whether the address belongs to the public internet; of one that wraps an IPv4 address, whether that does."""
+    """Whether the address belongs to the public internet; if it wraps an IPv4 address, whether that one does."""
     inner = unwrapped(address)
     if isinstance(inner, IPv4Address):
         return not any(inner in network for network in _SPECIAL_V4)
@@ -72,7 +72,7 @@ def is_public(address: Address) -> bool:
 
 
 def unwrapped(address: Address) -> Address:
-    """The IPv4 address that is reached through an IPv6 one that maps or translates it; else the address itself."""
+    """The IPv4 address that an IPv6 address maps or translates; otherwise the address itself."""
     if isinstance(address, IPv4Address):
         return address
     if address in _MAPPED or address in _NAT64:
@@ -83,7 +83,7 @@ def unwrapped(address: Address) -> Address:
 
 
 class AddressGuard:
-    """Makes the sockets of webhooks, for addresses that they may reach only."""
+    """Makes sockets for webhooks, only to addresses that they may reach."""
 
     def __init__(self, allowed: Iterable[Network]) -> None:
         self._allowed = tuple(allowed)
@@ -96,7 +96,7 @@ class AddressGuard:
         return any(form in network for form in forms for network in self._allowed)
 
     def check_url(self, url: str) -> str:
-        """The url. Raises ValueError if its host is an address that webhooks may not reach.
+        """Check a URL. Raises ValueError if its host is an address that webhooks may not reach.
 
         A name is looked up at each call.
         """
@@ -106,7 +106,7 @@ class AddressGuard:
         return url
 
     def check_declared(self, subscribers: Iterable[Declared]) -> None:
-        """The same of the subscribers in a config file. Raises StartupError if one is forbidden; it names the place."""
+        """Check the subscribers in a config file. Raises StartupError, which names the place, if one is forbidden."""
         for where, subscriber in subscribers:
             try:
                 self.check_url(subscriber.url)
@@ -114,7 +114,7 @@ class AddressGuard:
                 raise StartupError(f"{where}: url = {subscriber.url}: {error}") from None
 
     def make_socket(self, target: Target) -> socket.socket:
-        """A socket for this very target, as getaddrinfo describes one. Raises PermissionError if it is forbidden."""
+        """A socket for this target, as getaddrinfo describes it. Raises PermissionError if it is forbidden."""
         family, kind, protocol, _, place = target
         host = str(place[0])
         try:
@@ -132,7 +132,7 @@ class AddressGuard:
 
 
 def literal(host: str) -> Address | None:
-    """The address that a url names in place of a name, in any way that the system reads: 127.1 and 0x7f.1, too."""
+    """The address if a URL has one instead of a name, in any notation of the system: 127.1 and 0x7f.1, too."""
     with suppress(ValueError):
         return ip_address(host)
     with suppress(OSError):
@@ -141,9 +141,9 @@ def literal(host: str) -> Address | None:
 
 
 class Resolver(AbstractResolver):
-    """Looks names up in threads: a name server that hangs keeps nobody else waiting.
+    """Resolves names in threads: a name server that hangs does not delay others.
 
-    Who asks for a name that is being looked up waits for that answer, so that threads that hang do not become many.
+    Concurrent lookups of one name share an answer, so hanging threads do not become many.
     """
 
     def __init__(self) -> None:
@@ -174,4 +174,4 @@ class Resolver(AbstractResolver):
         ]
 
     async def close(self) -> None:
-        """Nothing is held: the lookups end with the loop."""
+        """Nothing to close: lookups end with the loop."""

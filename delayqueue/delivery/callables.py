@@ -1,4 +1,4 @@
-"""Python handlers: loading them from where the config file says, and calling them, whatever they do."""
+"""Python handlers: loading them as the config file says, and calling them, whatever they do."""
 
 import asyncio
 import importlib
@@ -21,7 +21,7 @@ Handler = Callable[[Event], Any]
 
 
 def load_all(subscribers: Iterable[Declared]) -> dict[str, Handler]:
-    """The handlers that a config file names, by "package.module:callable". Raises StartupError if one is none."""
+    """The handlers that a config file names, by "package.module:callable". Raises StartupError if one is invalid."""
     handlers = {}
     for where, subscriber in subscribers:
         if subscriber.handler:
@@ -34,11 +34,11 @@ def load_all(subscribers: Iterable[Declared]) -> dict[str, Handler]:
 
 
 def load(spec: str) -> Handler:
-    """The callable at "package.module:callable". Raises ValueError if there is none; it says what is wrong."""
+    """The callable at "package.module:callable". Raises ValueError, which says what is wrong, if there is none."""
     module, _, name = spec.partition(":")
     try:
         found = attrgetter(name)(importlib.import_module(module))
-    except BaseException as error:  # a module may do anything, such as exit
+    except BaseException as error:  # a module may do anything, for example exit
         raise ValueError(f"cannot be imported: {said_by(error)}") from error
     if not callable(found):
         raise ValueError(f"is a {type(found).__name__} and cannot be called")  # noqa: TRY004  # of text
@@ -47,10 +47,10 @@ def load(spec: str) -> Handler:
 
 
 class PythonHandlers:
-    """Calls handlers outside of the server's loop: plain functions in threads, async ones in a loop of their own.
+    """Calls handlers outside the server's loop: plain functions in threads, async ones in a loop of their own.
 
-    They are somebody else's code. Whatever one raises, returns or does not end is the outcome of its call, and nothing
-    else. `handlers` are known by "package.module:callable".
+    They are other people's code. Whatever a handler raises, returns or does not finish only affects the outcome of its
+    call. `handlers` are known by "package.module:callable".
     """
 
     def __init__(self, handlers: Mapping[str, Handler]) -> None:
@@ -64,10 +64,10 @@ class PythonHandlers:
         return subscriber.handler in self._handlers
 
     async def call(self, subscriber: Subscriber, job: Event) -> Outcome:
-        """Call a subscriber's handler; an exception is a failure, what it returns is the message.
+        """Call a subscriber's handler; an exception is a failure, the return value is the message.
 
-        At its timeout it has failed. Nothing can stop a plain function, so one that hangs goes on and keeps its place
-        among the `concurrency` of its subscriber until it ends.
+        At its timeout it has failed. Nothing can stop a plain function, so one that hangs keeps its place among the
+        `concurrency` of its subscriber until it ends.
         """
         timeout_s = subscriber.timeout_ms / 1000
         try:
@@ -110,7 +110,7 @@ class PythonHandlers:
 
 
 class _Call:
-    """One call of a handler. It raises nothing; at its end it calls `leave`, in any thread, maybe twice."""
+    """One call of a handler. It raises nothing; at its end it calls `leave`, in any thread, possibly twice."""
 
     def __init__(self, handler: Handler, job: Event, leave: Callable[[], None]) -> None:
         self._handler = handler
@@ -127,7 +127,7 @@ class _Call:
         )
 
     def plain(self) -> Outcome | None:
-        """Call the handler; None where it was async without looking so, and is yet to be awaited."""
+        """Call the handler; None if it turned out to be async and must still be awaited."""
         try:
             said = self._handler(self._job)
             if inspect.isawaitable(said):
@@ -151,14 +151,14 @@ class _Call:
             self._leave()
 
     def abandon(self) -> None:
-        """Nobody waits for the thread any more, so nobody will await what the handler returns."""
+        """Nobody waits for the thread any longer, so nobody will await what the handler returns."""
         self._is_abandoned = True
         if self._awaitable is not None:
             self._drop()
 
     def _drop(self) -> None:
         if inspect.iscoroutine(self._awaitable):
-            self._awaitable.close()  # else Python warns that nobody has awaited it
+            self._awaitable.close()  # otherwise Python warns that it was never awaited
         self._leave()
 
 

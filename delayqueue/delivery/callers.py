@@ -1,4 +1,4 @@
-"""How each subscriber is called: by a webhook, or as a Python handler of this process."""
+"""How each subscriber is called: as a webhook, or as a Python handler of this process."""
 
 from delayqueue.delivery.callables import PythonHandlers
 from delayqueue.delivery.outcome import Event, Outcome
@@ -9,8 +9,8 @@ from delayqueue.domain.subscriber import Subscriber
 class Callers:
     """Calls subscribers.
 
-    Of Python handlers only those that this process's own config file names are there: who can write to the store must
-    not thereby choose what code runs here.
+    Only handlers that this process's own config file names are callable: write access to the store must not decide
+    which code runs here.
     """
 
     def __init__(self, webhooks: Webhooks, handlers: PythonHandlers) -> None:
@@ -22,7 +22,7 @@ class Callers:
         return bool(subscriber.url) or self._handlers.knows(subscriber)
 
     async def call(self, subscriber: Subscriber, job: Event) -> Outcome:
-        """Call a subscriber that can be called."""
+        """Call a subscriber for which can_call() is true."""
         if subscriber.url:
             return await self._webhooks.call(subscriber, job)
         return await self._handlers.call(subscriber, job)

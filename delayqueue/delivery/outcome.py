@@ -1,4 +1,4 @@
-"""What became of one call of a subscriber, and what a subscriber is told of those before it."""
+"""The outcome of a subscriber's call, and what later subscribers are told of it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -8,9 +8,9 @@ from delayqueue.domain.job import Reserved
 
 
 class Outcome(NamedTuple):
-    """`message` says what the other side said. `gone`: it wants no more calls. `retry_after_ms`: none before that.
+    """`message` is the other side's answer. `gone`: it wants no more calls. `retry_after_ms`: no call before that.
 
-    `error` is what a Python handler raised, `status` the HTTP status of a webhook's answer, 0 where none came.
+    `error` is what a Python handler raised, `status` the HTTP status of a webhook's answer, 0 if none came.
     """
 
     succeeded: bool
@@ -22,7 +22,7 @@ class Outcome(NamedTuple):
 
 
 class Earlier(NamedTuple):
-    """What a subscriber said that comes before: its message, as a success or a failure."""
+    """An earlier subscriber's result: its message, as a success or a failure."""
 
     succeeded: bool
     message: str
@@ -30,9 +30,9 @@ class Earlier(NamedTuple):
 
 @dataclass(slots=True)
 class Event(Reserved):
-    """A job as a subscriber is called with it: a copy of its own, with the results of those before it, by name.
+    """A job for a subscriber: its own copy, with the results of earlier subscribers, by name.
 
-    `trial`: it is made up, and stands in no queue.
+    `trial`: it is made up, and in no queue.
     """
 
     results: Mapping[str, Earlier] = field(default_factory=dict)

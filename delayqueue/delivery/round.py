@@ -1,4 +1,4 @@
-"""One reserved job on its way through the subscribers of its topic."""
+"""A reserved job's way through the subscribers of its topic."""
 
 import asyncio
 import logging
@@ -20,7 +20,7 @@ from delayqueue.tasks import cancel_all
 
 log = logging.getLogger(__name__)
 
-RETRY_S = 0.2  # until the next try where the store has failed
+RETRY_S = 0.2  # before the next try if the store has failed
 TOUCHES_PER_TTR = 3
 LOG_CHARS = 200  # of a message
 
@@ -28,10 +28,10 @@ T = TypeVar("T")
 
 
 class Round:
-    """Calls the subscribers that have not succeeded yet, one after the other, and records each result at once.
+    """Calls the subscribers that have not succeeded so far, one after the other, and records each result at once.
 
-    So a crash repeats at most the call that was under way. `subscribers` gives the topic's present ones, in order;
-    `refresh` makes sure that these are the present ones. Raises Unavailable if the store does not answer.
+    So a crash repeats at most the call that was in flight. `subscribers` returns the topic's present ones, in order;
+    `refresh` makes sure that they are up to date, and raises Unavailable if the store does not answer.
     """
 
     def __init__(
@@ -51,11 +51,11 @@ class Round:
         self._subscribers = subscribers
         self._refresh = refresh
         self._stopping = stopping
-        self._results: dict[str, Earlier] = {}  # in the order of the calls
-        self._again: set[str] = set()  # who has failed and is to be called again
+        self._results: dict[str, Earlier] = {}  # in calling order
+        self._again: set[str] = set()  # failed, and will be called again
 
     async def run(self) -> None:
-        """Work on the job until it is finished, postponed or given back. Cancelled, gives it back."""
+        """Work on the job until it is finished, postponed or given back. If cancelled, gives it back."""
         try:
             async with self._lease():
                 await self._work()
@@ -65,10 +65,10 @@ class Round:
             self._queue.requeue([self._job])
             raise
         except Exception:
-            log.exception("a defect: job %r comes again after its TTR", self._job.id)
+            log.exception("bug: job %r is delivered again after its TTR", self._job.id)
 
     async def _work(self) -> None:
-        await self._surely(self._refresh)  # who subscribed before the job came is called with it
+        await self._surely(self._refresh)  # a subscriber older than the job must be called with it
         names = [one.name for one in self._subscribers()]
         results, now_ms = await self._so_far()
         for name in names:
@@ -101,7 +101,7 @@ class Round:
         word = "succeeded" if outcome.succeeded else "failed"
         self._queue.metrics.count(SUBSCRIBER_CALLS, subscriber.name, word)
         if outcome.gone:
-            log.warning("%s is unsubscribed: its url answered 410", subscriber.name)
+            log.warning("%s is unsubscribed: its URL answered 410", subscriber.name)
             await self._surely(lambda: self._queue.subscribers.drop(subscriber))
             await self._surely(self._refresh)
             return
@@ -121,7 +121,7 @@ class Round:
         self._note(subscriber.name, outcome.succeeded, recording.message, recording.delay_ms)
 
     def _tell(self, recording: Recording, outcome: Outcome) -> None:
-        """A line in the log; of an answer without its text, which may hold what no log should."""
+        """Log a failure; without the answer's text, which may hold what no log should."""
         said = f"HTTP status {outcome.status}" if outcome.status else recording.message[:LOG_CHARS]
         log.warning(
             "subscriber %r failed with job %r of topic %r, attempt %d: %s",
@@ -149,7 +149,7 @@ class Round:
         message = clean(
             "; ".join(f"{one.name}: {self._results[one.name].message}" for one in failed)
         )
-        if not subscribers:  # all were unsubscribed meanwhile: the job waits for whoever comes
+        if not subscribers:  # all were unsubscribed meanwhile: the job waits for new ones
             self._queue.requeue([self._job])
         elif all(self._is_over(one) for one in failed):
             ends = [self._job.id], [self._job.receipt]
@@ -160,7 +160,7 @@ class Round:
             await self._surely(lambda: self._queue.postpone(postponement))
 
     def _is_over(self, subscriber: Subscriber) -> bool:
-        """Whether one that has failed is not called again, and the job goes on to its end all the same."""
+        """Whether a failed subscriber is not called again, and the job goes on to its end all the same."""
         return subscriber.on_failure is OnFailure.CONTINUE and subscriber.name not in self._again
 
     def _note(self, name: str, succeeded: bool, message: str, again_ms: int | None) -> None:
@@ -170,11 +170,11 @@ class Round:
             self._again.add(name)
 
     def _present(self, name: str) -> Subscriber | None:
-        """The subscriber as it is now: it may have been replaced, or dropped, while others were called."""
+        """The subscriber as it is now: it may have been replaced or removed meanwhile."""
         return next((one for one in self._subscribers() if one.name == name), None)
 
     async def _surely(self, call: Callable[[], Awaitable[T]]) -> T:
-        """What the store says, however long it is away: what a subscriber has done must not be forgotten."""
+        """The store's answer, however long it takes: what a subscriber has done must not be forgotten."""
         while True:
             with suppress(Unavailable):
                 return await call()
@@ -198,7 +198,7 @@ class Round:
 
 
 def _is_open(result: Result | None, now_ms: int) -> bool:
-    """Whether a subscriber is to be called in this round."""
+    """Whether the subscriber must be called in this round."""
     if result is None:
         return True
     return not result.succeeded and result.due_ms is not None and result.due_ms <= now_ms

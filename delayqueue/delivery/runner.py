@@ -12,15 +12,15 @@ from delayqueue.engine.queue import DelayQueue
 from delayqueue.errors import TooMany, Unavailable
 
 POLL_S = 60.0
-RETRY_S = 0.2  # until the next try where the store has failed, or as many polls wait as may
+RETRY_S = 0.2  # before the next try if the store has failed, or too many polls are waiting
 
 Spawn = Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]]
 
 
 class Runner:
-    """Consumes a topic like any worker, with as many jobs in hand as the least concurrency of its subscribers says.
+    """Consumes a topic like any worker, with at most the smallest concurrency of its subscribers as jobs in hand.
 
-    A job is with one subscriber at a time. So none is ever called more often at once, and no job waits for its turn.
+    A job is with one subscriber at a time. So no subscriber gets more calls at once, and no job waits for its turn.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Runner:
         self._stopping = asyncio.Event()
 
     def subscribe(self, subscribers: Sequence[Subscriber]) -> None:
-        """These are the topic's subscribers from now on, in order; without any nothing more is reserved."""
+        """Use these subscribers of the topic from now on, in order; if there are none, reserve nothing more."""
         if subscribers == self._subscribers:
             return
         self._subscribers = subscribers
@@ -55,7 +55,7 @@ class Runner:
             self._reserving = self._spawn(self._reserve(), f"subscribers of {self._topic}")
 
     def stop(self) -> None:
-        """Reserve nothing more; jobs in hand are given back where their next subscriber would be called."""
+        """Reserve nothing more; jobs in hand are given back before their next subscriber's call."""
         self._stopping.set()
         if self._reserving is not None:
             self._reserving.cancel()

@@ -1,4 +1,4 @@
-"""An event loop for code of other people: what blocks, stops or breaks it leaves the server's loop alone."""
+"""An event loop for other people's code: what blocks, stops or breaks it does not affect the server's loop."""
 
 import asyncio
 import logging
@@ -12,16 +12,16 @@ T = TypeVar("T")
 
 
 class SideLoop:
-    """A loop in a thread of its own, which begins with the first coroutine and ends with the program."""
+    """A loop in its own thread, which starts with the first coroutine and ends with the program."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._loop: asyncio.AbstractEventLoop | None = None
-        # never freed: that would close files once more, by numbers that are others' by now
+        # never freed: that would close files a second time, by numbers that belong to others by now
         self._broken: list[asyncio.AbstractEventLoop] = []
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """What `work` returns or raises. Cancelled, `work` is cancelled too, and not waited for.
+        """What `work` returns or raises. If this is cancelled, `work` is cancelled, too, and not waited for.
 
         If the loop breaks, `work` never ends, so callers set a time limit. Raises RuntimeError if no thread can be
         started.
@@ -36,11 +36,11 @@ class SideLoop:
         return loop
 
     def _live(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Run the loop, again if somebody stops it, or if a task that was left behind wants to end the program."""
+        """Run the loop; restart it if somebody stops it, or if a leftover task wants to end the program."""
         while True:
             try:
                 loop.run_forever()
-                log.warning("the %s was stopped and goes on", self._name)
+                log.warning("the %s was stopped; it is running again", self._name)
             except (SystemExit, KeyboardInterrupt) as error:
                 log.error("a task in the %s raised %s", self._name, type(error).__name__)  # noqa: TRY400  # of no use
             except BaseException:

@@ -1,4 +1,4 @@
-"""Webhooks as spans of OpenTelemetry. Needs its packages: see server/tracing.py."""
+"""OpenTelemetry spans for webhooks. Needs its packages: see server/tracing.py."""
 
 from dataclasses import replace
 from typing import Final
@@ -18,9 +18,9 @@ DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
 class TracedWebhooks(Webhooks):
-    """Each call is a span in the trace that pushed the job, and the receiver goes on from there.
+    """Each call is a span in the trace that pushed the job, and the receiver continues it.
 
-    It says no more of the url than host and port, and nothing of the answer but its status: there may be secrets.
+    Of the URL it shows only host and port, and of the answer only the status: there may be secrets.
     """
 
     def __init__(self, session: aiohttp.ClientSession, *, tracer: Tracer) -> None:

@@ -1,4 +1,4 @@
-"""Push delivery: follows the subscribers as they come and go, with a runner for each topic that has some."""
+"""Webhook delivery: follows the subscribers as they come and go, with a runner for each topic that has some."""
 
 import asyncio
 import logging
@@ -17,8 +17,8 @@ from delayqueue.store.batcher import Batcher
 
 log = logging.getLogger(__name__)
 
-REFRESH_S = 0.5  # how soon a topic is served that had no subscriber
-GRACE_S = 3.0  # for calls under way when the server stops
+REFRESH_S = 0.5  # how soon a topic's first subscriber is served
+GRACE_S = 3.0  # for calls in flight when the server stops
 
 
 class Delivery:
@@ -42,7 +42,7 @@ class Delivery:
                 await asyncio.sleep(REFRESH_S)
 
     async def refresh(self) -> None:
-        """Know the subscribers as they are now, or later. Raises Unavailable if the store does not answer."""
+        """Read the present subscribers. Raises Unavailable if the store does not answer."""
         await self._refreshes.submit((None,))
 
     async def _refresh(self, asked: list[None]) -> list[None]:
@@ -58,7 +58,7 @@ class Delivery:
             runner.stop()
 
     async def aclose(self) -> None:
-        """Wait for the calls under way, but not for long."""
+        """Wait for calls in flight, but not for long."""
         rounds = {task for runner in self._runners.values() for task in runner.rounds}
         if rounds:
             await asyncio.wait(rounds, timeout=GRACE_S)
@@ -78,7 +78,7 @@ class Delivery:
                 del self._runners[topic]
 
     def _callable(self, topic: str, subscribed: list[Subscribed]) -> list[Subscriber]:
-        """The subscribers; none where one is paused or cannot be called by this process: no job may pass one by."""
+        """The subscribers; none if one is paused or cannot be called by this process, because no job may skip it."""
         if any(one.paused_ms is not None for one in subscribed):
             return []
         subscribers = [one.subscriber for one in subscribed]

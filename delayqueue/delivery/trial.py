@@ -1,4 +1,4 @@
-"""Trying a webhook: one call with a made-up job, of which nothing stands in the queue."""
+"""Tries a webhook: one call with a made-up job that is in no queue."""
 
 import asyncio
 import secrets
@@ -10,11 +10,11 @@ from delayqueue.delivery.outcome import Event
 from delayqueue.delivery.webhook import Webhooks
 from delayqueue.domain.subscriber import Subscriber, Trial
 
-LONGEST_MS: Final = 30_000  # somebody sits there and waits
+LONGEST_MS: Final = 30_000  # somebody is waiting for the answer
 
 
 async def try_webhook(webhooks: Webhooks, subscriber: Subscriber, body: str) -> Trial:
-    """Call a subscriber's url as it is called with jobs; the request says that it is a trial."""
+    """Call a subscriber's URL as with a real job; the request says that it is a trial."""
     event = Event(
         topic=subscriber.topic,
         id=f"trial-{secrets.token_hex(8)}",

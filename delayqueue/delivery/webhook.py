@@ -21,16 +21,16 @@ from delayqueue.domain.body import raw_body, readable
 from delayqueue.domain.message import clean, said_of
 from delayqueue.domain.subscriber import Payload, Subscriber, signing_key
 
-CONNECT_S: Final = 10.0  # names looked up, connected, TLS agreed on
-ANSWER_BYTES: Final = 64 * 1024  # what is longer is not read, and costs the connection
+CONNECT_S: Final = 10.0  # for DNS, connecting and TLS
+ANSWER_BYTES: Final = 64 * 1024  # a longer answer is not read, and its connection is closed
 LONGEST_RETRY_AFTER_S: Final = 86_400
 VISIBLE: Final = (
-    "!\"#$&'()*+,/:;<=>?@[\\]^`{|}"  # ASCII that a header can hold, but for % and the full stop
+    "!\"#$&'()*+,/:;<=>?@[\\]^`{|}"  # ASCII that a header can hold, except % and the full stop
 )
 
 
 class Webhooks:
-    """Calls the urls of subscribers."""
+    """Calls subscribers' URLs."""
 
     def __init__(self, session: aiohttp.ClientSession) -> None:
         self._session = session
@@ -40,23 +40,23 @@ class Webhooks:
     async def open(
         cls, allowed: Iterable[Network], resolver: AbstractResolver | None = None, **parts: Any
     ) -> AsyncIterator[Self]:
-        """Webhooks that may reach public addresses and the `allowed` ones; `parts` are for a class of its own."""
+        """Webhooks that may reach public addresses and the `allowed` ones; `parts` are for a subclass."""
         connector = aiohttp.TCPConnector(
             limit=0,  # each subscriber has a limit of its own
-            use_dns_cache=False,  # who moves to another address is followed at once
+            use_dns_cache=False,  # follow a host at once that moves to another address
             resolver=resolver or Resolver(),
             socket_factory=AddressGuard(allowed).make_socket,
         )
         async with aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
-            auto_decompress=False,  # nobody needs more of an answer than its beginning
+            auto_decompress=False,  # only the start of an answer is needed
             headers={"User-Agent": f"delay-queue/{__version__}", "Accept-Encoding": "identity"},
         ) as session:
             yield cls(session, **parts)
 
     async def call(self, subscriber: Subscriber, job: Event) -> Outcome:
-        """POST the job's body, or the event: a 2xx is success, with the answer that is expected, where one is."""
+        """POST the job's body, or the event: a 2xx is a success if the answer is as expected."""
         text = event_text(job) if subscriber.payload is Payload.EVENT else job.body
         body = raw_body(text)
         try:
@@ -83,7 +83,7 @@ def sign(secret: str, message_id: str, timestamp: str, body: bytes) -> str:
 
 
 def header_text(text: str) -> str:
-    """The text as a header and a signature can hold it: all but visible ASCII percent-encoded, and full stops, too."""
+    """Text for a header and a signature: all but visible ASCII is percent-encoded, and full stops, too."""
     return quote(text, safe=VISIBLE).replace(".", "%2E")
 
 
@@ -106,7 +106,7 @@ def _headers(subscriber: Subscriber, job: Event, text: str, body: bytes) -> dict
 
 
 def event_text(job: Event) -> str:
-    """The job and the results of the subscribers before, as JSON."""
+    """The job and the results of earlier subscribers, as JSON."""
     event = {
         "topic": job.topic,
         "id": job.id,
@@ -130,7 +130,7 @@ def _content_type(body: str) -> str:
 
 
 async def _beginning(response: aiohttp.ClientResponse) -> str:
-    """The first part of an answer; the status counts even where the rest does not come."""
+    """The start of an answer; the status counts even if the rest does not arrive."""
     read = bytearray()
     try:
         async for chunk in response.content.iter_any():
@@ -158,7 +158,7 @@ def _outcome(subscriber: Subscriber, response: aiohttp.ClientResponse, said: str
 
 
 def _retry_after_ms(value: str) -> int:
-    """Seconds, or a date as HTTP writes it; 0 where it is neither."""
+    """Seconds, or a date as in HTTP; 0 if it is neither."""
     if value.isascii() and value.isdigit():
         wait_s = float(value[:12])
     else:

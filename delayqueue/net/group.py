@@ -1,4 +1,4 @@
-"""Those that are there, until none is."""
+"""A set of members that can be waited for."""
 
 import asyncio
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ Member = TypeVar("Member")
 
 
 class Group(Generic[Member]):
-    """A set that can be waited for."""
+    """A set with emptied(), which waits until it is empty."""
 
     def __init__(self) -> None:
         self._members: set[Member] = set()
@@ -16,20 +16,20 @@ class Group(Generic[Member]):
         self._is_empty.set()
 
     def __iter__(self) -> Iterator[Member]:
-        """Those that are there now, whoever comes and goes meanwhile."""
+        """The present members; the set may change meanwhile."""
         return iter(list(self._members))
 
     def add(self, member: Member) -> None:
-        """One comes."""
+        """Add a member."""
         self._members.add(member)
         self._is_empty.clear()
 
     def discard(self, member: Member) -> None:
-        """One goes, if it was there."""
+        """Remove a member, if it is there."""
         self._members.discard(member)
         if not self._members:
             self._is_empty.set()
 
     async def emptied(self) -> None:
-        """Wait until none is there."""
+        """Wait until the set is empty."""
         await self._is_empty.wait()

@@ -1,4 +1,4 @@
-"""A socket that connections are accepted on."""
+"""A socket that accepts connections."""
 
 import asyncio
 import errno
@@ -11,8 +11,8 @@ from delayqueue.config.startup import StartupError
 from delayqueue.config.values import Address
 from delayqueue.keepalive import keep_alive
 
-BACKLOG: Final = 4096  # connections that wait to be accepted: thousands of polls come back at once after a restart
-SHUTDOWN_S: Final = 4.0  # for what is in flight when the server stops; aiohttp waits for it twice
+BACKLOG: Final = 4096  # not yet accepted: thousands of polls come back at once after a restart
+SHUTDOWN_S: Final = 4.0  # for requests in flight when the server stops; aiohttp waits for it twice
 
 
 async def listen(
@@ -23,11 +23,10 @@ async def listen(
     key: str,
     reuse_port: bool,
 ) -> asyncio.Server:
-    """Let `connection` make the protocol of each connection that comes to the address of this setting.
+    """Listen on this setting's address; `connection` makes the protocol of each connection.
 
-    A client whose machine is gone is noticed within a minute, so that it is not waited for, or handed jobs.
-
-    Raises StartupError if the address cannot be had.
+    A client whose machine is gone is noticed within a minute, so that it gets no more jobs. Raises StartupError if the
+    address is not available.
     """
     try:
         server = await asyncio.get_running_loop().create_server(
@@ -46,12 +45,12 @@ async def listen(
 
 
 def unusable(address: Address, error: OSError, key: str) -> StartupError:
-    """What to tell the operator of an address that cannot be listened on."""
+    """The error for an address that cannot be listened on."""
     host = str(address).rpartition(":")[0]
     taken = error.errno == errno.EADDRINUSE
     way_out = (
         f"stop what listens there, or choose another port, as with {variable(key)}={host}:PORT"
         if taken
-        else "name an address of this machine, and a port that its user may listen on"
+        else "choose an address of this machine, and a port that its user may listen on"
     )
     return StartupError(f"{key} = {address}: {error.strerror}; {way_out}", key=key)

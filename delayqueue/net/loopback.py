@@ -1,4 +1,4 @@
-"""Which clients are of this machine."""
+"""Which clients are on this machine."""
 
 import ipaddress
 from functools import lru_cache
@@ -6,7 +6,7 @@ from functools import lru_cache
 
 @lru_cache(1024)
 def is_loopback(address: str | None) -> bool:
-    """Whether a peer's address is one of this host's own loopback addresses; a peer without one is a stranger."""
+    """Whether a peer's address is a loopback address of this host; a peer without an address counts as remote."""
     if not address:
         return False
     parsed = ipaddress.ip_address(address)

@@ -1,4 +1,7 @@
-"""Answers that clients do not read. They stay in memory, so there is a limit of time for each, of bytes for all."""
+"""Answers that clients do not read.
+
+They stay in memory, so each has a time limit, and all together a limit of bytes.
+"""
 
 import asyncio
 import logging
@@ -9,11 +12,11 @@ from typing import Final
 log = logging.getLogger(__name__)
 
 PATIENCE_S: Final = 30.0  # for a client that reads nothing
-SLOWEST_BYTES_PER_S: Final = 64 * 1024  # a long answer has the time that it takes at this pace
+SLOWEST_BYTES_PER_S: Final = 64 * 1024  # a long answer gets the time that it takes at this pace
 MOST_BYTES: Final = (
     64 << 20
-)  # of these answers in a process; then who has not read for longest is cut off
-AT_ONCE: Final = struct.pack("ii", 1, 0)  # SO_LINGER: the system need not go on sending
+)  # for these answers in a process; beyond it, the client that has stalled longest is cut off
+AT_ONCE: Final = struct.pack("ii", 1, 0)  # SO_LINGER: the system need not keep sending
 
 
 class Unread:
@@ -29,19 +32,20 @@ class Unread:
         self._slowest_bytes_per_s = slowest_bytes_per_s
         self._most_bytes = most_bytes
         self._loop = asyncio.get_running_loop()
-        # the answer's size, and the end of our patience; the connection that has stalled for longest comes first
+        # the answer's size, and when our patience ends; the connection that has stalled for the longest time comes
+        # first
         self._stalled: dict[asyncio.Transport, tuple[int, asyncio.TimerHandle]] = {}
         self._bytes = 0
 
     @staticmethod
     def watch(transport: asyncio.Transport) -> None:
-        """Let it be known (pause_writing) if anything is left to send, however little: an answer is held as a whole."""
-        # uvloop pauses beyond the limit, but with TLS at the limit: 0 would be reached by nothing
+        """Report (pause_writing) if anything is left to send, however little: an answer is held as a whole."""
+        # uvloop pauses above the limit, but with TLS at the limit: 0 would never be reached
         is_tls = transport.get_extra_info("sslcontext") is not None
         transport.set_write_buffer_limits(high=1 if is_tls else 0, low=0)
 
     def stalled(self, transport: asyncio.Transport, answer_bytes: int) -> None:
-        """Its client does not read as fast as it is written to (pause_writing)."""
+        """The client reads more slowly than it is written to (pause_writing)."""
         left_bytes = transport.get_write_buffer_size()
         wait_s = max(self._patience_s, left_bytes / self._slowest_bytes_per_s)
         timer = self._loop.call_later(wait_s, self._cut_off, transport)
@@ -51,7 +55,7 @@ class Unread:
             self._cut_off(next(iter(self._stalled)))
 
     def flows(self, transport: asyncio.Transport) -> None:
-        """Its client has read, or is gone (resume_writing, connection_lost)."""
+        """The client has caught up, or is gone (resume_writing, connection_lost)."""
         if (found := self._stalled.pop(transport, None)) is not None:
             answer_bytes, timer = found
             self._bytes -= answer_bytes
@@ -60,6 +64,6 @@ class Unread:
     def _cut_off(self, transport: asyncio.Transport) -> None:
         self.flows(transport)
         peer, left_bytes = transport.get_extra_info("peername"), transport.get_write_buffer_size()
-        log.info("cut off %s: %d bytes of its answer were left to read", peer, left_bytes)
+        log.info("cut off %s: it left %d bytes of its answer unread", peer, left_bytes)
         transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, AT_ONCE)
         transport.abort()

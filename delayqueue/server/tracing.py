@@ -1,4 +1,4 @@
-"""Whether requests and webhooks are spans of OpenTelemetry: with `traces = yes`. All else is in OTEL_* variables."""
+"""OpenTelemetry spans for requests and webhooks, with `traces = yes`. OTEL_* variables set everything else."""
 
 import asyncio
 import os
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import SpanExporter
 
-FLUSH_S: Final = 2.0  # for the last spans to be sent; a collector may be away
+FLUSH_S: Final = 2.0  # to send the last spans; a collector may be unavailable
 EXPORTERS: Final = {"http/protobuf": "otlp_proto_http", "grpc": "otlp_proto_grpc"}  # by protocol
 WAY_OUT: Final = "pip install 'delay-queue-server[otel]'"
 
 
 class Traced(NamedTuple):
-    """What makes the front and opens the webhooks: with spans, or, as here, without."""
+    """Makes the front and opens the webhooks: with spans, or, by default, without."""
 
     front: Callable[..., Front] = Front
     webhooks: Callable[..., AbstractAsyncContextManager[Webhooks]] = Webhooks.open
@@ -33,9 +33,9 @@ class Traced(NamedTuple):
 
 @asynccontextmanager
 async def tracing(config: Config, instance: str) -> AsyncIterator[Traced]:
-    """Spans of this `instance` of the server, if the config wants them. At the end the last ones are sent.
+    """Spans of this `instance` of the server, if the config asks for them. At the end the last ones are sent.
 
-    Raises StartupError if there are none to be had.
+    Raises StartupError if spans are not available.
     """
     if not config.traces:
         yield Traced()
@@ -58,13 +58,13 @@ async def tracing(config: Config, instance: str) -> AsyncIterator[Traced]:
 
 
 def check_tracing(config: Config) -> None:
-    """Raises StartupError if spans are wanted, and there are none to be had."""
+    """Raises StartupError if spans are configured, but not available."""
     if config.traces:
         _provider("").shutdown()
 
 
 def _provider(instance: str) -> "TracerProvider":
-    """What OTEL_* variables say; they may name the service otherwise."""
+    """The provider as OTEL_* variables say; they may give the service another name."""
     try:
         from opentelemetry.sdk.resources import OTELResourceDetector, Resource  # noqa: PLC0415
         from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415

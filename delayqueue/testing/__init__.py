@@ -36,10 +36,10 @@ def job(topic: str, body: Payload = "", *, id: str | None = None, attempt: int =
 def run(
     worker: Worker, topic: str, body: Payload = "", *, attempt: int = 1, context: Any = ...
 ) -> Verdict:
-    """Run a job through the handlers and middlewares of `topic`; what the worker would report to the server.
+    """Run a job through the handlers and middlewares of `topic`; returns what the worker would report to the server.
 
-    `context` stands in for what the worker's lifespan yields, which runs if none is given. An error of a handler is
-    part of the verdict, its message tells. Raises KeyError if the topic has no handlers.
+    `context` replaces what the worker's lifespan yields; without it the lifespan runs. An error of a handler becomes
+    part of the verdict, as its message. Raises KeyError if the topic has no handlers.
     """
     return asyncio.run(arun(worker, topic, body, attempt=attempt, context=context))
 
@@ -47,7 +47,7 @@ def run(
 async def arun(
     worker: Worker, topic: str, body: Payload = "", *, attempt: int = 1, context: Any = ...
 ) -> Verdict:
-    """As run(), for tests that are asynchronous themselves."""
+    """Like run(), for asynchronous tests."""
     if topic not in worker.handlers.topics:
         raise KeyError(topic)
     given = worker.handlers.context() if context is ... else nullcontext(context)

@@ -1,4 +1,4 @@
-"""A job on its way through the handlers of a worker, without a server."""
+"""Runs a job through a worker's handlers, without a server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 async def verdict_on(worker: Worker, job: ReservedJob, context: Any) -> Verdict:
-    """What the worker would report of this attempt."""
+    """What the worker would report about this attempt."""
     try:
         return Finished(await worker.handlers.run(job, Calls(), context))
     except BaseException as error:

@@ -1,4 +1,4 @@
-"""Fixtures of pytest: `pytest_plugins = ["delayqueue.testing.plugin"]` in your conftest.py."""
+"""Pytest fixtures: `pytest_plugins = ["delayqueue.testing.plugin"]` in your conftest.py."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ OURS: Final = "DELAYQUEUE_"
 
 @pytest.fixture
 def delay_queue() -> Queue:
-    """A queue in memory, whose clock you turn; `delay_queue.add(worker)` lets your handlers have its jobs."""
+    """A queue in memory, whose clock you turn; `delay_queue.add(worker)` gives its jobs to your handlers."""
     return Queue()
 
 
 @pytest.fixture(scope="session")
 def delay_queue_url(tmp_path_factory: pytest.TempPathFactory) -> Generator[str, None, None]:
-    """Where a real server is that keeps its jobs in a store of its own, for as long as the tests run."""
+    """The URL of a real server with its own store, while the tests run."""
     folder = tmp_path_factory.mktemp("delay-queue")
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"127.0.0.1:{free.getsockname()[1]}"

@@ -1,4 +1,4 @@
-"""A queue in memory, whose clock is turned by the test."""
+"""A queue in memory, whose clock the test turns."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-MOST_RUNS: Final = 10_000  # of one advance()
+MOST_RUNS: Final = 10_000  # in one advance()
 
 
 class Ran(NamedTuple):
-    """A job that its handlers were called with, and what came of it."""
+    """A job that its handlers were called with, and the outcome."""
 
     job: ReservedJob
     verdict: Verdict
@@ -38,9 +38,9 @@ class Ran(NamedTuple):
 
 @dataclass(slots=True)
 class _Held:
-    request: dict[str, Any]  # as it was pushed
+    request: dict[str, Any]  # as pushed
     due_s: float
-    number: int  # of equal due times the first one goes first
+    number: int  # the first of equal due times goes first
     attempt: int = 0
     failures: int = 0
     state: State = State.DELAYED
@@ -53,9 +53,9 @@ class _Held:
 
 
 class Queue(Client):
-    """Stands in for a Client: jobs wait in memory until the test turns the clock, and workers handle them then.
+    """Replaces a Client in tests: jobs wait in memory until the test turns the clock; then workers handle them.
 
-    It knows push, get, kick, reschedule, delete and cancel. `asynchronous` is the same queue as an AsyncClient.
+    It supports push, get, kick, reschedule, delete and cancel. `asynchronous` is the same queue as an AsyncClient.
     """
 
     def __init__(self, *workers: Worker) -> None:
@@ -67,18 +67,18 @@ class Queue(Client):
         self._pushed = 0
 
     def add(self, worker: Worker) -> None:
-        """Let its handlers have the jobs of their topics."""
+        """Give the worker the jobs of its topics."""
         self._workers.append(worker)
 
     def advance(self, length: Seconds = 0, *, context: Any = ...) -> list[Ran]:
-        """Turn the clock by so much. What falls due meanwhile is handled, each job at its time; what fails, again.
+        """Turn the clock forward. Jobs that fall due meanwhile are handled, each at its time; failed ones again.
 
-        `context` stands in for what the workers' lifespans yield. Raises RuntimeError if there is no end of them.
+        `context` replaces what the workers' lifespans yield. Raises RuntimeError if jobs keep coming without end.
         """
         return asyncio.run(self.aadvance(length, context=context))
 
     async def aadvance(self, length: Seconds = 0, *, context: Any = ...) -> list[Ran]:
-        """As advance(), for tests that are asynchronous themselves."""
+        """Like advance(), for asynchronous tests."""
         until_s = self.now_s + seconds(length)
         ran: list[Ran] = []
         while due := self._first(until_s):
@@ -91,7 +91,7 @@ class Queue(Client):
         return ran
 
     def _send(self, call: Call[T]) -> T:
-        """Do what a call asks for, at the time of the clock."""
+        """Carry out a call, at the time of the clock."""
         verbs: dict[str, Callable[[Any], Any]] = {
             "/push": self._push,
             "/get": self._get,
@@ -124,7 +124,7 @@ class Queue(Client):
         given = worker.handlers.context() if context is ... else nullcontext(context)
         async with given as shared:
             verdict = await verdict_on(worker, job, shared)
-        if self._jobs.get(job_id) is held:  # else it was pushed anew, or deleted, meanwhile
+        if self._jobs.get(job_id) is held:  # otherwise it was pushed again, or deleted, meanwhile
             verdict = self._settle(worker, held, verdict)
         return Ran(job, verdict)
 
@@ -239,12 +239,12 @@ class Queue(Client):
 
 
 class _Asynchronous(AsyncClient):
-    """The same queue, to be awaited."""
+    """The same queue as an AsyncClient."""
 
     def __init__(self, queue: Queue) -> None:
         super().__init__("http://queue.test", token="")
         self._queue = queue
 
     async def send(self, call: Call[T]) -> T:
-        """As Queue.send()."""
+        """Like Queue.send()."""
         return self._queue.send(call)

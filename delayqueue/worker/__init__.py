@@ -1,4 +1,4 @@
-"""What a Python program works on jobs with: Worker, and the orders that its handlers may give."""
+"""The Python worker: Worker, and the exceptions with which its handlers give orders."""
 
 from delayqueue.client.jobs import ReservedJob
 from delayqueue.worker.handlers import Next

@@ -1,4 +1,4 @@
-"""What a handler is called with, by its signature."""
+"""The arguments of a handler, by its signature."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias, get_args, get_origin, get_type_hints
 from delayqueue.client.jobs import ReservedJob
 from delayqueue.worker.verdict import Bury
 
-Argument: TypeAlias = Callable[[ReservedJob, Any], Any]  # of the job and the context
+Argument: TypeAlias = Callable[[ReservedJob, Any], Any]  # made of the job and the context
 
 JOB: Final = (inspect.Parameter.empty, ReservedJob, Any, object)
 UNCHECKED: Final = (
@@ -22,14 +22,14 @@ UNCHECKED: Final = (
     (str, object),
     (Any,),
     (object,),
-)  # of a dict or a list: what JSON has
-MOST_TOLD: Final = 5  # of the mistakes in a body
+)  # for a dict or a list: what JSON has
+MOST_TOLD: Final = 5  # mistakes in a body
 
 
 def arguments_of(handler: Callable[..., Any]) -> tuple[Argument, ...]:
-    """The first one is the job, or its body as the annotation says; of others a ReservedJob is the job, one the
-    context.
+    """How to make a handler's arguments from a job and the context.
 
+    The first one is the job, or its body as annotated; of the others, a ReservedJob is the job, and one is the context.
     Raises ValueError if it wants something else.
     """
     parameters = required(handler)
@@ -50,7 +50,7 @@ def arguments_of(handler: Callable[..., Any]) -> tuple[Argument, ...]:
 
 
 def required(function: Callable[..., Any]) -> list[inspect.Parameter]:
-    """The arguments that it must have; [] where that is not known."""
+    """The required arguments; [] if that is unknown."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
@@ -70,7 +70,7 @@ def _context(_: ReservedJob, context: Any) -> Any:
 def _first(handler: Callable[..., Any], parameter: inspect.Parameter) -> Argument:
     kind = _annotation(handler, parameter)
     if isinstance(kind, str):
-        raise ValueError(  # noqa: TRY004  # it is not known which type it is
+        raise ValueError(  # noqa: TRY004  # its type is unknown
             f"{_name(handler)}: {kind} is not known when the program runs; "
             "import it outside of `if TYPE_CHECKING`, and not in a function"
         )
@@ -87,13 +87,13 @@ def _first(handler: Callable[..., Any], parameter: inspect.Parameter) -> Argumen
         try:
             return read(job.body)
         except ValueError as error:
-            raise Bury(f"the body is no {_title(kind)}: {_reason(error)}") from error
+            raise Bury(f"the body is not a valid {_title(kind)}: {_reason(error)}") from error
 
     return body
 
 
 def _annotation(handler: Callable[..., Any], parameter: inspect.Parameter) -> Any:
-    """What it says; a text where that is not known."""
+    """Its annotation; a str if that cannot be resolved."""
     kind = parameter.annotation
     if not isinstance(kind, str):
         return kind
@@ -113,7 +113,7 @@ def _globals(handler: Any) -> dict[str, Any]:
 
 
 def _reader(kind: Any) -> Callable[[str], Any]:
-    """Makes it of a body, or raises ValueError if that does not fit. Raises ImportError where there is no pydantic."""
+    """Makes a value from a body, or raises ValueError if the body does not fit. Raises ImportError without pydantic."""
     if kind is str:
         return str
     plain = get_origin(kind) or kind
@@ -131,7 +131,7 @@ def _plain(kind: type[Any], body: str) -> Any:
 
 
 def _reason(error: ValueError) -> str:
-    """In one line, without the body's own words."""
+    """The reason in one line, without the body's own words."""
     errors = getattr(error, "errors", None)
     if errors is None:
         return str(error)

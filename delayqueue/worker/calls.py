@@ -1,4 +1,4 @@
-"""Calls the functions of a worker: plain ones in threads, async ones in the loop, none for longer than it may take."""
+"""Calls a worker's functions: plain ones in threads, async ones in the loop, each with a time limit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 class Calls:
-    """The calls of one run of a worker. `freed` is called when one that was given up has ended after all."""
+    """The calls of one run of a worker. `freed` is called when an abandoned call has ended after all."""
 
     def __init__(self, freed: Callable[[], None] = lambda: None) -> None:
         self._freed = freed
@@ -28,17 +28,17 @@ class Calls:
 
     @property
     def hanging(self) -> int:
-        """How many threads still run a call that was given up."""
+        """How many threads still run an abandoned call."""
         return len(self._hanging)
 
     async def call(self, function: Callable[[], Any], timeout_s: float | None, name: str) -> Any:
-        """What the function returns or raises. Raises TimeLimit if it takes longer; `name` is for the log then."""
+        """What the function returns or raises. Raises TimeLimit if it takes longer; the log then uses `name`."""
         if inspect.iscoroutinefunction(function):
             return await _within(function(), timeout_s)
-        context = contextvars.copy_context()  # what middlewares have set, such as a trace
+        context = contextvars.copy_context()  # what middlewares have set, for example a trace
         future = self._threads.begin(lambda: context.run(function))
         result = await self._end_of(future, timeout_s, name)
-        # a callable object may be asynchronous without looking so
+        # a callable object may be async without looking so
         return await _within(result, timeout_s) if inspect.isawaitable(result) else result
 
     async def _end_of(self, future: asyncio.Future[Any], timeout_s: float | None, name: str) -> Any:
@@ -57,7 +57,7 @@ class Calls:
     def _give_up(self, future: asyncio.Future[Any], name: str) -> None:
         log.warning(
             "%s: its thread goes on after its timeout; nothing can stop it, and until it ends "
-            "one job less runs at a time",
+            "the worker runs one job fewer",
             name,
         )
         self._hanging.add(future)
@@ -72,7 +72,7 @@ class Calls:
 
 
 async def _within(call: Awaitable[Any], timeout_s: float | None) -> Any:
-    """What it returns or raises; at the timeout it is cancelled."""
+    """What the call returns or raises; it is cancelled at the timeout."""
     if timeout_s is None:
         return await call
     try:

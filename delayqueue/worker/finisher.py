@@ -1,4 +1,4 @@
-"""Ends jobs together that are done at the same time."""
+"""Finishes jobs together that end at the same time."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ class _Batch(NamedTuple):
 
 
 class Finisher:
-    """Finishes jobs, those of one turn of the loop with the same message in one request.
+    """Finishes jobs; those of one turn of the loop with the same message share a request.
 
-    Nobody waits for others: a job that is done alone is finished alone, and a request that hangs holds up no later one.
+    No job waits for others: a single one is finished alone, and a request that hangs does not delay later ones.
     """
 
     def __init__(self, client: AsyncClient) -> None:
         self._client = client
-        self._batches: dict[str, _Batch] = {}  # that are not sent yet, by their message
+        self._batches: dict[str, _Batch] = {}  # not sent so far, by message
         self._requests: set[asyncio.Task[Sequence[Outcome]]] = set()
 
     async def close(self) -> None:
-        """Give up what is under way: those jobs come again."""
+        """Abandon requests in flight: their jobs are delivered again."""
         for request in self._requests:
             request.cancel()
         if self._requests:
             await asyncio.wait(self._requests)
 
     async def finish(self, job: ReservedJob, message: str = "") -> None:
-        """As AsyncClient.finish(), and raises the same."""
+        """The same as AsyncClient.finish(), with the same errors."""
         batch = self._batches.get(message)
         if batch is None or len(batch.jobs) == MAX_BATCH:
             batch = self._batches[message] = self._begin(message)
         place = len(batch.jobs)
         batch.jobs.append(job)
-        # one that is stopped must not take the others along
+        # cancelling one must not cancel the others
         outcomes = await asyncio.shield(batch.request)
         if not outcomes or outcomes[place].code != Code.OK:
-            await self._client.finish(job, message=message or None)  # it says what is wrong
+            await self._client.finish(job, message=message or None)  # the error is its own
 
     def _begin(self, message: str) -> _Batch:
         jobs: list[ReservedJob] = []
@@ -58,7 +58,7 @@ class Finisher:
         return _Batch(jobs, request)
 
     async def _send(self, jobs: list[ReservedJob], message: str) -> Sequence[Outcome]:
-        """What became of each job; nothing is done about a single one."""
+        """The outcome of each job; [] for a single one, which is finished by itself."""
         if message in self._batches and self._batches[message].jobs is jobs:
             del self._batches[message]
         if len(jobs) < 2:

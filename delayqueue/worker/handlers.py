@@ -1,4 +1,4 @@
-"""Which functions handle the jobs of which topic, and how a job runs through them."""
+"""Which functions handle which topics, and how a job runs through them."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ L = TypeVar("L", bound=Lifespan)
 
 class _Entry(NamedTuple):
     order: int
-    number: int  # of its registration, which decides between the same orders
+    number: int  # of its registration, which decides between equal orders
     handler: Handler
     timeout_s: float | None
     arguments: tuple[Argument, ...]
 
 
 class Handlers:
-    """The handlers of each topic, in their order, the middlewares around all of them, and what they share."""
+    """The handlers of each topic, in order, the middlewares around them all, and the context that they share."""
 
     def __init__(self) -> None:
         self._of_topic: dict[str, list[_Entry]] = {}
@@ -53,9 +53,9 @@ class Handlers:
         return tuple(self._of_topic)
 
     def add(self, topic: str, order: int, handler: Handler, timeout_s: float | None = None) -> None:
-        """Have `handler` called for jobs of `topic`; the least `order` first.
+        """Call `handler` for jobs of `topic`; the lowest `order` first.
 
-        Raises ValueError if there are too many topics, or it takes what no handler gets.
+        Raises ValueError if there are too many topics, or the handler has an argument that no handler gets.
         """
         arguments = arguments_of(handler)
         entries = self._of_topic.setdefault(topic, [])
@@ -65,30 +65,32 @@ class Handlers:
         entries.sort(key=lambda entry: entry[:2])
 
     def set_policy(self, topic: str, policy: Policy) -> None:
-        """Say what becomes of failed jobs of `topic`. Raises ValueError if another handler has said something else."""
+        """Set what happens to failed jobs of `topic`. Raises ValueError if another handler has set something else."""
         if self._policies.setdefault(topic, policy) != policy:
             raise ValueError(f"{topic}: its handlers must agree on retry and max_attempts")
 
     def policy_of(self, topic: str) -> Policy:
-        """What becomes of failed jobs of `topic` that bring no schedule."""
+        """What happens to failed jobs of `topic` without their own schedule."""
         return self._policies.get(topic, Policy())
 
     def wrap(self, middleware: Middleware) -> None:
-        """Have `middleware` called around the handlers of each job, the first one outermost."""
+        """Call `middleware` around the handlers of each job, the first one outermost."""
         self._middlewares.append((middleware, len(required(middleware)) > 2))
 
     def live(self, lifespan: Lifespan) -> None:
-        """Have what `lifespan` yields as the context. Raises ValueError if there is one already."""
+        """Use what `lifespan` yields as the context. Raises ValueError if there is one already."""
         if self._lifespan is not None:
-            raise ValueError("lifespan: a worker has one; let it yield all that handlers need")
+            raise ValueError(
+                "lifespan: a worker has only one; let it yield everything that handlers need"
+            )
         self._lifespan = lifespan
 
     def context(self) -> AbstractAsyncContextManager[Any]:
-        """What the handlers share, from its start to its end; None where there is no lifespan."""
+        """What the handlers share, from its start to its end; None without a lifespan."""
         return nullcontext() if self._lifespan is None else asynccontextmanager(self._lifespan)()
 
     async def run(self, job: ReservedJob, calls: Calls, context: Any) -> str:
-        """Call the job's handlers one after the other; what one raises ends it. Returns what they said."""
+        """Call the job's handlers one after the other; an exception ends it. Returns their messages."""
         said: list[str] = []
 
         async def innermost(job: ReservedJob) -> None:

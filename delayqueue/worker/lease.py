@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 FIRST_S: Final = 0.4  # most jobs are done by then and cost nothing; the shortest TTR is 1 s
-SHARE: Final = 3  # a lease is extended after this part of the TTR
+SHARE: Final = 3  # a lease is extended after this fraction of the TTR
 
 
 @contextmanager
 def kept(client: AsyncClient, job: ReservedJob, lost: Callable[[], object]) -> Iterator[None]:
-    """Extend the reservation during the block; calls `lost` where somebody else may have the job by now."""
+    """Extend the reservation during the block; calls `lost` if somebody else may have the job by now."""
     keeping: list[asyncio.Task[None]] = []
 
     def begin() -> None:
         keeping.append(asyncio.create_task(_keep(client, job, lost), name=f"lease of {job.id}"))
 
-    # a timer, as it costs less than a task
+    # a timer costs less than a task
     timer = asyncio.get_running_loop().call_later(FIRST_S, begin)
     try:
         yield
@@ -49,7 +49,7 @@ async def _keep(client: AsyncClient, job: ReservedJob, lost: Callable[[], object
                 ttr_s = details.ttr if details else None
             await client.touch(job)
         except (StaleReceipt, NoSuchJob):
-            log.warning("job %s is not this worker's any more", job.id)
+            log.warning("job %s no longer belongs to this worker", job.id)
             lost()
             return
         except (QueueError, TransportError) as error:

@@ -1,4 +1,4 @@
-"""When a job that brings no retry schedule of its own comes again, and when it is given up."""
+"""When a job without its own retry schedule is tried again, and when it is given up."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ if TYPE_CHECKING:
 
     from delayqueue.client.jobs import Retry
 
-# 1 s, 2 s, 4 s, … and then each hour: over some eight hours, so a partner may be down for a night's part
+# 1 s, 2 s, 4 s, … and then each hour: about eight hours, so a partner may be down for part of a night
 DEFAULT_RETRY: Final = {"base": "1s", "factor": 2, "cap": "1h"}
 DEFAULT_MAX_ATTEMPTS: Final = 20
 MOST_ATTEMPTS: Final = MAX_STEPS + 1
 
 
 class Policy(NamedTuple):
-    """The delays after failures, None = the default ones, and how many attempts there are.
+    """The delays after failures, None = the default ones, and the number of attempts.
 
-    `max_attempts`: None = without an end, ... = as many as `retry` has delays and one, or else the default.
+    `max_attempts`: None = no limit, ... = one more than `retry` has delays, or else the default.
     """
 
     retry: Retry | None = None
     max_attempts: int | EllipsisType | None = ...
 
     def check(self) -> None:
-        """Raises ValueError if it cannot be; it says why."""
+        """Raises ValueError, which says why, if it is invalid."""
         most = self.max_attempts
         if isinstance(most, int) and not 1 <= most <= MOST_ATTEMPTS:
             raise ValueError(f"max_attempts {most}: must be 1 to {MOST_ATTEMPTS}, or None")
@@ -40,11 +40,11 @@ class Policy(NamedTuple):
 
     @property
     def last_attempt(self) -> int | None:
-        """That after which the job is given up; None = never."""
+        """The attempt after which the job is given up; None = never."""
         return None if self.max_attempts is None else len(self.delays_s()) + 1
 
     def delays_s(self) -> tuple[float, ...]:
-        """The schedule. Where there are more attempts than it has delays, its last one is repeated."""
+        """The schedule. If there are more attempts than delays, the last delay is repeated."""
         steps = self._steps()
         delays_ms = _written_out(DEFAULT_RETRY if self.retry is None else self.retry, steps)
         if steps is not None:
@@ -52,7 +52,7 @@ class Policy(NamedTuple):
         return tuple(delay_ms / 1000 for delay_ms in delays_ms)
 
     def _steps(self) -> int | None:
-        """How many delays there are; None = as many as `retry` says."""
+        """The number of delays; None = as many as `retry` says."""
         most = self.max_attempts
         if most is None:
             return MAX_STEPS
@@ -62,7 +62,7 @@ class Policy(NamedTuple):
 
 
 def _written_out(retry: Retry, steps: int | None) -> tuple[int, ...]:
-    """The delays in ms; a formula that does not say how many has `steps`."""
+    """The delays in ms; a formula without a number of delays gets `steps`."""
     match retry_request(retry):
         case {"delays": delays}:
             return schedules.explicit(delays)

@@ -1,4 +1,4 @@
-"""A worker as a program of its own: its signals, and an end that no handler puts off."""
+"""A worker as a program: its signals, and an end that no handler can delay."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-LEFT_S: Final = 1.0  # for tasks that handlers have left behind
-HANGING_S: Final = 5.0  # beyond the grace, until the program ends though a handler blocks its loop
+LEFT_S: Final = 1.0  # for leftover tasks of handlers
+HANGING_S: Final = 5.0  # beyond the grace, before the program ends while a handler blocks its loop
 HANGS: Final = 1  # exit status
 
 
 def run(work: Callable[[asyncio.Event], Coroutine[Any, Any, None]], grace_s: float) -> None:
-    """Run `work(stop)` in a loop of its own; SIGTERM and SIGINT set `stop`, a second SIGINT ends the program at once.
+    """Run `work(stop)` in its own loop; SIGTERM and SIGINT set `stop`, a second SIGINT ends the program at once.
 
     `work` ends at most `grace_s` after `stop`; the program ends soon after that, whatever handlers do.
     """
@@ -50,21 +50,21 @@ def _run_to_its_end(loop: asyncio.AbstractEventLoop, work: asyncio.Task[None]) -
 
 
 def _drop(loop: asyncio.AbstractEventLoop) -> None:
-    """Cancel what is left in the loop, and do not wait for ever, as asyncio.run() does."""
+    """Cancel what is left in the loop, with a time limit, unlike asyncio.run()."""
     left = asyncio.all_tasks(loop)
     for task in left:
         task.cancel()
     if left:
         _, hanging = loop.run_until_complete(asyncio.wait(left, timeout=LEFT_S))
         for task in hanging:
-            log.warning("%s goes on though it was cancelled: it is left behind", task.get_name())
+            log.warning("%s goes on although it was cancelled: not waiting for it", task.get_name())
 
 
 @contextmanager
 def _stopped_by_signals(
     loop: asyncio.AbstractEventLoop, stop: asyncio.Event, grace_s: float
 ) -> Iterator[None]:
-    """Let signals set `stop`. Unlike with the loop's add_signal_handler() they are heard while a handler blocks it."""
+    """Let signals set `stop`. Unlike the loop's add_signal_handler(), this works while a handler blocks the loop."""
     end = threading.Timer(grace_s + HANGING_S, _end)
     end.daemon = True
     heard = False

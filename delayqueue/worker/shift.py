@@ -1,4 +1,4 @@
-"""One run of a worker: it takes jobs from a server, runs their handlers, and reports how they ended."""
+"""One run of a worker: takes jobs from a server, runs their handlers, and reports how they ended."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-POLL_S: Final = 30.0  # of a poll; between polls the order of the topics changes
-RETRY_S: Final = 1.0  # until the next poll when the server is away
-FIRST_RETRY_S: Final = 0.5  # until the next report of a job's end; doubled up to the other
+POLL_S: Final = 30.0  # length of a poll; the order of topics changes between polls
+RETRY_S: Final = 1.0  # before the next poll while the server is unavailable
+FIRST_RETRY_S: Final = 0.5  # before the next report of a job's end; doubled up to RETRY_S
 LONGEST_RETRY_S: Final = 5.0
 CANCEL_S: Final = 1.0  # for handlers that are cancelled at the end
-TTR_EXPIRED: Final = "ttr expired"  # what the server notes of a job whose worker has died
+TTR_EXPIRED: Final = "ttr expired"  # the server's message for a job whose worker has died
 
 
 class Shift:
@@ -48,16 +48,16 @@ class Shift:
         self._concurrency = concurrency
         self._context = context
         self._running: set[asyncio.Task[None]] = set()
-        self._reporting: set[asyncio.Task[None]] = set()  # whose handlers are done
+        self._reporting: set[asyncio.Task[None]] = set()  # jobs whose handlers are done
 
     async def work(self, stop: asyncio.Event, grace: Seconds) -> None:
-        """Work until `stop` is set, and for as long as `grace` after it."""
+        """Work until `stop` is set, and up to `grace` longer."""
         log.info("waiting for jobs of %s", ", ".join(self._handlers.topics))
         polling = asyncio.create_task(self._poll(), name="poll")
         stopping = asyncio.create_task(stop.wait(), name="stop")
         await asyncio.wait([polling, stopping], return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()
-        # what the server has reserved for a poll that is cut off goes back to its list
+        # what the server has reserved for a poll that is cut off returns to its list
         polling.cancel()
         with suppress(asyncio.CancelledError):
             await polling
@@ -67,12 +67,12 @@ class Shift:
         left = self._running | self._reporting
         if not left:
             return
-        log.info("stopping, %d jobs run still", len(left))
+        log.info("stopping; jobs still running: %d", len(left))
         _, late = await asyncio.wait(left, timeout=seconds(grace))
         for task in late:
             task.cancel()
         if late:
-            log.warning("%d jobs did not end in time; they come again", len(late))
+            log.warning("%d jobs did not end in time; they are delivered again", len(late))
             await asyncio.wait(late, timeout=CANCEL_S)
         await self._finisher.close()
 
@@ -86,7 +86,7 @@ class Shift:
                     *topics[at:], *topics[:at], count=free, wait=POLL_S
                 )
             except (QueueError, TransportError) as error:
-                log.warning("no jobs can be had: %s", error)
+                log.warning("cannot fetch jobs: %s", error)
                 asked_s = error.retry_after_s if isinstance(error, TooMany) else 0
                 await asyncio.sleep(max(RETRY_S, asked_s))
                 continue
@@ -103,7 +103,7 @@ class Shift:
         return min(free, MAX_BATCH)
 
     def _places(self) -> int:
-        """While jobs are reported others may run, but not ever more: the server may be slow to take the reports."""
+        """The places for jobs. While jobs are reported others may run, but not ever more: the server may be slow."""
         too_many = max(0, len(self._reporting) - self._concurrency)
         return self._concurrency - len(self._running) - too_many - self._calls.hanging
 
@@ -112,7 +112,7 @@ class Shift:
         self._reporting.discard(task)
         self._changed.set()
         if not task.cancelled() and (error := task.exception()):
-            log.error("%s: a defect of the worker", task.get_name(), exc_info=error)
+            log.error("%s: bug in the worker", task.get_name(), exc_info=error)
 
     async def _work(self, job: ReservedJob) -> None:
         task: asyncio.Task[Any] = asyncio.current_task()  # type: ignore[assignment]  # there is one
@@ -130,7 +130,7 @@ class Shift:
             return Released(f"its worker has died {last} times")
         try:
             return Finished(await self._handlers.run(job, self._calls, self._context))
-        except BaseException as error:  # it is somebody else's code: whatever it raises
+        except BaseException as error:  # other people's code: whatever it raises
             if is_told_to_end(error):
                 raise
             verdict = verdict_of(error)
@@ -145,14 +145,14 @@ class Shift:
             return verdict
 
     def _last_attempt(self, job: ReservedJob) -> int | None:
-        """That of its topic, where the job has had it; else None."""
+        """The topic's last attempt, if this was it; otherwise None."""
         if job.attempt == 1:
             return None
         last = self._handlers.policy_of(job.topic).last_attempt
         return None if last is None or job.attempt <= last else last
 
     async def _kills(self, job: ReservedJob, times: int) -> bool:
-        """Whether the worker has died so many times in a row."""
+        """Whether the worker has died this many times in a row."""
         with suppress(QueueError, TransportError):
             if details := await self._client.get(job.id):
                 ends = [attempt.message for attempt in details.attempts[-times:]]
@@ -160,23 +160,25 @@ class Shift:
         return False
 
     async def _report(self, job: ReservedJob, verdict: Verdict) -> None:
-        """Tell the server, however long it is away: it says whether the reservation is still this worker's."""
+        """Tell the server, however long that takes: it decides whether the reservation is still this worker's."""
         for tries in count():
             try:
                 await self._tell(job, verdict)
             except (StaleReceipt, NoSuchJob):
                 if not tries:
                     log.warning("job %s took longer than its TTR, or was cancelled", job.id)
-                # else an earlier report may have arrived though its answer did not
+                # otherwise an earlier report may have arrived, but not its answer
             except (Unavailable, TooMany, TransportError) as error:
                 pause_s = min(LONGEST_RETRY_S, FIRST_RETRY_S * 2 ** min(tries, 10))
                 if isinstance(error, TooMany):
                     pause_s = max(pause_s, error.retry_after_s)
-                log.warning("job %s: its end could not be reported yet: %s", job.id, error)
+                log.warning("job %s: cannot report its end so far: %s", job.id, error)
                 await asyncio.sleep(pause_s)
                 continue
             except QueueError as error:
-                log.warning("job %s comes again, as its end was refused: %s", job.id, error)
+                log.warning(
+                    "job %s is delivered again, because its end was refused: %s", job.id, error
+                )
             return
 
     async def _tell(self, job: ReservedJob, verdict: Verdict) -> None:
@@ -196,7 +198,7 @@ class Shift:
             job,
             delay=verdict.delay_s,
             retry=None if policy.max_attempts is None else delays_s,
-            # without an end, and for servers of an older version, which know no `retry` here
+            # endless, and for older servers, which do not know `retry` here
             fallback=delays_s[min(job.attempt, len(delays_s)) - 1] if delays_s else None,
             message=told(verdict.message, verdict.traceback),
         )

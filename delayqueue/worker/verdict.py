@@ -1,4 +1,4 @@
-"""What becomes of a job after its handlers ran."""
+"""What happens to a job after its handlers ran."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from delayqueue.domain.message import clean, said_by, said_of
 if TYPE_CHECKING:
     from delayqueue.client.jobs import Seconds
 
-LAST_CALLS: Final = 2  # of a traceback, those that the job's message tells
-OURS: Final = (str(Path(__file__).parent), threads.__file__)  # between the worker and the handler
+LAST_CALLS: Final = 2  # of a traceback, shown in the job's message
+OURS: Final = (str(Path(__file__).parent), threads.__file__)  # between worker and handler
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """All handlers are done: the job ends. `message` is what they returned, kept with a job that has `retain`."""
+    """All handlers are done: the job ends. `message` is what they returned; a job with `retain` keeps it."""
 
     message: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """The attempt failed: the job comes again after `delay_s`; None = as its retry schedule says.
+    """The attempt failed: the job is delivered again after `delay_s`; None = as its retry schedule says.
 
-    `traceback` is its end, which stands below the message.
+    `traceback` is the end of one, shown below the message.
     """
 
     message: str
@@ -40,7 +40,7 @@ class Released:
 
 @dataclass(frozen=True, slots=True)
 class Buried:
-    """The job is given up, and kept for a person."""
+    """The job is buried, until somebody looks at it."""
 
     message: str
     traceback: str = field(default="", compare=False)
@@ -50,12 +50,12 @@ Verdict: TypeAlias = Finished | Released | Buried
 
 
 class Retry(Exception):  # an order, not an error
-    """A handler raises it to have the job again after `delay`, whatever its schedule says.
+    """A handler raises it to get the job again after `delay`, whatever its schedule says.
 
     Raises ValueError if the delay is out of range.
     """
 
-    delay_s: float | None = None  # of a subclass that does not say: as the schedule does
+    delay_s: float | None = None  # for a subclass without one: as the schedule says
 
     def __init__(self, delay: Seconds, message: str = "") -> None:
         super().__init__(message or "to be tried again")
@@ -66,7 +66,7 @@ class Retry(Exception):  # an order, not an error
 
 
 class Bury(Exception):  # an order, not an error
-    """A handler raises it to give the job up: trying again would not help."""
+    """A handler raises it to bury the job: another try would not help."""
 
 
 class TimeLimit(Exception):
@@ -85,7 +85,7 @@ def verdict_of(error: BaseException) -> Released | Buried:
 
 
 def told(message: str, calls: str) -> str:
-    """A message with the end of a traceback below it, as long as a message may be."""
+    """A message followed by the end of a traceback, cut to the maximum length."""
     return clean(f"{message}\n{calls}") if calls else message
 
 

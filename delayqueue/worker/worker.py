@@ -1,4 +1,4 @@
-"""Worker: functions for the jobs of topics, and how they are run."""
+"""Worker: functions that handle the jobs of topics."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ class Worker:
     """Runs functions for the jobs of topics: `@worker.on("mail")` above them, then `worker.run()`.
 
     Plain functions run in threads, `async` ones in the loop, `concurrency` jobs at a time. A handler that returns has
-    finished its job, one that raises has failed it: the job comes again by its retry schedule, or by that of on().
-    Retry and Bury steer it. `url` and `token` are DELAYQUEUE_URL and DELAYQUEUE_TOKEN if they are not given.
+    finished its job; one that raises has failed it, and the job is delivered again by its retry schedule, or by that of
+    on(). Handlers can raise Retry and Bury to decide otherwise. `url` and `token` default to DELAYQUEUE_URL and
+    DELAYQUEUE_TOKEN.
     """
 
     def __init__(
@@ -53,16 +54,16 @@ class Worker:
         max_attempts: int | EllipsisType | None = ...,
         timeout: Seconds | None = None,
     ) -> Callable[[H], H]:
-        """Have the decorated function called with each ReservedJob of these topics, or its body as it is annotated.
+        """Call the decorated function with each ReservedJob of these topics, or with its body if annotated so.
 
-        A second argument is the context, or the ReservedJob where it is annotated so.
+        A second argument is the context, or the ReservedJob if annotated so.
 
-        A failed job that brings no retry schedule comes again by `retry`, and is buried after `max_attempts` (None =
-        never); 20 in some eight hours, if neither is said. After `timeout` the attempt has failed: an async function is
-        cancelled, the thread of a plain one goes on.
+        A failed job without its own retry schedule is delivered again by `retry`, and is buried after `max_attempts`
+        (None = never); the default is 20 attempts in about eight hours. After `timeout` the attempt has failed: an
+        async function is cancelled, the thread of a plain one goes on.
 
-        A topic may have several: they run one after the other, the least `order` first; where one raises, those after
-        it do not run, and the next attempt begins with the first.
+        A topic may have several handlers: they run one after the other, the lowest `order` first; if one raises, those
+        after it do not run, and the next attempt begins with the first.
         """
         if not topics:
             raise ValueError("on: name a topic")
@@ -82,7 +83,7 @@ class Worker:
         return decorate
 
     def middleware(self, middleware: M) -> M:
-        """Have the decorated `async def around(job, next)` called around each job's handlers; it awaits `next(job)`.
+        """Call the decorated `async def around(job, next)` around each job's handlers; it awaits `next(job)`.
 
         With the context, too, if it takes three arguments.
         """
@@ -90,7 +91,7 @@ class Worker:
         return middleware
 
     def lifespan(self, lifespan: L) -> L:
-        """Have the decorated async generator run from before the first job to after the last one.
+        """Run the decorated async generator from before the first job to after the last one.
 
         What it yields is the context that handlers and middlewares get.
         """
@@ -98,14 +99,14 @@ class Worker:
         return lifespan
 
     def run(self, *, grace: Seconds = DEFAULT_GRACE_S) -> None:
-        """Work until SIGTERM or SIGINT. Then take no more jobs, and give those that run `grace` to end.
+        """Work until SIGTERM or SIGINT. Then take no more jobs, and give running ones `grace` to finish.
 
         A second SIGINT ends the program at once.
         """
         program.run(lambda stop: self.work(stop, grace=grace), seconds(grace))
 
     async def work(self, stop: asyncio.Event, *, grace: Seconds = DEFAULT_GRACE_S) -> None:
-        """Work until `stop` is set, for programs that have a loop of their own; else as run()."""
+        """Work until `stop` is set, for programs with their own loop; otherwise like run()."""
         if not self.handlers.topics:
             raise ValueError("this worker has no handlers: decorate a function with on()")
         async with (

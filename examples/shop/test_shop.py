@@ -102,7 +102,7 @@ def test_the_seller_hears_of_no_payment_that_is_not_booked(
 
 def test_a_body_that_does_not_fit_is_buried(shop: Shop) -> None:
     verdict = testing.run(tasks.worker, "payment-notice", {"order": "1001"}, context=shop)
-    assert verdict == Buried("the body is no PaymentNotice: cents: Field required")
+    assert verdict == Buried("the body is not a valid PaymentNotice: cents: Field required")
 
 
 def test_an_order_has_half_an_hour(customer: TestClient, queue: Mock) -> None:

@@ -110,16 +110,16 @@ def test_a_handler_gets_what_was_pushed(kind: Any, payload: Payload) -> None:
 @pytest.mark.parametrize(
     ("kind", "body", "reason"),
     [
-        (Payment, '{"order":"1001"}', "the body is no Payment: cents: Field required"),
+        (Payment, '{"order":"1001"}', "the body is not a valid Payment: cents: Field required"),
         (
             Payment,
             '{"order":1,"cents":0}',
             (
-                "the body is no Payment: order: Input should be a valid string; "
+                "the body is not a valid Payment: order: Input should be a valid string; "
                 "cents: Input should be greater than 0"
             ),
         ),
-        (dict[str, Any], "[]", "the body is no dict[str, typing.Any]: it is a list"),
+        (dict[str, Any], "[]", "the body is not a valid dict[str, typing.Any]: it is a list"),
     ],
 )
 def test_a_body_that_does_not_fit_is_buried_with_the_reason(
@@ -136,7 +136,7 @@ def test_what_is_no_object_is_buried(body: str) -> None:
     worker.on("t")(handler_of(Order, []))
     verdict = testing.run(worker, "t", body)
     assert isinstance(verdict, Buried)
-    assert verdict.message.startswith("the body is no Order: ")
+    assert verdict.message.startswith("the body is not a valid Order: ")
 
 
 def test_a_handler_may_want_the_body_the_job_and_the_context() -> None:
