@@ -126,6 +126,25 @@ async def test_counts_are_exact_in_each_state(bucket: Bucket) -> None:
     assert (await bucket.counts())[:4] == (0, 1, 1, 1)
 
 
+async def test_counts_of_many_topics_at_once_are_those_of_each(bucket: Bucket) -> None:
+    places = {3: "ready", 25: "reserved", 26: "buried", 47: "delayed", 44: "ready"}
+    for number, state in places.items():
+        await bucket.put_in(state, f"{state}-{number}", topic=f"topic-{number}")
+    await bucket.push(*(job(f"job-{n}", topic=f"topic-{n}", delay_ms=HOUR_MS) for n in range(70)))
+    await bucket.push(job("urgent", topic="topic-65", priority=1))
+    await bucket.store.pause(0, "topic-66", 0)
+    names = [f"topic-{n}" for n in range(70)]
+    together = await bucket.store.topics(0, names)
+    for number, counts in enumerate(together):
+        state = places.get(number, "")
+        delayed = 2 if state == "delayed" else 1
+        ready = int(state == "ready" or number == 65)
+        assert counts[:4] == (delayed, ready, state == "reserved", state == "buried"), number
+        assert (counts.oldest_age_ms is None) == (not ready)
+        assert counts.paused_until_ms == (0 if number == 66 else None)
+        assert counts.urgent == int(number == 65)
+
+
 async def test_the_age_of_the_job_at_the_head_is_told(bucket: Bucket) -> None:
     await bucket.put_in("buried", "nothing is ready")
     assert (await bucket.counts()).oldest_age_ms is None

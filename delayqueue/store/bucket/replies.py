@@ -53,8 +53,10 @@ def reservation(
     )
 
 
-def topic_counts(answer: Sequence[Any]) -> TopicCounts:
+def topic_counts(answer: int | Sequence[Any]) -> TopicCounts:
     """The counts and settings of a topic."""
+    if isinstance(answer, int):
+        return TopicCounts(answer, 0, 0, 0, None, None, None, 0)
     delayed, ready, reserved, buried, oldest, paused, limit, urgent = answer
     in_force = Limit.read(json.loads(limit)) if limit else None
     return TopicCounts(

@@ -2,12 +2,13 @@
 -- requires  _prelude, _index, _ready
 
 -- A topic's settings: paused_until (ms; 0 = until resumed), limit (limit.lua). Unreadable settings count as none.
-local function settings_of(topic)
-  local written = call('HGET', TOPICS, topic)
+local function read_settings(written)
   if not written or written == '' then return {} end
   local readable, settings = pcall(cjson.decode, written)
   return readable and type(settings) == 'table' and settings or {}
 end
+
+local function settings_of(topic) return read_settings(call('HGET', TOPICS, topic)) end
 
 local function save_settings(topic, settings)
   call('HSET', TOPICS, topic, next(settings) and cjson.encode(settings) or '')

@@ -104,14 +104,18 @@ function addTip(plot) {
   plot.over.append(plot.tip);
 }
 
-/** The figures of the step that the pointer is at, and what happened in it. */
+const NEAR = 3; // pixels: on a phone a step can be less than one
+
+/** The figures of the step that the pointer is at, and what happened in it or near by. */
 function showTip(plot, step, series, format) {
   const { idx, left } = plot.cursor;
   if (!plot.tip) return;
   plot.tip.hidden = idx === null || idx === undefined || left < 0;
   if (plot.tip.hidden) return;
   const start = plot.data[0][idx];
-  const marks = (plot.marks || []).filter(({ at, lasted }) => at < start + step && at + lasted >= start);
+  const from = Math.min(start, plot.posToVal(left - NEAR, "x"));
+  const to = Math.max(start + step, plot.posToVal(left + NEAR, "x"));
+  const marks = (plot.marks || []).filter(({ at, lasted }) => at < to && at + lasted >= from);
   const rows = series.map(([name], place) => `${name} ${format(plot.data[place + 1][idx])}`);
   plot.tip.replaceChildren(...[time(start), ...rows, ...marks.map((mark) => mark.text)].map((text, place) =>
     Object.assign(document.createElement("div"), { textContent: text, className: place > rows.length ? "bad" : "" })));
