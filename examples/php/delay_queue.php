@@ -1,5 +1,5 @@
 <?php
-// A client in one function, with nothing but PHP's curl extension. Copy it.
+// A client in two functions, with nothing but PHP's curl extension. Copy it.
 
 class QueueError extends RuntimeException
 {
@@ -28,4 +28,20 @@ function queue(string $verb, array $request): mixed
         throw new QueueError($answer['message'], $answer['code']);
     }
     return $answer['data'];
+}
+
+/** The same for workers: calls again while nobody knows whether it was done, as during a restart or a failover. */
+function insist(string $verb, array $request): mixed
+{
+    while (true) {
+        try {
+            return queue($verb, $request);
+        } catch (QueueError $error) {
+            if (!in_array($error->getCode(), [-1, 6], true)) { // -1: no answer; 6: the store is away
+                throw $error;
+            }
+            fwrite(STDERR, "{$error->getMessage()}\n");
+            sleep(1);
+        }
+    }
 }

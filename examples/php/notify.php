@@ -26,14 +26,14 @@ function push(string $trade, string $url, ?string $delays): void
 function work(): never
 {
     while (true) {
-        $job = queue('pop', ['topic' => 'notify']);
+        $job = insist('pop', ['topic' => 'notify']);
         if ($job === null) {
             continue; // nothing was due for three minutes
         }
         $said = call_merchant(json_decode($job['body'], true));
         $verb = $said === 'success' ? 'finish' : 'release';
         try {
-            queue($verb, ['id' => $job['id'], 'receipt' => $job['receipt'], 'message' => $said]);
+            insist($verb, ['id' => $job['id'], 'receipt' => $job['receipt'], 'message' => $said]);
             echo "$job[id]: $verb: $said\n";
         } catch (QueueError $error) {
             // 2: deleted meanwhile; 4: we were too slow, another worker has it

@@ -7,15 +7,13 @@
 
 require __DIR__ . '/delay_queue.php';
 
-const TTR = 60; // seconds: a worker that is silent for a minute is dead, and another one gets the job
-
 function place(string $order, string $seconds): void
 {
     queue('push', [
         'topic' => 'order-close',
         'id' => "close-$order", // an id is one job: pushing it again replaces it
         'delay' => (float) $seconds,
-        'ttr' => TTR,
+        'ttr' => 60, // a worker that is silent for a minute is dead: another one gets the job
         'body' => json_encode(['order' => $order]),
         'tags' => ["order:$order"], // what /cancel asks for
         'retry' => ['delays' => ['10s', '1m', '10m']], // after failures; then a person must look
@@ -31,13 +29,7 @@ function paid(string $order): void
 function work(int $jobs): void
 {
     while ($jobs !== 0) {
-        try {
-            $job = queue('pop', ['topic' => 'order-close']);
-        } catch (QueueError $error) {
-            fwrite(STDERR, "{$error->getMessage()}\n");
-            sleep(1); // the server is being restarted
-            continue;
-        }
+        $job = insist('pop', ['topic' => 'order-close']);
         if ($job !== null) { // null: nothing was due for three minutes
             handle($job);
             $jobs--;
@@ -47,26 +39,16 @@ function work(int $jobs): void
 
 function handle(array $job): void
 {
-    $deadline = time() + TTR;
     try {
         [$verb, $message] = ['finish', close_order(json_decode($job['body'], true)['order'])];
     } catch (Exception $error) {
         [$verb, $message] = ['release', $error->getMessage()]; // the schedule says when it comes again
     }
-    $unanswered = [-1, 6]; // codes: nobody knows whether it was done
-    do {
-        try {
-            queue($verb, ['id' => $job['id'], 'receipt' => $job['receipt'], 'message' => $message]);
-            break;
-        } catch (QueueError $error) {
-            if (!in_array($error->getCode(), $unanswered, true)) {
-                $message = $error->getMessage(); // 2: it has ended meanwhile; 4: we were too slow, another worker has it
-                break;
-            }
-            fwrite(STDERR, "{$error->getMessage()}\n");
-            sleep(1);
-        }
-    } while (time() < $deadline);
+    try {
+        insist($verb, ['id' => $job['id'], 'receipt' => $job['receipt'], 'message' => $message]);
+    } catch (QueueError $error) {
+        $message = $error->getMessage(); // 2: it has ended meanwhile; 4: we were too slow, another worker has it
+    }
     echo "$job[id]: $message\n";
 }
 

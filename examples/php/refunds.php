@@ -28,7 +28,7 @@ function ask(string $order, string $cents): void
 function work(): never
 {
     while (true) {
-        $job = queue('pop', ['topic' => 'refund']);
+        $job = insist('pop', ['topic' => 'refund']);
         if ($job === null) {
             continue; // nothing was due for three minutes
         }
@@ -39,7 +39,7 @@ function work(): never
             default => 'release', // the schedule says when it comes again
         };
         try {
-            queue($verb, ['id' => $job['id'], 'receipt' => $job['receipt'], 'message' => $said]);
+            insist($verb, ['id' => $job['id'], 'receipt' => $job['receipt'], 'message' => $said]);
             echo "$job[id]: $verb: $said\n";
         } catch (QueueError $error) {
             // 2: cancelled meanwhile; 4: we were too slow, another worker has it

@@ -1,13 +1,21 @@
-"""A client in one function, with nothing but Python's standard library. Copy it."""
+"""A client in two functions, with nothing but Python's standard library. Copy it."""
 
 import json
 import os
+import sys
+import time
 from typing import Any
-from urllib.error import HTTPError, URLError
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
+NO_ANSWER = -1
+UNAVAILABLE = 6  # the store is away
 URL = os.environ.get("DELAY_QUEUE", "http://localhost:9277")
 TIMEOUT_S = 200  # longer than /pop waits
+
+
+UNAVAILABLE = 6
+NO_ANSWER = -1
 
 
 class QueueError(Exception):
@@ -22,12 +30,26 @@ def queue(verb: str, **request: object) -> Any:
     """Call an endpoint: queue("finish", id="1001"). Returns the answer's `data`; every error is a QueueError."""
     http_request = Request(f"{URL}/{verb}", json.dumps(request).encode())
     try:
-        with urlopen(http_request, timeout=TIMEOUT_S) as response:
+        try:
+            response = urlopen(http_request, timeout=TIMEOUT_S)
+        except HTTPError as error:
+            response = error  # an answer, too
+        with response:
             answer = json.load(response)
-    except HTTPError as error:
-        raise QueueError(-1, f"{error}: {error.read().decode()}") from None
-    except (URLError, OSError, ValueError) as error:
-        raise QueueError(-1, str(error)) from None
+    except (OSError, ValueError) as error:
+        raise QueueError(NO_ANSWER, str(error)) from None
     if answer["code"] != 0:
         raise QueueError(answer["code"], answer["message"])
     return answer["data"]
+
+
+def insist(verb: str, **request: object) -> Any:
+    """The same for workers: call again while nobody knows whether it was done, as during a restart or a failover."""
+    while True:
+        try:
+            return queue(verb, **request)
+        except QueueError as error:
+            if error.code not in {NO_ANSWER, UNAVAILABLE}:
+                raise
+            print(error, file=sys.stderr)
+        time.sleep(1)

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urlencode
 from urllib.request import urlopen
 
-from delay_queue import QueueError, queue
+from delay_queue import QueueError, insist, queue
 
 MERCHANT_S = 30  # how long the merchant may take: less than the TTR
 
@@ -37,13 +37,13 @@ def push(trade: str, url: str, delays: str | None = None) -> None:
 
 def work() -> None:
     while True:
-        job = queue("pop", topic="notify")
+        job = insist("pop", topic="notify")
         if job is None:
             continue  # nothing was due for three minutes
         said = call_merchant(**json.loads(job["body"]))
         verb = "finish" if said == "success" else "release"
         try:
-            queue(verb, id=job["id"], receipt=job["receipt"], message=said)
+            insist(verb, id=job["id"], receipt=job["receipt"], message=said)
             print(f"{job['id']}: {verb}: {said}", flush=True)
         except QueueError as error:
             # 2: deleted meanwhile; 4: we were too slow, another worker has it

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
-from delay_queue import QueueError, queue
+from delay_queue import QueueError, insist, queue
 
 BANK_S = 30  # how long the bank may take: less than the TTR
 
@@ -37,7 +37,7 @@ def ask(order: str, cents: int) -> None:
 
 def work() -> None:
     while True:
-        job = queue("pop", topic="refund")
+        job = insist("pop", topic="refund")
         if job is None:
             continue  # nothing was due for three minutes
         status, said = call_bank(job["body"])
@@ -48,7 +48,7 @@ def work() -> None:
         else:
             verb = "release"  # the schedule says when it comes again
         try:
-            queue(verb, id=job["id"], receipt=job["receipt"], message=said)
+            insist(verb, id=job["id"], receipt=job["receipt"], message=said)
             print(f"{job['id']}: {verb}: {said}", flush=True)
         except QueueError as error:
             # 2: cancelled meanwhile; 4: we were too slow, another worker has it

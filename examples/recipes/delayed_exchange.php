@@ -20,15 +20,15 @@ function publish(string $routingKey, string $body, int $delayMs): void
 function consume(string $topic, callable $handle, int $prefetch, int $rounds = PHP_INT_MAX): void
 {
     while ($rounds-- > 0) {
-        foreach (queue('pop', ['topic' => $topic, 'count' => $prefetch]) as $job) {
+        foreach (insist('pop', ['topic' => $topic, 'count' => $prefetch]) as $job) {
             $of = ['id' => $job['id'], 'receipt' => $job['receipt']];
             try {
                 $handle($job['body']);
             } catch (RuntimeException $error) {
-                queue('release', $of + ['message' => $error->getMessage()]);
+                insist('release', $of + ['message' => $error->getMessage()]);
                 continue;
             }
-            queue('finish', $of);
+            insist('finish', $of);
         }
     }
 }

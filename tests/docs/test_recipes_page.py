@@ -1,4 +1,4 @@
-"""The recipes, followed word for word in a folder with the one-function client and the database of a shop."""
+"""The recipes, followed word for word in a folder with the client of two functions and the database of a shop."""
 
 from __future__ import annotations
 
