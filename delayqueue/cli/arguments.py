@@ -1,4 +1,4 @@
-"""The arguments of the verbs that ask a server; those of one verb only stand with it (remote.py)."""
+"""Arguments that several remote verbs share; a verb's own ones are in remote.py."""
 
 from typing import Final
 
@@ -13,22 +13,22 @@ LOOKS_S: Final = 2
 TOPIC: Final = argument("topic", metavar="TOPIC", help="the topic")
 ID: Final = argument("id", metavar="ID", help="the job")
 IDS: Final = argument("ids", metavar="ID", nargs="+", help="the jobs")
-COUNT: Final = argument("--count", metavar="N", type=int, help="so many jobs at most")
-DELAY: Final = argument("--delay", metavar="LENGTH", type=length, help="due so long from now")
+COUNT: Final = argument("--count", metavar="N", type=int, help="most jobs to return")
+DELAY: Final = argument("--delay", metavar="LENGTH", type=length, help="due after this time")
 DUE: Final = argument("--due", metavar="TIME", type=moment, help="due then")
-START: Final = argument("--start", metavar="TIME", type=moment, help="due then or later")
-END: Final = argument("--end", metavar="TIME", type=moment, help="due then or earlier")
-AFTER: Final = argument("--after", metavar="TIME", type=moment, help="due later than that")
-BEFORE: Final = argument("--before", metavar="TIME", type=moment, help="due earlier than that")
+START: Final = argument("--start", metavar="TIME", type=moment, help="due at this time or later")
+END: Final = argument("--end", metavar="TIME", type=moment, help="due at this time or earlier")
+AFTER: Final = argument("--after", metavar="TIME", type=moment, help="due after this time")
+BEFORE: Final = argument("--before", metavar="TIME", type=moment, help="due before this time")
 MESSAGE: Final = argument("--message", metavar="TEXT", help="kept with the job, for `get`")
-RECEIPT: Final = argument("--receipt", help="only if this very reservation is not over; for one ID")
+RECEIPT: Final = argument("--receipt", help="act on this reservation only; with one ID")
 WATCH: Final = argument(
     "--watch",
     metavar="LENGTH",
     nargs="?",
     const=LOOKS_S,
     type=length,
-    help=f"ask again every so often, until q or Ctrl-C [{LOOKS_S}s]",
+    help=f"repeat at this interval, until q or Ctrl-C [{LOOKS_S}s]",
 )
 NAME: Final = argument("name", metavar="NAME", help="its name")
 BODY: Final = argument(
@@ -40,35 +40,39 @@ RETRY: Final = argument(
 IF_NAMED: Final = argument(
     "--if-exists",
     choices=list(map(str, IfExists)),
-    help="what to do if another has this name [fail]",
+    help="what to do if the name is taken [fail]",
 )
 
 PUSHED: Final = (
     TOPIC,
     BODY,
-    argument("--id", default="*", help="names the job; not given = the server makes one"),
+    argument("--id", default="*", help="the job's id; by default the server generates one"),
     DELAY,
     DUE,
     argument(
         "--ttr", metavar="LENGTH", type=length, default=60, help="how long a worker may take [60s]"
     ),
-    argument("--tag", dest="tags", action="append", help="for `cancel`; may stand several times"),
+    argument("--tag", dest="tags", action="append", help="for `cancel`; may be repeated"),
     RETRY,
     argument(
         "--if-exists",
         choices=list(map(str, IfExists)),
-        help="what to do if a job with this id is there [replace]",
+        help="what to do if the id already exists [replace]",
     ),
-    argument("--retain", metavar="LENGTH", type=length, help="keep what became of it for so long"),
     argument(
-        "--expire", metavar="LENGTH", type=length, help="nobody needs it so long after it was due"
+        "--retain", metavar="LENGTH", type=length, help="keep its record this long after its end"
     ),
-    argument("--priority", metavar="N", type=int, help="the smaller goes first when ready [1024]"),
+    argument(
+        "--expire", metavar="LENGTH", type=length, help="it expires this long after its due time"
+    ),
+    argument(
+        "--priority", metavar="N", type=int, help="among ready jobs the smallest goes first [1024]"
+    ),
 )
 POPPED: Final = (
-    argument("topic", metavar="TOPIC[,TOPIC]", help="the topics, the most urgent first"),
+    argument("topic", metavar="TOPIC[,TOPIC]", help="the topics, the most important one first"),
     argument(
-        "--timeout", metavar="LENGTH", type=length, default=0, help="how long to wait [not at all]"
+        "--timeout", metavar="LENGTH", type=length, default=0, help="how long to wait [do not wait]"
     ),
     COUNT,
 )
@@ -78,7 +82,7 @@ LISTED: Final = (
     argument(
         "--state",
         choices=list(map(str, State)),
-        help="jobs in this state; needed where neither topic nor tag is given",
+        help="jobs in this state; required without topic and tag",
     ),
     START,
     END,
@@ -88,36 +92,40 @@ LISTED: Final = (
         "--limit",
         metavar="N",
         type=int,
-        help=f"so many jobs at most [{asking.DEFAULT_COUNT}]",
+        help=f"most jobs to return [{asking.DEFAULT_COUNT}]",
     ),
 )
 KICKED: Final = (
     argument("ids", metavar="ID", nargs="*", help="the jobs; these, --topic or --tag"),
     argument("--topic", help="the first buried jobs of this topic"),
     argument("--tag", help="all buried jobs of this tag, with --topic those of the topic"),
-    argument("--state", help="buried or delayed: jobs of the topic or tag in this state [buried]"),
-    argument("--count", metavar="N", type=int, help="so many of the topic [1]"),
+    argument("--state", help="jobs of the topic or tag in this state: buried or delayed [buried]"),
+    argument("--count", metavar="N", type=int, help="how many of the topic [1]"),
     argument(
         "--all",
         action="store_true",
         default=None,
-        help="all that are in this state now, of all topics where --topic is not given",
+        help="all jobs now in this state; without --topic, in all topics",
     ),
 )
 SUBSCRIBED: Final = (
     NAME,
     TOPIC,
-    argument("webhook", metavar="URL", help="where the jobs are POSTed to"),
-    argument("--order", metavar="N", type=int, help="the least of a topic is called first [0]"),
+    argument("webhook", metavar="URL", help="the URL that jobs are POSTed to"),
+    argument("--order", metavar="N", type=int, help="a topic's lowest order is called first [0]"),
     argument("--timeout", metavar="LENGTH", type=length, help="how long a call may take [30s]"),
     RETRY,
     argument("--concurrency", metavar="N", type=int, help="calls at once from each server [10]"),
-    argument("--secret", type=secret, help="signs the calls; - = read stdin, where nobody sees it"),
+    argument(
+        "--secret",
+        type=secret,
+        help="signs the calls; - = read it from stdin, so that it stays secret",
+    ),
     argument("--expect", metavar="TEXT", help="what the answer must be; '*TEXT*' = hold"),
     argument(
         "--on-failure",
         choices=list(map(str, OnFailure)),
-        help="what becomes of a job with which it has failed for good [bury]",
+        help="what happens to a job after the last failure [bury]",
     ),
     argument(
         "--payload",
@@ -129,7 +137,7 @@ SUBSCRIBED: Final = (
 TIMES: Final = (
     argument("--cron", help="minute, hour, day, month, weekday: '30 9 * * MON-FRI'"),
     argument("--tz", metavar="ZONE", help="the time zone of --cron, as Asia/Shanghai [UTC]"),
-    argument("--every", metavar="LENGTH", type=length, help="so often, in place of --cron"),
+    argument("--every", metavar="LENGTH", type=length, help="the interval, instead of --cron"),
 )
 SCHEDULED: Final = (
     NAME,
@@ -145,10 +153,10 @@ SCHEDULED: Final = (
 OF_TOPIC: Final = argument("topic", metavar="TOPIC", nargs="?", help="the topic; not given = all")
 
 LOOKED_AT: Final = (
-    argument("--match", metavar="TEXT", help="those with this in their name"),
+    argument("--match", metavar="TEXT", help="topics with this in their name"),
     argument("--only", help="buried, late, paused or limited ones"),
     argument("--buried", dest="only", action="store_const", const="buried", help="--only buried"),
     argument("--sort", help="topic, delayed, ready, reserved, buried or oldest [topic]"),
-    argument("--reverse", action="store_true", default=None, help="the other way round"),
-    argument("--limit", metavar="N", type=int, help="so many at most"),
+    argument("--reverse", action="store_true", default=None, help="in reverse order"),
+    argument("--limit", metavar="N", type=int, help="most topics to return"),
 )

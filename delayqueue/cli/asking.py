@@ -1,4 +1,4 @@
-"""What the verbs ask a server: most of them one endpoint, some of them more."""
+"""The requests of each verb: most verbs call one endpoint, some call several."""
 
 import time
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from delayqueue.cli.verb import USAGE
 from delayqueue.cli.words import UNLIMITED
 from delayqueue.domain.job import LIVE_STATES, MAX_BATCH, State
 
-Fields = dict[str, Any]  # of a request, as docs/api.md names them
+Fields = dict[str, Any]  # of a request, with the names in docs/api.md
 Ask = Callable[[Server, Fields], Any]
 
 DEFAULT_COUNT: Final = 100
@@ -18,12 +18,12 @@ FORECAST_S: Final = 86_400
 
 
 def at(path: str, wait_s: float = 0) -> Ask:
-    """Send the fields to one endpoint, as they are; its answer may take so long."""
+    """Send the fields to one endpoint unchanged; its answer may take `wait_s`."""
     return lambda server, fields: server.call(path, fields, wait_s)
 
 
 def one_or_many(path: str) -> Ask:
-    """Send `ids` as `id` where there is one only: only then a receipt is taken, and the error is a message."""
+    """Send a single id as `id`, several as `ids`: only with `id` a receipt is accepted, and an error has a message."""
 
     def ask(server: Server, fields: Fields) -> Any:
         ids = fields.pop("ids", [])
@@ -41,17 +41,17 @@ def limit(server: Server, fields: Fields) -> Any:
 
 
 def push(server: Server, fields: Fields) -> Any:
-    """The id, whoever made it."""
+    """The id, whether given or generated."""
     return server.call("/push", fields) or {"id": fields["id"]}
 
 
 def pop(server: Server, fields: Fields) -> Any:
-    """The jobs that are ready, or the first one to become so."""
+    """The ready jobs, or the first one to become ready."""
     return server.call("/pop", fields, wait_s=fields["timeout"])
 
 
 def listed(server: Server, fields: Fields) -> list[Fields]:
-    """The first `limit` jobs, however many pages or topics that are."""
+    """The first `limit` jobs, over any number of pages or topics."""
     wanted, state = fields.pop("limit", DEFAULT_COUNT), fields.get("state")
     if state not in LIVE_STATES or fields.keys() & {"topic", "tag"}:
         return _listed(server, fields, wanted)
@@ -76,7 +76,7 @@ def _listed(server: Server, fields: Fields, wanted: int) -> list[Fields]:
 
 
 def find(server: Server, fields: Fields) -> list[Fields]:
-    """The first `limit` jobs that are found, however many calls that takes."""
+    """The first `limit` jobs that are found, in any number of calls."""
     jobs: list[Fields] = []
     wanted, cursor = fields.pop("limit", DEFAULT_COUNT), ""
     while True:
@@ -88,7 +88,7 @@ def find(server: Server, fields: Fields) -> list[Fields]:
 
 
 def peek(server: Server, fields: Fields) -> list[Fields]:
-    """The jobs that will be delivered next: those that are ready, then the delayed ones."""
+    """The jobs that will be delivered next: ready ones, then delayed ones."""
     wanted = fields.pop("count", PEEK_COUNT)
     jobs = listed(server, fields | {"state": "ready", "limit": wanted})
     if len(jobs) < wanted:
@@ -102,14 +102,14 @@ def _topics_with(server: Server, state: str) -> list[Fields]:
 
 
 def kick(server: Server, fields: Fields) -> Any:
-    """With `all` as many jobs of each topic as there are at first: what fails again meanwhile is left."""
-    if not fields.pop("all", False) or "tag" in fields:  # of a tag they are all kicked anyway
+    """With `all`, as many jobs of each topic as there are at first: jobs that fail again meanwhile are left."""
+    if not fields.pop("all", False) or "tag" in fields:  # with a tag, all of them are kicked anyway
         return one_or_many("/kick")(server, fields)
     if fields.get("ids") or "count" in fields:
         raise CallError(USAGE, "--all: goes with --topic, --tag or --state only")
     state = fields.setdefault("state", State.BURIED.value)
     if state not in LIVE_STATES:
-        return server.call("/kick", fields)  # says what is wrong
+        return server.call("/kick", fields)  # the server says what is wrong
     kicked = 0
     for topic in _topics_with(server, state):
         if fields.get("topic", topic["topic"]) == topic["topic"]:
@@ -127,13 +127,13 @@ def _kick_topic(server: Server, topic: str, state: str, most: int) -> int:
 
 
 def forecast(server: Server, fields: Fields) -> Any:
-    """The next day from now, where nothing else is said."""
+    """By default the next day from now."""
     start_s = fields.setdefault("start", time.time())
     return server.call("/forecast", {"end": start_s + FORECAST_S} | fields)
 
 
 def subscribe(server: Server, fields: Fields) -> Any:
-    """`--url` leads to the server, so the subscriber's url has another name here."""
+    """`--url` is the server's address, so the subscriber's URL has another name here."""
     url = fields.pop("webhook")
     return server.call("/subscribe", fields | {"url": url})
 

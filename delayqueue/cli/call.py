@@ -6,11 +6,11 @@ from delayqueue.cli.verb import REFUSED, UNREACHABLE, USAGE
 from delayqueue.client import Client, QueueError, TransportError, Unavailable
 from delayqueue.client.calls import Call
 
-SILENCE_S: Final = 30.0  # for an answer, beyond the time that a call is to wait for jobs
+SILENCE_S: Final = 30.0  # for an answer, on top of the time that a call may wait for jobs
 
 
 class CallError(Exception):
-    """A call that came to nothing. The message is one line; `status` is the program's exit status."""
+    """A failed call. The message is one line; `status` is the program's exit status."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -18,10 +18,10 @@ class CallError(Exception):
 
 
 class Server:
-    """The server that is asked, in a `with` block."""
+    """The server that is called, in a `with` block."""
 
     def __init__(self, url: str, token: str, silence_s: float = SILENCE_S) -> None:
-        """`token` is "" for none. Raises CallError if the URL is none, or the token cannot be sent."""
+        """`token` is "" for none. Raises CallError if the URL is invalid, or the token cannot be sent."""
         if not (token.isascii() and token.isprintable()):
             raise CallError(USAGE, "--token: must be printable ASCII")
         try:

@@ -1,4 +1,4 @@
-"""The verb `check`: all that a start looks at, without a start."""
+"""The verb `check`: everything that a start checks, without a start."""
 
 import os
 import sys
@@ -35,9 +35,9 @@ from delayqueue.web.tls import Tls
 
 
 def check(asked: Namespace) -> int:
-    """Say all that is wrong with the settings and the store. Nothing is started or written, and servers may run.
+    """Report all that is wrong with the settings and the store. Starts and writes nothing; servers may run.
 
-    A warning is no reason not to start. The store is asked only if all settings can be understood: it might be another.
+    A warning does not prevent a start. The store is only asked if all settings are valid: it might be another one.
     """
     wrong: list[str] = []
     try:
@@ -57,7 +57,7 @@ def check(asked: Namespace) -> int:
 
 
 def _found(look: Callable[[Config], object], config: Config) -> list[str]:
-    """What is wrong, as this look at it says."""
+    """What this check finds wrong."""
     try:
         look(config)
     except StartupError as error:
@@ -66,7 +66,7 @@ def _found(look: Callable[[Config], object], config: Config) -> list[str]:
 
 
 def _subscribers(config: Config) -> list[Callable[[Config], object]]:
-    """Looks at the subscribers, one at each."""
+    """Checks of the subscribers, one each."""
     declared = (config.sections or Sections()).subscribers
     return [partial(_check_subscriber, one) for one in declared]
 
@@ -84,7 +84,7 @@ def _check_store(config: Config) -> None:
 
 
 async def _warnings(config: Config) -> list[str]:
-    """What is not well with the store. An embedded one is asked if it runs, else it is only seen whether it could."""
+    """Warnings about the store. An embedded one is asked if it runs; otherwise only whether it could start."""
     socket_path = None
     if config.embedded:
         data_dir = config.data_dir.absolute()
@@ -101,7 +101,7 @@ async def _warnings(config: Config) -> list[str]:
 
 
 async def _check_sections(shards: Shards, config: Config, layout: Layout) -> None:
-    """Raises StartupError if the store cannot have what the sections declare."""
+    """Raises StartupError if the store cannot accept the sections' declarations."""
     sections = config.sections or Sections()
     check_limits(sections.limits, layout.count)
     keys = BucketKeys.of(1, config.bucket_name, config.queue_name)
@@ -113,4 +113,4 @@ async def _check_sections(shards: Shards, config: Config, layout: Layout) -> Non
 
 def _say(line: str) -> None:
     sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()  # before what is wrong
+    sys.stdout.flush()  # before the errors

@@ -1,4 +1,4 @@
-"""What a shell offers when Tab is pressed: verbs, options, and the topics that the server has."""
+"""Shell completion: verbs, options, and the server's topics."""
 
 import os
 import sys
@@ -11,14 +11,14 @@ from delayqueue.cli.verb import DONE
 from delayqueue.config.startup import StartupError
 
 SHELLS: Final = ("bash", "zsh", "fish", "powershell")
-ASKED_BY: Final = "_ARGCOMPLETE"  # the variable by which the shell's code asks
-PATIENCE_S: Final = 1.0  # for the server's answer: somebody waits before a prompt
+ASKED_BY: Final = "_ARGCOMPLETE"  # the variable by which the shell asks
+PATIENCE_S: Final = 1.0  # for the server's answer: somebody is waiting at the prompt
 MOST_TOPICS: Final = 100
 
 
 def completion(asked: Namespace) -> int:
     """Print the code for that shell. Raises ModuleNotFoundError without argcomplete."""
-    from argcomplete.shell_integration import shellcode  # noqa: PLC0415  # not everybody has it
+    from argcomplete.shell_integration import shellcode  # noqa: PLC0415  # not installed everywhere
 
     code: str = shellcode(["delay-queue"], shell=asked.shell)
     sys.stdout.write(code)
@@ -26,15 +26,15 @@ def completion(asked: Namespace) -> int:
 
 
 def answer_shell(parser: ArgumentParser) -> None:
-    """Where it is the shell that asks, answer it and end. Raises ModuleNotFoundError without argcomplete."""
+    """If the shell asks, answer it and exit. Raises ModuleNotFoundError without argcomplete."""
     if ASKED_BY in os.environ:
-        import argcomplete  # noqa: PLC0415  # not everybody has it
+        import argcomplete  # noqa: PLC0415  # not installed everywhere
 
         argcomplete.autocomplete(parser, default_completer=_offered)  # type: ignore[arg-type]
 
 
 def _offered(prefix: str, action: Action, parsed_args: Namespace, **_: Any) -> list[str]:
-    """What can stand for an argument that has no choices."""
+    """The values for an argument without choices."""
     if action.dest != "topic":
         return []
     asked = Namespace(**{"url": None, "token": None, "config": None} | vars(parsed_args))

@@ -1,4 +1,4 @@
-"""The verb `fsck`: looks through the store, while servers use it, and says what is not whole."""
+"""The verb `fsck`: checks the store for damage while servers use it."""
 
 import json
 import sys
@@ -19,11 +19,11 @@ from delayqueue.log import one_line
 from delayqueue.server.serve import join_shards, open_store
 from delayqueue.store.types import Finding
 
-MOST_SHOWN: Final = 100  # findings; the rest is counted
+MOST_SHOWN: Final = 100  # findings; the others are only counted
 
 
 def fsck(config: Config, asked: Namespace) -> int:
-    """Look at everything, print what is found. Raises StartupError if that cannot be done."""
+    """Check everything, print what is found. Raises StartupError if that is not possible."""
     listing = _Listing(as_json=asked.json)
     started = time.monotonic()
     try:
@@ -41,7 +41,7 @@ async def _examine(config: Config, listing: "_Listing", *, repair: bool) -> Repo
 
 
 class _Listing:
-    """The findings: the first ones as text, at once, or kept for JSON at the end."""
+    """The findings: the first ones as text, at once, or collected for JSON at the end."""
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json

@@ -30,11 +30,11 @@ from delayqueue.store.store import Store
 from delayqueue.tasks import cancel_all
 
 REPORT_S: Final = 2.0
-SAFE: Final = "what was taken over is safe, run the import again to go on"
+SAFE: Final = "imported jobs are safe; run the import again to continue"
 
 
 def import_all(config: Config, asked: Namespace) -> int:
-    """Take over all jobs of an old installation, until it holds none any more."""
+    """Import all jobs of an old installation, until it holds none."""
     try:
         return uvloop.run(_import_all(config, asked))
     except (Unavailable, StoreAway, AnotherImport) as error:
@@ -57,7 +57,7 @@ async def _import_all(config: Config, asked: Namespace) -> int:
 
 
 async def _store(shards: Shards, config: Config) -> Store:
-    """Where the jobs go. Raises StartupError if its own jobs move between buckets."""
+    """The destination. Raises StartupError if its own jobs are moving between buckets."""
     store = await open_store(shards, config)
     if store.buckets.layout.moving:
         size = store.buckets.layout.size
@@ -66,7 +66,7 @@ async def _store(shards: Shards, config: Config) -> Store:
 
 
 def _patterns(config: Config, asked: Namespace) -> tuple[str, str]:
-    """The names of the old buckets and lists. Raises StartupError if they are none."""
+    """The names of the old buckets and lists. Raises StartupError if they are invalid."""
     try:
         return (
             values.template("%d")(asked.bucket_name or config.bucket_name),
@@ -78,7 +78,7 @@ def _patterns(config: Config, asked: Namespace) -> tuple[str, str]:
 
 @asynccontextmanager
 async def _reporting(importer: Importer) -> AsyncIterator[None]:
-    """Say now and then how far it is."""
+    """Report progress now and then."""
     task = asyncio.create_task(_report(importer), name="report")
     try:
         yield

@@ -1,4 +1,4 @@
-"""The verbs that do something here: run the server or a worker, work with the settings and the store."""
+"""The verbs that act on this machine: run the server or a worker, work with the settings and the store."""
 
 import os
 from argparse import ArgumentTypeError, Namespace
@@ -15,7 +15,7 @@ from delayqueue.config.startup import StartupError
 
 
 def local(name: str, text: str, work: str, *arguments: Argument) -> Verb:
-    """A row of a verb with settings: `work` names a function of them and the arguments that returns the exit status."""
+    """A row for a verb with settings: `work` names a function of config and arguments that returns the exit status."""
 
     def run(asked: Namespace) -> int:
         config = None
@@ -51,19 +51,25 @@ IMPORTED: Final = (
     argument(
         "--key-prefix",
         metavar="TEXT",
-        help='before the ids of jobs: "" (ouqiang) or dq_key_ (php-cpm) [what is found]',
+        help='prefix of job keys: "" (ouqiang) or dq_key_ (php-cpm) [detected]',
     ),
-    argument("--bucket-name", metavar="NAME", help="of the old buckets, with %%d [bucket_name]"),
-    argument("--queue-name", metavar="NAME", help="of the old ready lists, with %%s [queue_name]"),
+    argument(
+        "--bucket-name", metavar="NAME", help="name name of the old buckets, with %%d [bucket_name]"
+    ),
+    argument(
+        "--queue-name",
+        metavar="NAME",
+        help="name name of the old ready lists, with %%s [queue_name]",
+    ),
 )
 WORKER: Final = (
-    argument("name", metavar="MODULE:NAME", help="such as tasks:worker, found from here"),
-    argument("--url", help="where the server is [that of the Worker, else DELAYQUEUE_URL]"),
+    argument("name", metavar="MODULE:NAME", help="like tasks:worker, importable from here"),
+    argument("--url", help="URL of the server [the Worker's, else DELAYQUEUE_URL]"),
+    argument("--concurrency", metavar="N", type=_number, help="jobs at a time [the Worker's]"),
     argument(
-        "--concurrency", metavar="N", type=_number, help="jobs at a time [that of the Worker]"
+        "--grace", metavar="LENGTH", type=length, help="time for running jobs to finish [30s]"
     ),
-    argument("--grace", metavar="LENGTH", type=length, help="for jobs that run at the end [30s]"),
-    argument("--reload", action="store_true", help="start again when a .py file here changes"),
+    argument("--reload", action="store_true", help="restart when a .py file here changes"),
     argument("--log-level", default="info", choices=("debug", "info", "warning", "error")),
 )
 
@@ -97,7 +103,7 @@ LOCAL: Final = (
             type=_buckets,
             required=True,
             metavar="N",
-            help="how many there shall be; the number that there are: look for jobs that went astray",
+            help="the new number; the present number searches for misplaced jobs",
         ),
     ),
     Verb("worker", "run a Worker", late("delayqueue.cli.working:work"), WORKER),

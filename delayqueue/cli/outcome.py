@@ -1,4 +1,4 @@
-"""What an answer of the server comes to: what people read of it, and the exit status."""
+"""The outcome of a call: text for people, and the exit status."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,18 +18,18 @@ def readable(data: Any, show: Callable[[Any], str]) -> str:
 
 
 def _each(data: Any) -> Any:
-    """What became of each of many jobs, where the answer counts them, too."""
+    """The outcome of each of many jobs, even if the answer also counts them."""
     is_counted = isinstance(data, dict) and {"count", "results"} <= data.keys()
     return data["results"] if is_counted else data
 
 
 def is_empty(data: Any) -> bool:
-    """Whether there was nothing, or one of many was not there."""
+    """Whether there was nothing, or one of many did not exist."""
     return data in (None, [], {"count": 0}) or (isinstance(data, list) and None in data)
 
 
 def status(data: Any) -> int:
-    """The exit status: one of many refused is refused."""
+    """The exit status; if one of many was refused, the call counts as refused."""
     each = _each(data)
     codes = [one.get("code") for one in each] if isinstance(each, list) else []
     return REFUSED if any(codes) else DONE

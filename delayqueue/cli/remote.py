@@ -1,4 +1,4 @@
-"""The verbs that ask a running server over HTTP: one table, from which all else follows."""
+"""The verbs that ask a running server over HTTP, in one table."""
 
 from typing import Final
 
@@ -49,7 +49,7 @@ REMOTE: Final = (
             metavar="LENGTH",
             type=length,
             default=LOOKS_S,
-            help=f"look so often, until q or Ctrl-C [{LOOKS_S}s]",
+            help=f"refresh at this interval, until q or Ctrl-C [{LOOKS_S}s]",
         ),
         show=Top(),
     ),
@@ -107,8 +107,8 @@ REMOTE: Final = (
         "find jobs by text in their id or body",
         asking.find,
         argument("--id", metavar="TEXT", help="a part of the id"),
-        argument("--text", help="a part of the body, as it was pushed"),
-        argument("--topic", help="only of this topic"),
+        argument("--text", help="a part of the body, as pushed"),
+        argument("--topic", help="only in this topic"),
         argument(
             "--limit", metavar="N", type=int, help=f"so many at most [{asking.DEFAULT_COUNT}]"
         ),
@@ -128,8 +128,10 @@ REMOTE: Final = (
         "count the jobs that fall due in each step",
         asking.forecast,
         OF_TOPIC,
-        argument("--start", metavar="TIME", type=moment, help="from then on [now]"),
-        argument("--end", metavar="TIME", type=moment, help="until then [a day after the start]"),
+        argument("--start", metavar="TIME", type=moment, help="start of the range [now]"),
+        argument(
+            "--end", metavar="TIME", type=moment, help="end of the range [a day after the start]"
+        ),
         argument("--step", metavar="LENGTH", type=length, default=3600, help="of a step [1h]"),
         WATCH,
         show=tables.forecast,
@@ -139,8 +141,8 @@ REMOTE: Final = (
         "list dead letters by reason",
         at("/buried"),
         OF_TOPIC,
-        argument("--reason", help="only this one"),
-        argument("--ids", metavar="N", type=int, help="so many ids of each [1]"),
+        argument("--reason", help="only this reason"),
+        argument("--ids", metavar="N", type=int, help="most ids per reason [1]"),
         WATCH,
         show=tables.buried,
     ),
@@ -149,7 +151,7 @@ REMOTE: Final = (
         "show throughput, lateness and depth over time",
         at("/history"),
         OF_TOPIC,
-        argument("--span", help="of the last 3h, 2d or 30d [3h]"),
+        argument("--span", help="the last 3h, 2d or 30d [3h]"),
         show=tables.history,
     ),
     remote(
@@ -163,7 +165,9 @@ REMOTE: Final = (
         "extend a reservation",
         at("/touch"),
         *(ID, RECEIPT),
-        argument("--ttr", metavar="LENGTH", type=length, help="so long from now [the job's own]"),
+        argument(
+            "--ttr", metavar="LENGTH", type=length, help="the new TTR, from now on [the job's own]"
+        ),
     ),
     remote(
         "bury", "give up on a job and keep it as a dead letter", at("/bury"), ID, RECEIPT, MESSAGE
@@ -175,7 +179,7 @@ REMOTE: Final = (
         one_or_many("/reschedule"),
         argument("ids", metavar="ID", nargs="*", help="the jobs; these or --tag"),
         argument("--tag", help="all jobs of this tag that are not reserved"),
-        argument("--topic", help="of the tag only those of this topic"),
+        argument("--topic", help="only the tag's jobs in this topic"),
         *(DELAY, DUE),
     ),
     remote(
@@ -183,7 +187,7 @@ REMOTE: Final = (
         "cancel all jobs with a tag",
         at("/cancel"),
         argument("tag", metavar="TAG", help="the tag"),
-        argument("--topic", help="only those of this topic"),
+        argument("--topic", help="only in this topic"),
         nothing="no job has this tag; to cancel a job by its id: delay-queue delete ID",
     ),
     remote(
@@ -198,16 +202,14 @@ REMOTE: Final = (
         "limit a topic's rate and concurrency, and how long its dead letters are kept",
         asking.limit,
         TOPIC,
-        argument("--rate", metavar="N", type=per_second, help="so many a second, or none"),
-        argument("--burst", metavar="N", type=int, help="so many at once after a rest"),
-        argument(
-            "--concurrency", metavar="N", type=at_once, help="so many reserved at once, or none"
-        ),
+        argument("--rate", metavar="N", type=per_second, help="deliveries a second, or none"),
+        argument("--burst", metavar="N", type=int, help="deliveries at once after a pause"),
+        argument("--concurrency", metavar="N", type=at_once, help="jobs reserved at once, or none"),
         argument(
             "--buried-retain",
             metavar="LENGTH",
             type=kept,
-            help="how long buried jobs are kept, or none: as the server's settings say",
+            help="how long buried jobs are kept; none = the server's setting",
         ),
     ),
     remote("resume", "resume a topic's deliveries", at("/resume"), TOPIC),
@@ -227,9 +229,7 @@ REMOTE: Final = (
         "list subscribers in calling order",
         at("/subscribers"),
         OF_TOPIC,
-        argument(
-            "--calls", action="store_true", default=None, help="tell how their calls went, too"
-        ),
+        argument("--calls", action="store_true", default=None, help="include their recent calls"),
         WATCH,
         show=tables.subscribers,
     ),

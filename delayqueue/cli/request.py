@@ -1,4 +1,4 @@
-"""What all verbs have in common that ask a running server over HTTP."""
+"""Shared by all verbs that ask a running server over HTTP."""
 
 import json
 import os
@@ -18,23 +18,23 @@ from delayqueue.config.startup import StartupError
 from delayqueue.config.values import Address
 
 DEFAULT_URL: Final = "http://127.0.0.1:9277"
-LENGTHS: Final = "A LENGTH is a number of seconds, or like 500ms, 15s, 30m, 2h, 1d."
+LENGTHS: Final = "A LENGTH is a number of seconds, or a text like 500ms, 15s, 30m, 2h, 1d."
 TIMES: Final = (
     "A TIME is now, +2h, 2026-01-31, '2026-01-31 12:00' (local time) or unix seconds;\n"
-    "one that has passed is written with an equals sign: --start=-30m."
+    "a time in the past needs an equals sign: --start=-30m."
 )
 
 CONNECTION: Final = (
     argument(
         "--url",
-        help=f"where the server is [bind_address of -c FILE, else DELAYQUEUE_URL, else {DEFAULT_URL}]",
+        help=f"URL of the server [bind_address of -c FILE, else DELAYQUEUE_URL, else {DEFAULT_URL}]",
     ),
     argument("--token", help="lets you in; others may see arguments: better [DELAYQUEUE_TOKEN]"),
     argument("--json", action="store_true", help="print the answer's data as one line of JSON"),
     CONFIG_FILE,
 )
-# of an address to listen on, the one that leads there from this machine
-HERE: Final = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # nobody listens here
+# the address to connect to, for an address that the server listens on
+HERE: Final = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # wildcard addresses
 NO_FIELDS: Final = {"run", "verb", "config", "url", "token", "json", "watch"}
 
 
@@ -48,7 +48,7 @@ def remote(
 ) -> Verb:
     """A row: `ask` gets the arguments as the fields of a request, `show` makes the answer readable.
 
-    Where the answer is empty, `nothing` is said and the status is 1. An argument whose dest is `watch` says how often
+    If the answer is empty, `nothing` is printed and the status is 1. An argument whose dest is `watch` says how often
     to ask again.
     """
 
@@ -84,9 +84,9 @@ def remote(
 
 
 def server_of(asked: Namespace, silence_s: float = SILENCE_S) -> Server:
-    """The server that the arguments, the config file or the environment names.
+    """The server that the arguments, the config file or the environment name.
 
-    Raises StartupError if the file cannot be understood, CallError if there can be no such server.
+    Raises StartupError if the file is invalid, CallError if there can be no such server.
     """
     url, token = asked.url, asked.token
     if url is None:
@@ -97,7 +97,7 @@ def server_of(asked: Namespace, silence_s: float = SILENCE_S) -> Server:
 
 
 def url_in(file: Path) -> str:
-    """Where the server of that config file listens. Raises StartupError if the file cannot be understood."""
+    """The address of that config file's server. Raises StartupError if the file is invalid."""
     config = load(file, os.environ)
     host, port = config.bind_address
     address = Address(HERE.get(host, host), port)

@@ -1,4 +1,4 @@
-"""Answers of the server as text for people: tables, lines, local time."""
+"""The server's answers as text for people: tables, lines, local time."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from delayqueue.domain.job import LIVE_STATES
 from delayqueue.log import one_line
 
 GAP: Final = "  "
-# of these in a table; `get` shows all of them
+# in a table; `get` shows all of them
 MOST_CHARS: Final = {"body": 40, "message": 60}
 BAR_CHARS: Final = 40
 TIMES: Final = {"first", "last", "due", "created", "started", "ended", "deadline", "next"}
@@ -31,26 +31,26 @@ Row = Mapping[str, Any]
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Lines under a head. Numbers stand to the right."""
+    """A table with a head. Numbers are aligned to the right."""
     lines = [[column.upper() for column in columns], *rows]
     widths = [max(map(_width, cells)) for cells in zip(*lines, strict=True)]
     right = [bool(rows) and all(_is_number(row[i]) for row in rows) for i in range(len(columns))]
     padded = (
-        GAP.join(map(_padded, line, widths, right)).rstrip()  # no blanks at the end of a line
+        GAP.join(map(_padded, line, widths, right)).rstrip()  # no trailing blanks
         for line in lines
     )
     return "\n".join(padded)
 
 
 def facts(data: Row) -> str:
-    """One thing: a line for each member, the names first."""
+    """One thing: a line for each member, names first."""
     shown = {name: cell(name, value) for name, value in data.items() if name not in HIDDEN}
     width = max(map(len, shown)) + 1
     return "\n".join(f"{name + ':':<{width}} {value}".rstrip() for name, value in shown.items())
 
 
 def cell(name: str, value: Any) -> str:
-    """One value on one line, with nothing in it that moves a terminal's cursor."""
+    """One value on one line, without anything that moves a terminal's cursor."""
     if value is None:
         return "-"
     if name in TIMES:
@@ -63,12 +63,12 @@ def cell(name: str, value: Any) -> str:
 
 
 def local_time(unix_s: float) -> str:
-    """2026-01-31 12:00:00, in the time zone of whoever asks."""
+    """2026-01-31 12:00:00, in the user's time zone."""
     return datetime.fromtimestamp(unix_s, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
 def jobs(found: Sequence[Row]) -> str:
-    """Jobs, a line each, with what is known of them."""
+    """Jobs, one per line."""
     if not found:
         return "no jobs"
     columns = ["id", "topic", "state", "due", "attempt", "receipt", "tags", "body"]
@@ -79,7 +79,7 @@ def jobs(found: Sequence[Row]) -> str:
 
 
 def job(found: Row) -> str:
-    """All that is known of one job."""
+    """All about one job."""
     tables = [
         table(columns, [[cell(name, row[name]) for name in columns] for row in found[member]])
         for member, columns in HISTORY.items()
@@ -89,7 +89,7 @@ def job(found: Row) -> str:
 
 
 def found(data: Row | Sequence[Row | None]) -> str:
-    """A job, or several of which some may be unknown."""
+    """A job, or several of which some may not exist."""
     return job(data) if isinstance(data, Mapping) else jobs([one for one in data if one])
 
 
@@ -116,7 +116,7 @@ def topic_cells(topic: Row) -> list[str]:
 
 
 def subscribers(found: Sequence[Row]) -> str:
-    """Who is called, in order; and how that went within a day, where it was asked for."""
+    """Subscribers, in calling order; with their calls within a day, if asked for."""
     counts = ("succeeded", "failed", "took")
     rows = [
         {
@@ -133,13 +133,13 @@ def subscribers(found: Sequence[Row]) -> str:
 
 
 def occurrences(found: Sequence[Row]) -> str:
-    """The times of a schedule, in its zone and in that of whoever asks."""
+    """The times of a schedule, in its time zone and in the user's."""
     rows = [{"local": one["local"], "next": one["at"]} for one in found]
     return _listing("times", ["local", "next"], rows)
 
 
 def schedules(found: Sequence[Row]) -> str:
-    """What is pushed, and when next."""
+    """Schedules and their next occurrences."""
     rows = [{**one, "at": _at(one)} for one in found]
     return _listing("schedules", ["name", "topic", "at", "next", "declared"], rows)
 
@@ -157,7 +157,7 @@ def paused(value: float | bool) -> str:
 
 
 def forecast(data: Row) -> str:
-    """How many jobs fall due in each step, with a bar each."""
+    """How many jobs fall due in each step, with a bar for each."""
     most = max(data["counts"], default=0) or 1
     rows = [
         [
@@ -181,7 +181,7 @@ def buried(data: Row) -> str:
 
 
 def history(data: Row) -> str:
-    """A line for each step of which something is known, then what went wrong."""
+    """A line for each step with known figures, then the incidents."""
     columns = [name for name in data if isinstance(data[name], list) and name != "marks"]
     known = [place for place, pushed in enumerate(data["pushed"]) if pushed is not None]
     rows = [
@@ -199,7 +199,7 @@ def history(data: Row) -> str:
 
 
 def outcomes(results: Sequence[Row]) -> str:
-    """What became of each id."""
+    """The outcome of each id."""
     rows = [
         [cell("id", one["id"]), "ok" if one["code"] == 0 else str(one["code"])] for one in results
     ]
@@ -228,12 +228,12 @@ def _is_number(text: str) -> bool:
 
 
 def _width(text: str) -> int:
-    """Columns of a terminal: Chinese characters take two."""
+    """Columns in a terminal: Chinese characters take two."""
     return sum(2 if east_asian_width(char) in {"W", "F"} else 1 for char in text)
 
 
 def clipped(line: str, columns: int) -> str:
-    """As much of a line as a terminal of so many columns has room for."""
+    """The part of a line that fits in this many columns of a terminal."""
     while _width(line) > columns:
         line = line[: columns - _width(line)]
     return line

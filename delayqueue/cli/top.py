@@ -15,14 +15,14 @@ MIB: Final = 1024 * 1024
 
 
 class Top:
-    """Makes text of what /stats answers, with what servers did since the answer before."""
+    """Makes text of the answers of /stats, with the servers' rates since the answer before."""
 
     def __init__(self) -> None:
         self._servers: dict[str, Row] = {}
         self._rates: dict[str, list[str]] = {}
 
     def __call__(self, stats: Row) -> str:
-        """Servers, then topics: those that need attention and why, then the busiest."""
+        """Servers, then topics: those that need attention, with the reason, then the busiest."""
         troubled = {one["topic"]["topic"]: one for one in stats["attention"]}
         topics = [[*topic_cells(one["topic"]), ", ".join(one["why"])] for one in troubled.values()]
         topics += [

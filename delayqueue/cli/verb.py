@@ -1,4 +1,4 @@
-"""What a word of the command line is."""
+"""A verb of the command line."""
 
 import sys
 from argparse import SUPPRESS, ArgumentParser, Namespace
@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from delayqueue.log import one_line
 
 DONE: Final = 0
-REFUSED: Final = 1  # the queue said no, or had nothing
+REFUSED: Final = 1  # the queue refused, or had nothing
 USAGE: Final = 2  # the command line or a setting is wrong; argparse's own status
 UNREACHABLE: Final = 3
 
@@ -22,7 +22,7 @@ class Argument(NamedTuple):
     options: dict[str, Any]
 
     def add_to(self, parser: ArgumentParser) -> None:
-        """Let the parser take it."""
+        """Add it to the parser."""
         parser.add_argument(*self.flags, **self.options)
 
 
@@ -31,14 +31,14 @@ def argument(*flags: str, **options: Any) -> Argument:
     return Argument(flags, options)
 
 
-# after the verb as well as before it
+# allowed after the verb as well as before it
 CONFIG_FILE: Final = argument(
     "-c", dest="config", metavar="FILE", type=Path, default=SUPPRESS, help="config file"
 )
 
 
 def complain(lines: Iterable[str], status: int) -> int:
-    """Say on standard error what is wrong, each thing on a line. Returns the status."""
+    """Print on standard error what is wrong, one thing per line. Returns the status."""
     for line in lines:
         sys.stderr.write(f"delay-queue: {one_line(line)}\n")
     return status
@@ -47,7 +47,7 @@ def complain(lines: Iterable[str], status: int) -> int:
 def late(function: str) -> Callable[..., int]:
     """A function by its name, MODULE:NAME, imported when it is called.
 
-    What serves or works takes half a second to import, which `delay-queue stats` does not have to wait.
+    The server and the worker take half a second to import; `delay-queue stats` does not have to wait for that.
     """
 
     def call(*arguments: Any) -> int:
@@ -58,10 +58,10 @@ def late(function: str) -> Callable[..., int]:
 
 
 class Verb(NamedTuple):
-    """A word of the command line: `run` returns the exit status."""
+    """A verb: `run` returns the exit status."""
 
     name: str
     help: str
     run: Callable[[Namespace], int]
     arguments: tuple[Argument, ...] = ()
-    details: str = ""  # what `delay-queue NAME --help` says beyond the arguments
+    details: str = ""  # printed by `delay-queue NAME --help` in addition to the arguments

@@ -1,4 +1,4 @@
-"""The same again and again, each time in the place of the last one: `--watch` and `top`."""
+"""Repeated output that replaces the one before: `--watch` and `top`."""
 
 import os
 import select
@@ -18,14 +18,14 @@ FORMER_SCREEN: Final = "\x1b[?25h\x1b[?1049l"
 TOP: Final = "\x1b[H"
 END_OF_LINE: Final = "\x1b[K"
 END_OF_SCREEN: Final = "\x1b[J"
-QUITS: Final = {b"q", b""}  # the key, and the end of all keys
+QUITS: Final = {b"q", b""}  # the key, and the end of input
 
 
 def watch(frame: Callable[[], str], every_s: float) -> int:
-    """Show what `frame` gives, anew every so many seconds, until `q` or Ctrl-C. Returns the exit status.
+    """Show what `frame` returns, again every `every_s` seconds, until `q` or Ctrl-C. Returns the exit status.
 
-    A terminal shows as much as it has room for; anything else gets all, one below the other. Once there was a first
-    frame, a CallError is shown in place of one. Raises CallError if there is none.
+    A terminal shows as much as fits; anything else gets everything, one below the other. After the first frame, a
+    CallError is shown instead of a frame; before it, it is raised.
     """
     text = frame()
     try:
@@ -59,7 +59,7 @@ def _screen(text: str) -> str:
 
 @contextmanager
 def _terminal() -> Generator[Callable[[float], bool]]:
-    """A screen of its own; gives what waits for so many seconds, and tells whether `q` was pressed."""
+    """An alternate screen; gives a function that waits, and returns whether `q` was pressed."""
     _write(ANOTHER_SCREEN)
     try:
         with _keys() as is_over:
@@ -71,11 +71,11 @@ def _terminal() -> Generator[Callable[[float], bool]]:
 @contextmanager
 def _keys() -> Generator[Callable[[float], bool]]:
     try:
-        import termios  # noqa: PLC0415  # not everywhere
+        import termios  # noqa: PLC0415  # not on every system
         import tty  # noqa: PLC0415
 
         former = termios.tcgetattr(sys.stdin)
-    except (ImportError, termios.error):  # nothing can be pressed
+    except (ImportError, termios.error):  # no keys can be read
         yield _slept
         return
     tty.setcbreak(sys.stdin)

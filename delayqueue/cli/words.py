@@ -1,4 +1,4 @@
-"""What a person types, as the API takes it: lengths of time, points in time, schedules, bodies."""
+"""Parses what a user types: durations, times, schedules, bodies."""
 
 import re
 import sys
@@ -10,7 +10,7 @@ from typing import Final
 from delayqueue.domain import retry
 
 NUMBER: Final = re.compile(r"\d+(\.\d+)?")
-UNLIMITED: Final = "none"  # as a limit: lift it
+UNLIMITED: Final = "none"  # as a limit: remove it
 SOURCE: Final = "-"  # as a body: read it from standard input
 
 
@@ -58,12 +58,12 @@ def per_second(text: str) -> float | str:
 
 
 def at_once(text: str) -> int | str:
-    """So many jobs, or UNLIMITED."""
+    """A number of jobs, or UNLIMITED."""
     return text if text == UNLIMITED else int(text)
 
 
 def kept(text: str) -> float | str:
-    """A length of time, or UNLIMITED."""
+    """A duration, or UNLIMITED."""
     return text if text == UNLIMITED else length(text)
 
 

@@ -1,4 +1,4 @@
-"""The verb `worker`: run a Worker of one's own, again after each change of the code where that is wanted."""
+"""The verb `worker`: runs a Worker, and optionally restarts it after each change of the code."""
 
 import os
 import shlex
@@ -14,7 +14,7 @@ from delayqueue.client.address import ServerAddress
 from delayqueue.worker import Worker
 from delayqueue.worker.worker import DEFAULT_GRACE_S
 
-STOP_S: Final = 5  # for the jobs of the old code
+STOP_S: Final = 5  # for jobs of the old code
 
 
 def work(asked: Namespace) -> int:
@@ -22,7 +22,7 @@ def work(asked: Namespace) -> int:
     if asked.reload:
         return _reload([sys.executable, "-m", "delayqueue", "worker", *_asked(asked)])
     log.set_up(asked.log_level, "text")
-    sys.path.insert(0, os.getcwd())  # noqa: PTH109  # as text, for imports, as `python -m` does
+    sys.path.insert(0, os.getcwd())  # noqa: PTH109  # a str, for imports, as `python -m` does
     try:
         worker = resolve_name(asked.name)
     except (ImportError, AttributeError, ValueError) as error:
@@ -42,7 +42,7 @@ def work(asked: Namespace) -> int:
 
 
 def _asked(asked: Namespace) -> list[str]:
-    """The arguments of the worker that is started again and again."""
+    """The arguments of the worker that is restarted."""
     options = {"url": asked.url, "concurrency": asked.concurrency, "grace": asked.grace}
     given = [f"--{name}={value}" for name, value in options.items() if value is not None]
     return [asked.name, *given, f"--log-level={asked.log_level}"]
@@ -70,4 +70,4 @@ def _reload(command: list[str]) -> int:
 
 
 def _tell(_changes: object) -> None:
-    sys.stderr.write("delay-queue: the code has changed, starting again\n")
+    sys.stderr.write("delay-queue: the code has changed, restarting\n")

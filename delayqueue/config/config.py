@@ -1,4 +1,4 @@
-"""Every option once: name, default, unit, meaning, parser."""
+"""Every option, once: name, default, unit, meaning, parser."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -13,7 +13,7 @@ from delayqueue.config.sections import Sections
 from delayqueue.config.values import EMBEDDED, Address
 from delayqueue.domain.access import Grant
 
-# what `redis.host` means in a config file that does not name it: the original's default
+# the default of `redis.host` in a config file: the original's
 FILE_REDIS_HOST: Final = "127.0.0.1:6379"
 MOST_BUCKETS: Final = 1024
 MOST_REPLICA_TIMEOUT_MS: Final = 4000  # a call to the store may take 5 s
@@ -21,7 +21,7 @@ MOST_REPLICA_TIMEOUT_MS: Final = 4000  # a call to the store may take 5 s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """The settings that a server runs with. `Config()` is what it has without a config file."""
+    """The settings of a server. `Config()` has the defaults without a config file."""
 
     bind_address: Address = option(
         "bind_address", "0.0.0.0:9277", values.address, "where to listen for HTTP"
@@ -33,14 +33,14 @@ class Config:
         "auth_tokens",
         "",
         values.grants,
-        "ROLE:TOKEN or ROLE:TOKEN:TOPICS, with commas between; empty = nobody needs a token",
+        "ROLE:TOKEN or ROLE:TOKEN:TOPICS, with commas between; empty = no token is needed",
         secret=True,
     )
     auth_tokens_file: Path | None = option(
         "auth_tokens_file",
         "",
         values.file,
-        "file of more of them, one a line; read again when it changes",
+        "file with more tokens, one per line; reloaded when it changes",
     )
     token_rate: int = option(
         "token_rate",
@@ -64,7 +64,7 @@ class Config:
         "workers",
         "1",
         values.workers,
-        "server processes on the port: a number, or auto for one a core",
+        "server processes on the port: a number, or auto = one per core",
     )
     scheduler: str = option(
         "scheduler",
@@ -107,7 +107,7 @@ class Config:
         "buried_retain",
         "",
         values.retain_s,
-        "seconds that buried jobs are kept, unless their topic says; empty = until somebody ends them",
+        "seconds that buried jobs are kept, unless their topic says otherwise; empty = until somebody ends them",
         unit="s",
     )
     max_body_bytes: int = option(
@@ -117,25 +117,25 @@ class Config:
         "beanstalk_address",
         "",
         values.optional_address,
-        "HOST:PORT where to listen for clients of beanstalkd; empty = nowhere",
+        "HOST:PORT to listen on for beanstalkd clients; empty = do not listen",
     )
     beanstalk_topics: tuple[str, ...] = option(
         "beanstalk_topics",
         "",
         values.topics,
-        "topics, or beginnings of topics and *, that they reach; empty = all, but none where tokens are set",
+        "topics, or prefixes and *, that they may reach; empty = all, or none if tokens are set",
     )
     beanstalk_tls: bool = option(
         "beanstalk_tls",
         "no",
         values.yes_no,
-        "speak TLS with them, with the certificate of tls_cert",
+        "use TLS with them, with the certificate of tls_cert",
     )
     beanstalk_max_job_size_bytes: int = option(
         "beanstalk_max_job_size",
         "65535",
         values.whole(1, 2**30),
-        "the longest body of a job of theirs; never more than max_body",
+        "the longest body of their jobs; never more than max_body",
         unit="bytes",
     )
     redis_host: Address | None = option(
@@ -155,17 +155,17 @@ class Config:
         "redis.url",
         "",
         values.redis_url,
-        "redis:// (rediss://, unix://) URL in place of redis.host, db, user and password",
+        "redis:// (rediss://, unix://) URL, instead of redis.host, db, user and password",
         secret=True,
     )
     redis_sentinel: tuple[Address, ...] = option(
         "redis.sentinel",
         "",
         values.addresses(values.SENTINEL_PORT),
-        "HOST:PORT, ... of Sentinels, in place of redis.host",
+        "HOST:PORT, ... of Sentinels, instead of redis.host",
     )
     redis_master_name: str = option(
-        "redis.master_name", "mymaster", str, "what the Sentinels call the master"
+        "redis.master_name", "mymaster", str, "the Sentinels' name for the master"
     )
     redis_sentinel_user: str = option(
         "redis.sentinel_user", "", str, "ACL user of the Sentinels; empty = the default one"
@@ -177,10 +177,10 @@ class Config:
         "redis.cluster",
         "",
         values.addresses(values.REDIS_PORT),
-        "HOST:PORT, ... of some servers of a Redis Cluster, in place of redis.host and db",
+        "HOST:PORT, ... of some servers of a Redis Cluster, instead of redis.host and db",
     )
     redis_tls: bool = option(
-        "redis.tls", "no", values.yes_no, "speak TLS with Redis and the Sentinels"
+        "redis.tls", "no", values.yes_no, "use TLS with Redis and the Sentinels"
     )
     redis_tls_ca: Path | None = option(
         "redis.tls_ca",
@@ -189,7 +189,7 @@ class Config:
         "PEM file of the authority that certifies Redis; empty = the system's",
     )
     redis_tls_cert: Path | None = option(
-        "redis.tls_cert", "", values.file, "PEM file of our certificate, where Redis wants one"
+        "redis.tls_cert", "", values.file, "PEM file of our certificate, if Redis wants one"
     )
     redis_tls_key: Path | None = option(
         "redis.tls_key", "", values.file, "PEM file of that certificate's key"
@@ -205,7 +205,7 @@ class Config:
         "redis.min_replicas",
         "1",
         values.whole(1, 100),
-        "with durability = replica: replicas that must have it; take the number that each master has",
+        "with durability = replica: replicas that must have it; set the number that each master has",
     )
     redis_replica_timeout_ms: int = option(
         "redis.replica_timeout",
@@ -224,7 +224,7 @@ class Config:
         "redis.max_idle",
         "10",
         values.whole(0, 10_000),
-        "connections to Redis where max_active is 0",
+        "connections to Redis if max_active is 0",
     )
     redis_max_active: int = option(
         "redis.max_active",
@@ -243,7 +243,7 @@ class Config:
         "redis.read_timeout",
         "5000",
         values.whole(0, 2**31 - 1),
-        "limit for an answer of Redis; more than 5000 counts as 5000",
+        "limit for an answer from Redis; more than 5000 counts as 5000",
         unit="ms",
     )
     redis_write_timeout_ms: int = option(
@@ -278,40 +278,40 @@ class Config:
         "admin_title",
         "",
         values.title,
-        "what the page at /admin calls this server: NAME, or NAME, COLOUR, as Production, red",
+        "the name of this server on the page at /admin: NAME, or NAME, COLOUR, like Production, red",
     )
     metrics_topics: int = option(
         "metrics_topics",
         "200",
         values.whole(0, 100_000),
-        "topics that /metrics names; those after them count as other",
+        "topics that /metrics names; all others count as other",
     )
-    history: bool = option("history", "yes", values.yes_no, "keep in the store what /history shows")
+    history: bool = option("history", "yes", values.yes_no, "keep data for /history in the store")
     traces: bool = option("traces", "no", values.yes_no, "export traces as OTEL_* variables say")
     log_level: str = option(
         "log_level",
         "info",
         values.choice("debug", "info", "warning", "error"),
-        "least level that is logged: debug, info, warning, error",
+        "lowest level that is logged: debug, info, warning, error",
     )
     log_format: str = option(
-        "log_format", "text", values.choice("text", "json"), "lines of text or json"
+        "log_format", "text", values.choice("text", "json"), "lines as text or json"
     )
     access_log: bool = option(
-        "access_log", "no", values.yes_no, "log a line of each request; a third more work"
+        "access_log", "no", values.yes_no, "log a line for each request; a third more work"
     )
-    # the sections of the file; None = there is no file, and so nothing is said about them
+    # the sections of the file; None = there is no file, so nothing is declared
     sections: Sections | None = None
 
-    # "FILE:LINE" or the variable's name, of each option that was set
+    # "FILE:LINE" or the variable's name, for each option that was set
     places: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     # the file that it was read from
     file: Path | None = field(default=None, repr=False, compare=False)
 
     def changed_to(self, found: "Config") -> tuple["Config", list[str]]:
-        """This config with what of the one that was found can be put into force while a server runs.
+        """This config with those changes of the new one that take effect while a server runs.
 
-        And the keys of what cannot. TLS can be neither begun nor ended: connections are made for one of them.
+        And the keys of the others. TLS can be neither switched on nor off: connections are made for one of them.
         """
         keys = [key for key in OPTIONS if getattr(self, FIELDS[key]) != getattr(found, FIELDS[key])]
         fixed = set(OPTIONS) - RELOADED
@@ -327,7 +327,7 @@ class Config:
 
     @property
     def embedded(self) -> bool:
-        """True where the server starts a store of its own."""
+        """Whether the server starts its own store."""
         elsewhere = self.redis_url or self.redis_sentinel or self.redis_cluster
         return self.redis_host is None and not elsewhere
 

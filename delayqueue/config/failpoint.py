@@ -1,14 +1,14 @@
-"""Ends the process at a chosen place, to try what a crash there leaves behind. Used by `make faults` only.
+"""Ends the process at a chosen place, to try what a crash there leaves behind. Used only by `make faults`.
 
-`DELAYQUEUE_FAILPOINT=push.after:3` ends it when the third call of the push script has returned and nothing was done
-with its answer; `push.before` ends it just before the first call is sent.
+`DELAYQUEUE_FAILPOINT=push.after:3` ends it when the third call of the push script has returned, before its answer is
+used; `push.before` ends it just before the first call is sent.
 """
 
 import os
 from typing import Final, NoReturn
 
 VARIABLE: Final = "DELAYQUEUE_FAILPOINT"
-EXIT_STATUS: Final = 87  # for the tests to know that it was the failpoint
+EXIT_STATUS: Final = 87  # tells tests that it was the failpoint
 
 
 class Failpoint:

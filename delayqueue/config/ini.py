@@ -1,7 +1,7 @@
-"""The syntax of the config file, as the original server reads it (go-ini), and nothing about its keys.
+"""The syntax of the config file, as the original server reads it (go-ini); it does not know the keys.
 
-`key = value` or `key: value`; a comment begins with `;` or `#`, also after a value; a value that
-holds such a character stands in quotes or backquotes. `%d` and `%s` are plain text.
+`key = value` or `key: value`; a comment begins with `;` or `#`, also after a value; a value with such a character needs
+quotes or backquotes. `%d` and `%s` are plain text.
 """
 
 import re
@@ -31,7 +31,7 @@ class Section:
 
 
 def read(path: Path, mistakes: Mistakes) -> list[Section]:
-    """The sections of the file in its order, the top of the file first. Raises Mistake if it cannot be read at all."""
+    """The sections of the file in order, the top of the file first. Raises Mistake if it cannot be read at all."""
     sections = [Section("", str(path))]
     for where, line in _lines(path):
         if header := re.fullmatch(r"\[([^\]]*)\]\s*(?:[;#].*)?", line):
@@ -43,17 +43,17 @@ def read(path: Path, mistakes: Mistakes) -> list[Section]:
 
 
 def printable(text: str) -> str:
-    """`text`, or how Python would write it where a terminal could not show it."""
+    """`text`, or its Python notation if a terminal could not show it."""
     return text if text.isprintable() else repr(text)
 
 
 def _lines(path: Path) -> Iterator[tuple[str, str]]:
-    """Where ("FILE:LINE") and text of each line that is neither empty nor a comment."""
+    """Position ("FILE:LINE") and text of each line that is neither empty nor a comment."""
     try:
         content = path.read_bytes()
         text = content.decode("utf-8-sig")
     except OSError as error:
-        raise Mistake(f"{path}: {error.strerror}: name a file that can be read") from None
+        raise Mistake(f"{path}: {error.strerror}: choose a readable file") from None
     except UnicodeDecodeError as error:
         number = content.count(b"\n", 0, error.start) + 1
         raise Mistake(f"{path}:{number}: is not UTF-8: save the file as UTF-8") from None
@@ -72,7 +72,7 @@ def _pair(where: str, line: str) -> Line:
 
 
 def _value(where: str, raw: str) -> str:
-    """What `raw` means without its quotes or its comment."""
+    """The value without its quotes or its comment."""
     if raw[:1] not in {"`", '"', "'"}:
         return re.split("[;#]", raw, maxsplit=1)[0].strip()
     quoted = re.fullmatch(rf"{raw[0]}([^{raw[0]}]*){raw[0]}\s*(?:[;#].*)?", raw)

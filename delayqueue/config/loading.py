@@ -1,4 +1,4 @@
-"""Reads the settings: the config file, and over it the variables of the environment."""
+"""Reads the settings: the config file, overridden by environment variables."""
 
 import difflib
 import re
@@ -17,12 +17,12 @@ from delayqueue.config.startup import ConfigError
 SERVICE_LINK: Final = re.compile(
     rf"{PREFIX}(SERVICE_(HOST|PORT\w*)=.*|PORT_\d+_(TCP|UDP)\w*=.*|PORT=\w+://.*)"
 )
-# variables of the command line's verbs that ask a server, and one that nobody should find in --help
+# variables for the verbs that ask a server, and one that is not meant for --help
 NO_SETTINGS: Final = {f"{PREFIX}URL", f"{PREFIX}TOKEN", failpoint.VARIABLE}
 
 
 class _Setting(NamedTuple):
-    """A value as somebody wrote it; `place` is "FILE:LINE", `where` that and the key, or both the variable's name."""
+    """A value as the user wrote it; `place` is "FILE:LINE", `where` that and the key, or both the variable's name."""
 
     place: str
     where: str
@@ -38,9 +38,9 @@ class _Setting(NamedTuple):
 
 
 def load(path: Path | None, environ: Mapping[str, str]) -> Config:
-    """The defaults, over them the file at `path`, over it the DELAYQUEUE_* variables in `environ`.
+    """The defaults, overridden by the file at `path`, overridden by the DELAYQUEUE_* variables in `environ`.
 
-    An empty value counts as not given. Raises ConfigError with all that is wrong.
+    An empty value counts as not given. Raises ConfigError with everything that is wrong.
     """
     mistakes = Mistakes()
     given: dict[str, Any] = {}
@@ -65,18 +65,18 @@ def load(path: Path | None, environ: Mapping[str, str]) -> Config:
 
 
 def _check_store(settings: Mapping[str, _Setting]) -> None:
-    """There is one store, and files for TLS are not passed over in silence."""
+    """Check that there is one store, and that no TLS file is ignored."""
     stores = [
         settings[key] for key in ("redis.url", "redis.sentinel", "redis.cluster") if key in settings
     ]
     for other in stores[1:]:
-        raise Mistake(f"{other.where}: the store is {stores[0].where} already; keep one of them")
+        raise Mistake(f"{other.where}: the store is {stores[0].where} already; remove one of them")
     url = settings.get("redis.url")
     encrypted = url.text.startswith("rediss:") if url else "redis.tls" in settings
     for key in ("redis.tls_ca", "redis.tls_cert", "redis.tls_key"):
         if key in settings and not encrypted:
             raise Mistake(
-                f"{settings[key].where}: counts with TLS only; say redis.tls = yes, or rediss:// in redis.url"
+                f"{settings[key].where}: needs TLS; set redis.tls = yes, or use rediss:// in redis.url"
             )
 
 

@@ -1,4 +1,4 @@
-"""One setting: its name, default, unit, meaning and parser; the fields that a table of them is made of."""
+"""One setting: its name, default, unit, meaning and parser."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ def variable(key: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """A row of the table that `Config` (config.py) is; `default` is text, `unit` is "" where there is none."""
+    """A row of the table `Config` (config.py); `default` is text, `unit` is "" if there is none."""
 
     key: str
     default: str
@@ -35,12 +35,12 @@ def option(
     key: str,
     default: str,
     parse: Callable[[str], T],
-    help: str,  # noqa: A002  # the word that argparse uses, too
+    help: str,  # noqa: A002  # argparse's word
     *,
     unit: str = "",
     secret: bool = False,
 ) -> T:
     row = Option(key, default, unit, help, parse, secret)
-    # a secret is kept out of repr() and so out of logs
+    # keeps a secret out of repr(), and so out of logs
     made: T = field(default=parse(default), repr=not secret, metadata={"option": row})
     return made

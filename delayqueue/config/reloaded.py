@@ -1,8 +1,8 @@
-"""Settings that follow their file while a server works."""
+"""Settings that take effect while a server runs, when their file changes."""
 
 from typing import Final
 
-# what a server that is told so (SIGHUP) puts into force without a restart; the sections of the file, too
+# on SIGHUP a server applies these without a restart; the sections of the file, too
 RELOADED: Final = frozenset(
     {
         "protected_mode",

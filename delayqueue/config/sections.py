@@ -25,14 +25,14 @@ from delayqueue.domain.subscriber import (
     check_url,
 )
 
-# A parser takes text; it raises ValueError("must be ..."): what a good value looks like.
+# A parser takes text; it raises ValueError("must be ..."), which says what a good value looks like.
 Parser = Callable[[str], object]
 
 NO_RETRY: Final = "none"
 
 
 class Declared(NamedTuple):
-    """A subscriber that stands in a config file; `where` is "FILE:LINE: [subscriber NAME]"."""
+    """A subscriber from a config file; `where` is "FILE:LINE: [subscriber NAME]"."""
 
     where: str
     subscriber: Subscriber
@@ -65,10 +65,10 @@ def _read(section: ini.Section, found: dict[str, dict[str, Any]], mistakes: Mist
     check, keys, read = KINDS[kind]
     name = _name(where, name.strip(), check)
     if name in found[kind]:
-        raise Mistake(f"{where}: stands in the file twice; choose another name")
+        raise Mistake(f"{where}: is in the file twice; choose another name")
     known = len(mistakes.lines)
     values = _values(section.lines, keys, mistakes)
-    if len(mistakes.lines) == known:  # else a key may seem to be missing
+    if len(mistakes.lines) == known:  # otherwise a key may seem to be missing
         found[kind][name] = read(where, name, values)
 
 
@@ -86,7 +86,7 @@ def _subscriber(where: str, name: str, values: dict[str, Any]) -> Declared:
         raise Mistake(f"{where}: give either url or handler")
     for key in ("expect", "payload"):
         if key in values and "url" not in values:
-            raise Mistake(f"{where}: {key} is for a url")
+            raise Mistake(f"{where}: {key} is only for a url")
     return Declared(where, Subscriber(name=name, declared=True, **values))
 
 
@@ -109,7 +109,7 @@ def _limit(where: str, _: str, values: dict[str, Any]) -> Limit:
 def _values(
     lines: Iterable[ini.Line], keys: dict[str, tuple[str, Parser]], mistakes: Mistakes
 ) -> dict[str, Any]:
-    """What the lines say, by the names of the fields. Keys without a value are as good as absent."""
+    """The values of the lines, by the names of the fields. Keys without a value count as absent."""
     values: dict[str, Any] = {}
     for line in lines:
         with mistakes.noted():
@@ -163,7 +163,7 @@ def _duration_ms(text: str) -> int:
 
 def _retain_ms(text: str) -> int:
     if (ms := _duration_ms(text)) == 0:
-        raise ValueError("must be some time; without this key they are kept")
+        raise ValueError("must be longer than 0; without this key they are kept")
     return ms
 
 
@@ -224,7 +224,7 @@ SCHEDULE_KEYS: Final[dict[str, tuple[str, Parser]]] = {
     "ttr": ("ttr_ms", _ttr_ms),
     "catch_up": ("catch_up", check_catch_up),
 }
-# What stands behind the kind in a section's name, the section's keys, and what is made of their values.
+# For each kind of section: what follows the kind in its name, its keys, and what is made of their values.
 KINDS: Final[
     dict[str, tuple[Callable[[str], str], dict[str, tuple[str, Parser]], Callable[..., Any]]]
 ] = {

@@ -1,4 +1,4 @@
-"""What is said when a server cannot start."""
+"""The errors with which a server fails to start."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 
 class StartupError(Exception):
-    """The server cannot start. Each message is one line that names the thing and the way out.
+    """The server cannot start. Each message is one line that names the problem and the fix.
 
     `key` is the option that it is about, "" for none.
     """
@@ -19,15 +19,15 @@ class StartupError(Exception):
         self.key = key
 
     def lines(self, config: "Config | None") -> list[str]:
-        """The messages, with the place where somebody set the option in that config."""
+        """The messages, with the place where the option was set in that config."""
         place = config.places.get(self.key) if config else None
         return [f"{place}: {message}" if place else message for message in self.messages]
 
 
 class ConfigError(StartupError):
-    """Settings that cannot be understood: a message for each, with file and line, or variable, and key.
+    """Invalid settings: a message for each, with file and line, or variable, and key.
 
-    `rest` has what can be understood, and the defaults for all else.
+    `rest` has the valid ones, and the defaults for everything else.
     """
 
     def __init__(self, mistakes: Iterable[str], rest: "Config") -> None:

@@ -1,6 +1,6 @@
-"""What the values of settings mean: text -> value.
+"""Parsers for the values of settings: text -> value.
 
-Parsers raise ValueError("must be ..."): what a good value looks like.
+They raise ValueError("must be ..."), which says what a good value looks like.
 """
 
 import os
@@ -21,7 +21,7 @@ COLOURS: Final = ("red", "orange", "green", "blue", "purple")
 
 
 class Address(NamedTuple):
-    """Where to listen or to connect; the host "" is every interface."""
+    """An address to listen on or to connect to; the host "" is every interface."""
 
     host: str
     port: int
@@ -67,7 +67,7 @@ def template(placeholder: str) -> Callable[[str], str]:
     return parse
 
 
-# The other keys of a bucket (store/bucket/keys.py); of those that end with a colon there is one for each topic or tag.
+# The other keys of a bucket (store/bucket/keys.py); for those that end with a colon there is one per topic or tag.
 OWN_KEYS = (
     *("job", "run", "ended", "timers", "topics", "ghosts", "rates", "broken", "layout", "fence"),
     *("sent", "taken", "servers", "subscribers", "schedules", "schedule_times", "revisions"),
@@ -125,7 +125,7 @@ def workers(text: str) -> int:
 
 
 def wheel_slots(text: str) -> int:
-    """Slots of the timing wheel: so many that each is a whole number of milliseconds."""
+    """Slots of the timing wheel: each must be a whole number of milliseconds."""
     slots = whole(60, 36_000)(text)
     if 3_600_000 % slots:
         raise ValueError("must divide an hour into whole milliseconds, as 3600, 7200 and 14400 do")
@@ -165,7 +165,7 @@ def addresses(default_port: int) -> Callable[[str], tuple[Address, ...]]:
 
 
 def _parts(text: str) -> list[str]:
-    """What stands between commas. Raises ValueError if nothing does: who writes a list means something by it."""
+    """The items between commas. Raises ValueError if there are none: a user who writes a list means something by it."""
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if text and not parts:
         raise ValueError("there is nothing between its commas; fill it in, or leave it empty")
@@ -173,7 +173,7 @@ def _parts(text: str) -> list[str]:
 
 
 def _named(text: str, default_port: int) -> Address:
-    """Like `address`, but the host must be there and the port need not."""
+    """Like `address`, but the host is required and the port is optional."""
     found = address(text if re.search(r":[0-9]+$", text) else f"{text}:{default_port}")
     if not found.host or not found.port:
         raise ValueError
@@ -183,7 +183,7 @@ def _named(text: str, default_port: int) -> Address:
 def redis_url(text: str) -> str:
     try:
         parts = urlsplit(text)
-        # .port raises ValueError if it is no port
+        # .port raises ValueError if it is not a port
         good = parts.scheme in {"redis", "rediss", "unix"} and parts.port != 0
     except ValueError:
         good = False
@@ -209,7 +209,7 @@ def grants(text: str) -> tuple[Grant, ...]:
 def topics(text: str) -> tuple[str, ...]:
     parts = tuple(_parts(text))
     if not all(map(TOPICS.fullmatch, parts)):
-        raise ValueError("must be topics, or beginnings of topics and *, with commas between")
+        raise ValueError("must be topics, or prefixes of topics and *, with commas between")
     return parts
 
 

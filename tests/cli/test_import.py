@@ -127,7 +127,7 @@ def test_another_import_that_does_not_end_is_status_3(
     old.redis.set("dq_import:lock", "another")
     assert run("import", old.url).failed(3) == (
         "another import is working on the old store, or this one was delayed too long; "
-        "what was taken over is safe, run the import again to go on"
+        "imported jobs are safe; run the import again to continue"
     )
     assert old.redis.exists("a")
 

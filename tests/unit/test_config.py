@@ -286,7 +286,7 @@ def test_a_bad_variable_is_named(name: str, text: str, message: str) -> None:
 
 
 def test_a_file_that_is_not_there_is_named(conf: Path) -> None:
-    assert complaint(conf) == "FILE: No such file or directory: name a file that can be read"
+    assert complaint(conf) == "FILE: No such file or directory: choose a readable file"
 
 
 def test_a_file_in_another_encoding_is_named_with_its_line(conf: Path) -> None:

@@ -137,7 +137,7 @@ def test_a_definition_says_no_more_than_the_version_before_wrote(conf: Path) -> 
         (f"[subscriber s]\nurl = {URL}", "FILE:1: [subscriber s]: topic is missing"),
         ("[subscriber s]\ntopic = t", "FILE:1: [subscriber s]: give either url or handler"),
         (HEAD + "handler = a:b", "FILE:1: [subscriber s]: give either url or handler"),
-        (HEAD + HEAD, "FILE:4: [subscriber s]: stands in the file twice; choose another name"),
+        (HEAD + HEAD, "FILE:4: [subscriber s]: is in the file twice; choose another name"),
         (HEAD + "topic = u", "FILE:4: topic: set twice; keep one of them"),
         (
             HEAD + "color = red",
@@ -163,9 +163,9 @@ def test_a_definition_says_no_more_than_the_version_before_wrote(conf: Path) -> 
         ("[limit t]", "FILE:1: [limit t]: give rate, concurrency or buried_retain"),
         ("[limit]\nrate = 1", "FILE:1: [limit]: the name must be one topic, at most 256 bytes"),
         ("[limit a,b]\nrate = 1", "FILE:1: [limit a,b]: the name must be one topic"),
-        ("[limit t]\nrate = 1\n[limit t]\nrate = 2", "FILE:3: [limit t]: stands in the file twice"),
+        ("[limit t]\nrate = 1\n[limit t]\nrate = 2", "FILE:3: [limit t]: is in the file twice"),
         ("[limit t]\nburst = 5\nconcurrency = 1", "FILE:1: [limit t]: burst needs a rate"),
-        ("[limit t]\nburied_retain = 0", "FILE:2: buried_retain = 0: must be some time"),
+        ("[limit t]\nburied_retain = 0", "FILE:2: buried_retain = 0: must be longer than 0"),
         ("[limit t]\nrate = 0", "FILE:2: rate = 0: must be 0.001 to 100000 a second"),
         ("[limit t]\nrate = 10/s", "FILE:2: rate = 10/s: must be a number"),
         ("[limit t]\nconcurrency = 0", "FILE:2: concurrency = 0: must be a whole number from 1"),
@@ -178,7 +178,7 @@ def test_a_definition_says_no_more_than_the_version_before_wrote(conf: Path) -> 
         (HEAD + "payload = x", "FILE:4: payload = x: must be one of body, event"),
         (
             "[subscriber s]\ntopic = t\nhandler = a:b\nexpect = success",
-            "FILE:1: [subscriber s]: expect is for a url",
+            "FILE:1: [subscriber s]: expect is only for a url",
         ),
         (HEAD + "retry = " + "1s," * 64 + "1s", "FILE:4: retry = "),
         (
@@ -198,7 +198,7 @@ def test_a_definition_says_no_more_than_the_version_before_wrote(conf: Path) -> 
         ("[schedule s]\ncatch_up = x", "FILE:2: catch_up = x: must be one of skip, once, all"),
         (
             "[schedule s]\ntopic = t\nevery = 5\n[schedule s]",
-            "FILE:4: [schedule s]: stands in the file twice; choose another name",
+            "FILE:4: [schedule s]: is in the file twice; choose another name",
         ),
         ("webhook_allow = 10.0.0.1/8", "FILE:1: webhook_allow = 10.0.0.1/8: must be networks"),
     ],
