@@ -14,10 +14,6 @@ URL = os.environ.get("DELAY_QUEUE", "http://localhost:9277")
 TIMEOUT_S = 200  # longer than /pop waits
 
 
-UNAVAILABLE = 6
-NO_ANSWER = -1
-
-
 class QueueError(Exception):
     """`code` is that of docs/api.md, or -1 where no server answered."""
 
