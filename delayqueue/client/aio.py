@@ -94,16 +94,17 @@ class AsyncClient(Verbs):
 
     async def _try(self, call: Call[T]) -> Answer | TransportError:
         try:
-            async with asyncio.timeout(limit_s(call, self._timeout_s)):
-                return await self._exchange(self._address.request(call))
-        except (OSError, BadResponse, TimeoutError) as error:
+            return await self._exchange(call)
+        except (OSError, BadResponse) as error:
             said = str(error) or type(error).__name__
             return TransportError(f"{self._address}: {said}")
 
-    async def _exchange(self, request: bytes) -> Answer:
+    async def _exchange(self, call: Call[Any]) -> Answer:
         connection = self._idle_connection() or await self._connect()
         try:
-            answer = await connection.exchange(request)
+            answer = await connection.exchange(
+                self._address.request(call), limit_s(call, self._timeout_s)
+            )
         except BaseException:
             connection.close()  # tells the server that this client no longer waits
             raise
@@ -150,7 +151,7 @@ class _Connection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
         keep_alive(transport.get_extra_info("socket"))
 
-    async def exchange(self, request: bytes) -> Answer:
+    async def exchange(self, request: bytes, limit_s: float | None) -> Answer:
         """Send a request and return its answer.
 
         Raises OSError if the connection breaks, BadResponse if the answer is not HTTP.
@@ -159,9 +160,16 @@ class _Connection(asyncio.Protocol):
             raise ConnectionResetError("the connection was closed")
         self.is_usable = False
         self._response = Response()
-        self._waiter = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        self._waiter = loop.create_future()
+        late = TimeoutError("timed out")
+        timer = None if limit_s is None else loop.call_later(limit_s, self._settle, late)
         self._transport.write(request)
-        return await self._waiter
+        try:
+            return await self._waiter
+        finally:
+            if timer is not None:
+                timer.cancel()
 
     def data_received(self, data: bytes) -> None:
         """Parse a piece of the answer."""
