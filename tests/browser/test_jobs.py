@@ -32,7 +32,8 @@ def test_a_job_is_pushed_by_the_form_and_deleted(admin: Admin, queue: Client, to
     assert (details.tags, details.state) == (("order:5", "vip"), "delayed")
     admin.press("Delete")
     admin.agree("Delete")
-    expect(page.locator(".empty")).to_contain_text(job_id)
+    at_once = 1_500  # milliseconds: before the page renews itself
+    expect(page.locator(".empty")).to_contain_text(job_id, timeout=at_once)
     assert queue.get(job_id) is None
 
 
@@ -121,6 +122,7 @@ def test_jobs_are_found_by_id_by_parts_of_id_topic_and_body_and_by_tag(
     expect(page.locator("tbody tr")).to_have_text(re.compile(job_id))
     search.fill(topic[3:])
     search.press("Enter")
+    expect(page.locator("h1")).to_have_text(admin.text(f"Found for “{topic[3:]}”"))
     page.get_by_role("link", name=topic).click()
     text = admin.field("Text in bodies")
     text.fill('"name": "排队')

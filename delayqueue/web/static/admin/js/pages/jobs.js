@@ -48,23 +48,23 @@ export function jobTable({ jobs, cursors, next }, more, { topic = true, ticked, 
 
 /** What can be done with a job in its state; `changed` is called afterwards. */
 export function jobActions(job, changed) {
-  const verb = (name, run, kind) => action(t(name), async () => { if (await run() !== null) await changed(); }, kind, name);
+  const verb = (name, run, kind) => action(t(name), async () => { if (await run() !== false) await changed(); }, kind, name); // false: the user said no
   const one = (path, request = {}) => call(path, { id: job.id, ...request });
   const buttons = {
     kick: verb("kick", () => one("kick")),
     reschedule: verb("reschedule", async () => {
       const answer = await ask(t("reschedule"), { input: t("rescheduleAsk"), value: "10m" });
-      return answer === null ? null : one("reschedule", { delay: seconds(answer) });
+      return answer !== null && one("reschedule", { delay: seconds(answer) });
     }),
     touch: verb("touch", () => one("touch")),
-    release: verb("release", async () => (await ask(t("release"), { text: t("releaseAsk") }) === null ? null : one("release", { delay: 0 }))),
+    release: verb("release", async () => await ask(t("release"), { text: t("releaseAsk") }) !== null && one("release", { delay: 0 })),
     bury: verb("bury", async () => {
       const why = await ask(t("bury"), { input: t("buryAsk") });
-      return why === null ? null : one("bury", { message: why });
+      return why !== null && one("bury", { message: why });
     }),
     delete: verb("delete", async () => {
       const options = { text: t("deleteAsk", job.id), danger: true, ok: t("delete") };
-      return await ask(t("delete"), options) === null ? null : one("delete");
+      return await ask(t("delete"), options) !== null && one("delete");
     }, "danger"),
   };
   const possible = {
