@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import time
-from contextlib import asynccontextmanager
+import weakref
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from tests.processes import Processes, StoreServer
 
 SECONDS: Final = 10.0
+CALLS: Final = 600
 LATER_MS: Final = 50  # a replica that is not there is waited for so long
 NOBODY: Final = Wait(1, LATER_MS)
 
@@ -223,6 +226,43 @@ async def test_a_connection_is_left_if_its_server_refuses_or_talks_nonsense(
         assert len(connections) == 2
 
 
+async def test_each_call_has_its_own_answer_and_is_done_once_whatever_breaks(
+    redis: Redis, store: StoreServer
+) -> None:
+    chance = random.Random(1)
+
+    async def count(way: Pipeline, n: int) -> int | None:
+        """What the call that counts says, None if it has no answer."""
+        echo, incr = way.call(("ECHO", n)), way.call(("INCR", f"n{n}"))
+        if chance.random() < 0.1:
+            asyncio.get_running_loop().call_later(chance.choice([0, 0.001, 0.01]), echo.cancel)
+        echoed, counted = await answers([echo, incr])
+        assert echoed == b"%d" % n or isinstance(echoed, RedisError | asyncio.CancelledError)
+        return None if isinstance(counted, RedisError) else counted
+
+    async with fragile(store.port, chance) as port:
+        db = redis.connection_pool.connection_kwargs["db"]
+        pool = BlockingConnectionPool(port=port, db=db, protocol=2, max_connections=4)
+        way = Pipeline(pool)
+        told: list[int | None] = []
+        for first in range(0, CALLS, 20):
+            told += await asyncio.gather(*(count(way, first + n) for n in range(20)))
+        await until(lambda: len(pool._in_use_connections) <= 1)
+        await pool.disconnect()
+    done = await redis.mget([f"n{n}" for n in range(CALLS)])
+    assert {*zip(told, done, strict=True)} == {(1, b"1"), (None, b"1"), (None, None)}
+
+
+async def test_an_idle_connection_holds_no_calls(redis: Redis) -> None:
+    way = Pipeline(redis.connection_pool)
+    call = way.call(("PING",))
+    held = weakref.ref(call)
+    await call
+    del call
+    await asyncio.sleep(0)
+    assert held() is None
+
+
 async def lost(connection: AbstractConnection) -> None:
     assert connection._writer is not None
     connection._writer.transport.abort()
@@ -343,6 +383,30 @@ async def server(
         pool = BlockingConnectionPool(port=port, protocol=2)
         yield pool, connections
         await pool.disconnect()
+
+
+@asynccontextmanager
+async def fragile(to: int, chance: random.Random) -> AsyncIterator[int]:
+    """A port whose connections lead to that one, bring what they carry late and in pieces, and break."""
+
+    async def carry(reader: asyncio.StreamReader, *ends: asyncio.StreamWriter) -> None:
+        while (data := await reader.read(4096)) and chance.random() > 0.02:
+            size = chance.choice([1, 7, 4096])
+            for at in range(0, len(data), size):
+                ends[0].write(data[at : at + size])
+                await asyncio.sleep(0)
+        for end in ends:
+            end.close()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        far_reader, far_writer = await asyncio.open_connection(LOOPBACK, to)
+        with suppress(ConnectionError):
+            await asyncio.gather(
+                carry(reader, far_writer, writer), carry(far_reader, writer, far_writer)
+            )
+
+    async with await asyncio.start_server(serve, LOOPBACK) as proxy:
+        yield proxy.sockets[0].getsockname()[1]
 
 
 async def until_blocked(redis: Redis) -> None:

@@ -187,6 +187,7 @@ class _Exchange:
     def _end(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
+        self._calls, self._answers = [], []  # an idle link refers to its last exchange
         self._ended(self)
 
 
