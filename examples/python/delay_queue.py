@@ -11,6 +11,7 @@ from urllib.request import Request, urlopen
 NO_ANSWER = -1
 UNAVAILABLE = 6  # the store is away
 URL = os.environ.get("DELAY_QUEUE", "http://localhost:9277")
+TOKEN = os.environ.get("DELAY_QUEUE_TOKEN")  # where the server wants one
 TIMEOUT_S = 200  # longer than /pop waits
 
 
@@ -24,7 +25,8 @@ class QueueError(Exception):
 
 def queue(verb: str, **request: object) -> Any:
     """Call an endpoint: queue("finish", id="1001"). Returns the answer's `data`; every error is a QueueError."""
-    http_request = Request(f"{URL}/{verb}", json.dumps(request).encode())
+    headers = {"Authorization": f"Bearer {TOKEN}"} if TOKEN else {}
+    http_request = Request(f"{URL}/{verb}", json.dumps(request).encode(), headers)
     try:
         try:
             response = urlopen(http_request, timeout=TIMEOUT_S)

@@ -7,7 +7,7 @@
 require __DIR__ . '/delay_queue.php';
 
 const TTR = 90; // seconds: `retry_after` (beanstalkd) or `ttr` (HTTP) of the new connection
-const KNOWN = 7 * 86400; // seconds for which the server knows that a moved job is done
+const KNOWN = 7 * 86400; // seconds that the server keeps a moved job after its end, so that it knows it
 const OF_THE_ROW = [1, 9]; // codes: this job is refused, others may not be
 
 [, $application, $dsn, $user, $password] = $argv + [null, null, null, null, null];
