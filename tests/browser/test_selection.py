@@ -18,6 +18,13 @@ if TYPE_CHECKING:
     from tests.browser.conftest import Admin
 
 
+# notes what the bar says whenever it changes
+WATCH_PROGRESS: Final = """() => {
+    window.seen = [];
+    const look = () => document.querySelectorAll("dialog progress").forEach((bar) => seen.push(bar.value));
+    const all = {subtree: true, childList: true, attributes: true};
+    new MutationObserver(look).observe(document.querySelector("dialog"), all);
+}"""
 FORMULA: Final = '=HYPERLINK("https://elsewhere.example")'
 
 
@@ -75,6 +82,21 @@ def test_all_that_a_filter_matches_are_deleted_after_their_number_was_typed(
     yes.click()
     expect(admin.said("Done: 120 jobs.")).to_be_visible()
     assert counts(queue, topic) == (3, 0, 0, 0)
+
+
+def test_how_far_many_are_is_shown(admin: Admin, queue: Client, topic: str) -> None:
+    queue.push_many([Job(topic=topic, delay=900) for _ in range(600)])
+    page = admin.open(f"topic/{topic}")
+    admin.press("delayed")
+    admin.press("Select all 600")
+    expect(admin.said("600 selected")).to_be_visible()
+    page.evaluate(WATCH_PROGRESS)
+    admin.press("Kick")
+    expect(page.locator("dialog p")).to_have_text(admin.text(f"{admin.text('Kick')}: 600 jobs?"))
+    admin.agree("OK")
+    expect(admin.said("Done: 600 jobs.")).to_be_visible()
+    assert page.evaluate("[...new Set(seen)]") == [0, 500, 600]
+    assert counts(queue, topic) == (0, 600, 0, 0)
 
 
 def test_what_is_refused_is_named_with_the_reason_and_stays_ticked(
