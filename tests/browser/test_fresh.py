@@ -92,7 +92,7 @@ def test_the_keyboard_alone_does_what_is_to_be_done(
     walk(page, "Purge")
     page.keyboard.type(topic)
     page.keyboard.press("Enter")
-    expect(page.get_by_text("Done: 1 jobs.")).to_be_visible()
+    expect(page.get_by_text("Done: 1 job.")).to_be_visible()
     expect_focus(page, "Purge")
 
 
@@ -114,7 +114,7 @@ def test_search_tags_dead_letters_subscribers_and_schedules_need_no_mouse(
     expect(page.locator("tbody tr")).to_have_count(1)
     walk(page, "Cancel all")
     say_yes(page)
-    expect(page.get_by_text("Done: 1 jobs.")).to_be_visible()
+    expect(page.get_by_text("Done: 1 job.")).to_be_visible()
     walk(page, "Dead letters")
     expect(page.locator("tbody tr")).to_have_count(1)
     walk(page, "Retry")

@@ -134,7 +134,7 @@ def test_jobs_are_found_by_id_by_parts_of_id_topic_and_body_and_by_tag(
     expect(page.locator("tbody tr")).to_have_count(1)
     admin.press("Cancel all")
     admin.agree("Cancel all")
-    expect(admin.said("Done: 1 jobs.")).to_be_visible()
+    expect(admin.said("Done: 1 job.")).to_be_visible()
     assert queue.get(job_id) is None
 
 

@@ -57,7 +57,7 @@ def test_what_is_ticked_is_kicked_rescheduled_and_deleted(
     admin.press("Reschedule")
     page.locator("dialog input").fill("3h")
     admin.agree("OK")
-    expect(admin.said("Done: 1 jobs.")).to_be_visible()
+    expect(admin.said("Done: 1 job.")).to_be_visible()
     assert counts(queue, topic) == (1, 2, 0, 2)
     admin.field("Select all that are shown").check()
     admin.press("Delete")
@@ -92,7 +92,7 @@ def test_how_far_many_are_is_shown(admin: Admin, queue: Client, topic: str) -> N
     expect(admin.said("600 selected")).to_be_visible()
     page.evaluate(WATCH_PROGRESS)
     admin.press("Kick")
-    expect(page.locator("dialog p")).to_have_text(admin.text(f"{admin.text('Kick')}: 600 jobs?"))
+    expect(page.locator("dialog p")).to_have_text(admin.text("Kick: 600 jobs?"))
     admin.agree("OK")
     expect(admin.said("Done: 600 jobs.")).to_be_visible()
     assert page.evaluate("[...new Set(seen)]") == [0, 500, 600]

@@ -130,4 +130,4 @@ def test_a_topic_is_paused_resumed_limited_and_purged_by_its_name(
     expect(purge).to_be_disabled()
     answer.fill(topic)
     purge.click()
-    expect(admin.said("Done: 1 jobs.")).to_be_visible()
+    expect(admin.said("Done: 1 job.")).to_be_visible()

@@ -3,7 +3,7 @@
 import { call, may } from "../api.js";
 import { action, ask, say, tell, withProgress } from "../ask.js";
 import { h } from "../dom.js";
-import { number, seconds } from "../format.js";
+import { jobs, number, seconds } from "../format.js";
 import { t } from "../i18n.js";
 import { Live } from "../live.js";
 import { exportJobs } from "./exporting.js";
@@ -27,7 +27,7 @@ const VERBS = {
 
 /** Ask whether a verb shall be done with so many. Resolves to what is needed for it, or null. */
 async function confirm(verb, count) {
-  const shown = number(count);
+  const shown = jobs(count);
   if (verb === "reschedule") {
     const answer = await ask(t("reschedule"), { text: t("selectedAsk", t("reschedule"), shown), input: t("rescheduleAsk"), value: "10m" });
     return answer === null ? null : seconds(answer);
@@ -67,7 +67,7 @@ export async function doWith(verb, ids) {
   const given = await confirm(verb, ids.length);
   if (given === null) return null;
   const { done, failed } = await doAll(verb, ids, given);
-  await tell(t("didCount", number(done.length)), failed.length && [
+  await tell(t("didCount", jobs(done.length)), failed.length && [
     h("p", {}, t("failedCount", number(failed.length))),
     h("ul", { class: "failed" }, failed.slice(0, MOST_NAMED).map(([id, why]) => h("li", { key: id }, h("code", {}, id), ": ", why))),
   ]);

@@ -3,7 +3,7 @@
 import { call, may } from "../api.js";
 import { action, ask, say } from "../ask.js";
 import { h } from "../dom.js";
-import { number, seconds } from "../format.js";
+import { jobs, seconds } from "../format.js";
 import { t } from "../i18n.js";
 import { pages } from "./jobs.js";
 import { Selecting } from "./selecting.js";
@@ -20,7 +20,7 @@ export class TagPage extends Selecting {
   cancel = async () => {
     const name = this.props.argument;
     if (await ask(t("cancelAll"), { text: t("cancelAllAsk", name), danger: true, ok: t("cancelAll") }) === null) return;
-    say(t("didCount", number((await call("cancel", { tag: name })).count)));
+    say(t("didCount", jobs((await call("cancel", { tag: name })).count)));
     await this.refresh();
   };
 
@@ -28,7 +28,7 @@ export class TagPage extends Selecting {
     const name = this.props.argument;
     const answer = await ask(t("delayTag"), { input: t("delayTagAsk", name), value: "10m" });
     if (answer === null) return;
-    say(t("didCount", number((await call("reschedule", { tag: name, delay: seconds(answer) })).count)));
+    say(t("didCount", jobs((await call("reschedule", { tag: name, delay: seconds(answer) })).count)));
     await this.refresh();
   };
 

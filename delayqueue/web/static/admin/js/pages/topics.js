@@ -131,7 +131,7 @@ export function topicActions(topic, changed) {
     const options = { text: t("purgeAsk", name), error: environment()?.name, input: t("purgeType"), must: name, danger: true, ok: t("purge") };
     if (await ask(t("purge"), options) === null) return;
     const { count } = await call("purge", { topic: name });
-    say(t("didCount", number(count)));
+    say(t("didCount", jobs(count)));
     await changed();
   }, "danger");
   return [may("pause") && (topic.paused ? resume : pause), may("limit") && limit, may("purge") && purge];
