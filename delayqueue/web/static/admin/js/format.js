@@ -38,7 +38,7 @@ export function length(seconds) {
 export function relative(seconds) {
   const away = seconds - Date.now() / 1000;
   const word = length(Math.abs(away));
-  if (current() === "zh") return away >= 0 ? `${word}后` : `${word}前`;
+  if (current() === "zh") return away >= 0 ? `${word} 后` : `${word} 前`;
   return away >= 0 ? `in ${word}` : `${word} ago`;
 }
 

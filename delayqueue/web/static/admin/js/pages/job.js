@@ -22,7 +22,7 @@ function view(found, refresh) {
   const known = [
     [t("state"), stateMark(found.state)],
     [t("topic"), topicLink(found.topic)],
-    [t("dueAt"), `${time(found.due)} (${relative(found.due)})`],
+    [t("dueAt"), `${time(found.due)} · ${relative(found.due)}`],
     [t("ttr"), length(found.ttr)],
     [t("attempts"), String(found.attempt)],
     found.tags.length && [t("tags"), found.tags.map(tagLink)],
