@@ -89,7 +89,7 @@ class Malformed(Invalid):
     default: ClassVar[Text] = Text("不是有效的HTTP请求", "this is not a valid HTTP request")
 
     def __init__(self, reason: str) -> None:
-        super().__init__(Text(f"{self.default.zh}: {reason}", f"{self.default.en}: {reason}"))
+        super().__init__(Text(f"{self.default.zh}：{reason}", f"{self.default.en}: {reason}"))
 
 
 class NoSuchPath(Invalid):
@@ -187,7 +187,7 @@ class Compressed(TooLarge):
     """The request is compressed: half a megabyte can unpack to half a gigabyte."""
 
     default: ClassVar[Text] = Text(
-        "不接受压缩的请求体, 请发送未压缩的内容",
+        "不接受压缩的请求体，请发送未压缩的内容",
         "a compressed request can be of any size; send it uncompressed",
     )
 

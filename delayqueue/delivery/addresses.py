@@ -126,7 +126,7 @@ class AddressGuard:
     def _check(self, address: Address, shown: str) -> None:
         if not self.permits(address):
             raise BadValue(
-                f"{shown} 不是公网地址, webhook_allow 也未列出",
+                f"{shown} 不是公网地址，webhook_allow 也未列出",
                 f"{shown} is not a public address and webhook_allow does not list it",
             )
 

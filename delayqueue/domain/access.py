@@ -80,7 +80,7 @@ class Scope:
         for topic in topics:
             if not self.allows(topic):
                 raise Forbidden(
-                    Text(f"此token不能访问topic: {topic}", f"this token is not for topic {topic}")
+                    Text(f"此token不能访问topic：{topic}", f"this token is not for topic {topic}")
                 )
 
 

@@ -13,5 +13,4 @@ def check_choice(kind: type[Word], text: str) -> Word:
     try:
         return kind(text)
     except ValueError:
-        words = ", ".join(kind)
-        raise BadValue(f"只能是 {words}", f"must be one of {words}") from None
+        raise BadValue(f"只能是 {'、'.join(kind)}", f"must be one of {', '.join(kind)}") from None

@@ -40,7 +40,7 @@ def duration_ms(value: float | str) -> int:
         ms = value * 1000
     if not 0 <= ms <= MAX_DELAY_MS:
         raise BadValue(
-            f'{shown(value)} 须为秒数或 "15s"、"2m"、"1h" 这样的文本, 0 - 2^31 秒',
+            f'{shown(value)} 须为秒数或 "15s"、"2m"、"1h" 这样的文本，0 - 2^31秒',
             f'{shown(value)}: must be seconds or a text like "15s", "2m", "1h", 0 to 2^31 s',
         )
     return round(ms)
@@ -56,8 +56,10 @@ def explicit(delays: Sequence[float | str]) -> tuple[int, ...]:
 def preset(name: str) -> tuple[int, ...]:
     """The schedule with that name."""
     if name not in PRESETS:
-        names = ", ".join(PRESETS)
-        raise BadValue(f"preset 只能是 {names}", f"{shown(name)}: must be one of {names}")
+        raise BadValue(
+            f"preset 只能是 {'、'.join(PRESETS)}",
+            f"{shown(name)}: must be one of {', '.join(PRESETS)}",
+        )
     return explicit(PRESETS[name])
 
 

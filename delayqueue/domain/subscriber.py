@@ -110,7 +110,7 @@ def check_expect(text: str) -> str:
     text = text.strip()
     if not 1 <= len(text) <= MAX_EXPECT_CHARS:
         raise BadValue(
-            f"须为1 - {MAX_EXPECT_CHARS}个字符, 如 success 或 *success*",
+            f"须为1 - {MAX_EXPECT_CHARS}个字符，如 success 或 *success*",
             f"must have 1 to {MAX_EXPECT_CHARS} characters, as success or *success*",
         )
     return text
@@ -142,7 +142,7 @@ def check_url(text: str) -> str:
         good = False
     if not good or len(text) > MAX_URL_CHARS or re.search(r"[\s#\x00-\x1f\x7f]", text):
         raise BadValue(
-            f"须为 http[s]://HOST[:PORT][/PATH], 最长{MAX_URL_CHARS}个字符",
+            f"须为 http[s]://HOST[:PORT][/PATH]，最长{MAX_URL_CHARS}个字符",
             f"must be http[s]://HOST[:PORT][/PATH], at most {MAX_URL_CHARS} characters",
         )
     return text
@@ -181,7 +181,7 @@ def check_timeout(timeout_ms: int) -> int:
     """Check a call's time limit."""
     if not 1 <= timeout_ms <= MAX_TIMEOUT_S * 1000:
         raise BadValue(
-            f"须大于0, 最多{MAX_TIMEOUT_S}秒",
+            f"须大于0，最多{MAX_TIMEOUT_S}秒",
             f"must be more than 0 and at most {MAX_TIMEOUT_S} seconds",
         )
     return timeout_ms

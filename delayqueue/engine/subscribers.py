@@ -102,7 +102,7 @@ class Subscribers:
 def taken(kind: str, name: str) -> Text:
     """The error message for a name that is taken."""
     return Text(
-        f"{name} 已存在: 使用其他名称, 或 if_exists = replace (配置文件里的须在文件中修改)",
+        f"{name} 已存在：使用其他名称，或 if_exists = replace（配置文件里的须在文件中修改）",
         f"{name}: another {kind} has this name; choose another one, or replace it with if_exists "
         "(one from a config file can only be changed there)",
     )
@@ -115,7 +115,7 @@ def raise_unregistered(kind: str, name: str, code: int) -> None:
     if code == Code.WRONG_STATE:
         raise WrongState(
             Text(
-                f"{name} 在配置文件中, 请从文件中删除",
+                f"{name} 在配置文件中，请从文件中删除",
                 f"{name}: comes from a config file; remove it there and restart the servers",
             )
         )

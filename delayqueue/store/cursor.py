@@ -11,7 +11,7 @@ from zlib import crc32
 from delayqueue.domain.job import MAX_ID_BYTES
 from delayqueue.errors import Invalid, Text
 
-BAD = Text("cursor 无效, 请用上一页返回的", "cursor: not one that this listing returned")
+BAD = Text("cursor 无效，请用上一页返回的", "cursor: not one that this listing returned")
 MOST_NUMBER: Final = 10**9
 MOST_CHARS: Final = (
     9 * MAX_ID_BYTES

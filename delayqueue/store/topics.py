@@ -31,7 +31,7 @@ Paged = tuple[
 PIECE = 500  # jobs that one script call ends or drops: about 3 ms of the store's time
 TOPICS_PER_CALL = 100  # about 3 ms of the store's time
 DECLARED = Text(
-    "该topic的限制在配置文件中, 请在文件中修改",
+    "该topic的限制在配置文件中，请在文件中修改",
     "the topic's limits come from a config file; change them there and restart the servers",
 )
 
@@ -182,7 +182,7 @@ class Topics:
         if failed:
             raise Unavailable(
                 Text(
-                    f"存储暂不可用, 已处理{done}个job, 请重试以完成其余",
+                    f"存储暂不可用，已处理{done}个job，请重试以完成其余",
                     f"the store is unavailable; {done} jobs were processed, try again for the rest",
                 )
             )
@@ -334,7 +334,7 @@ def check_concurrency(concurrency: float | None, buckets: int) -> None:
     if concurrency is not None and concurrency < buckets:
         raise Invalid(
             Text(
-                f"concurrency 至少{buckets} (bucket_size)",
+                f"concurrency 至少{buckets}（bucket_size）",
                 f"concurrency: must be at least {buckets}, one for each bucket (bucket_size)",
             )
         )

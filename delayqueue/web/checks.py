@@ -9,7 +9,7 @@ from delayqueue.net.loopback import is_loopback
 from delayqueue.web.http import HttpRequest
 
 PROTECTED = Text(
-    "保护模式: 只接受本机连接; 网络可信时设置 protected_mode = no",
+    "保护模式：只接受本机连接；网络可信时设置 protected_mode = no",
     "protected mode: only clients on this host are served; "
     "set protected_mode = no if you trust the network",
 )

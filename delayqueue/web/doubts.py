@@ -52,13 +52,13 @@ def refuse_unknown(name: str, fields: Sequence[str]) -> None:
     if meant:
         raise Invalid(
             Text(
-                f"未知字段 {name}, 是否指 {meant[0]}?",
+                f"未知字段 {name}，是否指 {meant[0]}？",
                 f"{name}: unknown field; did you mean {meant[0]}?",
             )
         )
     raise Invalid(
         Text(
-            f"未知字段 {name}, 可用字段: {', '.join(fields)}",
+            f"未知字段 {name}，可用字段：{'、'.join(fields)}",
             f"{name}: unknown field; there are {', '.join(fields)}",
         )
     )
@@ -68,7 +68,7 @@ def refuse_long_delay(delay_s: float) -> None:
     """Raises Invalid, which says how to send a unix time."""
     raise Invalid(
         Text(
-            f"delay {delay_s:.0f} 超过一年, unix时间请用 due",
+            f"delay {delay_s:.0f} 超过一年，unix时间请用 due",
             f"delay {delay_s:.0f}: more than a year; send a unix time as due",
         )
     )

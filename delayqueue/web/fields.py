@@ -215,13 +215,13 @@ def is_traceparent(text: str) -> bool:
 def one_of(*words: str) -> By:
     """The rule for a text that is one of these; its value is that one."""
     by_name = {str(word): word for word in words}
-    listed = ", ".join(by_name)
 
     def check(text: str) -> str:
         word = by_name.get(text)
         if word is None:
             raise Refused(
-                f"{NAME} 只能是 {listed}", f"{NAME} {shown(text)}: must be one of {listed}"
+                f"{NAME} 只能是 {'、'.join(by_name)}",
+                f"{NAME} {shown(text)}: must be one of {', '.join(by_name)}",
             )
         return word
 
@@ -317,7 +317,7 @@ DueTime = Annotated[
     Between(
         0,
         MAX_DUE_S,
-        "是unix时间戳(秒), 取值范围{least} - {most}",
+        "是unix时间戳（秒），取值范围{least} - {most}",
         "must be unix seconds (not milliseconds), {least} to {most}",
     ),
 ]

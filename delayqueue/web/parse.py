@@ -121,7 +121,7 @@ def parse_array(raw: bytes) -> list[object]:
     _check_members(raw, MOST_MEMBERS_OF_ARRAY)
     items = _members(raw, allow_inf_nan=False)
     if not isinstance(items, list) or not items:
-        raise BadJson(Text("解析json失败: 需要非空数组", "an array of jobs must not be empty"))
+        raise BadJson(Text("解析json失败：需要非空数组", "an array of jobs must not be empty"))
     if len(items) > MAX_BATCH:
         raise Invalid(
             Text(f"一次最多{MAX_BATCH}个job", f"{len(items)} jobs: at most {MAX_BATCH} in a call")
@@ -245,7 +245,7 @@ def _of_type(first: Found, found: list[Any]) -> Text:
     zh = "或".join(text.zh for text in wanted)
     en = " or ".join(text.en for text in wanted)
     return Text(
-        f"解析json失败: {field} 须为{zh}" if field else f"解析json失败: 须为{zh}",
+        f"解析json失败：{field} 须为{zh}" if field else f"解析json失败：须为{zh}",
         f"{field}: must be {en}" if field else f"must be {en}",
     )
 
@@ -254,4 +254,4 @@ def _no_json(error: str) -> Text:
     """The parser's message, which is in English; in Chinese only the location is given."""
     place = PLACE.search(error)
     where = f"第{place[1]}行第{place[2]}列有误" if place else "不是有效的json"
-    return Text(f"解析json失败: {where}", f"not valid JSON: {error}")
+    return Text(f"解析json失败：{where}", f"not valid JSON: {error}")

@@ -195,7 +195,7 @@ class RetryRequest(Request):
     def model_post_init(self, _context: Any) -> None:
         """Expand the schedule. Raises BadValue if it is invalid."""
         if sum(part is not None for part in (self.delays, self.preset, self.max)) != 1:
-            raise BadValue("需要 delays, preset 或 max 之一", "give one of delays, preset, max")
+            raise BadValue("需要 delays、preset 或 max 之一", "give one of delays, preset, max")
         self._delays_ms = self._written_out()
 
     @property

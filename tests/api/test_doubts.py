@@ -114,7 +114,7 @@ async def test_doubts_are_counted(api: Api, topic: str) -> None:
         ("/push", {"Dely": 5}, "Dely: unknown field; did you mean delay?"),
         ("/push", {"colour": 5}, "colour: unknown field; there are topic, id, delay"),
         ("/push", {"retry": {"max": 3, "jiter": 1}}, "retry.jiter: unknown field"),
-        ("/push", {"delay": 1795217037}, "delay 1795217037: more than a year; a unix time"),
+        ("/push", {"delay": 1795217037}, "delay 1795217037: more than a year; send a unix time"),
         ("/cancel", {"tag": "t", "topc": "t"}, "topc: unknown field; did you mean topic?"),
     ],
 )

@@ -178,5 +178,5 @@ async def test_what_is_not_http_is_answered_in_the_envelope(
     [(status, content)] = await answers(server, sent, ends=False)
     assert (status, list(content)) == (400, ["code", "message", "data"])
     assert (content["code"], content["data"]) == (INVALID, None)
-    assert content["message"].startswith("不是有效的HTTP请求: ")
+    assert content["message"].startswith("不是有效的HTTP请求：")
     assert "aaa" not in content["message"]

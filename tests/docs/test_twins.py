@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import posixpath
 import re
+from pathlib import Path
 from typing import Final, NamedTuple
 
 import pytest
 
+import delayqueue
 from tests.processes import REPOSITORY
 
 from .markdown import read
@@ -23,9 +25,15 @@ CODE: Final = re.compile(r"`[^`\n]+`")
 LINK: Final = re.compile(r"\]\(([^)]*)\)")
 FIGURE: Final = re.compile(r"(\d[\d,.]*\d|\d) ?(million|百万|千万|万|亿)?")
 UNITS: Final = {"million": 10**6, "万": 10**4, "百万": 10**6, "千万": 10**7, "亿": 10**8}
-# what the server says in Chinese, beside what it says in English
-MESSAGES: Final = re.compile(r"^\| \d+ \| \d{3} \|.*$", re.MULTILINE)
 HALF_WIDTH: Final = re.compile(r"[一-鿿] ?[,;:?!()]|[,;:?!()] ?[一-鿿]|[一-鿿]\.(?!\w)")
+# what the server and its page say
+PACKAGE: Final = Path(delayqueue.__file__).parent
+SOURCES: Final = [
+    path
+    for path in PACKAGE.rglob("*")
+    if path.suffix in {".py", ".js", ".html"} and "vendor" not in path.relative_to(PACKAGE).parts
+]
+FILLED_IN: Final = re.compile(r"\$?\{[^{}\s]*\}")
 
 
 class Section(NamedTuple):
@@ -35,6 +43,11 @@ class Section(NamedTuple):
     rows: list[set[str]]  # of tables
     words: set[str]  # pieces of code, and figures
     links: set[str]
+
+
+def half_width(chinese_text: str) -> list[str]:
+    """The marks between Chinese words that are of Latin width."""
+    return HALF_WIDTH.findall(chinese_text)
 
 
 def english(twin: str) -> str:
@@ -102,5 +115,9 @@ def test_each_links_to_the_other(twin: str) -> None:
 
 @pytest.mark.parametrize("twin", TWINS)
 def test_the_marks_between_chinese_words_are_full_width(twin: str) -> None:
-    ours = MESSAGES.sub("", prose(twin))
-    assert HALF_WIDTH.findall(CODE.sub("", LINK.sub("]", ours))) == []
+    assert half_width(CODE.sub("", LINK.sub("]", prose(twin)))) == []
+
+
+def test_the_marks_of_messages_and_of_the_page_are_full_width() -> None:
+    found = {path: half_width(FILLED_IN.sub("", path.read_text())) for path in SOURCES}
+    assert {path: marks for path, marks in found.items() if marks} == {}

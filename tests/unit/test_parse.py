@@ -64,27 +64,27 @@ def test_every_field_of_a_wrong_type_is_told_in_each_language(path: str) -> None
 @pytest.mark.parametrize(
     ("raw", "zh", "en"),
     [
-        ('{"body": 1}', "解析json失败: body 须为字符串", "body: must be a string"),
-        ('{"tags": ["a", 1]}', "解析json失败: tags.1 须为字符串", "tags.1: must be a string"),
+        ('{"body": 1}', "解析json失败：body 须为字符串", "body: must be a string"),
+        ('{"tags": ["a", 1]}', "解析json失败：tags.1 须为字符串", "tags.1: must be a string"),
         (
             '{"delay": 1e400}',
-            "解析json失败: delay 须为有限的数字",
+            "解析json失败：delay 须为有限的数字",
             "delay: must be a finite number",
         ),
         (
             '{"retry": {"delays": ["1s", true], "max": "x"}}',
-            "解析json失败: retry.delays.1 须为数字或字符串",
+            "解析json失败：retry.delays.1 须为数字或字符串",
             "retry.delays.1: must be a number or a string",
         ),
         (
             '{"delay": "10m"}',
-            "解析json失败: delay 须为数字，不带引号和单位",
+            "解析json失败：delay 须为数字，不带引号和单位",
             "delay: must be a number, without quotes or a unit",
         ),
-        ("5", "解析json失败: 须为对象", "must be an object"),
+        ("5", "解析json失败：须为对象", "must be an object"),
         (
             '{"topic":\n tru}',
-            "解析json失败: 第2行第5列有误",
+            "解析json失败：第2行第5列有误",
             "not valid JSON: expected ident at line 2 column 5",
         ),
     ],

@@ -142,7 +142,7 @@ async def take(api: Api, asked: TakeRequest) -> Returnable[Large[list[TakenJob]]
     """
     if not asked.is_bounded:
         raise Invalid(
-            Text("需要 start, end, after 或 before", "give one of start, end, after, before")
+            Text("需要 start、end、after 或 before", "give one of start, end, after, before")
         )
     jobs = await api.queue.taking.take(asked.topic, asked.due(), asked.count or DEFAULT_PAGE)
     undelivered = partial(api.queue.taking.restore, jobs) if jobs else None

@@ -206,7 +206,7 @@ async def try_subscriber(api: Api, asked: TrialRequest) -> Trial:
     if not subscriber.url:
         raise WrongState(
             Text(
-                f"{asked.name} 是Python函数, 只能试调url",
+                f"{asked.name} 是Python函数，只能试调url",
                 f"{asked.name}: is a Python handler; only a url can be tried",
             )
         )
