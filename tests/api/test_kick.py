@@ -50,7 +50,7 @@ async def test_delayed_jobs_are_kicked_where_the_state_is_said(api: Api, topic: 
 @pytest.mark.parametrize(
     ("asked", "named"),
     [
-        ({"topic": "t", "state": "ready"}, "buried, delayed"),
+        ({"topic": "t", "state": "ready"}, "buried、delayed"),
         ({"id": "a", "state": "buried"}, "state"),
     ],
 )
