@@ -15,6 +15,8 @@ CHART_TOOLS := tests/docs/chart_tools
 KUBERNETES := v1.33.2
 # what builds the wheel
 BUILD := setuptools>=77.0.3
+# what is read as prose: pages, docstrings and comments
+PROSE := README.md delay-queue.conf CONTRIBUTING.md SECURITY.md docs examples bench/README.md delayqueue
 # every version with its hashes: what the image holds, and what the tests run with
 IMAGE_LOCK := deploy/requirements.txt
 TEST_LOCK := deploy/requirements-test.txt
@@ -35,12 +37,13 @@ test: $(VENV)/.installed-dev ## run all tests (starts real Redis and Valkey serv
 test-every-store: $(VENV)/.installed-dev ## run all tests over Sentinel and Cluster and in every look of the page, too
 	$(PYTEST) --every-store
 
-lint: $(VENV)/.installed-dev ## ruff, mypy, pyright and the spelling
+lint: $(VENV)/.installed-dev ## ruff, mypy, pyright, spelling and style
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/basedpyright
 	$(BIN)/codespell --dictionary=- --dictionary=scripts/words.txt
+	scripts/style $(BIN)/codespell $(PROSE)
 
 format: $(VENV)/.installed-dev ## let ruff lay out the code
 	$(BIN)/ruff check --fix .

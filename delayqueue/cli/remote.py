@@ -110,7 +110,7 @@ REMOTE: Final = (
         argument("--text", help="a part of the body, as pushed"),
         argument("--topic", help="only in this topic"),
         argument(
-            "--limit", metavar="N", type=int, help=f"so many at most [{asking.DEFAULT_COUNT}]"
+            "--limit", metavar="N", type=int, help=f"most jobs to return [{asking.DEFAULT_COUNT}]"
         ),
         show=tables.jobs,
         nothing="no such job",

@@ -164,7 +164,7 @@ class JobVerbs:
 
     @verb
     def touch(self, job: ReservedJob | str, *, ttr: Seconds | None = None) -> Call[float]:
-        """Extend a reservation: its TTR, or `ttr`, starts anew. Returns the new deadline."""
+        """Extend a reservation: its TTR, or `ttr`, starts over. Returns the new deadline."""
         request = _held(job) | given(ttr=in_seconds(ttr))
         return Call("/touch", request, lambda data: data["deadline"], repeatable=True)
 

@@ -10,7 +10,7 @@ VARYING: Final = re.compile(r"\b(?=[a-f-]*[0-9])[0-9a-f]{8}[0-9a-f-]*\b|[0-9]{4,
 
 
 def reason_of(message: str) -> str:
-    """The line of a message that says what went wrong, with # in place of ids and numbers; "" = no reason."""
+    """The line of a message that says what went wrong, with # instead of ids and numbers; "" = no reason."""
     lines = [line for line in map(str.strip, message.splitlines()) if line]
     if not lines:
         return ""

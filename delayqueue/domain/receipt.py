@@ -11,7 +11,7 @@ from zlib import crc32
 
 from delayqueue.errors import Invalid, Text
 
-HELD_BY_NOBODY = "-"  # in place of a nonce, here and in the store
+HELD_BY_NOBODY = "-"  # instead of a nonce, here and in the store
 
 
 def nonces() -> Iterator[str]:

@@ -20,7 +20,7 @@ class Dispatcher:
     """Asks its bucket for what the books want, as long as they want something.
 
     `requeue` takes the jobs that no poll is left to take. `notify` is called when a topic that waits for its rate may
-    go on. If a call fails, for whatever reason, its polls hear of it, and the bucket is asked again.
+    go on. If a call fails, for whatever reason, its polls are told, and the bucket is asked again.
     """
 
     def __init__(

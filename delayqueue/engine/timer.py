@@ -19,7 +19,7 @@ SWEEP_TOPICS = (
     20  # that housekeeping checks each second; twice as many each time while it finds empty ones
 )
 MOST_SWEEP_TOPICS = 640  # about 5 ms of the store's time, 8 with the wheel
-FORGOTTEN_SHARE = 0.1  # of those that were checked: while so many are empty, there is a backlog
+FORGOTTEN_SHARE = 0.1  # of those that were checked: with this many empty ones there is a backlog
 
 
 class Timer:

@@ -115,7 +115,7 @@ class Router(Generic[Item, Result]):
     async def _send(
         self, bucket: int, items: list[Item], scope: Scope
     ) -> Sequence[Result | Unavailable]:
-        """Call, if the items belong to the bucket at that very moment; nothing is awaited in between."""
+        """Call, if the items belong to the bucket at that moment; nothing is awaited in between."""
         layout = self._buckets.layout
         ids = [_id(item) for item in items] if layout.generation else []
         if any(self._buckets.of(job_id) != bucket for job_id in ids):

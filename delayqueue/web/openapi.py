@@ -132,7 +132,7 @@ def _as_sent(schema: Json) -> Json:
         # not as `default`: code generators would take an optional field for one that is always there
         default = shape.pop("default", None)
         if default is not None:
-            description = f"{description} {default:g} where it is not said.".lstrip()
+            description = f"{description} {default:g} by default.".lstrip()
         if description:
             shape["description"] = description
     return schema

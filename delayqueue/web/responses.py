@@ -253,7 +253,7 @@ class Forecast(TypedDict):
 class DeadLetterGroup(TypedDict):
     """Dead letters with one reason: how many, since when, how many of which topics, and some of their ids.
 
-    `reason`: the line of the message that says what went wrong, with # in place of ids and long numbers.
+    `reason`: the line of the message that says what went wrong, with # instead of ids and long numbers.
     """
 
     reason: str

@@ -100,7 +100,7 @@ func paid(order string) error {
 	return nil
 }
 
-// work handles so many jobs, or jobs for ever where the number is negative.
+// work handles that many jobs, or jobs forever if the number is negative.
 func work(jobs int) {
 	for jobs != 0 {
 		var popped *job
@@ -120,7 +120,7 @@ func handle(j job) {
 	verb, deadline := "finish", time.Now().Add(ttrS*time.Second)
 	message, err := closeOrder(j.Body)
 	if err != nil {
-		verb, message = "release", err.Error() // the schedule says when it comes again
+		verb, message = "release", err.Error() // the schedule says when it is delivered again
 	}
 	for time.Now().Before(deadline) {
 		err = queue(verb, fields{"id": j.ID, "receipt": j.Receipt, "message": message}, nil)

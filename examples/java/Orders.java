@@ -84,7 +84,7 @@ public class Orders {
             verb = "finish";
         } catch (Exception error) {
             message = error.getMessage();
-            verb = "release"; // the schedule says when it comes again
+            verb = "release"; // the schedule says when it is delivered again
         }
         while (System.currentTimeMillis() < deadlineMs) {
             try {

@@ -58,7 +58,7 @@ async function handle(job) {
   try {
     [verb, message] = ["finish", await closeOrder(JSON.parse(job.body).order)];
   } catch (error) {
-    [verb, message] = ["release", error.message]; // the schedule says when it comes again
+    [verb, message] = ["release", error.message]; // the schedule says when it is delivered again
   }
   while (Date.now() < deadline) {
     try {

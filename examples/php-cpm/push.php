@@ -12,7 +12,7 @@ class RetriedJob extends Job
 {
     public $tags = [];
     public $retry = ['delays' => ['10s', '1m', '10m']];
-    public $retain = 86400; // seconds in which /get tells what became of it
+    public $retain = 86400; // seconds in which /get returns its record
 }
 
 [, $order, $seconds] = $argv;

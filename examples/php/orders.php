@@ -42,7 +42,7 @@ function handle(array $job): void
     try {
         [$verb, $message] = ['finish', close_order(json_decode($job['body'], true)['order'])];
     } catch (Exception $error) {
-        [$verb, $message] = ['release', $error->getMessage()]; // the schedule says when it comes again
+        [$verb, $message] = ['release', $error->getMessage()]; // the schedule says when it is delivered again
     }
     try {
         insist($verb, ['id' => $job['id'], 'receipt' => $job['receipt'], 'message' => $message]);

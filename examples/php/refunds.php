@@ -36,7 +36,7 @@ function work(): never
         $verb = match (true) {
             $status === 200 => 'finish',
             $status >= 400 && $status < 500 => 'bury', // no use to try again
-            default => 'release', // the schedule says when it comes again
+            default => 'release', // the schedule says when it is delivered again
         };
         try {
             insist($verb, ['id' => $job['id'], 'receipt' => $job['receipt'], 'message' => $said]);

@@ -57,7 +57,7 @@ def handle(job: ReservedJob) -> None:
             if is_done:
                 queue.finish(job, message=message)
             else:
-                queue.release(job, message=message)  # the schedule says when it comes again
+                queue.release(job, message=message)  # the schedule says when it is delivered again
         except (TransportError, Unavailable) as error:
             print(error, file=sys.stderr)
             time.sleep(1)  # nobody knows whether it was done

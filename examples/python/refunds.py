@@ -46,7 +46,7 @@ def work() -> None:
         elif 400 <= status < 500:
             verb = "bury"  # no use to try again
         else:
-            verb = "release"  # the schedule says when it comes again
+            verb = "release"  # the schedule says when it is delivered again
         try:
             insist(verb, id=job["id"], receipt=job["receipt"], message=said)
             print(f"{job['id']}: {verb}: {said}", flush=True)

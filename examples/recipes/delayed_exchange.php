@@ -10,7 +10,7 @@ function publish(string $routingKey, string $body, int $delayMs): void
         'topic' => $routingKey,
         'id' => '*', // or a name of your own: then the job can be cancelled, and pushing it twice makes one
         'delay' => $delayMs / 1000,
-        'ttr' => 60, // a message that is not acknowledged in a minute comes again
+        'ttr' => 60, // a message that is not acknowledged in a minute is delivered again
         'body' => $body,
         'retry' => ['delays' => ['10s', '1m', '10m']], // what you built from TTLs and dead letter exchanges
     ]);

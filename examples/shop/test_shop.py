@@ -30,7 +30,7 @@ def seller() -> Mock:
 
 @pytest.fixture
 def shop(orders: Orders, seller: Mock) -> Shop:
-    """What the handlers get, in place of the lifespan."""
+    """What the handlers get instead of the lifespan's context."""
     return Shop(orders, seller)
 
 

@@ -23,7 +23,7 @@ def write_invoice(job: Any) -> str:
 
 
 def print_invoice(job: Any) -> str:
-    """Order 10: the page that the customer gets; works with what stands in the file."""
+    """Order 10: the page that the customer gets; works with the file's contents."""
     order = json.loads(job.body)
     invoice = json.loads((FOLDER / f"{order['order']}.json").read_text())
     page = FOLDER / f"{order['order']}.txt"

@@ -1,7 +1,7 @@
 """What happens when an order is paid: an invoice, a parcel, a mail, one after the other.
 
 delay-queue worker fan_out:worker        does it; run as many as you like
-python fan_out.py stock ITEM COUNT       so many come into the store
+python fan_out.py stock ITEM COUNT       that many come into the store
 python fan_out.py paid ORDER ITEM MAIL   an order is paid
 
 Where a handler fails, those after it wait: a customer gets no mail without a parcel. The next attempt begins with the

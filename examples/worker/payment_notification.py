@@ -27,7 +27,7 @@ worker = Worker(concurrency=100)  # most of the time they wait for merchants
 
 @dataclass(frozen=True)
 class Notification:
-    """What a merchant is to be told."""
+    """The notification for a merchant."""
 
     trade: str
     url: str
@@ -35,7 +35,7 @@ class Notification:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a merchant said; `wait_s`: not before so many seconds have passed."""
+    """What a merchant said; `wait_s`: not before that many seconds have passed."""
 
     status: int
     text: str

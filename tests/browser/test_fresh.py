@@ -86,7 +86,7 @@ def test_the_keyboard_alone_does_what_is_to_be_done(
         expect_focus(page, pressed)  # the same button says the other thing
     walk(page, "ready")
     expect_focus(page, "ready")
-    tab_to(page, "Select all that are shown")
+    tab_to(page, "Select all shown")
     page.keyboard.press("Space")
     expect(page.get_by_text("1 selected")).to_be_visible()
     walk(page, "Purge")
@@ -119,7 +119,7 @@ def test_search_tags_dead_letters_subscribers_and_schedules_need_no_mouse(
     expect(page.locator("tbody tr")).to_have_count(1)
     walk(page, "Retry")
     say_yes(page)
-    expect(page.locator("main .empty")).to_have_text("No job is buried.")
+    expect(page.locator("main .empty")).to_have_text("No dead letters.")
     walk(page, "Subscribers")
     expect(page.locator("form")).to_have_count(2)  # that of the search, too
     fill(page, {"Name": "pdf", "Topic": "paid", "URL": "https://shop.example/paid"})
@@ -131,7 +131,7 @@ def test_search_tags_dead_letters_subscribers_and_schedules_need_no_mouse(
     walk(page, "Schedules")
     expect(page.locator("ol.times, main .empty")).to_have_count(1)
     fill(page, {"Name": "sweep", "Topic": "sweep", "or every (such as 15m)": "15m"})
-    walk(page, "Show next ten times")
+    walk(page, "Show the next ten times")
     expect(page.locator("ol.times li")).to_have_count(10)
     walk(page, "Add")
     expect(page.locator("tbody tr")).to_have_count(1)

@@ -56,7 +56,7 @@ def test_what_the_server_refuses_is_shown_in_words(admin: Admin) -> None:
     admin.field("Topic").fill("a")
     admin.field("Delay").fill("soon")
     admin.press("Push")
-    wrong = admin.text("“soon” is no length of time; write 90s, 10m, 2h or 1d")
+    wrong = admin.text("“soon” is not a duration; write 90s, 10m, 2h or 1d")
     expect(page.get_by_role("alert").last).to_have_text(wrong)
 
 
@@ -128,7 +128,7 @@ def test_jobs_are_found_by_id_by_parts_of_id_topic_and_body_and_by_tag(
     text.fill('"name": "排队')
     text.press("Enter")
     expect(page.locator("tbody tr")).to_have_text(re.compile(job_id))
-    expect(admin.said("All {0} jobs were looked at.")).to_be_visible()
+    expect(admin.said("All {0} jobs searched.")).to_be_visible()
     search.fill(f"tag:{topic}")
     search.press("Enter")
     expect(page.locator("tbody tr")).to_have_count(1)

@@ -56,11 +56,11 @@ def test_a_webhook_is_tried_paused_and_resumed_and_its_failures_are_seen(
         admin.agree("OK")
         expect(page.locator("dialog dl")).to_contain_text("200")
         expect(page.locator("dialog dl")).to_contain_text("thanks for trying")
-        expect(page.locator("dialog h2")).to_have_text(admin.text("It has succeeded"))
+        expect(page.locator("dialog h2")).to_have_text(admin.text("The call succeeded"))
         admin.agree("OK")
         expect(row).to_contain_text(admin.text("none"))  # a trial does not count
         admin.press("Pause", row)
-        ask = f"Pause “{topic}”? All jobs of the topic “{topic}” wait for it; those of other topics go on."
+        ask = f"Pause “{topic}”? All jobs of the topic “{topic}” wait for it; other topics go on."
         expect(page.locator("dialog p")).to_have_text(admin.text(ask))
         admin.agree("OK")
         expect(row).to_contain_text(admin.pattern("paused since {0}"))
@@ -104,12 +104,12 @@ def test_a_schedule_is_previewed_in_its_zone_and_run_now(
     cron = admin.field("Cron line: minute hour day month weekday")
     fill(admin, {"Name": topic, "Topic": topic, "Time zone": "Asia/Shanghai"})
     cron.fill("30 9 * * 1-5")
-    admin.press("Show next ten times")
+    admin.press("Show the next ten times")
     times = page.locator("ol.times li")
     expect(times).to_have_count(10)
     expect(times.first).to_contain_text(re.compile(r"^\d{4}-\d\d-\d\d 09:30:00\+08:00"))
     cron.fill("30 9 31 2 *")
-    admin.press("Show next ten times")
+    admin.press("Show the next ten times")
     expect(page.get_by_role("alert")).to_contain_text(re.compile("day-of-month|cron 须形如"))
     cron.fill("30 9 * * 1-5")
     admin.press("Add")
@@ -150,13 +150,13 @@ def test_a_subscriber_is_added_and_shown_with_what_it_wants(
 ) -> None:
     page = admin.open("subscribers")
     fill(admin, {"Name": topic, "Topic": topic, "URL": "https://shop.example/paid"})
-    fill(admin, {"What it must answer": "*success*"})
-    for field, choice in {"If it fails for good": "go on", "Is sent": "the event"}.items():
+    fill(admin, {"The expected answer": "*success*"})
+    for field, choice in {"After the last failure": "continue", "Sends": "the event"}.items():
         admin.field(field).select_option(admin.text(choice))
     admin.press("Add")
     row = page.locator("tbody tr", has_text=topic)
     wants = [
-        admin.text(f"{text}") for text in ("goes on if it fails for good", "is sent the event")
+        admin.text(f"{text}") for text in ("continues after the last failure", "gets the event")
     ]
     expect(row).to_contain_text(" · ".join([f"{admin.text('expects')} *success*", *wants]))
     queue.unsubscribe(topic)

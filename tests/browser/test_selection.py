@@ -59,7 +59,7 @@ def test_what_is_ticked_is_kicked_rescheduled_and_deleted(
     admin.agree("OK")
     expect(admin.said("Done: 1 job.")).to_be_visible()
     assert counts(queue, topic) == (1, 2, 0, 2)
-    admin.field("Select all that are shown").check()
+    admin.field("Select all shown").check()
     admin.press("Delete")
     admin.agree("Delete")
     expect(page.locator("tbody tr")).to_have_count(0)
@@ -104,7 +104,7 @@ def test_what_is_refused_is_named_with_the_reason_and_stays_ticked(
 ) -> None:
     ids = [queue.push(topic, id=f"{topic}-{n}", delay=900, tags=[topic]) for n in range(3)]
     page = admin.open(f"tag/{topic}")
-    admin.press("Select all that match")
+    admin.press("Select all matching jobs")
     expect(admin.said("3 selected")).to_be_visible()
     queue.delete(ids[1])
     admin.press("Kick")

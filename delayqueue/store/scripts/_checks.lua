@@ -1,6 +1,6 @@
 -- The rules of a whole bucket, for inspect.lua: each function proves one for a key's entry, says where it is broken, and
 -- repairs it.
--- keeps: without `repairs` nothing is written. Findings hold at this very moment, and are repaired in the same call.
+-- keeps: without `repairs` nothing is written. Findings hold at this moment, and are repaired in the same call.
 -- requires  _life
 local UNIT_BYTES = 2048    -- a record counts as another entry for each of these
 local MOST_UNITS = 2048    -- of a list or a page: 4 MiB of jobs, about 15 ms

@@ -3,6 +3,6 @@
 uvicorn shop.api:app                   takes orders; try http://localhost:8000/docs
 delay-queue worker shop.tasks:worker   closes unpaid orders, tells the seller of paid ones; run as many as you like
 
-Both run in this folder. The queue is at $DELAYQUEUE_URL, the orders are in the file $SHOP, the seller hears of payments
-at $SELLER_URL. $UNPAID replaces the 30 minutes that a customer has to pay.
+Both run in this folder. The queue is at $DELAYQUEUE_URL, the orders are in the file $SHOP, the seller is told of
+payments at $SELLER_URL. $UNPAID replaces the 30 minutes that a customer has to pay.
 """

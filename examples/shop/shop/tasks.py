@@ -1,4 +1,4 @@
-"""What the shop does later: it closes orders that nobody paid, and tells the seller of those that somebody did."""
+"""What the shop does later: it closes orders that nobody paid, and tells the seller about paid ones."""
 
 import asyncio
 import os

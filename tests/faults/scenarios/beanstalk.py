@@ -84,7 +84,7 @@ async def _vanish(bed: Bed, server: QueueServer) -> bool:
 
 
 async def worker_dies(bed: Bed, *, jobs: int) -> Figures:
-    """Workers reserve and say nothing more: each job comes again at its TTR, and counts as an attempt."""
+    """Workers reserve and say nothing more: each job is delivered again at its TTR, and counts as an attempt."""
     store = bed.store()
     server = await bed.beanstalk_server(store)
     ttr_s = 2

@@ -129,7 +129,7 @@ async def collect(
 
 
 async def consumer_dies(bed: Bed, *, jobs: int) -> Figures:
-    """Consumers never finish: each job comes again at its TTR, and is buried when its schedule ends."""
+    """Consumers never finish: each job is delivered again at its TTR, and is buried when its schedule ends."""
     store = bed.store()
     server = await bed.server(store)
     topic = bed.topic

@@ -52,14 +52,14 @@ class Question extends Component {
 }
 
 /** Ask a question. options: {error, text, input: label, value, most: characters, must: the text that has to be typed, danger, ok, password}.
- *  Resolves to the input ("" where there is none), or null where the user says no. */
+ *  Resolves to the input ("" if there is none), or null where the user says no. */
 export async function ask(title, options = {}) {
   let answer = options.value || "";
   const closed = await open(h(Question, { title, ...options, onanswer: (text) => { answer = text; } }));
   return closed === "ok" ? answer : null;
 }
 
-/** Say what became of something: in the corner, or where there is more to read, until it was read. */
+/** Show an outcome: in the corner, or if there is more to read, until it was read. */
 export async function tell(title, more) {
   if (!more) { say(title); return; }
   await open([heading(title), more, h("form", { method: "dialog", class: "actions" }, h("button", { type: "submit", class: "primary" }, t("ok")))]);
@@ -106,7 +106,7 @@ class Action extends Component {
   }
 }
 
-/** A button that does something: work(the button). `key` tells it from those that can stand in its place. */
+/** A button that does something: work(the button). `key` tells it from others that can take its place. */
 export const action = (text, work, kind = null, key = null) => h(Action, { key, text, work, kind });
 
 /** Fields and a button that does something with them: work(FormData, form). `after` stands behind the button. */

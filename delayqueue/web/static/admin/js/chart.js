@@ -58,7 +58,7 @@ class Chart extends Component {
   }
 }
 
-/** A chart whose colours and words are made anew where those of the page change. */
+/** A chart whose colours and words are replaced when those of the page change. */
 const chart = (key, properties) => h(Chart, { key: `${key} ${document.documentElement.dataset.theme} ${current()}`, ...properties });
 const upwards = { range: (_, least, most) => [0, Math.max(1, most * 1.1)] };
 

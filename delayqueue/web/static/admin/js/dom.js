@@ -1,11 +1,11 @@
-// Elements, rendered by Preact: what is rendered again changes only where it differs. Text stays text, whatever stands in it.
+// Elements, rendered by Preact: what is rendered again changes only where it differs. Text stays text, whatever it contains.
 
 import { Component, h, render } from "../vendor/preact/preact.mjs";
 
 export { Component, h, render };
 
 /** A table. columns: [{name, class, cell: (row) => content, sort: by what, if it can be sorted by it}]; `key` tells a row from the others;
- *  `empty` is said where there are none; sorting: {by, reverse, onsort(by)}. */
+ *  `empty` is shown if there are none; sorting: {by, reverse, onsort(by)}. */
 export function table(columns, rows, key, empty, sorting = null) {
   if (!rows.length) return h("p", { class: "empty" }, empty);
   return h("div", { class: "scroll" }, h("table", { class: sorting && "sortable" },

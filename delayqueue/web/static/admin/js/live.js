@@ -5,7 +5,7 @@ import { Component, h } from "./dom.js";
 import { t } from "./i18n.js";
 import { signIn } from "./session.js";
 
-const SHARE = 4; // where much is to be counted, a page waits so many times as long as that took
+const SHARE = 4; // a page waits this many times as long as its load took, if there is much to count
 
 /** A page: load() gets what view(data) shows, again and again. Its state is what the user chose. */
 export class Live extends Component {
@@ -29,7 +29,7 @@ export class Live extends Component {
     return document.activeElement;
   }
 
-  componentDidUpdate(_, __, focused) { // who is at a row that is gone is not left nowhere
+  componentDidUpdate(_, __, focused) { // the focus must not get lost with a row that is gone
     if (!focused.isConnected) document.getElementById("content").focus();
   }
 

@@ -9,7 +9,7 @@ const PAGE = 1000;
 const MOST = 100000; // rows of a file: the browser holds it
 const JOB = ["id", "topic", "state", "due", "created", "attempt", "priority", "tags", "message", "body"];
 
-/** What stands in a cell: lists with blanks between, what has members as JSON. */
+/** The text of a cell: lists with blanks between, what has members as JSON. */
 function plain(value) {
   if (Array.isArray(value)) return value.map(plain).join(" ");
   return value !== null && typeof value === "object" ? JSON.stringify(value) : value ?? "";

@@ -17,7 +17,7 @@ const CALLS = 20; // until a person is asked whether to go on
 export const findLink = (wanted) => `#/find/${encodeURIComponent(JSON.stringify(wanted))}`;
 
 export class Find extends Live {
-  everyMs = 1e9; // each time all jobs would be looked at anew
+  everyMs = 1e9; // each time all jobs would be searched again
   wanted = this.props.argument.startsWith("{") ? JSON.parse(this.props.argument) : { id: this.props.argument };
 
   async load() {

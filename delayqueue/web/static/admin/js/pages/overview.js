@@ -11,7 +11,7 @@ import { troubleTable } from "./topics.js";
 
 const STATES = ["delayed", "ready", "reserved", "buried"];
 
-const FRESH = 20; // so many times as long as it took
+const FRESH = 20; // times as long as it took
 
 export class Overview extends Live {
   state = { span: FIRST_SPAN, past: FIRST_PAST };

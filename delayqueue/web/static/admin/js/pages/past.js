@@ -6,7 +6,7 @@ import { choices, h } from "../dom.js";
 import { length, number, time } from "../format.js";
 import { t } from "../i18n.js";
 
-const PER = { 60: "per60", 600: "per600", 3600: "per3600" }; // jobs a step of so many seconds
+const PER = { 60: "per60", 600: "per600", 3600: "per3600" }; // by the seconds of a step
 const MARK_TEXTS = { started: "mark_started", outage: "mark_outage", failover: "mark_failover" };
 const FRESH_MS = { "3h": 10000, "2d": 60000, "30d": 60000 }; // servers add what they count every 10 s or so
 const MARKS = 5; // that are told in words
@@ -27,7 +27,7 @@ export class Past {
     this.asked = 0;
   }
 
-  /** What is known of that reach; asked for anew when it may have changed. */
+  /** What is known of that reach; asked for again when it may have changed. */
   async of({ reach }) {
     if (reach !== this.reach || Date.now() - this.asked > FRESH_MS[reach]) {
       const asked = Date.now();
@@ -37,7 +37,7 @@ export class Past {
     return this.known;
   }
 
-  /** A card with a chart of it; onchoose gets what else is to be shown. */
+  /** A card with a chart of it; onchoose gets the other selection. */
   card({ reach, shows }, onchoose) {
     const title = shows === "flow" ? t(PER[this.known.step]) : t(shows);
     const series = CHARTS[shows];

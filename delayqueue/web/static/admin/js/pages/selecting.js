@@ -13,7 +13,7 @@ const PIECE = 500; // jobs of a call
 const AT_ONCE = 8; // calls, where a verb takes one job
 const PAGE = 1000;
 const MOST = 100000; // that are ticked at once: some megabytes of ids
-const NEEDS_NUMBER = 100; // so many are deleted only after their number was typed
+const NEEDS_NUMBER = 100; // from this many on, jobs are deleted only after their number was typed
 const MOST_NAMED = 200; // failures that are listed
 
 // which jobs a verb is for, and how it is called for many; it answers [{id, code or message}]
@@ -25,7 +25,7 @@ const VERBS = {
   delete: { states: ["buried", "delayed", "ready", "reserved"], piece: PIECE, run: (ids) => call("delete", { ids }) },
 };
 
-/** Ask whether a verb shall be done with so many. Resolves to what is needed for it, or null. */
+/** Ask whether to apply a verb to that many jobs. Resolves to what is needed for it, or null. */
 async function confirm(verb, count) {
   const shown = jobs(count);
   if (verb === "reschedule") {
@@ -62,7 +62,7 @@ async function doAll(verb, ids, given) {
   return { done, failed };
 }
 
-/** Ask, do it, and say what became of it. Returns the ids that are done; null = the user said no. */
+/** Ask, do it, and show the outcome. Returns the ids that are done; null = the user said no. */
 export async function doWith(verb, ids) {
   const given = await confirm(verb, ids.length);
   if (given === null) return null;

@@ -100,7 +100,7 @@ function limitText({ rate, concurrency }) {
   return [rate && `${rate}/s`, concurrency].filter(Boolean).join(", ");
 }
 
-/** What a person typed: "50/s" is a rate, "10" so many at once; what is not there is no limit. */
+/** What the user typed: "50/s" is a rate, "10" jobs at once; what is missing means no limit. */
 function limitOf(text) {
   const limit = { rate: null, concurrency: null };
   for (const word of text.split(/[\s,]+/).filter(Boolean)) {
