@@ -79,7 +79,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--flush", action="store_true", help="empty those Redis databases before each measure"
     )
-    parser.add_argument("--quick", action="store_true", help="a rough look in little time")
+    parser.add_argument("--quick", action="store_true", help="rough figures in little time")
     parser.add_argument("--rounds", type=int, metavar="N", help="rounds of the cheap measures")
     parser.add_argument(
         "--sleeping", metavar="N,N,...", help="levels of growth, e.g. 10000,10000000"

@@ -27,11 +27,11 @@ CONNECTIONS = 32
 PIPELINED_CONNECTIONS, IN_FLIGHT = 16, 50
 TTR_S = 60
 BODY = b"." * BODY_BYTES
-END_S = 120.0  # a load that goes on for longer hangs
+END_S = 120.0  # a load that goes on for longer is hanging
 
 
 class Tally:
-    """What the clients of a load did, and whether they are to go on."""
+    """What the clients of a load did, and whether they should go on."""
 
     def __init__(self, most: float) -> None:
         self.jobs = 0
@@ -48,12 +48,12 @@ class Tally:
         self.is_over = True
 
     def end(self) -> None:
-        """A client has nothing under way any more."""
+        """A client has nothing in flight any more."""
         if not self.ended.done():
             self.ended.set_result(None)
 
     def fail(self, reason: str) -> None:
-        """An answer that refuses, or a connection that broke: there are no figures with errors in them."""
+        """An answer that refuses, or a broken connection: figures with errors in them are not reported."""
         if not self.ended.done():
             self.ended.set_exception(BenchError(reason))
 
@@ -85,7 +85,7 @@ class Client(asyncio.Protocol):
         self._tally.fail("the connection was closed")
 
     def go_on(self) -> None:
-        """Ask for what comes next, unless it is over."""
+        """Ask for the next thing, unless the load is over."""
         raise NotImplementedError
 
     def read(self, lines: list[bytes]) -> None:
@@ -93,7 +93,7 @@ class Client(asyncio.Protocol):
 
 
 class Producer(Client):
-    """Puts so many jobs in one write, and the next ones when all are in."""
+    """Puts `in_flight` jobs in one write, and the next ones when all are in."""
 
     def __init__(self, tally: Tally, topic: str, puts: bytes, in_flight: int) -> None:
         super().__init__(tally, b"use %s\r\n" % topic.encode())
@@ -146,7 +146,7 @@ class Worker(Client):
 async def _load(
     port: int, make: Callable[[Tally], Client], *, connections: int, most: float, seconds: float
 ) -> tuple[int, float]:
-    """Jobs that the clients did, `most` or for so many seconds, and how long it took. Raises BenchError."""
+    """How many jobs the clients did, `most` or for `seconds`, and how long it took. Raises BenchError."""
     loop = asyncio.get_running_loop()
     tally = Tally(most)
     began_s = time.perf_counter()
@@ -189,7 +189,7 @@ def _put(
 
 
 def _end(server: Server, topic: str, most: float) -> tuple[int, float]:
-    """Reserve and delete so many jobs."""
+    """Reserve and delete `most` jobs."""
     load = _load(
         server.beanstalk(),
         lambda tally: Worker(tally, topic),
@@ -201,7 +201,7 @@ def _end(server: Server, topic: str, most: float) -> tuple[int, float]:
 
 
 def _figures(name: str, server: Server, run: Callable[[], tuple[int, float]]) -> dict[str, Figure]:
-    """Run a load: its rate, and the processor time of server and store for a job."""
+    """Run a load: its rate, and the processor time of server and store per job."""
     processor = Processor(server, server.beanstalk())
     jobs, took_s = run()
     spent = {f"{name}, {part}": figure for part, figure in processor.spent(jobs).items()}
@@ -209,7 +209,7 @@ def _figures(name: str, server: Server, run: Callable[[], tuple[int, float]]) ->
 
 
 def beanstalk(server: Server, scale: Scale) -> Outcome:
-    """The protocol of beanstalkd, and /push where the server has it."""
+    """The protocol of beanstalkd, and /push if the server has it."""
     seconds, topic = scale.seconds, new_topic()
     figures = _figures("put", server, lambda: _put(server, new_topic(), seconds=seconds))
     filled, _ = _put(server, topic, in_flight=IN_FLIGHT, asleep=False, most=scale.pop_jobs)

@@ -25,7 +25,7 @@ class Axis:
     logarithmic: bool
 
     def pixel(self, value: float) -> float:
-        """Where a value lies; what is below the axis lies at its start."""
+        """The pixel of a value; anything below the axis is at its start."""
         low, high, at = (self._place(v) for v in (self.low, self.high, max(value, self.low)))
         return self.start + (self.end - self.start) * (at - low) / (high - low)
 
@@ -45,7 +45,7 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """What a chart says beside its lines, and which axes are logarithmic."""
+    """The labels of a chart, and which axes are logarithmic."""
 
     title: str
     x: str
@@ -55,7 +55,7 @@ class Labels:
 
 
 def line_chart(labels: Labels, curves: dict[str, Curve]) -> str:
-    """An SVG document with one line per curve. On a logarithmic axis values must be positive."""
+    """An SVG document with one line per curve. On a logarithmic axis, values must be positive."""
     xs = [x for curve in curves.values() for x, _ in curve]
     ys = [y for curve in curves.values() for _, y in curve]
     x_axis = Axis(labels.x, min(xs), max(xs), LEFT, WIDTH - RIGHT, labels.log_x)

@@ -66,7 +66,7 @@ async def _measure(port: int, asked: argparse.Namespace) -> None:
 
 
 def _works(queue: DelayQueue) -> dict[str, Callable[[], Awaitable[object]]]:
-    """What each caller does again and again."""
+    """What each caller does repeatedly."""
     numbers, ids = count(), count()
     reserved: list[tuple[str, str]] = []
 

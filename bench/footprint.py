@@ -1,4 +1,4 @@
-"""What it costs: memory a job, waiting polls, growth, the processor at rest."""
+"""Costs: memory per job, waiting polls, growth, the processor at rest."""
 
 import time
 
@@ -20,12 +20,12 @@ from bench.timing import lateness
 LONG_BODY_BYTES = 200
 SETTLE_S = 2.0  # for buffers to be freed
 CONNECT_LIMIT_S = 60.0
-REWRITE_LIMIT_S = 300.0  # of the append-only file, that a fill sets off
+REWRITE_LIMIT_S = 300.0  # for the append-only file, which a fill triggers
 SPARE_FILES = 100
 
 
 def memory(server: Server, scale: Scale) -> Outcome:
-    """Bytes of Redis a sleeping job, body of 40 and of 200 bytes."""
+    """Bytes of Redis per sleeping job, with a body of 40 and of 200 bytes."""
     return Outcome(
         {
             f"body {size} B": Figure(_bytes_per_job(server, scale, size), "bytes/job")
@@ -89,7 +89,7 @@ def polls(server: Server, scale: Scale) -> Outcome:
 
 
 def came_and_went(server: Server, scale: Scale) -> Outcome:
-    """The server's memory before and after many connections with a request each, by who answers them."""
+    """The server's memory before and after many connections with a request each, by which protocol answers them."""
     pids = listeners(server.port)
     figures: dict[str, Figure] = {}
     for way, te in (("plain", False), ("aiohttp", True)):
@@ -130,7 +130,7 @@ def growth(server: Server, scale: Scale) -> Outcome:
 
 
 def idle(server: Server, scale: Scale) -> Outcome:
-    """Processor time of server and Redis while many jobs sleep and nobody asks."""
+    """Processor time of server and Redis while many jobs sleep and no requests come."""
     _put_to_sleep(server, scale.idle_jobs)
     _settle(server)
     server_pids, store_pids = listeners(server.port), [int(server.seen().info("process_id"))]

@@ -61,7 +61,7 @@ def _call(redis: Any, verb: str, args: list[Any]) -> None:
 
 
 def _us(redis: Any) -> int:
-    """Time in functions so far."""
+    """Time in functions until now."""
     return int(redis.info("commandstats")["cmdstat_fcall"]["usec"])
 
 

@@ -15,8 +15,8 @@ from bench.target import Server
 
 SCRIPTS = Path(__file__).with_name("lua")
 MARK = "BENCH "
-END_S = 30.0  # for wrk to report, beyond its time
-LONGEST_S = 3600  # of a load that ends with its count
+END_S = 30.0  # for wrk to report, on top of its time
+LONGEST_S = 3600  # for a load that ends with its count
 LARGE_BATCH = 100  # jobs a request
 
 Curve = list[tuple[float, float]]
@@ -42,7 +42,7 @@ class Tally:
 
 
 class Load:
-    """A wrk that runs."""
+    """A running wrk."""
 
     def __init__(self, wrk: subprocess.Popen[str], what: str, limit_s: float) -> None:
         self._wrk = wrk
@@ -76,7 +76,7 @@ def loading(
     threads: int = 1,
     **settings: float,
 ) -> Iterator[Load]:
-    """Run a script for the time of the block, at most. `settings` are its variables."""
+    """Run a script during the block, at most. `settings` are its variables."""
     environ = os.environ | {name.upper(): f"{value:.0f}" for name, value in settings.items()}
     environ |= {"TOPIC": topic, "SPEECH": server.speech, "RUN": secrets.token_hex(3)}
     command = ["wrk", f"-t{threads}", f"-c{connections}", f"-d{seconds}", "-s", script, server.url]

@@ -13,7 +13,7 @@ SLEEP_FROM_S, SLEEP_TO_S = 86_400, 2 * 86_400
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """How much of everything. The defaults are those of the published figures."""
+    """How much of everything. The defaults are those behind the published figures."""
 
     rounds: int = 3
     seconds: int = 5
@@ -31,7 +31,7 @@ class Scale:
     page_dead: int = 10_000
 
     def quick(self) -> "Scale":
-        """A look in a minute or two; its figures are rough."""
+        """Figures in a minute or two; they are rough."""
         return replace(
             self,
             rounds=1,
@@ -70,7 +70,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """`repeated`: cheap enough for several rounds, targets in turn. `by_default`: also where no measure is named.
+    """`repeated`: cheap enough for several rounds, targets in turn. `by_default`: runs if no measure is named.
 
     `run` may raise BenchError.
     """

@@ -14,7 +14,7 @@ GIB: Final = 2**30
 
 @dataclass(frozen=True, kw_only=True)
 class Costs:
-    """What one job costs: round figures, to be replaced by what `python -m bench.scaling` says on your machine."""
+    """The cost of one job: round figures; replace them by what `python -m bench.scaling` reports on your machine."""
 
     store_push_us: float = 8.0  # in arrays; a master's own time
     store_tick_us: float = 1.0
@@ -30,7 +30,7 @@ class Costs:
 
 @dataclass(frozen=True, kw_only=True)
 class Need:
-    """What is asked for, and how much room is left."""
+    """The requirements, and how much room is left."""
 
     delayed: int = 1_000_000_000  # jobs that wait at once
     due_per_s: int = (
@@ -47,7 +47,7 @@ class Need:
 
 @dataclass(frozen=True)
 class Plan:
-    """What it takes. A master and a server process use a core each."""
+    """The machines that it takes. A master and a server process use a core each."""
 
     masters: int
     masters_for_memory: int
@@ -57,12 +57,12 @@ class Plan:
 
     @property
     def buckets(self) -> int:
-        """Enough for an even spread, up to the most that there may be."""
+        """Enough for an even spread, up to the maximum."""
         return min(1024, 1 << math.ceil(math.log2(max(1, self.masters * 40))))
 
 
 def plan(need: Need, costs: Costs) -> Plan:
-    """The smallest installation that does what is needed."""
+    """The smallest installation that meets the need."""
     job_bytes = costs.job_bytes - 40 + need.body_bytes
     data_bytes = need.delayed * job_bytes
     for_memory = math.ceil(data_bytes * need.spread / need.master_bytes)
@@ -86,7 +86,7 @@ def _server_us(need: Need, costs: Costs) -> float:
 
 
 def main() -> None:
-    """Print the plan and all that it rests on."""
+    """Print the plan and everything it is based on."""
     parser = argparse.ArgumentParser(prog="python -m bench.model", description=__doc__)
     for row in (*fields(Need), *fields(Costs)):
         name = f"--{row.name.replace('_', '-')}"

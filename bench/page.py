@@ -67,7 +67,7 @@ def _topic(number: int) -> str:
 
 
 def _calls() -> list[tuple[str, str, Asked]]:
-    """What each page asks, as js/pages says."""
+    """The calls of each page, as in js/pages."""
     now = time.time()
     hour, day = ({"start": now, "end": now + span, "step": span / 60} for span in (HOUR_S, DAY_S))
     return [

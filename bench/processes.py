@@ -1,4 +1,4 @@
-"""Programs of the measured servers as /proc shows them, and starting our own."""
+"""The processes of the measured servers as /proc shows them, and starting our own."""
 
 import contextlib
 import os
@@ -16,18 +16,18 @@ TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 class BenchError(Exception):
-    """The benchmark cannot go on; the message is one line that names the thing and the way out."""
+    """The benchmark cannot go on; the message is one line that names the problem and the fix."""
 
 
 def raise_file_limit() -> int:
-    """Allow this process and its children as many open files as the system lets us; returns it."""
+    """Allow this process and its children as many open files as the system permits; returns the number."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return hard
 
 
 def free_port() -> int:
-    """A TCP port of the loopback interface that nobody listens on now."""
+    """A free TCP port of the loopback interface."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]
@@ -37,7 +37,7 @@ def free_port() -> int:
 def wait_until(
     condition: Callable[[], bool], what: str, limit_s: float, look_s: float = 0.02
 ) -> None:
-    """Requeue when `condition()` holds, looked at every `look_s` seconds.
+    """Return when `condition()` holds, which is checked every `look_s` seconds.
 
     Raises BenchError with `what` after `limit_s` seconds.
     """
@@ -92,9 +92,9 @@ def listens(port: int) -> bool:
 
 
 def listeners(port: int) -> list[int]:
-    """Ids of the processes that listen on `port`; several where they share it.
+    """Ids of the processes that listen on `port`; several if they share it.
 
-    Raises BenchError if there is none to see.
+    Raises BenchError if none can be seen.
     """
     sockets = {f"socket:[{row[9]}]" for row in _tcp_rows(port) if row[3] == LISTENING}
     pids = [pid for pid in _all_pids() if sockets & _open_files(pid)]
@@ -118,7 +118,7 @@ def cpu_seconds(pids: list[int]) -> float:
     """Processor time that the processes together have used, user and system, seconds."""
     ticks = 0
     for pid in pids:
-        # the name, in parentheses, may hold spaces
+        # the name, in parentheses, may contain spaces
         after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         ticks += int(after_name[11]) + int(after_name[12])
     return ticks / TICKS_PER_S
@@ -138,7 +138,7 @@ def _all_pids() -> list[int]:
 
 def _open_files(pid: int) -> set[str]:
     found = set()
-    # processes end while we look, and others' are closed to us
+    # processes end while we look, and others' are not readable
     with contextlib.suppress(OSError):
         for entry in Path(f"/proc/{pid}/fd").iterdir():
             with contextlib.suppress(OSError):

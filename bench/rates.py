@@ -25,9 +25,9 @@ POPPED_SHARE = 0.75
 
 
 class Processor:
-    """The processor time of a server and, where it can be seen, its store, from now on.
+    """The processor time of a server and, if visible, its store, from now on.
 
-    It is steadier than a rate on a machine that others use, and what people pay for.
+    It is steadier than a rate on a shared machine, and it is what people pay for.
     """
 
     def __init__(self, server: Server, port: int) -> None:
@@ -39,7 +39,7 @@ class Processor:
         return cpu_seconds(self._servers), cpu_seconds(self._stores)
 
     def spent(self, jobs: int) -> dict[str, Figure]:
-        """The figures of a load of so many jobs."""
+        """The figures of a load of `jobs` jobs."""
         spent_us = [
             1e6 * (after - before) / jobs
             for before, after in zip(self._before_s, self._used_s(), strict=True)
@@ -88,17 +88,17 @@ def push128(server: Server, scale: Scale) -> Outcome:
 
 
 def connect(server: Server, scale: Scale) -> Outcome:
-    """One job a request and a new connection for each, 32 at once: what curl in PHP-FPM does."""
+    """One job a request on a new connection, 32 at once: what curl in PHP-FPM does."""
     return _push(server, scale, connections=32, connect=True)
 
 
 def batch(server: Server, scale: Scale) -> Outcome:
-    """Arrays of 100 jobs, 8 connections; one by one where the server knows no arrays."""
+    """Arrays of 100 jobs, 8 connections; one by one if the server does not know arrays."""
     return _push(server, scale, connections=8, batch=LARGE_BATCH)
 
 
 def _ready(server: Server, wanted: int) -> tuple[str, int]:
-    """A topic with about so many ready jobs, and their number."""
+    """A topic with about `wanted` ready jobs, and their number."""
     topic = new_topic()
     filled = fill(
         server,

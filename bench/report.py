@@ -25,11 +25,11 @@ class Findings:
     failures: list[str] = field(default_factory=list)
 
     def add(self, measure: str, target: str, outcome: Outcome) -> None:
-        """Note one round."""
+        """Record one round."""
         self.outcomes.setdefault(measure, {}).setdefault(target, []).append(outcome)
 
     def fail(self, measure: str, target: str, reason: str) -> None:
-        """Note that a measure could not be made."""
+        """Record that a measure was not possible."""
         self.failures.append(f"{measure}: {target}: {reason}")
 
     def curves(self, name: str) -> dict[str, Curve]:

@@ -1,7 +1,7 @@
-"""python -m bench.scaling: what a job costs in processor time when there are more shards, and more servers.
+"""python -m bench.scaling: the processor time of a job with more shards, and with more servers.
 
-On a machine with two cores three masters are not three times as fast. What can be seen is whether each of them works as
-little for its jobs as a single one: then the work grows with the jobs alone, and so machines can be added.
+On a machine with two cores three masters are not three times as fast. What can be seen is whether each of them takes as
+little work for its jobs as a single one: then the work grows with the jobs alone, so machines can be added.
 """
 
 import asyncio
@@ -60,7 +60,7 @@ def _cluster(shards: int) -> Iterator[tuple[Processes, StoreCluster]]:
 
 
 async def _shard_costs(cluster: StoreCluster) -> str:
-    """The masters' time a job, by verb; and how many times its fair share the fullest has."""
+    """The masters' time per job, by verb; and the share of the fullest one as a multiple of a fair share."""
     config = Config(
         redis_cluster=tuple(Address(LOOPBACK, node.port) for node in cluster.nodes),
         bucket_size=BUCKETS,
@@ -119,7 +119,7 @@ async def _finish(store: BucketStore, bucket: int, part: list[str]) -> None:
 
 
 async def _cost(cluster: StoreCluster, work: Awaitable[None]) -> float:
-    """µs of the masters' time a job."""
+    """µs of the masters' time per job."""
     pids = [node.pid for node in cluster.nodes]
     before_s = cpu_seconds(pids)
     await work

@@ -1,6 +1,6 @@
-"""python -m bench.schedulers: bytes a delayed job takes with each scheduler, for several spreads of the due times.
+"""python -m bench.schedulers: bytes that a delayed job takes with each scheduler, for several spreads of the due times.
 
-Pushes right into a store of its own, without HTTP: a million jobs take about a minute each.
+Pushes directly into a store of its own, without HTTP: a million jobs take about a minute each.
 """
 
 import argparse
@@ -31,7 +31,7 @@ SCHEDULERS: Final = {
 
 
 class Spread(NamedTuple):
-    """So many jobs, shared evenly among topics, due at random within so many hours."""
+    """`jobs` jobs, shared evenly among topics, due at random within `hours`."""
 
     jobs: int
     topics: int
@@ -52,7 +52,7 @@ SPREADS: Final = (
 
 
 async def bytes_per_job(spread: Spread, scripts: Scripts) -> float:
-    """What the memory of a new store grows by, a job."""
+    """How much the memory of a new store grows, per job."""
     port = free_port()
     with tempfile.TemporaryDirectory() as folder, program(redis_command(port), port, Path(folder)):
         async with Redis(port=port) as redis:

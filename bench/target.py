@@ -1,4 +1,4 @@
-"""What is measured: servers that run already, and our own on a store of its own."""
+"""What is measured: running servers, and our own on its own store."""
 
 import contextlib
 import http.client
@@ -35,7 +35,7 @@ class StoreView:
         self._redis = Redis.from_url(url, decode_responses=True)
 
     def list_length(self, key: str) -> int:
-        """Length of a list; 0 where there is none."""
+        """Length of a list; 0 if there is none."""
         return self._redis.llen(key)
 
     def info(self, field: str) -> Any:
@@ -47,13 +47,13 @@ class StoreView:
         return self._redis.wait(100, 1)
 
     def forget(self) -> None:
-        """Count and time calls anew from now on."""
+        """Reset the counts and times of calls."""
         self._redis.config_set("slowlog-log-slower-than", 0)
         self._redis.config_resetstat()
         self._redis.slowlog_reset()
 
     def busy_ms(self) -> tuple[float, float]:
-        """How long it has worked on all calls since, and on the longest one; ms."""
+        """Time spent on all calls since then, and on the longest one; ms."""
         found: Any = self._redis.info("commandstats")
         outer = {name: each for name, each in found.items() if name in SCRIPT_CALLS}
         entries: Any = self._redis.slowlog_get(SLOW_ENTRIES)
@@ -67,7 +67,10 @@ class StoreView:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A running server. `speech` is a key of speech.lua; without `store` or `beanstalk_port` some measures are out."""
+    """A running server.
+
+    `speech` is a key of speech.lua; without `store` or `beanstalk_port` some measures are not possible.
+    """
 
     port: int
     speech: str
@@ -107,7 +110,7 @@ class Target(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """A server that somebody else started. `flush` allows to empty its database before a measure."""
+    """A server that somebody else started. `flush` allows emptying its database before a measure."""
 
     name: str
     url: str
@@ -116,7 +119,7 @@ class Foreign:
 
     @contextlib.contextmanager
     def running(self) -> Iterator[Server]:
-        """The server as it is. Raises BenchError if nobody answers at its address."""
+        """The server as it is. Raises BenchError if it does not answer."""
         speech, _, url = self.url.rpartition("+")
         port = urlsplit(url).port
         if port is None or urlsplit(url).hostname not in {"127.0.0.1", "localhost"}:
@@ -129,7 +132,7 @@ class Foreign:
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """Our server, started anew for each measure with `options` (config keys), on an empty Redis and its replicas."""
+    """Our server, started for each measure with `options` (config keys), on an empty Redis and its replicas."""
 
     name: str
     options: dict[str, str]
@@ -160,7 +163,7 @@ class Own:
 
 @dataclass(frozen=True, slots=True)
 class Beanstalkd:
-    """beanstalkd, started anew for each measure, with a log of its own: what it has taken survives its end."""
+    """beanstalkd, started for each measure, with its own log: what it has accepted survives its end."""
 
     name: str
 
@@ -209,7 +212,7 @@ def parse_target(text: str, redis_urls: dict[str, str], *, flush: bool) -> Targe
 
 def redis_command(port: int, more: Mapping[str, str] | None = None) -> list[str]:
     """The command of a Redis with an append-only file, and with these options of Redis."""
-    # an own append-only file is the point; snapshots would only add noise
+    # its own append-only file is the point; snapshots would only add noise
     options = {"port": str(port), "bind": "127.0.0.1", "appendonly": "yes", "save": ""}
     options |= more or {}
     return ["redis-server", *(word for key in options for word in (f"--{key}", options[key]))]

@@ -9,10 +9,10 @@ from bench.processes import BenchError, wait_until
 from bench.rates import BODY_BYTES, READY_LIMIT_S
 from bench.target import Server
 
-SLOWEST_PUSH = 3_000  # jobs per second that any server takes: the burst must be in before it is due
+SLOWEST_PUSH = 3_000  # jobs a second that any server takes: the burst must be in before it is due
 PACE = 500  # jobs per second
 LONGEST_DELAY_S = 5  # of pace.lua
-LOOK_S = 0.002  # at the ready list; the time of a burst is no finer than this
+LOOK_S = 0.002  # between two checks of the ready list; the resolution of a burst's time
 SPARE_S = 4  # for the last jobs to arrive
 
 

@@ -1,7 +1,7 @@
 """python -m bench.webhooks: 10,000 webhooks to an endpoint that fails at times, while another one hangs.
 
-Says what became of each, how often one was repeated after its success, and how late the calls of a third, healthy
-endpoint are with and without the one that hangs. With --kill the server is killed in the middle and started again.
+Reports what happened to each, how often one was repeated after its success, and how late the calls of a third, healthy
+endpoint are with and without the one that hangs. With --kill the server is killed in the middle and restarted.
 """
 
 import argparse
@@ -50,7 +50,7 @@ class Receiver:
     _reached: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def reached(self, jobs: int) -> None:
-        """Wait until so many jobs have succeeded."""
+        """Wait until `jobs` jobs have succeeded."""
         self._goal = jobs
         await self._reached.wait()
 
@@ -67,7 +67,7 @@ class Receiver:
         return web.Response()
 
     async def probe(self, request: web.Request) -> web.Response:
-        """Notes how late it is called: the body is `phase due`."""
+        """Records how late it is called: the body is `phase due`."""
         phase, _, due = (await request.text()).rpartition(" ")
         self.late_s[phase].append(time.time() - float(due))
         return web.Response()
@@ -95,7 +95,7 @@ class Receiver:
 
 
 class Queue:
-    """The server under load, and asking it."""
+    """The server under load, and calls to it."""
 
     def __init__(self, folder: Path, session: aiohttp.ClientSession) -> None:
         self._folder = folder
@@ -122,7 +122,7 @@ class Queue:
         wait_until(lambda: not listens(self._port), "the end of the server", KILL_S)
 
     async def ask(self, path: str, payload: object) -> Any:
-        """The data of an answer. Raises BenchError where it is an error."""
+        """The data of an answer. Raises BenchError if it is an error."""
         url = f"http://127.0.0.1:{self._port}{path}"
         async with self._session.post(url, json=payload) as response:
             answer = await response.json()
@@ -180,17 +180,17 @@ async def drained(queue: Queue) -> None:
 async def kill_midway(
     queue: Queue, receiver: Receiver, jobs: int, stack: contextlib.ExitStack
 ) -> None:
-    """Kill the server when so many jobs have succeeded, and start another one."""
+    """Kill the server when that many jobs have succeeded, and start another one."""
     await receiver.reached(round(KILL_AFTER * jobs))
     queue.kill()
     await asyncio.to_thread(stack.enter_context, queue.server())
 
 
 async def measure(jobs: int, probe_s: float, *, kill: bool) -> None:
-    """All of it, in order; prints the figures."""
+    """The whole run, in order; prints the figures."""
     receiver = Receiver()
     with tempfile.TemporaryDirectory(prefix="bench-") as folder, contextlib.ExitStack() as stack:
-        # a connection each: those of a server that was killed are broken
+        # a connection for each call: those to a killed server are broken
         connector = aiohttp.TCPConnector(force_close=True)
         async with receiver.listening(), aiohttp.ClientSession(connector=connector) as session:
             queue = Queue(Path(folder), session)

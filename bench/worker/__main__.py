@@ -1,4 +1,4 @@
-"""python -m bench.worker: our Worker beside others, the same work on the same Redis; see bench/README.md."""
+"""python -m bench.worker: our Worker and others, the same work on the same Redis; see bench/README.md."""
 
 import argparse
 import contextlib

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 REPOSITORY: Final = Path(__file__).parent.parent.parent
-START_S: Final = 15  # a worker, until its first job
-PROGRAM_S: Final = 120  # any program, until its end
+START_S: Final = 15  # for a worker, until its first job
+PROGRAM_S: Final = 120  # for any program, until its end
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A client and a worker: the program `module`, run by `python`; `enqueues` are its ways to do that by figure."""
+    """A client and a worker: the program `module`, run by `python`; `enqueues` are its ways to enqueue, by figure."""
 
     name: str
     module: str
@@ -89,18 +89,18 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class _Program:
-    """One that runs, and tells its figures in its output."""
+    """A running program that reports its figures in its output."""
 
     name: str
     child: subprocess.Popen[bytes]
     log_path: Path
 
     def says(self, what: str, times: int, within_s: float) -> list[float]:
-        """What it has said, once it has said it so many times. Raises BenchError, also where it ends before."""
+        """What it has printed, once it has printed it `times` times. Raises BenchError, also if it ends before that."""
         found: list[float] = []
 
         def said() -> bool:
-            ended = self.child.poll() is not None  # before looking: what it said last counts
+            ended = self.child.poll() is not None  # before reading: what it printed last counts
             found[:] = self._values(what)
             if ended and len(found) < times:
                 raise BenchError(f"{self.name} ended: {self.log_path.read_text()[-400:]}")
@@ -110,7 +110,7 @@ class _Program:
         return found
 
     def end(self, within_s: float) -> None:
-        """Wait for its end. Raises BenchError where it fails."""
+        """Wait for its end. Raises BenchError if it fails."""
         wait_until(lambda: self.child.poll() is not None, self.name, within_s)
         if self.child.returncode:
             raise BenchError(f"{self.name} failed: {self.log_path.read_text()[-400:]}")
@@ -138,7 +138,7 @@ def ours(server_port: int) -> Side:
 
 
 def peers(package: str, python: str, store_port: int, database: int) -> list[Side]:
-    """A peer as it is installed, and tuned; none where it is not installed."""
+    """A peer as installed, and tuned; none if it is not installed."""
     if not installed(python, package):
         return []
     url = f"redis://127.0.0.1:{store_port}/{database}"

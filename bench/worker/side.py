@@ -1,4 +1,4 @@
-"""What the program of every side is made of. It runs beside the peers' packages: standard library only."""
+"""The common part of every side's program. It runs beside the peers' packages: standard library only."""
 
 import argparse
 import itertools
@@ -13,13 +13,13 @@ from typing import Final
 QUEUE: Final = "bench"
 CONCURRENCY: Final = 10
 CUT_OFF_S: Final = 15  # of a drain; its rate until then counts
-# Between the jobs that find an idle worker: of any phase of a poll every half second
+# between the jobs that find an idle worker: they hit any phase of a poll every half second
 PAUSE_S: Final = (0.05, 0.55)
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a worker shall do until SIGTERM: call `handle` with each body, so many at once."""
+    """What a worker does until SIGTERM: call `handle` with each body, `concurrency` at a time."""
 
     url: str
     tuned: bool
@@ -31,7 +31,7 @@ Send = Callable[[str, Iterable[str]], None]
 
 
 def play(work: Callable[[Work], None], **senders: Send) -> None:
-    """Do what the command line says: `work`, or one of the `senders`, which enqueue a job of each body at a URL."""
+    """Do what the command line says: `work`, or one of the `senders`, which enqueue a job for each body at a URL."""
     parser = argparse.ArgumentParser(description="one side of python -m bench.worker")
     parser.add_argument("role", choices=["work", "probe", *senders])
     parser.add_argument("url")
@@ -47,7 +47,7 @@ def play(work: Callable[[Work], None], **senders: Send) -> None:
 
 
 class Tally:
-    """What happened to the handlers: says how fast `jobs` empty bodies came, and how late each other one."""
+    """What happened to the handlers: reports how fast `jobs` empty bodies came, and how late each other one."""
 
     def __init__(self, jobs: int) -> None:
         self._jobs = jobs
@@ -56,7 +56,7 @@ class Tally:
         self._told = False
 
     def handle(self, body: str) -> None:
-        """Does nothing, as a job."""
+        """Do nothing, as a job."""
         now_ns = time.monotonic_ns()
         if body:
             _say("late_ms", (now_ns - int(body)) / 1e6)
@@ -78,13 +78,13 @@ def _moments(jobs: int) -> Iterator[str]:
 
 
 def _timed(jobs: int) -> Iterator[str]:
-    """Empty bodies; says how fast they were asked for."""
+    """Empty bodies; reports how fast they were asked for."""
     began_s = time.monotonic()
     yield from itertools.repeat("", jobs)
     _say("enqueued_per_s", jobs / (time.monotonic() - began_s))
 
 
 def _say(what: str, value: float) -> None:
-    # in one piece, as threads may speak at once
+    # in one piece, because threads may print at once
     sys.stdout.write(json.dumps([what, value]) + "\n")
     sys.stdout.flush()

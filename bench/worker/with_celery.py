@@ -10,7 +10,7 @@ import celery
 from bench.worker.side import QUEUE, Work, play
 
 NAME: Final = "handle"
-PREFETCH: Final = 20  # a thread, as dramatiq tuned
+PREFETCH: Final = 20  # per thread, like dramatiq tuned
 
 
 def enqueue(url: str, bodies: Iterable[str]) -> None:
