@@ -46,7 +46,7 @@ def reserved(job: Reserved) -> ReservedJob:
 
 
 def full(job: JobView, *, options: bool = False) -> FullJob:
-    """A job in /get's answer; `delay` is the due time in whole unix seconds, as in the original."""
+    """A job in the answer of /get; `delay` is the due time in whole unix seconds, as in the original."""
     answer: FullJob = {
         "topic": job.topic,
         "id": job.id,
