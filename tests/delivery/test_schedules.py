@@ -105,12 +105,13 @@ async def test_an_occurrence_whose_id_somebody_pushed_comes_all_the_same(
 
 
 async def test_a_name_belongs_to_one_schedule(api: Api, topic: str) -> None:
-    hourly, daily = schedule(topic, every="1h"), schedule(topic, every="1d")
+    hourly = schedule(topic, every="1h")  # on the hour
+    other = schedule(topic, every=None, cron="30 * * * *")
     first = (await api.call("/schedule", hourly)).ok()
     assert (await api.call("/schedule", hourly)).ok() == first
-    assert f"{topic}/s: another schedule" in (await api.call("/schedule", daily)).refused(5)
-    assert (await api.call("/schedule", daily | {"if_exists": "keep"})).ok() == first
-    assert (await api.call("/schedule", daily | {"if_exists": "replace"})).ok() != first
+    assert f"{topic}/s: another schedule" in (await api.call("/schedule", other)).refused(5)
+    assert (await api.call("/schedule", other | {"if_exists": "keep"})).ok() == first
+    assert (await api.call("/schedule", other | {"if_exists": "replace"})).ok() != first
     (await api.call("/unschedule", {"name": f"{topic}/s"})).ok()
     assert (await api.call("/unschedule", {"name": f"{topic}/s"})).refused(2) == (
         f"{topic}/s: no such schedule"

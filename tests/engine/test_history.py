@@ -140,7 +140,7 @@ async def test_contents_that_nobody_can_read_do_not_end_it(
         running.metrics.tell("pushed", "t", 1)
         await running.has_flushed()
         assert store.pushed("t") == 1
-    assert "a defect" in caplog.text
+    assert "bug: the history" in caplog.text
 
 
 async def test_a_server_that_takes_the_place_of_another_is_marked(store: Store) -> None:

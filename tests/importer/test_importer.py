@@ -399,7 +399,7 @@ async def test_an_import_into_another_store_does_not_complete_one_that_was_kille
         patch.setattr(Store, "settle", dying(Store.settle, "before", 1))
         with pytest.raises(Killed):
             await move.run()
-    with pytest.raises(StartupError, match="run that one again first"):
+    with pytest.raises(StartupError, match="finish that import first"):
         await move.importer("elsewhere").run()
     assert (await move.run()).imported.total() == 0
     assert (await move.arrived("a"))["a"][0] == "delayed"
