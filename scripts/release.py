@@ -23,7 +23,7 @@ STEPS: Final = ("lint", "test", "package", "audit")
 
 
 def main(version: str) -> None:
-    """Raises SystemExit with what is in the way."""
+    """Raises SystemExit that says what is in the way."""
     check(version)
     for name, pattern in PLACES.items():
         edit(name, pattern, version)

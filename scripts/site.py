@@ -1,7 +1,7 @@
-"""A hook of mkdocs: what the pages link to beside docs/ is in the site, too.
+"""A hook of mkdocs: files outside docs/ that the pages link to are in the site, too.
 
 README.md, an example, delay-queue.conf: each becomes a page under repository/, Markdown as it is and all else as a
-listing. So a link is written once, and leads on in the site as it does where the repository is browsed.
+listing. So the same link works in the site and on a page that shows the repository.
 """
 
 import posixpath
@@ -31,7 +31,7 @@ LANGUAGES: Final = {
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add every file of the repository that a page names, and those that such a page names."""
+    """Add every file of the repository that a page links to, and the files that those link to."""
     root = Path(config.config_file_path).parent
     pages = [DOCS + file.src_uri for file in files.documentation_pages()]
     known = set(pages)
@@ -47,7 +47,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Let the links of a page lead to where their files stand in the site."""
+    """Point the links of a page to where their files are in the site."""
     del config
     origin, here = _origin(page.file.src_uri), posixpath.dirname(page.file.src_uri)
 
@@ -59,7 +59,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
-    """Name the language of a Chinese page: browsers choose its glyphs, readers its voice by that."""
+    """Set the language of a Chinese page: browsers choose glyphs by it, screen readers a voice."""
     del config
     chinese = ".zh-CN." in page.file.src_uri
     return output.replace('<html lang="en"', '<html lang="zh-CN"', 1) if chinese else output
@@ -72,20 +72,20 @@ def _targets(root: Path, path: str) -> list[str]:
 
 
 def _target(origin: str, link: str) -> str:
-    """The path in the repository that a link of the page at `origin` leads to; of a folder its README.md."""
+    """The path in the repository that a link of the page at `origin` leads to; for a folder, its README.md."""
     path = posixpath.normpath(posixpath.join(posixpath.dirname(origin), link))
     return f"{path}/README.md" if link.endswith("/") else path
 
 
 def _place(path: str) -> str:
-    """Where a file of the repository stands in the site."""
+    """Where a file of the repository is in the site."""
     if path.startswith(DOCS):
         return path.removeprefix(DOCS)
     return BESIDE + (path if path.endswith(".md") else f"{path}.md")
 
 
 def _origin(place: str) -> str:
-    """The Markdown file of the repository that a page is made of."""
+    """The Markdown file of the repository that a page is made from."""
     return place.removeprefix(BESIDE) if place.startswith(BESIDE) else DOCS + place
 
 

@@ -11,12 +11,12 @@ from urllib.request import Request, urlopen
 NO_ANSWER = -1
 UNAVAILABLE = 6  # the store is away
 URL = os.environ.get("DELAY_QUEUE", "http://localhost:9277")
-TOKEN = os.environ.get("DELAY_QUEUE_TOKEN")  # where the server wants one
+TOKEN = os.environ.get("DELAY_QUEUE_TOKEN")  # if the server requires one
 TIMEOUT_S = 200  # longer than /pop waits
 
 
 class QueueError(Exception):
-    """`code` is that of docs/api.md, or -1 where no server answered."""
+    """`code` is one of docs/api.md, or -1 if no server answered."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -42,7 +42,7 @@ def queue(verb: str, **request: object) -> Any:
 
 
 def insist(verb: str, **request: object) -> Any:
-    """The same for workers: call again while nobody knows whether it was done, as during a restart or a failover."""
+    """The same for workers: call again until it is known whether it was done, as during a restart or a failover."""
     while True:
         try:
             return queue(verb, **request)

@@ -30,7 +30,7 @@ def ask(order: str, cents: int) -> None:
         body=json.dumps({"refund": f"refund-{order}", "cents": cents}),
         tags=[f"order:{order}"],  # the business key
         retry={"preset": "wechat"},  # after 15s, 15s, 30s, 3m ... 6h; then a person must look
-        if_exists="keep",  # asked twice while it is under way is asked once
+        if_exists="keep",  # asking again while it is under way changes nothing
         retain=30 * 86400,
     )
 
@@ -44,7 +44,7 @@ def work() -> None:
         if status == 200:
             verb = "finish"
         elif 400 <= status < 500:
-            verb = "bury"  # no use to try again
+            verb = "bury"  # trying again would not help
         else:
             verb = "release"  # the schedule says when it is delivered again
         try:
@@ -56,7 +56,7 @@ def work() -> None:
 
 
 def call_bank(body: str) -> tuple[int, str]:
-    """Status and text; status 0 where there was no answer."""
+    """Returns status and text; status 0 if there was no answer."""
     try:
         with urlopen(os.environ["BANK"], body.encode(), timeout=BANK_S) as response:
             return response.status, response.read().decode()

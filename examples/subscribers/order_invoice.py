@@ -1,7 +1,7 @@
 """What happens when an order is paid: four handlers of one event, in the order 0, 10, 20, 100 of order_invoice.conf.
 
 Replaces a table of events and handlers with a sort order and a status each.
-Each one leaves a file in $INVOICES, or in ./invoices.
+Each one writes a file to $INVOICES, or to ./invoices.
 """
 
 import json
@@ -23,7 +23,7 @@ def write_invoice(job: Any) -> str:
 
 
 def print_invoice(job: Any) -> str:
-    """Order 10: the page that the customer gets; works with the file's contents."""
+    """Order 10: the page that the customer gets; made from the file of order 0."""
     order = json.loads(job.body)
     invoice = json.loads((FOLDER / f"{order['order']}.json").read_text())
     page = FOLDER / f"{order['order']}.txt"
@@ -32,7 +32,7 @@ def print_invoice(job: Any) -> str:
 
 
 async def mail_invoice(job: Any) -> str:
-    """Order 20: fails where there is no address, and is tried again by its schedule."""
+    """Order 20: fails if there is no address, and is retried on its schedule."""
     order = json.loads(job.body)
     address = order.get("mail") or (FOLDER / f"{order['order']}.address").read_text().strip()
     (FOLDER / f"{order['order']}.mail").write_text(f"To: {address}\n")
@@ -40,7 +40,7 @@ async def mail_invoice(job: Any) -> str:
 
 
 def archive(job: Any) -> str:
-    """Order 100: comes last, also where the mail has failed."""
+    """Order 100: runs last, even if the mail has failed."""
     order = json.loads(job.body)
     names = sorted(path.name for path in FOLDER.glob(f"{order['order']}.*"))
     (FOLDER / f"{order['order']}.archive").write_text("\n".join(names))

@@ -1,11 +1,11 @@
 """What happens when an order is paid: an invoice, a parcel, a mail, one after the other.
 
 delay-queue worker fan_out:worker        does it; run as many as you like
-python fan_out.py stock ITEM COUNT       that many come into the store
+python fan_out.py stock ITEM COUNT       add that many to the stock
 python fan_out.py paid ORDER ITEM MAIL   an order is paid
 
-Where a handler fails, those after it wait: a customer gets no mail without a parcel. The next attempt begins with the
-first handler again, so each of them sees what it has done already.
+If a handler fails, the ones after it wait: a customer gets no mail without a parcel. The next attempt begins with the
+first handler again, so each one checks what it has already done.
 
 The queue is at $DELAYQUEUE_URL, the shop is the file $SHOP. $RETRY replaces the times between attempts.
 """
@@ -51,12 +51,12 @@ class Order:
 
 
 class OutOfStock(Exception):
-    """There will be some again."""
+    """There is none now; there will be some again."""
 
 
 @contextmanager
 def shop() -> Generator[sqlite3.Connection, None, None]:
-    """The shop's database, in a transaction: what a handler has begun when it fails is undone."""
+    """The shop's database, in a transaction: if a handler fails, what it has begun is undone."""
     with closing(sqlite3.connect(SHOP)) as database:
         database.executescript(TABLES)
         with database:
@@ -95,13 +95,13 @@ def pack(job: ReservedJob) -> None:
 def mail(job: ReservedJob) -> None:
     order = Order.of(job)
     with shop() as database:
-        # yours: send it with the order as its key, so that a mail which went out is not sent again
+        # yours: send it with the order as its key, so that no mail is sent twice
         database.execute("INSERT OR IGNORE INTO mails VALUES (?, ?)", (order.id, order.mail))
 
 
 @worker.middleware
 async def timed(job: ReservedJob, go_on: Next) -> None:
-    """Around the handlers of every job."""
+    """Runs around the handlers of every job."""
     began = time.monotonic()
     await go_on(job)
     log.info("%s took %.3f s", job.id, time.monotonic() - began)

@@ -33,7 +33,7 @@ def shop() -> Generator[sqlite3.Connection, None, None]:
 
 
 def settle(order: str, state: str) -> bool:
-    """Pay or close an order; whether it was unpaid until now. Whoever comes second changes nothing."""
+    """Pay or close an order; returns whether it was unpaid until now. The second call changes nothing."""
     with shop() as database:
         update = "UPDATE orders SET state = ? WHERE id = ? AND state = 'unpaid'"
         return database.execute(update, (state, order)).rowcount == 1
@@ -60,7 +60,7 @@ def state(order: str) -> str:
 
 @worker.on("order-timeout")
 def close(job: ReservedJob) -> None:
-    """The job may come twice, and at the moment at which the customer pays."""
+    """The job may be delivered twice, and at the moment the customer pays."""
     if settle(job.body, "closed"):
         print("closed order", job.body, flush=True)
 

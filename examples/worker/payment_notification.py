@@ -17,12 +17,12 @@ from aiohttp import ClientSession, ClientTimeout
 from delayqueue import Bury, Client, Retry, Worker
 
 TOPIC = "payment-notification"
-PATIENCE = ClientTimeout(total=30)  # a merchant may take so long to answer
-LONGEST_WAIT_S = 3600.0  # however long it asks to wait
-MOST_BYTES = 100  # of what it says
+PATIENCE = ClientTimeout(total=30)  # how long a merchant may take to answer
+LONGEST_WAIT_S = 3600.0  # even if a merchant asks for more
+MOST_BYTES = 100  # of the merchant's answer
 
 queue = Client()
-worker = Worker(concurrency=100)  # most of the time they wait for merchants
+worker = Worker(concurrency=100)  # handlers mostly wait for merchants
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Notification:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a merchant said; `wait_s`: not before that many seconds have passed."""
+    """What a merchant said; `wait_s`: ask again after that many seconds at the earliest."""
 
     status: int
     text: str
@@ -80,7 +80,7 @@ async def notify(notification: Notification) -> None:
 
 
 async def call(notification: Notification) -> Answer:
-    """Ask the merchant once. Where nobody answers, the error is a failure as any other."""
+    """Ask the merchant once. If nobody answers, the error is a failure like any other."""
     form = {"trade_no": notification.trade, "trade_status": "TRADE_SUCCESS"}
     async with (
         ClientSession(timeout=PATIENCE) as session,

@@ -3,7 +3,7 @@
 delay-queue worker reminders:worker            sends the messages; run as many as you like
 python reminders.py book NAME PHONE TIME       an appointment: 2026-12-24T15:30, in local time
 python reminders.py move NAME PHONE NEW_TIME   it is at another time
-python reminders.py cancel NAME                it is off: no reminder of it comes any more
+python reminders.py cancel NAME                it is off: send no more reminders of it
 
 The queue is at $DELAYQUEUE_URL.
 """

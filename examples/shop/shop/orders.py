@@ -19,7 +19,7 @@ class NoSuchOrder(LookupError):
 
 @dataclass(frozen=True)
 class Order:
-    """What somebody ordered, and how far it got."""
+    """What a customer ordered, and its state."""
 
     id: str
     item: str
@@ -28,7 +28,7 @@ class Order:
 
 
 class Orders:
-    """All of them. Threads and processes may share the file."""
+    """All orders. Threads and processes may share the file."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -43,12 +43,12 @@ class Orders:
             database.execute("INSERT INTO orders VALUES (?, ?, ?, ?)", row)
 
     def find(self, order_id: str) -> Order:
-        """Raises NoSuchOrder if it is not there."""
+        """Raises NoSuchOrder if there is none."""
         with self._database() as database:
             return _find(database, order_id)
 
     def settle(self, order_id: str, state: State) -> Order:
-        """Pay or close an unpaid order; the order as it is now. Whoever comes second changes nothing."""
+        """Pay or close an unpaid order; returns the order as it is now. The second call changes nothing."""
         with self._database() as database:
             update = "UPDATE orders SET state = ? WHERE id = ? AND state = 'unpaid'"
             database.execute(update, (state, order_id))

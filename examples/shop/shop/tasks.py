@@ -1,4 +1,4 @@
-"""What the shop does later: it closes orders that nobody paid, and tells the seller about paid ones."""
+"""What the shop does later: it closes orders that nobody paid, and notifies the seller of paid ones."""
 
 import asyncio
 import os
@@ -33,13 +33,13 @@ class PaymentNotice(BaseModel):
 
 @dataclass(frozen=True)
 class Seller:
-    """Whom the goods come from."""
+    """The seller of the goods."""
 
     session: ClientSession
     url: str
 
     async def tell(self, notice: PaymentNotice) -> tuple[int, str]:
-        """The status and the text of the answer."""
+        """Returns the status and the text of the answer."""
         async with self.session.post(self.url, json=notice.model_dump()) as answer:
             return answer.status, await answer.text()
 
@@ -63,7 +63,7 @@ async def open_shop() -> AsyncGenerator[Shop, None]:
 
 @worker.on(TIMEOUT)
 def close(timeout: OrderTimeout, shop: Shop) -> str:
-    """The job may come twice, at the moment at which the customer pays, or without an order."""
+    """The job may be delivered twice, at the moment the customer pays, or without an order."""
     try:
         return shop.orders.settle(timeout.order, "closed").state
     except NoSuchOrder:

@@ -4,7 +4,7 @@ import { current } from "./i18n.js";
 
 const KEY = "token";
 
-/** An answer that is not code 0, or none at all (code null). */
+/** An answer whose code is not 0, or no answer at all (code null). */
 export class ApiError extends Error {
   constructor(code, message) {
     super(message);
@@ -26,12 +26,12 @@ const NEEDS = {
 };
 let roles = ["admin"];
 
-/** Learn what the token is good for. */
+/** Load the roles of the token. */
 export async function learnRoles() {
   ({ roles } = await call("whoami"));
 }
 
-/** Whether the verb may be called. What one may not do is not offered. */
+/** Whether the user may call the verb. The page offers nothing else. */
 export const may = (verb) => roles.includes("admin") || (NEEDS[verb] || []).some((role) => roles.includes(role));
 
 /** Call an endpoint; returns the answer's data. Throws ApiError. */

@@ -1,4 +1,4 @@
-// Questions, messages, and doing what a button says.
+// Questions, messages, and the actions of buttons.
 
 import { Component, h, render } from "./dom.js";
 import { t } from "./i18n.js";
@@ -12,14 +12,14 @@ function show(changed) {
     element("toasts"));
 }
 
-/** Say something in the corner for a while. */
+/** Show a message in the corner for a while. */
 export function say(text, bad = false) {
   const toast = { text, bad, at: performance.now() };
   show([...toasts, toast]);
   setTimeout(() => show(toasts.filter((one) => one !== toast)), bad ? 9000 : 4000);
 }
 
-/** Open the dialog with this in it. Resolves when it is closed, to what closed it. */
+/** Open the dialog with this content. Resolves when it is closed, to what closed it. */
 function open(content) {
   const dialog = element("dialog");
   render(null, dialog);
@@ -31,7 +31,7 @@ function open(content) {
 }
 const close = () => element("dialog").close("");
 
-/** The dialog's actions: no, and what else there is. */
+/** The dialog's actions: cancel, and the others. */
 const actions = (no, ...others) => h("div", { class: "actions" }, h("button", { type: "button", onclick: no }, t("cancel")), others);
 const heading = (title) => h("h2", { id: "dialog-title" }, title);
 
@@ -52,20 +52,20 @@ class Question extends Component {
 }
 
 /** Ask a question. options: {error, text, input: label, value, most: characters, must: the text that has to be typed, danger, ok, password}.
- *  Resolves to the input ("" if there is none), or null where the user says no. */
+ *  Resolves to the input ("" if there is none), or null if the user cancels. */
 export async function ask(title, options = {}) {
   let answer = options.value || "";
   const closed = await open(h(Question, { title, ...options, onanswer: (text) => { answer = text; } }));
   return closed === "ok" ? answer : null;
 }
 
-/** Show an outcome: in the corner, or if there is more to read, until it was read. */
+/** Show an outcome: in the corner, or if there is more to read, in the dialog until the user closes it. */
 export async function tell(title, more) {
   if (!more) { say(title); return; }
   await open([heading(title), more, h("form", { method: "dialog", class: "actions" }, h("button", { type: "submit", class: "primary" }, t("ok")))]);
 }
 
-/** Repeat `piece` (which returns how many it did, 0 = none left) and show how far it is; total null = nobody knows. */
+/** Repeat `piece` (which returns how many it did, 0 = none left) and show the progress; total null = unknown. */
 export async function withProgress(title, total, piece) {
   let stopped = false;
   let did = 0;
@@ -86,7 +86,7 @@ export async function withProgress(title, total, piece) {
   return did;
 }
 
-/** Do what a button says, once at a time; an error is shown in words. */
+/** Run the action of a button, one at a time; show an error as a message. */
 async function busily(component, work) {
   if (component.state.busy) return;
   component.setState({ busy: true });
@@ -106,10 +106,10 @@ class Action extends Component {
   }
 }
 
-/** A button that does something: work(the button). `key` tells it from others that can take its place. */
+/** A button that does something: work(the button). `key` tells it from others that may be rendered in its place. */
 export const action = (text, work, kind = null, key = null) => h(Action, { key, text, work, kind });
 
-/** Fields and a button that does something with them: work(FormData, form). `after` stands behind the button. */
+/** Fields and a button that does something with them: work(FormData, form). `after` comes after the button. */
 export class Form extends Component {
   submit = (event) => {
     const form = event.currentTarget;

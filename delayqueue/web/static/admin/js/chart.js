@@ -36,7 +36,7 @@ function create(element, options, data) {
   return plot;
 }
 
-/** An element that Preact leaves alone: draw(element, data) makes a chart in it, which gets new data as they come. */
+/** An element that Preact leaves alone: draw(element, data) makes a chart in it, and updates it with new data. */
 class Chart extends Component {
   componentDidMount() {
     this.plot = this.props.draw(this.element, this.props.data);
@@ -62,8 +62,8 @@ class Chart extends Component {
 const chart = (key, properties) => h(Chart, { key: `${key} ${document.documentElement.dataset.theme} ${current()}`, ...properties });
 const upwards = { range: (_, least, most) => [0, Math.max(1, most * 1.1)] };
 
-/** Lines over time, of which each point is that of a step, with what happened meanwhile. series: [[name, colour such as "--ready"]]; marks: [{at, lasted, kind, text}];
- *  data: [times, values or null, …]. What the pointer is at stands beside it. */
+/** Lines over time, with a point for each step, and what happened meanwhile. series: [[name, colour such as "--ready"]]; marks: [{at, lasted, kind, text}];
+ *  data: [times, values or null, …]. What the pointer is at is shown beside it. */
 export const past = (key, { label, step, marks, series, format }, data) => chart(`${key} ${step}`, {
   label, kind: "chart", data, marks, draw: (element, first) => create(element, {
     height: 220,

@@ -1,4 +1,4 @@
-// Elements, rendered by Preact: what is rendered again changes only where it differs. Text stays text, whatever it contains.
+// Elements, rendered by Preact: rendering again changes only what differs. Text stays text, whatever it contains.
 
 import { Component, h, render } from "../vendor/preact/preact.mjs";
 
@@ -16,15 +16,15 @@ export function table(columns, rows, key, empty, sorting = null) {
 function heading({ name, sort, class: kind }, sorting) {
   if (!sorting || !sort) return h("th", { scope: "col", class: kind }, name);
   const isSorted = sorting.by === sort;
-  const upwards = (sort === "topic") !== sorting.reverse; // figures begin with the largest
+  const upwards = (sort === "topic") !== sorting.reverse; // figures are sorted from the largest
   return h("th", { scope: "col", class: kind, "aria-sort": isSorted ? (upwards ? "ascending" : "descending") : null },
     h("button", { type: "button", class: "plain", onclick: () => sorting.onsort(sort) }, name, isSorted && h("span", { "aria-hidden": "true" }, upwards ? " ▲" : " ▼")));
 }
 
-/** A name that breaks behind its dots, dashes and the like, if it has to. */
+/** A name that breaks after its dots, dashes and the like, if it has to. */
 export const breaking = (name) => name.split(/(?<=[./_:@-])/).map((part, index) => [index > 0 && h("wbr"), part]);
 
-/** Names and what stands behind them: [[name, value]] */
+/** Names with their values: [[name, value]] */
 export const facts = (rows) => h("dl", {}, rows.map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
 
 /** Buttons of which one is pressed. options: [[value, text]] */

@@ -1,4 +1,4 @@
-// Every text of the page, in the two languages that it speaks.
+// Every text of the page, in its two languages.
 
 const TEXTS = {
   overview: ["Overview", "概览"],
@@ -244,10 +244,10 @@ const LANGUAGES = ["en", "zh"];
 const stored = localStorage.getItem("language");
 let language = stored || (navigator.language.toLowerCase().startsWith("zh") ? "zh" : "en");
 
-/** The language that the page speaks: en or zh. */
+/** The language of the page: en or zh. */
 export const current = () => language;
 
-/** Speak the other language from now on. */
+/** Switch to the other language. */
 export function switchLanguage() {
   language = LANGUAGES[1 - LANGUAGES.indexOf(language)];
   localStorage.setItem("language", language);

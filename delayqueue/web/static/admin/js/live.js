@@ -1,4 +1,4 @@
-// What keeps itself fresh.
+// Pages that refresh themselves.
 
 import { FORBIDDEN, UNAUTHORIZED } from "./api.js";
 import { Component, h } from "./dom.js";
@@ -7,7 +7,7 @@ import { signIn } from "./session.js";
 
 const SHARE = 4; // a page waits this many times as long as its load took, if there is much to count
 
-/** A page: load() gets what view(data) shows, again and again. Its state is what the user chose. */
+/** A page: load() fetches what view(data) shows, again and again. Its state is what the user chose. */
 export class Live extends Component {
   everyMs = 2000;
   turn = 0; // of the newest load: what an older one brings is not shown
@@ -29,7 +29,7 @@ export class Live extends Component {
     return document.activeElement;
   }
 
-  componentDidUpdate(_, __, focused) { // the focus must not get lost with a row that is gone
+  componentDidUpdate(_, __, focused) { // keep the focus on the page if its row is gone
     if (!focused.isConnected) document.getElementById("content").focus();
   }
 
@@ -47,7 +47,7 @@ export class Live extends Component {
         return;
       }
       next = { complaint: words(error) };
-      if (error.code === FORBIDDEN) this.left = true; // it stays so
+      if (error.code === FORBIDDEN) this.left = true; // asking again would not help
     }
     if (turn === this.turn) this.setState(next);
   };

@@ -78,11 +78,11 @@ async function isJob(id) {
   try {
     return await call("get", { id }) !== null;
   } catch {
-    return false; // it may be a part of one; what is wrong with the server, the next page says
+    return false; // it may be part of an id; if the server has a problem, the next page says so
   }
 }
 
-element("skip").addEventListener("click", (event) => { event.preventDefault(); element("content").focus(); }); // its # is no place
+element("skip").addEventListener("click", (event) => { event.preventDefault(); element("content").focus(); }); // its # is not a page
 addEventListener("hashchange", () => { show(); element("content").focus(); });
 addEventListener(CHANGED, show);
 const theme = localStorage.getItem("theme");

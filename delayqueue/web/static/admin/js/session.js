@@ -1,20 +1,20 @@
-// Who uses the page.
+// The user of the page.
 
 import { call, dropToken, hasToken, learnRoles, may, setToken } from "./api.js";
 import { ask } from "./ask.js";
 import { t } from "./i18n.js";
 
-export const CHANGED = "session"; // the event that says that it is someone else
+export const CHANGED = "session"; // the event that says that the user has changed
 
 let title = "";
 
-/** The name of the server's environment and its colour ("" = none); null where it has no name. */
+/** The name of the server's environment and its colour ("" = none); null if it has no name. */
 export function environment() {
   const [name, colour = ""] = title.split(/,\s*(?=[^,]*$)/);
   return name ? { name, colour } : null;
 }
 
-/** Learn who it is, and what the server is called. */
+/** Load the user's roles and the server's name. */
 export async function learn() {
   try {
     await learnRoles();
@@ -26,7 +26,7 @@ export async function learn() {
 
 let asking = null;
 
-/** Ask for a token; once, however many want one. `refusal`: what the server said. */
+/** Ask for a token; only once, even if several calls need one. `refusal`: what the server said. */
 export function signIn(refusal) {
   asking ??= question(hasToken() ? refusal : null).finally(() => { asking = null; });
   return asking;
