@@ -6,7 +6,7 @@
 
 require __DIR__ . '/delay_queue.php';
 
-const TTR = 90; // seconds: `retry_after` (beanstalkd) or `ttr` (HTTP) of the new connection
+const TTR = 90; // seconds: `retry_after` (beanstalkd) or `ttr` (HTTP) of the new connection; more if a job's `timeout` is longer
 const KNOWN = 7 * 86400; // seconds that the server keeps a moved job after its end, so that it knows it
 const OF_THE_ROW = [1, 9]; // codes: this job is refused, others may not be
 
@@ -22,13 +22,13 @@ while ($next->execute([$last]) && $rows = $next->fetchAll(PDO::FETCH_ASSOC)) {
                 'topic' => $row['queue'],
                 'id' => "laravel-$application-$row[id]-$row[created_at]", // a table that is emptied counts from 1 again
                 'due' => (int) $row['available_at'],
-                'ttr' => TTR,
+                'ttr' => max(TTR, 30 + (json_decode($row['payload'], true)['timeout'] ?? 0)),
                 'body' => $row['payload'],
                 'if_exists' => 'keep',
                 'retain' => KNOWN,
             ]);
-        } catch (QueueError $error) {
-            if (!in_array($error->getCode(), OF_THE_ROW, true)) {
+        } catch (QueueError | JsonException $error) { // JsonException: it is not UTF-8
+            if ($error instanceof QueueError && !in_array($error->getCode(), OF_THE_ROW, true)) {
                 throw $error; // no server, or no store
             }
             fwrite(STDERR, "row $row[id]: {$error->getMessage()}\n");
