@@ -1,8 +1,7 @@
 """OpenTelemetry spans for requests, by its conventions for HTTP. Needs its packages: see server/tracing.py."""
 
-from collections.abc import Iterable, Sequence
 from http import HTTPMethod
-from typing import Final
+from typing import Any, Final
 
 from opentelemetry import trace
 from opentelemetry.context import Context
@@ -11,11 +10,8 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from delayqueue.domain.message import clean
 from delayqueue.web.access_log import Note
-from delayqueue.web.api import Api
-from delayqueue.web.endpoint import Endpoint
-from delayqueue.web.front import Check, Front
+from delayqueue.web.front import Front
 from delayqueue.web.http import HttpRequest, Peer
-from delayqueue.web.parse import Reader
 
 W3C: Final = TraceContextTextMapPropagator()
 
@@ -23,21 +19,15 @@ W3C: Final = TraceContextTextMapPropagator()
 class TracedFront(Front):
     """Answers each request in a span, except read-only GET requests: probes, metrics, pages."""
 
-    def __init__(  # noqa: PLR0913  # those of every front, and two of its own by name
-        self,
-        api: Api,
-        endpoints: Iterable[Endpoint],
-        checks: Sequence[Check],
-        reader: Reader,
-        note: Note,
-        *,
-        tracer: Tracer,
-        scheme: str,
-    ) -> None:
-        endpoints = list(endpoints)
-        super().__init__(api, endpoints, checks, reader, _noted_in_span(note))
-        self._only_read = {each.path for each in endpoints if each.methods == ("GET",)}
-        self._routes = {each.path for each in endpoints}
+    def __init__(self, *parts: Any, tracer: Tracer, scheme: str) -> None:
+        """The `parts` are those of every front."""
+        super().__init__(*parts)
+        self._note = _noted_in_span(self._note)
+        self._only_read = {
+            path
+            for path, methods in self._endpoints.items()
+            if any(each.methods == ("GET",) for each in methods.values())
+        }
         self._tracer = tracer
         self._scheme = scheme
 
@@ -56,7 +46,7 @@ class TracedFront(Front):
 
     def _begin(self, request: HttpRequest) -> Span:
         parent = W3C.extract(request.headers, Context())
-        is_known = request.path in self._routes
+        is_known = request.path in self._endpoints
         agent = request.headers.get("user-agent")
         method = request.method if request.method in HTTPMethod.__members__ else "_OTHER"
         span = self._tracer.start_span(
