@@ -180,7 +180,7 @@ const TEXTS = {
   body: ["Body", "内容"],
   noBody: ["The body is empty.", "内容为空。"],
   ttr: ["TTR", "TTR"],
-  history: ["History", "历史"],
+  history: ["History", "执行历史"],
   created_event: ["pushed", "推送"],
   due_event: ["due", "到期"],
   will_be_due: ["will be due", "将到期"],

@@ -1,0 +1,48 @@
+"""Each word of the field has one Chinese term: in the pages, in the server's messages, and on the page at /admin."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+import pytest
+
+from tests.processes import REPOSITORY
+
+from .markdown import read
+from .test_twins import PACKAGE, SOURCES, TWINS
+
+TEXTS: Final = (PACKAGE / "web" / "static" / "admin" / "js" / "i18n.js").read_text()
+
+
+class Term(NamedTuple):
+    """`key` is the name of a text of the page that has the term, `rivals` what translations said before."""
+
+    chinese: str
+    key: str
+    rivals: str
+
+
+TERMS: Final = [
+    Term("死信", "buried", "埋葬|埋藏|掩埋|被埋|搁置|死任务|死消息"),
+    Term("处理中", "reserved", "预留|已取出|已领取|已占用|执行中|保留中"),
+    Term("推送", "push", "推入|压入|添加.{0,3}任务|任务已?添加|添加副本|已添加"),
+    Term("执行历史", "history", "尝试次数|执行记录|执行经过"),
+    Term("最久未领取", "oldest", "最久未取|最老|最旧|最早就绪"),
+]
+
+
+@pytest.mark.parametrize("term", TERMS, ids=lambda term: term.key)
+def test_the_page_has_the_term(term: Term) -> None:
+    text = re.search(rf'^  {term.key}: \[".*", "(.*)"\],$', TEXTS, re.MULTILINE)
+    assert text
+    assert term.chinese in text[1]
+
+
+@pytest.mark.parametrize("term", TERMS, ids=lambda term: term.key)
+def test_nothing_says_it_with_another_word(term: Term) -> None:
+    texts = {page: read(page) for page in TWINS} | {
+        str(source.relative_to(REPOSITORY)): source.read_text() for source in SOURCES
+    }
+    found = {place: re.findall(term.rivals, text) for place, text in texts.items()}
+    assert {place: rivals for place, rivals in found.items() if rivals} == {}
