@@ -31,7 +31,7 @@ export async function learnRoles() {
   ({ roles } = await call("whoami"));
 }
 
-/** Whether the user may call the verb. The page offers nothing else. */
+/** Whether the user may call the verb. The page does not show the others. */
 export const may = (verb) => roles.includes("admin") || (NEEDS[verb] || []).some((role) => roles.includes(role));
 
 /** Call an endpoint; returns the answer's data. Throws ApiError. */

@@ -51,7 +51,7 @@ class Question extends Component {
   }
 }
 
-/** Ask a question. options: {error, text, input: label, value, most: characters, must: the text that has to be typed, danger, ok, password}.
+/** Ask a question. options: {error, text, input: label, value, most: characters, must: the text that must be typed, danger, ok, password}.
  *  Resolves to the input ("" if there is none), or null if the user cancels. */
 export async function ask(title, options = {}) {
   let answer = options.value || "";
@@ -59,7 +59,7 @@ export async function ask(title, options = {}) {
   return closed === "ok" ? answer : null;
 }
 
-/** Show an outcome: in the corner, or if there is more to read, in the dialog until the user closes it. */
+/** Show an outcome: in the corner, or, if there are details, in the dialog until the user closes it. */
 export async function tell(title, more) {
   if (!more) { say(title); return; }
   await open([heading(title), more, h("form", { method: "dialog", class: "actions" }, h("button", { type: "submit", class: "primary" }, t("ok")))]);
@@ -106,10 +106,10 @@ class Action extends Component {
   }
 }
 
-/** A button that does something: work(the button). `key` tells it from others that may be rendered in its place. */
+/** A button that calls work(button). `key` distinguishes it from others that may be rendered in its place. */
 export const action = (text, work, kind = null, key = null) => h(Action, { key, text, work, kind });
 
-/** Fields and a button that does something with them: work(FormData, form). `after` comes after the button. */
+/** Fields, and a button that calls work(FormData, form) with them. `after` comes after the button. */
 export class Form extends Component {
   submit = (event) => {
     const form = event.currentTarget;

@@ -8,7 +8,7 @@ import { current } from "./i18n.js";
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-// what a tick says, by the seconds between two ticks
+// the label of a tick, by the seconds between two ticks
 const pad = (value) => String(value).padStart(2, "0");
 function moment(unix, apart) {
   const date = new Date(unix * 1000);
@@ -23,7 +23,7 @@ function axes(values) {
   const common = { stroke: colour("--soft"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, font: "12px system-ui, sans-serif" };
   return [
     { ...common, size: 28, grid: { show: false }, space: 70, values: (_, ticks, __, ___, apart) => ticks.map((tick) => moment(tick, apart)) },
-    { ...common, size: 56, values: (_, ticks) => ticks.map(values), ...(values === number && { incrs: WHOLE }) }, // there is no half job
+    { ...common, size: 56, values: (_, ticks) => ticks.map(values), ...(values === number && { incrs: WHOLE }) }, // there are no half jobs
   ];
 }
 
@@ -58,12 +58,12 @@ class Chart extends Component {
   }
 }
 
-/** A chart whose colours and words are replaced when those of the page change. */
+/** A chart that is drawn anew when the theme or the language of the page changes. */
 const chart = (key, properties) => h(Chart, { key: `${key} ${document.documentElement.dataset.theme} ${current()}`, ...properties });
 const upwards = { range: (_, least, most) => [0, Math.max(1, most * 1.1)] };
 
-/** Lines over time, with a point for each step, and what happened meanwhile. series: [[name, colour such as "--ready"]]; marks: [{at, lasted, kind, text}];
- *  data: [times, values or null, …]. What the pointer is at is shown beside it. */
+/** Lines over time, with a point for each step, and marks for events. series: [[name, colour such as "--ready"]]; marks: [{at, lasted, kind, text}];
+ *  data: [times, values or null, …]. The values at the pointer are shown beside it. */
 export const past = (key, { label, step, marks, series, format }, data) => chart(`${key} ${step}`, {
   label, kind: "chart", data, marks, draw: (element, first) => create(element, {
     height: 220,
@@ -79,7 +79,7 @@ export const past = (key, { label, step, marks, series, format }, data) => chart
 
 const MARK_COLOURS = { started: "--soft", outage: "--buried", failover: "--reserved" };
 
-/** A line at the time of each mark; what lasted is a band. */
+/** A line at the time of each mark, and a band for how long it lasted. */
 function drawMarks(plot) {
   const { ctx } = plot;
   const { left, top, width, height } = plot.bbox;
@@ -106,7 +106,7 @@ function addTip(plot) {
 
 const NEAR = 3; // pixels: on a phone a step can be less than one
 
-/** The figures of the step that the pointer is at, and what happened in it or near by. */
+/** The values of the step at the pointer, and the marks in or near it. */
 function showTip(plot, step, series, format) {
   const { idx, left } = plot.cursor;
   if (!plot.tip) return;
@@ -123,7 +123,7 @@ function showTip(plot, step, series, format) {
   Object.assign(plot.tip.style, { left: isRight ? "auto" : `${left + 12}px`, right: isRight ? `${plot.over.clientWidth - left + 12}px` : "auto" });
 }
 
-/** Bars over time, each from its time for `step` seconds. onclick gets the time at which the bar begins. */
+/** Bars over time, each `step` seconds wide. onclick gets the time at which the bar begins. */
 export const bars = (label, step, data, format, onclick) => chart(step, {
   label, kind: "chart pointer", data, draw: (element, first) => {
     const plot = create(element, {

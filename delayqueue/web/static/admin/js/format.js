@@ -1,4 +1,4 @@
-// Numbers, times and lengths of time, for people; and lengths as people write them.
+// Formats numbers, times and durations, and parses durations.
 
 import { current, t } from "./i18n.js";
 
@@ -18,7 +18,7 @@ export function time(seconds) {
   return new Intl.DateTimeFormat(locale(), options).format(seconds * 1000);
 }
 
-/** A length of time in its two largest units: 1d 2h, 3m 20s, 40 ms. */
+/** A duration in its two largest units: 1d 2h, 3m 20s, 40 ms. */
 export function length(seconds) {
   if (seconds === null || seconds === undefined) return "–";
   if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
@@ -51,7 +51,7 @@ export function bytes(count) {
   return `${Number(count.toFixed(count < 10 && power ? 1 : 0))} ${names[power]}`;
 }
 
-/** "10m" -> 600. Throws an error that says what a length looks like. */
+/** "10m" -> 600. Throws an error that says what a duration looks like. */
 export function seconds(text) {
   const parts = /^\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?\s*$/.exec(text);
   if (!parts) throw new Error(t("badLength", text));

@@ -5,12 +5,12 @@ import { Component, h } from "./dom.js";
 import { t } from "./i18n.js";
 import { signIn } from "./session.js";
 
-const SHARE = 4; // a page waits this many times as long as its load took, if there is much to count
+const SHARE = 4; // a page whose load takes long waits this many times as long before the next one
 
 /** A page: load() fetches what view(data) shows, again and again. Its state is what the user chose. */
 export class Live extends Component {
   everyMs = 2000;
-  turn = 0; // of the newest load: what an older one brings is not shown
+  turn = 0; // of the newest load; results of older ones are dropped
 
   async componentDidMount() {
     while (!this.left) {

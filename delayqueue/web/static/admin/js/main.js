@@ -19,7 +19,7 @@ import { CHANGED, environment, learn } from "./session.js";
 // path -> page; the rest of the path is the page's argument
 const PAGES = { "": Overview, topics: Topics, topic: TopicPage, job: JobPage, tag: TagPage, due: Due, dead: Dead, find: Find, push: Push, subscribers: Subscribers,
   schedules: Schedules, servers: Servers };
-// path, text, a verb that it needs
+// path, text, the verb that the page needs
 const MENU = [["", "overview", "stats"], ["topics", "topics", "topics"], ["dead", "deadLetters", "buried"],
   ["push", "push", "push"], ["subscribers", "subscribers", "subscribers"],
   ["schedules", "schedules", "schedules"], ["servers", "servers", "stats"]];

@@ -4,7 +4,7 @@ import { call, dropToken, hasToken, learnRoles, may, setToken } from "./api.js";
 import { ask } from "./ask.js";
 import { t } from "./i18n.js";
 
-export const CHANGED = "session"; // the event that says that the user has changed
+export const CHANGED = "session"; // the event that is fired when the user changes
 
 let title = "";
 

@@ -15,7 +15,7 @@ const MOST_IDS = 10000; // of a page
 const TOPICS_SHOWN = 5;
 const COLUMNS = ["reason", "count", "first", "last", "topics", "ids"];
 
-/** All pages: their groups by reason, and the ids of one reason if it is given. */
+/** The groups of all pages, merged by reason; with the ids of one reason if the request names it. */
 async function all(request) {
   const groups = new Map();
   let cursor = "";

@@ -1,4 +1,4 @@
-// What a page lists as a file: CSV, or JSON lines.
+// Saves what a page lists as CSV or JSON lines.
 
 import { call } from "../api.js";
 import { action, say, withProgress } from "../ask.js";
@@ -6,16 +6,16 @@ import { number } from "../format.js";
 import { t } from "../i18n.js";
 
 const PAGE = 1000;
-const MOST = 100000; // rows of a file: the browser holds it
+const MOST = 100000; // rows of a file, which the browser holds in memory
 const JOB = ["id", "topic", "state", "due", "created", "attempt", "priority", "tags", "message", "body"];
 
-/** The text of a cell: lists with blanks between, what has members as JSON. */
+/** The text of a cell: lists joined by blanks, objects as JSON. */
 function plain(value) {
   if (Array.isArray(value)) return value.map(plain).join(" ");
   return value !== null && typeof value === "object" ? JSON.stringify(value) : value ?? "";
 }
 
-/** A cell: quoted, and nothing that a spreadsheet takes for a formula. */
+/** A quoted cell that no spreadsheet takes for a formula. */
 function cell(value) {
   const text = String(plain(value));
   const safe = typeof value !== "number" && /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
@@ -27,7 +27,7 @@ const FORMATS = {
   jsonl: { type: "application/jsonl", head: () => "", line: (row) => `${JSON.stringify(row)}\n` },
 };
 
-/** Save rows in a file of this name; `format` is csv or jsonl, read(cursor) gives {rows, cursor}, "" = that was all. */
+/** Save rows in a file of this name; `format` is csv or jsonl, read(cursor) returns {rows, cursor}; cursor "" = the end. */
 async function save(name, format, columns, read) {
   const { type, head, line } = FORMATS[format];
   const parts = [head(columns)];
@@ -51,7 +51,7 @@ async function save(name, format, columns, read) {
 export const exportButtons = (name, columns, read) => [["csv", "CSV"], ["jsonl", "JSON"]].map(([format, text]) =>
   action(text, () => save(name, format, columns, read), "plain", format));
 
-/** The buttons that save the jobs of a listing, from the first on. */
+/** The buttons that save all jobs of a list. */
 export const exportJobs = (which) => exportButtons(which.topic || which.tag, JOB, async (cursor) => {
   const page = await call("list", { ...which, limit: PAGE, cursor });
   return { rows: page.jobs, cursor: page.cursor };

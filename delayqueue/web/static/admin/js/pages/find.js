@@ -1,4 +1,4 @@
-// What a search finds: topics by a part of their name, jobs by a part of their id, or by a text in their body within a topic.
+// Search results: topics by a part of their name, jobs by a part of their id, or by a text in their body within a topic.
 
 import { call, may } from "../api.js";
 import { action } from "../ask.js";
@@ -11,13 +11,13 @@ import { topicLink } from "./topics.js";
 
 const MOST_TOPICS = 20;
 const MOST_JOBS = 100;
-const CALLS = 20; // until a person is asked whether to go on
+const CALLS = 20; // before the user is asked whether to continue
 
-/** The place of what is found for {id} or {topic, text}. */
+/** The path of the results for {id} or {topic, text}. */
 export const findLink = (wanted) => `#/find/${encodeURIComponent(JSON.stringify(wanted))}`;
 
 export class Find extends Live {
-  everyMs = 1e9; // each time all jobs would be searched again
+  everyMs = 1e9; // never: each refresh would search all jobs again
   wanted = this.props.argument.startsWith("{") ? JSON.parse(this.props.argument) : { id: this.props.argument };
 
   async load() {
@@ -26,7 +26,7 @@ export class Find extends Live {
     return this.look({ topics, jobs: [], looked: 0, cursor: "" });
   }
 
-  /** Look at more jobs, until some are found, all were looked at, or it takes long. */
+  /** Search more jobs, until some are found, all have been searched, or it takes long. */
   async look({ topics, jobs, looked, cursor }) {
     const before = jobs.length;
     for (let count = 0; count < CALLS; count += 1) {

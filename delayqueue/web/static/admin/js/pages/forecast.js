@@ -10,7 +10,7 @@ const SPANS = [[900, "15m"], [3600, "1h"], [6 * 3600, "6h"], [86400, "1d"], [7 *
 export const FIRST_SPAN = SPANS[1][0];
 const BARS = 60;
 
-/** What falls due in the next `span` seconds; of all topics for "". */
+/** What falls due in the next `span` seconds, in a topic, or in all topics for "". */
 export async function forecastOf(topic, span) {
   const step = span / BARS;
   const start = Math.floor(Date.now() / 1000 / step) * step;
@@ -18,7 +18,7 @@ export async function forecastOf(topic, span) {
   return { topic, span, step, times: counts.map((_, index) => start + index * step), counts };
 }
 
-/** A card with its chart; onspan gets the span that is chosen. */
+/** A card with its chart; onspan gets the chosen span. */
 export function forecastCard({ topic, span, step, times, counts }, onspan) {
   const chosen = (start) => {
     const range = `${start}-${start + step - 0.001}`;

@@ -1,4 +1,4 @@
-// A job: what it is, what happened to it, and what can be done with it.
+// A job: its fields, its history, and the actions on it.
 
 import { call } from "../api.js";
 import { breaking, facts, h, table } from "../dom.js";
@@ -44,7 +44,7 @@ function view(found, refresh) {
   ];
 }
 
-/** What happened, in its order. */
+/** What happened to it, oldest first. */
 function events(found) {
   const event = (at, text, kind = "", message = "") => h("li", { class: kind },
     h("div", {}, h("b", {}, text), " ", h("span", { class: "soft small" }, time(at))), message && h("div", { class: "message lines" }, message));
@@ -60,7 +60,7 @@ function events(found) {
   return list.sort(([one], [other]) => one - other).map(([, element]) => element);
 }
 
-/** JSON with indents, all else as it is. */
+/** JSON with indents, anything else unchanged. */
 function pretty(body) {
   try {
     return JSON.stringify(JSON.parse(body), null, 2);

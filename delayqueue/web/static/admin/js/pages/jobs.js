@@ -14,7 +14,7 @@ const formLink = (mode, id, text) => h("a", { class: "button", href: `#/push/${e
 export const stateMark = (state) => h("span", { class: `state ${state}` }, t(state));
 export const tagLink = (name) => h("a", { class: "tag", href: `#/tag/${encodeURIComponent(name)}` }, name);
 
-/** The pages of a list that begin at these cursors: its jobs, the cursors, and that of the page behind ("" = there is none). */
+/** The pages of a list that begin at these cursors: the jobs, the cursors, and the cursor of the next page ("" = none). */
 export async function pages(which, cursors) {
   const jobs = [];
   let next = "";
@@ -27,7 +27,7 @@ export async function pages(which, cursors) {
   return { jobs, cursors, next };
 }
 
-/** Jobs, each with a link to its page, to be ticked: tick(jobs, on). `more` gets the cursors with the page behind. */
+/** Jobs, each with a link to its page and a box that calls tick(jobs, on). `more` gets the cursors with that of the next page. */
 export function jobTable({ jobs, cursors, next }, more, { topic = true, ticked, tick }) {
   const box = (label, of) => h("input", {
     type: "checkbox", "aria-label": label, checked: of.every((job) => ticked.has(job.id)), onchange: (event) => tick(of, event.target.checked),
@@ -46,9 +46,9 @@ export function jobTable({ jobs, cursors, next }, more, { topic = true, ticked, 
   ];
 }
 
-/** What can be done with a job in its state; `changed` is called afterwards. */
+/** The actions that a job's state allows; `changed` is called afterwards. */
 export function jobActions(job, changed) {
-  const verb = (name, run, kind) => action(t(name), async () => { if (await run() !== false) await changed(); }, kind, name); // false: the user said no
+  const verb = (name, run, kind) => action(t(name), async () => { if (await run() !== false) await changed(); }, kind, name); // false: the user cancelled
   const one = (path, request = {}) => call(path, { id: job.id, ...request });
   const buttons = {
     kick: verb("kick", () => one("kick")),

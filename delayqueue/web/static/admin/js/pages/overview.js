@@ -1,4 +1,4 @@
-// What there is, how fast it goes, and what becomes due when.
+// Counts, throughput and due times of all topics.
 
 import { call } from "../api.js";
 import { h } from "../dom.js";
@@ -11,13 +11,13 @@ import { troubleTable } from "./topics.js";
 
 const STATES = ["delayed", "ready", "reserved", "buried"];
 
-const FRESH = 20; // times as long as it took
+const FRESH = 20; // a forecast is kept this many times as long as it took
 
 export class Overview extends Live {
   state = { span: FIRST_SPAN, past: FIRST_PAST };
   past = new Past("");
 
-  /** What is known of it already, unless it is too old for what it takes: with many topics it is the dearest figure. */
+  /** The forecast, from memory while it is fresh: with many topics it costs the server most. */
   async forecast() {
     const { span } = this.state;
     const began = performance.now();
@@ -52,7 +52,7 @@ export class Overview extends Live {
 
 const tile = (name, value, note) => h("div", { class: "tile" }, h("div", { class: "name" }, name), h("div", { class: "value" }, value), h("div", { class: "note" }, note));
 
-/** The worst of the servers. */
+/** The lateness of the server that is worst. */
 function latenessOf(servers) {
   const known = servers.filter((server) => server.lateness_p99 !== null);
   if (!known.length) return "–";

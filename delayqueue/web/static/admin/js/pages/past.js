@@ -1,4 +1,4 @@
-// What became of jobs in hours or days, as the servers have kept it: throughput, lateness, depth; and what went wrong.
+// The history of hours or days that the servers record: throughput, lateness, depth, and what went wrong.
 
 import { call } from "../api.js";
 import { past } from "../chart.js";
@@ -6,10 +6,10 @@ import { choices, h } from "../dom.js";
 import { length, number, time } from "../format.js";
 import { t } from "../i18n.js";
 
-const PER = { 60: "per60", 600: "per600", 3600: "per3600" }; // by the seconds of a step
+const PER = { 60: "per60", 600: "per600", 3600: "per3600" }; // by the length of a step in seconds
 const MARK_TEXTS = { started: "mark_started", outage: "mark_outage", failover: "mark_failover" };
-const FRESH_MS = { "3h": 10000, "2d": 60000, "30d": 60000 }; // servers add what they count every 10 s or so
-const MARKS = 5; // that are told in words
+const FRESH_MS = { "3h": 10000, "2d": 60000, "30d": 60000 }; // servers record their counts every 10 s or so
+const MARKS = 5; // listed in words
 // what a chart shows: [field, its text, colour]
 const CHARTS = {
   flow: [["pushed", "pushed", "--delayed"], ["delivered", "delivered", "--reserved"], ["finished", "finished", "--ready"], ["failed", "failed", "--buried"]],
@@ -27,7 +27,7 @@ export class Past {
     this.asked = 0;
   }
 
-  /** What is known of that reach; asked for again when it may have changed. */
+  /** The history of that reach; loaded again when it may have changed. */
   async of({ reach }) {
     if (reach !== this.reach || Date.now() - this.asked > FRESH_MS[reach]) {
       const asked = Date.now();
@@ -37,7 +37,7 @@ export class Past {
     return this.known;
   }
 
-  /** A card with a chart of it; onchoose gets the other selection. */
+  /** A card with its chart; onchoose gets the new selection. */
   card({ reach, shows }, onchoose) {
     const title = shows === "flow" ? t(PER[this.known.step]) : t(shows);
     const series = CHARTS[shows];
@@ -60,7 +60,7 @@ export class Past {
 
 const times = ({ start, step, pushed }) => pushed.map((_, index) => start + index * step);
 
-/** Counts without those of the last step, which is not over and would look like a fall; unless it is the first of which something is known. */
+/** Counts without the last step, which is not over and would look like a drop; unless it is the first one with data. */
 const whole = (column) => (column.at(-2) === null ? column : [...column.slice(0, -1), null]);
 
 function describe({ kind, lasted, server }) {

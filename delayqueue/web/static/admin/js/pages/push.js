@@ -1,4 +1,4 @@
-// A form that pushes a job: a new one, a copy of another, or one that was buried with another body.
+// A form that pushes a job: a new one, a copy of another, or a buried one with a new body.
 
 import { call } from "../api.js";
 import { Form, say } from "../ask.js";
@@ -11,7 +11,7 @@ const NEW = { topic: "", ttr: 60, tags: [], priority: 1024, body: "", retry: nul
 const asLength = (value) => (value > 0 ? `${value}s` : "");
 const field = (name, label, options = {}) => h("label", {}, label, h("input", { name, autocomplete: "off", spellcheck: false, ...options }));
 
-/** With the argument ["clone" or "edit", id] the form begins as that job; an edited one takes its place. */
+/** With the argument ["clone" or "edit", id] the form starts with that job's fields; an edited job replaces it. */
 export class Push extends Component {
   constructor(properties) {
     super(properties);
@@ -34,7 +34,7 @@ export class Push extends Component {
     if (this.mode === "edit") {
       request.id = this.id;
       const found = await call("get", { id: this.id });
-      if (found?.state !== "buried") throw new Error(t("gone")); // it would be taken away from whoever works on it
+      if (found?.state !== "buried") throw new Error(t("gone")); // the push would take it from its worker
     }
     const data = await call("push", request);
     this.setState({ pushed: data ? data.id : request.id });
@@ -62,7 +62,7 @@ export class Push extends Component {
   }
 }
 
-/** The form as the server takes a job. */
+/** The form as a job for /push. */
 function job(form) {
   const text = (name) => form.get(name).trim();
   const length = (name) => (text(name) ? seconds(text(name)) : null);

@@ -1,4 +1,4 @@
-// What runs by itself: the subscribers that the server calls, and the schedules by which it pushes jobs.
+// Subscribers, which the server calls, and schedules, by which it pushes jobs.
 
 import { call, may } from "../api.js";
 import { action, ask, Form, tell } from "../ask.js";
@@ -10,7 +10,7 @@ import { exportButtons } from "./exporting.js";
 import { jobLink } from "./jobs.js";
 import { topicLink } from "./topics.js";
 
-/** How a webhook is called, in a line. */
+/** How a subscriber is called, in one line. */
 const rules = (one) => [
   `${t("retries")} ${one.retry.map(length).join(", ") || "–"}`, one.url && `${t("expects")} ${one.expect || "2xx"}`,
   one.on_failure === "continue" && t("goesOn"), one.payload === "event" && t("isSentEvent"), one.signed && t("signed"),
@@ -27,7 +27,7 @@ function callsOf({ succeeded, failed, took }) {
 const failure = ({ at, id, message }) => h("div", { key: at + id, class: "small" },
   h("span", { title: time(at) }, relative(at)), " ", jobLink(id), " ", message);
 
-/** The last failure, and those before it on demand. */
+/** The last failure, and earlier ones on demand. */
 const failuresOf = ([last, ...others]) => last && [
   failure(last),
   others.length > 0 && h("details", {}, h("summary", { class: "small" }, t("moreOf", number(others.length))), others.map(failure)),
@@ -69,7 +69,7 @@ async function change(verb, name, refresh) {
   await refresh();
 }
 
-/** Call it with a made-up job, and show what came of it. */
+/** Call it with a made-up job, and show the result. */
 async function tryIt(name) {
   const body = await ask(t("tryIt"), { text: t("tryAsk", name), input: t("body"), value: "{}", most: 65536 });
   if (body === null) return;
@@ -109,10 +109,10 @@ const input = (name, { choices, ...options }) => (choices
 const timesOf = (times) => (times.length ? h("ol", { class: "times" }, times.map(({ at, local }) =>
   h("li", { key: at }, h("span", { class: "mono" }, local), " ", h("span", { class: "soft" }, relative(at))))) : t("noTimes"));
 
-/** The fields that are filled in. */
+/** The fields that are not empty. */
 const filled = (form) => Object.fromEntries([...form].map(([name, text]) => [name, text.trim()]).filter(([, text]) => text));
 
-/** A list of what is registered under names, with a form that adds one. */
+/** A list of subscribers or schedules, with a form that adds one. */
 class Registered extends Live {
   everyMs = 5000;
 

@@ -1,4 +1,4 @@
-// A page with a list of jobs: rows are ticked, or all that match, and something is done with all of them.
+// A page with a list of jobs: the user ticks rows, or all that match, and applies a verb to them.
 
 import { call, may } from "../api.js";
 import { action, ask, say, tell, withProgress } from "../ask.js";
@@ -10,13 +10,13 @@ import { exportJobs } from "./exporting.js";
 import { jobTable } from "./jobs.js";
 
 const PIECE = 500; // jobs of a call
-const AT_ONCE = 8; // calls, where a verb takes one job
+const AT_ONCE = 8; // calls, if a verb takes one job
 const PAGE = 1000;
-const MOST = 100000; // that are ticked at once: some megabytes of ids
-const NEEDS_NUMBER = 100; // from this many on, jobs are deleted only after their number was typed
-const MOST_NAMED = 200; // failures that are listed
+const MOST = 100000; // jobs ticked at once: some megabytes of ids
+const NEEDS_NUMBER = 100; // more jobs than this are deleted only after the user has typed their number
+const MOST_NAMED = 200; // failures in the list
 
-// which jobs a verb is for, and how it is called for many; it answers [{id, code or message}]
+// the states that a verb is for, and how it is called for many jobs; returns [{id, code or message}]
 const one = (verb, request) => call(verb, request).then(() => ({ id: request.id, code: 0 }), ({ message }) => ({ id: request.id, message }));
 const VERBS = {
   kick: { states: ["buried", "delayed"], piece: PIECE, run: async (ids) => (await call("kick", { ids })).results },
@@ -25,7 +25,7 @@ const VERBS = {
   delete: { states: ["buried", "delayed", "ready", "reserved"], piece: PIECE, run: (ids) => call("delete", { ids }) },
 };
 
-/** Ask whether to apply a verb to that many jobs. Resolves to what is needed for it, or null. */
+/** Ask whether to apply a verb to that many jobs. Resolves to the verb's argument, or null if the user cancels. */
 async function confirm(verb, count) {
   const shown = jobs(count);
   if (verb === "reschedule") {
@@ -37,7 +37,7 @@ async function confirm(verb, count) {
   return ask(t("delete"), { text: t("deleteSelectedAsk", shown), danger: true, ok: t("delete"), ...typed });
 }
 
-/** Do it piece by piece. Returns those that are done, and [id, why] of those that failed; a lost server ends it. */
+/** Apply it in pieces. Returns the ids that are done, and [id, why] of each failure; stops if the server is lost. */
 async function doAll(verb, ids, given) {
   const { piece, run } = VERBS[verb];
   const done = [];
@@ -62,7 +62,7 @@ async function doAll(verb, ids, given) {
   return { done, failed };
 }
 
-/** Ask, do it, and show the outcome. Returns the ids that are done; null = the user said no. */
+/** Ask, apply the verb, and show the outcome. Returns the ids that are done; null if the user cancels. */
 export async function doWith(verb, ids) {
   const given = await confirm(verb, ids.length);
   if (given === null) return null;
@@ -103,11 +103,11 @@ export class Selecting extends Live {
   run = async (verb) => {
     const done = await doWith(verb, [...this.state.ticked.keys()]);
     if (done === null) return;
-    this.tick(done.map((id) => ({ id })), false); // those that were refused stay ticked
+    this.tick(done.map((id) => ({ id })), false); // refused ones stay ticked
     await this.refresh();
   };
 
-  /** The jobs, and what can be done with the ticked ones. total: how many match, null where that is not known. */
+  /** The jobs, and the actions on the ticked ones. total: how many match, null if that is not known. */
   list(listed, total, options) {
     const { ticked } = this.state;
     const states = new Set(ticked.values());

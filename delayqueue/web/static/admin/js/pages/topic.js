@@ -1,4 +1,4 @@
-// A topic: what becomes due when, and its jobs by state and range of due times.
+// A topic: its due times, and its jobs by state and range of due times.
 
 import { call, may } from "../api.js";
 import { breaking, choices, h } from "../dom.js";

@@ -22,7 +22,7 @@ export class Topics extends Live {
     return call("topics", { match: match.trim() || null, only, sort, reverse, offset, limit: PAGE + 1 });
   }
 
-  /** Topics of a file: all that match. */
+  /** The topics that a file gets: all that match. */
   read = async (cursor) => {
     const { match, only, sort, reverse } = this.state;
     const offset = Number(cursor);
@@ -30,7 +30,7 @@ export class Topics extends Live {
     return { rows, cursor: rows.length < PAGE_OF_FILE ? "" : String(offset + rows.length) };
   };
 
-  /** Show others, from the first one on. */
+  /** Show other topics, from the first one on. */
   show(which) {
     this.choose({ ...which, offset: 0 });
   }
@@ -69,7 +69,7 @@ const columns = () => [
 /** Topics with their counts. */
 const topicTable = (rows, empty, sorting) => table(columns(), rows, (row) => row.topic, empty, sorting);
 
-/** Topics that somebody should look at, with the reason: [{topic, why}] */
+/** Topics that need attention, with the reason: [{topic, why}] */
 export function troubleTable(rows) {
   const why = {
     buried: (topic) => t("whyBuried", jobs(topic.buried)), late: (topic) => t("whyLate", length(topic.oldest_ready_age)),
@@ -87,7 +87,7 @@ export function topicLink(topic, state = "", range = "", text = breaking(topic))
   return h("a", { href: `#/topic/${encodeURIComponent(JSON.stringify([topic, state, range]))}` }, text);
 }
 
-/** That a topic is paused or limited. */
+/** Marks that say that a topic is paused or limited. */
 export function topicTags(topic) {
   const paused = topic.paused === true ? t("paused") : topic.paused && t("pausedUntil", time(topic.paused));
   const limits = topic.limit && limitText(topic.limit);
@@ -95,12 +95,12 @@ export function topicTags(topic) {
   return [paused, limited].filter(Boolean).map((text) => [h("span", { class: "tag" }, text), " "]);
 }
 
-/** Limits as a person types them: "50/s, 10". */
+/** Limits as users type them: "50/s, 10". */
 function limitText({ rate, concurrency }) {
   return [rate && `${rate}/s`, concurrency].filter(Boolean).join(", ");
 }
 
-/** What the user typed: "50/s" is a rate, "10" jobs at once; what is missing means no limit. */
+/** The typed limits: "50/s" is a rate, "10" jobs at once; none typed means no limit. */
 function limitOf(text) {
   const limit = { rate: null, concurrency: null };
   for (const word of text.split(/[\s,]+/).filter(Boolean)) {
