@@ -14,7 +14,7 @@ use Pheanstalk\Pheanstalk;
 const TUBE = 'orders'; // the topic
 const PRIORITY = 1024; // jobs with a smaller number come before it
 const TTR = 60; // seconds: a worker that is silent for a minute is dead, another one gets the job
-const RETRIES = [10, 60, 600]; // seconds after failures; then a person must look
+const RETRIES = [10, 60, 600]; // seconds after failures; then it is buried
 
 function place(Pheanstalk $queue, string $order, string $seconds): void
 {

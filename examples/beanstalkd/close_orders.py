@@ -13,7 +13,7 @@ import greenstalk
 TUBE = "orders"  # the topic
 PRIORITY = 1024  # jobs with a smaller number come before it
 TTR_S = 60  # a worker that is silent for a minute is dead, another one gets the job
-RETRIES_S = (10, 60, 600)  # after failures; then a person must look
+RETRIES_S = (10, 60, 600)  # after failures; then it is buried
 
 
 def place(queue: greenstalk.Client[str], order: str, delay_s: int) -> None:

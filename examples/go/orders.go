@@ -87,7 +87,7 @@ func place(order, seconds string) error {
 		"ttr":   ttrS,
 		"body":  string(body),
 		"tags":  []string{"order:" + order},                     // what /cancel asks for
-		"retry": fields{"delays": []string{"10s", "1m", "10m"}}, // after failures; then a person must look
+		"retry": fields{"delays": []string{"10s", "1m", "10m"}}, // after failures; then it is buried
 	}, nil)
 }
 

@@ -53,7 +53,7 @@ public class Orders {
             "ttr", TTR_S,
             "body", JSON.writeValueAsString(Map.of("order", order)),
             "tags", List.of("order:" + order), // what /cancel asks for
-            "retry", Map.of("delays", List.of("10s", "1m", "10m")))); // after failures; then a person must look
+            "retry", Map.of("delays", List.of("10s", "1m", "10m")))); // after failures; then it is buried
     }
 
     static void paid(String order) throws IOException, InterruptedException {

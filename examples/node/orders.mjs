@@ -29,7 +29,7 @@ async function place(order, seconds) {
     ttr: TTR_S,
     body: JSON.stringify({ order }),
     tags: [`order:${order}`], // what /cancel asks for
-    retry: { delays: ["10s", "1m", "10m"] }, // after failures; then a person must look
+    retry: { delays: ["10s", "1m", "10m"] }, // after failures; then it is buried
   });
 }
 

@@ -7,12 +7,12 @@ use Shop\OrderHandler;
 require 'vendor/autoload.php';
 require 'OrderHandler.php';
 
-/** A job with what this server can do beyond the original: every public property is sent. */
+/** A job with features that the original lacks: every public property is sent. */
 class RetriedJob extends Job
 {
     public $tags = [];
     public $retry = ['delays' => ['10s', '1m', '10m']];
-    public $retain = 86400; // seconds in which /get returns its record
+    public $retain = 86400; // seconds that /get returns its record after its end
 }
 
 [, $order, $seconds] = $argv;

@@ -3,15 +3,15 @@
 
 class QueueError extends RuntimeException
 {
-    // getCode() is the code of docs/api.md, or -1 where no server answered
+    // getCode() is a code of docs/api.md, or -1 if there was no answer
 }
 
 /** Calls an endpoint: queue('finish', ['id' => '1001']). Returns the answer's `data`; every error is a QueueError. */
 function queue(string $verb, array $request): mixed
 {
-    static $curl = null; // kept between calls, and with it the connection
+    static $curl = null; // kept between calls, so the connection stays open
     $curl ??= curl_init();
-    $token = getenv('DELAY_QUEUE_TOKEN'); // where the server wants one
+    $token = getenv('DELAY_QUEUE_TOKEN'); // if the server requires one
     curl_setopt_array($curl, [
         CURLOPT_URL => (getenv('DELAY_QUEUE') ?: 'http://localhost:9277') . "/$verb",
         CURLOPT_POSTFIELDS => json_encode($request, JSON_THROW_ON_ERROR),
@@ -30,7 +30,7 @@ function queue(string $verb, array $request): mixed
     return $answer['data'];
 }
 
-/** The same for workers: calls again while nobody knows whether it was done, as during a restart or a failover. */
+/** The same for workers: repeats the call until there is an answer, as after a restart or a failover. */
 function insist(string $verb, array $request): mixed
 {
     while (true) {

@@ -1,10 +1,10 @@
 <?php
 // Payment notifications as Alipay sends them: to a merchant's URL, again and again until it says "success".
-// Replaces a notifier of your own with its timers.
+// Replaces your own notifier and its timers.
 //
-//   php notify.php push TRADE URL [DELAYS]   by Alipay's schedule, or by one of yours: 1s,1s,1m
+//   php notify.php push TRADE URL [DELAYS]   by Alipay's schedule, or your own: 1s,1s,1m
 //   php notify.php work                      a worker; run as many as you like, under a supervisor
-//   php notify.php show TRADE                how far it got
+//   php notify.php show TRADE                its state
 //
 // The queue is at $DELAY_QUEUE.
 

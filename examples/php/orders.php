@@ -16,7 +16,7 @@ function place(string $order, string $seconds): void
         'ttr' => 60, // a worker that is silent for a minute is dead: another one gets the job
         'body' => json_encode(['order' => $order]),
         'tags' => ["order:$order"], // what /cancel asks for
-        'retry' => ['delays' => ['10s', '1m', '10m']], // after failures; then a person must look
+        'retry' => ['delays' => ['10s', '1m', '10m']], // after failures; then it is buried
     ]);
 }
 

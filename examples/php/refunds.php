@@ -5,7 +5,7 @@
 //   php refunds.php work              a worker; run as many as you like, under a supervisor
 //   php refunds.php show ORDER        status, when it is due, messages; for a month
 //   php refunds.php now ORDER         do not wait for the next attempt
-//   php refunds.php cancel ORDER      everything that is planned for the order
+//   php refunds.php cancel ORDER      all jobs of the order
 //
 // The queue is at $DELAY_QUEUE, the bank at $BANK: a URL that answers 200, 4xx = never, anything else = try again.
 
@@ -19,8 +19,8 @@ function ask(string $order, string $cents): void
         'ttr' => 60, // a worker that is silent for a minute is dead: another one gets the job
         'body' => json_encode(['refund' => "refund-$order", 'cents' => (int) $cents]),
         'tags' => ["order:$order"], // the business key
-        'retry' => ['preset' => 'wechat'], // after 15s, 15s, 30s, 3m ... 6h; then a person must look
-        'if_exists' => 'keep', // asked twice while it is under way is asked once
+        'retry' => ['preset' => 'wechat'], // after 15s, 15s, 30s, 3m ... 6h; then it is buried
+        'if_exists' => 'keep', // a second request while one is under way changes nothing
         'retain' => 30 * 86400,
     ]);
 }
@@ -35,7 +35,7 @@ function work(): never
         [$status, $said] = call_bank($job['body']);
         $verb = match (true) {
             $status === 200 => 'finish',
-            $status >= 400 && $status < 500 => 'bury', // no use to try again
+            $status >= 400 && $status < 500 => 'bury', // trying again is useless
             default => 'release', // the schedule says when it is delivered again
         };
         try {
@@ -48,7 +48,7 @@ function work(): never
     }
 }
 
-/** Returns status and text; status 0 where there was no answer. */
+/** Returns status and text; status 0 if there was no answer. */
 function call_bank(string $body): array
 {
     $curl = curl_init(getenv('BANK'));

@@ -1,5 +1,5 @@
 <?php
-// A queue that is read by time range. Replaces a sorted set: ZADD, ZRANGEBYSCORE, and the race between it and ZREM.
+// A queue that is read by time range. Replaces a sorted set: ZADD, ZRANGEBYSCORE, and its race with ZREM.
 //
 //   php time_range.php add ID WHEN TEXT   ZADD
 //   php time_range.php look FROM TO       ZRANGEBYSCORE: takes nothing

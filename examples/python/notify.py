@@ -2,9 +2,9 @@
 
 Replaces a notifier of your own with its timers.
 
-python notify.py push TRADE URL [DELAYS]   by Alipay's schedule, or by one of yours: 1s,1s,1m
+python notify.py push TRADE URL [DELAYS]   by Alipay's schedule, or your own: 1s,1s,1m
 python notify.py work                      a worker; run as many as you like, under a supervisor
-python notify.py show TRADE                how far it got
+python notify.py show TRADE                its state
 
 The queue is at $DELAY_QUEUE.
 """

@@ -25,7 +25,7 @@ def place(order: str, seconds: float) -> None:
         delay=seconds,
         ttr=TTR_S,
         tags=[f"order:{order}"],  # what cancel() asks for
-        retry=["10s", "1m", "10m"],  # after failures; then a person must look
+        retry=["10s", "1m", "10m"],  # after failures; then it is buried
     )
 
 

@@ -4,7 +4,7 @@ python refunds.py ask ORDER CENTS   a customer wants money back
 python refunds.py work              a worker; run as many as you like, under a supervisor
 python refunds.py show ORDER        status, when it is due, messages; for a month
 python refunds.py now ORDER         do not wait for the next attempt
-python refunds.py cancel ORDER      everything that is planned for the order
+python refunds.py cancel ORDER      all jobs of the order
 
 The queue is at $DELAY_QUEUE, the bank at $BANK: a URL that answers 200, 4xx = never, anything else = try again.
 """
@@ -29,7 +29,7 @@ def ask(order: str, cents: int) -> None:
         ttr=60,  # a worker that is silent for a minute is dead: another one gets the job
         body=json.dumps({"refund": f"refund-{order}", "cents": cents}),
         tags=[f"order:{order}"],  # the business key
-        retry={"preset": "wechat"},  # after 15s, 15s, 30s, 3m ... 6h; then a person must look
+        retry={"preset": "wechat"},  # after 15s, 15s, 30s, 3m ... 6h; then it is buried
         if_exists="keep",  # asking again while it is under way changes nothing
         retain=30 * 86400,
     )

@@ -1,4 +1,4 @@
-"""A queue that is read by time range. Replaces a sorted set: ZADD, ZRANGEBYSCORE, and the race between it and ZREM.
+"""A queue that is read by time range. Replaces a sorted set: ZADD, ZRANGEBYSCORE, and its race with ZREM.
 
 python time_range.py add ID WHEN TEXT   ZADD
 python time_range.py look FROM TO       ZRANGEBYSCORE: takes nothing

@@ -2,7 +2,7 @@
 
 delay-queue worker payment_notification:worker   calls them; run as many as you like
 python payment_notification.py push TRADE URL    a trade was paid: call the merchant's URL
-python payment_notification.py show TRADE        how far it got, and what the merchant said
+python payment_notification.py show TRADE        its state, and what the merchant said
 
 The queue is at $DELAYQUEUE_URL.
 """
@@ -51,7 +51,7 @@ def push(trade: str, url: str) -> None:
         TOPIC,
         Notification(trade, url),
         id=f"payment-{trade}",
-        # after a failure at once, at once, 2m, 10m, 10m, 1h, 2h, 6h, 15h; then a person must look
+        # after a failure at once, at once, 2m, 10m, 10m, 1h, 2h, 6h, 15h; then it is buried
         retry="alipay",
         retain=timedelta(days=7),
     )
