@@ -43,7 +43,7 @@ KNOWS: Final[dict[str, set[str]]] = {
     "domain": {"ground"},
     "metrics": {"ground", "domain"},
     "config": {"ground", "domain"},
-    "types": {"domain"},
+    "types": {"ground", "domain"},
     "scripts": {"domain"},
     "servers": BASE | {"scripts"},
     "bucket": BASE | {"scripts", "servers"},

@@ -13,7 +13,7 @@ from delayqueue.engine.subscribers import Subscribers
 from delayqueue.engine.taking import Taking
 from delayqueue.engine.timers import Timers, stale_before
 from delayqueue.engine.waiters import Waiters
-from delayqueue.errors import OF_CODE, Code
+from delayqueue.errors import OF_CODE, Code, Text
 from delayqueue.metrics import BUCKETS_AWAY, WAITING_POLLS
 from delayqueue.store.store import Store
 from delayqueue.store.types import (
@@ -230,7 +230,7 @@ class DelayQueue:
         return self._store.health()
 
     @property
-    def doubts(self) -> Sequence[str]:
+    def doubts(self) -> Sequence[Text]:
         """Why a failover could lose an acknowledged job right now, if `durability` should prevent that."""
         return self._store.doubts
 

@@ -11,7 +11,7 @@ from typing import Final
 from delayqueue.config.values import Address
 from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.domain.job import Job, JobView
-from delayqueue.errors import Code, Unavailable
+from delayqueue.errors import Code, Text, Unavailable
 from delayqueue.store.bucket.announcements import Announcements
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.caller import LayoutChanged
@@ -213,7 +213,7 @@ class Store:
         return self._durability.replicas
 
     @property
-    def doubts(self) -> Sequence[str]:
+    def doubts(self) -> Sequence[Text]:
         """Why a failover could lose an acknowledged job right now, if `durability` should prevent that."""
         return self.replicas.doubts if self.replicas else ()
 

@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.domain.job import JobView, Reserved
 from delayqueue.domain.limit import Limit
+from delayqueue.errors import Text
 
 # Topics, and how many of their jobs became ready.
 Arrivals = list[tuple[str, int]]
@@ -265,7 +266,7 @@ class Health(NamedTuple):
     memory_limit_bytes: int
     durable: bool  # it writes an append-only file, and its last write succeeded
     version: str = ""
-    warnings: Sequence[str] = ()
+    warnings: Sequence[Text] = ()
 
 
 class Swept(NamedTuple):

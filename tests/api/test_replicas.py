@@ -38,7 +38,7 @@ async def test_a_server_tells_whether_a_failover_could_lose_jobs(processes: Proc
             refused = await api.push(topic="t", id="no replica has it")
             assert (refused.status, refused.code) == (503, UNAVAILABLE)
             assert "warning: 0 replicas follow the store" in _check(settings)
-            stats = (await api.call("/stats", {})).ok()["store"]
+            stats = (await api.call("/stats", {}, {"Accept-Language": "en"})).ok()["store"]
             assert not stats["durable"]
             assert "0 replicas follow the store" in " ".join(stats["warnings"])
             replica = processes.redis(*SAFE, *_follow(master.port))

@@ -32,6 +32,7 @@ async def test_the_sums_and_counters_are_those_of_all_servers(
 
         await until_async(heard)
         stats = (await one.call("/stats", {})).ok()
+        chinese = (await one.call("/stats", {}, {"Accept-Language": "zh"})).ok()
     assert (stats["topics"], stats["delayed"], stats["ready"]) == (2, 3, 1)
     assert [topic["topic"] for topic in stats["busiest"]] == ["b", "a"]
     assert sorted(server["pushed"] for server in stats["servers"]) == [1, 4]
@@ -40,6 +41,9 @@ async def test_the_sums_and_counters_are_those_of_all_servers(
     late = [server["lateness_p99"] for server in stats["servers"]]
     assert late.count(None) == 1
     assert stats["store"]["version"].startswith("Redis ")
+    assert (
+        "存储停止时可能丢失任务：请在其配置中设置 `appendonly yes`" in chinese["store"]["warnings"]
+    )
     assert stats["settings"]["redis.db"] == str(database)
     for server in servers:
         server.close()

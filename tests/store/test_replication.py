@@ -310,7 +310,7 @@ async def test_doubts_come_and_go_with_replicas(
         await asyncio.sleep(0.2)
         assert store.doubts == []
         pair.replica.kill()
-        await until(lambda: any("0 replicas follow" in doubt for doubt in store.doubts))
+        await until(lambda: any("0 replicas follow" in doubt.en for doubt in store.doubts))
         assert not (await store.health()).durable
         pair.replica.start()
         await until(lambda: store.doubts == [], within_s=15)

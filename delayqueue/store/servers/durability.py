@@ -87,4 +87,6 @@ async def check_durability(shards: Shards, config: Config) -> None:
 
 async def replica_warnings(shards: Shards, config: Config) -> list[str]:
     """Why an acknowledged job could be lost in a failover, if `durability` should prevent that."""
-    return await replication_doubts(shards, config) if asks_for_replicas(config) else []
+    if not asks_for_replicas(config):
+        return []
+    return [doubt.en for doubt in await replication_doubts(shards, config)]

@@ -7,7 +7,7 @@ from typing import Any, Final
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from delayqueue.errors import Unavailable
+from delayqueue.errors import Text, Unavailable
 from delayqueue.store.servers.shards import Shards
 from delayqueue.store.types import Health
 
@@ -60,7 +60,7 @@ async def _of_server(redis: Redis) -> list[str]:
                 "use Redis 6.2 or newer with appendonly yes and maxmemory-policy noeviction"
             )
         ]
-    warnings = weaknesses(info)
+    warnings = [weakness.en for weakness in weaknesses(info)]
     if info.get("cluster_enabled") == 1 and await _stops_as_a_whole(redis):
         warnings.append(
             f"one lost server stops the whole Cluster: set `{FULL_COVERAGE} no` in its config"
@@ -68,21 +68,24 @@ async def _of_server(redis: Redis) -> list[str]:
     return warnings
 
 
-def weaknesses(info: Mapping[str, Any]) -> list[str]:
+def weaknesses(info: Mapping[str, Any]) -> list[Text]:
     """A line for each reason, in a server's answer to INFO, why it may lose jobs or fail."""
     version = str(info.get("redis_version"))
     policy = info.get("maxmemory_policy")
     warnings = {
-        f"the store has version {version}: use Redis 6.2 or newer, or Valkey": (
-            _numbers(version) < OLDEST
-        ),
-        "the store can lose jobs when it stops: set `appendonly yes` in its config": (
-            info.get("aof_enabled") != 1
-        ),
-        f"the store drops jobs when its memory is full, as maxmemory-policy is {policy}: "
-        "set `maxmemory-policy noeviction` in its config": (
-            info.get("maxmemory") != 0 and policy != "noeviction"
-        ),
+        Text(
+            f"存储的版本是 {version}：请使用 Redis 6.2 及以上，或者 Valkey",
+            f"the store has version {version}: use Redis 6.2 or newer, or Valkey",
+        ): _numbers(version) < OLDEST,
+        Text(
+            "存储停止时可能丢失任务：请在其配置中设置 `appendonly yes`",
+            "the store can lose jobs when it stops: set `appendonly yes` in its config",
+        ): info.get("aof_enabled") != 1,
+        Text(
+            f"maxmemory-policy 为 {policy}，内存满了存储会丢弃任务：请在其配置中设置 `maxmemory-policy noeviction`",
+            f"the store drops jobs when its memory is full, as maxmemory-policy is {policy}: "
+            "set `maxmemory-policy noeviction` in its config",
+        ): info.get("maxmemory") != 0 and policy != "noeviction",
     }
     return [warning for warning, applies in warnings.items() if applies]
 

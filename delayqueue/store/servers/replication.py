@@ -19,6 +19,7 @@ from redis.exceptions import RedisError
 
 from delayqueue.config.config import Config
 from delayqueue.config.values import Address
+from delayqueue.errors import Text
 from delayqueue.store.scripts import REPLICATE, Verb
 from delayqueue.store.servers.disk import (
     STORE,
@@ -51,7 +52,7 @@ class Replicas:
         self._waiting = REPLICATE[: REPLICATE.index(config.redis_replicate) + 1]
         self._short: WeakSet[Redis] = WeakSet()  # masters whose replicas have kept a call waiting
         self._questions = SingleFlight[None]()
-        self.doubts: list[str] = []  # why such a job could be lost right now
+        self.doubts: list[Text] = []  # why such a job could be lost right now
 
     def wait(self, verb: Verb) -> Wait | None:
         """What a call of the verb waits for."""
@@ -81,7 +82,7 @@ class Replicas:
             found = await replication_doubts(shards, self._config)
             for doubt in found:
                 if doubt not in self.doubts:
-                    log.warning("%s", doubt)
+                    log.warning("%s", doubt.en)
             if self.doubts and not found:
                 log.info("acknowledged jobs survive a failover again")
             self.doubts = found
@@ -95,21 +96,26 @@ def asks_for_replicas(config: Config) -> bool:
     return REPLICA in config.durability.split("+")
 
 
-async def replication_doubts(shards: Shards, config: Config) -> list[str]:
+async def replication_doubts(shards: Shards, config: Config) -> list[Text]:
     """Why a job that `redis.min_replicas` replicas have could be lost in a failover; empty if it could not."""
     servers = shards.servers()
-    doubts: list[str] = []
+    doubts: list[Text] = []
     for address, redis in servers.items():
         name = f"{address}: " if len(servers) > 1 else ""
         try:
             found = await _doubts(shards, redis, config)
         except RedisError as error:
-            found = [f"it is unknown which replicas the store has: {error}"]
-        doubts += [name + doubt for doubt in found]
+            found = [
+                Text(
+                    f"无法知道存储有哪些副本：{error}",
+                    f"it is unknown which replicas the store has: {error}",
+                )
+            ]
+        doubts += [Text(name + doubt.zh, name + doubt.en) for doubt in found]
     return doubts
 
 
-async def _doubts(shards: Shards, master: Redis, config: Config) -> list[str]:
+async def _doubts(shards: Shards, master: Redis, config: Config) -> list[Text]:
     info: dict[str, Any] = await master.info("replication")
     known = await shards.replicas_of(master)
     following = _following(info)
@@ -123,36 +129,46 @@ async def _doubts(shards: Shards, master: Redis, config: Config) -> list[str]:
     return _numbers(len(following), number, config.redis_min_replicas) + list(filter(None, on_disk))
 
 
-def _numbers(following: int, number: int, least: int) -> list[str]:
+def _numbers(following: int, number: int, least: int) -> list[Text]:
     """What is wrong with how many replicas follow a master, and how many it has in all."""
     found = {
-        f"{following} replicas follow the store, and pushes wait for {least} (redis.min_replicas): "
-        "they get 503 until more do": following < least,
-        f"the store has {number} replicas, and pushes wait for {least} of them: one without the last "
-        f"pushes can take over; set redis.min_replicas = {number}, or remove replicas that are gone for good "
-        "(SENTINEL RESET, CLUSTER FORGET)": number > least,
+        Text(
+            f"有 {following} 个副本跟随存储，推送要等 {least} 个（redis.min_replicas）：在那之前，推送得到 503",
+            f"{following} replicas follow the store, and pushes wait for {least} (redis.min_replicas): "
+            "they get 503 until more do",
+        ): following < least,
+        Text(
+            f"存储有 {number} 个副本，推送只等其中 {least} 个：缺少最后一些推送的副本也可能接管；"
+            f"请设置 redis.min_replicas = {number}，或者移除不会再回来的副本（SENTINEL RESET、CLUSTER FORGET）",
+            f"the store has {number} replicas, and pushes wait for {least} of them: one without the last "
+            f"pushes can take over; set redis.min_replicas = {number}, or remove replicas that are gone for good "
+            "(SENTINEL RESET, CLUSTER FORGET)",
+        ): number > least,
     }
     return [doubt for doubt, applies in found.items() if applies]
 
 
-async def _replica_forgets(shards: Shards, address: Address, syncs: bool) -> str:
-    name = f"the replica {address}"
+async def _replica_forgets(shards: Shards, address: Address, syncs: bool) -> Text | None:
+    name = Text(f"副本 {address} ", f"the replica {address}")
     try:
         async with shards.ask(address) as redis:
             return await _forgets(redis, name, syncs)
     except RedisError as error:
-        return f"{name} cannot be asked how durable it is, nor be used once it takes over: {error}"
+        return Text(
+            f"无法询问{name.zh}保存得是否可靠，它接管之后也无法使用：{error}",
+            f"{name.en} cannot be asked how durable it is, nor be used once it takes over: {error}",
+        )
 
 
-async def _forgets(redis: Redis, name: str, syncs: bool) -> str:
-    """Why the server with that name could restart with less than it had; "" if it could not."""
+async def _forgets(redis: Redis, name: Text, syncs: bool) -> Text | None:
+    """Why the server with that name could restart with less than it had; None if it could not."""
     try:
         await require_file(redis, name)
         if syncs:
             await require_sync(redis, name)
     except NotDurableError as error:
-        return str(error)
-    return ""
+        return error.text
+    return None
 
 
 def _following(info: Mapping[str, Any]) -> list[dict[str, Any]]:

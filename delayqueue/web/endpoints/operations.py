@@ -47,7 +47,7 @@ STATS: Final = Stats(
 
 
 @endpoint("/stats", VIEWERS, methods=("POST", "GET"), errors=(Unavailable,), answers=STATS)
-async def stats(api: Api) -> Stats:
+async def stats(api: Api, request: HttpRequest) -> Stats:
     """Return the sums over all topics, servers, store, settings."""
     api.scope.check(None)
     topics = await api.queue.topics.all()
@@ -70,7 +70,7 @@ async def stats(api: Api) -> Stats:
             "memory": health.memory_bytes,
             "memory_limit": health.memory_limit_bytes,
             "durable": health.durable,
-            "warnings": list(health.warnings),
+            "warnings": [api.responder.say(request, warning) for warning in health.warnings],
         },
         "settings": dict(api.settings),
     }

@@ -58,7 +58,7 @@ class Chart extends Component {
   }
 }
 
-/** A chart that is drawn anew when the theme or the language of the page changes. */
+/** A chart that is drawn again when the theme or the language of the page changes. */
 const chart = (key, properties) => h(Chart, { key: `${key} ${document.documentElement.dataset.theme} ${current()}`, ...properties });
 const upwards = { range: (_, least, most) => [0, Math.max(1, most * 1.1)] };
 
