@@ -26,12 +26,6 @@ class DelayQueue extends Queue implements QueueContract, ClearableQueue
     {
         $topic = $this->topic($queue);
         $options = ['delay' => $this->secondsUntil($delay)];
-        if (is_object($job) && method_exists($job, 'tags')) {
-            $options['tags'] = $job->tags(); // such as order:1001, for cancel() below
-        }
-        if (isset($job->ttr)) {
-            $options['ttr'] = $job->ttr; // seconds; for a job whose $timeout is longer than others'
-        }
         return $this->enqueueUsing(
             $job,
             $this->createPayload($job, $topic, $data),
@@ -41,10 +35,32 @@ class DelayQueue extends Queue implements QueueContract, ClearableQueue
         );
     }
 
+    /** The jobs of a batch. */
+    public function bulk($jobs, $data = '', $queue = null)
+    {
+        foreach ($jobs as $job) {
+            $this->later($job->delay ?? 0, $job, $data, $queue);
+        }
+    }
+
     public function pushRaw($payload, $queue = null, array $options = [])
     {
+        $own = json_decode($payload, true)['delay-queue'] ?? [];
         $job = ['topic' => $this->topic($queue), 'id' => '*', 'ttr' => $this->settings['ttr'], 'body' => $payload];
-        return $this->call('push', $options + $job)['id'] ?? $options['id'];
+        return $this->call('push', $options + $own + $job)['id'] ?? $options['id'];
+    }
+
+    /** With the job's tags and ttr: queue:retry has nothing but the payload to push it again. */
+    protected function createPayloadArray($job, $queue, $data = '')
+    {
+        $own = [];
+        if (is_object($job) && method_exists($job, 'tags')) {
+            $own['tags'] = $job->tags(); // such as order:1001, for cancel() below
+        }
+        if (isset($job->ttr)) {
+            $own['ttr'] = $job->ttr; // seconds; for a job whose $timeout is longer than others'
+        }
+        return parent::createPayloadArray($job, $queue, $data) + ['delay-queue' => $own];
     }
 
     public function pop($queue = null)

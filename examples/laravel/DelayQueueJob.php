@@ -1,5 +1,5 @@
 <?php
-// A job in the hand of a worker: app/Queue/DelayQueueJob.php
+// A job that a worker holds: app/Queue/DelayQueueJob.php
 
 namespace App\Queue;
 

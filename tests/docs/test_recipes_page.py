@@ -108,6 +108,33 @@ def test_laravel_pushes_after_the_commit_where_its_settings_say_so(server: Queue
     assert run([*program, "transact", server.url]) == said
 
 
+def test_laravels_chains_batches_and_failed_jobs_do_what_its_page_says(server: QueueServer) -> None:
+    needs("php", [ILLUMINATE_DATABASE, ILLUMINATE_DATABASE.parents[1] / "Console/autoload.php"])
+    program = str(Path(__file__).with_name("laravel_bus.php"))
+    assert run(["php", program, server.url]).splitlines() == [
+        "chain:",
+        "closed order 2001",
+        "0 ready, 1 delayed",  # from now on, not from the dispatch
+        "cancelled 1, 0 ready, 0 delayed",  # and the rest of the chain
+        "closed order 2001",
+        "killed",
+        *["closed order 2002", "closed order 2001", "closed order 2002"],
+        "0 ready, 0 delayed",
+        "batch:",
+        "1 ready, 1 delayed",
+        "closed order 3001",
+        *["1 pending", "cancelled 1", "1 pending"],
+        *["closed order 3001", "killed", "closed order 3001", "then", "0 pending"],
+        "refused, batches 2, 1 ready, 0 delayed",
+        "closed order 3001",
+        "failed:",
+        "0 ready, 0 delayed",
+        "1 ready, 0 delayed, rows 0",
+        "attempt 1, ttr 600, another id",
+        "cancelled 1",
+    ]
+
+
 def test_a_job_that_is_done_does_not_come_again_if_its_row_is_moved_again(
     server: QueueServer, busy_shop: Path
 ) -> None:
