@@ -1,7 +1,7 @@
 <?php
 // A client in two functions, with nothing but PHP's curl extension. Copy it.
 
-class QueueError extends RuntimeException
+class QueueError extends \RuntimeException
 {
     // getCode() is a code of docs/api.md, or -1 if there was no answer
 }

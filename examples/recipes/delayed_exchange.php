@@ -16,19 +16,26 @@ function publish(string $routingKey, string $body, int $delayMs): void
     ]);
 }
 
-/** Was basic_consume(). Returning is the ack, an exception the nack. */
+/**
+ * Was basic_consume(). Returning is the ack, an exception the nack.
+ *
+ * @param int $prefetch jobs at a time; the `ttr` of all of them starts when they come, so they must be done within it
+ */
 function consume(string $topic, callable $handle, int $prefetch, int $rounds = PHP_INT_MAX): void
 {
     while ($rounds-- > 0) {
         foreach (insist('pop', ['topic' => $topic, 'count' => $prefetch]) as $job) {
-            $of = ['id' => $job['id'], 'receipt' => $job['receipt']];
+            [$verb, $message] = ['finish', ''];
             try {
                 $handle($job['body']);
-            } catch (RuntimeException $error) {
-                insist('release', $of + ['message' => $error->getMessage()]);
-                continue;
+            } catch (Throwable $error) {
+                [$verb, $message] = ['release', $error->getMessage()];
             }
-            insist('finish', $of);
+            try {
+                insist($verb, ['id' => $job['id'], 'receipt' => $job['receipt'], 'message' => $message]);
+            } catch (QueueError $error) { // 2 or 4: the `ttr` was over, so the job was delivered again
+                fwrite(STDERR, "$job[id]: {$error->getMessage()}\n");
+            }
         }
     }
 }

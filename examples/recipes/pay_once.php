@@ -1,22 +1,28 @@
 <?php
-// Pays refunds, each once, however often its job comes: php pay_once.php DSN
+// Pays a refund, once, however often its job comes: php pay_once.php DSN
 
 require __DIR__ . '/delay_queue.php';
 
-$database = new PDO($argv[1], options: [PDO::ATTR_ERRMODE => PDO::ERRMODE_EXCEPTION]);
-$job = queue('pop', ['topic' => 'refund']);
-$database->beginTransaction();
-try {
-    $database->prepare('INSERT INTO done (job) VALUES (?)')->execute([$job['id']]); // its primary key
-    $database->prepare('UPDATE balances SET cents = cents + ? WHERE customer = ?')
-        ->execute([json_decode($job['body'])->cents, json_decode($job['body'])->customer]);
-    $database->commit(); // both, or neither
-    echo "paid $job[id]\n";
-} catch (PDOException $error) {
-    $database->rollBack();
-    if ($error->getCode() !== '23000') { // anything but "the key exists"
-        throw $error;
+/** Pays, or returns false: it is paid already. */
+function pay(PDO $database, string $job, int $customer, int $cents): bool
+{
+    $database->beginTransaction();
+    try {
+        $database->prepare('INSERT INTO done (job) VALUES (?)')->execute([$job]); // its primary key
+    } catch (PDOException $error) {
+        $database->rollBack();
+        if (!str_starts_with($error->getCode(), '23')) { // not "the key exists": 23000, in PostgreSQL 23505
+            throw $error;
+        }
+        return false;
     }
-    echo "$job[id] is paid already\n";
+    $database->prepare('UPDATE balances SET cents = cents + ? WHERE customer = ?')->execute([$cents, $customer]);
+    return $database->commit(); // both, or neither
 }
-queue('finish', ['id' => $job['id'], 'receipt' => $job['receipt']]);
+
+$database = new PDO($argv[1], options: [PDO::ATTR_ERRMODE => PDO::ERRMODE_EXCEPTION]);
+$job = insist('pop', ['topic' => 'refund']) ?? exit("no refund is due\n");
+$refund = json_decode($job['body'], true);
+$paid = pay($database, $job['id'], $refund['customer'], $refund['cents']);
+echo $paid ? "paid $job[id]\n" : "$job[id] is paid already\n";
+insist('finish', ['id' => $job['id'], 'receipt' => $job['receipt']]);

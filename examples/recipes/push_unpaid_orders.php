@@ -7,6 +7,7 @@ const CLOSED_AFTER = 1800; // seconds
 
 [, $dsn, $user, $password] = $argv + [null, null, null, null];
 $database = new PDO($dsn, $user, $password, [PDO::ATTR_ERRMODE => PDO::ERRMODE_EXCEPTION]);
+// placed_at: unix time. If it is a DATETIME in MySQL, select UNIX_TIMESTAMP(placed_at) AS placed_at
 $unpaid = $database->query("SELECT id, placed_at FROM orders WHERE state = 'unpaid'")->fetchAll(PDO::FETCH_ASSOC);
 $refused = 0;
 foreach (array_chunk($unpaid, 500) as $orders) {

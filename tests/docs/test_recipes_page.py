@@ -167,6 +167,43 @@ def test_applications_with_the_same_rows_keep_their_jobs_and_a_refused_row_stays
     assert [row[0] for row in jobs_of(busy_shop, "both")] == [2]
 
 
+def test_the_workers_for_thinkphp_and_hyperf_close_orders_and_give_back_what_fails(
+    server: QueueServer, shop: Path
+) -> None:
+    recipes = REPOSITORY / "examples" / "recipes"
+    shutil.copy(recipes / "CloseOrders.php", shop)
+    shutil.copytree(recipes / "app", shop / "app")
+    client = (shop / "delay_queue.php").read_text("utf-8")
+    named = client.replace("<?php", "<?php namespace DelayQueue;", 1)
+    (shop / "queue_functions.php").write_text(named, encoding="utf-8")
+    program = ["php", str(Path(__file__).with_name("frameworks.php")), str(shop)]
+    said = run(program, environment=os.environ | {"DELAY_QUEUE": server.url})
+    assert said == "orders:close closed 3002\n0\nclosed 3003\nclosed 3004\n"
+    with Client(server.url) as queue:
+        failed = queue.get("close-3001")
+        assert failed is not None
+        assert [attempt.message for attempt in failed.attempts] == ["gone away"]
+
+
+def test_a_refund_that_the_database_refused_is_not_taken_for_paid(
+    server: QueueServer, shop: Path
+) -> None:
+    program = shutil.copy(REPOSITORY / "examples/recipes/pay_once.php", shop)
+    command = ["php", str(program), f"sqlite:{shop / 'shop.sqlite'}"]
+    environment = os.environ | {"DELAY_QUEUE": server.url}
+    limited = "CREATE TRIGGER full BEFORE UPDATE ON balances BEGIN SELECT RAISE(ABORT, 'full'); END"
+    with closing(sqlite3.connect(shop / "shop.sqlite")) as database, Client(server.url) as queue:
+        queue.push("refund", {"customer": 7, "cents": 500}, id="refund-8", ttr=1)
+        database.execute(limited)
+        failed = subprocess.run(
+            command, env=environment, capture_output=True, timeout=COMMAND_S, check=False
+        )
+        assert failed.returncode != 0
+        database.execute("DROP TRIGGER full")
+        assert run(command, environment=environment) == "paid refund-8\n"
+        assert database.execute("SELECT cents FROM balances").fetchall() == [(500,)]
+
+
 def jobs_of(shop: Path, queue: str) -> list[tuple[object, ...]]:
     """The rows of `jobs`, moved to this queue."""
     with closing(sqlite3.connect(shop / "shop.sqlite")) as database, database:
