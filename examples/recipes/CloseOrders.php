@@ -2,6 +2,7 @@
 
 namespace App\Service; // in ThinkPHP: app\service
 
+use DelayQueue\QueueError;
 use Throwable;
 
 use function DelayQueue\queue;
@@ -40,14 +41,19 @@ class CloseOrders
             if ($job === null) {
                 continue; // nothing was due: a moment to stop
             }
-            $of = ['id' => $job['id'], 'receipt' => $job['receipt']];
+            [$verb, $message] = ['finish', ''];
             try {
                 $close($job['body']);
             } catch (Throwable $error) {
-                queue('release', $of + ['message' => $error->getMessage()]);
-                continue;
+                [$verb, $message] = ['release', $error->getMessage()];
             }
-            queue('finish', $of);
+            try {
+                queue($verb, ['id' => $job['id'], 'receipt' => $job['receipt'], 'message' => $message]);
+            } catch (QueueError $error) {
+                if (!in_array($error->getCode(), [2, 4], true)) { // these: its `ttr` was over, or it was pushed again
+                    throw $error;
+                }
+            }
         }
     }
 }

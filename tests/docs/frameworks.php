@@ -117,4 +117,11 @@ namespace {
     $orders->placed('3003', 0);
     $orders->placed('3004', 0);
     (new App\Process\CloseOrdersProcess(new Container()))->handle();
+
+    $orders->placed('3005', 0);
+    $rounds = 1;
+    $orders->work(fn (string $order) => $orders->placed($order), function () use (&$rounds) {
+        return $rounds-- > 0;
+    });
+    echo "pushed again meanwhile\n";
 }
