@@ -1,4 +1,4 @@
-"""A small client for tests: it sends what it is told, right or wrong, and shows the whole answer."""
+"""A small client for tests: it sends any request, valid or not, and shows the whole answer."""
 
 from __future__ import annotations
 

@@ -13,13 +13,13 @@ SUBJECT: Final = ("-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.
 
 
 class Pair(NamedTuple):
-    """A certificate that signed itself, so that it is its own authority, and its key."""
+    """A self-signed certificate, which is its own authority, and its key."""
 
     cert: Path
     key: Path
 
     def context(self, client: Pair | None = None) -> ssl.SSLContext:
-        """For clients that trust it."""
+        """A context for clients that trust it."""
         context = ssl.create_default_context(cafile=self.cert)
         if client:
             context.load_cert_chain(client.cert, client.key)

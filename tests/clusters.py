@@ -23,11 +23,11 @@ SLOTS: Final = 16384
 SHARDS: Final = 3
 MASTER_NAME: Final = "delays"
 NODE_TIMEOUT_MS: Final = 1000
-# for one that shall lose no node: on a busy machine a second passes without an answer
+# for a Cluster that must lose no node: a busy machine may not answer for a second
 UNHURRIED: Final = ("--cluster-node-timeout", "5000")
-USUAL_BUS: Final = 10_000  # so much higher than a node's port
+USUAL_BUS: Final = 10_000  # how much higher than a node's port
 FORM_S: Final = 15.0
-# a replica counts once it has replicated something, be it a ping
+# a replica counts once it has replicated something, even just a ping
 SAFE: Final = (
     *("--appendonly", "yes", "--repl-diskless-sync-delay", "0"),
     *("--repl-ping-replica-period", "1"),
@@ -53,7 +53,7 @@ class ClusterNode(StoreServer):
             *options,
             host=host,
         )
-        # what is usual; on a host of its own nobody has that, and before Redis 7.0 there is no other
+        # the usual one, free on a host of its own; before Redis 7.0 there is no other
         self.bus_port = self.port + USUAL_BUS
         if host is HERE:
             self.bus_port = free_port()
@@ -79,7 +79,7 @@ class StoreCluster:
             for _ in range(self._rows * shards)
         ]
         for node in self.nodes:
-            # as if they had met before: CLUSTER MEET and REPLICATE take 10 s to go round
+            # as if they had met before: CLUSTER MEET and REPLICATE take 10 s to spread
             node.home.joinpath("nodes.conf").write_text(self._nodes_as(node), encoding="ascii")
             node.launch()
         for node in self.nodes:
@@ -89,7 +89,7 @@ class StoreCluster:
         self._places = 0
 
     def new_database(self) -> int:
-        """The number of a place that nobody used yet: a Cluster has one database, but room for any names."""
+        """The number of an unused place: a Cluster has one database, but room for any names."""
         self._places += 1
         return self._places
 
@@ -122,7 +122,7 @@ class StoreCluster:
         )
 
     def holder(self, key: str) -> ClusterNode:
-        """The master that holds the key, as a server that answers says."""
+        """The master that holds the key, according to a server that answers."""
         slot = key_slot(key.encode())
         for node in self.nodes:
             if node.exit_status() is None:
@@ -159,7 +159,7 @@ class SentinelServer(Process):
 
 
 class WatchedStore:
-    """A master with replicas, one where no more are asked for, and three Sentinels."""
+    """A master with replicas, by default one, and three Sentinels."""
 
     def __init__(
         self,
@@ -207,7 +207,7 @@ class WatchedStore:
 
 
 def ask(process: Process, *words: object) -> Any:
-    """What a server says, with text where it says bytes."""
+    """A server's answer, with text instead of bytes."""
     with Redis(process.host, process.port, protocol=2, decode_responses=True) as redis:
         connection = redis.connection_pool.get_connection()
         try:

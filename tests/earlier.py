@@ -1,4 +1,4 @@
-"""The program of an earlier commit: what it wrote is read, and its servers work beside those of today."""
+"""The program of an earlier commit: its data is readable, and its servers work beside today's."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
     from tests.processes import QueueServer
 
-COMMIT: Final = "4d136e5"  # its verbs are scripts, which all are built anew at each call
+COMMIT: Final = "4d136e5"  # its verbs are scripts, all of which are built again at each call
 
 
 class NoSuchCommit(Exception):
-    """This clone does not go back to the commit."""
+    """This clone does not have the commit."""
 
 
 def program_of(commit: str, folder: Path) -> Path:
@@ -33,6 +33,6 @@ def program_of(commit: str, folder: Path) -> Path:
 
 
 def let_run(server: QueueServer, program: Path) -> QueueServer:
-    """Have the server, which is not started yet, run the program in that folder."""
+    """Make the server, which is not started yet, run the program in that folder."""
     server.wrap("env", f"PYTHONPATH={program}")
     return server

@@ -1,4 +1,4 @@
-"""What /metrics says, easy to ask."""
+"""The figures of /metrics, easy to query."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Samples:
         }
 
     def sum(self, name: str, **labels: str) -> float:
-        """The sum of a name's values with these labels, over all others such as the worker."""
+        """The sum of a name's values with these labels, over all other labels, such as the worker."""
         return sum(sample.value for sample in self._matching(name, labels))
 
     def one(self, name: str, **labels: str) -> float:
@@ -45,7 +45,7 @@ class Samples:
 
 
 def samples_of(text: str) -> Samples:
-    """Read a scrape. No series may stand in it twice."""
+    """Read a scrape. No series may occur in it twice."""
     samples = [
         sample for family in text_string_to_metric_families(text) for sample in family.samples
     ]

@@ -1,6 +1,6 @@
 """Starts Python programs as forks of a process that has imported ours: importing takes most of a server's start.
 
-A program runs as by `python -m`: as `__main__`, with arguments, environment, directory and log of its own. It is a
+A program runs as with `python -m`: as `__main__`, with its own arguments, environment, directory and log. It is a
 child of the process that asked for it, and is killed when that one ends.
 """
 
@@ -38,13 +38,13 @@ class Program(NamedTuple):
     arguments: list[str]
     directory: Path
     environment: Mapping[str, str]
-    out: Path  # files that get what it prints
+    out: Path  # files that get its output
     err: Path
     parent: int  # the process that it is a child of
 
 
 class Forked:
-    """A program that runs or has ended; what is used here of subprocess.Popen."""
+    """A program that runs or has ended: the part of subprocess.Popen that is used here."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -76,7 +76,7 @@ class Forked:
 
 
 class ForkServer:
-    """The process that forks. It ends with the one that made it."""
+    """The process that forks. It ends with the process that started it."""
 
     def __init__(self) -> None:
         _control(PR_SET_CHILD_SUBREAPER, 1)  # a fork whose parent has ended becomes our child
@@ -99,7 +99,7 @@ class ForkServer:
         out: Path,
         err: Path,
     ) -> Forked:
-        """Run a module; what it prints is added to these files."""
+        """Run a module; its output is appended to these files."""
         program = Program(module, arguments, directory, environment, out, err, os.getpid())
         self._connection.send(program)
         pid = self._connection.recv()
@@ -114,7 +114,7 @@ def _control(option: int, value: int) -> None:
 
 
 def _next(connection: Connection) -> Program | None:
-    """Fork for each program that is asked for. In a fork: its program; None when nothing more can be asked for."""
+    """Fork for each requested program. Returns in a fork its program; None when no more requests can come."""
     while True:
         try:
             program: Program = connection.recv()
@@ -132,7 +132,7 @@ def _next(connection: Connection) -> Program | None:
 
 
 def _become(program: Program) -> None:
-    """Make of this process what the program expects."""
+    """Set this process up as the program expects."""
     while os.getppid() != program.parent:
         time.sleep(POLL_S)
     _control(PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 NOT_CHECKED: Final = ",".join(
     [
         "negative_data_rejection",  # a refused request is answered with 200 and a code, as the original does
-        # the original's endpoints take PUT, PATCH and DELETE too, which nobody should be told to use
+        # the original's endpoints also take PUT, PATCH and DELETE, which nobody should use
         "unsupported_method",
         "allow_header_conformance",
     ]

@@ -1,4 +1,4 @@
-"""Ways in which a client goes away."""
+"""Ways in which a client disconnects."""
 
 from __future__ import annotations
 
@@ -20,5 +20,5 @@ def reset(connection: socket.socket) -> None:
 
 
 def half_close(connection: socket.socket) -> None:
-    """Say that nothing more will be sent, and go on reading."""
+    """Announce that nothing more will be sent, and continue reading."""
     connection.shutdown(socket.SHUT_WR)

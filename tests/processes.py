@@ -1,4 +1,4 @@
-"""Real processes for the tests: Redis, Valkey and this project's server, each on a loopback port of its own.
+"""Real processes for the tests: Redis, Valkey and this project's server, each on its own loopback port.
 
 Every process has a directory and a log file. Our server, and other programs of this repository, are forks of a process
 that has imported them (forkserver.py), unless a wrapper starts them. The kernel kills a process when the test run ends
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 REPOSITORY: Final = Path(__file__).parent.parent
 LOOPBACK: Final = "127.0.0.1"
-START_S: Final = 60.0  # a machine that is busy with other things takes its time
+START_S: Final = 60.0  # a busy machine takes its time
 STOP_S: Final = 15.0
 POLL_S: Final = 0.01
 
@@ -40,7 +40,7 @@ class ProcessError(Exception):
 
 
 def free_port() -> int:
-    """A port that is nobody's, below the range the kernel takes for outgoing connections.
+    """An unused port, below the range that the kernel takes for outgoing connections.
 
     In that range, a client that keeps trying to reach a killed server can connect to itself. The port stays taken until
     this process ends: another test run must not be given it while its server is down.
@@ -60,7 +60,7 @@ def free_port() -> int:
 
 @cache
 def fork_server() -> ForkServer:
-    """The one of this process."""
+    """The fork server of this process."""
     return ForkServer()
 
 
@@ -121,7 +121,7 @@ class Process:
             )
 
     def _fork(self) -> Forked | None:
-        """The process as a fork, None where it is no Python program of ours."""
+        """The process as a fork, None if it is not one of our Python programs."""
         if self._command[:2] == [sys.executable, "-m"] and self._environment is not None:
             _, _, module, *arguments = self._command
             return fork_server().launch(
@@ -201,14 +201,14 @@ class Store(Protocol):
     """One or more servers that hold the jobs."""
 
     def new_database(self) -> int:
-        """The number of a place that nobody used yet."""
+        """The number of an unused place."""
 
     def settings(self, database: object) -> dict[str, object]:
-        """What leads a QueueServer to that place."""
+        """The settings that lead a QueueServer to that place."""
 
 
 class StoreServer(Process):
-    """A Redis or Valkey server. Its databases are handed out one by one, so nobody needs to flush."""
+    """A Redis or Valkey server. Its databases are handed out one by one, so no test needs to flush."""
 
     DATABASES: Final = 4096
 
@@ -222,7 +222,7 @@ class StoreServer(Process):
         self._next_database = 0
 
     def new_database(self) -> int:
-        """The number of a database that nobody used yet."""
+        """The number of an unused database."""
         self._next_database += 1
         return self._next_database
 
@@ -277,7 +277,7 @@ class QueueServer(Process):
         return self.probe("/readyz") == http.client.OK
 
     def probe(self, path: str) -> int | None:
-        """The HTTP status of a GET, or None where no answer comes."""
+        """The HTTP status of a GET, or None if there is no answer."""
         connection = (
             http.client.HTTPSConnection(self.host, self.port, timeout=5, context=self._tls)
             if self._tls
@@ -316,7 +316,7 @@ def environment(settings: dict[str, object]) -> dict[str, str]:
 def run_program(
     *arguments: str, settings: dict[str, object], directory: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run `delay-queue` with these settings to its end, in this directory or in one of its own."""
+    """Run `delay-queue` with these settings to its end, in this directory or in a new one."""
     with TemporaryDirectory() as folder:
         out, err = Path(folder, "out"), Path(folder, "err")
         forked = fork_server().launch(
@@ -352,7 +352,7 @@ class BeanstalkServer(Process):
         return True
 
 
-# a Redis server that is in this as those before 7.0 are
+# makes a Redis server behave in this like those before 7.0
 WITHOUT_FUNCTIONS: Final = ("--rename-command", "FUNCTION", "", "--rename-command", "FCALL", "")
 
 
@@ -383,7 +383,7 @@ def valkey_binary() -> str:
 
 
 def _on(store: Store | None, settings: dict[str, object]) -> dict[str, object]:
-    """Settings by their names in the config file, with `store` where they name none."""
+    """Settings by their names in the config file, with `store` if they name none."""
     named = {name.replace("__", "."): value for name, value in settings.items()}
     if store is None:
         return named
@@ -422,9 +422,9 @@ class Processes:
         tls: ssl.SSLContext | None = None,
         **settings: object,
     ) -> QueueServer:
-        """A server on a new database of `store`, or on an embedded store where none is given.
+        """A server on a new database of `store`, or on an embedded store if none is given.
 
-        `redis__db=3` sets redis.db. `tls` is what a client of one with a certificate connects with.
+        `redis__db=3` sets redis.db. `tls` is the context for clients of a server with a certificate.
         """
         named = _on(store, settings)
         return self.started(QueueServer("server", self.home("server"), named, tls))
@@ -436,7 +436,7 @@ class Processes:
         tls: ssl.SSLContext | None = None,
         **settings: object,
     ) -> QueueServer:
-        """A server with a config file of this text, not started yet; `settings` win over it."""
+        """A server with this text as its config file, not started yet; `settings` override it."""
         named = _on(store, settings)
         return self.adopt(QueueServer("server", self.home("server"), named, tls, config))
 
@@ -464,6 +464,6 @@ class Processes:
         return process
 
     def adopt(self, process: P) -> P:
-        """See that a process ends with the others."""
+        """Make sure that a process ends with the others."""
         self._made.append(process)
         return process

@@ -1,4 +1,4 @@
-"""Every endpoint by every method that it says it has."""
+"""Every endpoint with every method that it declares."""
 
 from __future__ import annotations
 
@@ -24,5 +24,5 @@ ROUTES: Final = [
 
 
 def named(route: Route) -> str:
-    """The name of a test of it."""
+    """The name of its test."""
     return f"{route.method} {route.path}"

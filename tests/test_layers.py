@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 PACKAGE: Final = Path(__file__).parent.parent / "delayqueue"
 MODULES: Final = sorted(PACKAGE.rglob("*.py"))
-# the rooms of the package: what stands in each, by the beginning of a module's name; the longest one counts
+# the rooms of the package: the modules in each, by the beginning of their names; the longest one counts
 ROOMS: Final = {
     "ground": ("errors", "keepalive", "log", "tasks", "threads", "__version__"),
     "domain": ("domain",),  # what a delay queue is about, without IO
     "metrics": ("metrics",),
     "config": ("config",),
-    "servers": ("store.servers",),  # Redis servers: which there are, how they are called
+    "servers": ("store.servers",),  # Redis servers: their topology, and calls to them
     "scripts": ("store.scripts",),
     "types": ("store.types",),  # what the store takes and returns
     "bucket": ("store.bucket",),  # the store, one bucket at a time
@@ -79,7 +79,7 @@ def imported(module: Path) -> Iterator[str]:
 
 
 def room(name: str) -> str:
-    """The room of what stands in the package under this name."""
+    """The room of the module with this name."""
     names = {prefix: room for room, prefixes in ROOMS.items() for prefix in prefixes}
     here = [prefix for prefix in names if prefix == name or name.startswith(f"{prefix}.")]
     return names[max(here, key=len)]
@@ -106,7 +106,7 @@ def test_redis_is_known_to_the_store_only_and_http_to_those_who_speak_it(module:
 
 
 def test_imports_go_down_only() -> None:
-    """No room knows one that knows it, also by a detour."""
+    """No room knows one that knows it, directly or by a detour."""
     heights: dict[str, int] = {}
     while len(heights) < len(KNOWS):
         free = [each for each in KNOWS if each not in heights and KNOWS[each] <= heights.keys()]

@@ -1,4 +1,4 @@
-"""Waiting for a condition instead of for a guess."""
+"""Waits for a condition instead of a guessed time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ POLL_S: Final = 0.01
 
 
 class Turns:
-    """Counts the turns that the loop gives to others while the block runs."""
+    """Counts how often other tasks get a turn while the block runs."""
 
     count = 0
 

@@ -19,7 +19,7 @@ Pair = tuple[Api, Api]
 
 
 EXPRESS: Final[Mapping[str, str]] = {}  # nothing keeps requests from the express lane
-AIOHTTP: Final = {"TE": "trailers"}  # more than the express lane answers: aiohttp does
+AIOHTTP: Final = {"TE": "trailers"}  # more than the express lane answers: aiohttp answers
 
 
 class Setup(NamedTuple):
@@ -31,7 +31,7 @@ class Setup(NamedTuple):
     headers: Mapping[str, str] = EXPRESS  # of the client's requests
 
     def settings(self) -> dict[str, Any]:
-        """What the server is told."""
+        """The server's settings."""
         return {"bucket_size": self.bucket_size, "scheduler": self.scheduler}
 
 
@@ -70,7 +70,7 @@ async def api(request: pytest.FixtureRequest, server: QueueServer) -> AsyncItera
 
 @pytest.fixture(scope="session")
 def ordered_server(request: pytest.FixtureRequest, lasting_processes: Processes) -> QueueServer:
-    """A running server with one bucket: only there is the order within a topic strict."""
+    """A running server with one bucket: only with one is the order within a topic strict."""
     return started(request, lasting_processes, ONE_BUCKET)
 
 

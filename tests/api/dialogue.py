@@ -1,4 +1,4 @@
-"""Bytes that are sent to a server in pieces, and all that comes back: what a client of it can see."""
+"""Sends bytes to a server in pieces and reads all that comes back: what a client can see."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bringing jobs into a state, over HTTP, and proving that a topic has nothing to give."""
+"""Brings jobs into a state, over HTTP, and proves that a topic has nothing to deliver."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 STATES: Final = ("delayed", "ready", "reserved")
 OLD_DELAY_S: Final = 0.2
-# after this time a job of `push_soon` would have come if it were still there: it is due, or its TTR is over
+# after this time a job of `push_soon` would have been delivered if it were still there: it is due, or its TTR is over
 OVER_S: Final = {"delayed": 0.4, "ready": 0.2, "reserved": 1.3}
 
 
@@ -45,7 +45,7 @@ async def push_soon(api: Api, state: str, **job: Any) -> None:
 
 
 async def waiting_poll(api: Api, topic: str, **options: Any) -> asyncio.Task[Envelope]:
-    """A poll that the server has read: it went ahead of a whole job's life on another connection."""
+    """A poll that the server has read: it was sent before a job went through its whole life on another connection."""
     poll = asyncio.create_task(api.pop(topic, **options))
     await asyncio.sleep(0)
     forerunner = f"{topic}/forerunner"
@@ -56,7 +56,7 @@ async def waiting_poll(api: Api, topic: str, **options: Any) -> asyncio.Task[Env
 
 
 async def take(api: Api, topic: str, wanted: int) -> list[Json]:
-    """Pop until there were `wanted` jobs. With many buckets one pop may give less than is ready."""
+    """Pop until `wanted` jobs have come. With many buckets one pop may return fewer than are ready."""
     jobs: list[Json] = []
     while len(jobs) < wanted:
         more = (await api.pop(topic, count=wanted - len(jobs), timeout=5)).ok()

@@ -1,4 +1,4 @@
-"""Requests as clients send them, and as nobody should: one after the other, cut off, with a byte changed."""
+"""Requests as clients send them, and as no client should: one after the other, cut off, with a byte changed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 from hypothesis import strategies as st
 
-ID: Final = b"######"  # in the place of an id, which is to be as long
+ID: Final = b"######"  # stands for an id, which must have the same length
 BODIES: Final = {
     "/push": b'{"topic":"ways","id":"######","ttr":60,"delay":3600,"body":"x"}',
     "/get": b'{"id":"######"}',
@@ -129,12 +129,12 @@ RESPECTS: Final = (
 )
 OFF_BY: Final = (-3, -1, 1, 2, 30)
 SELDOM: Final = st.sampled_from([False] * 5 + [True])
-BYTE_BY_BYTE: Final = 1500  # more than so many come in larger pieces
+BYTE_BY_BYTE: Final = 1500  # more than this are sent in larger pieces
 
 
 @st.composite
 def requests(draw: st.DrawFn) -> bytes:
-    """One request. Half of them are plain, the others are odd in one respect or two."""
+    """One request. Half of them are plain, the others are odd in one or two ways."""
     odd = draw(st.sets(st.sampled_from(RESPECTS), min_size=1, max_size=2) | st.just(set()))
     path = draw(st.sampled_from(list(BODIES)))
     body = draw(st.sampled_from(ODD_BODIES)) if "body" in odd else BODIES[path]

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from tests.processes import Processes, StoreServer
 
 RESETS: Final = 150
-# of a block that is kept for documentation; nothing is sent there
+# from a block reserved for documentation; nothing is sent there
 ELSEWHERE: Final = ("198.51.100.1", 9)
 
 
 @pytest.fixture(scope="module")
 def own_address() -> str:
-    """An address of this machine that is no loopback: its clients look like strangers."""
+    """An address of this machine other than loopback: its clients look like strangers."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(ELSEWHERE)
@@ -80,7 +80,7 @@ async def push_and_reset(address: str, port: int, topic: str, after_s: float) ->
 async def test_a_stranger_that_is_gone_already_is_a_stranger(
     processes: Processes, redis_server: StoreServer, own_address: str
 ) -> None:
-    """Of a connection that was reset the system tells no address any more."""
+    """The system no longer tells the address of a connection that was reset."""
     server = processes.server(redis_server, bind_address=f"0.0.0.0:{(port := free_port())}")
     waits_s = [0.0] * RESETS + [random.uniform(0, 0.01) for _ in range(RESETS)]
     for after_s in waits_s:
@@ -109,7 +109,7 @@ async def test_a_stranger_that_is_gone_already_is_a_stranger(
 async def test_a_page_that_gave_its_name_our_address_is_refused(
     ordered_api: Api, host: str, code: int
 ) -> None:
-    """To the browser it is of the same site, so that only the name gives it away."""
+    """To the browser it is the same site, so only the name gives it away."""
     name = f"{host}:{ordered_api.url.rpartition(':')[2]}"
     page = {"Host": name, "Origin": f"http://{name}"}
     assert (await ordered_api.call("/get", {"id": "a"}, page)).code == code

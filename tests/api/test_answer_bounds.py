@@ -1,4 +1,4 @@
-"""The largest requests and answers: how large they become, and how much memory the server takes for them."""
+"""The largest requests and answers: how large they get, and how much memory the server needs for them."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ async def test_every_job_of_an_array_is_pushed_and_answered_in_its_place(
 
 
 async def test_an_array_is_answered_as_its_jobs_are_one_by_one(api: Api, topic: str) -> None:
-    """It is read in pieces; those with a bad or a doubtful job in them are read closely."""
+    """It is read in pieces; only a piece with a bad or doubtful job is parsed job by job."""
     jobs: list[dict[str, Any]] = [{"topic": topic, "id": f"{topic}/{n}"} for n in range(230)]
     for place, member in zip(range(0, 100, 9), BAD_MEMBERS.values(), strict=False):
         jobs[place] |= member
@@ -96,7 +96,7 @@ async def test_many_ids_are_removed_at_once(api: Api, topic: str, verb: str) -> 
     ids = [f"{topic}/{n}" for n in range(1000)]
     (await api.push_all([{"topic": topic, "id": i, "delay": 3600} for i in ids[::2]])).ok()
     results = (await api.call(verb, {"ids": ids})).ok()
-    # as for one id, an unknown one is no error
+    # as for a single id, an unknown one is not an error
     assert results == [{"id": job_id, "code": OK} for job_id in ids]
     assert (await api.call("/get", {"ids": ids})).ok() == [None] * 1000
 
@@ -117,7 +117,7 @@ async def test_with_receipts_each_id_is_removed_by_its_own_reservation_only(
     (await api.push_all([{"topic": topic, "id": job_id} for job_id in ids.values()])).ok()
     jobs = {job["id"]: job["receipt"] for job in await take(api, topic, len(ids))}
     (await api.call("/release", {"id": ids["lost"], "delay": 0})).ok()
-    await take(api, topic, 1)  # by somebody else
+    await take(api, topic, 1)  # by another client
     (await api.finish(ids["ended"])).ok()
     receipts = [jobs[ids["held"]], jobs[ids["lost"]], jobs[ids["ended"]], ""]
     results = (await api.call(verb, {"ids": [*ids.values()], "receipts": receipts})).ok()

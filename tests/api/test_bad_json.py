@@ -1,4 +1,4 @@
-"""What is no JSON, or not the JSON that an endpoint takes, gets an error in the envelope and costs nothing."""
+"""What is not JSON, or not the JSON that an endpoint takes, gets an error in the envelope and costs little."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LEVELS: Final = 100_000
 
 
 def job_with(raw: bytes) -> bytes:
-    """A request that every endpoint takes, with raw bytes in place of its last member."""
+    """A request that every endpoint takes, with raw bytes instead of its last member."""
     return b"{" + FIELDS.encode() + b"," + raw + b"}"
 
 
@@ -115,7 +115,7 @@ async def test_bad_json_gets_an_error_in_the_envelope(api: Api, path: str, raw: 
     else:
         answer.refused()
     assert len(answer.message) < 500
-    # a few milliseconds; the bound only tells a slip of the scheduler from a parser that goes astray
+    # it takes a few milliseconds; the bound only separates a busy machine from a parser that goes astray
     assert spent_s < 2
 
 

@@ -33,22 +33,22 @@ SETTINGS: Final = settings(
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
-ENDS: Final = re.compile(rb"(?<=\})|(?<=\r\n\r\n)")  # where requests end, if they are none too odd
+ENDS: Final = re.compile(rb"(?<=\})|(?<=\r\n\r\n)")  # where requests end, unless they are very odd
 PAUSES_S: Final = st.sampled_from([0, 0.001, 0.005])
 TRIES: Final = ((0.1, False, False), (1.0, False, True), (1.0, True, True))
-WAIT_S: Final = 0.2  # for an answer, by who waits after each request
+WAIT_S: Final = 0.2  # how long a client that pauses after each request waits for its answer
 NUMBERS: Final = itertools.count(1)
 
 
 class Outcome(NamedTuple):
-    """What a client has seen, and what has become of its job."""
+    """What a client has seen, and the state of its job."""
 
     seen: Seen
     job: Seen
 
     @property
     def is_refused(self) -> bool:
-        """Whether the last of the answers says that it was no HTTP."""
+        """Whether the last answer says that the request was not HTTP."""
         answers = self.seen.answers
         return (
             bool(answers) and answers[-1].status == 400 and answers[-1].body["message"] == NOT_HTTP
@@ -65,7 +65,7 @@ def the_head_was_cut_off(lane: Outcome, aiohttp: Outcome) -> bool:
     return aiohttp.is_refused and before == lane.seen.answers and lane.job == aiohttp.job
 
 
-# What may be different, and why. By none of it the lane answers what aiohttp refuses.
+# What may differ, and why. None of it lets the lane answer what aiohttp refuses.
 EXPLAINED: Final[dict[str, Callable[[Outcome, Outcome], bool]]] = {
     "who closes without having read all that came resets the connection, "
     "and answers on their way are lost": a_reset_took_answers,
@@ -74,7 +74,7 @@ EXPLAINED: Final[dict[str, Callable[[Outcome, Outcome], bool]]] = {
 
 
 class Ways:
-    """A server with the lane, or with a fault in it, beside one that has aiohttp alone."""
+    """A server with the lane, or with a fault in the lane, beside one that has only aiohttp."""
 
     def __init__(self, processes: Processes, store: StoreServer) -> None:
         self._processes = processes
@@ -89,10 +89,10 @@ class Ways:
     async def difference(
         self, lane: QueueServer, sent: Sequence[bytes], pause_s: float = 0
     ) -> tuple[Outcome, Outcome] | None:
-        """Both outcomes, if they are different without a reason. A difference is tried again, with more time.
+        """Both outcomes, if they differ without a reason. A difference is tried again, with more time.
 
-        With bytes that are no HTTP aiohttp forgets all requests that came in the same packet, those too that the lane
-        left to it. So its client then waits after each request; and ours, where the last answer is a refusal.
+        If bytes are not HTTP, aiohttp forgets all requests of the same packet, also those that the lane
+        left to it. So its client then waits after each request; ours does, too, if the last answer is a refusal.
         """
         for quiet_s, lane_waits, aiohttp_waits in TRIES:
             found, expected = await asyncio.gather(
@@ -153,7 +153,7 @@ PLAIN: Final = GET + RIGHT + b"\r\n" + BODY
 CHUNKED: Final = b"Transfer-Encoding: chunked\r\n"
 CHUNKS: Final = b"a\r\n" + BODY + b"\r\n0\r\n\r\n"
 HIDDEN: Final = b"POST /push HTTP/1.1\r\nHost: x\r\nContent-Length: 63\r\n\r\n" + BODIES["/push"]
-# What two servers in a row may take for different requests, and other shapes that have been trouble.
+# What two servers in a row may take for different requests, and other shapes that have caused trouble.
 SHAPES: Final = {
     "chunks beside a length": GET + RIGHT + CHUNKED + b"\r\n" + CHUNKS,
     "a length beside chunks": GET + CHUNKED + RIGHT + b"\r\n0\r\n\r\n" + HIDDEN,
@@ -214,7 +214,7 @@ def test_odd_shapes_are_answered_the_same(ways: Ways, lane: QueueServer, shape: 
     ],
 )
 def test_a_fault_in_the_lane_would_be_found(ways: Ways, fault: str, shape: str) -> None:
-    """This is a test of the ones above."""
+    """This tests the tests above."""
     faulty = ways.server("tests.ways_in", fault)
     found = asyncio.run(ways.difference(faulty, [SHAPES[shape] + last_request()]))
     assert found is not None

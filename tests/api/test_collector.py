@@ -1,4 +1,4 @@
-"""The garbage collector stops everything while it goes through all objects, so there should be few."""
+"""The garbage collector stops everything while it visits all objects, so there should be few."""
 
 from __future__ import annotations
 

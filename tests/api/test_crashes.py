@@ -27,7 +27,7 @@ BINARIES: Final = [
     pytest.param(valkey_binary, id="valkey"),
 ]
 KILLS: Final = 4
-GOES_ON_S: Final = 3.0  # a second, on a machine that has nothing else to do
+GOES_ON_S: Final = 3.0  # per second, on an idle machine
 JOBS_BETWEEN: Final = 300
 
 
@@ -46,7 +46,7 @@ async def embedded_api(embedded_server: QueueServer) -> AsyncIterator[Api]:
 
 
 def store_pid(server: QueueServer) -> int:
-    """The process id of the server's embedded store, or 0 where it has none at the moment."""
+    """The process id of the server's embedded store, or 0 if it has none at the moment."""
     for pid in server.children():
         if is_running(pid):
             return pid

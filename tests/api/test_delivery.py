@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Name = Callable[[str], str]
 
-# TIME and time.time() are the same clock, but a millisecond is cut off on the way
+# TIME and time.time() are the same clock, but a fraction of a millisecond is cut off
 CLOCK_STEP_S: Final = 0.002
 
 

@@ -1,4 +1,4 @@
-"""A client that goes away while it waits takes no job with it."""
+"""A client that disconnects while it waits takes no job with it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def poll(request: dict[str, Any], headers: Mapping[str, str]) -> bytes:
 async def poll_and_go(
     server: QueueServer, request: dict[str, Any], go: Callable[[socket.socket], None]
 ) -> None:
-    """Send a /pop and go away at a random moment: before it is read, while it is read, while it waits."""
+    """Send a /pop and disconnect at a random moment: before it is read, while it is read, while it waits."""
     loop = asyncio.get_running_loop()
     with socket.socket() as connection:
         connection.setblocking(False)
@@ -83,7 +83,7 @@ async def test_polls_whose_clients_go_while_jobs_come_lose_nothing(
     go: Callable[[socket.socket], None],
     option: dict[str, int],
 ) -> None:
-    """An answer that was on its way when its client went is delivered again after the TTR."""
+    """A job whose answer was on its way when the client disconnected is delivered again after the TTR."""
     request = {"topic": topic, "timeout": 60} | option
     ids = [f"{topic}/{n}" for n in range(CLIENTS)]
 

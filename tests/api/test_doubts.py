@@ -1,4 +1,4 @@
-"""What a client can hardly mean, as a misspelt field or a unix time as delay, is told, and refused by `strict`."""
+"""What a client hardly means, such as a misspelt field or a unix time as delay, is reported; `strict` refuses it."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ async def test_the_jobs_of_an_array_share_one_header(api: Api, topic: str) -> No
 
 
 async def test_a_request_without_doubts_has_no_header(api: Api, topic: str) -> None:
-    # the same connection, after one that had some
+    # on the same connection, after a request that had some
     (await api.push(topic=topic, id=topic, dely=1)).ok()
     answer = await api.push(topic=topic, id=topic, delay=YEAR_S, retry={"preset": "wechat"})
     answer.ok()

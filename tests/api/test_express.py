@@ -1,4 +1,4 @@
-"""The express lane: plain requests as they come over a socket, in pieces, one after the other, and beside others."""
+"""The express lane: plain requests as they arrive over a socket: in pieces, pipelined, and mixed with others."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ async def test_a_request_may_come_in_pieces(server: QueueServer, topic: str, siz
 async def test_requests_without_waiting_are_answered_in_their_order(
     server: QueueServer, topic: str
 ) -> None:
-    """Those between the plain ones are aiohttp's, and so is all that comes after."""
+    """aiohttp answers the odd ones between the plain ones, and all that follow."""
     reader, writer = await asyncio.open_connection(LOOPBACK, server.port)
     gets = [post("/get", {"id": f"{topic}/{n}"}) for n in range(20)]
     gets[15] = post("/get", {"id": f"{topic}/15"}, "TE: trailers")

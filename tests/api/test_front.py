@@ -1,4 +1,4 @@
-"""What comes in at the door: paths, methods, and clients that wait to be told to send."""
+"""Paths, methods, and clients that wait for "100 Continue"."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ async def test_all_that_came_before_the_half_close_is_answered(
 async def test_a_poll_whose_client_half_closes_counts_as_gone(
     api: Api, server: QueueServer, topic: str
 ) -> None:
-    """A process that dies sends the same, so no job goes to it."""
+    """A process that dies sends the same, so it is given no job."""
     assert await answers(server, post("/pop", {"topic": topic, "timeout": 60})) == []
     (await api.push(topic=topic, id=topic)).ok()
     assert (await api.pop(topic, timeout=10)).ok()["attempt"] == 1

@@ -66,7 +66,7 @@ def run(*command: str | Path, cwd: Path) -> str:
 def test_a_python_client_is_made_without_a_warning_and_works(
     openapi: Path, processes: Processes, redis_server: StoreServer, tmp_path: Path
 ) -> None:
-    (tmp_path / "config.yml").write_text("post_hooks: []")  # it is not laid out anew
+    (tmp_path / "config.yml").write_text("post_hooks: []")  # it is not formatted again
     options = ("--meta=none", "--output-path=made", "--config=config.yml", "--fail-on-warning")
     program = (sys.executable, "-m", "openapi_python_client")
     said = run(*program, "generate", f"--path={openapi}", *options, cwd=tmp_path)

@@ -1,4 +1,4 @@
-"""/history: what servers kept of the past is there when another one is asked, and for whom."""
+"""/history: what servers have recorded is there when another one is asked; and who may see it."""
 
 from __future__ import annotations
 

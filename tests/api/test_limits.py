@@ -65,7 +65,7 @@ async def test_topics_of_256_and_ids_of_1024_bytes_work(api: Api, long: str) -> 
 
 
 async def listed(api: Api, listing: Json) -> set[str]:
-    """The ids of a listing, one job a page: a cursor may have to hold an id."""
+    """The ids of a list, one job a page: a cursor may have to hold an id."""
     ids, cursor, pages = set(), "", 0
     while not pages or cursor:
         page = (await api.call("/list", {**listing, "limit": 1, "cursor": cursor})).ok()

@@ -1,4 +1,4 @@
-"""What the server logs of requests: a line an event, nothing secret, nothing that a client can forge or flood."""
+"""What the server logs of requests: one line per event, no secrets, nothing that a client can forge or flood."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FORGED: Final = "x%0A2026-01-31T12:00:00.000Z%20INFO%20delayqueue:%20a%20lie%1b[
 
 @pytest.fixture(scope="module")
 def logging_server(processes: Processes, redis_server: StoreServer) -> Iterator[QueueServer]:
-    """A server that logs all it can."""
+    """A server that logs everything."""
     server = processes.server(
         redis_server,
         access_log="yes",
@@ -108,7 +108,7 @@ async def test_a_sane_request_id_comes_back_and_is_logged(
     writer.close()
     back = [line[14:] for line in answer.split("\r\n") if line.startswith("X-Request-Id: ")]
     assert back == ([] if echoed is None else [echoed])
-    if "200 OK" in answer:  # aiohttp refuses some by itself
+    if "200 OK" in answer:  # aiohttp itself refuses some
         assert requests(logging_server)[-1]["request"] == (echoed or "-")
 
 

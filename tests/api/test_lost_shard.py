@@ -1,4 +1,4 @@
-"""A master of a Cluster hangs and nobody takes its place: the jobs on the others do not feel it."""
+"""A master of a Cluster hangs and no replica takes over: the jobs on the other masters are not affected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""/metrics: equal to what was done, whichever of several servers and workers did it."""
+"""/metrics count exactly what was done, whichever server or worker did it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WORKERS = 2
 
 @pytest.fixture(params=SETUPS)
 def servers(request: pytest.FixtureRequest, processes: Processes) -> Iterator[list[QueueServer]]:
-    """Two servers of two workers each, on one database that nobody used before."""
+    """Two servers of two workers each, on a fresh database."""
     setup: Setup = request.param
     store: StoreServer = request.getfixturevalue(setup.store)
     database = store.new_database()
@@ -43,7 +43,7 @@ def servers(request: pytest.FixtureRequest, processes: Processes) -> Iterator[li
 
 
 class Shop:
-    """Calls that go to all servers, each over a connection of its own, so that every worker gets some."""
+    """Calls to all servers, each over its own connection, so that every worker gets some."""
 
     def __init__(self, servers: list[QueueServer]) -> None:
         self._urls = [server.url for server in servers]
@@ -63,7 +63,7 @@ class Shop:
         return found
 
     async def total(self, name: str, **labels: str) -> float:
-        """What a counter says over all servers and workers."""
+        """The sum of a counter over all servers and workers."""
         return sum(samples.sum(name, **labels) for samples in await self.scrapes())
 
 
@@ -92,7 +92,7 @@ async def test_the_figures_of_a_scripted_run_are_what_the_script_did(
     async def is_settled() -> bool:
         return await count("delivered") - await count("returned") == 10
 
-    # a job that two buckets were asked for, since the first was slow, goes back: soon, not at once
+    # a poll asked two buckets, as the first was slow, and one job too many came: it goes back, soon but not at once
     await until_async(is_settled)
     returned = await count("returned")
     events = {
@@ -117,7 +117,7 @@ async def test_the_figures_of_a_scripted_run_are_what_the_script_did(
     assert await shop.total("delayqueue_delivery_lateness_seconds_count") == 10 + returned
     assert await shop.total("delayqueue_handling_seconds_count") == 7
 
-    for samples in await shop.scrapes():  # what the store holds is the same at each of them
+    for samples in await shop.scrapes():  # figures of the store are the same at each of them
         assert nonzero(samples, "delayqueue_topic_jobs") == {
             ("delayed", "later"): 1,
             ("delayed", "t"): 1,
@@ -135,7 +135,7 @@ def nonzero(samples: Samples, name: str) -> dict[tuple[str, ...], float]:
 
 @pytest.fixture(scope="module")
 def quiet(processes: Processes, redis_server: StoreServer) -> Iterator[QueueServer]:
-    """A server that only the tests here use, one after the other."""
+    """A server for the tests of this file, which use it one after the other."""
     server = processes.server(redis_server)
     yield server
     server.close()
@@ -191,7 +191,7 @@ async def test_only_first_deliveries_count_for_lateness(fresh: Api) -> None:
 
 Calls = list[tuple[str, dict[str, object]]]
 
-# what is done with the job `a`, which was pushed, ready or delayed, and what is counted of it
+# what is done with the job `a`, pushed as ready or delayed, and what is counted
 LIVES: Final[list[tuple[Calls, dict[str, int]]]] = [
     ([("/bury", {"id": "a"})], {"buried": 1}),
     ([("/bury", {"id": "a"}), ("/kick", {"id": "a"})], {"buried": 1, "kicked": 1}),

@@ -1,4 +1,4 @@
-"""What systemd hears of the server: when it is ready, that its timers tick, that it stops."""
+"""What the server tells systemd: that it is ready, that its timers tick, that it stops."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def systemd(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Systemd]
 def watched(
     processes: Processes, store: StoreServer, systemd: Systemd, **settings: object
 ) -> QueueServer:
-    """A server that systemd started, not awaited."""
+    """A server as started by systemd; not awaited."""
     named = store.settings(store.new_database()) | settings
     server = processes.adopt(QueueServer("server", processes.home("server"), named))
     limit_us = round(WATCHDOG_S * 1_000_000)
@@ -97,7 +97,7 @@ async def test_a_store_that_is_away_is_no_reason_to_start_the_server_again(
 
 
 async def test_a_process_that_hangs_keeps_the_service_silent(systemd: Systemd) -> None:
-    """Its pulse grows old, though others are well."""
+    """Its heartbeat gets old, though the others are well."""
     service = Service({"NOTIFY_SOCKET": systemd.name, "WATCHDOG_USEC": "200000"}, os.getpid())
     pulses, stop = [time.monotonic() + 3600, 0.0], asyncio.Event()
     async with service.telling(pulses, stop):
@@ -132,7 +132,7 @@ async def test_a_server_goes_on_when_systemd_does_not_listen(
 
 def test_systemd_finds_nothing_wrong_with_the_unit(tmp_path: Path) -> None:
     needs("systemd-analyze", [])
-    # it looks whether the program is there
+    # it checks whether the program is there
     text = re.sub(r"^ExecStart=\S+", "ExecStart=/bin/true", UNIT.read_text("utf-8"), flags=re.M)
     (tmp_path / UNIT.name).write_text(text, encoding="utf-8")
     assert run(["systemd-analyze", "verify", "--man=no", str(tmp_path / UNIT.name)]) == ""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 SERVICE_UNAVAILABLE: Final = 503
 ANSWER_S: Final = 6.0
-NOT_READY_S: Final = 7.0  # after so long a store that takes nothing in would have been noticed
+NOT_READY_S: Final = 7.0  # by then the server would have noticed a store that accepts nothing
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +103,7 @@ async def test_while_redis_is_away_every_verb_is_503_and_then_works_again(
 async def test_a_store_with_a_full_disk_is_not_ready(
     processes: Processes, tmp_path: Path, topic: str
 ) -> None:
-    """An embedded store ends at each write that fails, and starts again; in between it answers all that reads."""
+    """An embedded store exits at each failed write and starts again; in between it answers calls that only read."""
     disk = Disk(tmp_path)
     server = processes.server(redis__binary=disk.program)
     async with open_api(server.url) as api:
@@ -123,7 +123,7 @@ async def test_a_store_with_a_full_disk_is_not_ready(
 async def test_a_store_with_a_full_memory_is_ready(
     processes: Processes,
 ) -> None:
-    """Consumers go on, and what they end makes room: nobody should be sent elsewhere."""
+    """Consumers continue, and jobs that they end make room, so clients should stay with this server."""
     store = processes.redis("--maxmemory-policy", "noeviction")
     server = processes.server(store)
     async with open_api(server.url) as api, Redis(host=LOOPBACK, port=store.port) as redis:
@@ -140,7 +140,7 @@ async def test_a_store_with_a_full_memory_is_ready(
 
 
 class Disk:
-    """A disk that can be full, for a store that is started again and again: its files may not grow beyond a limit."""
+    """A disk that can be full, for a store that is restarted again and again: its files cannot grow beyond a limit."""
 
     def __init__(self, folder: Path) -> None:
         self._limit = folder / "limit"
@@ -151,7 +151,7 @@ class Disk:
         self.program.chmod(0o700)
 
     def fill(self, running: list[int]) -> None:
-        """There is no room any more, for the store that runs and for those that are started."""
+        """Leave no room, for the running store and for those that start later."""
         self._change("1", 512, running)
 
     def clear(self, running: list[int]) -> None:
@@ -176,7 +176,7 @@ async def test_waiting_polls_survive_an_outage(
     topic: str,
     begin: Callable[[StoreServer], Callable[[], None]],
 ) -> None:
-    """One gets the job that became due in the meantime, the other one that is pushed afterwards."""
+    """One poll gets the job that became due meanwhile, the other one a job that is pushed afterwards."""
     polls = [await waiting_poll(mortal_api, topic, timeout=25) for _ in range(2)]
     during = await push_due_in(mortal_api, 0.5, topic=topic, id=f"{topic}/during")
     end = begin(mortal_store)

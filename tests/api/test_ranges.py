@@ -15,7 +15,7 @@ LATER_S = round(time.time()) + 3600
 
 @pytest.fixture
 async def due_one_after_the_other(api: Api, topic: str) -> str:
-    """The topic of five jobs, "0" to "4" at its end, that are due a second after each other."""
+    """The topic of five jobs, whose ids end in "0" to "4", due one second after the other."""
     jobs = [{"topic": topic, "id": f"{topic}/{n}", "due": LATER_S + n} for n in range(5)]
     assert {each["code"] for each in (await api.push_all(jobs)).ok()} == {0}
     return topic

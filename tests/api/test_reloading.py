@@ -1,4 +1,4 @@
-"""SIGHUP: what can change while the server works does so, what cannot is named, and no client notices."""
+"""SIGHUP: settings that can change at run time do, others are named in the log, and no client notices."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 OLD: Final = "old-old-old-old-old"
 NEW: Final = "new-new-new-new-new"
-CALLS: Final = 20  # each on a connection of its own: the kernel spreads them over the workers
+CALLS: Final = 20  # each on its own connection: the kernel spreads them over the workers
 START_S: Final = 60.0
 REFUSED: Final = "not reloaded, the previous settings stay"
 
@@ -41,19 +41,19 @@ class Reloading:
         self._head = head
 
     async def change(self, text: str) -> None:
-        """Let the file say this, and wait until all processes know it."""
+        """Write this into the file, and wait until all processes know it."""
         known = self.count("reloaded: ")
         self.write(text)
         processes = self.workers + (self.workers > 1)
         await until(lambda: self.count("reloaded: ") >= known + processes)
 
     def write(self, text: str) -> None:
-        """Let the file say this, and tell the server."""
+        """Write this into the file, and signal the server."""
         self.file.write_text(self._head + text, encoding="utf-8")
         self.server.send(signal.SIGHUP)
 
     def count(self, text: str) -> int:
-        """How often it stands in the log."""
+        """How often it is in the log."""
         return self.server.log.read_text("utf-8").count(text)
 
     async def codes(self, token: str) -> set[int]:
@@ -164,7 +164,7 @@ async def test_a_worker_that_starts_later_has_the_new_settings(reloading: Reload
 async def test_a_worker_that_is_about_to_start_reads_the_settings_as_well(
     reloading: Reloading,
 ) -> None:
-    """The signal must not end it, though it does not listen yet."""
+    """The signal must not end a server that does not listen yet."""
     os.kill(serving(reloading.server)[0], signal.SIGKILL)
     await until(lambda: len(serving(reloading.server)) == 2)
     started = reloading.count("serving on")

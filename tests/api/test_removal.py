@@ -1,4 +1,4 @@
-"""Delivered again until finished; finished or deleted, never again."""
+"""A job is delivered until it is finished or deleted, and never after that."""
 
 from __future__ import annotations
 

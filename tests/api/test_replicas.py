@@ -1,4 +1,4 @@
-"""`durability = replica`: what the server says of itself while replicas are there and while they are not."""
+"""`durability = replica`: what the server reports while replicas follow and while they do not."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tests.processes import Processes, QueueServer
 
 TIMEOUT_S: Final = 0.4
-SLACK_S: Final = 3.0  # less than a store may be silent for, on a busy machine
+SLACK_S: Final = 3.0  # for a busy machine; less than a store may be silent for
 ASKED: Final[dict[str, Any]] = {
     "durability": "replica",
     "redis__replica_timeout": round(TIMEOUT_S * 1000),

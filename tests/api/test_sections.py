@@ -1,4 +1,4 @@
-"""Sections of config files on one store: a conflict is refused as a whole, and what takes the place of what is said."""
+"""Sections of config files on one store: a conflict is refused as a whole, and the log says what replaces what."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ async def test_an_answer_that_is_being_read_is_sent_to_its_end(
         length = int(client.recv(1024).lower().partition(b"content-length: ")[2].split(b"\r")[0])
         ending_server.send(signal.SIGTERM)
         await until(lambda: "stopping" in ending_server.log_tail())
-        await asyncio.sleep(0.5)  # it would have cut us off
+        await asyncio.sleep(0.5)  # it would have closed the connection
         read_bytes = 1024
         while piece := client.recv(1 << 20):
             read_bytes += len(piece)

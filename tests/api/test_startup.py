@@ -24,7 +24,7 @@ class Program:
     def __init__(self, folder: Path, *lines: str) -> None:
         self.file = folder / "delay-queue.conf"
         self._given = lines
-        # what a line does not say must not touch what else runs on this machine
+        # settings that a test leaves out must not touch other programs on this machine
         safe = {"bind_address": f"{LOOPBACK}:{free_port()}", "redis.host": f"{LOOPBACK}:1"}
         named = {line.partition("=")[0].strip() for line in lines}
         added = [f"{key} = {value}" for key, value in safe.items() if key not in named]
@@ -72,7 +72,7 @@ BAD_LINES: Final = {
 
 @pytest.mark.parametrize(("line", "fix"), BAD_LINES.values(), ids=BAD_LINES.keys())
 def test_a_bad_line_is_named_with_the_way_out(tmp_path: Path, line: str, fix: str) -> None:
-    """What `check` says of them: tests/unit/test_cli.py."""
+    """For what `check` says of them, see tests/unit/test_cli.py."""
     program = Program(tmp_path, line)
     refusal = program.refusal()
     assert program.place_of(line.partition(" =")[0]) in refusal

@@ -1,4 +1,4 @@
-"""All jobs of a tag, or many by their ids, are moved in one call."""
+"""One call moves all jobs of a tag, or many by their ids."""
 
 from __future__ import annotations
 

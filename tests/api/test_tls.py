@@ -57,7 +57,7 @@ async def test_a_connection_over_tls_goes_on_and_ends_as_its_client_says(
     pairs: tuple[Pair, Pair],
     headers: Mapping[str, str],
 ) -> None:
-    """Long answers and short ones; writing is paused and resumed before anything was written, and after it."""
+    """Long answers and short ones; writing is paused and resumed before the first write, and after it."""
     own, _ = pairs
     context = own.context()
     server = processes.server(redis_server, context, tls_cert=own.cert, tls_key=own.key)
@@ -74,7 +74,7 @@ async def test_a_connection_over_tls_goes_on_and_ends_as_its_client_says(
 async def to_the_end(
     server: QueueServer, context: ssl.SSLContext, headers: Mapping[str, str]
 ) -> bytes:
-    """All that comes on a connection that is to be closed after its answer."""
+    """All that arrives on a connection that the server closes after its answer."""
     lines = [f"{name}: {value}" for name, value in headers.items()]
     head = ["POST /get HTTP/1.1", "Host: x", "Content-Length: 10", "Connection: close", *lines]
     reader, writer = await asyncio.open_connection(LOOPBACK, server.port, ssl=context)
@@ -148,7 +148,7 @@ async def trusts(server: QueueServer, pair: Pair) -> bool:
 def test_a_certificate_that_does_not_fit_is_refused(
     pairs: tuple[Pair, Pair], settings: dict[str, str], message: str
 ) -> None:
-    """A server's start and its reload ask for this."""
+    """This is what a server's start and its reload call."""
     files: dict[str, Any] = {
         option: pairs[0].cert.parent / name for option, name in settings.items()
     }

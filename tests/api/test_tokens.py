@@ -40,7 +40,7 @@ WEB_PAGE: Final = {"Origin": "https://elsewhere.example"}
 
 
 class Clients(NamedTuple):
-    """One client a token."""
+    """One client per token."""
 
     url: str
     producer: Api
@@ -138,7 +138,7 @@ def basic(password: str) -> str:
 async def test_a_token_comes_in_an_authorization_header(
     guarded: QueueServer, header: str, status: int
 ) -> None:
-    """Raw, as a client library would not send all of these."""
+    """Sent raw, because client libraries would refuse some of these."""
     reader, writer = await asyncio.open_connection("127.0.0.1", guarded.port)
     head = f"POST /get HTTP/1.1\r\nHost: x\r\nAuthorization: {header}\r\nContent-Length: 10\r\n\r\n"
     writer.write(head.encode("utf-8", "surrogateescape") + b'{"id":"a"}')
@@ -150,7 +150,7 @@ async def test_a_token_comes_in_an_authorization_header(
 THEIRS: Final = {"topic": "theirs", "id": "a", "ttr": 60}
 TIMES: Final = {"start": 0, "end": 100, "step": 1}
 
-# what a client of `ours*` must not get done by naming a topic, or none
+# what a client confined to `ours*` must not be able to do by naming a topic, or none
 OUT_OF_REACH: Final[list[tuple[str, dict[str, Any]]]] = [
     ("/push", THEIRS),
     ("/pop", {"topic": "theirs", "timeout": 0}),
@@ -291,14 +291,14 @@ async def test_a_file_of_tokens_is_read_again_when_it_changes(
 
 
 def put(file: Path, text: str) -> None:
-    """As a whole: a worker may be reading it, since it starts or at any time."""
+    """In one step: a worker may be reading it at any time."""
     new = file.with_suffix(".new")
     new.write_text(text, encoding="utf-8")
     new.replace(file)
 
 
 async def all_say(server: QueueServer, token: str, code: int) -> bool:
-    """Whether many connections, so very likely all workers, answer so."""
+    """Whether many connections, and so very likely all workers, answer like this."""
     codes = set()
     for _ in range(16):
         async with open_api(server.url, token) as api:

@@ -1,4 +1,4 @@
-"""/limit: a topic protects what stands behind it, whichever server its jobs are fetched from."""
+"""/limit protects the system behind a topic, whichever server its jobs are fetched from."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def fill(api: Api, topic: str, count: int) -> None:
 
 
 class Consumers:
-    """Waiting polls at both servers, one job each, until all jobs are finished; what they see of the limits."""
+    """Waiting polls at both servers, one job each, until all jobs are finished; they record how limits are kept."""
 
     def __init__(self, pair: Pair, topic: str, wanted: int) -> None:
         self._pair = pair
@@ -46,7 +46,7 @@ class Consumers:
         self.at_once = self.most_at_once = 0
 
     async def run(self, count: int, work_s: float = 0.0) -> None:
-        """So many of them; each works so long on a job."""
+        """This many consumers; each works for this long on a job."""
         async with asyncio.timeout(40), asyncio.TaskGroup() as group:
             for number in range(count):
                 group.create_task(self._consume(self._pair[number % 2], work_s))
@@ -73,7 +73,7 @@ async def test_a_rate_holds_over_two_servers(pair: Pair, topic: str) -> None:
     await consumers.run(10)
     for number, at_s in enumerate(consumers.arrived_s):
         assert number + 1 <= burst + (at_s - began_s) * rate + 1
-    # a limit that woke nobody would be gone on with by the once a second look: burst jobs each time, 20 s for all
+    # if a limit woke nobody, only the look once a second would continue: `burst` jobs each time, 20 s for all
     assert consumers.arrived_s[-1] - began_s < 10
 
 

@@ -1,4 +1,4 @@
-"""The trace that pushed a job comes back with it."""
+"""A job is delivered with the trace that pushed it."""
 
 from __future__ import annotations
 

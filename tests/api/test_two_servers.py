@@ -26,7 +26,7 @@ CONSUMERS: Final = 16
 
 
 async def produce(api: Api, topic: str, numbers: Iterator[int]) -> None:
-    """Push jobs with these numbers, which producers share, in batches."""
+    """Push jobs in batches, with numbers from an iterator that producers share."""
     while batch := list(islice(numbers, BATCH)):
         jobs = [
             {"topic": topic, "id": f"{topic}/{n}", "delay": n % 7 * 0.1, "body": str(n)}
@@ -71,7 +71,7 @@ async def test_single_polls_at_both_servers_get_a_job_each(pair: Pair, topic: st
 async def test_a_push_at_one_server_wakes_a_poll_at_the_other(
     pair: Pair, topic: str, delay_s: float
 ) -> None:
-    """A lost message between the servers costs up to a second. A busy machine delays some, not most of them."""
+    """A lost message between the servers costs up to a second. A busy machine delays some jobs, not most."""
     one, other = pair
     for pusher, poller in ((one, other), (other, one)):
         late_s = []

@@ -1,4 +1,4 @@
-"""A store that is wiped under a running server (FLUSHALL): nobody else may lay its data out otherwise."""
+"""A store is wiped under a running server (FLUSHALL): no other server may lay its data out differently."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ async def test_a_server_whose_buckets_were_changed_claims_what_was_in_force(
     for bucket in range(1, BUCKETS + 1):
         await redis.zadd(f"{{dq_bucket_{bucket}}}:fence", {"generation": 1})
     async with open_api(server.url) as api:
-        (await api.push(topic="t", id="a")).ok()  # it hears of the change
+        (await api.push(topic="t", id="a")).ok()  # it is told of the change
     before = await redis.hgetall(LAYOUT)
     await redis.flushdb()
     await until_async(partial(is_claimed, redis))

@@ -28,7 +28,7 @@ def made(processes: Processes, redis_server: StoreServer) -> QueueServer:
 
 @pytest.fixture
 async def many(made: QueueServer) -> QueueServer:
-    """All of its workers serve: it is ready as soon as one does. A test that ends it has it started for the next."""
+    """All of its workers serve, though it is ready as soon as one does. It is started again for the next test."""
     if made.exit_status() is not None:
         made.log.write_bytes(b"")
         made.start()
@@ -37,7 +37,7 @@ async def many(made: QueueServer) -> QueueServer:
 
 
 def serving(server: QueueServer) -> list[int]:
-    """The pids of the workers: not of multiprocessing's own helper, nor of an embedded store."""
+    """The pids of the workers, without multiprocessing's own helper and an embedded store."""
     return [pid for pid in server.children() if b"spawn_main" in _command_line(pid)]
 
 
@@ -84,7 +84,7 @@ async def test_a_worker_that_dies_is_replaced_while_the_others_serve(
 async def test_a_worker_that_cannot_start_again_is_tried_until_it_can(
     processes: Processes, redis_server: StoreServer, tmp_path: Path
 ) -> None:
-    """What keeps it from starting may be on its way to be mended, and the other one serves."""
+    """The reason why it cannot start may be fixed soon, and the other worker serves."""
     tokens = tmp_path / "tokens"
     tokens.write_text(f"admin:{'a' * 20}\n", encoding="utf-8")
     server = processes.server(redis_server, workers=WORKERS, auth_tokens_file=tokens)

@@ -35,13 +35,13 @@ def opened(processes: Processes, store: StoreServer, **settings: Any) -> Doors:
 
 @pytest.fixture(scope="module")
 def doors(processes: Processes, redis_server: StoreServer) -> Doors:
-    """Our server. Tests share it, so each uses tubes of its own."""
+    """Our server. Tests share it, so each uses its own tubes."""
     return opened(processes, redis_server)
 
 
 @pytest.fixture(scope="module")
 def beanstalkd(processes: Processes) -> int:
-    """The port of a real one."""
+    """The port of a real beanstalkd."""
     needs("beanstalkd", [])
     return processes.beanstalkd("-z", "65535").port
 
@@ -80,7 +80,7 @@ async def wire(connect: Callable[[], Awaitable[Wire]], tube: str) -> Wire:
 
 
 async def at_home(wire: Wire, tube: str) -> Wire:
-    """Let it use and watch this tube only."""
+    """Make it use and watch this tube only."""
     for command in (f"use {tube}", f"watch {tube}", "ignore default"):
         assert (await wire.ask(command.encode())).startswith((b"USING", b"WATCHING"))
     return wire

@@ -6,7 +6,7 @@ from typing import Final
 
 BIG: Final = b"y" * 70_000
 NAME: Final = b"a" * 200
-# Sent at once, and then the end of what the client sends; a word of what is odd about it.
+# Bytes that are sent at once and end the client's side; and a word on what is odd about them.
 ODD: Final[dict[str, bytes]] = {
     "an empty line": b"\r\nlist-tube-used\r\n",
     "an unknown command": b"frobnicate 1\r\nlist-tube-used\r\n",

@@ -1,4 +1,4 @@
-"""Who may come in at this door, and what he reaches."""
+"""Who may connect to the beanstalkd port, and which topics they reach."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ async def test_what_is_reached_is_read_again(
 
 
 async def changed(server: QueueServer, text: str, said: str) -> None:
-    """Let its file say this, and wait until the log has said so."""
+    """Write this into its file, and wait until the log confirms it."""
     (server.home / "delay-queue.conf").write_text(text, encoding="utf-8")
     server.send(signal.SIGHUP)
     await until(lambda: said in server.log_tail())

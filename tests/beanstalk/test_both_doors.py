@@ -1,4 +1,4 @@
-"""A job is the same job at both doors."""
+"""A job is the same job over HTTP and over beanstalkd's protocol."""
 
 from __future__ import annotations
 

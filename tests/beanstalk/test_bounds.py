@@ -1,4 +1,4 @@
-"""What a client can make large is bounded, and others do not suffer from it."""
+"""What a client can make large is bounded, and other clients do not suffer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WATCHED: Final = 20_000  # 4 MB in an answer
 
 
 def most_memory_bytes(pid: int) -> int:
-    """What the process has taken at its peak."""
+    """The memory of the process at its peak."""
     [line] = [
         line
         for line in Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
@@ -59,7 +59,7 @@ async def test_a_flood_of_commands_lets_others_have_their_turn(doors: Doors) -> 
 
 
 async def test_what_waits_for_its_turn_is_bounded(doors: Doors) -> None:
-    """A client that waits for a job can send more; it is read no further than so far."""
+    """A client that waits for a job can send more, but the server stops reading at a limit."""
     async with Wire.opened(doors.port) as wire, Wire.opened(doors.port) as other:
         before = most_memory_bytes(doors.server.pid)
         await wire.send(b"watch nothing-comes\r\nignore default\r\nreserve-with-timeout 2\r\n")

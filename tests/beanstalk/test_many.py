@@ -1,4 +1,4 @@
-"""Several processes, several buckets: the same for clients, but for the order, which one bucket alone promises."""
+"""Several processes, several buckets: the same for clients, except for the order, which only one bucket promises."""
 
 from __future__ import annotations
 

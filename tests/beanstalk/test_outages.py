@@ -1,4 +1,4 @@
-"""The store goes away, the server stops, a client is gone: nobody is left without an answer, and no job is lost."""
+"""The store fails, the server stops, a client vanishes: every client gets an answer, and no job is lost."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ANSWER_S: Final = 8.0
 
 @pytest.fixture
 def ending(processes: Processes, redis_server: StoreServer) -> Iterator[Doors]:
-    """A server that is told to end."""
+    """A server that is told to stop."""
     doors = opened(processes, redis_server)
     yield doors
     doors.server.close()
@@ -75,7 +75,7 @@ async def _waiting(wire: Wire, wanted: int) -> bool:
 
 
 async def test_puts_under_way_are_answered_by_a_server_that_stops(ending: Doors, tube: str) -> None:
-    """Or the connection ends."""
+    """Or the connection is closed."""
     server, port = ending
     async with Wire.opened(port) as wire:
         await at_home(wire, tube)
@@ -132,7 +132,7 @@ async def test_without_a_store_every_command_has_an_answer(
             assert (await wires[-1].ask(command)).startswith((b"USING", b"WATCHING"))
         mortal_store.start() if end == "kill" else mortal_store.thaw()
         await until_async(lambda: _puts(wires[-1]), within_s=20)
-        # what was held is held yet, or was done before it was heard of
+        # what was held is still held, or was done without an answer
         for wire, number in zip(wires, held, strict=False):
             assert await wire.ask(b"delete %d" % number) in {b"DELETED\r\n", b"NOT_FOUND\r\n"}
         await wires[0].ask(b"use %b-0" % tube.encode())

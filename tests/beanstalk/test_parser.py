@@ -118,7 +118,7 @@ def test_what_has_no_end_takes_no_memory() -> None:
     ],
 )
 def test_the_request_of_a_browser_ends_the_connection(sent: bytes) -> None:
-    """Its page could have commands in the body."""
+    """A web page could send commands in the body."""
     assert parsed([sent])[0] == QUIT
 
 

@@ -1,4 +1,4 @@
-"""What belongs to a connection, and what all of them want at once."""
+"""What belongs to a connection, and connections that want the same at once."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ async def test_odd_bytes_are_answered_as_by_beanstalkd(
 
 
 async def answers_to(port: int, tube: str, pieces: list[bytes]) -> bytes:
-    """What is answered to somebody who uses and watches a tube of his own; without what differs in each server."""
+    """The answers to a client that uses and watches its own tube, without what differs between the servers."""
     home = f"use {tube}\r\nwatch {tube}\r\nignore default\r\n".encode()
     answers = await say_at_once(port, [home, *pieces])
     return re.sub(rb"(?m)^INSERTED \d+", b"INSERTED N", answers).replace(tube.encode(), b"TUBE")

@@ -1,4 +1,4 @@
-"""A client that speaks bytes: what was sent, and the answers one by one."""
+"""A client that sends raw bytes and returns the answers one by one."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Wire:
         return await self.answer()
 
     async def put(self, body: bytes, *numbers: int) -> int:
-        """Put a job, with these for priority, delay and TTR; its number."""
+        """Put a job with this priority, delay and TTR. Returns its number."""
         priority, delay_s, ttr_s = (*numbers, *(1024, 0, 60)[len(numbers) :])
         answer = await self.ask(
             b"put %d %d %d %d\r\n%b" % (priority, delay_s, ttr_s, len(body), body)
@@ -73,25 +73,25 @@ class Wire:
         return int(number), rest[:-2]
 
     async def stats(self, command: bytes) -> dict[str, str]:
-        """What `stats` or a kin says."""
+        """The answer of `stats`, `stats-job` or `stats-tube`."""
         answer = (await self.ask(command)).decode()
         assert answer.startswith("OK "), answer
         lines = answer.splitlines()[2:]
         return dict(line.split(": ", 1) for line in lines if line)
 
     def read_nothing(self) -> None:
-        """Leave what comes where it is."""
+        """Read nothing that arrives."""
         cast("asyncio.ReadTransport", self._writer.transport).pause_reading()
 
     async def end(self) -> bytes:
-        """Send nothing more; all that comes yet."""
+        """Send nothing more. Returns all that still arrives."""
         with suppress(OSError):  # it may be closed by now
             self._writer.write_eof()
         async with asyncio.timeout(ANSWER_S):
             return await self._reader.read()
 
     async def rest(self) -> bytes:
-        """All that comes until the server closes."""
+        """All that arrives until the server closes."""
         async with asyncio.timeout(ANSWER_S):
             return await self._reader.read()
 
@@ -99,12 +99,12 @@ class Wire:
         self._writer.close()
 
     def reset(self) -> None:
-        """Be gone without a word."""
+        """Vanish without a word."""
         self._writer.transport.abort()
 
 
 async def say_at_once(port: int, pieces: Iterable[bytes]) -> bytes:
-    """All that a server answers to these bytes, sent one after the other, and to their end."""
+    """All that a server answers to these pieces, sent one after the other, and then to the end of the connection."""
     async with Wire.opened(port) as wire:
         for piece in pieces:
             await wire.send(piece)

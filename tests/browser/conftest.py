@@ -25,14 +25,14 @@ HEIGHT: Final = 900
 
 
 def in_looks(looks: Iterable[Look], usual: Container[Look]) -> list[ParameterSet]:
-    """All of them with --every-store, else those that are usual."""
+    """All looks with --every-store, else the usual ones."""
     return [
         pytest.param(look, id=str(look), marks=() if look in usual else pytest.mark.seldom)
         for look in looks
     ]
 
 
-# for tests of what is the same in every look
+# for tests of things that are the same in every look
 ONE_LOOK: Final = pytest.mark.parametrize("look", in_looks([DESK], [DESK]), indirect=True)
 
 
@@ -49,7 +49,7 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture(scope="package")
 def server(lasting_processes: Processes, redis_server: StoreServer) -> Iterator[QueueServer]:
-    """One that refuses what the page should not send."""
+    """A server that refuses requests that the page should not send."""
     server = lasting_processes.server(redis_server, strict="yes", webhook_allow="127.0.0.1/32")
     yield server
     server.close()
@@ -64,7 +64,7 @@ def queue(server: QueueServer) -> Iterator[Client]:
 class Admin:
     """A tab with the page, and what it must never do: fail, break its policy, ask another host.
 
-    What the page says is given in English: the tab looks for it in the language that it has.
+    Texts are given in English: the tab looks for them in its own language.
     """
 
     def __init__(self, browser: Browser, look: Look) -> None:
@@ -82,7 +82,7 @@ class Admin:
         self.page.set_default_timeout(10_000)
 
     def begin(self, server: QueueServer) -> None:
-        """Be as new, with nothing open."""
+        """Reset the tab, with nothing open."""
         self._url = server.url
         self.complaints.clear()
         self.page.set_viewport_size({"width": self.look.width, "height": HEIGHT})
@@ -105,11 +105,11 @@ class Admin:
         return self.look.text(english)
 
     def pattern(self, english: str) -> re.Pattern[str]:
-        """With {0} for what nobody knows before."""
+        """With {0} for what is not known in advance."""
         return self.look.pattern(english)
 
     def said(self, english: str) -> Locator:
-        """Where the page says this."""
+        """The elements with this text."""
         return self.page.get_by_text(self.pattern(english))
 
     def button(self, english: str, within: Locator | None = None) -> Locator:
@@ -130,7 +130,7 @@ class Admin:
         return self.page.get_by_role("link", name=self.text(english), exact=True)
 
     def _said(self, message: ConsoleMessage) -> None:
-        # a refusal by status, such as 401, is a line on the console, too
+        # a status such as 401 is a line on the console, too
         if message.type in {"error", "warning"} and "status of 40" not in message.text:
             self.complaints.append(message.text)
 
@@ -180,7 +180,7 @@ def admin(visit: Callable[[QueueServer], Admin], server: QueueServer) -> Admin:
 
 @pytest.fixture
 def topic() -> str:
-    """One that no other test uses."""
+    """A topic that no other test uses."""
     return f"topic-{secrets.token_hex(4)}"
 
 
@@ -194,7 +194,7 @@ def bury(queue: Client, topic: str, count: int, message: str = "") -> None:
 
 
 def tab_to(page: Page, name: str) -> None:
-    """Press Tab until the focus is at what has this name."""
+    """Press Tab until the focus is on the element with this name."""
     for _ in range(80):
         page.keyboard.press("Tab")
         if name in page.evaluate(FOCUSED):
@@ -206,7 +206,7 @@ def expect_focus(page: Page, name: str) -> None:
     expect(page.locator(":focus")).to_have_text(name)
 
 
-# the names of the element that has the focus
+# the names of the focused element
 FOCUSED: Final = """(() => {
     const at = document.activeElement;
     const labels = [...(at.labels || [])].map((label) => label.textContent.trim());

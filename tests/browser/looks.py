@@ -1,4 +1,4 @@
-"""How the page may look: its width, its language and its colours; and what it says in its language."""
+"""The looks of the page: its width, its language and its colours; and its texts in that language."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Look:
         return f"{self.width}-{self.language}-{self.theme}"
 
     def text(self, english: str) -> str:
-        """What the page says where in English it says this. Raises LookupError if it never does.
+        """The page's text for this English one. Raises LookupError if there is none.
 
         A hint in parentheses at the end may be left out.
         """
@@ -37,18 +37,18 @@ class Look:
             for own, chinese in TEXTS
             if (match := re.fullmatch(_with_gaps(own, r"(?P<gap\1>.*)"), english))
         } or {(own, chinese) for own, chinese in TEXTS if own.startswith(f"{english} (")}
-        # of texts that differ in what is filled in, the one that says most itself
+        # of texts that differ only in their gaps, the one with the most words of its own
         own, chinese = max(found, key=lambda pair: len(GAP.sub("", pair[0])), default=("", ""))
         if not own or any(other == own and said != chinese for other, said in found):
             raise LookupError(f"the page says {english!r} nowhere, or with several meanings")
         return english if self.language == "en" else chinese
 
     def pattern(self, english: str) -> re.Pattern[str]:
-        """The same, where {0} or {1} in the English stands for whatever the page says there."""
+        """The same as a pattern: {0} or {1} in the English stands for whatever the page has there."""
         return re.compile(_with_gaps(self.text(english), ".*"))
 
     def _value(self, text: str) -> str:
-        """What is filled in may be a text of the page itself, such as a count of jobs."""
+        """A gap may be filled by a text of the page itself, such as a count of jobs."""
         try:
             return self.text(text)
         except LookupError:
@@ -56,7 +56,7 @@ class Look:
 
 
 def _with_gaps(text: str, gap: str) -> str:
-    """A regular expression of a text, with this in its gaps."""
+    """A text as a regular expression, with this in its gaps."""
     return GAP.sub(gap, re.sub(r"\\([{}])", r"\1", re.escape(text)))
 
 

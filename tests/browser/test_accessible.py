@@ -1,4 +1,4 @@
-"""What axe-core (axe/, as its publisher has it) says of the page: nothing that is serious."""
+"""axe-core (axe/, as published) finds nothing serious on the page."""
 
 from __future__ import annotations
 

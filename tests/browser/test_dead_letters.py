@@ -1,4 +1,4 @@
-"""The page of dead letters, and a dead letter's own."""
+"""The page of dead letters, and the page of a single one."""
 
 from __future__ import annotations
 

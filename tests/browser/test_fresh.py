@@ -1,4 +1,4 @@
-"""The page at /admin renews itself under the hands of those who use it: nothing they hold jumps away."""
+"""The page at /admin refreshes itself while people use it: nothing that they have their hands on jumps away."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_the_keyboard_alone_does_what_is_to_be_done(
         if button == "Pause":
             walk(page, button)
         page.keyboard.press("Enter")
-        expect_focus(page, pressed)  # the same button says the other thing
+        expect_focus(page, pressed)  # the same button has the opposite text
     walk(page, "ready")
     expect_focus(page, "ready")
     tab_to(page, "Select all shown")
@@ -159,12 +159,12 @@ def fill(page: Page, texts: dict[str, str]) -> None:
 
 
 def say_yes(page: Page) -> None:
-    """Press Enter at a question: the focus is at its yes."""
+    """Press Enter at a question: the focus is on its confirming button."""
     expect(page.locator("dialog")).to_be_visible()
     page.keyboard.press("Enter")
 
 
 def walk(page: Page, name: str) -> None:
-    """Go to what has this name and press it."""
+    """Go to the element with this name and press it."""
     tab_to(page, name)
     page.keyboard.press("Enter")

@@ -1,4 +1,4 @@
-"""The charts of what was: there when the page is opened, of all topics and of one, for hours and for days."""
+"""The charts of the past: there when the page is opened, of all topics and of one, for hours and for days."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def of_first_mark(queue: Client) -> float:
-    """Where in a chart of 2 days the step of the oldest mark is, as a share of the width."""
+    """The place of the oldest mark's step in a chart of 2 days, as a share of the width."""
     past = queue.history(span="2d")
     return (past.marks[-1].at - past.start) // past.step / (len(past.pushed) - 1)
 

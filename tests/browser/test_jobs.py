@@ -1,4 +1,4 @@
-"""A job on the page: pushed, found, looked at, and what is done with it; and lists of jobs."""
+"""A job on the page: pushed, found, viewed and acted on; and lists of jobs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_job_is_pushed_by_the_form_and_deleted(admin: Admin, queue: Client, to
     assert (details.tags, details.state) == (("order:5", "vip"), "delayed")
     admin.press("Delete")
     admin.agree("Delete")
-    at_once = 1_500  # milliseconds: before the page renews itself
+    at_once = 1_500  # milliseconds: before the page refreshes itself
     expect(page.locator(".empty")).to_contain_text(job_id, timeout=at_once)
     assert queue.get(job_id) is None
 

@@ -1,4 +1,4 @@
-"""The frame of the page at /admin, and what all its parts have in common, in a real browser."""
+"""The frame of the page at /admin, and what all its pages have in common, in a real browser."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PLACES: Final = (
     "no",
 )
 DARK: Final = "rgb(15, 19, 26)"
-NARROWEST: Final = 360  # pixels; many phones have that
+NARROWEST: Final = 360  # pixels; many phones have this width
 SCRIPT: Final = "<img src=x onerror=alert(1)><script>alert(1)</script>"
 
 
@@ -52,7 +52,7 @@ def test_every_page_shows_itself_and_needs_no_scrolling_sideways(
         assert page.locator("html").get_attribute("lang") == language
         dark = page.evaluate("getComputedStyle(document.body).backgroundColor") == DARK
         assert dark == (admin.look.theme == "dark")
-        page.wait_for_timeout(100)  # for a chart that takes the width that there is
+        page.wait_for_timeout(100)  # for a chart that takes the available width
         widths[place] = page.evaluate("document.documentElement.scrollWidth")
     assert {place: needed for place, needed in widths.items() if needed > width} == {}
 
@@ -116,5 +116,5 @@ def test_a_server_that_is_away_is_said_and_comes_back(
     expect(complaint).to_be_visible()
     server.start()
     expect(complaint).to_have_count(0)
-    admin.complaints.clear()  # the browser's own of the connections that were refused
+    admin.complaints.clear()  # the browser's own lines about refused connections
     server.close()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 REASON: Final = (
     "The bank refused the card, since its owner is not known under this address any more"
 )
-# of each part of a name, the lines on which it stands
+# for each part of a name, the lines that it is on
 LINES: Final = """link => [...link.childNodes].filter((node) => node.nodeType === Node.TEXT_NODE).map((node) => {
     const range = document.createRange();
     range.selectNodeContents(node);

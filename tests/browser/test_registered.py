@@ -1,4 +1,4 @@
-"""Subscribers are tried, paused and looked at, schedules previewed and run."""
+"""Subscribers are tried, paused and inspected, schedules previewed and run."""
 
 from __future__ import annotations
 

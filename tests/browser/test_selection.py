@@ -1,4 +1,4 @@
-"""Jobs that are ticked on the page, or all that match, and what is done with them."""
+"""Jobs that are ticked on the page, or all that match, and the actions on them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The overview, the list of topics, those that need attention, and a topic."""
+"""The overview, the list of topics, topics that need attention, and a topic's page."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def crowded(processes: Processes, redis_server: StoreServer) -> QueueServer:
-    """One with ten thousand topics."""
+    """A server with ten thousand topics."""
     server = processes.server(redis_server, redis__db=redis_server.new_database())
     with Client(server.url) as queue:
         for piece in range(10):
@@ -30,7 +30,7 @@ def crowded(processes: Processes, redis_server: StoreServer) -> QueueServer:
 
 @pytest.fixture(scope="module")
 def troubled(processes: Processes, redis_server: StoreServer) -> QueueServer:
-    """One with topics of which some need attention."""
+    """A server with topics, some of which need attention."""
     server = processes.server(redis_server, redis__db=redis_server.new_database())
     with Client(server.url) as queue:
         for name, count in (("healthy", 3), ("busy", 7), ("held", 1)):
@@ -61,7 +61,7 @@ def test_topics_are_sorted_and_filtered_and_those_in_trouble_say_why(
     admin = visit(troubled)
     page = admin.open("")
     rows = page.locator("tbody tr")
-    expect(rows).to_have_count(2)  # neither the healthy one nor the one that is limited only
+    expect(rows).to_have_count(2)  # neither the healthy one nor the one that is only limited
     expect(rows.filter(has_text="broken")).to_contain_text(admin.text("2 jobs buried"))
     expect(rows.filter(has_text="held")).to_contain_text(admin.text("paused, 1 job waiting"))
     admin.link("Topics").click()

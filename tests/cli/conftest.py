@@ -23,12 +23,12 @@ class Ended(NamedTuple):
     err: str
 
     def ok(self) -> str:
-        """What was printed by a call that must be a success."""
+        """What a call printed; it must succeed."""
         assert (self.status, self.err) == (0, ""), self
         return self.out.removesuffix("\n")
 
     def failed(self, status: int) -> str:
-        """The one line that a call must end with that fails so."""
+        """The one line with which a call must fail."""
         assert self.status == status, self
         (line,) = self.err.splitlines()
         return line.removeprefix("delay-queue: ")

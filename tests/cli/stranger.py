@@ -1,4 +1,4 @@
-"""Somebody else's HTTP server: it gives every POST the same answer and keeps the headers."""
+"""A foreign HTTP server: it gives every POST the same answer and keeps the headers."""
 
 from __future__ import annotations
 
@@ -40,6 +40,6 @@ class Stranger:
                 self.wfile.write(body)
 
             def log_message(self, *_: object) -> None:
-                """Say nothing on the terminal."""
+                """Log nothing on the terminal."""
 
         return Handler

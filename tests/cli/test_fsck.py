@@ -33,7 +33,7 @@ Fsck = Callable[..., Ended]
 
 
 class Bed:
-    """A store with a database of its own, and the settings of a server on it."""
+    """A store with its own database, and the settings of a server on it."""
 
     def __init__(self, store: StoreServer) -> None:
         database = store.new_database()
@@ -41,7 +41,7 @@ class Bed:
         self.redis: Any = Redis(host=LOOPBACK, port=store.port, db=database)
 
     def plant_lost(self, count: int) -> None:
-        """Jobs of topic t that nothing leads to."""
+        """Jobs of topic t that are in no list or set."""
         record = "0" + "!!!!!#z" * 2 + "!!!#z" + '!"' + "tbody"
         self.redis.hset(f"{TAG}:job", mapping={f"job-{i}": record for i in range(count)})
 

@@ -1,4 +1,4 @@
-"""What the command line has for who runs the server: all topics at once, and live."""
+"""What the command line offers operators: all topics at once, and live."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SOON_S = 20.0
 
 @pytest.fixture
 def two_topics(run: Run, topic: str) -> Iterator[list[str]]:
-    """The ids of dead letters of two topics, which are all that there are."""
+    """The ids of dead letters of two topics; there are no others."""
     ids = [f"{topic}-{letter}" for letter in "abc"]
     for job_id, of_topic in zip(ids, [topic, topic, f"{topic}-2"], strict=True):
         run("push", of_topic, "body", "--id", job_id).ok()
@@ -98,7 +98,7 @@ class Terminal:
         os.close(theirs)
 
     def shows(self, text: str) -> str:
-        """All that was shown, once that has come behind what was seen before."""
+        """All that was shown, once this text has appeared after what was seen before."""
         until = time.monotonic() + SOON_S
         while text not in (shown := self._shown.decode()):
             assert select.select([self._ours], [], [], until - time.monotonic())[0], shown
@@ -117,7 +117,7 @@ def test_top_is_live_and_leaves_the_terminal_as_it_was(
     shown = terminal.shows(f"{topic}-2 ")
     assert shown.startswith("\x1b[?1049h")
     assert "buried 3" in shown
-    assert "buried\x1b[K" in shown.split(f"{topic}-2 ")[0]  # why the other topic stands there
+    assert "buried\x1b[K" in shown.split(f"{topic}-2 ")[0]  # why the other topic is listed
     run("delete", two_topics[0]).ok()
     terminal.shows("buried 2")
     terminal.press("x")

@@ -1,4 +1,4 @@
-"""`delay-queue rebalance` as a shell sees it, beside a server that works."""
+"""`delay-queue rebalance` as a shell sees it, beside a running server."""
 
 from __future__ import annotations
 

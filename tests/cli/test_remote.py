@@ -52,7 +52,7 @@ def test_a_job_goes_through_its_life(run: Run, topic: str) -> None:
 def test_a_config_file_leads_to_its_server(
     run: Run, server: QueueServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, after: bool
 ) -> None:
-    """It is given by hand, so it counts more than the variable, and less than --url."""
+    """It is given explicitly, so it overrides the variable; --url overrides it."""
     monkeypatch.setenv("DELAYQUEUE_URL", f"http://{LOOPBACK}:1")
     file = tmp_path / "dq.conf"
     file.write_text(f"bind_address = 0.0.0.0:{server.port}\n", encoding="utf-8")

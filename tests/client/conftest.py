@@ -37,7 +37,7 @@ class Caller:
 
 @pytest.fixture(scope="session")
 def server(lasting_processes: Processes, redis_server: StoreServer) -> QueueServer:
-    """One that refuses what a client should not send."""
+    """A server that refuses requests that a client should not send."""
     return lasting_processes.server(redis_server, strict="yes")
 
 
@@ -55,5 +55,5 @@ async def client(kind: type[Client | AsyncClient], server: QueueServer) -> Async
 
 @pytest.fixture
 def topic() -> str:
-    """One that no other test uses."""
+    """A topic that no other test uses."""
     return f"topic-{secrets.token_hex(4)}"

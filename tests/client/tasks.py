@@ -1,4 +1,4 @@
-"""A worker for the tests, run as a program of its own. What its handlers do goes to the file in TRACE."""
+"""A worker for the tests, run as its own program. Its handlers log what they do to the file in TRACE."""
 
 import asyncio
 import os
@@ -15,7 +15,7 @@ FAILURES = random.Random(os.getpid())
 
 
 def note(*words: object) -> None:
-    """One line, which a kill cannot tear."""
+    """Write one line, which a kill cannot tear."""
     with open(os.environ["TRACE"], "a", encoding="utf-8") as trace:  # noqa: PTH123
         trace.write(" ".join(map(str, words)) + "\n")
 
@@ -103,7 +103,7 @@ def at_random(job: ReservedJob) -> None:
 
 
 class Timeout(BaseException):
-    """As gevent's: no Exception."""
+    """Like gevent's: it is not an Exception."""
 
 
 class UnspeakableError(Exception):

@@ -1,4 +1,4 @@
-"""The contest of workers and the measure of beanstalkd's protocol: a tiny run of each, against real processes."""
+"""The benchmarks of workers and of beanstalkd's protocol: a tiny run of each, against real processes."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_our_worker_is_measured_where_no_peer_is_installed(tmp_path: Path) -> No
     ("at_s", "rate"),
     [
         ([0, 1, 2, 3], 1.0),  # all four
-        ([0, 1, CUT_OFF_S + 1], 2 / (CUT_OFF_S + 1)),  # what was done when the time was over
+        ([0, 1, CUT_OFF_S + 1], 2 / (CUT_OFF_S + 1)),  # what was done by the deadline
     ],
 )
 def test_the_rate_is_that_from_the_first_job_on(

@@ -1,4 +1,4 @@
-"""Jobs that end at the same time: fewer requests, and else as if each were finished alone."""
+"""Jobs that end at the same time: fewer requests, otherwise as if each were finished alone."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TIMEOUT_S: Final = 1.0
 
 
 class CountingClient(AsyncClient):
-    """Notes what it sends."""
+    """Records what it sends."""
 
     def __init__(self, url: str) -> None:
         super().__init__(url, timeout=TIMEOUT_S, retries=0)
@@ -49,7 +49,7 @@ async def client(proxy: Proxy) -> AsyncIterator[CountingClient]:
 
 
 async def reserved(client: CountingClient, topic: str, count: int) -> list[ReservedJob]:
-    """Jobs that this test holds; what it sends from now on is counted."""
+    """Jobs that this test holds; requests from now on are counted."""
     await client.push_many([Job(topic=topic) for _ in range(count)])
     jobs = await client.pop_many(topic, count=count, wait=5)
     assert len(jobs) == count

@@ -1,4 +1,4 @@
-"""Reading responses: however they are cut, and whatever somebody else's server sends."""
+"""Reading responses, however they are cut, and whatever a foreign server sends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pushes that are made at the same time: one request, and else as if each were made alone."""
+"""Pushes that are made at the same time: one request, otherwise as if each were made alone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class CountingClient(AsyncClient):
-    """Notes how many jobs each request has."""
+    """Records how many jobs each request has."""
 
     def __init__(self, url: str) -> None:
         super().__init__(url, retries=0)

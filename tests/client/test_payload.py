@@ -1,4 +1,4 @@
-"""Typed bodies: what is pushed, and what handlers get of it."""
+"""Typed bodies: what is pushed, and what handlers get."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ ORDER = Order(
 
 
 def handler_of(kind: Any, got: list[Any]) -> Callable[[Any], None]:
-    """One whose argument is annotated so."""
+    """A handler whose argument is annotated like this."""
 
     def handle(said: Any) -> None:
         got.append(said)

@@ -1,4 +1,4 @@
-"""The queue in memory whose clock is turned, and the fixtures of pytest."""
+"""The queue in memory, whose clock the test turns, and the fixtures of pytest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The methods of both clients as other programs look at them: help(), inspect, mocks with a spec."""
+"""The methods of both clients as other programs see them: help(), inspect, mocks with a spec."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tests.processes import QueueServer
 
 TRACE: Final = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
-TRACER: Final = "tests"  # of the spans that a program makes itself
+TRACER: Final = "tests"  # the tracer of a program's own spans
 
 
 class Spans:
@@ -51,7 +51,7 @@ class Spans:
 
 @pytest.fixture
 def spans(monkeypatch: pytest.MonkeyPatch) -> Spans:
-    """As after set_tracer_provider(), which can be called once only."""
+    """As after set_tracer_provider(), which can be called only once."""
     exporter = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
@@ -206,7 +206,7 @@ async def test_a_run_of_handlers_is_a_trace_of_its_own_linked_to_the_push(
 
 
 class Told(BaseException):
-    """Not even an Exception."""
+    """It is not even an Exception."""
 
 
 @pytest.mark.parametrize(

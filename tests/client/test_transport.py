@@ -1,4 +1,4 @@
-"""What the clients do when connections break: repeat what may be repeated, and say the rest."""
+"""What the clients do when connections break: repeat what is safe to repeat, and report the rest."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ async def test_a_server_that_is_silent_is_given_up(client: Caller, proxy: Proxy)
 
 
 def test_the_loop_may_be_uvloops(server: QueueServer, topic: str) -> None:
-    """It is under uvicorn, and so in most applications of FastAPI."""
+    """As under uvicorn, and so in most applications of FastAPI."""
     worker, handled = Worker(server.url), set[str]()
 
     @worker.on(topic)
@@ -228,7 +228,7 @@ def refusal(retry_after: str | None) -> Answer:
 
 
 def test_a_call_that_was_too_many_is_made_again_when_the_server_says() -> None:
-    call = Call("/pop", {}, read=str)  # which is not repeatable
+    call = Call("/pop", {}, read=str)  # which must not be repeated
     talk = conversation(call, retries=2)
     assert next(talk) == 0
     assert talk.send(refusal("3")) == 3
@@ -254,7 +254,7 @@ def test_a_length_of_time_is_written_as_everywhere(length: Seconds, expected_s: 
     job = Job(topic="t", delay=length, retry=[length], retain=length, expire=length, ttr=length)
     request = job.request()
     assert request["delay"] == request["retain"] == request["expire"] == expected_s
-    assert json.dumps(request["ttr"]) == json.dumps(expected_s)  # a whole one is no 60.0
+    assert json.dumps(request["ttr"]) == json.dumps(expected_s)  # 60 is not sent as 60.0
     with pytest.raises(ValueError, match="parsecs"):
         Job(topic="t", delay="10 parsecs").request()
 

@@ -1,4 +1,4 @@
-"""What a type checker tells those who use the clients, the worker and the test kit.
+"""What a type checker tells users of the clients, the worker and the test kit.
 
 mypy and pyright read this file, too, so it must satisfy both of them.
 """

@@ -250,7 +250,7 @@ async def test_a_trace_goes_from_a_push_to_its_pop(client: Caller, topic: str) -
 
 async def test_a_subscriber_is_registered_shown_and_dropped(client: Caller, topic: str) -> None:
     name, url = f"{topic}/invoice", "https://example.com/invoice"
-    for _ in range(2):  # the very same one again changes nothing
+    for _ in range(2):  # registering the same one again changes nothing
         await client.subscribe(
             *(name, topic, url),
             order=10,

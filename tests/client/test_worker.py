@@ -77,7 +77,7 @@ def program(
 
 
 def batches(jobs: Sequence[Job]) -> Iterator[Sequence[Job]]:
-    """So many at a time as a call takes."""
+    """As many at a time as a call takes."""
     for at in range(0, len(jobs), MAX_BATCH):
         yield jobs[at : at + MAX_BATCH]
 
@@ -146,7 +146,7 @@ async def test_a_job_that_always_fails_is_buried_in_the_end(
     server: QueueServer, queue: AsyncClient, trace: Trace
 ) -> None:
     poisoned = await queue.push("poison")
-    patient = await queue.push("poison", retry=[0, 0, 0])  # what it brings wins
+    patient = await queue.push("poison", retry=[0, 0, 0])  # its own schedule wins
     hung = await queue.push("too-long")
     thread = await queue.push("too-long-thread", "1")
     finished = await queue.push("returns", retain=60)
@@ -158,7 +158,7 @@ async def test_a_job_that_always_fails_is_buried_in_the_end(
 
     with working(server, trace, concurrency=1):
         await until_async(ended)
-        # the thread that hangs has the only place, until it ends
+        # the hanging thread has the only slot until it ends
         await until_gone(queue, await queue.push("invoice"))
         assert f"ends {thread}" in trace.lines()
     assert trace.lines()[-1] == f"shipped {finished}"
@@ -186,7 +186,7 @@ async def test_a_job_that_kills_its_workers_is_buried_in_the_end(
     with working(server, trace):
         await until_async(buried)
         assert trace.lines() == [f"deadly {job_id}"] * 2
-        await queue.kick(job_id)  # a person gives it another chance
+        await queue.kick(job_id)  # which gives it another chance
         await until(lambda: len(trace.lines()) == 3)
     await queue.delete(job_id)
 
@@ -375,7 +375,7 @@ async def test_jobs_that_end_while_the_server_is_away_are_reported_when_it_is_ba
             await until(lambda: len(trace.lines()) == 5)
             server.kill()
             await until(lambda: len(trace.lines()) == 10)
-            await asyncio.sleep(1.5)  # as long as clients try, and longer
+            await asyncio.sleep(1.5)  # longer than clients retry
             server.start()
             for job in jobs:
                 await until_gone(queue, job.id)

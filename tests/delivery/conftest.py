@@ -1,4 +1,4 @@
-"""A server that may call this machine, somebody who subscribes, and the one who is called."""
+"""A server that may call this machine, a subscribing client, and the receiver of the calls."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ STORES: Final = [
     pytest.param(("redis_server", 1, "zset"), id="redis"),
     pytest.param(("valkey_server", 4, "wheel"), id="valkey-4-buckets-wheel"),
 ]
-SEEN_S: Final = 1.0  # within it every server knows a new subscriber
+SEEN_S: Final = 1.0  # within this time every server knows a new subscriber
 
 
 @dataclass
 class Shop:
-    """A topic of one test, its server and its receiver."""
+    """The topic of a test, its server and its receiver."""
 
     api: Api
     receiver: Receiver
     topic: str
 
     async def subscribe(self, path: str, **options: Any) -> str:
-        """Let a path of the receiver be called with the topic's jobs; returns the subscriber's name."""
+        """Subscribe a path of the receiver to the topic. Returns the subscriber's name."""
         name = f"{self.topic}/{path}"
         payload = {"name": name, "topic": self.topic, "url": self.receiver.url(path)} | options
         (await self.api.call("/subscribe", payload)).ok()

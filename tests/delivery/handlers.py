@@ -1,4 +1,4 @@
-"""Python handlers for the tests. A job's body is the path of a file; what they did is a line there."""
+"""Python handlers for the tests. A job's body is the path of a file; they write what they did as a line there."""
 
 from __future__ import annotations
 

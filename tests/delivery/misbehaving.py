@@ -14,7 +14,7 @@ HUGE = 10_000_000
 
 
 class Timeout(BaseException):
-    """As gevent's: no Exception."""
+    """Like gevent's: it is not an Exception."""
 
 
 class UnspeakableError(Exception):

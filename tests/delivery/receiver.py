@@ -1,4 +1,4 @@
-"""The other side of webhooks: it answers as it is told, keeps what came, and checks signatures by itself."""
+"""The receiver of webhooks: it answers as it is told, keeps the requests, and checks signatures with its own code."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SECRET: Final = "whsec_" + base64.b64encode(KEY).decode()
 
 @dataclass(frozen=True)
 class Call:
-    """One request that came in."""
+    """One request that arrived."""
 
     path: str
     headers: Mapping[str, str]
@@ -48,7 +48,7 @@ class Call:
 
 @dataclass
 class Answer:
-    """What is said to one call; `hold` = only once that is set."""
+    """The answer to one call; `hold` = only once that is set."""
 
     status: int = 200
     text: str = ""
@@ -57,7 +57,7 @@ class Answer:
 
 
 class Receiver:
-    """Says to each call of a path the next of its answers, and the last one from then on; "" 200 where none is set."""
+    """Gives each call of a path the next of its answers, and the last one from then on; 200 and "" if none is set."""
 
     def __init__(self) -> None:
         self.calls: list[Call] = []

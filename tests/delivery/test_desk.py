@@ -1,4 +1,4 @@
-"""What an operator does with subscribers: try one, pause it, look at how its calls went."""
+"""What an operator does with subscribers: try one, pause it, see how its calls went."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def test_a_trial_calls_the_url_with_a_marked_job_and_changes_nothing(shop:
         "failed": 0,
         "took": None,
         "failures": [],
-    }  # and who answered 410 is still there
+    }  # and the one that answered 410 is still there
     assert (await shop.api.call("/topics", {"topics": [shop.topic]})).ok() == []
 
 

@@ -1,4 +1,4 @@
-"""Python handlers of a config file: plain ones, async ones, those that fail, those that are none."""
+"""Python handlers of a config file: plain ones, async ones, some that fail, some that are not callable."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ async def test_a_server_leaves_topics_alone_whose_handlers_it_does_not_have(
     receiver: Receiver,
     file: Path,
 ) -> None:
-    """Which code runs is for a server's own config file to say, not for the store."""
+    """A server's own config file decides which code runs, not the store."""
     database = redis_server.new_database()
     config = f"[subscriber s]\ntopic = t\nhandler = {MODULE}:plain\n"
     first = processes.configured(config, redis_server, redis__db=database)

@@ -1,4 +1,4 @@
-"""Handlers are somebody else's code: whatever one does is its own failed attempt, by its schedule, and nothing else."""
+"""Handlers are foreign code: whatever one does is a failed attempt of its own, by its schedule, and nothing else."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ async def test_what_a_handler_returns_is_its_message_whatever_it_is(
 async def test_calls_that_hang_keep_their_places_and_the_topic_goes_on(
     own_server: QueueServer, own_api: Api, receiver: Receiver
 ) -> None:
-    """No more threads hang than `concurrency` says; who finds no place in time has failed."""
+    """No more threads hang than `concurrency` allows; a call that finds no slot in time has failed."""
     shop = Shop(own_api, receiver, "narrow")
     before = threads(own_server)
     await asyncio.gather(*(shop.push(f"narrow-{n}") for n in range(5)))

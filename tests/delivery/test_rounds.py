@@ -222,7 +222,7 @@ async def test_an_endpoint_that_hangs_slows_nobody_else(shop: Shop) -> None:
         max(0, job["started"] - job["due"])
         for job in [await healthy.becomes("finished", f"{healthy.topic}-{n}") for n in range(50)]
     ]
-    assert max(late_s) < 3  # what hangs does so for 30 s
+    assert max(late_s) < 3  # a hanging handler hangs for 30 s
     assert shop.receiver.at_once["hangs"] == 10
     hold.set()
 
@@ -247,7 +247,7 @@ async def test_each_call_is_signed_anew_with_the_secret(shop: Shop, *, signed: b
 async def test_a_call_that_fails_and_a_job_that_is_buried_leave_a_line_each(
     shop: Shop, server: QueueServer
 ) -> None:
-    secret = "what the other side says"  # in the log it would be
+    secret = "what the other side says"  # it would be in the log
     shop.receiver.says("bad", Answer(500, secret))
     await shop.subscribe("bad", retry={"delays": [0]})
     await shop.push(body="the body")

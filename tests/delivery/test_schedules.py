@@ -1,4 +1,4 @@
-"""Schedules push jobs at their times, once among all servers, and go on after a crash where they were."""
+"""Schedules push jobs at their times, once among all servers, and continue after a crash where they were."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 async def taken(api: Api, topic: str, *, within_s: float) -> list[str]:
-    """The ids of the jobs that come in so long; each is finished."""
+    """The ids of the jobs that come within this time; each is finished."""
     ids: list[str] = []
     end = time.monotonic() + within_s
     while (left_s := end - time.monotonic()) > 0:
@@ -35,7 +35,7 @@ async def take(api: Api, topic: str, ids: list[str], *, wait_s: float) -> None:
 
 
 async def consume(api: Api, topic: str, ids: list[str]) -> None:
-    """Take what comes until cancelled."""
+    """Take jobs until cancelled."""
     while True:
         await take(api, topic, ids, wait_s=10)
 
@@ -95,7 +95,7 @@ async def test_an_occurrence_whose_id_somebody_pushed_comes_all_the_same(
         f"{topic}/s@{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime(next_s))}{end}"
         for end in ("", *(f"#{n}" for n in range(40)))
     ]
-    for job_id in ids:  # where there are several buckets its number is not known
+    for job_id in ids:  # with several buckets its number is not known
         (await api.push(topic="other", id=job_id, delay=3600)).ok()
     came = (await api.pop(topic, timeout=10)).ok()
     (await api.call("/unschedule", {"name": f"{topic}/s"})).ok()

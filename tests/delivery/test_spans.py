@@ -1,4 +1,4 @@
-"""Requests and webhooks as spans of OpenTelemetry, as they come to a collector."""
+"""Requests and webhooks as spans of OpenTelemetry, as a collector receives them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SPAN: Final = "00f067aa0ba902b7"
 
 
 class Seen(NamedTuple):
-    """A span, and what its process says of itself."""
+    """A span, and its resource: what its process says about itself."""
 
     span: Span
     service: dict[str, str]
@@ -60,12 +60,12 @@ class Seen(NamedTuple):
 
     @property
     def ids(self) -> str:
-        """What of a traceparent is its own."""
+        """The part of a traceparent that is its own."""
         return f"{self.span.trace_id.hex()}-{self.span.span_id.hex()}"
 
 
 class Collector:
-    """Takes spans by OTLP, and tells those that began while a test ran."""
+    """Takes spans by OTLP, and returns those that began while a test ran."""
 
     def __init__(self) -> None:
         self._taken: list[Seen] = []
@@ -93,7 +93,7 @@ class Collector:
 
 @pytest.fixture(scope="module")
 def collecting() -> Iterator[Collector]:
-    """A collector where OTEL_* variables lead servers that are started."""
+    """A collector. Servers that start from now on send to it, because of OTEL_* variables."""
     collector = Collector()
 
     class Handler(BaseHTTPRequestHandler):
@@ -191,7 +191,7 @@ async def test_pushes_that_go_together_are_in_the_trace_of_the_first(
 async def test_a_job_without_a_trace_has_that_of_its_request(
     server: QueueServer, api: Api, collector: Collector, topic: str
 ) -> None:
-    for n in range(2):  # the second head is one that the server remembers
+    for n in range(2):  # the server remembers the second head
         (await api.push(topic=topic, id=f"{topic}/{n}")).ok()
     told = [(await api.pop(topic)).ok()["traceparent"][3:-3] for _ in range(2)]
     await until(lambda: len(collector.spans("POST /push")) == 2)
@@ -265,7 +265,7 @@ async def test_a_server_that_ends_sends_its_last_spans_and_none_of_probes(
     assert await asyncio.to_thread(server.stop) == 0
     [pushed] = collector.spans("POST /push")
     assert pushed.service["service.name"] == "shop-queue"
-    assert not collector.spans("GET /readyz")  # by which a test sees that a server is there
+    assert not collector.spans("GET /readyz")  # by which a test sees that a server is up
 
 
 WRONG: Final = [

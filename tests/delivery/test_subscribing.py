@@ -1,4 +1,4 @@
-"""Subscribing at run time: who is called, what is refused, and that all servers know."""
+"""Subscribing at run time: which URLs are called, what is refused, and that all servers know."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def test_subscribers_are_shown_in_the_order_in_which_they_are_called(
 
 async def test_a_name_belongs_to_one_subscriber(api: Api, topic: str) -> None:
     (await api.call("/subscribe", subscription(topic))).ok()
-    (await api.call("/subscribe", subscription(topic))).ok()  # the very same one again
+    (await api.call("/subscribe", subscription(topic))).ok()  # the same one again
     other = subscription(topic, url="http://other.example/")
     assert f"{topic}/s: another subscriber" in (await api.call("/subscribe", other)).refused(5)
     (await api.call("/subscribe", other | {"if_exists": "keep"})).ok()
@@ -86,7 +86,7 @@ async def test_polls_that_are_too_many_do_not_end_a_server_that_has_subscribers(
         await until_async(lambda: waits(api))
         shop = Shop(api, receiver, topic)
         await shop.subscribe("x")
-        await asyncio.sleep(SEEN_S)  # it has been refused, too
+        await asyncio.sleep(SEEN_S)  # it was refused, too
         (await api.push(topic="other", id=f"{topic}-other")).ok()
         await poll
         await shop.push()

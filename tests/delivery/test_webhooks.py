@@ -1,4 +1,4 @@
-"""What webhooks send, what their answers mean, and whom they never reach."""
+"""What webhooks send, what their answers mean, and which addresses they never reach."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 HERE: Final = ip_network("127.0.0.1/32")
 NOT_PUBLIC: Final = "is not a public address"
 
-# what libraries of others compute for the example of the specification
+# what other libraries compute for the specification's example
 EXAMPLE_SECRET: Final = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 EXAMPLE: Final = ("msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", b'{"test": 2432232314}')
 EXAMPLE_SIGNATURE: Final = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
@@ -47,7 +47,7 @@ def job(job_id: str = "j", body: str = "{}") -> Event:
 
 
 async def call(url: str, *, allowed: str = "", resolver: AbstractResolver | None = None) -> Outcome:
-    """What becomes of one call."""
+    """The outcome of one call."""
     networks = [ip_network(allowed)] if allowed else []
     async with Webhooks.open(networks, resolver) as webhooks:
         subscriber = Subscriber(name="s", topic="t", url=url, timeout_ms=5000)
@@ -129,7 +129,7 @@ async def test_any_2xx_is_success_and_a_redirect_is_not_followed(
 async def test_retry_after_is_understood(receiver: Receiver, value: str, wait_s: int) -> None:
     url = receiver.says("x", Answer(503, headers={"Retry-After": value}))
     outcome = await call(url, allowed=str(HERE))
-    # a date was reckoned when the tests were collected
+    # the date was computed when the tests were collected
     assert wait_s - (600 if wait_s == 5000 else 0) <= outcome.retry_after_ms / 1000 <= wait_s
 
 
@@ -258,7 +258,7 @@ def test_what_is_allowed_is_allowed_in_every_form() -> None:
 
 
 class Fickle(AbstractResolver):
-    """A name server that answers with another address each time."""
+    """A name server that answers with a different address each time."""
 
     def __init__(self, *answers: str) -> None:
         self.left = list(answers)
@@ -273,7 +273,7 @@ class Fickle(AbstractResolver):
         ]
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Hold no connections."""
 
 
 async def test_a_name_that_changes_its_answer_gains_nothing(receiver: Receiver) -> None:
@@ -289,7 +289,7 @@ async def test_a_name_that_changes_its_answer_gains_nothing(receiver: Receiver) 
 
 
 class Lookups:
-    """getaddrinfo as of name servers of which one hangs; all names are this machine."""
+    """getaddrinfo with name servers one of which hangs; all names are this machine."""
 
     def __init__(self) -> None:
         self.answer = threading.Event()

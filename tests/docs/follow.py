@@ -1,4 +1,4 @@
-"""Somebody who follows a page: saves its files and types in its commands, in order, in a folder of his own."""
+"""A reader who follows a page: saves its files and types in its commands, in order, in a folder of their own."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DIFFERS: Final = re.compile(r"<\w+>")
 
 
 class Follower:
-    """Whose server is not where the pages say; all else is as they say."""
+    """The reader's server is at another address than on the pages; all else is as they say."""
 
     def __init__(self, folder: Path, server: QueueServer) -> None:
         self._folder = folder
@@ -37,7 +37,7 @@ class Follower:
         }
 
     def follow(self, page: str) -> None:
-        """All of a page. Raises AssertionError where something else is printed than is shown."""
+        """Follow a whole page. Raises AssertionError if something else is printed than is shown."""
         for block in blocks(read(page)):
             if block.title:
                 self._save(block)
@@ -76,6 +76,6 @@ class Follower:
 
 
 def _pattern(line: str) -> str:
-    """The line as a regular expression, with anything for a word in angle brackets. Widths of columns do not count."""
+    """The line as a regular expression, with anything for a word in angle brackets. Column widths do not count."""
     words = [".+?".join(map(re.escape, DIFFERS.split(word))) for word in line.split()]
     return "[ \t]+".join(words) + "[ \t]*\n"

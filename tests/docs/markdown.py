@@ -1,7 +1,7 @@
 """The code blocks of the documentation, and running the console ones.
 
 A console block holds commands after "$ " and the answer of each below it, one JSON text on a line or on several.
-Words in angle brackets stand for what differs from run to run; in a command they are what an answer had there last.
+Words in angle brackets stand for what differs from run to run; in a command, for what the last answer had there.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from tests.processes import QueueServer
 
-ADDRESS: Final = "localhost:9277"  # where the documentation says that the server is
-BEANSTALK_PORT: Final = "11300"  # and where it speaks beanstalkd's protocol
-NEAR_S: Final = 2 * 86_400  # times in examples are nearer to now than this
+ADDRESS: Final = "localhost:9277"  # where the documentation has the server
+BEANSTALK_PORT: Final = "11300"  # and its port for beanstalkd's protocol
+NEAR_S: Final = 2 * 86_400  # times in examples are closer to now than this
 COMMAND_S: Final = 30.0
 FORGOTTEN_S: Final = 10.0
 COUNTS_TOPICS: Final = re.compile(r"/(topics|stats)\b|delay-queue (topics|stats)\b")
@@ -56,7 +56,7 @@ UNQUOTED: Final = re.compile(r'(?<!")<\w+>(?!")')
 
 
 class Block(NamedTuple):
-    """One fenced block; `language` is the word after the fence, `title` the name of the file that it is, or ""."""
+    """One fenced block; `language` is the word after the fence, `title` its file name, or ""."""
 
     language: str
     title: str
@@ -64,7 +64,7 @@ class Block(NamedTuple):
 
 
 class Example(NamedTuple):
-    """A command and the answer that is shown below it."""
+    """A command and the answer shown below it."""
 
     command: str
     answer: str
@@ -106,7 +106,7 @@ def running(
     out: Path,
     ends: Container[int] = (0,),
 ) -> Iterator[None]:
-    """A program runs meanwhile and adds what it prints to `out`. Told to end, it does so with one of these statuses."""
+    """Run a program meanwhile, which adds its output to `out`. Told to end, it exits with one of these statuses."""
     with (
         out.open("ab") as printed,
         subprocess.Popen(
@@ -144,7 +144,7 @@ def run(
 
 
 def looks(command: str) -> Iterator[None]:
-    """Once; where it counts topics, again for a while: one without jobs is forgotten a moment later."""
+    """Run it once; if it counts topics, again for a while: a topic without jobs is forgotten a moment later."""
     deadline = time.monotonic() + FORGOTTEN_S
     yield
     while COUNTS_TOPICS.search(command) and time.monotonic() < deadline:
@@ -153,7 +153,7 @@ def looks(command: str) -> Iterator[None]:
 
 
 class Reader:
-    """Somebody who types in the examples of a page, one after the other."""
+    """A reader who types in the examples of a page, one after the other."""
 
     def __init__(self, server: QueueServer) -> None:
         self._server = server
@@ -172,20 +172,20 @@ class Reader:
         return answer, got
 
     def command(self, example: Example) -> str:
-        """What there is to type in, with the words in angle brackets as the last answers had them."""
+        """The command to type, with the words in angle brackets filled in from the last answers."""
         command = at(self._server, example.command)
         for word, value in self._last.items():
             command = command.replace(word, str(value))
         return command
 
     def compare(self, answer: str, printed: str) -> tuple[str, str]:
-        """The JSON that is shown and that which was printed, as texts that are equal where these are."""
+        """The shown and the printed JSON, as texts that are equal if these are."""
         got = json.loads(printed)
         shown = json.loads(UNQUOTED.sub(r'"\g<0>"', answer))
         return _text(self._filled(shown, got)), _text(got)
 
     def _filled(self, shown: Any, printed: Any) -> Any:
-        """What is shown, with that for its placeholders which stands there in what was printed."""
+        """The shown text, with its placeholders filled in from the printed one."""
         if isinstance(shown, dict) and isinstance(printed, dict):
             return {key: self._filled(value, printed.get(key)) for key, value in shown.items()}
         if isinstance(shown, list) and isinstance(printed, list) and len(shown) == len(printed):

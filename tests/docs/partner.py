@@ -1,4 +1,4 @@
-"""The other side of the examples: a bank, a merchant."""
+"""The other side of the examples: a bank or a merchant."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Answer(NamedTuple):
-    """What the partner says to one call."""
+    """The partner's answer to one call."""
 
     status: int
     text: str
@@ -22,7 +22,7 @@ class Answer(NamedTuple):
 
 
 class Partner:
-    """An HTTP server that says to each POST the next of its answers, and the last one from then on."""
+    """An HTTP server that gives each POST the next of its answers, and the last one from then on."""
 
     def __init__(self, *answers: Answer) -> None:
         self.received: list[str] = []
@@ -56,6 +56,6 @@ class Partner:
                 self.wfile.write(answer.text.encode())
 
             def log_message(self, *_: object) -> None:
-                """Say nothing on the terminal."""
+                """Log nothing on the terminal."""
 
         return Handler

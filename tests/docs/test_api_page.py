@@ -49,7 +49,7 @@ LIMITS: Final = (
 
 @pytest.fixture(scope="module")
 def english_server(processes: Processes, redis_server: StoreServer) -> QueueServer:
-    """A server with no jobs, as the page says that it is set; the page has no field that there is not."""
+    """A server with no jobs, set as the page says; it refuses fields that do not exist."""
     return processes.server(redis_server, language="en", strict="yes")
 
 
@@ -61,7 +61,7 @@ def test_every_example_answers_as_shown(english_server: QueueServer) -> None:
 
 
 def section(route: Route) -> str:
-    """What the page says of an endpoint."""
+    """What the page says about an endpoint."""
     name = re.escape(f"{route.method} {route.path}")
     found = re.findall(
         rf"^### (?:[^\n]+, )?{name}(?:, [^\n]+)?\n(.*?)(?=^##|\Z)", PAGE, re.M | re.S
@@ -85,7 +85,7 @@ def test_every_field_of_a_request_has_its_row_and_no_row_is_of_another(route: Ro
 
 
 def fields_of(model: type[Request] | None) -> Iterator[str]:
-    """The fields, and after a dot those of the objects in them."""
+    """The fields; a dot leads to the fields of an object."""
     for name, field in model.model_fields.items() if model else ():
         yield name
         for part in get_args(field.annotation):

@@ -1,4 +1,4 @@
-"""docs/howto/backup.md: its backups, made while jobs come in, are restored, and nothing in them is missing."""
+"""docs/howto/backup.md: its backups, made under load, are restored, and nothing is missing."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def assert_holds(server: QueueServer, prefix: str) -> None:
 
 
 def readable_by_others(path: Path) -> list[Path]:
-    """What others can read there: nothing that is in a directory that they cannot enter."""
+    """What other users can read there: nothing in directories that they cannot enter."""
     if not path.stat().st_mode & 0o077:
         return []
     return (

@@ -25,13 +25,13 @@ PHP: Final = Path("/usr/share/php")
 
 
 def shown(page: str, language: str, start: str) -> str:
-    """The block of a page that starts so."""
+    """The block of a page that starts like this."""
     (text,) = [block.text for block in blocks(read(page), language) if block.text.startswith(start)]
     return text
 
 
 class Framework:
-    """A program in the place of a framework's own, such as `php artisan`."""
+    """A program that stands in for a framework's own, such as `php artisan`."""
 
     def __init__(self, *program: str, environment: dict[str, str] | None = None) -> None:
         self._program = program
@@ -51,7 +51,7 @@ class Framework:
         return done.stdout
 
     def work(self, command: str, *limits: str) -> list[str]:
-        """What the worker prints that a page starts by `command`, such as "php artisan", until its limits."""
+        """What the worker prints, started by the page's `command`, such as "php artisan", until its limits."""
         return self(*shlex.split(command)[2:], *limits).splitlines()
 
 
@@ -63,9 +63,9 @@ def test_laravels_own_connection_closes_orders(server: QueueServer) -> None:
     laravel("place", "1001", "1")
     laravel("place", "nobody", "0")
     printed = laravel.work(shown(page, "sh", "php artisan queue:work beanstalkd"), "--max-jobs=2")
-    said = [line for line in printed if not line.startswith("[")]  # else when and what it processes
+    said = [line for line in printed if not line.startswith("[")]  # [time] Processing: …
     assert said == ["closed order 1001"]
-    assert len(printed) == 4  # the other job is to come again
+    assert len(printed) == 4  # the other job is delivered again later
 
 
 def test_symfonys_own_transport_closes_orders(server: QueueServer) -> None:

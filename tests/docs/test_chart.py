@@ -1,6 +1,6 @@
-"""The Helm chart makes what deploy/kubernetes has, of settings that there are, and Kubernetes takes it.
+"""The Helm chart renders what deploy/kubernetes has, from settings that exist, and Kubernetes accepts it.
 
-What renders it is skipped without helm and kubeconform: `make chart-tools` builds both.
+Tests that render it are skipped without helm and kubeconform: `make chart-tools` builds both.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def test_its_pods_are_those_of_the_manifests() -> None:
 
 def test_its_settings_are_settings_and_numbers_stay_as_they_are() -> None:
     given = {"DELAYQUEUE_REDIS_HOST": "redis:6379", "DELAYQUEUE_MAX_BODY": 100_000_000}
-    as_of_a_file = ("try", "--set-json", f"config={json.dumps(given)}")  # where numbers are floats
+    as_of_a_file = ("try", "--set-json", f"config={json.dumps(given)}")  # numbers become floats
     done = helm("template", name=as_of_a_file)
     made = {each["kind"]: each for each in yaml.safe_load_all(done.stdout)}
     config = load(None, made["ConfigMap"]["data"])

@@ -1,4 +1,4 @@
-"""docs/cli.md: its commands print what is shown, and it names every verb."""
+"""docs/cli.md: its commands print what it shows, and it names every verb."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def run_in(directory: Path, command: str, **settings: object) -> str:
 
 
 def pattern(answer: str) -> str:
-    """As a regular expression; the first of each placeholder is a group. Widths of columns do not count."""
+    """As a regular expression; the first of each placeholder is a group. Column widths do not count."""
     seen: set[str] = set()
 
     def of_word(word: str) -> str:
@@ -91,7 +91,7 @@ def test_every_verb_has_its_row_and_an_example(verb: Verb) -> None:
 
 
 def positional(verb: Verb) -> list[str]:
-    """Its arguments that are no options, as a usage line shows them."""
+    """Its arguments without the options, as a usage line shows them."""
     forms = {None: " {}", "?": " [{}]", "+": " {}...", "*": " [{}...]"}
     return [
         forms[one.options.get("nargs")].format(one.options["metavar"])

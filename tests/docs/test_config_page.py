@@ -1,4 +1,4 @@
-"""docs/config.md: a row for each setting, and each row says what the code says."""
+"""docs/config.md has a row for each setting, which agrees with the code."""
 
 from __future__ import annotations
 

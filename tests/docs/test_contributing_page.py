@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md and docs/releasing.md name what there is."""
+"""CONTRIBUTING.md and docs/releasing.md name only what exists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The manifests and Compose files can be read, name settings that there are, and give a server the time it needs."""
+"""The manifests and Compose files are valid, name existing settings, and give a server the time that it needs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 DEPLOY: Final = REPOSITORY / "deploy"
 MANIFESTS: Final = sorted((DEPLOY / "kubernetes").glob("*.yaml"))
 COMPOSE: Final = [REPOSITORY / "docker-compose.yml", *sorted((DEPLOY / "compose").glob("*.yml"))]
-STOPPED_S: Final = 12  # a server has ended so long after SIGTERM at the latest
+STOPPED_S: Final = 12  # a server ends within this time after SIGTERM
 PATHS: Final = {endpoint.path for endpoint in ENDPOINTS}
 
 
@@ -97,7 +97,7 @@ def _words(command: Any) -> str:
 
 
 def _assert_kept(stores: list[str], text: str, environment: dict[str, str]) -> None:
-    """As docs/durability.md says: a file on each, and as many replicas as must have it."""
+    """As docs/durability.md says: an append-only file on each, and as many replicas as must have a job."""
     assert stores
     assert all("--appendonly yes" in each for each in stores)
     assert all("--maxmemory-policy noeviction" in each for each in stores)

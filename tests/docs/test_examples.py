@@ -30,7 +30,7 @@ ALIPAY_THIRD_S: Final = 120
 
 
 class Language(NamedTuple):
-    """A language that the examples are written in."""
+    """One language of the examples."""
 
     name: str
     suffix: str
@@ -57,7 +57,7 @@ class Program:
 
     @contextmanager
     def worker(self) -> Iterator[None]:
-        """A process of it that works meanwhile, and must not die."""
+        """A worker process of it, which runs meanwhile and must not die."""
         command = ["setpriv", "--pdeathsig", "KILL", *self._command, "work"]
         with subprocess.Popen(command, env=self._environment, stdout=subprocess.DEVNULL) as worker:
             try:
@@ -68,7 +68,7 @@ class Program:
 
 
 class Shop:
-    """A server, and the language of those who use it."""
+    """A server, and the language of its users."""
 
     def __init__(self, language: Language, server: QueueServer) -> None:
         self._language = language
@@ -85,7 +85,7 @@ def shop(request: pytest.FixtureRequest, processes: Processes, redis_server: Sto
 
 
 def is_due_in(shown: str, seconds: float) -> bool:
-    """Whether the row of a job that was just shown has this due time."""
+    """Whether the row of a job that was just printed has this due time."""
     due = datetime.fromisoformat(shown.split()[2]).timestamp()
     return abs(due - time.time() - seconds) < NEAR_S
 

@@ -1,4 +1,4 @@
-"""Figures that stand on several pages are those of docs/performance.md, where they were measured."""
+"""Figures on other pages are those of docs/performance.md, which has the measurements."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ SIZES: Final = {"million": 10**6, "GB": 10**9, "MB": 10**6}
 
 
 def rows(page: str, width: int) -> list[list[str]]:
-    """The rows of all tables with so many columns, without their emphasis."""
+    """The rows of all tables with this many columns, without their emphasis."""
     found = re.findall(r"^\| (.*) \|$", page.replace("*", "").replace("`", ""), re.MULTILINE)
     return [cells for row in found if len(cells := row.split(" | ")) == width]
 
 
 def number(text: str) -> float:
-    """1 million, 4.4 GB, 100,000: as a number."""
+    """1 million, 4.4 GB or 100,000 as a number."""
     value, _, unit = text.replace(",", "").partition(" ")
     return float(value) * SIZES.get(unit, 1)
 
@@ -40,7 +40,7 @@ def test_the_memory_in_sizing_is_what_was_measured() -> None:
 
 @pytest.mark.parametrize("page", ["docs/features.md", "docs/features.zh-CN.md", "CHANGELOG.md"])
 def test_the_memory_beside_the_original_is_what_was_measured(page: str) -> None:
-    """Of all that was measured the least and the most, of each scheduler."""
+    """The smallest and the largest measured figure of each scheduler."""
     measured = [
         row[-4:]
         for row in [*rows(MEASURED, 6), *rows(MEASURED, 7)]

@@ -29,7 +29,7 @@ PAGES: Final = [
     if not path.name.endswith(CHINESE)
 ]
 PHEANSTALK: Final = Path("/usr/share/php/Pheanstalk/autoload.php")
-# where a page has the files of others, such as composer's vendor/autoload.php
+# if a page needs files of others, such as composer's vendor/autoload.php
 FOLDERS: Final = {".jar": "lib", ".php": "vendor"}
 # test_framework_pages.py follows them
 ENGLISH_ONLY: Final = {f"docs/howto/{name}.md" for name in ("django", "fastapi", "sentry")}
@@ -51,7 +51,7 @@ READ: Final = (
     "docs/upgrading.md",
 )
 OWN_FOLDERS: Final = {"docs/howto/php.md": ("php", "php-cpm"), "docs/tutorial.md": ("php",)}
-# they stand on the page only
+# they are on the page only
 OWN_FILES: Final = {
     *("shop.php", "worker.php", "customer.php", "plain.py"),
     *("close-orders@.service", "messenger.yaml"),
@@ -85,7 +85,7 @@ def test_who_follows_a_page_sees_what_it_shows(
 
 @pytest.mark.parametrize("page", READ)
 def test_the_commands_of_a_page_are_sound_and_name_files_that_there_are(page: str) -> None:
-    flush = re.sub(r"^ +", "", read(page), flags=re.MULTILINE)  # those in lists, too
+    flush = re.sub(r"^ +", "", read(page), flags=re.MULTILINE)  # also those in lists
     commands = blocks(flush, "sh")
     assert commands
     for block in commands:
@@ -109,7 +109,7 @@ def test_systemd_finds_nothing_wrong_with_the_units(tmp_path: Path) -> None:
             units[block.title] = block.text
     assert len(units) == 2
     for name, unit in units.items():
-        # it looks whether the programs are there
+        # it checks whether the programs are there
         text = re.sub(r"^ExecStart=\S+", "ExecStart=/bin/true", unit, flags=re.M)
         (tmp_path / name).write_text(text, encoding="utf-8")
     files = [str(tmp_path / name) for name in units]

@@ -1,4 +1,4 @@
-"""The image is run without root and without a shell; Compose files name nothing that there is not."""
+"""The image runs without root and without a shell; Compose files name only what exists."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ IMAGE: Final = (REPOSITORY / "Dockerfile").read_text("utf-8").replace("\\\n", " 
 
 
 def steps(instruction: str) -> list[str]:
-    """What stands behind each of these instructions."""
+    """The arguments of each of these instructions."""
     return re.findall(rf"^\s*{instruction} +(.+)$", IMAGE, re.MULTILINE)
 
 

@@ -1,4 +1,4 @@
-"""What pages tell people to type works when it is pasted: the program is found, the system's Python left alone."""
+"""Commands on pages work when pasted: the program is found, and the system's Python is left alone."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ INSTALLS: Final = re.compile(r"(\S*)\bpipx? install\b")
 
 
 def typed(page: str) -> str:
-    """All that is to be typed in on a page, also in lists."""
+    """All commands of a page, also in lists."""
     flush = re.sub(r"^ +", "", PAGES[page], flags=re.MULTILINE)
     return "\n".join(block.text for block in blocks(flush, "sh", "console"))
 
@@ -34,7 +34,7 @@ def test_a_page_that_calls_the_program_says_where_it_is(page: str) -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_nobody_is_told_to_install_into_the_python_of_the_system(page: str) -> None:
-    """Debian's refuses. pipx makes an environment; the pip of one stands there with its path."""
+    """Debian's pip refuses. pipx makes an environment; the pip of an environment is named with its path."""
     named = INSTALLS.findall(PAGES[page])
     pipx = PAGES[page].count("pipx install")
     assert len([prefix for prefix in named if prefix.strip("`'\"") == ""]) == pipx

@@ -1,4 +1,4 @@
-"""docs/metrics.md, the dashboard and the alert rules name the metrics that there are; promtool accepts the rules."""
+"""docs/metrics.md, the dashboard and the alert rules name the existing metrics; promtool accepts the rules."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ALERT: Final = re.compile(r"^ +- alert: (\w+)$", re.MULTILINE)
 
 
 def shown() -> dict[str, set[str]]:
-    """The names that a server shows, and the labels of each, as scraped."""
+    """The names of a server's metrics, and the labels of each, as scraped."""
     metrics = Metrics()
     for counter in COUNTERS:
         metrics.count(counter, *counter.labels)

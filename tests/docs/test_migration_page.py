@@ -1,4 +1,4 @@
-"""docs/migration.md: the import prints what is shown, and the page says what the code does."""
+"""docs/migration.md: the import prints what the page shows, and does what it says."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ OLD_URL: Final = "redis://127.0.0.1:6379/1"
 
 
 def fill(old: redis.Redis) -> None:
-    """Two delayed jobs, two ready ones, and an entry of one that was finished."""
+    """Two delayed jobs, two ready ones, and an entry of a finished one."""
     now_s = int(time.time())
     for job_id, due_s in {
         "a": now_s + 60,
@@ -82,7 +82,7 @@ def test_what_the_page_says_of_names_and_times_is_so() -> None:
 
 
 def differences(page: str) -> list[list[str]]:
-    """The rows of the table of what a client can see, but for its head."""
+    """The rows of the table of visible differences, without its head."""
     (table,) = re.findall(r"^\| \| [^|]* \| [^|]* \|\n\| --- .*\n((?:\|.*\n)+)", page, re.M)
     return [line.strip("| ").split(" | ") for line in table.splitlines()]
 

@@ -1,4 +1,4 @@
-"""docs/operations.md: it explains every kind of damage, and says what fsck prints."""
+"""docs/operations.md explains every kind of damage, and shows what fsck prints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The programs of the how-tos: in each language the same commands do the same."""
+"""The programs of the how-tos: the same commands do the same in each language."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CLASSES: Final = ":".join(map(str, JACKSON))
 
 @pytest.fixture(params=LANGUAGES)
 def program(request: pytest.FixtureRequest, tmp_path: Path) -> list[str]:
-    """The command that runs the program of a language; it is skipped where its compiler is not installed."""
+    """The command that runs the program of a language; skipped if its compiler is not installed."""
     language = str(request.param)
     tool, *arguments, name = LANGUAGES[language]
     needs(tool, JACKSON if language == "java" else [])
@@ -122,7 +122,7 @@ def test_the_library_that_people_have_works_with_what_is_shown(
         (tmp_path / file.name).write_text(at(server, file.read_text("utf-8")), encoding="utf-8")
     push = f"cd {tmp_path} && php push.php 1001 0 && php push.php nobody 0"
     worker = "php vendor/php-cpm/delayqueue-php/bin/delayqueue-php -c config.ini"
-    # it ends by itself only when it has waited for nothing
+    # it exits by itself only after a poll that brought nothing
     printed = run(["bash", "-c", f"{push} && {{ timeout -s KILL 4 {worker} || true; }} 2>&1"])
     assert "closed order 1001" in printed
     assert "Job execution failed no order nobody" in printed

@@ -54,7 +54,7 @@ def shop(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def busy_shop(shop: Path) -> Path:
-    """With rows in its tables."""
+    """A shop with rows in its tables."""
     now_s = int(time.time())
     jobs = [("default", "1001", -60), ("default", "1002", 1800), ("mail", "1003", 0)]
     with closing(sqlite3.connect(shop / "shop.sqlite")) as database:
@@ -216,7 +216,7 @@ def jobs_of(shop: Path, queue: str) -> list[tuple[object, ...]]:
 
 
 def moved(server: QueueServer, shop: Path, application: str) -> tuple[int, str]:
-    """The exit status of the program that moves Laravel's jobs, and what it says."""
+    """The exit status of the program that moves Laravel's jobs, and what it prints."""
     done = subprocess.run(
         [
             "php",

@@ -1,4 +1,4 @@
-"""`make release` sets the version wherever it stands, and commits nothing if a step fails."""
+"""`make release` sets the version everywhere, and commits nothing if a step fails."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STEPS: Final = "all lint test package audit:\n\t@echo $@ >> steps.log\n\t@test $
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A repository with the files that hold the version, and steps that only say that they ran."""
+    """A repository with the files that have the version, and steps that only report that they ran."""
     for name in PLACES:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(REPOSITORY / name, tmp_path / name)

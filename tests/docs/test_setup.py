@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TOOLS: Final = ("awk", "grep", "mkdir", "sed", "sh", "tail")  # of a bare system
-OLD: Final = "exit 1"  # as the question whether it is new enough ends
-STRANGER: Final = "echo 1000"  # what id says of somebody who is not root
+OLD: Final = "exit 1"  # the exit status of the check whether it is new enough
+STRANGER: Final = "echo 1000"  # what id prints for a user other than root
 NEVER: Final = "exit 99"
 PYTHON: Final = f"exec '{sys.executable}' \"$@\""
 LOCK: Final = f"there-is-no-such-package==1 --hash=sha256:{'0' * 64}\n"
 
 
 def said(folder: Path, programs: dict[str, str], *packages: str, **environment: str) -> str:
-    """What it says before it gives up, on a machine with these programs (name → lines of sh) in its PATH."""
+    """What it prints before it gives up, on a machine with these programs (name → lines of sh) in its PATH."""
     path = folder / "bin"
     path.mkdir()
     for name in TOOLS:

@@ -1,4 +1,4 @@
-"""The style check of `make lint`: what it finds, and that what is read as prose has none of it."""
+"""The style check of `make lint`: it finds each phrase, and there are none in our prose."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def style(*paths: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def prose() -> list[str]:
-    """What `make lint` gives it."""
+    """The paths that `make lint` checks."""
     makefile = (REPOSITORY / "Makefile").read_text()
     found = re.search(r"^PROSE := (.*)$", makefile, re.MULTILINE)
     assert found

@@ -26,7 +26,7 @@ LINK: Final = re.compile(r"\]\(([^)]*)\)")
 FIGURE: Final = re.compile(r"(\d[\d,.]*\d|\d) ?(million|百万|千万|万|亿)?")
 UNITS: Final = {"million": 10**6, "万": 10**4, "百万": 10**6, "千万": 10**7, "亿": 10**8}
 HALF_WIDTH: Final = re.compile(r"[一-鿿] ?[,;:?!()]|[,;:?!()] ?[一-鿿]|[一-鿿]\.(?!\w)")
-# what the server and its page say
+# the texts of the server and its page
 PACKAGE: Final = Path(delayqueue.__file__).parent
 SOURCES: Final = [
     path
@@ -37,7 +37,7 @@ FILLED_IN: Final = re.compile(r"\$?\{[^{}\s]*\}")
 
 
 class Section(NamedTuple):
-    """What of a section is the same in every language."""
+    """The parts of a section that are the same in every language."""
 
     level: str
     rows: list[set[str]]  # of tables
@@ -46,17 +46,17 @@ class Section(NamedTuple):
 
 
 def half_width(chinese_text: str) -> list[str]:
-    """The marks between Chinese words that are of Latin width."""
+    """The half-width marks between Chinese words."""
     return HALF_WIDTH.findall(chinese_text)
 
 
 def english(twin: str) -> str:
-    """The page that it is the twin of."""
+    """The English page of a Chinese one."""
     return twin.replace(CHINESE, ".md")
 
 
 def prose(page: str) -> str:
-    """A page without its blocks of code, what tests.faults writes, and the link to its twin."""
+    """A page without its code blocks, the table that tests.faults writes, and the link to its twin."""
     ours = MATRIX.sub("", FENCED.sub("", read(page)))
     return re.sub(r"^\[.*\]\(.*\)$", "", ours, count=1, flags=re.MULTILINE)
 
@@ -84,7 +84,7 @@ def figure(digits: str, unit: str) -> str:
 
 
 def chinese(page: str, link: str) -> str:
-    """Where the link leads that the Chinese page has for it."""
+    """The target of the same link on the Chinese page."""
     path, _, anchor = link.partition("#")
     target = posixpath.normpath(posixpath.join(posixpath.dirname(page), path)) if path else page
     twin = target.replace(".md", CHINESE)

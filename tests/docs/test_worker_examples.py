@@ -51,11 +51,11 @@ class Example:
             yield
 
     def said(self) -> str:
-        """What its worker has printed and logged."""
+        """The output and the log of its worker."""
         return self._out.read_text("utf-8")
 
     def ids(self, table: str) -> list[str]:
-        """Of the rows that it has written."""
+        """The number of rows that it has written."""
         with closing(connect(self._database)) as database:
             return [found for (found,) in database.execute(f"SELECT id FROM {table}")]
 

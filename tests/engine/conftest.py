@@ -1,4 +1,4 @@
-"""What moves between buckets, over both schedulers."""
+"""Jobs that move between buckets, with both schedulers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A database with two buckets whose number is changed, and what its servers see."""
+"""A database with two buckets, whose number changes, and what its servers see."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Installation:
         self.mover = self.server().by_bucket
 
     def server(self) -> Store:
-        """A store that knows the layout of the beginning."""
+        """A store that knows the initial layout."""
         buckets = Buckets("dq_bucket_%d", "dq_queue_%s", Layout(BEFORE))
         return Store(BucketStore(Shards.one(self.redis), buckets, self._scheduler))
 
@@ -51,7 +51,7 @@ class Installation:
         await Rebalance(self.mover, size).begin()
 
     async def finish(self) -> Rebalance:
-        """Bring all jobs to where they belong, and prove that they are whole there."""
+        """Move all jobs to the buckets where they belong, and prove that these are whole."""
         work = Rebalance(self.mover, self.mover.buckets.layout.size)
         await work.run()
         buckets = self.mover.buckets
@@ -64,11 +64,11 @@ class Installation:
         return work
 
     async def export(self, job_id: str) -> Any:
-        """Somebody takes a job out, and dies."""
+        """Take a job out, and die."""
         return await Transfers(self.mover).export(source(job_id), target(job_id), [job_id])
 
     async def import_(self, job_id: str, transfer: Any) -> None:
-        """Somebody brings a transfer, and dies."""
+        """Bring a transfer, and die."""
         await Transfers(self.mover).import_(source(job_id), target(job_id), transfer)
 
 
@@ -81,7 +81,7 @@ def target(job_id: str) -> int:
 
 
 def ids(number: int) -> list[str]:
-    """So many ids that all go the same way, from the first bucket to the last."""
+    """This many ids that all move the same way, from the first bucket to the last."""
     names = (f"job-{n}" for n in count())
     mine = (name for name in names if (source(name), target(name)) == (0, 2))
     return [next(mine) for _ in range(number)]
@@ -99,7 +99,7 @@ async def pop_all(queue: DelayQueue, topic: str) -> list[str]:
 
 
 def before_call(place: Any, name: str, number: int, do: Callable[[], Awaitable[Any]]) -> None:
-    """Let something else be done just before that call of a method."""
+    """Do something else just before that call of a method."""
     method, calls = getattr(place, name), 0
 
     async def call(*args: Any, **named: Any) -> Any:

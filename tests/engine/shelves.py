@@ -1,4 +1,4 @@
-"""A store in memory for the tests of the engine: ready jobs on shelves, calls that can be held and that can fail."""
+"""A store in memory for the tests of the engine: ready jobs on shelves, calls that can hang or fail."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ QUIET = Ticked(Change([]), 0, 0, 0, 0)
 
 
 class Shelves(BucketStore):
-    """Ready jobs by bucket and topic. It never answers at once, as a real store."""
+    """Ready jobs by bucket and topic. Like a real store, it never answers at once."""
 
     def __init__(self, buckets: int = 1) -> None:
         self.metrics = Metrics()
@@ -47,14 +47,14 @@ class Shelves(BucketStore):
         self.mad: set[int] = set()  # buckets whose answer cannot be read
         self.open = asyncio.Event()  # while it is clear, calls hang
         self.open.set()
-        self.next_ticks: deque[Ticked] = deque()  # what the next ticks answer, QUIET after them
-        self.swept_topics: list[int] = []  # how many each sweep was told to look at
+        self.next_ticks: deque[Ticked] = deque()  # what the next ticks answer, then QUIET
+        self.swept_topics: list[int] = []  # how many topics each sweep was told to check
         self.empty_topics = 0  # what sweeps can forget
         self.tick_times_s: list[float] = []  # loop times
         self._numbers = count(1)
 
     def put(self, topic: str, *ids: str) -> None:
-        """Make jobs ready; nobody is told."""
+        """Make jobs ready, without telling anybody."""
         for job_id in ids:
             self.ready[self.buckets.of(job_id)][topic].append(job_id)
 
@@ -101,7 +101,7 @@ class Shelves(BucketStore):
         *,
         follows: bool | None = None,  # noqa: ARG002
     ) -> Any:
-        """The scrubber's look, which finds nothing."""
+        """The scrubber's check, which finds nothing."""
         await self._serve(verb, bucket)
         return [], 0, [], [], []
 

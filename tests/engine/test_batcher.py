@@ -1,4 +1,4 @@
-"""Requests that go together in one call do not share each other's mistakes."""
+"""Requests that share one call do not share each other's errors."""
 
 from __future__ import annotations
 
@@ -51,5 +51,5 @@ async def sizes_of_calls(*requests: list[bytes]) -> list[list[int]]:
 async def test_requests_go_together_up_to_so_many_bytes() -> None:
     mib = 1 << 20
     assert await sizes_of_calls(*[[bytes(mib)]] * 10) == [[mib] * 4, [mib] * 4, [mib] * 2]
-    large = [bytes(mib)] * 7  # one request goes in one call, whatever it holds
+    large = [bytes(mib)] * 7  # one request goes into one call, however large it is
     assert await sizes_of_calls([b"x"], large, [b"x"]) == [[1], [mib] * 7, [1]]

@@ -1,4 +1,4 @@
-"""The books of the polls that wait, in small histories, without a store."""
+"""The books of waiting polls, in small histories, without a store."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Histories:
         self.books.add(tuple(topics.split(",")), poll)
 
     def ask(self, bucket: str, expected: str) -> None:
-        """Ask as a dispatcher does: one that sleeps does not."""
+        """Ask as a dispatcher does: a sleeping one does not."""
         demands = self.books.next(int(bucket)) if int(bucket) in self.awake else []
         asked = " ".join(f"{','.join(each.topics)}:{each.wanted}" for each in demands)
         assert (asked or "nothing") == expected
@@ -118,16 +118,16 @@ class Histories:
         # what is asked for
         (1, "A pops t; ask 0 -> t:1; 0 brings a; A gets a; ask 0 -> nothing; 0 wait"),
         (1, "A pops t; B pops t 3; C pops u; ask 0 -> t:4 u:1; 0 brings a | -; A gets a; B waits"),
-        (1, "A pops u; B pops t; C pops u; ask 0 -> u:2 t:1"),  # the longest wait first
+        (1, "A pops u; B pops t; C pops u; ask 0 -> u:2 t:1"),  # the poll that has waited longest first
         (1, "A pops t; B pops u; C pops t; A leaves; A is removed; ask 0 -> u:1 t:1"),
         (1, "A pops t; B pops u; A leaves; A is removed; C pops t; ask 0 -> u:1 t:1"),
         (1, "A pops t,u; ask 0 -> t,u:1; 0 brings -; A waits; 0 has 1 u; ask 0 -> t,u:1"),
         (1, "A pops t; A leaves; A is removed; ask 0 -> nothing"),
-        # no more is asked for than is wanted, and each bucket in turn
+        # no more is asked for than is wanted, from each bucket in turn
         (2, ("A pops t; ask 0 -> t:1; ask 1 -> nothing; 0 brings -; ask 1 -> t:1; 1 brings a; "
             "A gets a")),
         (2, "A pops t; B pops t; ask 0 -> t:2; ask 1 -> nothing; 0 brings a; ask 1 -> t:1"),
-        # nor than somebody said there is
+        # nor more than was announced
         (2, ("A pops t 2; ask 0 -> t:2; 0 brings -; ask 1 -> t:2; 1 brings -; 0 has 1 t; 1 has 5 t; "
             "ask 0 -> t:1; ask 1 -> t:1; 1 brings a; A gets a")),
         (2, ("A pops t; B pops t; ask 0 -> t:2; 0 brings -; ask 1 -> t:2; 1 brings -; 0 has 1 t; "
@@ -138,7 +138,7 @@ class Histories:
         (1, ("A pops t; B pops t; ask 0 -> t:2; 0 brings -; 0 has 1 t; ask 0 -> t:1; "
             "0 brings a; A gets a; B waits")),
         (1, "A pops t 2000; ask 0 -> t:1000; 0 brings -; ask 0 -> nothing"),
-        # what comes while a call is under way is not forgotten
+        # what arrives while a call is under way is not forgotten
         (1, "A pops t; ask 0 -> t:1; 0 has 1 t; 0 brings -; ask 0 -> t:1; 0 brings a; A gets a"),
         (1, "A pops t; ask 0 -> t:1; B pops t; 0 brings a; A gets a; ask 0 -> t:1"),
         (1, ("A pops t; ask 0 -> t:1; 0 brings -; B pops t; ask 0 -> t:1; 0 brings a; A gets a; "
@@ -146,7 +146,7 @@ class Histories:
         (1, "A pops t 2; ask 0 -> t:2; 0 brings - and has more; ask 0 -> t:2"),
         (2, ("A pops t; ask 0 -> t:1; 1 has 5 t; 0 brings a; A gets a; B pops t; ask 0 -> t:1; "
             "0 brings -; ask 1 -> t:1")),
-        # who would not wait
+        # a poll that does not wait
         (1, "A pops t at once; ask 0 -> t:1; 0 brings -; A gets nothing; 0 wait"),
         (2, ("A pops t at once; ask 0 -> t:1; 0 brings -; A waits; ask 1 -> t:1; 1 brings -; "
             "A gets nothing")),
@@ -171,7 +171,7 @@ class Histories:
         (2, ("A pops t; ask 0 -> t:1; 0 fails; B pops t; ask 1 -> t:2; 1 fails; "
             "A hears of the failure; B waits")),
         (1, "A pops t; ask 0 -> t:1; A leaves; A is removed; 0 fails; ask 0 -> nothing; 0 wait"),
-        # nobody counts on a bucket that is slow or fails
+        # nothing relies on a bucket that is slow or fails
         (2, ("A pops t; ask 0 -> t:1; 0 is slow; ask 1 -> t:1; 1 brings a; A gets a; "
             "0 brings b; nobody takes b")),
         (2, ("A pops t; ask 0 -> t:1; 0 is slow; ask 1 -> t:1; 1 brings -; A waits; 0 brings b; "
@@ -179,7 +179,7 @@ class Histories:
         (2, ("A pops t; ask 0 -> t:1; 0 fails; ask 0 -> t:1; ask 1 -> t:1; 1 brings -; "
             "0 brings -; A waits")),
         (1, "A pops t; 0 is slow; ask 0 -> t:1; 0 brings -; B pops t; ask 0 -> t:1"),
-        # a poll whose time is over, and who leaves
+        # a poll whose time is over, and one that leaves
         (1, "A pops t; A's time is over; A waits; ask 0 -> t:1; 0 brings -; A gets nothing"),
         (1, "A pops t; A's time is over; ask 0 -> t:1; 0 brings a; A gets a"),
         (1, "A pops t; ask 0 -> t:1; 0 brings -; A's time is over; A gets nothing; 0 wait"),
@@ -209,7 +209,7 @@ async def test_a_history(buckets: int, history: str) -> None:
 
 
 class Counter:
-    """Counts what the interpreter does in the engine: bytecodes, so it is the same number each time."""
+    """Counts the bytecodes that the interpreter runs in the engine, so the number is the same each time."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -235,12 +235,12 @@ class Counter:
 
 
 def costs(others: int, buckets: str) -> dict[str, int]:
-    """What each event costs while so many others wait, whom the buckets have answered, failed, or left hanging."""
+    """The cost of each event while this many others wait, whom the buckets have answered, failed, or left hanging."""
     books, counter = Histories(3).books, Counter()
     for number in range(1, others + 1):
         books.add(("t",), Poll(number, 1, LONG_S))
     for bucket, state in enumerate(buckets.split()):
-        books.slow(bucket)  # so that all are asked for all
+        books.slow(bucket)  # so that all buckets are asked for all polls
         assert books.next(bucket)
         if state == "answered":
             books.delivered(bucket, [[]], 1)

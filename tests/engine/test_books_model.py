@@ -1,6 +1,6 @@
-"""The books of the polls keep what they promise, whatever happens in whatever order. Without IO.
+"""The books of the polls keep their promises, whatever happens in whatever order. Without IO.
 
-The model is a store of several buckets whose calls are served and answered when it pleases, or fail.
+The model is a store of several buckets whose calls are served and answered at any time, or fail.
 HYPOTHESIS_PROFILE=long tries many more sequences.
 """
 
@@ -37,7 +37,7 @@ LONG: Final = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 MOST_BUCKETS: Final = 4
 TOPICS: Final = ("t", "u")
 LISTS: Final[tuple[tuple[str, ...], ...]] = (("t",), ("u",), ("t", "u"), ("u", "t"))
-PLACES: Final = st.integers(0, 1000)  # of one among those there are
+PLACES: Final = st.integers(0, 1000)  # picks one of those there are
 
 
 @dataclass(eq=False)
@@ -47,7 +47,7 @@ class Client:
     poll: Poll
     topics: tuple[str, ...]
     patient: bool
-    answered: set[int] = field(default_factory=set)  # buckets that had nothing more for it
+    answered: set[int] = field(default_factory=set)  # buckets that have nothing more for it
     failed: set[int] = field(default_factory=set)
 
     @property
@@ -56,7 +56,7 @@ class Client:
 
     @property
     def outcome(self) -> list[Reserved] | BaseException | None:
-        """Its jobs, an error; None = it is gone."""
+        """Its jobs or its error; None = it has left."""
         future = self.poll.future
         return None if future.cancelled() else future.exception() or future.result()
 
@@ -67,7 +67,7 @@ class Call:
 
     demands: Sequence[Demand]
     last_number: int
-    counted: list[int]  # generations of the demands' queues; [] = nobody counts on it
+    counted: list[int]  # generations of the demands' queues; [] = nothing relies on it
     found: list[list[Reserved]] | None = None
     complete: int = 0
 
@@ -78,16 +78,16 @@ class Machine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.books = Books()
-        self.clients: list[Client] = []  # all that ever came, in order
+        self.clients: list[Client] = []  # all polls so far, in order
         self.numbers, self.job_ids = count(1), count(1)
         self.ready: list[dict[str, deque[str]]] = []  # of each bucket
         self.calls: list[Call | None] = []
         self.slow: set[int] = set()
         self.awake: set[int] = set()
-        self.messages: list[tuple[int, str]] = []  # of jobs that the books have not heard of
+        self.messages: list[tuple[int, str]] = []  # of jobs that the books do not know of
         self.lossy = False  # messages may be lost
         self.lost = False  # one was
-        self.generations: Counter[tuple[str, ...]] = Counter()  # how often nobody waited any more
+        self.generations: Counter[tuple[str, ...]] = Counter()  # how often no poll was left
 
     @initialize(buckets=st.integers(1, 3), lossy=st.booleans())
     def begin(self, buckets: int, lossy: bool) -> None:
@@ -167,7 +167,7 @@ class Machine(RuleBasedStateMachine):
     @rule(place=PLACES, complete=st.integers(0, 4))
     @precondition(lambda self: self.flying())
     def serve(self, place: int, complete: int) -> None:
-        """The store does what it is asked; for demands after the first `complete` ones it finds one job at most."""
+        """The store serves the call; for demands after the first `complete` ones it finds at most one job."""
         bucket, call = self.flight(place)
         if call.found is None:
             call.complete = min(complete, len(call.demands))
@@ -200,7 +200,7 @@ class Machine(RuleBasedStateMachine):
     @rule(place=PLACES)
     @precondition(lambda self: self.flying())
     def fail(self, place: int) -> None:
-        """The call fails, before or after the store has served it; then its jobs come again."""
+        """The call fails, before or after the store has served it; then its jobs are delivered again."""
         bucket, call = self.flight(place)
         self.calls[bucket] = None
         self.slow.add(bucket)
@@ -248,7 +248,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule()
     def settle(self) -> None:
-        """All is answered, and then all is heard: no poll waits beside a job."""
+        """Everything is answered, and every message arrives: no poll waits beside a job."""
         self.answer_all()
         assert all(client.patient for client in self.waiting()), "who would not wait is answered"
         while self.messages:
@@ -324,7 +324,7 @@ class Machine(RuleBasedStateMachine):
         return [each for each in self.clients if each.waits and topics in {None, each.topics}]
 
     def in_books(self, topics: tuple[str, ...] | None = None) -> list[Client]:
-        """Those who wait, and those who have left unnoticed."""
+        """Polls that wait, and polls that have left unnoticed."""
         return [
             each
             for each in self.clients
@@ -332,7 +332,7 @@ class Machine(RuleBasedStateMachine):
         ]
 
     def asked_for(self, topics: tuple[str, ...]) -> int:
-        """Jobs that calls in flight may bring to those who wait for these topics."""
+        """Jobs that calls in flight may bring to polls that wait for these topics."""
         return sum(
             demand.wanted
             for call in self.calls
@@ -357,7 +357,7 @@ class Machine(RuleBasedStateMachine):
 
 
 def reachable(root: object) -> list[Any]:
-    """All objects that it holds, directly or not; but for what belongs to classes and functions."""
+    """All objects that it holds, directly or not, without those of classes and functions."""
     found: dict[int, Any] = {id(root): root}
     left = [root]
     while left:

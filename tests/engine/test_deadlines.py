@@ -1,4 +1,4 @@
-"""Polls that are not answered give up at their deadlines, with one timer for all."""
+"""Polls without an answer give up at their deadlines, with one timer for all."""
 
 from __future__ import annotations
 

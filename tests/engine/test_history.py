@@ -1,4 +1,4 @@
-"""What a server keeps of the past while its store works, is away, moves, or has a great many topics."""
+"""What a server records of the past while its store works, is away, moves, or has very many topics."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Store:
-    """What the history uses of it; `added` holds the rows and marks of each call that it took."""
+    """The parts of a store that the history uses; `added` holds the rows and marks of each accepted call."""
 
     def __init__(self) -> None:
         self.slots = self.topics = self.by_bucket = self
@@ -59,7 +59,7 @@ class Store:
 
     @property
     def marks(self) -> list[tuple[str, str]]:
-        """Kind and server of all."""
+        """Kind and server of all marks."""
         return [(mark.kind, mark.server) for _, marks in self.added for mark in marks]
 
     def pushed(self, topic: str | None) -> int:
@@ -80,7 +80,7 @@ def store() -> Store:
 
 
 class Running:
-    """A history that runs, and what it hears."""
+    """A running history, and what it is told."""
 
     def __init__(self, store: Any) -> None:
         self.store: Store = store

@@ -1,4 +1,4 @@
-"""Jobs on their way to other buckets: each point at which somebody may die, and what servers see meanwhile."""
+"""Jobs on their way to other buckets: each point at which a mover may die, and what servers see meanwhile."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ async def test_a_parcel_on_its_way_comes_in_place_of_a_new_one(ours: Installatio
 
 
 async def test_a_job_that_is_there_already_stays(ours: Installation) -> None:
-    """As after a failover, in which the old bucket's server lost that it had sent the job off."""
+    """As after a failover, in which the old bucket's server forgot that it had sent the job off."""
     queue = DelayQueue(ours.server())
     await queue.push(job(A, body="old"))
     await ours.begin()
@@ -162,7 +162,7 @@ async def test_a_call_that_waited_behind_the_change_goes_to_the_new_bucket(
 async def test_a_cancel_misses_no_job_that_moves_past_it(
     ours: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From the last bucket, which was looked at before, to the first; and one is left in a transfer."""
+    """From the last bucket, which was checked before, to the first; and one is left in a transfer."""
     names = (f"job-{n}" for n in count())
     astray = (name for name in names if (source(name), target(name)) == (1, 0))
     passed, parked = next(astray), A

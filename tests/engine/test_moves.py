@@ -1,4 +1,4 @@
-"""While jobs move between buckets, any sequence of verbs does what it does in one bucket, whoever dies on the way."""
+"""While jobs move between buckets, any sequence of verbs does what it does in one bucket, even if movers die."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _sum(found: Sequence[TopicCounts]) -> TopicCounts:
 
 
 class Moving(Comparison):
-    """Two servers, which hear of the moves by the scripts only, and somebody who moves jobs and often dies of it."""
+    """Two servers, which learn of the moves from the scripts only, and a mover of jobs that often dies."""
 
     def __init__(self, open_redis: Callable[[], Redis], scheduler: str) -> None:
         super().__init__(open_redis, scheduler)
@@ -104,7 +104,7 @@ class Moving(Comparison):
         self._scheduler = scheduler
         self._servers = [self._new_store() for _ in range(2)]
         self._mover = self._new_store()
-        self._transfers: list[tuple[int, int, Any]] = []  # all that there ever were
+        self._transfers: list[tuple[int, int, Any]] = []  # all that ever existed
         self.model.is_one_bucket = False
         self.another_server_works(0)
 
@@ -128,7 +128,7 @@ class Moving(Comparison):
 
     @rule(ids=st.lists(st.sampled_from(JOB_IDS), min_size=1, max_size=3))
     def jobs_are_sent_off(self, ids: list[str]) -> None:
-        """By one who dies of it."""
+        """By a mover that dies then."""
         buckets = self._mover.buckets
         for source in range(buckets.count):
             mine = [job_id for job_id in ids if buckets.of(job_id) == buckets.of(ids[0]) != source]
@@ -140,7 +140,7 @@ class Moving(Comparison):
     @precondition(lambda self: self._transfers)
     @rule(at=st.integers(0), confirms=st.booleans())
     def a_parcel_arrives(self, at: int, confirms: bool) -> None:
-        """Again, maybe, and long after; who brought it may die of it."""
+        """Maybe again, and long after; the mover may die then."""
         source, target, transfer = self._transfers[-1 - at % len(self._transfers)]
         self.do(Transfers(self._mover).import_(source, target, transfer))
         if confirms:

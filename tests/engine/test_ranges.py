@@ -1,4 +1,4 @@
-"""Ranges of due times over several buckets: their order, and what is done where a store or a client fails."""
+"""Ranges of due times over several buckets: their order, and what happens if a store or a client fails."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ STRANGERS_CURSORS = (
 
 
 def failing_from(place: Any, name: str, number: int) -> Callable[[], None]:
-    """Let a method fail from that call on, until the function that is returned is called."""
+    """Make a method fail from that call on, until the returned function is called."""
     method, calls = getattr(place, name), 0
 
     async def call(*args: Any, **named: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Changing the number of buckets: who interferes, what fails on the way, what is set for topics."""
+"""Changing the number of buckets: interference, failures on the way, settings of topics."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ async def test_two_who_move_jobs_at_once_do_not_disturb_each_other(ours: Install
 
 
 async def test_who_was_held_up_ends_no_later_change(ours: Installation) -> None:
-    """It stands at its second bucket when another one ends the change, and somebody begins the next."""
+    """It is at its second bucket when another one ends the change, and a third one begins the next."""
     queue = await with_jobs(ours)
     await ours.begin()
     slow = ours.server().by_bucket
@@ -136,7 +136,7 @@ async def test_numbers_that_the_store_has_forgotten_are_not_used_again(ours: Ins
 async def test_given_the_number_that_there_is_it_looks_everywhere_for_strays(
     ours: Installation,
 ) -> None:
-    """Also in a bucket that holds no jobs any more."""
+    """Also in a bucket that holds no more jobs."""
     stray = next(name for name in NAMES if source(name) == 1)
     queue = await with_jobs(ours, [stray])
     await ours.redis.hset("{dq_bucket_1}:layout", "bucket_size", str(BEFORE))
@@ -298,7 +298,7 @@ async def test_a_listing_goes_on_after_buckets_are_gone(ours: Installation) -> N
 
 
 async def test_there_is_a_timer_for_each_bucket_that_ever_was(ours: Installation) -> None:
-    """The layout was read while the fences were not up, and followed when all was over."""
+    """The layout was read before the fences were up, and followed after everything was over."""
     store = ours.server()
     store.buckets.adopt(Layout(2, 1, (4,), moving=True, fenced=False))
     store.buckets.adopt(Layout(2, 1, (4,)))

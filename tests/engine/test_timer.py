@@ -1,4 +1,4 @@
-"""The timer: what it does in its spare time, and when it has none."""
+"""The timer: what it does in its spare time, and if it has none."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def test_the_store_is_cared_for_only_when_no_tick_is_behind() -> None:
     with suppress(asyncio.CancelledError):
         await running
     assert not store.next_ticks
-    assert ticks_before == [5]  # three that were behind, a quiet one, and the next second's
+    assert ticks_before == [5]  # three that were late, a quiet one, and the next second's
 
 
 async def test_housekeeping_follows_the_backlog_of_empty_topics(
@@ -61,7 +61,7 @@ async def test_housekeeping_follows_the_backlog_of_empty_topics(
 
 
 async def test_while_jobs_fall_due_all_the_time_ticks_take_half_of_it() -> None:
-    """Each tick costs the store what it costs: with one for each millisecond nothing else would be done."""
+    """Each tick has a fixed cost for the store: with one each millisecond nothing else would be done."""
 
     class Slow(Shelves):
         spans_s: ClassVar[list[tuple[float, float]]] = []

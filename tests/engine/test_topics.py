@@ -1,4 +1,4 @@
-"""The verbs on topics beside others: what is set is set in all buckets, and a purge misses nothing."""
+"""The verbs on topics: settings reach all buckets, and a purge misses nothing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def set_topic(queue: DelayQueue, verb: str, *args: Any) -> Any:
 
 
 async def settings(ours: Installation) -> list[Any]:
-    """What the buckets have for the topic, without their shares of it."""
+    """The buckets' settings of the topic, without their shares."""
     return [
         {
             "paused": "paused_until" in each,

@@ -1,4 +1,4 @@
-"""Waiting polls: no lost wake-up, first come first served, nothing reserved for nobody."""
+"""Waiting polls: no lost wake-up, first come first served, no job reserved for nobody."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LONG_S = 30.0
 
 
 def waiters_on(shelves: Shelves) -> Waiters:
-    """They hear of what is given back."""
+    """Waiters on this store. They are told of jobs that are given back."""
     store = Store(shelves)
     waiters = Waiters(store)
 
@@ -58,7 +58,7 @@ def ids(jobs: list[Reserved]) -> list[str]:
 
 
 def arrive(store: Shelves, waiters: Waiters, *job_ids: str, topic: str = "t") -> None:
-    """Jobs become ready, and this process hears of it."""
+    """Jobs become ready, and this process is told."""
     store.put(topic, *job_ids)
     for job_id in job_ids:
         waiters.wake(store.buckets.of(job_id), topic, 1)
@@ -70,7 +70,7 @@ def resync(waiters: Waiters, store: Shelves) -> None:
 
 
 async def settled(waiters: Waiters, store: Shelves, waiting: int) -> None:
-    """Wait until so many polls wait and every bucket has said that it has nothing."""
+    """Wait until this many polls wait and every bucket has said that it has nothing."""
     await until(lambda: waiters.waiting == waiting)
     calls = -1
     while calls != len(store.calls):
@@ -329,7 +329,7 @@ async def test_a_bucket_that_hangs_does_not_keep_polls_from_the_others() -> None
         assert number == 0 or time.monotonic() - began < SLOW_S
     arrive(store, waiters, stuck)
     store.hung.clear()
-    # what came for those who are served already is there for the next one
+    # what came for polls that were served already is there for the next one
     assert ids(await asyncio.wait_for(poll(waiters), 1)) == [stuck]
 
 
@@ -441,7 +441,7 @@ async def test_close_ends_while_the_store_is_down(store: Shelves, waiters: Waite
 
 
 async def test_no_line_is_left_behind(store: Shelves, waiters: Waiters) -> None:
-    """A line that stays would be asked for again and again."""
+    """If its queue stayed, the store would be asked for it again and again."""
     for number in range(100):
         await poll(waiters, f"topic-{number}", wait_s=0)
     calls = len(store.calls)

@@ -14,7 +14,7 @@ from tests.faults.rows import ROWS
 
 
 def main() -> int:
-    """Exit status 1 where a row failed. What ran in full is written to the documents."""
+    """Exit status 1 if a row failed. Rows that ran in full are written to the pages."""
     asked = _arguments()
     wanted = {int(number) for number in asked.rows.split(",")} if asked.rows else set()
     rows = [row for row in ROWS if not wanted or row.number in wanted]

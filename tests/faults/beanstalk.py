@@ -1,4 +1,4 @@
-"""A load that speaks beanstalkd's protocol: its clients take the place of `Api`, and put, reserve and delete."""
+"""A load that speaks beanstalkd's protocol: its clients replace `Api`, and put, reserve and delete."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ REFUSED: Final = ("OUT_OF_MEMORY", "DRAINING")
 
 
 class Line:
-    """A connection, opened when it is needed. Raises OSError where it breaks; the next command has a new one."""
+    """A connection, opened when it is needed. Raises OSError if it breaks; the next command opens a new one."""
 
     def __init__(self, port: int, *greetings: bytes) -> None:
         self._port = port
@@ -45,12 +45,12 @@ class Line:
             raise ConnectionError(f"{command[:20]!r}: {error}") from error
 
     async def told(self, command: bytes, expected: str) -> None:
-        """Ask. Raises AssertionError where the answer does not begin with this word."""
+        """Send a command. Raises AssertionError if the answer does not begin with this word."""
         words, _ = await self.ask(command)
         assert words[0] == expected, (command[:20], words)
 
     def beside(self) -> Line:
-        """Another connection like this."""
+        """Another connection to the same server."""
         return Line(self._port, *self._greetings)
 
     async def _answer(self, command: bytes) -> tuple[list[str], str]:
@@ -70,7 +70,7 @@ class Line:
 
 
 class BeanstalkApi(Api):
-    """A producer and a worker of one topic. A job's id is in its body; only this knows the number that it got."""
+    """A producer and a worker of one topic. A job's id is in its body; only this object knows its number."""
 
     def __init__(self, port: int, topic: str, history: History) -> None:
         self._producer = Line(port, b"use %b\r\n" % topic.encode())
@@ -98,7 +98,7 @@ class BeanstalkApi(Api):
         return _answer(words, "RESERVED", {"id": job_id, "body": body})
 
     async def call(self, path: str, payload: Any, *_: object) -> Envelope:
-        if path == "/get":  # what became of jobs that are left: nobody knows the numbers of all
+        if path == "/get":  # the states of jobs that are left: not all their numbers are known
             return _answer(["OK"], "OK")
         assert path == "/finish"
         return await self._delete(payload["id"])
@@ -110,16 +110,16 @@ class BeanstalkApi(Api):
         except OSError:
             self._history.invoke(
                 "release", [{"id": job_id}]
-            )  # with the connection it has let go of it
+            )  # its reservation ended with the connection
             raise
         if words != ["NOT_FOUND"]:
             return _answer(words, "DELETED")
         words, _ = await self._worker.ask(b"stats-job %d\r\n" % number)
-        return _envelope(STALE if words[0] == "OK" else GONE)  # somebody else has it by now
+        return _envelope(STALE if words[0] == "OK" else GONE)  # another worker has it by now
 
 
 def _answer(words: list[str], expected: str, data: object = None) -> Envelope:
-    """Raises AssertionError where the protocol has no such answer here."""
+    """Raises AssertionError if the protocol has no such answer here."""
     assert words[0] in {expected, *REFUSED}, words
     return _envelope(OK if words[0] == expected else UNAVAILABLE, data)
 

@@ -1,4 +1,4 @@
-"""What a scenario works with: processes of its own, a seed, a history, and the proof at the end."""
+"""What a scenario works with: its own processes, a seed, a history, and the proof at the end."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ if TYPE_CHECKING:
 
 DATABASE: Final = 1
 PAGE_BYTES: Final = resource.getpagesize()
-START_S: Final = 60.0  # a machine may have better things to do
-BACK_S: Final = 5.0  # after a fault has healed, everything works again within this
+START_S: Final = 60.0  # the machine may be busy
+BACK_S: Final = 5.0  # after a fault has healed, everything must work again within this time
 FSCK_S: Final = 60.0
 FILE_SYNC: Final = ("--appendonly", "yes", "--appendfsync")
 
 
 class CannotRun(Exception):
-    """This machine lacks what a scenario needs; the message says what."""
+    """This machine lacks something that a scenario needs; the message says what."""
 
 
 class Bed:
@@ -76,7 +76,7 @@ class Bed:
         return self.processes.redis(*FILE_SYNC, fsync, *options)
 
     def wrapped_store(self, wrapper: Sequence[str], binary: str) -> StoreServer:
-        """A store that another program starts, e.g. `env --ignore-signal=XFSZ`."""
+        """A store started by another program, e.g. `env --ignore-signal=XFSZ`."""
         store = StoreServer("store", self.processes.home("store"), binary, *FILE_SYNC, "everysec")
         store.wrap(*wrapper)
         return self.processes.started(store)
@@ -95,7 +95,7 @@ class Bed:
         return server
 
     async def beanstalk_server(self, store: StoreServer) -> QueueServer:
-        """A running server that speaks beanstalkd's protocol, too."""
+        """A running server that also speaks beanstalkd's protocol."""
         return await self.server(store, beanstalk_address=f"{LOOPBACK}:{free_port()}")
 
     @asynccontextmanager
@@ -135,7 +135,7 @@ class Bed:
 
 
 async def restart(process: Process) -> None:
-    """Start a process while the load goes on."""
+    """Start a process while the load continues."""
     process.launch()
     await until(process.is_ready, within_s=START_S)
 
@@ -173,7 +173,7 @@ def program(settings: dict[str, object], *arguments: str) -> subprocess.Popen[st
 
 
 async def assert_back(api: Api) -> float:
-    """Prove that the server does its work again in time. Returns how long that took, in seconds."""
+    """Prove that the server works again in time. Returns how long that took, in seconds."""
     loop = asyncio.get_running_loop()
     since_s = loop.time()
 

@@ -1,11 +1,11 @@
-"""Judges a history, as Jepsen's total-queue checker does, and by the promises of docs/reliability.md.
+"""Judges a history like Jepsen's total-queue checker, and by the promises of docs/reliability.md.
 
 With A = attempted pushes, E = acknowledged pushes, D = deliveries that were finished or deleted: lost = E - D and
 unexpected = delivered - A must be empty; recovered = (D and A) - E is only reported. Besides: nothing is delivered
 before it is due on the store's clock; no delivery begins after an acknowledged finish or delete; a second delivery
 needs a TTR that ran out since the first, or a release, a kick or another push of the job (also one of unknown outcome).
-A TTR begins when the poll was asked for; or, where the store was frozen then, when that began: what it had reserved
-before is handed to whoever waits when it answers.
+A TTR begins when the poll was sent; or, if the store was frozen then, when that began: what it had reserved
+before goes to whichever poll waits when it answers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 CLOCK_STEP_S: Final = (
     0.002  # two clocks are read one after the other, and the store's has milliseconds
 )
-SETTLE_S: Final = 0.1  # for so long after a jump the store's clock may show the old time, or a frozen store not answer
+SETTLE_S: Final = 0.1  # a clock that jumped may show the old time, a frozen store not answer
 DONE: Final = 0
 GONE: Final = 2  # "no such job"
 UNAVAILABLE: Final = 6
@@ -54,7 +54,7 @@ class Verdict:
     )  # of first deliveries, on the store's clock
 
     def check(self, *, but: Sequence[str] = ()) -> None:
-        """Raises AssertionError where a promise was broken, `but` for those that are only counted."""
+        """Raises AssertionError if a promise was broken, `but` for those that are only counted."""
         rules = {"lost", "unexpected", "early", "after_end", "unexplained"} - set(but)
         broken = {rule: getattr(self, rule) for rule in rules if getattr(self, rule)}
         shown = {rule: (len(ids), sorted(ids)[:MOST_SHOWN]) for rule, ids in broken.items()}
@@ -79,16 +79,16 @@ class Verdict:
 
 @dataclass
 class _Job:
-    """What is known of one id so far."""
+    """What is known about one id so far."""
 
-    pushes: list[tuple[float, float]] = field(default_factory=list)  # when asked for, and its delay
+    pushes: list[tuple[float, float]] = field(default_factory=list)  # when sent, and its delay
     acknowledged: bool = False
     ttr_s: float = 0.0  # the shortest
     deliveries: int = 0
     held_from_s: float = 0.0  # since when the last delivery can hold it, on the store's clock
     excuses: int = 0  # deliveries that may come before a TTR has run out
     ended_s: float | None = None  # an end was acknowledged
-    end_unknown: bool = False  # an end was asked for and nobody knows whether it was done
+    end_unknown: bool = False  # an end was requested, with unknown outcome
 
 
 def judge(events: Iterable[Event]) -> Verdict:
@@ -181,7 +181,7 @@ class _Judgement:
                 self._job(named["id"]).end_unknown = True
 
     def _ended(self, jobs: Sequence[Json], time_s: float) -> None:
-        """With a receipt, the repetition of an end that was done without an answer hears "no such job"."""
+        """With a receipt, the repetition of an end that was done without an answer gets "no such job"."""
         for named in jobs:
             job = self._job(named["id"])
             done = named["code"] == DONE or (named["code"] == GONE and job.end_unknown)
@@ -208,7 +208,7 @@ class _Judgement:
         job.held_from_s = reserved_s + self._offset(reserved_s, heard_s)[0]
 
     def _reserved_from_s(self, asked_s: float) -> float:
-        """Since when a job can be reserved that came to a poll of that time."""
+        """The earliest time at which a job can have been reserved for a poll of that time."""
         since_s, until_s = self._frozen_s
         return since_s if since_s <= asked_s <= until_s + SETTLE_S else asked_s
 

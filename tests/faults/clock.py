@@ -1,4 +1,4 @@
-"""A clock of its own for a process, which can be wrong and jump."""
+"""A separate clock for a process, which can be wrong and jump."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ LIBRARIES: Final = Path("/usr/lib")
 
 
 class Clock:
-    """What the processes that `wrapper` starts show as the time; their monotonic clocks stay right.
+    """The time as seen by processes that `wrapper` starts; their monotonic clocks stay right.
 
-    CannotRun where libfaketime is not installed. Redis cannot start under it (its allocator, jemalloc), Valkey can.
+    Raises CannotRun if libfaketime is not installed. Redis cannot start under it (because of jemalloc), Valkey can.
     """
 
     def __init__(self, path: Path) -> None:
@@ -31,7 +31,7 @@ class Clock:
         self.set(0)
 
     def set(self, ahead_s: int) -> None:
-        """Jump, at once: libfaketime must not read half a file."""
+        """Jump in one step: libfaketime must not read half a file."""
         new = self._path.with_suffix(".new")
         new.write_text(f"{ahead_s:+}", encoding="ascii")
         new.rename(self._path)

@@ -1,4 +1,4 @@
-"""Which replica is elected when its master is lost, and whether it has what WAIT had confirmed.
+"""Tries which replica is elected when its master is lost, and whether it has what WAIT had confirmed.
 
 `python -m tests.faults.elections` tries the redis-server that is first on PATH: a master with the replicas A and B; B
 does not get the last write, `WAIT 1` is answered as A has it, and then the master is killed.
@@ -43,7 +43,7 @@ LAST: Final = f"{{{TAG}}}:last"
 
 @dataclass
 class _Site:
-    """A master, its replicas, and those who have a say in which of these takes its place."""
+    """A master, its replicas, and the servers that vote for one of these."""
 
     network: Network
     master: Process
@@ -87,7 +87,7 @@ def _after_silence(validity_factor: int) -> Prepare:
 
 
 SILENT: Final = f"the same, and B has heard nothing for {SILENCE_S} s, "
-# by the kind of store: what else is broken, and in which words
+# by the kind of store: what else is broken, and its description
 CASES: Final[dict[type[WatchedStore | StoreCluster], dict[str, Prepare]]] = {
     WatchedStore: {
         "Sentinel, all else is well": lambda _: None,
@@ -158,7 +158,7 @@ def _site(network: Network, store: WatchedStore | StoreCluster) -> _Site:
 
 
 def _write(master: Process, key: str, replicas: int) -> None:
-    """Write a key, and prove that so many replicas have it: no more, no less."""
+    """Write a key, and prove that this many replicas have it, no more, no less."""
     with Redis(master.host, master.port, single_connection_client=True) as redis:
         redis.set(key, "value")
         assert redis.wait(2, WAIT_MS) == replicas

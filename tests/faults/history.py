@@ -1,4 +1,4 @@
-"""The record of all that clients asked and heard while things broke: a file of JSON lines.
+"""The record of all that clients sent and received while things broke: a file of JSON lines.
 
 An operation is one line when it begins (`invoke`) and one when it ends: `ok`, `fail` (the server says that it did
 nothing) or `info` (nobody knows: no answer, or a 503). A line without a number of its own notes a fault or a clock.
@@ -22,14 +22,14 @@ INVOKE: Final = "invoke"
 OK: Final = "ok"
 FAIL: Final = "fail"
 INFO: Final = "info"
-NOTE: Final = 0  # the number of lines that belong to no operation
+NOTE: Final = 0  # the number in lines that belong to no operation
 FREEZE: Final = "freeze Redis"  # faults that the checker knows
 THAW: Final = "thaw Redis"
 
 
 @dataclass(frozen=True)
 class Event:
-    """One line. `jobs` says what it is about: pushed, delivered or named jobs, with codes where it has ended."""
+    """One line. `jobs`: the pushed, delivered or named jobs, with codes if it has ended."""
 
     number: int  # the operation's, the same when it begins and ends
     type: str
@@ -60,7 +60,7 @@ class History:
         self._file.close()
 
     def flush(self) -> None:
-        """See that the file has all of it."""
+        """Make sure that the file has everything."""
         self._file.flush()
 
     def invoke(self, verb: str, jobs: Iterable[Json]) -> int:

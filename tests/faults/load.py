@@ -1,4 +1,4 @@
-"""Producers and consumers that go on while things break, and write down all that they ask and hear."""
+"""Producers and consumers that continue while things break, and record all that they send and receive."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 PAUSE_S: Final = 0.02  # after a failure, as a client would
 POLL_S: Final = 0.5
-QUIET_S: Final = 0.5  # beyond the TTR: in which nothing may come any more
+QUIET_S: Final = 0.5  # beyond the TTR: nothing more may be delivered in this time
 MOST_IDS: Final = 1000
 STALE: Final = 4
 
 
 @dataclass(frozen=True)
 class Shape:
-    """How much is asked for. `batch` = 1 uses the original's five endpoints as they were."""
+    """How much to send. `batch` = 1 uses the original's five endpoints as they were."""
 
     producers: int = 4
     consumers: int = 8
@@ -50,7 +50,7 @@ USUAL: Final = Shape()
 
 
 class Load:
-    """Clients of one or more servers. Half of the consumers prove themselves by receipt, half do not."""
+    """Clients of one or more servers. Half of the consumers send receipts, half do not."""
 
     def __init__(
         self, history: History, topic: str, apis: Sequence[Api], shape: Shape, seed: int
@@ -78,12 +78,12 @@ class Load:
         ]
 
     async def until_acknowledged(self, jobs: int, *, within_s: float = 60) -> None:
-        """Wait until that many more jobs were pushed."""
+        """Wait until this many more jobs were pushed."""
         target = self.acknowledged + jobs
         await until(lambda: self.acknowledged >= target, within_s=within_s)
 
     async def until_finished(self, jobs: int, *, within_s: float = 60) -> None:
-        """Wait until that many more jobs were finished."""
+        """Wait until this many more jobs were finished."""
         target = self.finished + jobs
         await until(lambda: self.finished >= target, within_s=within_s)
 
@@ -92,9 +92,9 @@ class Load:
         await asyncio.gather(*self._producers)
 
     async def finish(self, *, patience_s: float = 30, watch_s: float | None = None) -> Verdict:
-        """Stop pushing, drain the queue, watch for what comes too much, and judge all that happened.
+        """Stop pushing, drain the queue, watch for surplus deliveries, and judge all that happened.
 
-        It is drained when each job has ended, or none has for `patience_s`. Then it watches for `watch_s`; where that
+        It is drained when each job has ended, or none has for `patience_s`. Then it watches for `watch_s`; if that
         is None, until the last TTR would have run out.
         """
         self._pushing = False
@@ -111,7 +111,7 @@ class Load:
         return judge(read_history(self.history.path))
 
     async def _states(self) -> list[str]:
-        """What the server says of jobs that never came to an end: a job that is stuck is not gone."""
+        """What the server says about jobs that never ended: a stuck job is not lost."""
         ids = sorted(self._unfinished)[:MOST_IDS]
         answer = await self._apis[0].call("/get", {"ids": ids})
         # the original does not know this request
@@ -138,7 +138,7 @@ class Load:
             await asyncio.sleep(self._shape.pause_s)
 
     def _next_jobs(self) -> list[Json]:
-        """What the history says of the next jobs to push."""
+        """What the history says about the next jobs to push."""
         shape = self._shape
         digits = None if shape.whole_seconds else 3
         numbers = [next(self._numbers) for _ in range(shape.batch)]
@@ -189,7 +189,7 @@ class Load:
         return jobs
 
     async def _finish_jobs(self, api: Api, jobs: list[Json], *, proves: bool) -> None:
-        """By receipt one by one, else all at once."""
+        """One by one with receipts, or all at once."""
         if proves or self._shape.batch == 1:
             for job in jobs:
                 proof = {"receipt": job["receipt"]} if proves and "receipt" in job else {}
@@ -199,7 +199,7 @@ class Load:
             await self._end(api, ids, {"ids": ids})
 
     async def _end(self, api: Api, ids: list[str], request: Json) -> None:
-        """Ask until there is an answer for each job: a first finish without one may have ended it."""
+        """Repeat until there is an answer for each job: a first finish without an answer may have ended it."""
         while ids:
             number = self.history.invoke("finish", [{"id": job_id} for job_id in ids])
             answer = await self._ask(api.call("/finish", request), (GONE, STALE))
@@ -216,7 +216,7 @@ class Load:
     async def _ask(
         self, request: Awaitable[Envelope], refusals: Sequence[int] = ()
     ) -> Envelope | None:
-        """The answer, where it is a success or one of these refusals; after a failure None and a moment's pause."""
+        """The answer, if it is a success or one of these refusals; after a failure a short pause and None."""
         try:
             answer = await request
         except (aiohttp.ClientError, TimeoutError, OSError):
@@ -243,7 +243,7 @@ async def running(
 
 
 def _outcome(answer: Envelope | None) -> str:
-    """A 503 is no refusal: what was asked for may have been done, and its answer lost."""
+    """A 503 is not a refusal: the request may have been carried out, and its answer lost."""
     return INFO if answer is None else OK
 
 

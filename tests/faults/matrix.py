@@ -1,6 +1,6 @@
-"""The matrix as a table, and its place in docs/reliability.md: a row that was not run again keeps its line.
+"""The matrix as a table, and its place in docs/reliability.md: a row that was not run keeps its line.
 
-The Chinese page has a table that is made of the English one, with the rows' own Chinese words.
+The table of the Chinese page is made from the English one, with the rows' own Chinese texts.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ BETWEEN: Final = re.compile(f"{re.escape(BEGIN)}(.*){re.escape(END)}", re.DOTALL
 def table(
     rows: Iterable[Row], outcomes: Sequence[Outcome], run: str, known: Mapping[int, str]
 ) -> str:
-    """Markdown: one line a row, also for those that were not run, with the reason.
+    """Markdown: one line per row; rows that were not run have the reason.
 
-    `run` says which run these outcomes are of; `known` has the lines of former ones by their rows' numbers.
+    `run` names the run of these outcomes; `known` has the lines of earlier runs by their rows' numbers.
     """
     found = {outcome.row.number: outcome for outcome in outcomes}
     lines = [HEAD]
@@ -75,7 +75,7 @@ def this_run() -> str:
 
 
 def write(path: Path, rows: Iterable[Row], outcomes: Sequence[Outcome], run: str) -> None:
-    """Put the outcomes between the two markers. Raises ValueError where they are not there."""
+    """Put the outcomes between the two markers. Raises ValueError if these are missing."""
     _put(path, table(rows, outcomes, run, lines_of(path)))
 
 

@@ -1,7 +1,7 @@
-"""Hosts of their own for processes, and what breaks between them: network namespaces on one bridge.
+"""Separate hosts for processes, and faults between them: network namespaces on one bridge.
 
-What a host sends to another vanishes when the hardware address that it knows of it is one that nobody has. Nobody is
-told, as with a cable that is pulled out; and each direction can be broken by itself.
+Packets to another host vanish if their sender has a hardware address for it that no host has. Neither side is
+told, as if a cable were pulled; and each direction can be broken by itself.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ CLONE_NEWNET: Final = 0x40000000
 NETWORK: Final = "10.77.0"
 NOBODY: Final = "02:00:00:00:ff:ff"
 FORM_S: Final = 5.0
-QUEUE_S: Final = 60  # what would wait for longer on a slow way is dropped
+QUEUE_S: Final = 60  # packets that would wait for longer on a slow link are dropped
 BOTH: Final = "both"
-FROM: Final = "from"  # what the first ones send
-TO: Final = "to"  # what they should get
+FROM: Final = "from"  # packets from the first hosts
+TO: Final = "to"  # packets to them
 DIRECTIONS: Final = (BOTH, FROM, TO)
 
 
 class Network:
-    """Hosts that reach each other, made as they are asked for. The test itself reaches all of them, always."""
+    """Hosts that reach each other, made on demand. The test itself always reaches all of them."""
 
     def __init__(self, stack: ExitStack) -> None:
         self._stack = stack
-        self._pids: list[int] = []  # of what holds a host's namespace open
+        self._pids: list[int] = []  # of the process that holds a host's namespace open
         self._slow: list[int] = []  # hosts, by their numbers
 
     @classmethod
     @contextmanager
     def opened(cls) -> Iterator[Network]:
-        """The thread is in the network while the block runs. CannotRun where it may not make one."""
+        """Move the thread into the network while the block runs. Raises CannotRun if it may not make one."""
         with ExitStack() as stack:
             home = stack.enter_context(Path("/proc/thread-self/ns/net").open("rb"))
             libc = ctypes.CDLL(None, use_errno=True)
@@ -54,12 +54,12 @@ class Network:
             yield cls(stack)
 
     def __iter__(self) -> Iterator[Host]:
-        """New hosts, as many as are wanted."""
+        """As many new hosts as are wanted."""
         while True:
             yield self._new_host()
 
     def cut(self, ones: Iterable[str], others: Iterable[str], direction: str = BOTH) -> None:
-        """Let nothing pass between these addresses any more, or nothing `from` or `to` the first ones."""
+        """Stop all packets between these addresses, or only those `from` or `to` the first ones."""
         for one in ones:
             for other in others:
                 if direction in {BOTH, FROM}:
@@ -68,7 +68,7 @@ class Network:
                     self._send(other, one, NOBODY)
 
     def slow(self, host: str, kbit_s: int) -> None:
-        """Let what is sent to this address come at this rate."""
+        """Limit packets to this address to this rate."""
         number = _number(host)
         _run(
             f"tc qdisc add dev host{number} root tbf rate {kbit_s}kbit burst 2kb latency {QUEUE_S}s"
@@ -76,7 +76,7 @@ class Network:
         self._slow.append(number)
 
     def heal(self) -> None:
-        """Let everybody reach everybody, at full speed."""
+        """Let all hosts reach each other at full speed."""
         for number in self._slow:
             _run(f"tc qdisc del dev host{number} root")
         self._slow.clear()
@@ -134,7 +134,7 @@ def _run(command: str, *wrapper: str) -> None:
 
 
 def _until_apart(pid: int) -> None:
-    """Until the process has a namespace of its own."""
+    """Wait until the process has its own namespace."""
     here = Path("/proc/thread-self/ns/net").readlink()
     deadline = time.monotonic() + FORM_S
     while Path(f"/proc/{pid}/ns/net").readlink() == here:

@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
     Scenario = Callable[[Bed, str], Coroutine[Any, Any, Verdict]]
 
-OURS: Final = ""  # the program, where it is this project's server
+OURS: Final = ""  # the program, if it is this project's server
 KILLS: Final = 20
 POLLS: Final = 100  # that vanish in a wave
 WAVES: Final = 20
 POLL_S: Final = 2  # the original waits for as long as its config says, whatever a client asks for
 SLOW_S: Final = 0.02  # an answer of the store
-PATIENCE_S: Final = 10.0  # TTR, tick and poll, and some
-STEADY: Final = Shape(  # the original takes no delay of 0
+PATIENCE_S: Final = 10.0  # TTR, tick and poll, and a margin
+STEADY: Final = Shape(  # the original accepts no delay of 0
     batch=1, whole_seconds=True, least_delay_s=1, longest_delay_s=3, ttr_s=2
 )
 HEAVY: Final = replace(STEADY, producers=16, consumers=32, pause_s=0.0)
@@ -70,7 +70,7 @@ class OriginalServer(Process):
 
 
 def compare(programs: Sequence[str], home: Path, seed: int | None) -> Iterator[str]:
-    """The lines of a table: each scenario with each program and with ours."""
+    """The lines of a table: each scenario with each program, and with ours."""
     seed = random.randrange(10**6) if seed is None else seed
     yield HEAD
     for row, scenario in SCENARIOS.items():
@@ -117,7 +117,7 @@ async def _killed_at(
 
 
 async def _polls_vanish(bed: Bed, program: str) -> Verdict:
-    """Waves of clients that go away beside others that finish what they get."""
+    """Waves of clients that vanish beside others that finish their jobs."""
     store = bed.store()
     server = await _server(bed, program, store.address)
     async with bed.load(server, shape=HEAVY) as load:
@@ -139,7 +139,7 @@ async def _server(bed: Bed, program: str, store_address: str) -> Any:
 
 
 async def _judged(load: Load, store: StoreServer) -> Verdict:
-    """The verdict; what it calls lost is in no list and in no set of the store, from which it could still come."""
+    """The verdict; jobs that it calls lost are in no list and no set of the store, so they cannot come any more."""
     verdict = await load.finish(patience_s=PATIENCE_S)
     waiting: set[Any] = set()
     async with redis_of(store) as redis:

@@ -1,4 +1,4 @@
-"""A TCP proxy that breaks connections in the ways in which networks do."""
+"""A TCP proxy that breaks connections as networks do."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Proxy:
             link.cut()
 
     def half_open(self) -> None:
-        """All present connections stay open and carry nothing any more; new ones work."""
+        """All present connections stay open and carry nothing more; new ones work."""
         for link in self._links:
             link.silent = True
 

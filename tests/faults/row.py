@@ -29,13 +29,13 @@ class Row:
     run: Callable[..., Coroutine[Any, Any, Figures]] | None
     full: Figures = field(default_factory=dict)
     small: Figures | None = None
-    not_run: str = ""  # why there is no scenario, or what it leaves out
-    both_wrappings: bool = False  # in full, it runs once more on a store without functions
+    not_run: str = ""  # why there is no scenario, or what the scenario leaves out
+    both_wrappings: bool = False  # in full, it runs again on a store without functions
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a row. `failure` and `not_run` are "" where it passed."""
+    """The outcome of a row. `failure` and `not_run` are "" if it passed."""
 
     row: Row
     seed: int
@@ -49,7 +49,7 @@ class Outcome:
 def run(
     row: Row, home: Path, *, small: bool, seed: int | None = None, minutes: int | None = None
 ) -> Outcome:
-    """Try a row; one that says how long it takes, for so long. What fails is part of the outcome, not raised."""
+    """Try a row, for its time if it has one. A failure is part of the outcome, not raised."""
     assert row.run is not None, f"row {row.number} has nothing to run: {row.not_run}"
     seed = random.randrange(10**6) if seed is None else seed
     since_s = time.monotonic()

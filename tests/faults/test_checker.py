@@ -1,4 +1,4 @@
-"""The checker is sharp: it passes a good history and catches each planted fault, and no more than that."""
+"""The checker is sharp: it passes a good history, and reports each planted fault and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a replica has confirmed can be lost: another one is elected. Hence `redis.min_replicas` is to be all of them."""
+"""What one replica has confirmed can be lost if another is elected, so `redis.min_replicas` should be all of them."""
 
 from __future__ import annotations
 

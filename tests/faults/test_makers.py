@@ -1,4 +1,4 @@
-"""The makers of faults do what their names say: a scenario over a fault that never happened proves nothing."""
+"""The makers of faults do what their names say: a scenario whose fault never happened proves nothing."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FIGURE = r"\d+(?:[,.]\d+)*"
 
 @pytest.fixture
 async def proxy() -> AsyncIterator[Proxy]:
-    """Before a server that says back what it hears."""
+    """A proxy before an echo server."""
 
     async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(ConnectionError):
@@ -57,7 +57,7 @@ class Client:
         self._writer = writer
 
     async def ask(self) -> bytes:
-        """The answer; b"" where the connection ends. TimeoutError where nothing comes."""
+        """The answer; b"" if the connection ends. Raises TimeoutError if nothing comes."""
         self._writer.write(b"ask")
         async with asyncio.timeout(SILENCE_S):
             try:
@@ -169,7 +169,7 @@ def test_a_row_that_was_not_run_again_keeps_its_line(tmp_path: Path) -> None:
 
 
 def test_the_chinese_page_has_the_table_of_the_english_one(tmp_path: Path) -> None:
-    """If only the words of a row were changed, `python -m tests.faults --rows 18` writes them."""
+    """If only the words of a row have changed, `python -m tests.faults --rows 18` writes them."""
     path = tmp_path / CHINESE.name
     path.write_bytes(CHINESE.read_bytes())
     write_chinese(path, ROWS)

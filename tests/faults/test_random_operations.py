@@ -16,12 +16,12 @@ from tests.processes import REPOSITORY
 if TYPE_CHECKING:
     from pathlib import Path
 
-SECONDS: Final = 20.0  # it ends as soon as something is found
+SECONDS: Final = 20.0  # it stops as soon as something is found
 SCRIPTS: Final = "delayqueue/store/scripts"
 
-SELDOM: Final = pytest.mark.seldom()  # the judge that finds them finds another of these, too
+SELDOM: Final = pytest.mark.seldom()  # the judge that finds these also finds another one
 
-# a script, words in it and what they become, and words of what must be found
+# a script, words in it and their replacement, and words of the finding
 FAULTS: Final = {
     "a job that ends keeps its place": (
         "_life.lua",

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 BEGIN_MS: Final = 1_000_000
-STEP_MS: Final = 10  # that an operation takes
+STEP_MS: Final = 10  # the duration of an operation
 SPEC: Final = Spec("t", "first", 1000, tags=("x",))
 AGAIN: Final = Spec("t", "second", 1000)
 RETRIED: Final = Spec("t", "first", 1000, retry_ms=(100,))
@@ -28,7 +28,7 @@ EXISTS: Final = Told(Code.JOB_EXISTS)
 
 
 class Story:
-    """What is asked of one job, one after the other; times are ms since the beginning."""
+    """Operations on one job, one after the other; times are ms since the beginning."""
 
     def __init__(self) -> None:
         self.shadow = Shadow(["a"], BEGIN_MS)

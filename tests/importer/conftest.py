@@ -1,4 +1,4 @@
-"""An old installation and a new store, each in a database of its own, and an import between them."""
+"""An old installation and a new store, each in its own database, and an import between them."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
     from delayqueue.domain.job import JobView
 
-BEAT_S: Final = 0.02  # a tenth and less of what it is in life, as everything here that waits
+BEAT_S: Final = 0.02  # a tenth or less of the real value, like all waiting times here
 DEAD_S: Final = 0.8
-PATIENCE_S: Final = 40.0  # for an import that goes round in circles; two of them wait for a lock
+PATIENCE_S: Final = 40.0  # for an import that loops forever; two of these waits are for a lock
 
 
 @dataclass
 class Move:
-    """From the old server to the bucket."""
+    """The import from the old server to the bucket."""
 
     old: OldServer
     new: Bucket
@@ -45,7 +45,7 @@ class Move:
         return Importer(self.original(), Store(self.new.store), destination)
 
     async def run(self) -> Importer:
-        """An import, to its end."""
+        """Run an import to its end."""
         it = self.importer()
         async with asyncio.timeout(PATIENCE_S):
             await it.run()
@@ -60,7 +60,7 @@ class Move:
         return await self.new.view(job_id)
 
     async def left(self) -> set[bytes]:
-        """What the old database still holds, but for what was set aside and for our own keys."""
+        """What the old database still holds, except what was set aside and our own keys."""
         keys: list[Any] = [key async for key in self.old.redis.scan_iter()]
         return {key for key in keys if not key.startswith(b"{") and key != b"dq_import:aside"}
 
@@ -72,7 +72,7 @@ class Move:
 
 @pytest.fixture(autouse=True)
 def no_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Waits that last seconds in life."""
+    """Waiting times that are seconds in production."""
     monkeypatch.setattr(importer, "PAUSE_S", BEAT_S)
     monkeypatch.setattr(pulse, "DEAD_S", DEAD_S)
 
@@ -99,7 +99,7 @@ in_every_setup: Final = pytest.mark.parametrize(
 
 @pytest.fixture
 async def move(request: pytest.FixtureRequest) -> AsyncIterator[Move]:
-    """The first of the setups, unless the test is run `@in_every_setup`."""
+    """The first of the setups, unless the test is marked `@in_every_setup`."""
     setup: Setup = getattr(request, "param", SETUPS["ouqiang-to-valkey"])
     store = request.getfixturevalue(f"{setup.store}_server")
     async with (

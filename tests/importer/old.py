@@ -1,6 +1,6 @@
 """An old server: ouqiang/delay-queue's steps on Redis, one command each, as its source has them.
 
-Between two steps others can come in; a crash is a step that is not taken.
+Other programs can act between two steps; a crash is a step that is not taken.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ BUCKETS: Final = 3
 
 
 def packed_text(text: str) -> bytes:
-    """As the originals' msgpack library writes a string: never with the 8 bit length that came later."""
+    """A string as the originals' msgpack library writes it: never with the 8 bit length, which came later."""
     raw = text.encode()
     if len(raw) < 32:
         return bytes([0xA0 | len(raw)]) + raw
@@ -28,7 +28,7 @@ def packed_text(text: str) -> bytes:
 
 
 def packed_number(number: int) -> bytes:
-    """As the originals' msgpack library writes a positive integer."""
+    """A positive integer as the originals' msgpack library writes it."""
     if number < 128:
         return bytes([number])
     for head, length in ((0xCC, 1), (0xCD, 2), (0xCE, 4), (0xCF, 8)):
@@ -79,7 +79,7 @@ class OldServer:
         await self.redis.set(self.key(job_id), packed(topic, job_id, due_s, ttr_s, body))
 
     async def schedule(self, job_id: str, time_s: int) -> None:
-        """The second one; and the last one of a pop."""
+        """The second step; and the last one of a pop."""
         self._turn += 1
         await self.redis.zadd(self.bucket(1 + self._turn % BUCKETS), {job_id: time_s})
 

@@ -1,4 +1,4 @@
-"""An import takes each job over once, whatever state it is in and whoever else works on it."""
+"""An import takes each job over once, whatever its state and whoever else works on it."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ HOUR_S = 3600
 
 @contextlib.asynccontextmanager
 async def running(move: Move, consumers: int = 0) -> AsyncIterator[None]:
-    """The old server's timers tick, and so many consumers pop and finish.
+    """The old server's timers tick, and this many consumers pop and finish.
 
-    They are told to stop: a cancellation can get lost in redis-py.
+    A flag stops them: a cancellation can get lost in redis-py.
     """
     stopped = asyncio.Event()
     tasks = [move.old.run(lambda _: "t", stopped, beat_s=BEAT_S)]
@@ -219,7 +219,7 @@ async def test_a_job_is_delivered_once_while_the_old_server_works_on(
 async def test_a_job_deleted_at_the_old_server_and_then_at_the_new_one_is_gone(
     move: Move, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At whichever step of an import the two deletes come."""
+    """Whichever step of an import the two deletes come at."""
     for verb in ("look", "claim", "take"):
         await move.old.push("t", "a", HOUR_S)
 
@@ -288,7 +288,7 @@ async def test_a_job_that_is_pushed_to_the_new_server_while_it_is_moved_is_not_o
 
 
 class Killed(Exception):
-    """What stands in for kill -9."""
+    """Stands in for kill -9."""
 
 
 STEPS = [
@@ -325,7 +325,7 @@ async def test_an_import_that_is_killed_at_any_step_is_completed_by_the_next(
 
 
 def dying(step: Any, when: str, times: int) -> Callable[..., Any]:
-    """The step, which kills the import the so-manieth time that it has something to do."""
+    """The step, which kills the import the n-th time that it has something to do."""
     calls = 0
 
     async def die(self: Any, *args: Any, **options: Any) -> Any:
@@ -342,7 +342,7 @@ def dying(step: Any, when: str, times: int) -> Callable[..., Any]:
 
 
 async def bring_to_an_end(move: Move, ids: list[str]) -> list[str]:
-    """Deliver and finish what the killed import has brought over: the next one must not bring it again."""
+    """Deliver and finish what the killed import has moved: the next one must not move it again."""
     done = []
     for job_id, (_, due_s) in (await move.arrived(*ids)).items():
         if due_s < time.time() + 2 * HOUR_S:  # not one that is staged

@@ -1,6 +1,6 @@
 """Wheel, sdist and the steps of the image, tried in empty folders: python -m tests.package. `make package` runs it.
 
-It needs the package registry. What is built is left in dist/.
+It needs the package registry. The results are left in dist/.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class Image:
         if names[0].startswith("--from"):  # the stages share the folder
             return
         for name in names:
-            is_folder = (REPOSITORY / name).is_dir()  # one that is copied to its own name
+            is_folder = (REPOSITORY / name).is_dir()  # one that is copied to the same name
             for one in committed():
                 if one == name or one.startswith(f"{name}/"):
                     place = self._work / (one if is_folder else Path(one).name)
@@ -90,7 +90,7 @@ class Image:
 
 
 def try_image(processes: Processes, python: str) -> None:
-    """Follow the Dockerfile and use what comes of it: as its user, with a root that nobody can write to."""
+    """Follow the Dockerfile and use the result: as its user, with a read-only root."""
     root = processes.home("image")
     image = Image(root, python)
     say("image: the steps of the Dockerfile")

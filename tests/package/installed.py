@@ -1,4 +1,4 @@
-"""A server that was installed somewhere, and a short use of it."""
+"""A server that was installed somewhere, and a short trial of it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Installed(QueueServer):
-    """The server as it is installed somewhere, knowing nothing of this checkout; with a store of its own."""
+    """An installed server that does not know this checkout; with its own store."""
 
     def __init__(self, home: Path, program: list[str], variables: dict[str, str]) -> None:
         super().__init__("installed", home, {})

@@ -1,4 +1,4 @@
-"""What the trials of the packages share: commands and the files that may get into one."""
+"""What the trials of the packages share: commands, and the files that may get into a package."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def without_checkout(environment: dict[str, str]) -> dict[str, str]:
 
 
 def run(*command: str | Path, cwd: Path) -> str:
-    """What a command prints. Raises SystemExit with all of it where it fails."""
+    """What a command prints. Raises SystemExit with all of it if it fails."""
     done = subprocess.run(
         command,
         cwd=cwd,

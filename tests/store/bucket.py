@@ -1,4 +1,4 @@
-"""One bucket under test: the store's verbs with few words, and a look at what it holds."""
+"""One bucket under test: the store's verbs in short forms, and a view of its contents."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ LATER_MS: Final = 40  # time enough for a call or two before
 ALL_WANTED: Final = 1000
 ALWAYS: Final = Range(0, 10**13)
 
-# shows that a script touches the keys of its slot only; --every-store shows it for all
+# proves that a script only touches the keys of its slot; --every-store proves it for all
 CLUSTER: Final = pytest.param(
     "cluster", marks=pytest.mark.seldom("test_tick.py", "test_pop.py", "test_push.py")
 )
@@ -54,7 +54,7 @@ STORES: Final = ("redis_without_functions", *WITH_FUNCTIONS)
 BUCKET: Final = "{dq_bucket_1}"
 WHEEL_SLOTS: Final = 3600
 SCHEDULERS: Final = ("zset", "wheel")
-# --every-store shows all with all
+# --every-store combines all with all
 USUAL: Final = {
     "redis_without_functions": "wheel",
     "redis": "zset",
@@ -66,7 +66,7 @@ with_functions: Final = pytest.mark.parametrize("redis", WITH_FUNCTIONS, indirec
 
 STATES: Final = ("delayed", "ready", "reserved", "buried")
 
-# ids and topics that mean something to somebody on the way
+# ids and topics that have a meaning somewhere on the way
 HOSTILE: Final = (
     "dq_bucket_1",
     "{dq_bucket_1}:job",
@@ -96,17 +96,17 @@ def job(
     if_exists: str = "replace",
     **options: Any,
 ) -> Job:
-    """A job that is due at once and has an hour to run, where nothing else is said."""
+    """A job that is due at once and has an hour to run, unless arguments say otherwise."""
     return Job(topic, job_id, body, ttr_ms, if_exists=IfExists(if_exists), **options)
 
 
 async def a_moment() -> None:
-    """Wait until what was to happen in SOON_MS is due."""
+    """Wait until SOON_MS are over."""
     await asyncio.sleep(MOMENT_S)
 
 
 async def later() -> None:
-    """Wait until what was to happen in LATER_MS is due."""
+    """Wait until LATER_MS are over."""
     await asyncio.sleep(LATER_MS / 1000 + MOMENT_S)
 
 
@@ -123,7 +123,7 @@ class Bucket:
     def over(
         cls, redis: Redis, *, bucket_name: str = "dq_bucket_%d", wheel_slots: int = 0
     ) -> Bucket:
-        """With slots the scheduler is the wheel."""
+        """With slots, the scheduler is the wheel."""
         buckets = Buckets(bucket_name, "dq_queue_%s")
         scheduler = Scripts("wheel", wheel_slots) if wheel_slots else ZSET
         store = BucketStore(Shards.one(redis), buckets, scheduler)
@@ -220,13 +220,13 @@ class Bucket:
         return view
 
     async def view(self, job_id: str) -> JobView:
-        """What is known of a job that must be known."""
+        """A job's view; the job must be known."""
         view = await self.get(job_id)
         assert view is not None
         return view
 
     async def state(self, job_id: str) -> str | None:
-        """The job's state; None where it is unknown."""
+        """The job's state; None if it is unknown."""
         view = await self.get(job_id)
         return None if view is None else view.state.value
 

@@ -1,4 +1,4 @@
-"""A bucket over each kind of store. After each test its contents are proved to be whole."""
+"""A bucket on each kind of store. After each test its contents are proved to be whole."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NO_PARAMS: Final = SimpleNamespace(params={})
 
 
 def connect(server: StoreServer, database: int | None = None) -> Redis:
-    """A connection to a database, a new one where none is named; as the server's, it sends no command twice."""
+    """A connection to a database, a new one if none is named; like the server's, it sends no command twice."""
     return Redis(
         host=LOOPBACK,
         port=server.port,
@@ -44,7 +44,7 @@ def connect(server: StoreServer, database: int | None = None) -> Redis:
 
 @pytest.fixture(scope="session")
 def cluster(lasting_processes: Processes) -> StoreCluster:
-    """One that no server of another test writes to: all of its keys are looked at."""
+    """A store that no server of another test writes to, since the test looks at all of its keys."""
     return StoreCluster(lasting_processes, *UNHURRIED)
 
 
@@ -56,12 +56,12 @@ async def emptied(cluster: StoreCluster) -> Redis:
 
 
 def fake() -> Redis:
-    """One whose clock a test can turn."""
+    """A store whose clock a test can turn."""
     return fakeredis.FakeAsyncRedis(server=fakeredis.FakeServer())
 
 
 class Unpiped:
-    """Stands in for a Pipeline where there is no socket: calls to fakeredis go one by one."""
+    """Stands in for a Pipeline without a socket: calls to fakeredis go one by one."""
 
     def __init__(self, pool: ConnectionPool) -> None:
         self._redis = fakeredis.FakeAsyncRedis(connection_pool=pool)
@@ -82,7 +82,7 @@ def _pipelines_to_fakes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Without --every-store, a test that runs with both schedulers has one with each store."""
+    """Without --every-store, a test that takes both schedulers runs with one of them on each store."""
     if config.getoption("every_store"):
         return
     there = {item.nodeid for item in items}
@@ -92,7 +92,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _usual(item: pytest.Item) -> str:
-    """The same test with the scheduler that usually goes with its store."""
+    """The same test with the usual scheduler of its store."""
     params = getattr(item, "callspec", NO_PARAMS).params
     store, scheduler = str(params.get("redis")), str(params.get("scheduler"))
     usual = USUAL.get(store, scheduler)
@@ -114,7 +114,7 @@ async def redis(request: pytest.FixtureRequest) -> AsyncIterator[Redis]:
 
 @pytest.fixture(params=SCHEDULERS)
 def scheduler(request: pytest.FixtureRequest) -> str:
-    """What the delayed jobs are kept in. `@on_zset` leaves the wheel out."""
+    """The structure that holds the delayed jobs. `@on_zset` leaves the wheel out."""
     return str(request.param)
 
 

@@ -1,4 +1,4 @@
-"""All that a bucket holds, read at one moment, also while servers work on it.
+"""The contents of a bucket, read at one moment, also while servers work on it.
 
 It knows the layout from keys.py and reads it by itself, not with the code under test.
 """
@@ -87,7 +87,7 @@ Scores = dict[bytes, float]
 
 @dataclass(frozen=True)
 class Record:
-    """What a record says of its job."""
+    """What a record says about its job."""
 
     due_ms: int
     ttr_ms: int
@@ -102,7 +102,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Ended:
-    """What is kept of a job that ended."""
+    """The kept record of a job that ended."""
 
     state: str
     record: Record
@@ -153,14 +153,14 @@ class Contents:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """All keys of a database at one moment, and what each holds."""
+    """All keys of a database at one moment, with their values."""
 
     now_ms: int
     values: Mapping[bytes, Any]
 
 
 async def snapshot(redis: Redis) -> Snapshot:
-    """Read all keys at once. What is of a type that none of ours has is a str that says so."""
+    """Read all keys at once. A value of a type that we do not use is a str that says so."""
     client: Any = redis  # redis-py's own types say bytes or str for every answer
     (seconds, microseconds), found = await client.eval(SNAPSHOT, 0)
     now_ms = int(seconds) * 1000 + int(microseconds) // 1000
@@ -210,7 +210,7 @@ def contents_of(taken: Snapshot, keys: BucketKeys, among: Sequence[BucketKeys] =
             b"history",
             b"subscriber_calls",
             b"subscriber_failures",
-        }:  # for a person to look at
+        }:  # for people who look at it
             continue
         else:
             contents.unknown.append(key)
@@ -218,7 +218,7 @@ def contents_of(taken: Snapshot, keys: BucketKeys, among: Sequence[BucketKeys] =
 
 
 def parse(raw: bytes) -> Record | None:
-    """A record; None where it is none."""
+    """A record; None if it is not one."""
     head = RECORD.match(raw)
     if head is None:
         return None
@@ -242,13 +242,13 @@ def parse(raw: bytes) -> Record | None:
 
 
 def parse_ended(raw: bytes) -> Ended | None:
-    """What is kept of a job that ended; None where it cannot be read."""
+    """The kept record of a job that ended; None if it cannot be read."""
     head = ENDED.match(raw)
     record = parse(raw[head.end() + int(head[3]) + int(head[4]) :]) if head else None
     return None if head is None or record is None else Ended(head[1].decode(), record)
 
 
 def _digits(text: bytes | None) -> int:
-    """A number of a record's header, base 90; 0 where the header is the short one."""
+    """A number of a record's header, base 90; 0 if the header is the short one."""
     powers = range(len(text or b"") - 1, -1, -1)
     return sum((digit - 33) * 90**power for digit, power in zip(text or b"", powers, strict=True))

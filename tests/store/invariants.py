@@ -1,4 +1,4 @@
-"""Proves that a bucket is whole: every job in exactly one place, every count exact. Not with the code under test."""
+"""Proves, without the code under test, that a bucket is whole: every job in exactly one place, all counts exact."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def violations(
 
 
 def violations_of(contents: Contents, wheel_slots: int = 0) -> list[str]:
-    """The same of what was read before."""
+    """The same for contents that were read before."""
     live, found = _records(contents)
     if wheel_slots:
         found += _wheel(contents, HOUR_MS // wheel_slots)
@@ -69,7 +69,7 @@ def _kept(contents: Contents, found: list[str]) -> dict[bytes, Record]:
 
 
 def _wheel(contents: Contents, slot_ms: int) -> list[str]:
-    """Put the wheel's jobs into `delay`, as if it were sorted sets; its index and its counts are exact."""
+    """Put the wheel's jobs into `delay`, as if in sorted sets, and check its index and its counts."""
     found = [f"{topic!r} is for another scheduler" for topic in contents.delay]
     wheel: defaultdict[bytes, Scores] = defaultdict(dict)
     rounds: defaultdict[bytes, Counter[bytes]] = defaultdict(Counter)
@@ -95,7 +95,7 @@ def _wheel(contents: Contents, slot_ms: int) -> list[str]:
 
 
 def _places(contents: Contents, live: Mapping[bytes, Record]) -> Iterator[str]:
-    """A job with a record stands in one place, and what stands in a place is a job of that topic."""
+    """A job with a record is in one place, and each entry of a place is a job of that topic."""
     places: defaultdict[bytes, list[str]] = defaultdict(list)
     for family, topic, job_id, _ in contents.entries("delay", "reserved", "buried"):
         if job_id not in live or live[job_id].topic != topic:
@@ -117,7 +117,7 @@ def _due_times(contents: Contents, live: Mapping[bytes, Record]) -> Iterator[str
 
 
 def _ready_ids(contents: Contents, live: Mapping[bytes, Record], topic: bytes) -> set[bytes]:
-    """The ids in a ready list that are no ghosts. Who has a priority stands elsewhere."""
+    """The ids in a ready list that are not ghosts. Jobs with a priority are elsewhere."""
     listed = {
         i
         for i in contents.queue[topic]
@@ -143,7 +143,7 @@ def _id_of(rank: bytes) -> bytes:
 
 
 def _priorities(contents: Contents, live: Mapping[bytes, Record]) -> Iterator[str]:
-    """A ready job with a priority stands among those of its topic, by it and its due time; all are known by id."""
+    """A ready job with a priority is among those of its topic, ordered by it and its due time; all are known by id."""
     for _, topic, rank, priority in contents.entries("ranked"):
         record = live.get(_id_of(rank))
         if record is None or record.topic != topic or record.priority != priority:
@@ -157,7 +157,7 @@ def _priorities(contents: Contents, live: Mapping[bytes, Record]) -> Iterator[st
 
 
 def _runs(contents: Contents, live: Mapping[bytes, Record]) -> Iterator[str]:
-    """A run belongs to a live job that was handed out or buried; who holds a job has a receipt, nobody else."""
+    """A run belongs to a live job that was handed out or buried; only a reserved job has a receipt."""
     held = {job_id for _, _, job_id, _ in contents.entries("reserved")}
     for job_id in held - contents.run.keys():
         yield f"{job_id!r} is reserved without a run"
@@ -193,7 +193,7 @@ def _are_notes(raw: bytes) -> bool:
 
 
 def _expiries(contents: Contents, live: Mapping[bytes, Record]) -> Iterator[str]:
-    """A job with `expire` is in its topic's expire set; the entry may be gone once it was looked at."""
+    """A job with `expire` is in its topic's expire set; the entry may be gone once it was handled."""
     for _, topic, job_id, expire_ms in contents.entries("expire"):
         record = live.get(job_id)
         if record is None or record.topic != topic or record.expire_ms != expire_ms:
@@ -211,7 +211,7 @@ def _known_topics(contents: Contents, live: Mapping[bytes, Record]) -> Iterator[
 def _ends(
     contents: Contents, live: Mapping[bytes, Record], kept: Mapping[bytes, Record]
 ) -> Iterator[str]:
-    """A kept record is of a job that is gone, and is dropped at its time."""
+    """A kept record belongs to a job that is gone, and is dropped at its time."""
     for job_id in kept.keys() & live.keys():
         yield f"{job_id!r} has ended and lives"
     for job_id, record in kept.items():
@@ -233,7 +233,7 @@ def _tags(contents: Contents, records: Mapping[bytes, Record]) -> Iterator[str]:
 
 
 def _timers(contents: Contents) -> Iterator[str]:
-    """The timer looks at a topic at the earliest of its times, or before."""
+    """The timer visits a topic at the earliest of its times, or before."""
     times: defaultdict[bytes, list[float]] = defaultdict(list)
     for _, topic, _, time_ms in contents.entries("delay", "reserved", "expire", "done"):
         times[topic].append(time_ms)
@@ -251,7 +251,7 @@ def _timers(contents: Contents) -> Iterator[str]:
 
 
 def _schedules(contents: Contents) -> Iterator[str]:
-    """What has a time is a schedule."""
+    """Each entry with a time is a schedule."""
     times, schedules = (
         contents.registered.get(name, {}) for name in ("schedule_times", "schedules")
     )

@@ -1,4 +1,4 @@
-"""The queue as a plain program: what the scripts must do, without Redis, without speed, on one page."""
+"""The queue as a plain program, slow and without Redis: what the scripts must do, on one page."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Entry:
 
 @dataclass
 class Model:
-    """All that a bucket holds."""
+    """The contents of a bucket."""
 
     now_ms: int
     jobs: dict[str, Entry] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class Model:
         default_factory=set
     )  # topics in whose ready lists the order is free
     paused: dict[str, int] = field(default_factory=dict)  # topic -> until, 0 = until resumed
-    is_one_bucket: bool = True  # several have no common order
+    is_one_bucket: bool = True  # several topics have no common order
 
     def push(self, job: Job) -> int:
         exists = job.id in self.jobs or job.id in self.kept
@@ -60,7 +60,7 @@ class Model:
         return Code.OK
 
     def pop(self, topics: tuple[str, ...], wanted: int, got: list[str]) -> list[str]:
-        """What a pop must give; where the order is free, as `got`."""
+        """What a pop must return; if the order is free, that of `got`."""
         found: list[str] = []
         for topic in topics:
             if topic not in self.paused:
@@ -75,9 +75,9 @@ class Model:
         return found
 
     def _in_order(self, topic: str, ready: list[str], got: list[str]) -> list[str]:
-        """By priority. Those of the usual one stay as they became ready, the others go by their due times.
+        """By priority. Jobs of the default priority stay as they became ready, others go by their due times.
 
-        A job of the usual one that left its ready list by another way than a pop may find its old place there.
+        A job of the default priority that left its ready list other than by a pop may find its old place there.
         """
 
         def place(job_id: str) -> tuple[int, ...]:
@@ -197,7 +197,7 @@ class Model:
         return len(kept)
 
     def interesting(self) -> list[str]:
-        """Ids, those more often whose jobs have been through something."""
+        """Ids, more often of jobs with a history."""
         failed = [i for i, entry in self.jobs.items() if entry.failures and entry.job.retry_ms]
         expiring = [i for i, entry in self.jobs.items() if entry.expire_ms]
         return [*2 * list(self.jobs), *3 * failed, *3 * expiring]
@@ -266,7 +266,7 @@ class Model:
             self._make_ready(job_id)
 
     def _delayed(self) -> list[str]:
-        """By due time, then by id, as a sorted set has them."""
+        """By due time, then by id, as in a sorted set."""
         delayed = [job_id for job_id, entry in self.jobs.items() if entry.state == "delayed"]
         return self._by_due_time(delayed)
 

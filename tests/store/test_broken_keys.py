@@ -1,4 +1,4 @@
-"""What is broken costs no more than itself: what a script has said is done, and what it has done it says."""
+"""A broken key costs no more than itself: what a script reports is done, and what it has done is reported."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ UNREADABLE: Final = (
 
 
 async def spoil(bucket: Bucket, *names: str) -> None:
-    """Put something of another type at keys."""
+    """Replace keys by values of another type."""
     for name in names:
         await bucket.redis.set(bucket.key(name), "of another type")
 
 
 async def heal(bucket: Bucket) -> None:
-    """Let the inspection put it aside; the bucket must be whole then."""
+    """Let the inspection set it aside; the bucket must be whole then."""
     assert not (await examine(bucket.store, lambda *_: None, repair=True)).left
     assert await bucket.violations() == []
 
 
 def record(options: str) -> str:
-    """A record of a job of topic t with these options, less than 90 bytes, that is due since long."""
+    """A record of a long due job of topic t with these options, less than 90 bytes."""
     length = "!!!!" + chr(ord("!") + len(options))
     return "1" + "!!!!!#z" * 2 + "!!!#z" + '!"' + "!" * 14 + length + "t" + options + "body"
 
@@ -233,7 +233,7 @@ ODD_ENDS = (
 
 
 async def known(bucket: Bucket) -> list[str]:
-    """Which of the jobs are answered, as clients see them."""
+    """The jobs that are answered, as clients see them."""
     found = await bucket.store.get(0, ["a", "odd", "b"])
     return [full(each)["id"] for each in found if each]
 

@@ -1,4 +1,4 @@
-"""buried_retain: dead letters end at last, a bounded number of them in each sweep."""
+"""buried_retain: dead letters end after their time, a bounded number in each sweep."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MANY = 1200
 
 
 async def sweep(bucket: Bucket, retain_ms: int | None) -> int:
-    """How many a sweep of all topics has ended."""
+    """How many dead letters a sweep of all topics has ended."""
     return (await bucket.store.sweep(0, 0, 1000, retain_ms)).ended
 
 

@@ -1,4 +1,4 @@
-"""The way to a real store: what is said of one that cannot be reached or may lose jobs, and what a freeze costs."""
+"""Connecting to a real store: messages about one that is unreachable or may lose jobs, and what a freeze costs."""
 
 import asyncio
 import time
@@ -28,7 +28,7 @@ SAFE = ("--appendonly", "yes", "--maxmemory-policy", "noeviction")
 
 @pytest.fixture(scope="module")
 def guarded(processes: Processes) -> Iterator[StoreServer]:
-    """A store that asks for a password; on TCP and on a unix socket."""
+    """A store that requires a password; on TCP and on a unix socket."""
     store = processes.redis("--requirepass", SECRET, "--unixsocket", "sock")
     yield store
     store.close()
@@ -47,7 +47,7 @@ async def opened(config: Config) -> AsyncIterator[Redis]:
 
 
 async def refusal(config: Config) -> str:
-    """The one line about a store that cannot be used."""
+    """The one line about an unusable store."""
     with pytest.raises(StartupError) as refused:
         async with connect(config, None):
             pass
@@ -139,7 +139,7 @@ async def test_a_server_of_another_kind_is_named() -> None:
 
 
 class TestFrozen:
-    """A store that takes connections and answers nothing."""
+    """A store that accepts connections and answers nothing."""
 
     @pytest.fixture
     def store(self, processes: Processes) -> Iterator[StoreServer]:
@@ -196,7 +196,7 @@ class TestFrozen:
             with pytest.raises(RedisTimeoutError):
                 await count()
             store.thaw()
-            # what was sent to the frozen store ran when it thawed, once
+            # commands to the frozen store ran once when it thawed
             assert await count() == 3
 
     async def test_it_is_named_at_the_start(self, store: StoreServer) -> None:
@@ -225,7 +225,7 @@ async def test_without_max_active_there_are_as_many_connections_as_may_idle(
 
 
 async def test_idle_connections_are_closed_at_once(redis_server: StoreServer) -> None:
-    """Those to a silent store take long to end TLS; redis-py then closes what it connected anew meanwhile."""
+    """Connections to a silent store take long to end TLS; redis-py then closes those opened meanwhile."""
     async with connect(at(redis_server), None) as shards:
         redis = shards.of("any key")
         await redis.ping()
@@ -297,7 +297,7 @@ async def test_a_store_that_is_too_old_is_warned_of(version: str, warned: bool) 
 
 
 async def test_the_embedded_store_is_reached_by_its_socket(guarded: StoreServer) -> None:
-    # the settings of another store count for nothing beside the socket
+    # the settings of another store are ignored if there is a socket
     config = at(guarded, redis_db=5)
     with pytest.raises(StartupError) as refused:
         async with connect(config, str(Path(guarded.home, "sock"))):

@@ -1,4 +1,4 @@
-"""`durability = fsync`: which stores sync before they answer, and what becomes of pushes to one that does not."""
+"""`durability = fsync`: which stores sync before they answer, and what happens to pushes to one that does not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The embedded store: real children, real kills, files that are really cut."""
+"""The embedded store: real child processes, real kills, really truncated files."""
 
 import asyncio
 import logging
@@ -23,7 +23,7 @@ from tests.waiting import until, until_async
 
 RECOVERY_S = 5.0
 
-# a server that has nothing but its store: prints the store's process id, then sleeps
+# a server with nothing but its store: prints the store's process id, then sleeps
 PARENT = """
 import asyncio, sys, uvloop
 from pathlib import Path
@@ -62,7 +62,7 @@ async def pid_of(redis: Redis) -> int:
 
 
 async def read_again(redis: Redis, key: str) -> object:
-    """The value of `key`, from the first moment that the store answers."""
+    """The value of `key`, as soon as the store answers."""
     values: list[object] = []
 
     async def answers() -> bool:
@@ -221,7 +221,7 @@ async def test_the_place_of_a_killed_server_can_be_taken_at_once(tmp_path: Path)
 
 
 async def test_the_store_holds_the_directory_too(tmp_path: Path) -> None:
-    # so a store that outlives its server, where the kernel does not kill it, is not joined by another
+    # so no server joins a store that outlives its server because the kernel does not kill it
     async with a_store(tmp_path) as redis:
         assert tmp_path / "lock" in open_files(await pid_of(redis))
 
@@ -326,7 +326,7 @@ async def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
 
 
 class TestFindBinary:
-    """Which program is run."""
+    """The program that is run."""
 
     @pytest.fixture
     def path(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -1,4 +1,4 @@
-"""enqueue_due: each occurrence of a schedule pushes its job once, whoever comes and however often."""
+"""enqueue_due: each occurrence of a schedule pushes its job once, whichever servers call and however often."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ async def test_of_many_who_push_its_job_one_does(bucket: Bucket, registry: Regis
     await bucket.tick()
     assert await bucket.pop_ids() == ["a"]
     await bucket.finish("a")
-    assert not (await registry.enqueue_due(wanted)).done  # also when the job is done and forgotten
+    assert not (await registry.enqueue_due(wanted)).done  # even if the job is done and forgotten
     assert await bucket.get("a") is None
 
 

@@ -1,4 +1,4 @@
-"""Finding jobs by a part of their id or their body."""
+"""find: jobs by a part of their id or their body."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A store whose memory is full takes no job in; all that leads to room in it goes on."""
+"""A store with full memory accepts no job; all verbs that make room in it continue to work."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def full(bucket: Bucket) -> AsyncIterator[None]:
-    """The memory of the store's server is full meanwhile."""
+    """The memory of the store's server is full while the test runs."""
     await bucket.redis.config_set("maxmemory", 1)
     try:
         with pytest.raises(Unavailable):

@@ -1,4 +1,4 @@
-"""The verbs run as functions where the store has them, else as scripts; what the store has lost is loaded again."""
+"""The verbs run as functions if the store has them, else as scripts; lost ones are loaded again."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def read_roomy(name: str) -> str:
 @each_kind
 @with_functions
 async def test_there_is_room_for_more_local_variables(redis: Redis, scripts: Scripts) -> None:
-    """Lua allows 200 in a function, and a call's parts make one function together."""
+    """Lua allows 200 locals in a function, and the parts of a call together are one function."""
     roomy = replace(scripts, read=read_roomy)
     await redis.function_load(roomy.library.source)
     await redis.function_delete(roomy.library.name)
@@ -59,7 +59,7 @@ async def test_there_is_room_for_more_local_variables(redis: Redis, scripts: Scr
 @each_kind
 @with_functions
 async def test_only_what_a_verb_says_is_taken_for_reading(redis: Redis, scripts: Scripts) -> None:
-    """A verb that writes though its head says no-writes is refused by the store, so the flag is proof."""
+    """The store refuses a verb that writes though its head says no-writes, so the flag is proof."""
     await redis.function_load(scripts.library.source, replace=True)
     (library,) = await redis.function_list(scripts.library.name)
     flags = {
@@ -83,7 +83,7 @@ async def test_verbs_run_as_functions(bucket: Bucket) -> None:
 async def test_functions_and_scripts_come_back_by_themselves_after_a_flush(bucket: Bucket) -> None:
     async def flush() -> None:
         await bucket.redis.script_flush()
-        with suppress(ResponseError):  # of a store without functions
+        with suppress(ResponseError):  # for a store without functions
             await bucket.redis.function_flush()
 
     await bucket.push(job("a"))
@@ -104,7 +104,7 @@ async def test_calls_that_find_no_functions_at_once_load_them_once(redis: Redis)
 
 
 def read_leaking(name: str) -> str:
-    """The text of a script; touch leaves behind all that a call remembers, and fails."""
+    """The text of a script; touch leaves all state of a call behind, and fails."""
     if name != "touch":
         return read(name)
     return """-- requires  _life
@@ -118,7 +118,7 @@ error('planted')
 
 @with_functions
 async def test_a_call_after_one_that_failed_finds_nothing_of_it(bucket: Bucket) -> None:
-    """The library keeps its variables from call to call; what belongs to a call is made anew."""
+    """The library keeps its variables between calls; those of a call are set again each time."""
     leaking = BucketStore(
         Shards.one(bucket.redis), bucket.store.buckets, Scripts(read=read_leaking)
     )
@@ -147,7 +147,7 @@ def read_version(number: int, name: str) -> str:
 
 @with_own_server
 async def test_two_versions_work_side_by_side_and_old_functions_are_removed(redis: Redis) -> None:
-    """A rolling upgrade: what the new server removes the old one, which still works, loads again."""
+    """A rolling upgrade: the new server removes a library that the old one, still running, loads again."""
     buckets, shards = Buckets("dq_bucket_%d", "dq_queue_%s"), Shards.one(redis)
     scripts = [replace(ZSET, read=partial(read_version, number)) for number in (1, 2)]
     old, new = (BucketStore(shards, buckets, version) for version in scripts)

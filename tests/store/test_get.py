@@ -1,4 +1,4 @@
-"""get: all that is known of a job."""
+"""get: all that is known about a job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""heartbeat, servers: which server processes live."""
+"""heartbeat, servers: which server processes are alive."""
 
 from __future__ import annotations
 

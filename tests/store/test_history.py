@@ -1,4 +1,4 @@
-"""add_history, history: what servers keep of the past, whatever the clock, the topics and other servers do."""
+"""add_history, history: what servers record of the past, whatever the clock, the topics and other servers do."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def pushed(topic: str | None, number: int, depth: tuple[int, int, int, int] | No
 async def last_of(
     bucket: Bucket, span: str = "3h", topic: str = "", scope: Scope = EVERYWHERE
 ) -> Slot | None:
-    """The slot of now."""
+    """The current slot."""
     return (await SlotStore(bucket.store).read(RINGS[span], topic, scope)).slots[-1]
 
 
 async def pushed_by_slot(bucket: Bucket, span: str, topic: str = "") -> dict[int, int]:
-    """The jobs pushed, by ms when each slot begins, of slots of which something is known."""
+    """The pushed jobs by the start of their slot in ms, for slots with data."""
     found = await SlotStore(bucket.store).read(RINGS[span], topic)
     steps = enumerate(found.slots)
     return {
@@ -214,7 +214,7 @@ def test_a_tally_tells_the_busiest_topics_apart() -> None:
     tally.tell("delivered", "b", 2, (30, 50))
     tally.tell("taken", "b", 1, ())
     tally.tell("deleted", "b", 3, (7,))
-    tally.tell("deleted", "d", 3, ())  # nobody held them
+    tally.tell("deleted", "d", 3, ())  # they were not reserved
     topics, others = tally.take(1)
     assert topics == {"b": Counts(3, 3, 2, 0, 2, 80, 50)}
     assert others == Counts(pushed=3)

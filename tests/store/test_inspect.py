@@ -1,4 +1,4 @@
-"""inspect: what is not whole is found, left alone or mended, in a store that others work on; and nothing else is."""
+"""inspect finds damage in a store that others work on, and leaves it alone or repairs it; and nothing else."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Command = list[str]
 URGENT: Final = "000000000000010006urgent"
 UNREADABLE: Final = "1" + RECORD[1:22] + "!" * 14 + '!!!!"' + "t{body"
 
-# what is done to a filled bucket, the kinds of damage that must be found, and a word of reason
+# commands on a filled bucket, the kinds of damage that must be found, and the reason
 DAMAGE: Final[list[tuple[list[Command], set[str], str]]] = [
     ([["ZREM", "delay:t", "delayed"]], {"lost"}, "a delayed job in no place"),
     ([["LREM", "dq_queue_t", "0", "ready"]], {"lost"}, "a ready job in no place"),
@@ -133,7 +133,7 @@ async def examined(bucket: Bucket, *, repair: bool) -> tuple[Report, list[Findin
 
 
 async def kinds_found(bucket: Bucket) -> set[str]:
-    """The kinds of damage that a look finds that changes nothing."""
+    """The kinds of damage that a read-only inspection finds."""
     _, findings = await examined(bucket, repair=False)
     return {finding.kind for finding in findings}
 
@@ -149,7 +149,7 @@ async def all_delivered(bucket: Bucket) -> set[str]:
 
 
 async def cared_for(bucket: Bucket, steps: int = 8) -> None:
-    """Let the light form alone look after the bucket for a while."""
+    """Let only the light inspection look after the bucket for a while."""
     scrubber = Scrubber(0, bucket.store, lambda _bucket, _notify: None)
     for _ in range(steps):
         await scrubber.step()
@@ -168,7 +168,7 @@ async def test_damage_is_found_and_left_as_it_is_until_it_is_repaired(
     ids = await damaged(bucket, commands)
     before = await contents(bucket)
     report, findings = await examined(bucket, repair=False)
-    # a key of the wrong type hides what is wrong behind it
+    # a key of the wrong type hides the damage behind it
     assert {finding.kind for finding in findings} >= ({"type"} if "type" in kinds else kinds)
     assert kinds >= {finding.kind for finding in findings}
     assert report.left == report.found

@@ -1,4 +1,4 @@
-"""The proof that follows each store test must be able to fail: it finds each violation that is planted."""
+"""The proof after each store test must be able to fail: it finds each planted violation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 RECORD = "0" + "!!!!!#z" * 2 + "!!!#z" + '!"' + "tbody"
 
-# Redis commands on a whole bucket, and words of the sentence that must come of them
+# Redis commands on a whole bucket, and words of the sentence that must result
 PLANTED = [
     (["ZREM", "delay:t", "delayed"], "no place", "a job in no place"),
     (["ZADD", "buried:t", "1", "delayed"], "['delay', 'buried']", "a job in two places"),

@@ -1,4 +1,4 @@
-"""kick and reschedule: another time for a job that nobody holds."""
+"""kick and reschedule: a new due time for a job that nobody holds."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ async def fill(bucket: Bucket, count: int = MANY) -> None:
 
 
 async def ask(bucket: Bucket, topic: str = "t", wanted: int = MANY) -> tuple[int, int | None]:
-    """How many jobs a caller gets, and ms until the rate lets the next ones go, None where it holds none back."""
+    """How many jobs a caller gets, and ms until the rate admits the next ones, None if it holds none back."""
     popped = await bucket.store.pop(0, [Demand((topic,), wanted)])
     return len(popped.jobs[0]), popped.change.next_due_ms
 
@@ -55,11 +55,11 @@ async def turned(clock: Clock) -> AsyncIterator[Bucket]:
 
 
 async def popped(bucket: Bucket) -> int:
-    """How many jobs a caller gets who wants all."""
+    """How many jobs a caller gets that wants all."""
     return len(await bucket.pop())
 
 
-# rate, in a time that the test turns
+# rates, on a clock that the test turns
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ async def test_a_delivery_that_is_undone_does_not_count(turned: Bucket, clock: C
     assert await ask(turned) == (2, 1000)
 
 
-# how many at once
+# concurrency
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ async def test_topics_of_one_call_have_their_own_limits(bucket: Bucket) -> None:
     assert await bucket.pop_ids("t", "u", "v") == ["t0", "u0", "u1", "v0", "v1", "v2"]
 
 
-# what is in force
+# the limit in force
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
-"""Any sequence of verbs does to the store what it does to the model, on every back end, with both schedulers.
+"""Any sequence of verbs has the same effect on the store and on the model, on every back end, with both schedulers.
 
-The clock is the test's own: a store's cannot be set. The scripts are loaded with another `now_ms`, which reads a key;
-all else in them is what runs in production. HYPOTHESIS_PROFILE=long tries many more sequences.
+The clock is the test's own, as a store's cannot be set. The scripts have another `now_ms`, which reads a key;
+everything else in them runs in production. HYPOTHESIS_PROFILE=long tries many more sequences.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ SETTINGS: Final = settings(
 
 JOB_IDS: Final = "abc"
 TOPIC_NAMES: Final = ("t", "u")
-# mostly those that there are, and of those what has a history
+# mostly existing ids, and of those mostly jobs with a history
 IDS: Final = st.runner().flatmap(
     lambda machine: st.sampled_from([*machine.model.interesting(), *JOB_IDS])
 )
@@ -93,7 +93,7 @@ def read_stepped(name: str) -> str:
 
 
 class Comparison(RuleBasedStateMachine):
-    """Does the same to both, and compares."""
+    """Does the same to both, and compares them."""
 
     def __init__(self, open_redis: Callable[[], Redis], scheduler: str) -> None:
         super().__init__()
@@ -107,7 +107,7 @@ class Comparison(RuleBasedStateMachine):
         self.bucket = Bucket(self._redis, plain.keys, store, slots)
         whole = Store(store)
         self.topics, self.taking = whole.topics, Taking(whole)
-        # in the past, for what looks at the store's own clock: at the end all is over that is over here
+        # in the past, for verbs that use the store's own clock: in the end, all that is over here is over there
         self.model = Model(int(time.time() * 1000) - DAY_MS)
         self.old_receipts: dict[str, str] = {}
         self.do(self._set_clock())

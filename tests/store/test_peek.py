@@ -1,4 +1,4 @@
-"""The job that is the next one of its state, and the most urgent one of several topics."""
+"""peek: the next job of a state, and the most urgent one of several topics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verbs for many jobs: a call does only so much, however large the jobs are and however many tags they have."""
+"""Verbs for many jobs: the work of a call is bounded, however large the jobs are and however many tags they have."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ async def test_reservations_run_out_so_many_bytes_at_a_time(bucket: Bucket) -> N
 
 
 async def test_jobs_with_a_priority_become_ready_so_many_bytes_at_a_time(bucket: Bucket) -> None:
-    """Their records are read for it."""
+    """It has to read their records."""
     for job_id in IDS:
         await bucket.push(large(job_id, delay_ms=HOUR_MS, priority=1))
     await bucket.push(job("usual", delay_ms=HOUR_MS))
@@ -195,7 +195,7 @@ async def test_ghosts_among_large_jobs_are_dropped_some_at_a_time(bucket: Bucket
     dropped = 0
     while not dropped:
         dropped = (await bucket.store.sweep(0, 0, 20)).ghosts
-        await a_moment()  # the store's clock says where a sweep looks
+        await a_moment()  # the store's clock decides where a sweep looks
     assert dropped == 1
 
 

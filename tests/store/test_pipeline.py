@@ -1,4 +1,4 @@
-"""Calls of the same moment go together, and each has its own answer; real servers, which count what they read."""
+"""Calls of the same moment go together, and each has its own answer; with real servers, which count what they read."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 SECONDS: Final = 10.0
 CALLS: Final = 600
-LATER_MS: Final = 50  # a replica that is not there is waited for so long
+LATER_MS: Final = 50  # how long a missing replica is waited for
 NOBODY: Final = Wait(1, LATER_MS)
 
 
@@ -232,7 +232,7 @@ async def test_each_call_has_its_own_answer_and_is_done_once_whatever_breaks(
     chance = random.Random(1)
 
     async def count(way: Pipeline, n: int) -> int | None:
-        """What the call that counts says, None if it has no answer."""
+        """The answer of the counting call, None if it has none."""
         echo, incr = way.call(("ECHO", n)), way.call(("INCR", f"n{n}"))
         if chance.random() < 0.1:
             asyncio.get_running_loop().call_later(chance.choice([0, 0.001, 0.01]), echo.cancel)
@@ -288,7 +288,7 @@ async def test_a_connection_that_closes_before_it_is_taken_over_goes_back_to_the
 
 
 def test_a_broken_connection_goes_back_though_the_loop_is_late(store: StoreServer) -> None:
-    """uvloop's timers come before the tasks that were started, so the next exchange had overtaken one not begun."""
+    """uvloop runs timers before new tasks, so the next exchange used to overtake one that had not begun."""
 
     async def lose_often() -> None:
         pool = BlockingConnectionPool(port=store.port, max_connections=3, timeout=1)
@@ -348,7 +348,7 @@ async def test_calls_of_one_moment_wait_for_the_replicas_together(
 
 @pytest.mark.parametrize("said", [b"-NOPERM it\r\n", b"-ERR unknown command\r\n", b"+OK\r\n"])
 async def test_a_wait_that_is_refused_is_no_refusal_of_its_call(said: bytes) -> None:
-    """Where the server refuses a call of a function, the caller runs the script instead."""
+    """If the server refuses a call of a function, the caller runs the script instead."""
     says = {b"PING": b"+PONG\r\n", b"WAIT": said}
     async with server(says.__getitem__) as (pool, connections):
         way = Pipeline(pool, NOBODY)
@@ -363,7 +363,7 @@ async def test_a_wait_that_is_refused_is_no_refusal_of_its_call(said: bytes) -> 
 async def server(
     says: Callable[[bytes], bytes],
 ) -> AsyncIterator[tuple[BlockingConnectionPool, list[asyncio.StreamWriter]]]:
-    """A pool of connections to one that says this to PING and WAIT, or closes; and those connections."""
+    """A pool of connections to a server that answers this to PING and WAIT, or closes; and the connections."""
     connections = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -387,7 +387,7 @@ async def server(
 
 @asynccontextmanager
 async def fragile(to: int, chance: random.Random) -> AsyncIterator[int]:
-    """A port whose connections lead to that one, bring what they carry late and in pieces, and break."""
+    """A port whose connections lead to that one, deliver late and in pieces, and break."""
 
     async def carry(reader: asyncio.StreamReader, *ends: asyncio.StreamWriter) -> None:
         while (data := await reader.read(4096)) and chance.random() > 0.02:

@@ -1,4 +1,4 @@
-"""pop: reserves what is truly ready, once."""
+"""pop: reserves what is really ready, once."""
 
 from __future__ import annotations
 

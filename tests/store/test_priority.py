@@ -1,4 +1,4 @@
-"""Priorities: of ready jobs those with the smallest number go first, of equal ones the first that was due."""
+"""Priorities: of ready jobs the smallest number goes first, of equal ones the first that was due."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def test_ids_that_are_numbers_count_up(bucket: Bucket) -> None:
 
 
 async def test_more_than_one_call_reads_of_each(bucket: Bucket) -> None:
-    """pop reads 32 records with a command."""
+    """pop reads 32 records per command."""
     for number in range(100):
         for priority in (3, USUAL_PRIORITY, 9999):
             await bucket.push(job(f"{priority}-{number}", priority=priority))
@@ -137,7 +137,7 @@ async def test_a_job_that_an_older_server_made_ready_is_handed_out(bucket: Bucke
     assert await bucket.pop() == []
 
 
-# of a job that nobody holds: /discard
+# for a job that nobody holds: /discard
 
 
 @pytest.mark.parametrize("state", ["delayed", "ready", "buried"])
@@ -207,7 +207,7 @@ async def test_numbers_are_given_out_once(bucket: Bucket) -> None:
     assert [await registry.numbers(count) for count in (1, 10, 1)] == [1, 2, 12]
 
 
-# what an older version of the server leaves behind, which knows no priorities
+# what an older version of the server, without priorities, leaves behind
 
 
 async def test_a_job_that_came_with_a_parcel_of_an_older_server_is_handed_out(
@@ -232,12 +232,12 @@ async def test_a_purge_ends_though_older_servers_have_left_entries(bucket: Bucke
     assert await bucket.redis.exists(bucket.key("ranked:t")) == 0
 
 
-# who fails, who comes back
+# a failed job, a job that comes back
 
 
 @pytest.mark.parametrize("how", ["release", "ttr"])
 async def test_a_job_that_failed_comes_behind_its_equals(bucket: Bucket, how: str) -> None:
-    """Else one that fails at once would keep a worker from all others."""
+    """Otherwise a job that always fails at once would keep a worker from all others."""
     await bucket.push(job("bad", priority=7, ttr_ms=SOON_MS), job("good", priority=7))
     await bucket.pop_one()
     await a_moment()

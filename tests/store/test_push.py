@@ -1,4 +1,4 @@
-"""push: adds jobs, or replaces those of the same id, wherever they are."""
+"""push: adds jobs, or replaces jobs with the same id, wherever they are."""
 
 from __future__ import annotations
 

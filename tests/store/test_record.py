@@ -1,4 +1,4 @@
-"""record and postpone: how subscribers fared with a job, and when it comes again."""
+"""record and postpone: subscribers' results for a job, and when it is delivered again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NAMES = ("one", "two")
 async def record(
     bucket: Bucket, held: Reserved, name: str, *, delay_ms: int | None = None, attempts: int = 1
 ) -> int:
-    """Record a success, or a failure where a delay is given."""
+    """Record a success, or, with a delay, a failure."""
     recording = Recording(
         id=held.id,
         nonce=nonce_of(held.receipt, held.id),
@@ -95,7 +95,7 @@ async def test_a_postponed_job_waits_for_the_first_that_may_be_called(bucket: Bu
     await record(bucket, held, "one", delay_ms=2 * HOUR_MS)
     await record(bucket, held, "two", delay_ms=HOUR_MS)
     await record(bucket, held, "three", delay_ms=SOON_MS)
-    moved = await postpone(bucket, held, *NAMES)  # three is subscribed no more
+    moved = await postpone(bucket, held, *NAMES)  # three is no longer subscribed
     view = await bucket.view("a")
     assert (view.state, view.message, view.due_ms) == ("delayed", "some failed", moved.time_ms)
     assert (await results(bucket))["two"].due_ms == moved.time_ms

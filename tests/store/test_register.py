@@ -1,4 +1,4 @@
-"""register, unregister, registered: the subscribers and schedules that all servers share."""
+"""register, unregister, registered: subscribers and schedules, which all servers share."""
 
 from __future__ import annotations
 

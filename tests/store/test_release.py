@@ -1,4 +1,4 @@
-"""release, touch and bury: what the holder of a job can do with it, and nobody else."""
+"""release, touch and bury: what only the holder of a job can do with it."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def test_a_job_without_a_schedule_is_buried_at_the_end_of_the_one_that_is_
         await bucket.pop_one()
         await bucket.store.release(0, [Release("a", "", delay_ms, "", 5000, retry_ms=(0,))])
         states.append((await bucket.view("a")).state)
-    await bucket.kick("a")  # it begins anew
+    await bucket.kick("a")  # it starts again
     await bucket.pop_one()
     await bucket.store.release(0, [Release("a", "", delay_ms, "", retry_ms=(0,))])
     states.append((await bucket.view("a")).state)
@@ -173,7 +173,7 @@ async def test_touch_moves_the_deadline(bucket: Bucket) -> None:
     await a_moment()
     await bucket.tick()
     assert await bucket.state("a") == "reserved"
-    assert (await bucket.touch("a")).code == Code.OK  # by the job's own ttr, which is soon over
+    assert (await bucket.touch("a")).code == Code.OK  # by the job's own ttr, which is over soon
     await a_moment()
     await bucket.tick()
     assert await bucket.state("a") == "ready"

@@ -1,4 +1,4 @@
-"""`durability = replica`: what replicas must have before it is answered, and what becomes of it when one takes over."""
+"""`durability = replica`: what replicas must have before an answer, and what remains of it when one takes over."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ async def push(store: BucketStore, *ids: str) -> None:
 
 
 async def promoted(pair: Pair) -> Config:
-    """The master is lost, and the replica takes its place."""
+    """Lose the master, and promote the replica."""
     pair.master.kill()
     pair.replica.thaw()
     ask(pair.replica, "REPLICAOF", "NO", "ONE")
@@ -129,7 +129,7 @@ async def test_all_pushes_acknowledged_before_a_kill_are_on_the_replica(pair: Pa
 async def test_a_push_that_finds_its_job_waits_for_what_it_found(
     pair: Pair, if_exists: IfExists
 ) -> None:
-    """What a client does after a 503. From Redis 7.2 on WAIT counts what its own connection wrote, and no more."""
+    """A client repeats this after a 503. From Redis 7.2 on, WAIT counts only what its own connection wrote."""
     again = replace(job("again"), if_exists=if_exists)
     async with followed(pair) as store:
         await push(store, "before")
@@ -213,7 +213,7 @@ async def test_a_call_that_goes_after_one_that_waits_in_vain_has_the_time_to_wai
 async def test_a_short_limit_for_answers_leaves_replicas_their_time(
     pair: Pair, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Else it would be the master that is taken for silent."""
+    """Otherwise the master would be taken for silent."""
     short_ms = {"redis_read_timeout_ms": TIMEOUT_MS // 2, "redis_write_timeout_ms": TIMEOUT_MS // 2}
     async with followed(pair, **short_ms) as store:
         await push(store, "earlier")

@@ -1,4 +1,4 @@
-"""requeue: a reservation whose client was gone is undone, as if it had never been."""
+"""requeue: a reservation whose client has vanished is undone, as if it had never been made."""
 
 from __future__ import annotations
 

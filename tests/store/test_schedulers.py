@@ -1,4 +1,4 @@
-"""The schedulers against each other: whatever is done, they answer the same."""
+"""The schedulers against each other: they give the same answers to everything."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ VERBS: Final = (
 
 
 async def step(bucket: Bucket, now_ms: int, dice: random.Random) -> object:  # noqa: C901, PLR0911  # a table
-    """Do something to a bucket; returns what it answered."""
+    """Run a verb on a bucket. Returns its answer."""
     some = dice.sample([f"{n}" for n in range(40)], dice.randint(1, 12))
     far_ms = dice.choice((1, 999, 60_000, HOUR_MS, 30 * HOUR_MS, 300 * DAY_MS))
     due = Range(*sorted(now_ms + dice.randint(-1, 60) * HOUR_MS for _ in range(2)))
@@ -61,7 +61,7 @@ async def step(bucket: Bucket, now_ms: int, dice: random.Random) -> object:  # n
 
 
 async def walk(bucket: Bucket, clock: Clock, seed: int) -> list[object]:
-    """Do this and that to a bucket while time passes; returns all that it answered."""
+    """Run several verbs on a bucket while time passes. Returns all its answers."""
     dice = random.Random(seed)
     clock.now_ms = START_MS
     answers = []

@@ -1,4 +1,4 @@
-"""A client that is confined to some topics: to it the jobs of others are not there, whatever the verb."""
+"""A client that is confined to some topics: for it jobs of other topics do not exist, whatever the verb."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stores of many servers: calls go where the bucket is, and what is wrong with one server concerns that one only."""
+"""Stores of many servers: calls go where the bucket is, and trouble with one server affects only that one."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ async def opened(config: Config) -> AsyncIterator[tuple[BucketStore, Shards]]:
 
 @asynccontextmanager
 async def followed(config: Config) -> AsyncIterator[tuple[BucketStore, Shards]]:
-    """A store on these servers that follows them wherever they go, as the server does."""
+    """A store on these servers that follows their topology, as the server does."""
     async with opened(config) as (store, shards):
         watching = asyncio.create_task(shards.watch())
         yield store, shards
@@ -71,7 +71,7 @@ async def followed(config: Config) -> AsyncIterator[tuple[BucketStore, Shards]]:
 
 @pytest.fixture
 def mortal_cluster(processes: Processes) -> Iterator[StoreCluster]:
-    """A Cluster that a test may break."""
+    """A Cluster that tests may break."""
     cluster = StoreCluster(processes)
     yield cluster
     cluster.close()
@@ -110,7 +110,7 @@ async def test_a_call_follows_a_bucket_that_has_moved(mortal_cluster: StoreClust
         slot = ask(source, "CLUSTER", "KEYSLOT", "{dq_bucket_1}")
         ask(target, "CLUSTER", "SETSLOT", slot, "IMPORTING", source.node_id)
         ask(source, "CLUSTER", "SETSLOT", slot, "MIGRATING", target.node_id)
-        # half of the keys here, half there: nothing is done to them
+        # half of the keys here, half there: nothing happens to them
         ask(source, "MIGRATE", LOOPBACK, target.port, "{dq_bucket_1}:job", 0, 1000)
         for _ in range(3):
             with pytest.raises(Unavailable):
@@ -166,7 +166,7 @@ async def test_a_frozen_master_delays_its_own_buckets_only(mortal_cluster: Store
 async def test_after_a_timeout_a_call_goes_to_the_master_that_has_taken_the_place(
     mortal_cluster: StoreCluster,
 ) -> None:
-    """Nobody else looks: the call itself does, and not at the frozen one first and in vain."""
+    """Nothing else checks: the call itself does, and does not waste time on the frozen one first."""
     config = of_cluster(mortal_cluster, redis_read_timeout_ms=5000, redis_write_timeout_ms=5000)
     async with opened(config) as (store, shards):
         await store.tick(0)
@@ -187,7 +187,7 @@ async def test_after_a_timeout_a_call_goes_to_the_master_that_has_taken_the_plac
 async def test_a_call_that_nobody_wants_any_more_says_nothing_of_its_server(
     cluster: StoreCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Clients that hang up would have the topology read, and the calls of others wait for that."""
+    """Otherwise clients that hang up would cause the topology to be read, and other calls would wait."""
     async with opened(of_cluster(cluster)) as (store, shards):
         find, sent, reads = Cluster.find, asyncio.Event(), 0
 
@@ -209,7 +209,7 @@ async def test_a_call_that_nobody_wants_any_more_says_nothing_of_its_server(
 
 
 def master_port(node: ClusterNode, slot: int) -> int:
-    """The port of the master that holds the slot, as this server says."""
+    """The port of the master that holds the slot, according to this server."""
     for first, last, (_, port, *_), *_ in ask(node, "CLUSTER", "SLOTS"):
         if first <= slot <= last:
             return int(port)

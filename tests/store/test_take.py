@@ -1,4 +1,4 @@
-"""take, list and forecast: jobs by their due times."""
+"""take, list and forecast: jobs by due time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 async def everything(bucket: Bucket, what: Listing, limit: int = 10) -> list[JobView]:
-    """All pages of a listing."""
+    """All pages of a list."""
     return [job async for page in bucket.pages(what, limit) for job in page]
 
 
@@ -143,11 +143,11 @@ async def test_a_forecast_counts_no_steps_in_which_there_is_nothing(bucket: Buck
     before = await zcounts(bucket)
     counts = await bucket.store.forecast(0, [*topics, "none"], start_ms, 1, steps)
     assert counts == [int(start_ms + n in dues) for n in range(steps)]
-    assert await zcounts(bucket) - before < 100 * 3 * 10  # 2 ** 10 are more than the steps
+    assert await zcounts(bucket) - before < 100 * 3 * 10  # 2 ** 10 is more than the number of steps
 
 
 async def zcounts(bucket: Bucket) -> int:
-    """How many the server has run, for other tests too."""
+    """How many commands the server has run, for other tests too."""
     stats = await bucket.redis.info("commandstats")
     return int(stats.get("cmdstat_zcount", {"calls": 0})["calls"])
 

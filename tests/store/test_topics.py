@@ -17,7 +17,7 @@ LIMIT = 50
 
 
 async def cancel(bucket: Bucket, tag: str, topic: str = "") -> int:
-    """Cancel all of a tag; how many ended."""
+    """Cancel all jobs of a tag. Returns how many ended."""
     position, ended, _ = await bucket.store.cancel(0, TagPage(tag, topic, LIMIT, START))
     while position != START:
         position, more, _ = await bucket.store.cancel(0, TagPage(tag, topic, LIMIT, position))
@@ -26,7 +26,7 @@ async def cancel(bucket: Bucket, tag: str, topic: str = "") -> int:
 
 
 async def purge(bucket: Bucket, topic: str, state: str) -> int:
-    """Purge a state of a topic; how many were dropped."""
+    """Purge a state of a topic. Returns how many jobs were dropped."""
     dropped = 0
     for _ in range(100):
         count, more, _ = await bucket.store.purge(0, topic, state, LIMIT)
@@ -223,7 +223,7 @@ async def test_nothing_is_left_of_a_topic_that_is_forgotten(bucket: Bucket) -> N
 async def test_sweep_looks_at_a_bounded_number_of_ids_however_many_topics(
     bucket: Bucket,
 ) -> None:
-    """Redis gives a small hash as a whole, whatever the count that was asked for."""
+    """Redis returns a small hash as a whole, whatever count was requested."""
     for topic in range(10):
         await bucket.push(*(job(f"{topic}/{n}", topic=f"topic-{topic}") for n in range(300)))
         await bucket.delete(*(f"{topic}/{n}" for n in range(299)))

@@ -1,4 +1,4 @@
-"""The timing wheel by itself. That it does all that the sorted sets do, the other tests show, which run over both."""
+"""The timing wheel by itself. The other tests run with both schedulers, and show that it does what sorted sets do."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def next_due_ms(wheel: Bucket) -> int | None:
 
 
 async def delivered(wheel: Bucket) -> list[str]:
-    """The ids of all that is due, in the order in which it is handed out; none of them comes again."""
+    """The ids of all due jobs, in the order in which they are handed out; none of them comes twice."""
     await wheel.tick()
     ids = await wheel.pop_ids()
     await wheel.finish(*ids)
@@ -34,7 +34,7 @@ async def delivered(wheel: Bucket) -> list[str]:
 
 
 async def calls(bucket: Bucket) -> Counter[str]:
-    """How often the store has run each command."""
+    """How often the store has run each command so far."""
     statistics: Any = await bucket.redis.info("commandstats")
     return Counter(
         {name.removeprefix("cmdstat_"): row["calls"] for name, row in statistics.items()}
@@ -42,7 +42,7 @@ async def calls(bucket: Bucket) -> Counter[str]:
 
 
 async def due_listed(wheel: Bucket, due: Range, page: int) -> list[int]:
-    """The due times of a listing, read page by page."""
+    """The due times of a list, read page by page."""
     pages = wheel.pages(Listing("t", "", "delayed", due), page)
     return [view.due_ms async for views in pages for view in views]
 
@@ -257,4 +257,4 @@ async def test_a_broken_key_of_a_wheel_holds_up_no_other_topic(
     assert ticked.change.ready == [("good", 2)]
     assert ticked.set_aside == 1
     assert (await wheel.store.tick(0)).change.next_due_ms != 0
-    await wheel.redis.flushdb()  # the broken key is not to be judged
+    await wheel.redis.flushdb()  # the broken key is not judged

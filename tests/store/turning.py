@@ -1,4 +1,4 @@
-"""A wheel and the clock that it goes by: the time of fakeredis, which the test turns."""
+"""A wheel and its clock: the time of fakeredis, which the test turns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ fine = pytest.mark.parametrize("wheel", [3600], indirect=True)
 
 
 class Clock:
-    """The time of fakeredis, which stands still but for this."""
+    """The time of fakeredis, which only this moves."""
 
     now_ms = START_MS
 

@@ -17,7 +17,7 @@ Handler = Callable[[HttpRequest], Awaitable[HttpResponse]]
 
 
 def front_of(*endpoints: Endpoint, **settings: Any) -> Front:
-    """What answers with these endpoints."""
+    """A front with these endpoints."""
     config = Config(language="en", protected_mode=False, **settings)
     queue: Any = SimpleNamespace(metrics=Metrics())
     queue.confined = lambda _: queue

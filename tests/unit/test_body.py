@@ -1,4 +1,4 @@
-"""Bodies: any bytes come back as they were, and what has to be text is."""
+"""Bodies: any bytes come back unchanged, and what must be text is text."""
 
 from __future__ import annotations
 

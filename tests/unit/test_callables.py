@@ -1,4 +1,4 @@
-"""Which calls of a Python handler take a place among its subscriber's `concurrency`."""
+"""Which calls of a Python handler take a slot of its subscriber's `concurrency`."""
 
 from __future__ import annotations
 
@@ -63,4 +63,4 @@ async def test_one_that_shows_after_its_timeout_that_it_is_async_gives_its_place
     assert (await handlers.call(subscriber, EVENT)).message.startswith("timeout")
     end.set()
     assert (await handlers.call(subscriber, EVENT)).succeeded
-    gc.collect()  # the coroutine that nobody has awaited is closed, so Python does not complain
+    gc.collect()  # the coroutine that was never awaited is closed, so Python does not complain

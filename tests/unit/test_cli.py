@@ -21,7 +21,7 @@ Run = Callable[..., Ended]
 def run(tmp_path: Path) -> Run:
     """Runs the program to its end: arguments, and settings as `{"redis.host": ...}`.
 
-    It listens on a port that is nobody's, not on the one where a server of this machine may be.
+    It listens on an unused port, not on one where a server of this machine may be.
     """
     free: dict[str, object] = {"bind_address": f"{LOOPBACK}:0"}
 
@@ -32,7 +32,7 @@ def run(tmp_path: Path) -> Run:
 
 
 def the_line(ended: Ended) -> str:
-    """What it said on standard error, which must be the one line without a log's head."""
+    """Its standard error, which must be one line without a log's head."""
     (line,) = ended.stderr.splitlines()
     assert line.startswith("delay-queue: ")
     return line.removeprefix("delay-queue: ")

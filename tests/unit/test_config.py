@@ -1,4 +1,4 @@
-"""What config files and variables mean, and what is said of those that mean nothing."""
+"""What config files and variables mean, and the messages about invalid ones."""
 
 import re
 from dataclasses import fields
@@ -47,7 +47,7 @@ def parsed(conf: Path, text: str, **environ: str) -> Config:
 
 
 def complaint(conf: Path | None, **environ: str) -> str:
-    """The message about a config, where "FILE" stands for the path."""
+    """The message about a config, with "FILE" for the path."""
     with pytest.raises(ConfigError) as caught:
         load(conf, environ)
     message = str(caught.value)
@@ -113,7 +113,7 @@ def test_every_option_has_a_variable_and_a_field_named_after_it() -> None:
         ("redis.password = 'a\"b'", 'a"b'),
         ("redis.password = 100%d", "100%d"),
         ("redis.password = ;none", ""),
-        ("redis.password = \u2028x", "x"),  # one line, whatever Python calls a line
+        ("redis.password = \u2028x", "x"),  # one line, whatever Python counts as a line break
         ("; redis.password = a\n# redis.password = b", ""),
         ("\ufeffredis.password = a", "a"),  # a byte order mark
         ("redis.password = a\r", "a"),

@@ -53,7 +53,7 @@ async def snooze(api: Api, asked: SnoozeRequest) -> Snoozed:  # it has no queue
 
 @pytest.fixture
 def family() -> ModuleType:
-    """A file of endpoints, as those of web/endpoints/."""
+    """A file of endpoints, like those of web/endpoints/."""
     module = ModuleType("family")
     vars(module).update(snooze=snooze, helper=len)
     return module

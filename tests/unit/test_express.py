@@ -49,7 +49,7 @@ def post(path: str, body: bytes) -> bytes:
 
 
 async def test_aiohttp_reads_on_where_the_lane_had_paused() -> None:
-    """So much has come behind a poll that the lane reads no more; and the next request is not for the lane."""
+    """So much has arrived behind a poll that the lane stops reading; and the next request is not for the lane."""
     go_on = asyncio.Event()
 
     async def handler(request: HttpRequest) -> HttpResponse:
@@ -77,7 +77,7 @@ async def test_aiohttp_reads_on_where_the_lane_had_paused() -> None:
 
 
 async def test_a_client_that_is_found_gone_as_it_is_answered_has_got_nothing() -> None:
-    """The reset has come, and the loop has not seen it yet."""
+    """The reset has arrived, and the loop has not seen it yet."""
     undelivered: list[str] = []
 
     async def handler(_: HttpRequest) -> HttpResponse:
@@ -91,7 +91,7 @@ async def test_a_client_that_is_found_gone_as_it_is_answered_has_got_nothing() -
 
 
 def test_nothing_behind_a_request_that_closes_is_answered() -> None:
-    """Nor when its answer, which was too long for the client, has been read at last. The loop is the server's."""
+    """Nor after its answer, too long for the client's buffers, has finally been read. The loop is the server's."""
     uvloop.run(_close_with_more_behind())
 
 
@@ -116,7 +116,7 @@ async def _close_with_more_behind() -> None:
 async def test_a_head_is_read_once_however_slowly_its_body_comes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Else a client could have 4 kB read again for each byte that it sends."""
+    """Otherwise a client could make the server read 4 kB again for each byte that it sends."""
     reads = []
 
     def read(raw: bytes) -> Head | None:

@@ -1,4 +1,4 @@
-"""The failpoint of the fault harness: it ends the process where it is told to, and nowhere else."""
+"""The failpoint of the fault harness ends the process where it is told to, and nowhere else."""
 
 from __future__ import annotations
 

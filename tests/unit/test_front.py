@@ -1,4 +1,4 @@
-"""How requests find their endpoint, and what is made of errors."""
+"""How requests find their endpoint, and how errors are answered."""
 
 import asyncio
 import gc
@@ -54,7 +54,7 @@ def request(path: str) -> HttpRequest:
 async def test_a_client_that_is_gone_is_no_error_of_ours_and_the_answer_is_told(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Over a real connection: it is aiohttp that logs what a handler raises."""
+    """Over a real connection, because aiohttp logs what a handler raises."""
     undelivered: list[str] = []
 
     async def handler(_: HttpRequest) -> HttpResponse:
@@ -144,7 +144,7 @@ async def test_a_long_answer_lets_others_have_their_turn(
     ("body", "kind"), [("small", list), ("x" * AT_ONCE_CHARS, Large)], ids=["few bytes", "many"]
 )
 async def test_jobs_of_many_bytes_are_popped_by_turns(body: str, kind: type) -> None:
-    """Of few they are not: most polls for several jobs get such, and by turns it takes longer."""
+    """Small arrays are not: most polls for several jobs get small ones, and writing by turns takes longer."""
 
     async def one_job(*_: object) -> list[Reserved]:
         return [Reserved("t", "1001", body + "y", 1, "receipt", 0, 5000, None)]

@@ -1,4 +1,4 @@
-"""What a token is written as, and which topics it reaches."""
+"""How a token is written, and which topics it reaches."""
 
 import pytest
 

@@ -7,7 +7,7 @@ import pytest
 from delayqueue.web.head import may_become_plain, read_head
 
 PLAIN = b"POST /push HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n"
-MOST_S = 0.005  # a hundred times what it takes
+MOST_S = 0.005  # a hundred times what it needs
 
 
 def test_a_plain_head_is_read() -> None:

@@ -1,4 +1,4 @@
-"""One line an event, whatever is in it."""
+"""One line per event, whatever is in it."""
 
 import json
 import logging

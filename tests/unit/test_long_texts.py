@@ -1,4 +1,4 @@
-"""Texts of megabytes, where a few characters are meant: they are refused before anybody has to wait for it."""
+"""Texts of megabytes instead of a few characters are refused before anybody has to wait."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 CHARS: Final = 7_000_000
-MOST_S: Final = 0.05  # of the processor
+MOST_S: Final = 0.05  # processor time
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def test_a_value_falls_into_one_bucket(seconds: float, place: int) -> None:
 def shown(
     workers: dict[str, Metrics], store: StoreFigures | None = NOBODY, most: int = 9
 ) -> Samples:
-    """What Prometheus reads, after the figures went through JSON as between workers."""
+    """What Prometheus reads, after the figures went through JSON, as between workers."""
     figures = {name: json.loads(json.dumps(each.snapshot())) for name, each in workers.items()}
     return samples_of(exposition(Figures(figures, store, most), "")[0].decode())
 

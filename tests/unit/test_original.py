@@ -1,4 +1,4 @@
-"""What the original keeps of a job, and where a job of it stands."""
+"""How the original stores a job, and where it keeps it."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_an_id_that_could_never_be_finished_is_refused() -> None:
 def test_a_jobs_place_follows_from_its_record_and_its_entries(
     due: int, times: list[int], listed: bool, found: tuple[Place, int, bool], reason: str
 ) -> None:
-    """Times are relative to now; `found` is the place, when it is due for us, and whether the timer leaves it alone."""
+    """Times are relative to now; `found`: the place, when the job is due for us, whether the timer leaves it alone."""
     job = Packed("t", "a", NOW_S + due, TTR_S, "")
     stands = standing(job, [NOW_S + time for time in times], NOW_S, listed=listed)
     assert (stands.place, stands.due_s - NOW_S, stands.free) == found, reason

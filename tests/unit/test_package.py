@@ -1,4 +1,4 @@
-"""What is shipped: nothing that the server needs is left out, and the image's versions are those that fit."""
+"""What is shipped: nothing that the server needs is missing, and the versions in the image fit."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_every_file_of_the_package_is_in_the_wheel() -> None:
 
 
 def test_the_package_index_does_not_take_its_name_for_that_of_another_project() -> None:
-    """`delayqueue` is one; letter case and separators make no difference there."""
+    """`delayqueue` is taken; letter case and separators make no difference there."""
     name = PROJECT["project"]["name"]
     assert re.sub(r"[-_.]", "", name).lower() != "delayqueue"
     assert f"`{name}`" in (REPOSITORY / "docs" / "releasing.md").read_text("utf-8")

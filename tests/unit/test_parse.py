@@ -1,4 +1,4 @@
-"""What is said of a request whose JSON does not fit: the field, and what may stand there, in one language at a time."""
+"""The message about a request whose JSON does not fit: the field, and what it may be, in one language at a time."""
 
 import json
 import re
@@ -36,12 +36,12 @@ def in_one_language_each(text: Text) -> bool:
 
 
 def refusal(path: str, asked: dict[str, Any]) -> Text | None:
-    """What is said of it; None where the types are right."""
+    """The message about it; None if the types are right."""
     try:
         parse(MODELS[path], json.dumps(asked).encode())
     except BadJson as error:
         return error.text
-    except Invalid:  # for want of others
+    except Invalid:  # as there are no others
         return None
     return None
 

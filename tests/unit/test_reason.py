@@ -1,4 +1,4 @@
-"""Why a job was buried, in words that jobs of the same cause share."""
+"""Why a job was buried, in words that are the same for the same cause."""
 
 import pytest
 

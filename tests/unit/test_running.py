@@ -1,4 +1,4 @@
-"""The loops of the server: one that ends by itself ends the server, and not as if all were well."""
+"""The loops of the server: one that ends by itself ends the server, with an error."""
 
 from __future__ import annotations
 

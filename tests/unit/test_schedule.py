@@ -193,7 +193,7 @@ def test_missed_ones_with_large_bodies_come_in_small_pieces() -> None:
 
 
 def test_a_year_of_missed_seconds_is_made_up_for_at_once() -> None:
-    """The last one is looked for from now back, not from then on."""
+    """The last one is searched backwards from now, not forwards from then."""
     one = schedule(cron="0 4 * * *", tz="Europe/Berlin")
     due, _ = one.plan(ms("1990-01-01 03:00"), ms("2026-06-15 12:00"))
     assert [shown(time_ms) for time_ms in due] == ["2026-06-15 02:00:00"]

@@ -1,4 +1,4 @@
-"""What the heads of the scripts say of the verbs."""
+"""What the heads of the scripts say about the verbs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the sections of a config file mean, and what is said of those that mean nothing."""
+"""What the sections of a config file mean, and the messages about invalid ones."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_a_definition_is_read_as_it_was_written(conf: Path) -> None:
 
 
 def test_a_definition_says_no_more_than_the_version_before_wrote(conf: Path) -> None:
-    """So the very same subscriber again is no other one after an upgrade."""
+    """So the same subscriber does not count as another one after an upgrade."""
     assert set(json.loads(only(conf, HEAD).definition)) == {
         "name",
         "topic",

@@ -36,7 +36,7 @@ def test_every_text_that_is_used_exists_in_both_languages_and_every_text_is_used
         assert set(re.findall(r"\{\d\}", english)) == set(re.findall(r"\{\d\}", chinese))
 
 
-# texts that are named after what the server says
+# texts that are named after words of the server
 STATES_OF_JOBS = {"cancelled", "expired"}
 CODES = {f"code_{code:d}" for code in OF_CODE}
 

@@ -1,4 +1,4 @@
-"""What `top` makes of two answers of /stats."""
+"""What `top` shows for two answers of /stats."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_a_server_that_began_anew_has_no_rates_yet() -> None:
 
 
 def later(seconds: float, **done: int) -> dict[str, Any]:
-    """The example, so much later, when the server has done more."""
+    """The example this much later, after the server has done more."""
     [server] = STATS["servers"]
     changed: dict[str, Any] = {**server, "seen": server["seen"] + seconds}
     for name, count in done.items():
@@ -34,7 +34,7 @@ def later(seconds: float, **done: int) -> dict[str, Any]:
 
 
 def rates(text: str) -> list[str]:
-    """What stands under PUSHED/S, DELIVERED/S, FINISHED/S."""
+    """The values of PUSHED/S, DELIVERED/S, FINISHED/S."""
     lines = text.splitlines()
     [head] = [place for place, line in enumerate(lines) if line.startswith("SERVER")]
     return lines[head + 1].split()[3:6]  # the name has a blank in it

@@ -1,4 +1,4 @@
-"""Which topics somebody should look at."""
+"""Which topics need attention."""
 
 import pytest
 
@@ -16,7 +16,7 @@ UNTIL_RESUMED = 0
         (TopicView("t", buried=1), ["buried"]),
         (TopicView("t", ready=1, oldest_age_ms=LATE_MS - 1), []),
         (TopicView("t", ready=1, oldest_age_ms=LATE_MS), ["late"]),
-        (TopicView("t", delayed=1, paused_until_ms=UNTIL_RESUMED), []),  # nobody waits
+        (TopicView("t", delayed=1, paused_until_ms=UNTIL_RESUMED), []),  # no poll waits
         (
             TopicView("t", ready=1, oldest_age_ms=LATE_MS, paused_until_ms=UNTIL_RESUMED),
             ["paused"],  # hence it is late

@@ -1,4 +1,4 @@
-"""Who does not read its answer is cut off: after a time, or at once if too much waits for others like it."""
+"""A client that does not read its answer is cut off: after a time, or at once if too much is unread by such clients."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.waiting import until, until_async
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-ANSWER: Final = b"x" * (8 << 20)  # more than the system takes in the place of a client
+ANSWER: Final = b"x" * (8 << 20)  # more than the system buffers for a client
 
 
 class Connection(asyncio.Protocol):
@@ -66,7 +66,7 @@ async def clients(
 
 
 async def read(client: socket.socket, size_bytes: int) -> None:
-    """Read so much."""
+    """Read this much."""
     async with asyncio.timeout(10):
         while size_bytes:
             got = await asyncio.get_running_loop().sock_recv(client, min(size_bytes, 1 << 20))

@@ -1,7 +1,7 @@
 """Fills stores with the server of an earlier commit, and saves their keys and its answers.
 
-`python -m tests.upgrade.fill` writes filled/*.json anew; that is only needed for another commit, or for more states.
-What is to be over when a test finds it is in the topics that begin with `soon`, and takes less than a minute.
+`python -m tests.upgrade.fill` writes filled/*.json again; that is only needed for another commit, or for more states.
+Whatever must be over when a test reads it is in topics that begin with `soon`, and takes less than a minute.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Filling:
         self.ids += [job["id"] for job in jobs if job["id"] not in self.ids]
 
     async def pop(self, topic: str, count: int) -> list[str]:
-        """Reserve so many; the ids."""
+        """Reserve this many. Returns the ids."""
         popped: list[str] = []
         while len(popped) < count:
             jobs = (await self.api.pop(topic, count=count - len(popped))).ok()
@@ -106,7 +106,7 @@ class Filling:
         (await self.api.call(verb, {"id": job_id} | receipt | options)).ok()
 
     async def _ready(self) -> None:
-        """In the list stand ids besides whose jobs are gone or have another place."""
+        """The list also has ids whose jobs are gone or elsewhere."""
         ready = [{"topic": "ready", "id": f"ready/{n}", "body": f"第{n}"} for n in range(4)]
         gone = [{"topic": "ready", "id": f"gone/{n}"} for n in range(3)]
         await self.push(*ready, *gone)
@@ -202,7 +202,7 @@ class Filling:
         await until_async(is_half_done)
 
     async def _soon(self) -> None:
-        """What will be over."""
+        """Push what will be over soon."""
         retry: dict[str, Any] = {"ttr": SOON_S, "retry": {"delays": ["0s", "7h"]}}
         expire = {"expire": SOON_S, "retain": YEAR_S}
         await self.push(
@@ -230,7 +230,7 @@ class Filling:
         await until_async(is_so)
 
     async def answers(self) -> dict[str, Any]:
-        """What a test compares."""
+        """The answers that a test compares."""
         topics = (await self.api.call("/topics", {})).ok()
         for topic in topics:
             del topic["oldest_ready_age"]

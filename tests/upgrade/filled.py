@@ -1,6 +1,6 @@
 """A store that an earlier version has filled: its keys and its answers, as `fill.py` saved them.
 
-A test finds it as if it had been filled a minute to an hour before: all times are moved by so many hours, whole ones,
+A test finds it as if it had been filled a minute to an hour before: all times are moved by a whole number of hours,
 so that the slots of a wheel stay as they are. The next time of a calendar is then at another hour than its own.
 """
 
@@ -27,11 +27,11 @@ Json = dict[str, Any]
 FOLDER: Final = Path(__file__).parent / "filled"
 HOUR_MS: Final = 3_600_000
 LEAST_AGE_MS: Final = 60_000
-TIME: Final = re.compile(rb"(?<!\d)1[78]\d{11}(?!\d)")  # of these years, in ms
+TIME: Final = re.compile(rb"(?<!\d)1[78]\d{11}(?!\d)")  # times in these years, in ms
 EARLIEST_MS: Final = 1_700_000_000_000
 BASE: Final = 90
 NOTHING: Final[tuple[Any, ...]] = (None, "", [], 0)
-# where the times of a record stand in its head: when it is due, when it was pushed, when it expires
+# the places of times in a record's head: when it is due, when it was pushed, when it expires
 TIMES: Final = (slice(1, 8), slice(8, 15), slice(22, 29))
 
 
@@ -52,7 +52,7 @@ class Layout:
         return FOLDER / f"{self.name}.json"
 
     def settings(self) -> Json:
-        """What the server is told."""
+        """The server's settings."""
         told: Json = {"scheduler": self.scheduler, "bucket_size": self.buckets}
         return told | ({"wheel_slots": self.wheel_slots} if self.wheel_slots else {})
 
@@ -65,7 +65,7 @@ LAYOUTS: Final = (
 
 
 class Filled:
-    """What was saved of a store with this layout; its times are of the last hour."""
+    """The saved store with this layout; its times are in the last hour."""
 
     def __init__(self, layout: Layout) -> None:
         self._saved: Json = json.loads(layout.path.read_text(encoding="ascii"))
@@ -76,7 +76,7 @@ class Filled:
         self.receipts: dict[str, str] = self._saved["receipts"]
 
     def answer(self, path: str) -> Any:
-        """What the earlier version has answered."""
+        """The answers of the earlier version."""
         return self._later(self._saved["answers"][path])
 
     async def load(self, redis: Redis, receiver_port: int) -> None:
@@ -138,7 +138,7 @@ class Filled:
         return self._text(ended[:record_at]) + self._record(ended[record_at:])
 
     def _later(self, answer: Any) -> Any:
-        """With all unix times moved."""
+        """The value with all unix times moved."""
         match answer:
             case dict():
                 return {name: self._later(value) for name, value in answer.items()}
@@ -163,7 +163,7 @@ async def listed(api: Api, topic: str) -> list[str]:
 
 
 async def said(api: Api, ids: Iterable[str]) -> dict[str, Json]:
-    """What /get says of each id, without the members that say nothing."""
+    """What /get says about each id, without empty members."""
     wanted = [*ids]
     jobs = (await api.call("/get", {"ids": wanted})).ok()
     return {

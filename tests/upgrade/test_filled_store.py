@@ -1,4 +1,4 @@
-"""Data that the version before wrote: it reads as it did, every state can be acted on, and nothing is left broken."""
+"""Data of the previous version: it reads as before, verbs work in every state, and nothing is left broken."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ USUAL: Final = (
 
 @dataclass(frozen=True)
 class Reading:
-    """What today's server answers, before anything is done; without what is over soon."""
+    """The answers of today's server before any change, without what is over soon."""
 
     jobs: Json
     topics: dict[str, Json]
@@ -74,7 +74,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Upgraded:
-    """A store that the earlier version has filled, with a server of today on it."""
+    """A store that the earlier version has filled, with today's server on it."""
 
     layout: Layout
     filled: Filled
@@ -114,7 +114,7 @@ class Upgraded:
         return (await self.api.call(verb, request | options)).ok()
 
     async def pop_all(self, topic: str) -> dict[str, Json]:
-        """All that can be had at once."""
+        """All jobs that can be popped at once."""
         found: dict[str, Json] = {}
         while jobs := (await self.api.pop(topic, count=100, timeout=0.1)).ok():
             found |= {job["id"]: job for job in jobs}
@@ -158,7 +158,7 @@ async def upgraded(request: pytest.FixtureRequest, processes: Processes) -> Asyn
 
 
 async def test_everything_reads_as_it_did(upgraded: Upgraded) -> None:
-    """But for what was over soon after."""
+    """Except what was over soon after."""
     answer, found = upgraded.filled.answer, upgraded.found
     for job_id, job in found.jobs.items():
         assert _part(job, answer("/get")[job_id]) == answer("/get")[job_id]
@@ -171,7 +171,7 @@ async def test_everything_reads_as_it_did(upgraded: Upgraded) -> None:
         assert _part(subscriber, before) == before | {"url": url}
     for schedule, before in zip(found.schedules, answer("/schedules"), strict=True):
         assert _part(schedule, before) == before | {"next": schedule["next"]}
-        # a server brings back the time of a calendar that has been moved far beyond its own
+        # a server corrects the time of a calendar that was moved far beyond its own
         assert schedule["next"] >= min(before["next"], _next(before, upgraded.filled.time_ms))
 
 
@@ -185,7 +185,7 @@ def _next(schedule: Json, time_ms: int) -> float:
 
 
 def _part(found: Json, before: Json) -> Json:
-    """The members that were there before; newer ones may be beside them."""
+    """The members that existed before; there may be newer ones."""
     return {
         name: _part(found[name], value) if isinstance(value, dict) else found[name]
         for name, value in before.items()
@@ -249,7 +249,7 @@ async def test_ready_jobs_come_and_those_that_are_gone_do_not(upgraded: Upgraded
 
 
 async def test_a_retry_schedule_goes_on_where_it_was(upgraded: Upgraded) -> None:
-    """What a worker held when the servers were replaced fails with its TTR."""
+    """A job that a worker held when the servers were replaced fails when its TTR is over."""
     await upgraded.until_is("soon/delayed", "delayed")
     job = await upgraded.job("soon/delayed")
     assert [each["message"] for each in job["attempts"]] == ["first", "ttr expired"]

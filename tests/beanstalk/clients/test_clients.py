@@ -1,4 +1,4 @@
-"""Real clients of beanstalkd, unmodified: they see of our server what they see of beanstalkd."""
+"""Real, unmodified clients of beanstalkd: with our server they see what they see with beanstalkd."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class Talk:
         self._port = port
 
     def run(self, *command: str, folder: Path = HERE, ends: int = 0) -> str:
-        """What it prints; it must end so."""
+        """What it prints; its exit status must be this."""
         done = subprocess.run(
             command,
             cwd=folder,
@@ -125,7 +125,7 @@ class Talk:
         return done.stdout
 
     def __call__(self, *command: str, tube: str, more: tuple[str, ...] = (), ends: int = 0) -> str:
-        """What a program prints about a tube of its own."""
+        """What a program prints that works on its own tube."""
         return self.run(*command, LOOPBACK, str(self._port), tube, *more, ends=ends)
 
 
@@ -186,7 +186,7 @@ def symfony(talk: Talk) -> str:
 
 
 class Client(NamedTuple):
-    """A client, what it prints, and what it needs beside this project: a program, and files."""
+    """A client, what it prints, and what it needs besides this project: a program, and files."""
 
     speaks: Callable[[Talk], str]
     printed: str
@@ -210,10 +210,10 @@ CLIENTS: Final = {
 def ports(
     request: pytest.FixtureRequest, processes: Processes, redis_server: StoreServer
 ) -> dict[str, int]:
-    """Where each client finds the protocol spoken: by beanstalkd, which says what is right, or by our server."""
+    """The server for each client: beanstalkd, which defines what is right, or ours."""
     if request.param == "beanstalkd":
         needs("beanstalkd", [])
-        # one each: where several connections wait, 1.12 at times does not see that a time to run is over
+        # one each: if several connections wait, 1.12 sometimes misses that a time to run is over
         return {name: processes.beanstalkd().port for name in CLIENTS}
     return dict.fromkeys(CLIENTS, opened(processes, redis_server).port)
 
@@ -222,7 +222,7 @@ def ports(
 def talks(
     ports: dict[str, int], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, Future[str]]]:
-    """What each client prints. They speak at the same time: each of them waits for seconds."""
+    """What each client prints. They run at the same time, as each of them waits for seconds."""
     folder = tmp_path_factory.mktemp("clients")
     with ThreadPoolExecutor(len(CLIENTS)) as pool:
         yield {

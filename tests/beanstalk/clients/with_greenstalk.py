@@ -97,7 +97,7 @@ try:
 except greenstalk.DeadlineSoonError:
     print("hurry")
 time.sleep(1.2)
-queue.stats()  # a nudge: beanstalkd 1.12 at times misses that a time to run is over, until its holder says something
+queue.stats()  # a nudge: beanstalkd 1.12 sometimes misses that a time to run is over until its holder sends a command
 other = client()
 job = other.reserve(10)
 print(f"{job.body.decode()}: {counts(job)}")

@@ -1,4 +1,4 @@
-"""Clients that ask for anything, at random, of one or more servers, and tell the shadow what they asked and heard."""
+"""Clients that send random requests to one or more servers, and tell the shadow what they sent and received."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ WEIGHTS: Final = {
 
 
 class Attacker(JobVerbs, ManyVerbs):
-    """One client, which goes through a gate with each thing that it does."""
+    """One client, which passes a gate before each step."""
 
     async def run(self, gate: Gate) -> None:
         """Attack until cancelled."""
@@ -50,7 +50,7 @@ class Attacker(JobVerbs, ManyVerbs):
 
 
 async def attack(crowd: Crowd, gate: Gate, *, seed: int, clients: int) -> None:
-    """Let so many clients attack until cancelled, each with a seed of its own."""
+    """Let this many clients attack until cancelled, each with its own seed."""
     async with asyncio.TaskGroup() as group:
         for number in range(clients):
             attacker = Attacker(crowd, random.Random(f"{seed}/{number}"))

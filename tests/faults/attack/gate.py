@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Gate:
-    """Clients pass it with each thing that they do."""
+    """Clients pass it before each step."""
 
     def __init__(self) -> None:
         self._open = asyncio.Event()
@@ -21,7 +21,7 @@ class Gate:
 
     @asynccontextmanager
     async def passed(self) -> AsyncIterator[None]:
-        """Do one thing, once the gate is open."""
+        """Take one step, once the gate is open."""
         await self._open.wait()
         self._busy += 1
         try:
@@ -32,7 +32,7 @@ class Gate:
 
     @asynccontextmanager
     async def held(self) -> AsyncIterator[None]:
-        """Nobody passes while this runs, and all have done what they were about."""
+        """No client passes while this runs, and all have completed their steps."""
         self._open.clear()
         try:
             while self._busy:

@@ -1,4 +1,4 @@
-"""Jobs that a webhook is called with, while subscribers come and go; what came is judged by what was asked for."""
+"""Jobs for a webhook, while subscribers come and go; the calls are judged by what was pushed and deleted."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 TOPIC: Final = "hook"
 NAMES: Final = ("w0", "w1")
-ANSWERS: Final = 2000  # that are not all a success
+ANSWERS: Final = 2000  # not all of them a success
 PAUSE_S: Final = 0.05
 
 
 @dataclass
 class _Pushed:
-    """What is known of a job."""
+    """What is known about a job."""
 
     due_ms: int  # the earliest
     acknowledged: bool = False
-    ended: bool = False  # a client wanted it gone
+    ended: bool = False  # a client has deleted it
     gone: bool = False  # at the last hold
     calls: int = 0
 
@@ -51,7 +51,7 @@ class Hooks:
             receiver.says(name, *map(Answer, statuses), Answer())
 
     async def subscribe(self, name: str) -> None:
-        """Let the receiver be called."""
+        """Subscribe the receiver."""
         payload: Json = {
             "name": name,
             "topic": TOPIC,
@@ -62,7 +62,7 @@ class Hooks:
         (await self._api().call("/subscribe", payload)).ok()
 
     async def unsubscribe(self, name: str) -> None:
-        """Let it be called no more."""
+        """Unsubscribe it."""
         await self._api().call("/unsubscribe", {"name": name})
 
     async def run(self) -> None:
@@ -92,7 +92,7 @@ class Hooks:
     def judge(self, there: set[str]) -> list[str]:
         """What is wrong with the calls since the last time; `there` are the ids of all jobs that have not ended.
 
-        A call can be on its way while its job ends, so only what was gone at the last time must not be called.
+        A call can be on its way while its job ends, so only jobs that were gone at the last check must not be called.
         """
         calls, self._receiver.calls = self._receiver.calls, []
         self.calls += len(calls)

@@ -135,13 +135,13 @@ class JobVerbs(Voice):
         return {"receipt": nonce}, Told(time=moment(ms(job["due"])), seen=seen)
 
     async def _use(self, job_id: str) -> None:
-        """Do what a worker does with a job that it has got."""
+        """Do what a worker does with a job that it has received."""
         verb = self.rng.choice(["finish", "finish", "finish", "release", "touch", "bury"])
         self.crowd.counts[verb] += 1
         await getattr(self, f"_{verb}")(job_id)
 
     async def _tick(self, job: Json) -> None:
-        """An occurrence of a schedule comes once, and again only where it was not finished in time."""
+        """An occurrence of a schedule comes once, and again only if it was not finished in time."""
         if job["attempt"] == 1:
             if job["id"] in self.crowd.ticks:
                 self.crowd.wrong.append(f"{job['id']} came a second time, as attempt 1")

@@ -1,8 +1,8 @@
 """What each verb may do to one job, as docs/api.md says it: from one state to the next, with the answer.
 
-Nobody outside knows at what moment a script ran, only when it was asked for and when its answer was heard. So a time is
+Clients do not know at what moment a script ran, only when they sent the request and got the answer. So a time is
 a span, its earliest and latest ms, until an answer or the store tells it exactly; and a step yields each state that
-there can be after it.
+is possible after it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from delayqueue.errors import Code
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-NOBODY: Final = "?"  # holds a job that was reserved for a poll which is over
+NOBODY: Final = "?"  # holds a job that was reserved for a poll that is over
 BURIED_MS: Final = -1
 FOR_EVER_MS: Final = 1 << 60
 
@@ -25,7 +25,7 @@ UNKNOWN: Final[Span] = (0, FOR_EVER_MS)
 
 
 def later(span: Span, ms: int) -> Span:
-    """The span so many ms later."""
+    """The span this many ms later."""
     return span[0] + ms, span[1] + ms
 
 
@@ -53,7 +53,7 @@ class Live:
     attempt: int = 0
     step: int = 0  # failures since it was pushed or kicked
     deadline: Span | None = None
-    holder: str = ""  # the receipt of who has it
+    holder: str = ""  # the receipt of its holder
 
 
 @dataclass(frozen=True)
@@ -65,19 +65,19 @@ class Kept:
     until: Span
 
 
-State = Live | Kept | None  # None = nothing is known of the id
+State = Live | Kept | None  # None = the id is unknown
 
 
 @dataclass(frozen=True)
 class Told:
-    """An answer, as far as it says something of one job. A time is what the answer says, or may say."""
+    """What an answer says about one job. A time is what the answer says, or may say."""
 
     code: int = Code.OK
     time: Span | None = None
     seen: tuple[object, ...] = ()
 
     def agrees(self, said: Told) -> bool:
-        """Whether this can be what was said."""
+        """Whether this can be the answer."""
         if (self.code, self.seen) != (said.code, said.seen):
             return False
         if self.time is None or said.time is None:
@@ -93,7 +93,7 @@ STALE: Final = Told(Code.STALE_RECEIPT)
 
 
 def ended(job: Live, how: str, at: Span) -> State:
-    """What is left of a job that ended."""
+    """What remains of a job that ended."""
     retain_ms = job.spec.retain_ms
     return Kept(job.spec, how, later(at, retain_ms)) if retain_ms else None
 
@@ -109,7 +109,7 @@ def push(state: State, asked: Mapping[str, Any], at: Span) -> Iterator[Step]:
 
 
 def pop(state: State, asked: Mapping[str, Any], at: Span) -> Iterator[Step]:
-    """Hand it out; only of jobs that came is it known that they were asked for."""
+    """Hand it out; only jobs that came are known to have been asked for."""
     if not isinstance(state, Live) or state.state != "ready":
         return
     if state.expire and state.expire[1] <= at[0]:
@@ -119,7 +119,7 @@ def pop(state: State, asked: Mapping[str, Any], at: Span) -> Iterator[Step]:
 
 
 def lost_pop(state: State, asked: Mapping[str, Any], at: Span) -> Iterator[Step]:
-    """A client was gone before it had its answer: it was put back, or the client has it and does not know."""
+    """A client vanished before it had its answer: the job was put back, or the client holds it unknowingly."""
     yield DONE, state
     if isinstance(state, Live) and state.state == "ready":
         yield DONE, _reserved(state, NOBODY, later(at, state.spec.ttr_ms))
@@ -200,7 +200,7 @@ def cancel(state: State, asked: Mapping[str, Any], at: Span) -> Iterator[Step]:
 
 
 def take(state: State, asked: Mapping[str, Any], at: Span) -> Iterator[Step]:
-    """Only of jobs that came is it known that they were taken."""
+    """Only jobs that came are known to have been taken."""
     if (
         isinstance(state, Live)
         and state.state in {"delayed", "ready"}
@@ -211,7 +211,7 @@ def take(state: State, asked: Mapping[str, Any], at: Span) -> Iterator[Step]:
 
 
 def purge(state: State, asked: Mapping[str, Any], at: Span) -> Iterator[Step]:
-    """A topic's jobs of one state; `misses`: of all states, one after the other, so that it misses a job that moves."""
+    """A topic's jobs of one state; `misses`: of all states, one after the other, so that it may miss a moving job."""
     where = "ended" if isinstance(state, Kept) else state.state if state else ""
     hits = state is not None and (state.spec.topic, where) == (asked["topic"], asked["state"])
     if hits:
@@ -228,7 +228,7 @@ def kick_some(state: State, asked: Mapping[str, Any], at: Span) -> Iterator[Step
 
 
 def look(state: State, asked: Mapping[str, Any], at: Span) -> Iterator[Step]:
-    """/get, and /list of jobs that it shows."""
+    """/get, and /list for jobs on its page."""
     if state is None:
         yield DONE, state
     elif isinstance(state, Kept):
@@ -290,9 +290,9 @@ def failed(
 
 
 def alone(state: State, now_ms: int, between: Span) -> Iterator[State]:
-    """What can have become of it by itself until now, one step further.
+    """What it can have become by itself until now, one step further.
 
-    `between` has its time in it: a wider span than need be, so that there are fewer different states.
+    `between` contains its time: a wider span than necessary, so that there are fewer different states.
     """
     if isinstance(state, Kept):
         if state.until[0] <= now_ms:
@@ -325,7 +325,7 @@ def _reserved(job: Live, holder: str, deadline: Span) -> Live:
 
 
 def _due_at(job: Live, due: Span) -> Live:
-    """A person gives it a new due time; when it expires moves along, but to no earlier time after a delivery."""
+    """Somebody gives it a new due time; its expiry moves along, but after a delivery never to an earlier time."""
     shift = due[0] - job.due[1], due[1] - job.due[0]
     if job.attempt:
         shift = max(shift[0], 0), max(shift[1], 0)

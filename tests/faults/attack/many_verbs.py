@@ -1,4 +1,4 @@
-"""Random requests that concern any jobs: by topic, by tag, by time; and what topics and schedules are set to."""
+"""Random requests for many jobs: by topic, by tag, by time; and for settings of topics and schedules."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class ManyVerbs(Voice):
         told = None if answer is None else Told()
         for each in (
             (state,) if state else PURGED
-        ):  # each can hit a job: one that is pushed meanwhile, too
+        ):  # each can hit a job, even one that is pushed meanwhile
             about: About = {"topic": topic, "state": each, "misses": not state}, told
             every = dict.fromkeys(self.crowd.ids, about)
             self.crowd.shadow.heard(ticket, "purge", since_ms, now_ms(), every)
@@ -60,7 +60,7 @@ class ManyVerbs(Voice):
         payload["end"] = round(middle_s + self.rng.choice([0, 0.5, 2]), 3)
         ticket, since_ms = self.crowd.shadow.began(), now_ms()
         answer = await self.ask("take", "/take", payload)
-        # an id comes twice where its job was pushed anew meanwhile
+        # an id comes twice if its job was pushed again meanwhile
         about: list[dict[str, About]] = [{}]
         if answer is None:
             about = [{job_id: ({"topic": topic}, None) for job_id in self.crowd.ids}]
@@ -74,7 +74,7 @@ class ManyVerbs(Voice):
         for each in about:
             self.crowd.shadow.heard(ticket, "take", since_ms, now_ms(), each)
 
-    # --- looking
+    # --- reading
 
     async def _get(self) -> None:
         many = self.rng.random() < 0.4
@@ -124,7 +124,7 @@ class ManyVerbs(Voice):
 
     @contextmanager
     def _changing(self, topic: str, until_ms: int | None) -> Iterator[None]:
-        """While it is unknown whether the topic is paused; then it is, where `until_ms` says so."""
+        """It is unknown meanwhile whether the topic is paused; afterwards it is, if `until_ms` says so."""
         crowd = self.crowd
         crowd.changes[topic] += 1
         change, is_alone = crowd.changes[topic], not crowd.changing[topic]

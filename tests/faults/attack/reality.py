@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 STAYS: Final = {"layout", "servers", "fence", "sent", "taken", "revisions", "registered"}
 PLACES: Final = ("delay", "reserved", "buried")
-NAMES: Final = {"delay": "delayed"}  # of states, where the index is called otherwise
+NAMES: Final = {"delay": "delayed"}  # of states whose index has another name
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Plan:
         ]
 
     def settings(self) -> dict[str, object]:
-        """What makes a server lay it out so."""
+        """The settings that make a server use this layout."""
         return {
             "scheduler": self.scheduler,
             "wheel_slots": self.wheel_slots,
@@ -66,7 +66,7 @@ class Reality:
         return dict(found)
 
     def states(self, heard: set[tuple[str, str]]) -> dict[str, State]:
-        """Each job's state; `heard` are the ids and receipts that clients have got."""
+        """Each job's state; `heard` are the ids and receipts that clients have received."""
         found: dict[str, State] = {}
         for contents in self.buckets:
             for job_id, raw in contents.job.items():
@@ -94,7 +94,7 @@ class Reality:
         }
 
     def late(self, most_ms: int) -> list[str]:
-        """Times that are over for longer than this and that no timer has come to."""
+        """Times that are over for longer than this and that no timer has handled."""
         return [
             f"{job_id!r} stands in {family} of {topic!r} since {time_ms:.0f}, now is {self.now_ms}"
             for contents in self.buckets
@@ -103,7 +103,7 @@ class Reality:
         ]
 
     def left(self) -> list[str]:
-        """What is there and must not be once all jobs have ended and nothing is set."""
+        """What is there, and must not be after all jobs have ended and no settings are left."""
         return [
             f"{name}: {sorted(value)[:3]}"
             for contents in self.buckets
@@ -113,7 +113,7 @@ class Reality:
 
 
 def _holds_something(value: object) -> bool:
-    """Whether it is a collection with an entry, or one of collections of which one has an entry."""
+    """Whether it is a collection with an entry, or a collection of collections with an entry."""
     if (
         isinstance(value, dict)
         and value

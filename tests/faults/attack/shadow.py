@@ -1,7 +1,7 @@
-"""Knows what state each job may be in, given what was asked and answered; finds what cannot be.
+"""Knows the states that each job may be in, given the requests and answers; finds what is impossible.
 
-Of each id it keeps the states that are possible. An operation took effect at some moment between its request and its
-answer; which of several came first is tried out, as checkers of linearizability do: where no order of them explains an
+For each id it keeps the possible states. An operation took effect at some moment between its request and its
+answer; all orders of several are tried, as checkers of linearizability do: if no order of them explains an
 answer, a promise was broken. One without an answer may have taken effect or not, until `OPEN_HOLDS` later. Whenever the
 load is held, what the store really has must be among the possible states, and is what is known from then on.
 """
@@ -32,26 +32,26 @@ from tests.faults.attack.life import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-OPEN_HOLDS: Final = 2  # for so many holds an operation without an answer may still take effect
+OPEN_HOLDS: Final = 2  # for this many holds an operation without an answer may still take effect
 LOST: Final = (
     -1
-)  # stands for all polls whose answer was lost: one of them at most has got a job between two holds
+)  # stands for all polls whose answer was lost: at most one of them got a job between two holds
 MOST_WORLDS: Final = 3_000  # beyond that an id is not judged until the next hold
 MOST_SHOWN: Final = 20
 
-About = tuple["Mapping[str, Any]", Told | None]  # what was asked of one id, and what was said
+About = tuple["Mapping[str, Any]", Told | None]  # requests for one id, and their answers
 
 
 class TooManyWorlds(Exception):
-    """An id has too many possible states to go on."""
+    """An id has too many possible states to continue."""
 
 
-World = tuple[State, frozenset[int]]  # a state, and the pending operations that took effect already
+World = tuple[State, frozenset[int]]  # a state, and the pending operations that took effect
 
 
 @dataclass
 class Operation:
-    """What one request asks of one job. `told` None = nobody heard an answer."""
+    """What one request asks of one job. `told` None = no client got an answer."""
 
     number: int
     verb: str
@@ -62,7 +62,7 @@ class Operation:
     holds: int = 0
 
     def concerns_one_of(self, specs: Iterable[Spec]) -> bool:
-        """Whether it can do anything to one of these; without an answer it can be done to what comes later."""
+        """Whether it can do anything to one of these; without an answer it can also apply to a later state."""
         return self.told is None or any(concerns(self.verb, self.asked, spec) for spec in specs)
 
     def __str__(self) -> str:
@@ -81,7 +81,7 @@ class Event(NamedTuple):
 
 @dataclass
 class _Id:
-    """What is known of one id."""
+    """What is known about one id."""
 
     worlds: set[World] = field(default_factory=lambda: {(None, frozenset())})
     events: list[Event] = field(default_factory=list)
@@ -89,13 +89,13 @@ class _Id:
     past: deque[str] = field(default_factory=lambda: deque(maxlen=MOST_SHOWN))
 
     def start(self, state: State) -> None:
-        """Know nothing but the state."""
+        """Forget everything except the state."""
         self.worlds = {(state, frozenset())}
         self.events.clear()
         self.pending.clear()
 
     def specs(self) -> set[Spec]:
-        """Of all jobs that the id can have stood for since the last hold."""
+        """The answers of all jobs that the id can have stood for since the last hold."""
         operations = [event.operation for event in self.events] + [*self.pending.values()]
         pushed = {each.asked["spec"] for each in operations if each.verb == "push"}
         return pushed | {state.spec for state, _ in self.worlds if state}
@@ -105,7 +105,7 @@ class _Id:
         return sorted({str(state) for state, _ in self.worlds})[:3]
 
     def close(self) -> None:
-        """What has had no answer for long takes no effect any more."""
+        """Operations that have had no answer for long no longer take effect."""
         for operation in self.pending.values():
             operation.holds += 1
         over = {n for n, operation in self.pending.items() if operation.holds > OPEN_HOLDS}
@@ -124,9 +124,7 @@ class Shadow:
         self._unheard: set[tuple[str, Live]] = set()
         self.judged = 0  # operations on one job
         self.unjudged = 0  # ids that had too many possible states, until the next hold
-        self.stuck: set[tuple[str, Live]] = (
-            set()
-        )  # reservations that last and that no client heard of
+        self.stuck: set[tuple[str, Live]] = set()  # lasting reservations that no client knows of
 
     def __contains__(self, job_id: str) -> bool:
         return job_id in self._ids
@@ -141,7 +139,7 @@ class Shadow:
     def heard(
         self, ticket: int, verb: str, since_ms: int, now_ms: int, about: Mapping[str, About]
     ) -> None:
-        """It is answered; `about` tells what was asked of each id and what was said."""
+        """It is answered; `about` has the request and the answer for each id."""
         end = next(self._tickets)
         for job_id, (asked, told) in about.items():
             until_ms = FOR_EVER_MS if told is None else now_ms
@@ -154,7 +152,7 @@ class Shadow:
             self.judged += 1
 
     def judge(self, real: Mapping[str, State], now_ms: int) -> list[str]:
-        """A sentence for each id whose story cannot be; afterwards what is real is what is known."""
+        """A sentence for each id whose history is impossible; afterwards the real state is the known one."""
         found = []
         self._between = self._between[1], now_ms
         for job_id, known in self._ids.items():
@@ -208,7 +206,7 @@ class Shadow:
         return ""
 
     def _settle(self, known: _Id, real: State, now_ms: int) -> str:
-        """Know what is real; what is wrong with it, "" = nothing."""
+        """Take over the real state. Returns what is wrong with it, "" = nothing."""
         worlds = {
             (real, effects - {LOST})
             for state, effects in self._reached(known, now_ms)
@@ -220,7 +218,7 @@ class Shadow:
         return ""
 
     def _reached(self, known: _Id, now_ms: int, goal: int = 0) -> set[World]:
-        """All worlds that there can be by now, up to those in which the operation `goal` took effect."""
+        """All worlds that are possible by now, up to those in which the operation `goal` took effect."""
         seen: set[World] = set()
         left = list(known.worlds)
         while left:
@@ -256,7 +254,7 @@ class Shadow:
 
 
 def is_one(state: State, real: State) -> bool:
-    """Whether the state can be the real one, all of whose times are exact."""
+    """Whether the state can be the real one, whose times are all exact."""
     if isinstance(state, Kept) and isinstance(real, Kept):
         same = (state.spec, state.state) == (real.spec, real.state)
         return same and overlap(state.until, real.until)

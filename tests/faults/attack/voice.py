@@ -1,4 +1,4 @@
-"""How an attacker asks: at random, of any server, now and then without waiting for the answer."""
+"""How an attacker sends requests: at random, to any server, now and then without waiting for the answer."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Crowd:
     shadow: Shadow
     counts: Counter[str] = field(default_factory=Counter)  # requests by verb
     abandoned: Counter[str] = field(default_factory=Counter)
-    wrong: list[str] = field(default_factory=list)  # what no answer may be
+    wrong: list[str] = field(default_factory=list)  # answers that must not occur
     heard: set[tuple[str, str]] = field(default_factory=set)  # ids and receipts
     receipts: defaultdict[str, deque[str]] = field(
         default_factory=lambda: defaultdict(lambda: deque(maxlen=4))
@@ -52,13 +52,13 @@ class Crowd:
     ticks: set[str] = field(default_factory=set)  # occurrences of schedules that came
     pauses: dict[str, tuple[int, int]] = field(
         default_factory=dict
-    )  # topic -> which, until when for sure
+    )  # topic -> which operation, and until when for sure
     changes: Counter[str] = field(default_factory=Counter)  # of pauses, by topic
-    changing: Counter[str] = field(default_factory=Counter)  # those under way
+    changing: Counter[str] = field(default_factory=Counter)  # requests under way
 
     @property
     def ids(self) -> list[str]:
-        """Of the jobs that all of them work on."""
+        """The id of one of the jobs that all of them work on."""
         return list(self.shadow)
 
     def sure_pause(self, topic: str) -> tuple[int, int] | None:
@@ -68,14 +68,14 @@ class Crowd:
 
 
 class Voice:
-    """One attacker's."""
+    """The voice of one attacker."""
 
     def __init__(self, crowd: Crowd, rng: random.Random) -> None:
         self.crowd = crowd
         self.rng = rng
 
     async def ask(self, verb: str, path: str, payload: Json) -> Envelope | None:
-        """The answer; None where the client did not wait for it."""
+        """The answer; None if the client did not wait for it."""
         call = self.rng.choice(self.crowd.apis).call(path, payload)
         try:
             if self.rng.random() > ABANDONED:
@@ -100,7 +100,7 @@ class Voice:
         asked: Mapping[str, Mapping[str, Any]],
         read: Callable[[Envelope, str], Told],
     ) -> Envelope | None:
-        """Ask for what concerns these ids; `read` tells what the answer says of one."""
+        """Send a request for these ids; `read` returns what the answer says about one."""
         ticket, since_ms = self.crowd.shadow.began(), now_ms()
         answer = await self.ask(verb, *request)
         about: dict[str, About] = {
@@ -117,7 +117,7 @@ class Voice:
         return self.rng.sample(self.crowd.ids, self.rng.choice([1, 1, 2, 5, 12]))
 
     def nonce(self, job_id: str) -> str:
-        """Of the last reservation that is known, of an older one, of none, or "": not given."""
+        """The receipt of the last known reservation, of an older one, of none, or "" = not sent."""
         known = self.crowd.receipts[job_id]
         kind = self.rng.choice(["right", "right", "right", "old", "made up", ""])
         if kind == "right" and known:
@@ -127,16 +127,16 @@ class Voice:
         return "" if kind == "" else MADE_UP
 
     async def all(self, verb: str, request: tuple[str, Json], asked: Json) -> None:
-        """A verb that may concern any job."""
+        """A verb that may affect any job."""
         await self.tell(verb, request, dict.fromkeys(self.crowd.ids, asked), lambda *_: Told())
 
     async def sure(self, path: str, payload: Json) -> None:
-        """Ask, and wait for the answer."""
+        """Send a request, and wait for the answer."""
         (await self.rng.choice(self.crowd.apis).call(path, payload)).ok()
 
 
 def now_ms() -> int:
-    """The clock of this machine, which the store has too."""
+    """The clock of this machine, which the store also uses."""
     return time.time_ns() // 1_000_000
 
 
@@ -164,7 +164,7 @@ def time_of(answer: Envelope, name: str) -> Span | None:
 
 
 def seen(job: Json | None) -> Told:
-    """What /get and /list say of a job."""
+    """What /get and /list say about a job."""
     if job is None:
         return Told()
     seen = (job["topic"], job["body"], job["state"])

@@ -36,7 +36,7 @@ Figures = dict[str, Any]
 
 DAY_S: Final = 86_400
 HALF_BODY: Final = b"." * 30_000
-# what they send, and how they go on in the end
+# what they send, and how they continue in the end
 SLOW_WAYS: Final = (
     (b"", b"put 1024 0 60 2\r\nhi\r\n"),
     (b"put 1024 0 6", b"0 2\r\nhi\r\n"),
@@ -49,7 +49,7 @@ def put(body: str, *, ttr_s: int = 60, delay_s: int = 0) -> bytes:
 
 
 async def reserves_vanish(bed: Bed, *, workers: int, jobs: int) -> Figures:
-    """Workers wait in a reserve, or hold a job, and go at random moments. What they had is there again at once."""
+    """Workers wait in a reserve, or hold a job, and vanish at random moments. Their jobs are ready again at once."""
     store = bed.store()
     server = await bed.beanstalk_server(store)
     async with bed.api(server) as api:
@@ -76,7 +76,7 @@ async def reserves_vanish(bed: Bed, *, workers: int, jobs: int) -> Figures:
 
 
 async def _vanish(bed: Bed, server: QueueServer) -> bool:
-    """Reserve, and go away at a random moment, holding the job or not. Returns whether one had come."""
+    """Reserve, and vanish at a random moment, with or without a job. Returns whether one had come."""
     await bed.pause(0, 0.5)
     reader, writer = await asyncio.open_connection(LOOPBACK, server.beanstalk_port)
     writer.write(b"watch %b\r\nreserve\r\n" % bed.topic.encode())
@@ -84,12 +84,12 @@ async def _vanish(bed: Bed, server: QueueServer) -> bool:
 
 
 async def worker_dies(bed: Bed, *, jobs: int) -> Figures:
-    """Workers reserve and say nothing more: each job is delivered again at its TTR, and counts as an attempt."""
+    """Workers reserve and then are silent: each job is delivered again at its TTR, and counts as an attempt."""
     store = bed.store()
     server = await bed.beanstalk_server(store)
     ttr_s = 2
     with ExitStack() as stack:
-        # each its own: near the end of a TTR a worker gets no other job
+        # each worker its own tube: near the end of a TTR a worker gets no other job
         lines = [
             stack.enter_context(closing(_line(server, f"{bed.topic}/{n}"))) for n in range(jobs)
         ]
@@ -110,7 +110,7 @@ def _line(server: QueueServer, tube: str) -> Line:
 
 
 async def _comes_again(line: Line, ttr_s: int) -> float:
-    """Reserve a job and keep silent until it comes to the next worker. Returns how far from its TTR that was."""
+    """Reserve a job and be silent until the next worker gets it. Returns how far from its TTR that was."""
     await line.ask(put("held", ttr_s=ttr_s))
     number, since_s = await _reserved(line)
     with closing(line.beside()) as other:
@@ -131,7 +131,7 @@ async def _reserved(line: Line) -> tuple[int, float]:
 
 
 async def late_delete(bed: Bed, *, jobs: int, ttr_s: int) -> Figures:
-    """The first holder goes on after the redelivery: all that it asks is refused, the new holder undisturbed."""
+    """The first holder continues after the redelivery: all its commands are refused, the new holder is undisturbed."""
     store = bed.store()
     server = await bed.beanstalk_server(store)
     with ExitStack() as stack:
@@ -158,7 +158,7 @@ async def _delete_late(line: Line, ttr_s: int) -> None:
 
 
 async def slow_clients(bed: Bed, *, clients: int, most_mib: int) -> Figures:
-    """They are not closed: who is silent may be a worker. They cost little, and keep nobody waiting."""
+    """They are not closed: a silent client may be a worker. They cost little, and delay no other client."""
     store = bed.store()
     server = await bed.beanstalk_server(store)
     with closing(_line(server, bed.topic)) as line:
@@ -181,7 +181,7 @@ async def slow_clients(bed: Bed, *, clients: int, most_mib: int) -> Figures:
 
 
 async def _begin(server: QueueServer, way: tuple[bytes, bytes]) -> Coroutine[Any, Any, None]:
-    """Send the first part. Returns what sends the rest, and sees that the job is in."""
+    """Send the first part. Returns a function that sends the rest and checks that the job was put."""
     reader, writer = await asyncio.open_connection(LOOPBACK, server.beanstalk_port)
     begun, rest = way
     writer.write(begun)
@@ -200,7 +200,7 @@ async def _put_p99_ms(line: Line) -> float:
 
 
 async def stopped_with_reserves(bed: Bed, *, workers: int) -> Figures:
-    """SIGTERM with waiting workers and load: a wait with a timeout is over, one without ends with its connection."""
+    """SIGTERM with waiting workers and load: a wait with a timeout ends, one without ends with its connection."""
     store = bed.store()
     server = await bed.beanstalk_server(store)
     async with bed.beanstalk_load(server, shape=Shape(ttr_s=1, longest_delay_s=2)) as load:
@@ -229,7 +229,7 @@ async def stopped_with_reserves(bed: Bed, *, workers: int) -> Figures:
 
 
 async def _wait(server: QueueServer, command: bytes) -> bytes:
-    """What a worker hears that waits for a job of the default tube, which has none."""
+    """The answer to a worker that waits for a job of the default tube, which has none."""
     reader, writer = await asyncio.open_connection(LOOPBACK, server.beanstalk_port)
     writer.write(command)
     answer = await reader.readline()

@@ -1,4 +1,4 @@
-"""Rows 13 to 16, 20 to 22, 30: clients vanish, die, come late or at once, are slow, are many; a server is stopped."""
+"""Rows 13 to 16, 20 to 22, 30: clients vanish, die, are late, simultaneous, slow, many; a server is stopped."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Figures = dict[str, Any]
 STALE_RECEIPT: Final = 4
 EVENTS: Final = "delayqueue_job_events_total"
 VISIBLE_S: Final = 1.0
-IN_WRITING: Final = 0.05  # share of the answers that may be on their way when their client goes
+IN_WRITING: Final = 0.05  # share of the answers that may be on their way when their client vanishes
 TTR_TOLERANCE_S: Final = 1.0
 EXIT_S: Final = 12.0
 TRIES: Final = 5
@@ -49,10 +49,10 @@ LARGE_BYTES: Final = 1_000_000
 
 
 async def polls_vanish(bed: Bed, *, polls: int, jobs: int) -> Figures:
-    """Polls are closed or reset at random moments while jobs come; none of them finishes what it got.
+    """Polls are closed or reset at random moments while jobs come; none of them finishes its job.
 
-    What reached a client waits for its TTR. All else must be there at once, but for what was being written in the
-    moment in which its client went. What is pushed when all have gone must come at once: no waiter is left behind.
+    Jobs that reached a client wait for their TTR. All others must be ready at once, except those being written in the
+    moment when their client vanished. Jobs that are pushed afterwards must come at once: no waiter is left behind.
     """
     store = bed.store()
     server = await bed.server(store)
@@ -84,7 +84,7 @@ async def polls_vanish(bed: Bed, *, polls: int, jobs: int) -> Figures:
 
 
 async def vanish(bed: Bed, server: QueueServer, topic: str) -> bool:
-    """Poll, and go away at a random moment. Returns whether an answer had come."""
+    """Poll, and vanish at a random moment. Returns whether an answer had come."""
     content = json.dumps({"topic": topic, "timeout": 60}).encode()
     await bed.pause(0, 0.5)
     reader, writer = await asyncio.open_connection(LOOPBACK, server.port)
@@ -96,7 +96,7 @@ async def vanish(bed: Bed, server: QueueServer, topic: str) -> bool:
 async def leave(
     bed: Bed, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, first: bytes = b""
 ) -> bool:
-    """Go away at a random moment, in one way or another. Returns whether something had come, behind `first`."""
+    """Vanish at a random moment, in one way or another. Returns whether something had come, behind `first`."""
     reached = False
     with suppress(TimeoutError, OSError):
         async with asyncio.timeout(bed.random.uniform(0, 0.5)):
@@ -197,7 +197,7 @@ async def late_finish(bed: Bed, *, jobs: int, ttr_s: int) -> Figures:
 
 
 async def _finish_late(api: Api, job_id: str, old: str, new: str) -> None:
-    """The first holder is refused; the second holds the job all the same, and ends it."""
+    """The first holder is refused; the second still holds the job, and ends it."""
     assert (await api.finish(job_id, receipt=old)).code == STALE_RECEIPT
     assert (await api.call("/touch", {"id": job_id, "receipt": new})).ok()
     assert (await api.get(job_id)).ok()["state"] == "reserved"
@@ -249,7 +249,7 @@ async def slow_clients(bed: Bed, *, clients: int) -> Figures:
 
 
 async def _stay(server: QueueServer, way: str, number: int, clients: int) -> tuple[str, float]:
-    """Send what this way of being slow sends, and stay until the server closes. Returns how long that took."""
+    """Send what this kind of slow client sends, and stay until the server closes. Returns how long that took."""
     await asyncio.sleep(number / clients)
     since_s = time.monotonic()
     reader, writer = await asyncio.open_connection(LOOPBACK, server.port)
@@ -263,7 +263,7 @@ async def _stay(server: QueueServer, way: str, number: int, clients: int) -> tup
 
 
 async def clients_never_read(bed: Bed, *, clients: int, most_mib: int) -> Figures:
-    """Each asks for much, and reads one byte of it."""
+    """Each requests a lot, and reads one byte of it."""
     store = bed.store()
     server = await bed.server(store)
     ids = [f"{bed.topic}/large/{n}" for n in range(LARGE_JOBS)]
@@ -307,7 +307,7 @@ async def _ask_and_not_read(server: QueueServer, ids: list[str]) -> socket.socke
     connection = socket.socket()
     connection.setsockopt(
         socket.SOL_SOCKET, socket.SO_RCVBUF, 4096
-    )  # the system reads little for it
+    )  # the system reads little on its behalf
     connection.setblocking(False)
     loop = asyncio.get_running_loop()
     await loop.sock_connect(connection, (LOOPBACK, server.port))
@@ -326,7 +326,7 @@ async def _push_p99_ms(api: Api, topic: str) -> float:
 
 
 async def p99_ms(ask: Callable[[int], Awaitable[None]]) -> float:
-    """What 99 of 100 requests do not exceed. The machine has other things to do: the best of some tries counts."""
+    """The time that 99 of 100 requests do not exceed. The machine may be busy, so the best of some tries counts."""
     return min([await _p99_once_ms(ask) for _ in range(TRIES)])
 
 

@@ -64,7 +64,7 @@ async def server_killed(
 
 
 async def _flows_after(healing: Coroutine[Any, Any, None], load: Load) -> float:
-    """How long the healing and the first jobs after it took, which must not be longer than BACK_S."""
+    """How long the healing and the first jobs after it took, at most BACK_S."""
     loop = asyncio.get_running_loop()
     since_s = loop.time()
     await healing

@@ -1,4 +1,4 @@
-"""Row 25: masters are killed under load, and Sentinels or the Cluster put their replicas in their place."""
+"""Row 25: masters are killed under load, and Sentinels or the Cluster promote their replicas."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ async def _killed(
             if durability == PLAIN:
                 resumed_s.append(await _kill(load, master, nodes))
                 await come_back()
-            else:  # it needs a replica to go on
+            else:  # it needs a replica to continue
                 resumed_s.append(await _kill(load, master, nodes, come_back))
         verdict = await load.finish()
     async with bed.api(server) as api:
         await until_async(partial(_is_marked, api), within_s=MARKED_S)
-    # what a master had not passed on is lost: pushes, and ends, so that their jobs come again
+    # what a master had not passed on is lost: pushes, and ends, whose jobs are then delivered again
     verdict.check(but=("lost", "after_end", "unexplained") if durability == PLAIN else ())
     await asyncio.to_thread(assert_fsck_finds_nothing, settings)
     return verdict.figures() | {
@@ -79,13 +79,13 @@ async def _killed(
 
 
 async def _is_marked(api: Api) -> bool:
-    """Whether the history tells of a failover."""
+    """Whether the history has a failover."""
     marks = (await api.call("/history", {})).ok()["marks"]
     return any(mark["kind"] == "failover" for mark in marks)
 
 
 async def _come_back(master: StoreServer, nodes: list[StoreServer]) -> None:
-    """Let a killed master come back, most often as a replica: Sentinels on a busy machine may change their minds."""
+    """Restart a killed master, usually as a replica: Sentinels on a busy machine may change their minds."""
     masters = sum(_is_master(node) for node in nodes)
     await restart(master)
     await until(lambda: is_whole(nodes, masters), within_s=FOLLOWS_S)
@@ -97,7 +97,7 @@ async def _kill(
     nodes: list[StoreServer],
     afterwards: Callable[[], Awaitable[None]] | None = None,
 ) -> float:
-    """Kill the master. Returns how long it took until no request failed any more, without a restart of the server."""
+    """Kill the master. Returns how long it took until requests stopped failing, without a restart of the server."""
     loop = asyncio.get_running_loop()
     since_s = loop.time()
     load.history.fault("kill a master")
@@ -121,7 +121,7 @@ def _is_master(node: Process) -> bool:
 
 
 def role_of(node: Process) -> Any:
-    """What a server says that it is. Sentinels that turn it close all connections to it, and so it is asked again."""
+    """The role of a server. Sentinels that change it close all its connections, so it is asked again."""
     try:
         return ask(node, "ROLE")
     except RedisConnectionError:
@@ -129,7 +129,7 @@ def role_of(node: Process) -> Any:
 
 
 def is_whole(nodes: Sequence[Process], masters: int) -> bool:
-    """Whether there are so many masters, and all others follow one."""
+    """Whether there are this many masters, and all other servers follow one."""
     roles = [role_of(node) for node in nodes]
     followers = [role for role in roles if role[0] == "slave"]
     return len(roles) - len(followers) == masters and all(

@@ -1,4 +1,4 @@
-"""Rows 17 to 19 and 26: a store with poison in it, requests that are no JSON, huge ones, hostile names."""
+"""Rows 17 to 19 and 26: a poisoned store, requests that are not JSON, huge ones, hostile names."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Figures = dict[str, Any]
 KEYS: Final = BucketKeys.of(1, "dq_bucket_%d", "dq_queue_%s")
 ANSWER_MS: Final = 50.0
 GROWTH_MIB: Final = 64
-LEFT_BYTES: Final = 1024  # a request and the frames of an error take several times as much
+LEFT_BYTES: Final = 1024  # a request and the frames of an error take several times this much
 MIB: Final = 1 << 20
 IDLE_S: Final = 3.0
 IDLE_SHARE: Final = 0.1  # of a processor, for server and store together
@@ -59,7 +59,7 @@ async def store_poisoned(bed: Bed, *, jobs: int) -> Figures:
 
         await until_async(both_set_aside, within_s=5)
         set_aside = await redis.zcard(f"{KEYS.tag}:broken")
-        for topic in ("list", "zset", "reserved"):  # whose keys the server has set aside by itself
+        for topic in ("list", "zset", "reserved"):  # the server itself has set their keys aside
             job = (await api.pop(topic, timeout=20)).ok()
             assert job["id"] == topic
             (await api.finish(topic, receipt=job["receipt"])).ok()
@@ -73,7 +73,7 @@ async def store_poisoned(bed: Bed, *, jobs: int) -> Figures:
 
 
 async def _poison(redis: Redis, api: Api) -> None:
-    """What a crash of an older version, another program or a person with redis-cli can leave behind."""
+    """What a crash of an older version, another program or somebody with redis-cli can leave behind."""
     for topic in ("poison", "list", "zset", "reserved"):
         for job_id in ("broken record", "cut record") if topic == "poison" else (topic,):
             (await api.push(topic=topic, id=job_id, delay=0.5, ttr=1, body="x" * 100)).ok()
@@ -90,7 +90,7 @@ async def _poison(redis: Redis, api: Api) -> None:
 
 
 async def _busy_share(*pids: int) -> float:
-    """The share of one processor that the processes use while nobody asks anything."""
+    """The share of one processor that the processes use while there are no requests."""
     await asyncio.sleep(1)
     before_s = sum(map(cpu_s, pids))
     await asyncio.sleep(IDLE_S)
@@ -106,7 +106,7 @@ async def bad_json(bed: Bed) -> Figures:
     slowest_ms = 0.0
     async with bed.api(server) as api:
         for path, raw in cases:
-            # the machine has other things to do: the best of some tries counts
+            # the machine may be busy: the best of some tries counts
             took_ms = min([await _refusal_ms(api, path, raw) for _ in range(TRIES)])
             slowest_ms = max(slowest_ms, took_ms)
     assert slowest_ms < ANSWER_MS
@@ -127,7 +127,7 @@ async def _refusal_ms(api: Api, path: str, raw: bytes) -> float:
 
 
 async def huge_bodies(bed: Bed, *, bomb_mib: int, times: int, refusals: int) -> Figures:
-    """Huge ones cost no memory while they are refused nor afterwards, and neither do small ones, again and again."""
+    """Huge requests cost no memory while they are refused or afterwards, and neither do many small ones."""
     store = bed.store()
     server = await bed.server(store)
     async with bed.api(server) as api:
@@ -159,7 +159,7 @@ async def huge_bodies(bed: Bed, *, bomb_mib: int, times: int, refusals: int) -> 
 
 
 async def _refusals_leave(api: Api, server: QueueServer, refusals: int) -> int:
-    """By how many bytes the server's memory grows when it refuses small compressed requests."""
+    """How many bytes the server's memory grows by when it refuses small compressed requests."""
     since = rss_bytes(server.pid)
     for _ in range(refusals):
         answer = await api.request("POST", "/push", b"x", {"Content-Encoding": "gzip"})
@@ -168,7 +168,7 @@ async def _refusals_leave(api: Api, server: QueueServer, refusals: int) -> int:
 
 
 def bomb(size_mib: int) -> bytes:
-    """So much white space, compressed: one block, again and again."""
+    """This much white space, compressed: one block, again and again."""
     packer = zlib.compressobj(9, zlib.DEFLATED, zlib.MAX_WBITS | 16)
     head = packer.compress(b" ") + packer.flush(zlib.Z_FULL_FLUSH)
     block = packer.compress(b" " * MIB) + packer.flush(zlib.Z_FULL_FLUSH)
@@ -205,7 +205,7 @@ def _peak_bytes(pid: int) -> int:
 
 
 async def hostile_input(bed: Bed) -> Figures:
-    """Names that are keys, patterns, commands or markup somewhere; and a job that must not notice any of them."""
+    """Names that are keys, patterns, commands or markup somewhere; and a job that none of them may touch."""
     store = bed.store()
     server = await bed.server(store)
     names = [*HOSTILE, "<script>alert(1)</script>", "a\r\nSet-Cookie: x=1", "../../etc/passwd"]
@@ -213,7 +213,7 @@ async def hostile_input(bed: Bed) -> Figures:
         (await api.push(topic="bystander", id="bystander", body="untouched")).ok()
         for name in names:
             for topic, job_id in ((name, "plain"), ("plain", name), (name, name)):
-                if job_id == "*":  # asks for an id of the server's making
+                if job_id == "*":  # asks the server for an id
                     continue
                 (await api.push(topic=topic, id=job_id, body=name)).ok()
                 found = (await api.get(job_id)).ok()

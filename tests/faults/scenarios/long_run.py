@@ -25,7 +25,7 @@ MIB: Final = 1 << 20
 
 
 async def long_run(bed: Bed, *, minutes: float) -> Figures:
-    """Two servers: one is killed again and again, the other lives on and must stay level."""
+    """Two servers: one is killed again and again, the memory of the other one must stay level."""
     store = bed.store()
     mortal, lasting = [await bed.server(store) for _ in range(2)]
     shape = Shape(longest_delay_s=3, ttr_s=3, pause_s=0.1)
@@ -73,5 +73,5 @@ async def _break_something(
         store.thaw()
         load.history.fault(THAW)
     else:
-        # on another topic than the load's: its clients finish what they get
+        # on another topic than the load, whose clients finish their jobs
         await asyncio.gather(*(vanish(bed, lasting, bed.topic) for _ in range(POLLS)))

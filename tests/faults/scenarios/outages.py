@@ -1,4 +1,4 @@
-"""Rows 7 to 12: the store is frozen, cut off, forgets its scripts, is full, or has another clock."""
+"""Rows 7 to 12: the store is frozen, cut off, forgets its scripts, is full, or has a wrong clock."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Figures = dict[str, Any]
 
 ANSWER_S: Final = 6.0  # a store that is silent for longer than 5 s counts as away
-SILENCE_S: Final = 5.0  # until then nobody knows that a connection is half open
+SILENCE_S: Final = 5.0  # until then no side knows that a connection is half open
 HOUR_S: Final = 3600
 UNLIMITED: Final = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
 REFUSALS: Final = 50
@@ -66,7 +66,7 @@ async def redis_frozen(bed: Bed, *, freeze_s: float) -> Figures:
 
 
 async def _all_refused_for(api: Api, duration_s: float, topic: str) -> list[float]:
-    """Ask with every verb, again and again; each answer must be a 503 in time. Returns how long each took."""
+    """Send every verb, again and again; each answer must be a 503 in time. Returns how long each took."""
     asking = []
     until_s = time.monotonic() + duration_s - ANSWER_S
     while time.monotonic() < until_s:
@@ -134,7 +134,7 @@ async def network_broken(bed: Bed, *, rounds: int) -> Figures:
 
 
 async def _all_work(api: Api, topic: str) -> bool:
-    """Whether every verb is served, all of them asked at the same time."""
+    """Whether every verb is served, all of them sent at the same time."""
     answers = await asyncio.gather(*_every_verb(api, topic))
     return all(answer.code != UNAVAILABLE for answer in answers)
 
@@ -171,7 +171,7 @@ async def scripts_flushed(bed: Bed, *, flushes: int, restarts: int) -> Figures:
 
 
 async def disk_full(bed: Bed, *, rounds: int) -> Figures:
-    """The store's file may not grow any more. That it is full, Redis learns from its first failed write."""
+    """The store's file cannot grow any more. Redis learns from its first failed write that the disk is full."""
     store = bed.wrapped_store(["env", "--ignore-signal=XFSZ"], redis_binary())
     server = await bed.server(store)
     refused = 0
@@ -234,7 +234,7 @@ async def memory_full(bed: Bed, *, jobs: int) -> Figures:
 
 
 async def _filled(api: Api, topic: str) -> list[str]:
-    """Push until there is no room, which must be said with 503. Returns the ids of those that went in."""
+    """Push until there is no room, which must be answered with 503. Returns the ids of the jobs that fit."""
     body = "x" * 10_000
     accepted: list[str] = []
     refused_in_a_row = 0

@@ -1,4 +1,4 @@
-"""Rows 31 and 32: what stands between masters, replicas, Sentinels and servers breaks, or a replica lags or hangs."""
+"""Rows 31 and 32: the network between masters, replicas, Sentinels and servers breaks, or a replica lags or hangs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Break = Callable[[str], None]
 BUCKETS: Final = 8
 # longer than a call to the store may take; and jobs that fall due while there are two masters
 SHAPE: Final = Shape(ttr_s=8, longest_delay_s=15)
-HEALS_S: Final = 150.0  # a kernel that sent in vain tries again after up to 120 s (TCP_RTO_MAX)
+HEALS_S: Final = 150.0  # a kernel sends lost packets again after up to 120 s (TCP_RTO_MAX)
 OPEN: Final = ("--protected-mode", "no")
 WAYS: Final[dict[str, dict[str, object]]] = {
     "store": {"durability": "store"},
@@ -40,7 +40,7 @@ WAYS: Final[dict[str, dict[str, object]]] = {
     "replica, pop too": {"durability": "replica", "redis.replicate": "all"},
     "replica+fsync": {"durability": "replica+fsync"},
 }
-# what is not promised: while there are two masters, pops that do not wait may hand out a job on each of them
+# not promised: while there are two masters, pops that do not wait may get a job from each of them
 COUNTED: Final = {
     "store": ("lost", "after_end", "unexplained"),
     "fsync": ("lost", "after_end", "unexplained"),
@@ -49,7 +49,7 @@ COUNTED: Final = {
 }
 LEAST_CUT_S: Final = 0.5
 SPLITS: Final = (
-    "a server from all others"  # where it lasts until another master is there, there are two
+    "a server from all others"  # if it lasts until another master is elected, there are two
 )
 TAKES_OVER_S: Final = 5.0
 LAGGING_KBIT_S: Final = 32  # a fraction of what the load writes
@@ -101,7 +101,7 @@ def _asked(way: str, replicas: int) -> dict[str, object]:
 
 
 def _servers(bed: Bed, settings: dict[str, object], hosts: Iterator[Host]) -> list[QueueServer]:
-    """Two that are not started yet, each on a host of its own."""
+    """Two servers that are not started yet, each on its own host."""
     return [
         bed.processes.adopt(
             QueueServer("server", bed.processes.home("server"), settings, host=next(hosts))
@@ -112,7 +112,7 @@ def _servers(bed: Bed, settings: dict[str, object], hosts: Iterator[Host]) -> li
 
 @dataclass
 class _Site:
-    """A store and two servers, on hosts of their own, under load."""
+    """A store and two servers, each on its own host, under load."""
 
     bed: Bed
     network: Network
@@ -129,7 +129,7 @@ class _Site:
     async def broken(
         self, label: str, breaks: Callable[[], dict[str, Break]], longest_s: float
     ) -> Figures:
-        """Break each of these once, in an order and for times of chance."""
+        """Break each of these once, in random order and for random times."""
         bed, healed_s = self.bed, []
         self._masters = len(self.masters())
         for server in self.servers:
@@ -166,7 +166,7 @@ class _Site:
         return partial(self.network.cut, _hosts(ones), _hosts(others))
 
     def lag(self, replica: Process) -> Break:
-        """What is sent to the replica comes late."""
+        """Packets to the replica are late."""
         return lambda _: self.network.slow(replica.host, LAGGING_KBIT_S)
 
     def freeze(self, replica: Process) -> Break:
@@ -195,7 +195,7 @@ def _hosts(processes: Sequence[Process]) -> list[str]:
 
 
 def _sentinel_breaks(site: _Site, store: WatchedStore) -> dict[str, Break]:
-    """What can break, by its name. Some of it leaves two masters, each with a server."""
+    """What can break, by its name. Some faults leave two masters, each with a server."""
     [master, *_] = site.masters()
     replicas = [node for node in site.nodes if node is not master]
     first, *others = site.servers

@@ -1,4 +1,4 @@
-"""Row 29: many clients do anything at once, and every job is proved to be where it may be, again and again."""
+"""Row 29: many clients send random requests at once; each job is proved, again and again, to be in a possible state."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ SETTINGS: Final[Figures] = {"webhook_allow": "127.0.0.1/32", "language": "en"}
 IDS: Final = 80
 CLIENTS: Final = 12
 HOLD_S: Final = 1.0  # between two holds
-SOON_S: Final = 0.25  # where the machine is busy, requests overlap for long, and states multiply
-LOOKS: Final = 4  # at the store while the load goes on, between two holds
-LATE_MS: Final = 20_000  # a timer that is later than this stands still
+SOON_S: Final = 0.25  # on a busy machine requests overlap for long, and states multiply
+LOOKS: Final = 4  # looks at the store under load, between two holds
+LATE_MS: Final = 20_000  # a timer that is later than this has stopped
 QUIET_TRIES: Final = 100  # until nothing moves by itself for a moment
 DRAINED_S: Final = 30.0
 FORGOTTEN_S: Final = 30.0
@@ -71,7 +71,7 @@ async def random_operations(
     clocks_step: bool = False,
     program: Path = REPOSITORY,
 ) -> Figures:
-    """Each plan, a scheduler and a number of buckets, for so long, with two servers on one store.
+    """Each plan, a scheduler and a number of buckets, for this long, with two servers on one store.
 
     `clocks_step`: those of the servers are set to other times meanwhile. `program` is the folder that the servers'
     package is in.
@@ -108,7 +108,7 @@ async def _step(clocks: Sequence[Clock], rng: random.Random) -> None:
 
 
 class Attack:
-    """An attack on servers of one plan, and its judges."""
+    """An attack on the servers of one plan, and its judges."""
 
     def __init__(
         self, redis: Redis, plan: Plan, apis: Sequence[Api], receiver: Receiver, seed: int
@@ -124,7 +124,7 @@ class Attack:
         self._hold_s = HOLD_S
 
     async def run(self, seconds: float) -> dict[str, int]:
-        """Attack for so long, then see that all ends. AssertionError says what is wrong, as soon as it is seen."""
+        """Attack for this long, then check that all jobs end. Raises AssertionError as soon as something is wrong."""
         limit = {"topic": LIMITED, "concurrency": MOST_RESERVED}
         (await self._apis[0].call("/limit", limit)).ok()
         await self._hooks.subscribe(NAMES[0])
@@ -151,7 +151,7 @@ class Attack:
         }
 
     async def _watch(self, tasks: Sequence[asyncio.Task[None]]) -> None:
-        """Look at the store while the load goes on."""
+        """Look at the store while the load continues."""
         for _ in range(LOOKS):
             await asyncio.sleep(self._hold_s / LOOKS)
             await self._look()
@@ -161,7 +161,7 @@ class Attack:
                     task.result()
 
     async def _look(self) -> Reality:
-        """What there is. AssertionError where it is not whole, which it must be at any moment."""
+        """The contents of the store. Raises AssertionError if they are not whole, which they must be at any moment."""
         real = await look(self._redis, self._plan)
         wrong = [*real.violations, *real.late(LATE_MS)]
         reserved = sum(len(bucket.reserved[LIMITED.encode()]) for bucket in real.buckets)
@@ -171,7 +171,7 @@ class Attack:
         return real
 
     async def _prove(self) -> None:
-        """What holds while nobody asks for anything."""
+        """What must hold while there are no requests."""
         self._counts["holds"] += 1
         real = await self._look()
         states = real.states(self._crowd.heard)
@@ -190,7 +190,7 @@ class Attack:
             await self._compare_counts(api)
 
     async def _compare_counts(self, api: Api) -> None:
-        """/topics counts what is there. Where something moved by itself meanwhile, once more."""
+        """/topics counts exactly what is there. If something moved by itself meanwhile, it is asked again."""
         for _ in range(QUIET_TRIES):
             before = await self._look()
             shown = (await api.call("/topics", {})).ok()
@@ -203,7 +203,7 @@ class Attack:
         self._counts["counts not compared"] += 1
 
     async def _end(self) -> None:
-        """All jobs can be had and ended, and then nothing is left."""
+        """All jobs can be popped and ended, and then nothing is left."""
         api, topics = self._apis[0], (*TOPICS, LIMITED, TICKS, HOOK)
         for name in SCHEDULES:
             await api.call("/unschedule", {"name": name})
@@ -225,7 +225,7 @@ class Attack:
         return not (await self._look()).left()
 
     async def _drained(self, api: Api, topics: Sequence[str]) -> bool:
-        """Get jobs and finish them; whether none is left."""
+        """Pop jobs and finish them. Returns whether none is left."""
         for topic in topics:
             (await api.call("/kick", {"topic": topic, "count": MOST_JOBS})).ok()
             if topic != HOOK:

@@ -1,4 +1,4 @@
-"""Row 28: the number of buckets is changed under load, and who moves the jobs is killed again and again."""
+"""Row 28: the number of buckets is changed under load, and the mover of the jobs is killed again and again."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ USAGE: Final = 2
 async def buckets_changed(
     bed: Bed, *, sizes: Sequence[int], kills: int, sleepers: int, cluster: bool
 ) -> Figures:
-    """On one Redis, and where `cluster` says so on three masters beside it."""
+    """On one Redis, and with `cluster` also on three masters."""
     store = bed.store()
     runs = {"one Redis": _changed(bed, store.settings(DATABASE), store, sizes, kills, sleepers)}
     if cluster:
@@ -84,7 +84,7 @@ async def _changed(
 async def _moved_and_killed(
     bed: Bed, load: Load, settings: dict[str, object], store: StoreServer | None, size: int
 ) -> int:
-    """1 where the mover was killed before it was through: at one of its steps, or anywhere.
+    """1 if the mover was killed before it was done: at one of its steps, or anywhere.
 
     The store starts again meanwhile, every other time: to another process the mover's cursors mean nothing.
     """
@@ -115,7 +115,7 @@ async def _restarted(bed: Bed, load: Load, servers: Sequence[QueueServer]) -> No
 
 
 def _moved_to_the_end(settings: dict[str, object], size: int) -> str:
-    """What the mover says."""
+    """What the mover prints."""
     mover = program(settings, "rebalance", "--buckets", str(size))
     output, _ = mover.communicate(timeout=MOVE_S)
     assert mover.returncode == 0, output

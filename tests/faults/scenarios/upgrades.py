@@ -29,7 +29,7 @@ Figures = dict[str, Any]
 
 SERVERS: Final = 2
 TICKS: Final = "ticks"  # a topic that a schedule fills
-WOKEN_S: Final = 5.0  # a poll hears of a job that the other server was given; machines are busy
+WOKEN_S: Final = 5.0  # a poll is told of a job pushed to the other server; machines are busy
 AGAIN_S: Final = 0.3
 SHAPE: Final = Shape(producers=2, consumers=4, pause_s=0.1)
 
@@ -54,7 +54,7 @@ async def rolling_upgrade(bed: Bed, *, rounds: int, plans: Sequence[tuple[str, i
 
 
 class Fleet:
-    """Servers on one store, each of today's program or of the earlier one, at addresses that stay."""
+    """Servers on one store, each with today's program or the earlier one, at fixed addresses."""
 
     def __init__(self, bed: Bed, store: StoreServer, settings: Json, program: Path) -> None:
         self._bed = bed
@@ -118,9 +118,9 @@ async def _rolled(bed: Bed, fleet: Fleet, rounds: int) -> Figures:
 
 
 async def _work_together(one: Api, other: Api, topic: str) -> None:
-    """A job goes through both servers: what one of them does, the other one knows."""
+    """A job goes through both servers: each knows what the other one has done."""
     poll = asyncio.create_task(other.pop(topic, timeout=WOKEN_S))
-    await asyncio.sleep(0.1)  # the poll waits, so it must be told of the job
+    await asyncio.sleep(0.1)  # the poll is waiting, so it must be told of the job
     retry = {"delays": [AGAIN_S, 3600]}
     (await one.push(topic=topic, id=topic, body="排队", tags=[topic], retry=retry, retain=60)).ok()
     popped = (await poll).ok()
@@ -135,7 +135,7 @@ async def _work_together(one: Api, other: Api, topic: str) -> None:
     last = (await other.pop(topic, timeout=WOKEN_S)).ok()
     (await one.finish(topic, receipt=last["receipt"], message="done")).ok()
     told = [(await api.get(topic)).ok() for api in (one, other)]
-    known = told[0].keys() & told[1].keys()  # the new one says more
+    known = told[0].keys() & told[1].keys()  # the new one has more members
     assert len(known) == min(map(len, told))
     assert all(told[0][name] == told[1][name] for name in known), told
     (await one.call("/limit", {"topic": topic, "concurrency": 8})).ok()
@@ -159,7 +159,7 @@ async def _know_each_other(one: Api, other: Api) -> bool:
 
 
 async def _count_ticks(api: Api) -> int:
-    """Each second has its job, and only one."""
+    """Each second has exactly one job."""
     jobs = (await api.call("/take", {"topic": TICKS, "start": 0, "count": 1000})).ok()
     seconds = sorted(round(job["due"]) for job in jobs)
     assert seconds == [*range(seconds[0], seconds[0] + len(seconds))], seconds
