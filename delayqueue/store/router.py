@@ -10,6 +10,7 @@ from delayqueue.errors import Unavailable
 from delayqueue.store.batcher import Batcher
 from delayqueue.store.bucket.caller import LayoutChanged
 from delayqueue.store.bucket.migration import Migration
+from delayqueue.store.servers.pipeline import AT_A_TIME
 from delayqueue.store.types import Change
 
 Item = TypeVar("Item")
@@ -108,8 +109,9 @@ class Router(Generic[Item, Result]):
         batcher = self._batchers.get((bucket, scope))
         if batcher is None:
             name = f"{self._name} {bucket}"
-            batcher = Batcher(lambda items: self._send(bucket, items, scope), name, self._bytes_of)
-            self._batchers[bucket, scope] = batcher
+            batcher = self._batchers[bucket, scope] = Batcher(
+                lambda items: self._send(bucket, items, scope), name, self._bytes_of, AT_A_TIME
+            )
         return batcher
 
     async def _send(

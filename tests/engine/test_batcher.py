@@ -53,3 +53,26 @@ async def test_requests_go_together_up_to_so_many_bytes() -> None:
     assert await sizes_of_calls(*[[bytes(mib)]] * 10) == [[mib] * 4, [mib] * 4, [mib] * 2]
     large = [bytes(mib)] * 7  # one request goes into one call, however large it is
     assert await sizes_of_calls([b"x"], large, [b"x"]) == [[1], [mib] * 7, [1]]
+
+
+async def test_a_request_waits_for_no_call_in_flight_while_another_may_begin() -> None:
+    calls = list[tuple[list[int], asyncio.Future[None]]]()
+
+    async def call(items: list[int]) -> list[int]:
+        calls.append((items, asyncio.get_running_loop().create_future()))
+        await calls[-1][1]
+        return items
+
+    batcher: Batcher[int, int] = Batcher(call, "push", in_flight=2)
+    submitted = []
+    for pair in ([0, 1], [2, 3], [4, 5]):
+        submitted += [batcher.submit([item]) for item in pair]
+        await asyncio.sleep(0)
+    assert [items for items, _ in calls] == [[0, 1], [2, 3]]
+    calls[1][1].set_result(None)  # they need not end in order
+    assert await asyncio.gather(*submitted[2:4]) == [[2], [3]]
+    await asyncio.sleep(0)
+    assert [items for items, _ in calls[2:]] == [[4, 5]]
+    for _, answered in (calls[0], calls[2]):
+        answered.set_result(None)
+    assert await asyncio.gather(*submitted) == [[item] for item in range(6)]

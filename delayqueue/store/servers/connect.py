@@ -24,7 +24,7 @@ from redis.exceptions import AuthenticationError, RedisError
 from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError
 from delayqueue.config.values import Address
-from delayqueue.store.servers.pipeline import ANSWER_S
+from delayqueue.store.servers.pipeline import ANSWER_S, AT_A_TIME
 from delayqueue.store.servers.replication import asks_for_replicas
 from delayqueue.store.servers.shards import Shards
 from delayqueue.store.servers.topology import Cluster, Sentinels
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 # here no call blocks, and clients want to hear about it.
 SILENCE_MS: Final = round(ANSWER_S * 1000)
 # Connections that are held permanently: for other processes' messages, and for calls with and without WAIT.
-HELD: Final = 3
+HELD: Final = 1 + 2 * AT_A_TIME
 ASK_S: Final = 1.0  # a server that does not answer within this time is skipped
 TLS_FILES: Final = "redis.tls_ca, redis.tls_cert and redis.tls_key"
 

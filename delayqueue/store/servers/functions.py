@@ -17,7 +17,7 @@ from redis.asyncio import Redis
 from redis.exceptions import NoPermissionError, NoScriptError, RedisError, ResponseError
 
 from delayqueue.store.scripts import Script, Scripts
-from delayqueue.store.servers.pipeline import Pipeline, Wait
+from delayqueue.store.servers.pipeline import AT_A_TIME, Pipeline, Wait
 from delayqueue.store.servers.shards import Shards
 from delayqueue.tasks import SingleFlight
 
@@ -55,7 +55,9 @@ class Functions:
         self._built: dict[str, Script] = {}
         self._loads = SingleFlight[object]()
         self._refused_until: WeakKeyDictionary[Redis, float] = WeakKeyDictionary()
-        self._pipelines: WeakKeyDictionary[Redis, dict[Wait | None, Pipeline]] = WeakKeyDictionary()
+        self._pipelines: WeakKeyDictionary[Redis, dict[Wait | None, list[Pipeline]]] = (
+            WeakKeyDictionary()
+        )
 
     async def call(
         self, verb: str, keys: Sequence[str], args: Sequence[Any], redis: Redis, wait: Wait | None
@@ -108,8 +110,8 @@ class Functions:
     def _pipeline(self, redis: Redis, wait: Wait | None) -> Pipeline:
         pipelines = self._pipelines.setdefault(redis, {})
         if wait not in pipelines:
-            pipelines[wait] = Pipeline(redis.connection_pool, wait)
-        return pipelines[wait]
+            pipelines[wait] = [Pipeline(redis.connection_pool, wait) for _ in range(AT_A_TIME)]
+        return next((line for line in pipelines[wait] if not line.is_busy), pipelines[wait][0])
 
 
 def _is_refusal(error: Exception) -> bool:
