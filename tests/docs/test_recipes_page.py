@@ -182,6 +182,8 @@ def test_the_workers_for_thinkphp_and_hyperf_close_orders_and_give_back_what_fai
         *("orders:close closed 3002", "0"),
         *("closed 3003", "closed 3004"),
         "pushed again meanwhile",
+        'its id 1 {"job":"CloseOrder","data":{"id":"3006"}}',
+        *("attempt 2, 1 and 1", "0 left"),
     ]
     with Client(server.url) as queue:
         failed = queue.get("close-3001")
@@ -197,13 +199,14 @@ def test_a_refund_that_the_database_refused_is_not_taken_for_paid(
     environment = os.environ | {"DELAY_QUEUE": server.url}
     limited = "CREATE TRIGGER full BEFORE UPDATE ON balances BEGIN SELECT RAISE(ABORT, 'full'); END"
     with closing(sqlite3.connect(shop / "shop.sqlite")) as database, Client(server.url) as queue:
-        queue.push("refund", {"customer": 7, "cents": 500}, id="refund-8", ttr=1)
+        queue.push("refund", {"customer": 7, "cents": 500}, id="refund-8", ttr=60)
         database.execute(limited)
         failed = subprocess.run(
             command, env=environment, capture_output=True, timeout=COMMAND_S, check=False
         )
         assert failed.returncode != 0
         database.execute("DROP TRIGGER full")
+        queue.push("refund", {"customer": 7, "cents": 500}, id="refund-8", ttr=60)
         assert run(command, environment=environment) == "paid refund-8\n"
         assert database.execute("SELECT cents FROM balances").fetchall() == [(500,)]
 
