@@ -81,7 +81,7 @@ REQUESTS: Final = Metric(
 )
 JOB_EVENTS: Final = Metric(
     "delayqueue_job_events",
-    "What became of jobs.",
+    "What happened to jobs, by event.",
     ("event", "topic"),
 )
 REQUEST_WARNINGS: Final = Metric(

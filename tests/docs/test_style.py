@@ -60,3 +60,9 @@ def test_a_phrase_within_words_is_none(tmp_path: Path) -> None:
     sentences = tmp_path / "page.md"
     sentences.write_text("A shallow canewood dish, so manyfold.\n")
     assert style(sentences).returncode == 0
+
+
+def test_a_phrase_is_found_at_the_beginning_of_a_sentence(tmp_path: Path) -> None:
+    sentences = tmp_path / "page.md"
+    sentences.write_text("## What becomes of a job\n")
+    assert "What becomes of ==> What happens to" in style(sentences).stdout
