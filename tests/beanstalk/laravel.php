@@ -1,5 +1,5 @@
 <?php
-// What of Laravel's framework its queue's commands need; the commands and the queue are Laravel's own, as Debian has them.
+// The parts of Laravel's framework that its queue commands need; the commands and the queue are Laravel's own, as Debian has them.
 
 error_reporting(E_ALL & ~E_DEPRECATED); // Laravel 8 on PHP 8.2
 foreach (['Bus', 'Cache', 'Console', 'Events', 'Queue'] as $part) {
@@ -41,7 +41,7 @@ class Silent implements ExceptionHandler
     }
 }
 
-class Application extends Container // of the framework, what the commands ask
+class Application extends Container // the methods that the commands call
 {
     public function isDownForMaintenance()
     {

@@ -1,5 +1,5 @@
 <?php
-// What of Symfony's framework its messenger needs; messenger, worker and transport are Symfony's own, as Debian has them.
+// The parts of Symfony's framework that its messenger needs; messenger, worker and transport are Symfony's own, as Debian has them.
 
 error_reporting(E_ALL & ~E_DEPRECATED); // Symfony 5.4 on PHP 8.2
 require 'Psr/Container/autoload.php';
@@ -24,7 +24,7 @@ use Symfony\Component\Messenger\RoutableMessageBus;
 use Symfony\Component\Messenger\Transport\Sender\SendersLocator;
 use Symfony\Component\Messenger\Transport\Serialization\PhpSerializer;
 
-class Services implements ContainerInterface // what the framework's container does
+class Services implements ContainerInterface // stands in for the framework's container
 {
     public function __construct(private array $services)
     {
@@ -83,7 +83,7 @@ class Symfony
         return $this->transports->get($transport)->getMessageCount();
     }
 
-    /** A command of the messenger: $words are what follows "php bin/console". Its words go to the error output. */
+    /** A command of the messenger: $words are what follows "php bin/console". Its messages go to standard error. */
     public function console(array $words): int
     {
         $application = new Application();

@@ -2,7 +2,7 @@
 // Runs examples/laravel with the queue of Laravel itself, as it is in Debian's php-illuminate-queue: php laravel.php URL
 
 namespace Illuminate\Foundation\Bus {
-    trait Dispatchable // of the application, which is not in that package
+    trait Dispatchable // part of the framework, which is not in that package
     {
     }
 }

@@ -4,7 +4,7 @@
 // COMMAND: place ORDER SECONDS, or a command of artisan.
 
 namespace Illuminate\Foundation\Bus {
-    trait Dispatchable // of the application, which is not in Debian's packages
+    trait Dispatchable // part of the framework, which is not in Debian's packages
     {
     }
 }

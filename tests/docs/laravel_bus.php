@@ -2,7 +2,7 @@
 // Chains, batches and failed jobs of Laravel's own over examples/laravel: php laravel_bus.php URL
 
 namespace Illuminate\Foundation\Bus {
-    trait Dispatchable // of the application, which is not in Debian's packages
+    trait Dispatchable // part of the framework, which is not in Debian's packages
     {
     }
 }
@@ -32,7 +32,7 @@ namespace {
     use Symfony\Component\Console\Input\ArrayInput;
     use Symfony\Component\Console\Output\NullOutput;
 
-    function dispatch($job) // of the application
+    function dispatch($job) // as in the framework
     {
         return Container::getInstance()->make(Illuminate\Contracts\Bus\Dispatcher::class)->dispatch($job);
     }

@@ -3,7 +3,7 @@
 // php laravel_database.php put FILE | work URL | transact URL
 
 namespace Illuminate\Foundation\Bus {
-    trait Dispatchable // of the application, which is not in Debian's packages
+    trait Dispatchable // part of the framework, which is not in Debian's packages
     {
     }
 }

@@ -1,5 +1,5 @@
 <?php
-// What Laravel's worker makes of its jobs: php laravel.php HOST PORT QUEUE COMMAND...
+// Laravel's worker and its jobs: php laravel.php HOST PORT QUEUE COMMAND...
 //
 // COMMAND: dispatch TASK..., kick, or a command of artisan such as queue:work.
 

@@ -1,5 +1,5 @@
 <?php
-// What Symfony's worker makes of its messages: php symfony.php HOST PORT TUBE COMMAND...
+// Symfony's worker and its messages: php symfony.php HOST PORT TUBE COMMAND...
 //
 // COMMAND: dispatch NAME..., count, or messenger:consume and its options.
 

@@ -92,7 +92,7 @@ rescue Beaneater::DeadlineSoonError
   puts 'hurry'
 end
 sleep 1.2
-queue.stats.keys # a nudge: beanstalkd 1.12 at times misses that a time to run is over, until its holder says something
+queue.stats.keys # a nudge: beanstalkd 1.12 sometimes misses that a time to run is over until its holder sends a command
 other = client
 job = other.tubes.reserve(10)
 puts "#{job.body}: #{counts(job)}"

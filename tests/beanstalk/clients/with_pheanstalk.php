@@ -98,7 +98,7 @@ try {
     echo "hurry\n";
 }
 usleep(1_200_000);
-$queue->stats(); // a nudge: beanstalkd 1.12 at times misses that a time to run is over, until its holder says something
+$queue->stats(); // a nudge: beanstalkd 1.12 sometimes misses that a time to run is over until its holder sends a command
 $other = client();
 $job = $other->reserveWithTimeout(10);
 echo $job->getData(), ': ', counts($job), "\n";

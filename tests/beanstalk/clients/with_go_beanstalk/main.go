@@ -149,7 +149,7 @@ func main() {
 	_, _, err = queue.both.Reserve(10 * time.Second)
 	say(err, beanstalk.ErrDeadline, "hurry")
 	time.Sleep(1200 * time.Millisecond)
-	_, err = queue.Stats() // a nudge: beanstalkd 1.12 at times misses that a time to run is over, until its holder says something
+	_, err = queue.Stats() // a nudge: beanstalkd 1.12 sometimes misses that a time to run is over until its holder sends a command
 	must(err)
 	other := dial()
 	id, body = reserve(other, 10*time.Second)
