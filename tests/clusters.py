@@ -1,4 +1,4 @@
-"""Stores of several servers for the tests: a Redis Cluster, and a master that Sentinels watch over."""
+"""Stores of several servers for the tests: a Redis Cluster, and a master watched by Sentinels."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class StoreCluster:
 
 
 class SentinelServer(Process):
-    """Watches over a master."""
+    """A Sentinel, which watches a master."""
 
     def __init__(
         self, home: Path, master: StoreServer, *, down_after_ms: int, host: Host = HERE

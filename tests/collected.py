@@ -1,4 +1,4 @@
-"""The server; at its end it says how many objects the garbage collector had to go through."""
+"""The server; at its end it prints how many objects the garbage collector had to visit."""
 
 import atexit
 import gc

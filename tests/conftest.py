@@ -26,7 +26,7 @@ LONG: Final = {"faults", "browser", "client"}
 def lasting_processes(
     tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
 ) -> Iterator[Processes]:
-    """Makes real processes that end with the test run: those that many modules share."""
+    """Makes real processes that end with the test run, for fixtures that many modules share."""
     yield from _made(tmp_path_factory, pytestconfig)
 
 
@@ -34,7 +34,7 @@ def lasting_processes(
 def processes(
     tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
 ) -> Iterator[Processes]:
-    """Makes real processes that end with the module: a server that nobody asks still takes processor time."""
+    """Makes real processes that end with the module: even an idle server takes processor time."""
     yield from _made(tmp_path_factory, pytestconfig)
 
 

@@ -19,7 +19,7 @@ STATUS: Final = re.compile(
 )  # aiohttp answers in the version that it was asked in
 ANSWER_S: Final = 20.0
 LAST: Final = "the-last-request"
-# what aiohttp says of itself, and what the reader of answers goes by
+# aiohttp's own name, and headers that the reader of answers needs
 NOT_COMPARED: Final = frozenset({"server", "content-length"})
 OF_ITS_OWN: Final = frozenset({"id", "delay", "due", "created"})  # of each job
 NOT_HTTP: Final = "不是有效的HTTP请求"
@@ -38,7 +38,7 @@ class Answer:
 class Seen:
     """All answers, and whether the server would have answered more on this connection.
 
-    `was_reset`: who closes a connection without having read all that came resets it, and answers on their way are lost.
+    `was_reset`: a server that closes a connection before it has read all resets it, and answers on their way are lost.
     """
 
     answers: tuple[Answer, ...]
@@ -56,7 +56,7 @@ def last_request(request_id: str = LAST, job: str = "-") -> bytes:
 async def talk(
     port: int, pieces: Iterable[bytes], *, pause_s: float, quiet_s: float, waits: bool = False
 ) -> Seen:
-    """Send the pieces, each after a pause; when nothing has come for `quiet_s`, end our side, and read to the end.
+    """Send the pieces, each after a pause; when nothing has come for `quiet_s`, close our side, and read to the end.
 
     `waits`: the pause ends as soon as something has come.
     """
@@ -141,7 +141,7 @@ def _body(raw: bytes) -> Any:
 
 
 def _lasting(found: dict[str, Any]) -> dict[str, Any]:
-    """Without ids and times, and why something is no HTTP: the parser says that in other words at another place."""
+    """Without ids and times, and without why something is not HTTP: the parsers word and place it differently."""
     if str(found.get("message")).startswith(NOT_HTTP):
         found["message"] = NOT_HTTP
     return {name: value for name, value in found.items() if name not in OF_ITS_OWN}

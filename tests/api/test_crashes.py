@@ -27,7 +27,7 @@ BINARIES: Final = [
     pytest.param(valkey_binary, id="valkey"),
 ]
 KILLS: Final = 4
-GOES_ON_S: Final = 3.0  # per second, on an idle machine
+GOES_ON_S: Final = 3.0  # it takes a second on an idle machine
 JOBS_BETWEEN: Final = 300
 
 

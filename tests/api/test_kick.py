@@ -1,4 +1,4 @@
-"""/kick of many: each job has an answer of its own."""
+"""/kick of many: each job has its own answer."""
 
 from __future__ import annotations
 

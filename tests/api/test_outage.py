@@ -1,4 +1,4 @@
-"""Redis goes away and comes back: 503 in the meantime, and everything resumes by itself."""
+"""Redis fails and comes back: 503 in the meantime, then everything resumes by itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""workers = N: several processes on one port, watched over by one."""
+"""workers = N: several processes on one port, supervised by one."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ async def test_without_a_store_every_command_has_an_answer(
             assert (await wires[-1].ask(command)).startswith((b"USING", b"WATCHING"))
         mortal_store.start() if end == "kill" else mortal_store.thaw()
         await until_async(lambda: _puts(wires[-1]), within_s=20)
-        # what was held is still held, or was done without an answer
+        # a held job is still held, or its end was done without an answer
         for wire, number in zip(wires, held, strict=False):
             assert await wire.ask(b"delete %d" % number) in {b"DELETED\r\n", b"NOT_FOUND\r\n"}
         await wires[0].ask(b"use %b-0" % tube.encode())

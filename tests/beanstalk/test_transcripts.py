@@ -25,7 +25,9 @@ async def test_odd_bytes_are_answered_as_by_beanstalkd(
 ) -> None:
     whole = await answers_to(beanstalkd, f"{tube}-00000", [sent])
     assert await answers_to(doors.port, f"{tube}-00000", [sent]) == whole
-    end = sent.find(b"quit") if b"put" not in sent else -1  # what comes later resets the connection
+    end = (
+        sent.find(b"quit") if b"put" not in sent else -1
+    )  # bytes that come later reset the connection
     cuts = [cut for cut in range(1, end % len(sent)) if len(sent) < 400 or cut % 10_007 == 1]
     in_two = [answers_to(doors.port, f"{tube}-{cut:05}", [sent[:cut], sent[cut:]]) for cut in cuts]
     for cut, answers in zip(cuts, await asyncio.gather(*in_two), strict=True):
@@ -40,7 +42,7 @@ async def answers_to(port: int, tube: str, pieces: list[bytes]) -> bytes:
 
 
 # A line: who says it, and what. `{a}` is the number of the job whose body is a. An answer is waited for, unless a line
-# begins with a dash: then it comes later, where `?` stands.
+# begins with a dash: then it comes later, at a `?`.
 TALKS: Final[dict[str, str]] = {
     "a job's life": """
         1 put 5 0 100 a
@@ -233,7 +235,7 @@ TALKS: Final[dict[str, str]] = {
         1 reserve
     """,
 }
-# In what is a line of YAML, what is a time by now, or not the same by design.
+# Lines of YAML that hold a current time, or that differ by design.
 VARIABLE: Final = re.compile(
     rb"(?m)^(age|time-left|pause-time-left|cmd-\S+|file|total-jobs|kicks): .*$"
 )
@@ -251,7 +253,7 @@ async def test_a_talk_goes_as_with_beanstalkd(
 
 
 async def transcript(port: int, tube: str, lines: Iterable[str]) -> list[tuple[str, bytes]]:
-    """What was said, and what was answered to it; jobs by their bodies."""
+    """The lines that were sent, and their answers; jobs by their bodies."""
     numbers: dict[str, bytes] = {}
     said = []
     async with Wire.opened(port) as one, Wire.opened(port) as other:
@@ -269,7 +271,7 @@ async def transcript(port: int, tube: str, lines: Iterable[str]) -> list[tuple[s
 
 
 async def say(wire: Wire, words: str, numbers: Mapping[str, bytes]) -> str:
-    """Send it; the body of a job that it puts."""
+    """Send it. Returns the body of a job that it puts."""
     for known, number in numbers.items():
         words = words.replace(f"{{{known}}}", number.decode())
     if not words.startswith("put "):
@@ -294,7 +296,7 @@ def without_numbers(answer: bytes, numbers: Mapping[str, bytes]) -> bytes:
 
 
 SEEDS: Final = range(8)
-# `#` is the number of some job, `%` a priority that no other job has: so the order is the same in both.
+# `#` is the number of some job, `%` a priority that no other job has, so that the order is the same in both.
 COMMANDS: Final = (
     *("put % 0 1000 3\r\nabc", "put % 0 1000 0\r\n", "put % 1000 1000 2\r\n\r\n"),
     *("reserve-with-timeout 0", "reserve-with-timeout 0", "reserve-with-timeout 0"),
@@ -316,7 +318,7 @@ async def test_long_mixed_pipelines_are_answered_as_by_beanstalkd(
 
 
 async def mixed(port: int, tube: str, chance: random.Random) -> list[tuple[bytes, bytes]]:
-    """What was said in bursts, each cut in two somewhere, and the answers; jobs by their order."""
+    """The bursts that were sent, each cut in two somewhere, and the answers; jobs by their order."""
     priorities = chance.sample(range(5000), 2000)
     numbers: list[bytes] = []
     said = []
@@ -348,7 +350,7 @@ def made(command: str, chance: random.Random, numbers: list[bytes], priorities: 
 
 
 def named(line: bytes, numbers: list[bytes]) -> bytes:
-    """A command or an answer, with the place of a job for its number."""
+    """A command or an answer, with a job's place instead of its number."""
     word, space, rest = line[:100].partition(b" ")
     number = re.match(rb"\d+", rest)
     if number is None or number[0] not in numbers or word in {b"put", b"kick", b"KICKED"}:

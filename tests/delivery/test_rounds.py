@@ -222,7 +222,7 @@ async def test_an_endpoint_that_hangs_slows_nobody_else(shop: Shop) -> None:
         max(0, job["started"] - job["due"])
         for job in [await healthy.becomes("finished", f"{healthy.topic}-{n}") for n in range(50)]
     ]
-    assert max(late_s) < 3  # a hanging handler hangs for 30 s
+    assert max(late_s) < 3  # a hanging call hangs for 30 s
     assert shop.receiver.at_once["hangs"] == 10
     hold.set()
 

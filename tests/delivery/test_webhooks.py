@@ -273,7 +273,7 @@ class Fickle(AbstractResolver):
         ]
 
     async def close(self) -> None:
-        """Hold no connections."""
+        """There is nothing to close."""
 
 
 async def test_a_name_that_changes_its_answer_gains_nothing(receiver: Receiver) -> None:

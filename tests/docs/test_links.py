@@ -1,4 +1,4 @@
-"""No page has a link that leads nowhere."""
+"""No page has a dead link."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class Shop:
 
     @contextmanager
     def open(self) -> Iterator[None]:
-        """Both run meanwhile, as its first lines say, and end well."""
+        """Run both meanwhile, as its first lines say; both must end properly."""
         worker = ["-m", "delayqueue", "worker", "shop.tasks:worker"]
         with ExitStack() as programs:
             for command in (self._api, worker):

@@ -1,4 +1,4 @@
-"""The site that `make docs` builds: without a warning, all links lead somewhere, and it needs no other host."""
+"""The site that `make docs` builds: no warnings, no dead links, and it needs no other host."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Example:
 
     @contextmanager
     def worker(self) -> Iterator[None]:
-        """Its worker runs meanwhile, as its first lines say, and ends well."""
+        """Run its worker meanwhile, as its first lines say; it must end properly."""
         command = [*PYTHON, "-m", "delayqueue", "worker", f"{self._name}:worker"]
         with running(command, FOLDER, self._environment, self._out):
             yield
@@ -55,7 +55,7 @@ class Example:
         return self._out.read_text("utf-8")
 
     def ids(self, table: str) -> list[str]:
-        """The number of rows that it has written."""
+        """The ids of the rows that it has written."""
         with closing(connect(self._database)) as database:
             return [found for (found,) in database.execute(f"SELECT id FROM {table}")]
 

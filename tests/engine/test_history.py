@@ -1,4 +1,4 @@
-"""What a server records of the past while its store works, is away, moves, or has very many topics."""
+"""The history that a server records while its store works, is away, moves, or has very many topics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A broken key costs no more than itself: what a script reports is done, and what it has done is reported."""
+"""A broken key affects only what needs it: what a script reports is done, and what it has done is reported."""
 
 from __future__ import annotations
 

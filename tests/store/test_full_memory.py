@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def full(bucket: Bucket) -> AsyncIterator[None]:
-    """The memory of the store's server is full while the test runs."""
+    """The memory of the store's server is full while the block runs."""
     await bucket.redis.config_set("maxmemory", 1)
     try:
         with pytest.raises(Unavailable):

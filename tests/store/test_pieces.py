@@ -122,7 +122,7 @@ async def test_reservations_run_out_so_many_bytes_at_a_time(bucket: Bucket) -> N
 
 
 async def test_jobs_with_a_priority_become_ready_so_many_bytes_at_a_time(bucket: Bucket) -> None:
-    """It has to read their records."""
+    """For that, their records must be read."""
     for job_id in IDS:
         await bucket.push(large(job_id, delay_ms=HOUR_MS, priority=1))
     await bucket.push(job("usual", delay_ms=HOUR_MS))

@@ -1,4 +1,4 @@
-"""Which calls of a Python handler take a slot of its subscriber's `concurrency`."""
+"""Which calls of a Python handler take a slot of their subscriber's `concurrency`."""
 
 from __future__ import annotations
 

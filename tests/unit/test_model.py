@@ -1,4 +1,4 @@
-"""The model grows as what it models: with the jobs, and with nothing else."""
+"""The sizing model grows with what it models: with the jobs, and with nothing else."""
 
 from __future__ import annotations
 

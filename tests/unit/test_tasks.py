@@ -1,4 +1,4 @@
-"""Tasks among others."""
+"""Tasks that share a loop with others."""
 
 from __future__ import annotations
 

@@ -210,7 +210,7 @@ CLIENTS: Final = {
 def ports(
     request: pytest.FixtureRequest, processes: Processes, redis_server: StoreServer
 ) -> dict[str, int]:
-    """The server for each client: beanstalkd, which defines what is right, or ours."""
+    """The port that each client talks to: that of beanstalkd, which defines what is right, or ours."""
     if request.param == "beanstalkd":
         needs("beanstalkd", [])
         # one each: if several connections wait, 1.12 sometimes misses that a time to run is over

@@ -95,7 +95,7 @@ class _Id:
         self.pending.clear()
 
     def specs(self) -> set[Spec]:
-        """The answers of all jobs that the id can have stood for since the last hold."""
+        """The specs of all jobs that the id can have stood for since the last hold."""
         operations = [event.operation for event in self.events] + [*self.pending.values()]
         pushed = {each.asked["spec"] for each in operations if each.verb == "push"}
         return pushed | {state.spec for state, _ in self.worlds if state}

@@ -58,7 +58,7 @@ class Crowd:
 
     @property
     def ids(self) -> list[str]:
-        """The id of one of the jobs that all of them work on."""
+        """The ids of the jobs that all of them work on."""
         return list(self.shadow)
 
     def sure_pause(self, topic: str) -> tuple[int, int] | None:

@@ -181,7 +181,7 @@ async def slow_clients(bed: Bed, *, clients: int, most_mib: int) -> Figures:
 
 
 async def _begin(server: QueueServer, way: tuple[bytes, bytes]) -> Coroutine[Any, Any, None]:
-    """Send the first part. Returns a function that sends the rest and checks that the job was put."""
+    """Send the first part. Returns a coroutine that sends the rest and checks that the job was put."""
     reader, writer = await asyncio.open_connection(LOOPBACK, server.beanstalk_port)
     begun, rest = way
     writer.write(begun)
