@@ -3,6 +3,8 @@
 import json
 import logging
 import time
+from copy import copy
+from dataclasses import dataclass
 from typing import Final
 
 LEVELS: Final = {
@@ -12,6 +14,8 @@ LEVELS: Final = {
     "error": logging.ERROR,
 }
 TRACEBACK_CHARS: Final = 8192  # a longer one is cut in the middle
+REPEAT_S: Final = 10.0  # before the same warning is written again
+MOST_REMEMBERED: Final = 1000  # warnings
 
 
 class TextFormatter(logging.Formatter):
@@ -39,9 +43,51 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(event)  # ASCII, so no character can end the line
 
 
+@dataclass
+class _Written:
+    at_s: float
+    left_out: int = 0  # times since then
+
+
+class Handler(logging.StreamHandler):  # type: ignore[type-arg]  # to standard error
+    """Writes the same warning once per REPEAT_S, then with the number of those left out; tracebacks always."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._written: dict[tuple[str, str], _Written] = {}
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write the event, unless it has just been written."""
+        if record.levelno < logging.WARNING or record.exc_info:
+            super().emit(record)
+            return
+        text, now_s = record.getMessage(), time.monotonic()
+        former = self._written.get((record.name, text))
+        if former and now_s < former.at_s + REPEAT_S:
+            former.left_out += 1
+            return
+        self._remember(record.name, text, now_s)
+        if former and former.left_out:
+            record = copy(record)
+            record.msg, record.args = (
+                f"{text} ({former.left_out} more since the last)",
+                (),
+            )
+        super().emit(record)
+
+    def _remember(self, name: str, text: str, now_s: float) -> None:
+        if len(self._written) >= MOST_REMEMBERED:
+            oldest_s = now_s - REPEAT_S
+            self._written = {
+                key: each for key, each in self._written.items() if each.at_s > oldest_s
+            }
+        if len(self._written) < MOST_REMEMBERED:
+            self._written[name, text] = _Written(now_s)
+
+
 def set_up(level: str, style: str) -> None:
     """Log events of at least `level` ("info") in `style` ("text" or "json"), replacing earlier settings."""
-    handler = logging.StreamHandler()
+    handler = Handler()
     handler.setFormatter(JsonFormatter() if style == "json" else TextFormatter())
     logging.basicConfig(level=LEVELS[level], handlers=[handler], force=True)
 

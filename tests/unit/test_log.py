@@ -2,6 +2,7 @@
 
 import json
 import logging
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -76,3 +77,51 @@ def test_the_log_goes_to_standard_error_alone(capsys: pytest.CaptureFixture[str]
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "here" in captured.err
+
+
+def test_a_warning_that_repeats_itself_is_written_once_and_then_counted(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log.set_up("info", "text")
+    now_s = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now_s)
+    store, other = logging.getLogger("store"), logging.getLogger("other")
+
+    def said() -> list[str]:
+        for _ in range(3):
+            store.warning("%s failed", "tick")
+        for logger, text in ((store, "push failed"), (other, "tick failed")):
+            logger.warning(text)
+        for _ in range(2):
+            store.info("told each time")
+        return [line.split(" ", 1)[1] for line in capsys.readouterr().err.splitlines()]
+
+    told = ["INFO store: told each time"] * 2
+    assert said() == [
+        "WARNING store: tick failed",
+        "WARNING store: push failed",
+        "WARNING other: tick failed",
+        *told,
+    ]
+    now_s += log.REPEAT_S - 1
+    assert said() == told
+    now_s += 1
+    assert said() == [
+        "WARNING store: tick failed (5 more since the last)",
+        "WARNING store: push failed (1 more since the last)",
+        "WARNING other: tick failed (1 more since the last)",
+        *told,
+    ]
+
+
+def test_warnings_that_differ_are_all_written_and_take_no_memory(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log, "MOST_REMEMBERED", 2)
+    log.set_up("info", "text")
+    [handler] = logging.getLogger().handlers
+    assert isinstance(handler, log.Handler)
+    for number in range(4):
+        logging.getLogger().warning("job %d", number)
+    assert len(capsys.readouterr().err.splitlines()) == 4
+    assert len(handler._written) == 2

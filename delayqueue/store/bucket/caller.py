@@ -5,10 +5,11 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from time import perf_counter
+from time import monotonic, perf_counter
 from typing import Any, TypeVar
 
 from redis.asyncio import Redis
+from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
@@ -57,6 +58,9 @@ class Caller:
         self._metrics = metrics
         self._durability = durability
         self._following = asyncio.Lock()
+        self._away_since: dict[
+            int, float
+        ] = {}  # buckets whose server does not answer, monotonic seconds
 
     async def run(
         self,
@@ -113,7 +117,7 @@ class Caller:
         """Ask the bucket's server. The only place that turns redis-py's exceptions into Unavailable."""
         tag = self._buckets[bucket].tag
         try:
-            return await self._shards.call(tag, send)
+            answer = await self._shards.call(tag, send)
         except RedisError as error:
             if isinstance(error, ResponseError) and str(error).startswith(STALE):
                 raise LayoutChanged from error
@@ -122,10 +126,16 @@ class Caller:
             level = logging.DEBUG if known else logging.WARNING
             log.log(level, "%s failed in the store: %s", verb, error)
             self._metrics.count(SCRIPT_ERRORS, verb)
+            if isinstance(error, (RedisConnectionError, RedisTimeoutError)):
+                self._away_since.setdefault(bucket, monotonic())
             if isinstance(error, RedisTimeoutError):
                 # the next caller to use another idle connection might wait as long
                 await self._shards.drop_idle(tag)
             raise Unavailable from error
+        if bucket in self._away_since:
+            away_s = monotonic() - self._away_since.pop(bucket)
+            log.info("the store of bucket %d answers again, after %.1f s", bucket + 1, away_s)
+        return answer
 
     async def _settled(self, work: Awaitable[T]) -> T:
         """Await a change or a reading of the layout."""
