@@ -1,11 +1,12 @@
 """GET /admin: the admin page. It shows what the endpoints answer, so its own files hold nothing secret."""
 
 import mimetypes
+from hashlib import sha256
 from importlib import resources
 from typing import Final
 
 from delayqueue.web.endpoint import OPEN, Endpoint
-from delayqueue.web.http import HttpResponse
+from delayqueue.web.http import HttpRequest, HttpResponse
 
 PATH: Final = "/admin"
 # Only our own files, no inline code, no frames.
@@ -26,7 +27,7 @@ HEADERS: Final = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
-    "Cache-Control": "no-cache",  # a new server has a new page
+    "Cache-Control": "no-cache",  # ask whether a new server has another file
 }
 
 
@@ -42,13 +43,20 @@ def pages() -> list[Endpoint]:
     for name, content in _files(folder):
         kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
         path = PATH if name == "index.html" else f"{PATH}/{name}"
-        found.append(_page(path, HttpResponse(content, HEADERS | {"Content-Type": kind})))
+        tag = f'"{sha256(content).hexdigest()[:32]}"'
+        found.append(
+            _page(path, HttpResponse(content, HEADERS | {"Content-Type": kind, "ETag": tag}))
+        )
     return found
 
 
 def _page(path: str, response: HttpResponse) -> Endpoint:
-    async def answer(*_: object) -> HttpResponse:
-        return response
+    tag = response.headers.get("ETag")
+    unchanged = HttpResponse(headers=response.headers, status=304)
+
+    async def answer(_api: object, _asked: object, request: HttpRequest) -> HttpResponse:
+        known = request.headers.get("if-none-match", "")  # perhaps several, or weak: W/"..."
+        return unchanged if tag and tag in known else response
 
     return Endpoint(
         name="admin",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -89,6 +90,23 @@ async def test_the_page_answers_head_as_get_without_its_body(api: Api) -> None:
     async with api.session.head(f"{api.url}/admin") as answer:
         assert (answer.status, await answer.read()) == (200, b"")
         assert answer.headers["Content-Length"] == str(length)
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+@pytest.mark.parametrize("known", ["{}", "W/{}", '"former", {}'])
+async def test_a_browser_that_has_the_pages_file_is_not_sent_it_again(
+    api: Api, method: str, known: str
+) -> None:
+    url = f"{api.url}/admin/style.css"
+    async with api.session.get(url) as whole:
+        tag = whole.headers["ETag"]
+    async with api.session.request(
+        method, url, headers={"If-None-Match": known.format(tag)}
+    ) as answer:
+        assert (answer.status, await answer.read()) == (HTTPStatus.NOT_MODIFIED, b"")
+        assert (answer.headers["ETag"], answer.headers.get("Content-Length")) == (tag, None)
+    async with api.session.request(method, url, headers={"If-None-Match": '"former"'}) as answer:
+        assert (answer.status, len(await answer.read()) > 0) == (HTTPStatus.OK, method == "GET")
 
 
 def post(path: str, payload: object) -> bytes:
