@@ -56,6 +56,7 @@ def measure(asked: argparse.Namespace) -> Findings:
     with tempfile.TemporaryDirectory(prefix="bench-") as name, contextlib.ExitStack() as stack:
         folder = Path(name)
         sides = stack.enter_context(_sides(folder, asked.peers))
+        print(f"versions: {', '.join(f'{side.name} {side.version}' for side in sides)}")
         findings = Findings([side.name for side in sides])
         for _ in range(asked.rounds):
             for side in sides:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from bench.measure import Figure, Outcome, per_second
 from bench.processes import BenchError, running, wait_until
 from bench.worker.side import CUT_OFF_S, PAUSE_S
+from delayqueue import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,6 +30,7 @@ class Side:
     """A client and a worker: the program `module`, run by `python`; `enqueues` are its ways to enqueue, by figure."""
 
     name: str
+    version: str
     module: str
     python: str
     url: str
@@ -121,27 +123,28 @@ class _Program:
         return [value for name, value in told if name == what]
 
 
-def installed(python: str, package: str) -> bool:
-    """Whether that interpreter has the package."""
+def version(python: str, package: str) -> str | None:
+    """The version of the package that this interpreter has, None if it has none."""
+    told = f"import {package}; from importlib.metadata import version; print(version('{package}'))"
     with contextlib.suppress(OSError):
-        return not subprocess.run(
-            [python, "-c", f"import {package}"], check=False, stderr=subprocess.DEVNULL
-        ).returncode
-    return False
+        asked = subprocess.run([python, "-c", told], check=False, capture_output=True, text=True)
+        return asked.stdout.strip() or None
+    return None
 
 
 def ours(server_port: int) -> Side:
     """Our client and worker, on our server."""
     enqueues = {"one by one": "enqueue", "100 at once": "at_once", "arrays of 100": "batches"}
     url = f"http://127.0.0.1:{server_port}"
-    return Side("ours", "bench.worker.ours", sys.executable, url, enqueues)
+    return Side("ours", __version__, "bench.worker.ours", sys.executable, url, enqueues)
 
 
 def peers(package: str, python: str, store_port: int, database: int) -> list[Side]:
     """A peer as installed, and tuned; none if it is not installed."""
-    if not installed(python, package):
+    found = version(python, package)
+    if not found:
         return []
     url = f"redis://127.0.0.1:{store_port}/{database}"
     ways = {"one by one": "enqueue"} | ({"100 at once": "at_once"} if package == "arq" else {})
-    plain = Side(package, f"bench.worker.with_{package}", python, url, ways)
+    plain = Side(package, found, f"bench.worker.with_{package}", python, url, ways)
     return [plain, replace(plain, name=f"{package} tuned", tuned=True)]

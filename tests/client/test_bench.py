@@ -13,6 +13,7 @@ from bench.beanstalk import beanstalk
 from bench.measure import Scale
 from bench.target import parse_target
 from bench.worker.side import CUT_OFF_S, Tally
+from delayqueue import __version__
 from tests.docs.test_orders import needs
 from tests.processes import REPOSITORY
 
@@ -32,6 +33,7 @@ def test_our_worker_is_measured_where_no_peer_is_installed(tmp_path: Path) -> No
         check=False,
     )
     assert ended.returncode == 0, ended.stderr
+    assert f"versions: ours {__version__}" in ended.stdout.splitlines()
     for peer in ("arq", "dramatiq", "celery"):
         assert f"{peer}: not installed for /none; left out" in ended.stderr.splitlines()
     figures = {
@@ -48,6 +50,22 @@ def test_our_worker_is_measured_where_no_peer_is_installed(tmp_path: Path) -> No
         ("drain", "rate"),
     }
     assert all(len(rounds) == 1 and rounds[0] > 0 for rounds in figures.values())
+
+
+def test_a_single_push_is_measured_in_every_way() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "bench.single", "--pushes", "200", "--rounds", "1"],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    head, _, *rows = [line.strip("| ").split(" | ") for line in ended.stdout.splitlines()]
+    assert head == ["µs a push", "median", "shortest", "client", "server", "Redis"]
+    assert len(rows) == 4
+    for _, median, shortest, *_ in rows:
+        assert int(median) >= int(shortest) > 0
 
 
 @pytest.mark.parametrize(
