@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import time
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
@@ -11,7 +13,7 @@ from tests.clusters import UNHURRIED, StoreCluster, WatchedStore
 from tests.processes import WITHOUT_FUNCTIONS, Processes
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Generator, Iterable, Iterator
 
     from tests.processes import StoreServer
 
@@ -85,19 +87,43 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_configure() -> None:
+    """Collect the tests without the garbage collector, which would go through all of them again and again."""
+    gc.disable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Then let it work, and hide them from it."""
+    collected = yield
+    gc.collect()
+    gc.freeze()
+    gc.enable()
+    return collected
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> Generator[None]:
+    """Parameters marked `seldom` are used where the mark names the module, or with --every-store."""
+    parametrize, module = metafunc.parametrize, Path(str(metafunc.module.__file__)).name
+
+    def without_seldom(names: str, values: Iterable[Any], *args: Any, **options: Any) -> None:
+        parametrize(names, [each for each in values if _is_used(each, module)], *args, **options)
+
+    if not metafunc.config.getoption("every_store"):
+        metafunc.parametrize = without_seldom  # type: ignore[assignment, method-assign]
+    yield
+
+
+def _is_used(value: object, module: str) -> bool:
+    marks = getattr(value, "marks", ())
+    return all(module in mark.args for mark in marks if mark.name == "seldom")
+
+
 @pytest.hookimpl(trylast=True)  # pytest itself sorts them by their fixtures
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Long files come first. Tests marked `seldom` run where the mark names their module, or with --every-store."""
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long files come first."""
     items.sort(key=lambda item: not LONG.intersection(item.path.parts))
-    if config.getoption("every_store"):
-        return
-    left_out = {
-        item
-        for item in items
-        if (found := item.get_closest_marker("seldom")) and item.path.name not in found.args
-    }
-    config.hook.pytest_deselected(items=[*left_out])
-    items[:] = [item for item in items if item not in left_out]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

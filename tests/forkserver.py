@@ -7,6 +7,7 @@ child of the process that asked for it, and is killed when that one ends.
 from __future__ import annotations
 
 import ctypes
+import gc
 import importlib
 import os
 import runpy
@@ -149,6 +150,8 @@ def _become(program: Program) -> None:
 def _run(connection: Connection) -> None:
     for name in IMPORTED:
         importlib.import_module(name)
+    gc.collect()
+    gc.freeze()  # else each fork's collector writes to all pages of what was imported, so they are copied
     program = _next(connection)
     if program is not None:
         connection.close()

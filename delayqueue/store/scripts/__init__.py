@@ -197,13 +197,13 @@ class Scripts:
 
     def _parts(self, name: str) -> dict[str, None]:
         parts: dict[str, None] = {}
-        for part in self._head(name).get("requires", ()):
+        for part in _head(name, self.read(name)).get("requires", ()):
             file = part.replace("_index", f"_{self.scheduler}")
             parts |= self._parts(file) | {file: None}
         return parts
 
     def _verb(self, name: str) -> Verb:
-        head = self._head(name)
+        head = _head(name, self.read(name))
         flags = head.get("flags", [])
         layout, waits = head.get("layout", []), head.get("waits", [])
         if len(layout) != 1:
@@ -219,19 +219,21 @@ class Scripts:
             name, flags, layout == ["follows"], "".join(waits) or NEVER, head.get("needs", [])
         )
 
-    def _head(self, name: str) -> dict[str, list[str]]:
-        """The words of each line of a head. Raises ValueError if a line is unknown."""
-        head: dict[str, list[str]] = {}
-        for line, text in HEAD.findall(self.read(name)):
-            head[line] = text.replace(",", " ").split()
-            known = WORDS.get(line, ())
-            unknown = [] if known is None else [word for word in head[line] if word not in known]
-            if unknown or line not in WORDS:
-                raise ValueError(f"{name}.lua: unknown line `-- {line}  {text}`")
-        return head
-
     def _texts(self, names: Iterable[str]) -> str:
         return "\n".join(map(self.read, names))
+
+
+@cache
+def _head(name: str, source: str) -> Mapping[str, list[str]]:
+    """The words of each line of a head. Raises ValueError if a line is unknown."""
+    head: dict[str, list[str]] = {}
+    for line, text in HEAD.findall(source):
+        head[line] = text.replace(",", " ").split()
+        known = WORDS.get(line, ())
+        unknown = [] if known is None else [word for word in head[line] if word not in known]
+        if unknown or line not in WORDS:
+            raise ValueError(f"{name}.lua: unknown line `-- {line}  {text}`")
+    return head
 
 
 def _sha(source: str) -> str:
