@@ -56,6 +56,6 @@ const tile = (name, value, note) => h("div", { class: "tile" }, h("div", { class
 function latenessOf(servers) {
   const known = servers.filter((server) => server.lateness_p99 !== null);
   if (!known.length) return "–";
-  const worst = (field) => length(Math.max(...known.map((server) => server[field])));
-  return `${worst("lateness_p50")} / ${worst("lateness_p99")}`;
+  const worst = (field) => h("span", {}, length(Math.max(...known.map((server) => server[field]))));
+  return [worst("lateness_p50"), " / ", worst("lateness_p99")];
 }
