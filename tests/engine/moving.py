@@ -9,11 +9,10 @@ from delayqueue.engine.rebalance import Rebalance
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.buckets import Buckets, Layout
 from delayqueue.store.bucket.transfers import Transfers
-from delayqueue.store.scripts import ZSET, Scripts
 from delayqueue.store.servers.shards import Shards
 from delayqueue.store.store import Store
 from delayqueue.store.types import Range
-from tests.store.bucket import WHEEL_SLOTS
+from tests.store.bucket import WHEEL_SLOTS, scripts
 from tests.store.invariants import violations
 
 if TYPE_CHECKING:
@@ -38,13 +37,13 @@ class Installation:
     def __init__(self, redis: Redis, scheduler: str) -> None:
         self.redis = redis
         self.slots = WHEEL_SLOTS if scheduler == "wheel" else 0
-        self._scheduler = Scripts("wheel", WHEEL_SLOTS) if self.slots else ZSET
+        self._scripts = scripts(self.slots)
         self.mover = self.server().by_bucket
 
     def server(self) -> Store:
         """A store that knows the initial layout."""
         buckets = Buckets("dq_bucket_%d", "dq_queue_%s", Layout(BEFORE))
-        return Store(BucketStore(Shards.one(self.redis), buckets, self._scheduler))
+        return Store(BucketStore(Shards.one(self.redis), buckets, self._scripts))
 
     async def begin(self, size: int = AFTER) -> None:
         await self.redis.hset("{dq_bucket_1}:layout", "bucket_size", str(BEFORE))

@@ -17,7 +17,6 @@ from delayqueue.engine.taking import Taking
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.buckets import Buckets
 from delayqueue.store.bucket.transfers import Transfers
-from delayqueue.store.scripts import Scripts
 from delayqueue.store.servers.shards import Shards
 from delayqueue.store.store import Store
 from delayqueue.store.types import Change, Demand, Popped, Pushed, Range, Ticked, TopicCounts
@@ -31,7 +30,7 @@ from tests.store.test_model import (
     SETTINGS,
     TOPICS,
     Comparison,
-    read_stepped,
+    stepped,
 )
 
 if TYPE_CHECKING:
@@ -110,7 +109,7 @@ class Moving(Comparison):
 
     def _new_store(self) -> BucketStore:
         buckets = Buckets("dq_bucket_%d", "dq_queue_%s")
-        scripts = Scripts(self._scheduler, self._slots, read_stepped)
+        scripts = stepped(self._scheduler, self._slots)
         return BucketStore(Shards.one(self._redis), buckets, scripts)
 
     @rule(number=st.integers(0, 1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -100,6 +101,12 @@ def job(
     return Job(topic, job_id, body, ttr_ms, if_exists=IfExists(if_exists), **options)
 
 
+@cache
+def scripts(wheel_slots: int) -> Scripts:
+    """All verbs, for the wheel if it has slots; made once, since that takes longer than most tests."""
+    return Scripts("wheel", wheel_slots) if wheel_slots else ZSET
+
+
 async def a_moment() -> None:
     """Wait until SOON_MS are over."""
     await asyncio.sleep(MOMENT_S)
@@ -125,8 +132,7 @@ class Bucket:
     ) -> Bucket:
         """With slots, the scheduler is the wheel."""
         buckets = Buckets(bucket_name, "dq_queue_%s")
-        scheduler = Scripts("wheel", wheel_slots) if wheel_slots else ZSET
-        store = BucketStore(Shards.one(redis), buckets, scheduler)
+        store = BucketStore(Shards.one(redis), buckets, scripts(wheel_slots))
         return cls(redis, buckets[0], store, wheel_slots)
 
     async def violations(self) -> list[str]:

@@ -14,6 +14,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from delayqueue.store.servers import functions
+from delayqueue.store.servers.connect import our_driver
 from delayqueue.store.servers.pipeline import Pipeline, Wait
 from tests.clusters import UNHURRIED, StoreCluster
 from tests.processes import LOOPBACK
@@ -39,6 +40,7 @@ def connect(server: StoreServer, database: int | None = None) -> Redis:
         db=server.new_database() if database is None else database,
         protocol=2,
         retry=Retry(NoBackoff(), 0),
+        driver_info=our_driver(),
     )
 
 

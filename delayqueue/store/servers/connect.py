@@ -5,7 +5,7 @@ import logging
 import re
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -19,6 +19,7 @@ from redis.asyncio import (
 from redis.asyncio.connection import ConnectionPool, parse_url
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
+from redis.driver_info import DriverInfo
 from redis.exceptions import AuthenticationError, RedisError
 
 from delayqueue.config.config import Config
@@ -86,13 +87,23 @@ def _shards(config: Config, socket_path: str | None) -> Shards:
     return Shards.one(_redis(config, target), replica, _answer_s(config))
 
 
+@cache
+def our_driver() -> DriverInfo:
+    """What tells servers which client this is. Left alone, redis-py reads its version from a file at each connect."""
+    return DriverInfo()
+
+
 def _pooled(config: Config, options: dict[str, Any], address: Address) -> Redis:
     return _redis(config, options | {"host": address.host, "port": address.port})
 
 
 def _single(options: dict[str, Any], address: Address) -> Redis:
     """A client for one question, which closes its connection afterwards."""
-    place: dict[str, Any] = {"host": address.host, "port": address.port}
+    place: dict[str, Any] = {
+        "host": address.host,
+        "port": address.port,
+        "driver_info": our_driver(),
+    }
     limits = {"socket_timeout": ASK_S, "socket_connect_timeout": ASK_S}
     retry = Retry(NoBackoff(), 0)
     return Redis.from_pool(ConnectionPool(protocol=2, retry=retry, **options | place | limits))
@@ -107,6 +118,7 @@ def _redis(config: Config, target: dict[str, Any]) -> Redis:
         "socket_timeout": silence_s,
         "socket_connect_timeout": config.redis_connect_timeout_ms / 1000,
         "health_check_interval": 0,
+        "driver_info": our_driver(),
     }
     pool = BlockingConnectionPool(
         max_connections=(config.redis_max_active or max(1, config.redis_max_idle)) + HELD,
