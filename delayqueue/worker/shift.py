@@ -12,7 +12,7 @@ from delayqueue.client.calls import TransportError
 from delayqueue.client.jobs import seconds
 from delayqueue.domain.job import MAX_BATCH
 from delayqueue.errors import NoSuchJob, QueueError, StaleReceipt, TooMany, Unavailable
-from delayqueue.tasks import is_told_to_end
+from delayqueue.tasks import cancel_all, is_told_to_end
 from delayqueue.worker import lease
 from delayqueue.worker.calls import Calls
 from delayqueue.worker.finisher import Finisher
@@ -51,24 +51,27 @@ class Shift:
         self._reporting: set[asyncio.Task[None]] = set()  # jobs whose handlers are done
 
     async def work(self, stop: asyncio.Event, grace: Seconds) -> None:
-        """Work until `stop` is set, and up to `grace` longer."""
+        """Work until `stop` is set, and up to `grace` longer. If cancelled, end at once."""
         log.info("waiting for jobs of %s", ", ".join(self._handlers.topics))
         polling = asyncio.create_task(self._poll(), name="poll")
         stopping = asyncio.create_task(stop.wait(), name="stop")
-        await asyncio.wait([polling, stopping], return_when=asyncio.FIRST_COMPLETED)
-        stopping.cancel()
-        # what the server has reserved for a poll that is cut off returns to its list
-        polling.cancel()
-        with suppress(asyncio.CancelledError):
-            await polling
-        await self._end(grace)
+        try:
+            await asyncio.wait([polling, stopping], return_when=asyncio.FIRST_COMPLETED)
+            # what the server has reserved for a poll that is cut off returns to its list
+            await cancel_all([polling])
+            if left := self._in_hand():
+                log.info("stopping; jobs still running: %d", len(left))
+                await asyncio.wait(left, timeout=seconds(grace))
+        finally:
+            await cancel_all([polling, stopping])
+            await self._abandon(self._in_hand())
+        if not polling.cancelled():
+            polling.result()  # raises: it ends by itself only if it has a bug
 
-    async def _end(self, grace: Seconds) -> None:
-        left = self._running | self._reporting
-        if not left:
-            return
-        log.info("stopping; jobs still running: %d", len(left))
-        _, late = await asyncio.wait(left, timeout=seconds(grace))
+    def _in_hand(self) -> set[asyncio.Task[None]]:
+        return {task for task in self._running | self._reporting if not task.done()}
+
+    async def _abandon(self, late: set[asyncio.Task[None]]) -> None:
         for task in late:
             task.cancel()
         if late:

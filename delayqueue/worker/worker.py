@@ -106,7 +106,10 @@ class Worker:
         program.run(lambda stop: self.work(stop, grace=grace), seconds(grace))
 
     async def work(self, stop: asyncio.Event, *, grace: Seconds = DEFAULT_GRACE_S) -> None:
-        """Work until `stop` is set, for programs with their own loop; otherwise like run()."""
+        """Work until `stop` is set, for programs with their own loop; otherwise like run().
+
+        If it is cancelled, it ends at once: the jobs in hand are delivered again.
+        """
         if not self.handlers.topics:
             raise ValueError("this worker has no handlers: decorate a function with on()")
         async with (

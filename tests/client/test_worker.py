@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from delayqueue.client import AsyncClient, Job, JobDetails
+from delayqueue.client import AsyncClient, Job, JobDetails, ReservedJob
 from delayqueue.domain.job import MAX_BATCH, MAX_MESSAGE_CHARS
+from delayqueue.worker import Worker
 from delayqueue.worker.program import HANGS
 from tests.processes import REPOSITORY
 from tests.waiting import until, until_async
@@ -238,6 +239,42 @@ async def test_a_worker_that_is_told_to_stop_ends_what_it_has_begun(
         assert await asyncio.to_thread(process.wait, STOP_S) == 0
     assert trace.lines()[-1] == f"slept {job_id} 1"
     assert await queue.get(job_id) is None
+
+
+@pytest.mark.parametrize("is_stopping", [False, True])
+async def test_a_worker_that_is_cancelled_takes_no_more_jobs_and_leaves_none_running(
+    server: QueueServer,
+    queue: AsyncClient,
+    topic: str,
+    caplog: pytest.LogCaptureFixture,
+    *,
+    is_stopping: bool,
+) -> None:
+    caplog.set_level("INFO")
+    worker, stop, handled = Worker(server.url), asyncio.Event(), list[str]()
+
+    @worker.on(topic)
+    async def handle(job: ReservedJob) -> None:
+        handled.append(f"began {job.id}")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            handled.append(f"left {job.id}")
+
+    working = asyncio.create_task(worker.work(stop))
+    first_id = await queue.push(topic)
+    await until(lambda: bool(handled))
+    if is_stopping:
+        stop.set()
+        await until(lambda: "stopping" in caplog.text)
+    working.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await working
+    assert handled == [f"began {first_id}", f"left {first_id}"]
+    second_id = await queue.push(topic)
+    job = await queue.pop(topic, wait=1)
+    assert job is not None
+    assert job.id == second_id
 
 
 async def test_every_job_is_finished_or_buried_whatever_fails(
