@@ -50,7 +50,7 @@ class _Written:
 
 
 class Handler(logging.StreamHandler):  # type: ignore[type-arg]  # to standard error
-    """Writes the same warning once per REPEAT_S, then with the number of those left out; tracebacks always."""
+    """Writes the same warning once per REPEAT_S, then with the number of those left out; errors always."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,10 +58,15 @@ class Handler(logging.StreamHandler):  # type: ignore[type-arg]  # to standard e
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write the event, unless it has just been written."""
-        if record.levelno < logging.WARNING or record.exc_info:
+        if record.levelno != logging.WARNING or record.exc_info:
             super().emit(record)
             return
-        text, now_s = record.getMessage(), time.monotonic()
+        try:
+            text = record.getMessage()
+        except Exception:  # other people's code: the arguments do not fit the message
+            self.handleError(record)
+            return
+        now_s = time.monotonic()
         former = self._written.get((record.name, text))
         if former and now_s < former.at_s + REPEAT_S:
             former.left_out += 1

@@ -56,6 +56,6 @@ class Taking:
         except Unavailable:
             lost = [True] * len(jobs)
         if number := sum(lost):
-            log.warning(
+            log.error(
                 "%d jobs are lost: their client was gone, and the store was unavailable", number
             )

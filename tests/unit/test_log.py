@@ -114,6 +114,24 @@ def test_a_warning_that_repeats_itself_is_written_once_and_then_counted(
     ]
 
 
+def test_an_error_that_repeats_itself_is_written_each_time(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A second SIGHUP with the same mistake in the file is refused, too, and says so."""
+    log.set_up("info", "text")
+    for _ in range(2):
+        logging.getLogger().error("not reloaded")
+    assert capsys.readouterr().err.count("not reloaded") == 2
+
+
+def test_a_warning_whose_arguments_do_not_fit_breaks_nothing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    log.set_up("info", "text")
+    logging.getLogger().warning("%d jobs", "many")
+    assert "Logging error" in capsys.readouterr().err
+
+
 def test_warnings_that_differ_are_all_written_and_take_no_memory(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
