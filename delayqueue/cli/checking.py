@@ -22,7 +22,7 @@ from delayqueue.server.serve import check_addresses
 from delayqueue.server.tracing import check_tracing
 from delayqueue.store.bucket.buckets import Layout
 from delayqueue.store.bucket.keys import BucketKeys
-from delayqueue.store.bucket.layout import check_layout, layout_warnings
+from delayqueue.store.bucket.layout import check_layout, check_writable, layout_warnings
 from delayqueue.store.bucket.registry import registered_in
 from delayqueue.store.servers.connect import connect
 from delayqueue.store.servers.durability import check_durability, replica_warnings
@@ -94,6 +94,7 @@ async def _warnings(config: Config) -> list[str]:
             return []
     async with connect(config, socket_path) as shards:
         await check_durability(shards, config)
+        await check_writable(shards, config)
         layout = await check_layout(shards, config)
         await _check_sections(shards, config, layout)
         of_replicas = await replica_warnings(shards, config)

@@ -34,7 +34,8 @@ class _Setting(NamedTuple):
             return self.option.parse(self.text)
         except ValueError as error:
             shown = "" if self.option.secret else f" = {ini.printable(self.text)}"
-            raise Mistake(f"{self.where}{shown}: {error}") from None
+            unit = f", counted in {self.option.unit}" if self.option.unit else ""
+            raise Mistake(f"{self.where}{shown}: {error}{unit}") from None
 
 
 def load(path: Path | None, environ: Mapping[str, str]) -> Config:

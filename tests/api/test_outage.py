@@ -124,7 +124,7 @@ async def test_a_store_with_a_full_disk_is_not_ready(
 async def test_a_store_with_a_full_memory_is_ready(
     processes: Processes,
 ) -> None:
-    """Consumers continue, and jobs that they end make room, so clients should stay with this server."""
+    """Consumers continue, and jobs that they end make room, so clients should stay with this server; it can start."""
     store = processes.redis("--maxmemory-policy", "noeviction")
     server = processes.server(store)
     async with open_api(server.url) as api, Redis(host=LOOPBACK, port=store.port) as redis:
@@ -136,6 +136,11 @@ async def test_a_store_with_a_full_memory_is_ready(
             assert server.probe("/readyz") == http.client.OK
             await asyncio.sleep(0.2)
         assert (await api.pop("t")).ok()["id"] == "before"
+    server.stop()
+    server.start()
+    assert "the store's memory is full" in server.log_tail()
+    async with open_api(server.url) as api:
+        (await api.call("/finish", {"id": "before"})).ok()
     server.close()
     store.close()
 

@@ -75,7 +75,10 @@ async def test_the_right_password_opens_the_right_database(guarded: StoreServer)
         ({}, "Authentication required; correct redis.password"),
         (
             {"redis_password": "wrong"},
-            "invalid username-password pair or user is disabled; correct redis.password",
+            (
+                "invalid username-password pair or user is disabled; "
+                "correct redis.password, in quotes if it contains ; or #"
+            ),
         ),
         (
             {"redis_password": SECRET, "redis_db": 99_999},

@@ -216,6 +216,18 @@ def test_check_writes_nothing(run: Run, redis_server: StoreServer) -> None:
         assert redis.dbsize() == 0
 
 
+def test_check_and_a_start_refuse_a_replica(run: Run, processes: Processes) -> None:
+    store = processes.redis("--replicaof", LOOPBACK, "1")
+    settings: dict[str, object] = {"redis.host": store.address}
+    ended = run("check", settings=settings)
+    assert ended.returncode == 1
+    assert the_line(ended) == the_line(run(settings=settings))
+    assert the_line(ended).endswith(
+        "replica.; name the master instead, or the Sentinels in redis.sentinel"
+    )
+    store.close()
+
+
 def test_check_fails_with_the_line_that_a_start_would_fail_with(run: Run) -> None:
     settings: dict[str, object] = {"redis.host": "127.0.0.1:1"}
     ended = run("check", settings=settings)

@@ -34,6 +34,12 @@ redis.call('ZREM', KEYS[1], '')
 if tonumber(ARGV[1]) > 0 then redis.call('ZADD', KEYS[1], 'GT', ARGV[1], 'generation') end
 return tonumber(redis.call('ZSCORE', KEYS[1], 'generation') or 0)
 """
+# Writes the fields that are missing (ARGV: field, value, ...). Its first write changes nothing, as above: a store whose
+# memory is full must not prevent a start, as consumers make room.
+ADD: Final = """
+redis.call('HDEL', KEYS[1], '')
+for at = 1, #ARGV, 2 do redis.call('HSETNX', KEYS[1], ARGV[at], ARGV[at + 1]) end
+"""
 # Writes a layout (ARGV: field, value, ...) if there is none; returns the one in force.
 CLAIM: Final = """
 if redis.call('HEXISTS', KEYS[1], 'bucket_size') == 0 then redis.call('HSET', KEYS[1], unpack(ARGV)) end
@@ -49,10 +55,14 @@ async def claim_layout(shards: Shards, config: Config) -> Layout:
     """Write the layout if there is none, and check it. Raises StartupError as check_layout() does."""
     key = _key(config)
     with _one_line():
-        for field, value in _wanted(config).items():
-            # the first server decides
-            await shards.call(key, partial(_set_new, key, field, value))
+        await shards.call(key, partial(_add, key, _wanted(config)))  # the first server decides
     return await check_layout(shards, config)
+
+
+async def check_writable(shards: Shards, config: Config) -> None:
+    """Raises StartupError if the store accepts no writes, as a replica does. Changes nothing."""
+    with _one_line():
+        await shards.call(_key(config), partial(_add, _key(config), {}))
 
 
 async def check_layout(shards: Shards, config: Config) -> Layout:
@@ -94,8 +104,7 @@ async def _claim_again(config: Config, layout: Layout, redis: Redis) -> dict[str
     if layout.generation:
         fields["generation"] = str(layout.generation)
         fields["former_bucket_sizes"] = ",".join(map(str, layout.former_sizes))
-    pairs = [part for field in fields.items() for part in field]
-    flat: Any = await redis.eval(CLAIM, 1, _key(config), *pairs)
+    flat: Any = await redis.eval(CLAIM, 1, _key(config), *_pairs(fields))
     return _decoded(dict(zip(flat[::2], flat[1::2], strict=True)))
 
 
@@ -177,7 +186,7 @@ async def data_id(shards: Shards, config: Config) -> str:
     """A name for this data that no other data has, made the first time that it is asked for."""
     key = _key(config)
     with _one_line():
-        await shards.call(key, partial(_set_new, key, "id", secrets.token_hex(8)))
+        await shards.call(key, partial(_add, key, {"id": secrets.token_hex(8)}))
         name: Any = await shards.call(key, lambda redis: redis.hget(key, "id"))
     return str(name.decode())
 
@@ -230,8 +239,12 @@ async def _tried(work: Awaitable[object]) -> Exception | None:
     return None
 
 
-async def _set_new(key: str, field: str, value: str, redis: Redis) -> None:
-    await redis.hsetnx(key, field, value)
+async def _add(key: str, fields: Mapping[str, str], redis: Redis) -> None:
+    await redis.eval(ADD, 1, key, *_pairs(fields))
+
+
+def _pairs(fields: Mapping[str, str]) -> list[str]:
+    return [part for field in fields.items() for part in field]
 
 
 async def _read(key: str, redis: Redis) -> dict[str, str]:
@@ -274,8 +287,16 @@ def _one_line() -> Iterator[None]:
     try:
         yield
     except RedisError as error:
+        reason = str(error).partition(" script: ")[0]  # its hash and line say nothing here
         raise StartupError(
-            f"the store refuses to show the layout of its data: {error}; "
-            "allow its user all commands on all keys that begin like bucket_name",
+            f"the store refuses the layout of its data: {reason}; {_way_out(reason)}",
             key="bucket_name",
         ) from None
+
+
+def _way_out(reason: str) -> str:
+    if "read only replica" in reason:
+        return "name the master instead, or the Sentinels in redis.sentinel"
+    if reason.startswith("MISCONF"):
+        return "make room on its disk; its log says more"
+    return "allow its user all commands on all keys that begin like bucket_name"

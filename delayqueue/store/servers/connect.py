@@ -223,10 +223,11 @@ def _way_out(reason: str, config: Config) -> str:
     password, db = ("redis.url",) * 2 if config.redis_url else ("redis.password", "redis.db")
     if config.redis_sentinel:
         password += " or redis.sentinel_password"
+    quotes = ", in quotes if it contains ; or #" if config.redis_password else ""
     ways = {
         "No such master": "correct redis.master_name",
         "cluster support disabled": "name that server in redis.host, or start it with cluster-enabled yes",
-        "Authentication required|password|WRONGPASS|AUTH": f"correct {password}",
+        "Authentication required|password|WRONGPASS|AUTH": f"correct {password}{quotes}",
         "DB index": f"lower the number in {db}, or raise `databases` in the store's config",
         "loading": "start again when it has loaded its data",
         "permission|protected mode|NOPERM|DENIED": "permit it in the store's config",

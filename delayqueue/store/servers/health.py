@@ -86,6 +86,10 @@ def weaknesses(info: Mapping[str, Any]) -> list[Text]:
             f"the store drops jobs when its memory is full, as maxmemory-policy is {policy}: "
             "set `maxmemory-policy noeviction` in its config",
         ): info.get("maxmemory") != 0 and policy != "noeviction",
+        Text(
+            "存储的内存已满，拒绝推送：请在其配置中调大 `maxmemory`，或者结束一些任务",
+            "the store's memory is full, so pushes are refused: raise `maxmemory` in its config, or end jobs",
+        ): 0 < info.get("maxmemory", 0) <= info.get("used_memory", 0) and policy == "noeviction",
     }
     return [warning for warning, applies in warnings.items() if applies]
 
