@@ -36,15 +36,20 @@ def large_server(
 async def api(large_server: QueueServer) -> AsyncIterator[Api]:
     """A client of it, with 20 MiB of delayed jobs in one topic, and as many ready ones in another."""
     async with open_api(large_server.url) as client:
-        for at in range(0, len(IDS), 4):
-            for job in ({"topic": "ready"}, DELAYED):
-                await client.push_all(
-                    [
-                        job | {"id": f"{job['topic']}-{job_id}", "body": HALF_MIB * 2, "ttr": 60}
-                        for job_id in IDS[at : at + 4]
-                    ]
-                )
+        counts = {each["topic"]: each for each in (await client.call("/topics", {})).ok()}
+        for state, job in (("ready", {"topic": "ready"}), ("delayed", DELAYED)):
+            if counts.get(state, {}).get(state) != len(IDS):  # else no test has taken any
+                await fill(client, job)
         yield client
+
+
+async def fill(client: Api, job: dict[str, Any]) -> None:
+    """Push one such job of 1 MiB for each of the ids."""
+    jobs = [
+        job | {"id": f"{job['topic']}-{job_id}", "body": HALF_MIB * 2, "ttr": 60} for job_id in IDS
+    ]
+    for at in range(0, len(jobs), 4):
+        await client.push_all(jobs[at : at + 4])
 
 
 class Memory:
