@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 import signal
 from typing import TYPE_CHECKING, Final
 
@@ -17,7 +18,7 @@ from tests.certificates import make
 from tests.waiting import until, until_async
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
     from tests.api_client import Api
@@ -39,6 +40,14 @@ class Reloading:
         self.workers = workers
         self.file = server.home / "delay-queue.conf"
         self._head = head
+        self._read = 0  # bytes of the log that belong to earlier tests
+
+    async def all_serve(self) -> None:
+        """Wait for the workers that are not ready yet."""
+        log = self.server.log
+        await until(
+            lambda: log.read_text("utf-8").count("serving on") >= self.workers, within_s=START_S
+        )
 
     async def change(self, text: str) -> None:
         """Write this into the file, and wait until all processes know it."""
@@ -53,8 +62,12 @@ class Reloading:
         self.server.send(signal.SIGHUP)
 
     def count(self, text: str) -> int:
-        """How often it is in the log."""
-        return self.server.log.read_text("utf-8").count(text)
+        """How often it is in the log of this test."""
+        return self.server.log.read_bytes()[self._read :].count(text.encode())
+
+    def forget(self) -> None:
+        """Begin the log of another test."""
+        self._read = self.server.log.stat().st_size
 
     async def codes(self, token: str) -> set[int]:
         """What all workers answer to a client with this token."""
@@ -66,21 +79,47 @@ class Reloading:
         return set(await asyncio.gather(*(code() for _ in range(CALLS))))
 
 
-@pytest.fixture(params=[1, 2], ids=["alone", "workers"])
-async def reloading(
-    request: pytest.FixtureRequest, processes: Processes, redis_server: StoreServer
-) -> AsyncIterator[Reloading]:
-    """One process with a Redis, or two with an embedded store."""
-    store = None if request.param > 1 else redis_server
+def start(processes: Processes, store: StoreServer | None, workers: int) -> Reloading:
+    """A server that is ready, if perhaps not with all of its workers; on an embedded store if none is given."""
     head = "" if store else "redis.host = embedded\n"
-    config = f"{head}auth_tokens = admin:{OLD}\n"
-    server = processes.configured(config, store, workers=request.param)
+    server = processes.configured(f"{head}auth_tokens = admin:{OLD}\n", store, workers=workers)
     server.start()
-    await until(lambda: server.log_tail().count("serving on") == request.param, within_s=START_S)
-    pid = server.pid
-    yield Reloading(server, request.param, head)
-    assert server.pid == pid
-    assert server.stop() == 0
+    return Reloading(server, workers, head)
+
+
+@pytest.fixture(scope="module", params=[1, 2], ids=["alone", "workers"])
+def shared(
+    request: pytest.FixtureRequest, processes: Processes, redis_server: StoreServer
+) -> Iterator[Reloading]:
+    """One process with a Redis, or two with an embedded store."""
+    reloading = start(processes, None if request.param > 1 else redis_server, request.param)
+    pid = reloading.server.pid
+    yield reloading
+    assert reloading.server.pid == pid
+    assert reloading.server.stop() == 0
+
+
+@pytest.fixture
+async def reloading(shared: Reloading) -> Reloading:
+    """The same, with its first settings and an empty log."""
+    await shared.all_serve()
+    token = secrets.token_hex(10)
+    shared.write(f"auth_tokens = admin:{token}\n")
+    await until_async(
+        lambda: admits(shared, token)
+    )  # so no process has yet to reload what was before
+    await shared.change(f"auth_tokens = admin:{OLD}\n")
+    shared.forget()
+    return shared
+
+
+@pytest.fixture
+async def workers(processes: Processes) -> AsyncIterator[Reloading]:
+    """Two processes, of which the test kills one."""
+    reloading = start(processes, None, 2)
+    await reloading.all_serve()
+    yield reloading
+    assert reloading.server.stop() == 0
 
 
 async def test_other_tokens_let_in_from_then_on(reloading: Reloading) -> None:
@@ -151,30 +190,28 @@ async def test_settings_are_shown_as_they_are_in_force(reloading: Reloading) -> 
     assert (settings["language"], settings["max_polls"]) == ("en", "20000")
 
 
-@pytest.mark.parametrize("reloading", [2], indirect=True)
-async def test_a_worker_that_starts_later_has_the_new_settings(reloading: Reloading) -> None:
-    await reloading.change(f"auth_tokens = admin:{NEW}\n")
-    started = reloading.count("serving on")
-    os.kill(serving(reloading.server)[0], signal.SIGKILL)
-    await until(lambda: reloading.count("serving on") > started, within_s=START_S)
-    assert await reloading.codes(NEW) == {OK}
+async def test_a_worker_that_starts_later_has_the_new_settings(workers: Reloading) -> None:
+    await workers.change(f"auth_tokens = admin:{NEW}\n")
+    started = workers.count("serving on")
+    os.kill(serving(workers.server)[0], signal.SIGKILL)
+    await until(lambda: workers.count("serving on") > started, within_s=START_S)
+    assert await workers.codes(NEW) == {OK}
 
 
-@pytest.mark.parametrize("reloading", [2], indirect=True)
 async def test_a_worker_that_is_about_to_start_reads_the_settings_as_well(
-    reloading: Reloading,
+    workers: Reloading,
 ) -> None:
     """The signal must not end a server that does not listen yet."""
-    os.kill(serving(reloading.server)[0], signal.SIGKILL)
-    await until(lambda: len(serving(reloading.server)) == 2)
-    started = reloading.count("serving on")
+    os.kill(serving(workers.server)[0], signal.SIGKILL)
+    await until(lambda: len(serving(workers.server)) == 2)
+    started = workers.count("serving on")
     for number in range(100):
-        reloading.write(f"auth_tokens = admin:{NEW}-{number}\n")
+        workers.write(f"auth_tokens = admin:{NEW}-{number}\n")
         await asyncio.sleep(0.02)
-        if reloading.count("serving on") > started:
+        if workers.count("serving on") > started:
             break
-    await until_async(lambda: admits(reloading, f"{NEW}-{number}"), within_s=START_S)
-    assert reloading.count("died") == 1
+    await until_async(lambda: admits(workers, f"{NEW}-{number}"), within_s=START_S)
+    assert workers.count("died") == 1
 
 
 async def admits(reloading: Reloading, token: str) -> bool:
