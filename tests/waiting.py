@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 POLL_S: Final = 0.01
+LONGEST_POLL_S: Final = 0.25
 
 
 class Turns:
@@ -41,7 +42,9 @@ async def until(condition: Callable[[], bool], *, within_s: float = 10) -> None:
 
 async def until_async(condition: Callable[[], Awaitable[bool]], *, within_s: float = 10) -> None:
     """Wait until `await condition()` is true. Raises AssertionError after `within_s` seconds."""
-    deadline = time.monotonic() + within_s
+    since = time.monotonic()
     while not await condition():
-        assert time.monotonic() < deadline, f"not within {within_s} s"
-        await asyncio.sleep(POLL_S)
+        waited_s = time.monotonic() - since
+        assert waited_s < within_s, f"not within {within_s} s"
+        # the longer it took, the less often: to ask a server takes its processor time
+        await asyncio.sleep(min(max(POLL_S, waited_s / 20), LONGEST_POLL_S))

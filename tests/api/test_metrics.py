@@ -13,7 +13,7 @@ from tests.api_client import FORBIDDEN, UNAUTHORIZED, open_api
 from tests.figures import Samples, scrape
 from tests.waiting import until_async
 
-from .conftest import SETUPS, Setup
+from .conftest import ONE_BUCKET, SETUPS, Setup
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -27,7 +27,11 @@ SERVERS = 2
 WORKERS = 2
 
 
-@pytest.fixture(params=SETUPS)
+# with four buckets they count the same, and more besides
+IN_ONE_BUCKET: Final = pytest.param(ONE_BUCKET, id="redis", marks=pytest.mark.seldom)
+
+
+@pytest.fixture(params=[IN_ONE_BUCKET, *SETUPS[1:]])
 def servers(request: pytest.FixtureRequest, processes: Processes) -> Iterator[list[QueueServer]]:
     """Two servers of two workers each, on a fresh database."""
     setup: Setup = request.param
