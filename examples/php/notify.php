@@ -52,7 +52,10 @@ function call_merchant(array $call): string
         CURLOPT_TIMEOUT => 30, // less than the TTR
     ]);
     $said = curl_exec($curl);
-    return $said === false ? curl_error($curl) : $said;
+    if ($said === false) {
+        return curl_error($curl);
+    }
+    return json_decode(json_encode($said, JSON_INVALID_UTF8_SUBSTITUTE)); // it may be in GBK, which JSON cannot hold
 }
 
 function show(string $trade): void

@@ -58,7 +58,11 @@ function call_bank(string $body): array
         CURLOPT_TIMEOUT => 30, // less than the TTR
     ]);
     $said = curl_exec($curl);
-    return [curl_getinfo($curl, CURLINFO_RESPONSE_CODE), $said === false ? curl_error($curl) : $said];
+    if ($said === false) {
+        return [0, curl_error($curl)];
+    }
+    $said = json_decode(json_encode($said, JSON_INVALID_UTF8_SUBSTITUTE)); // it may be in GBK, which JSON cannot hold
+    return [curl_getinfo($curl, CURLINFO_RESPONSE_CODE), $said];
 }
 
 function show(string $order): void

@@ -4,6 +4,7 @@ import json
 import os
 import sys
 import time
+from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
@@ -34,8 +35,10 @@ def queue(verb: str, **request: object) -> Any:
             response = error  # an answer, too
         with response:
             answer = json.load(response)
-    except (OSError, ValueError) as error:
+    except (OSError, HTTPException, ValueError) as error:
         raise QueueError(NO_ANSWER, str(error)) from None
+    if not isinstance(answer, dict) or "code" not in answer:
+        raise QueueError(NO_ANSWER, "not an answer of the queue")
     if answer["code"] != 0:
         raise QueueError(answer["code"], answer["message"])
     return answer["data"]

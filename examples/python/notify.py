@@ -12,6 +12,7 @@ The queue is at $DELAY_QUEUE.
 import json
 import sys
 from datetime import UTC, datetime
+from http.client import HTTPException
 from typing import Any
 from urllib.parse import urlencode
 from urllib.request import urlopen
@@ -53,8 +54,8 @@ def work() -> None:
 def call_merchant(url: str, form: dict[str, Any]) -> str:
     try:
         with urlopen(url, urlencode(form).encode(), timeout=MERCHANT_S) as response:
-            return str(response.read().decode())
-    except OSError as error:  # no answer, or a status of 400 and above
+            return str(response.read().decode(errors="replace"))  # it may be in GBK
+    except (OSError, HTTPException) as error:  # no answer, or a status of 400 and above
         return str(error)
 
 

@@ -13,6 +13,7 @@ import json
 import os
 import sys
 from datetime import UTC, datetime
+from http.client import HTTPException
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
@@ -58,11 +59,13 @@ def work() -> None:
 def call_bank(body: str) -> tuple[int, str]:
     """Returns status and text; status 0 if there was no answer."""
     try:
-        with urlopen(os.environ["BANK"], body.encode(), timeout=BANK_S) as response:
-            return response.status, response.read().decode()
-    except HTTPError as error:
-        return error.code, error.read().decode()
-    except OSError as error:
+        try:
+            response = urlopen(os.environ["BANK"], body.encode(), timeout=BANK_S)
+        except HTTPError as error:
+            response = error  # an answer, too
+        with response:
+            return response.status, response.read().decode(errors="replace")  # it may be in GBK
+    except (OSError, HTTPException) as error:
         return 0, str(error)
 
 

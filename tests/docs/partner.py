@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Answer(NamedTuple):
-    """The partner's answer to one call."""
+    """The partner's answer to one call; surrogates in the text are bytes that are not UTF-8."""
 
     status: int
     text: str
@@ -53,7 +53,7 @@ class Partner:
                 for name, value in answer.headers.items():
                     self.send_header(name, value)
                 self.end_headers()
-                self.wfile.write(answer.text.encode())
+                self.wfile.write(answer.text.encode("utf-8", "surrogateescape"))
 
             def log_message(self, *_: object) -> None:
                 """Log nothing on the terminal."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -27,6 +28,21 @@ if TYPE_CHECKING:
 NEAR_S: Final = 10
 WECHAT_FIRST_S: Final = 15
 ALIPAY_THIRD_S: Final = 120
+IN_GBK: Final = "失败".encode("gbk").decode("utf-8", "surrogateescape")
+CUT_OFF: Final = {"Content-Length": "99"}  # of an answer that is shorter
+CODE_OF_ERROR: Final = {
+    "python": """from delay_queue import *
+try:
+    queue("stats")
+except QueueError as error:
+    print(error.code)""",
+    "php": """<?php require 'delay_queue.php';
+try {
+    queue('stats', []);
+} catch (QueueError $error) {
+    echo $error->getCode();
+}""",
+}
 
 
 class Language(NamedTuple):
@@ -109,12 +125,12 @@ async def test_a_failed_refund_waits_as_wechat_says_or_until_a_person_kicks_it(s
 
 
 async def test_a_refund_that_the_bank_refuses_for_good_is_buried(shop: Shop) -> None:
-    with Partner(Answer(403, "NO SUCH ACCOUNT")) as bank:
+    with Partner(Answer(403, f"NO SUCH ACCOUNT {IN_GBK}")) as bank:
         refunds = shop.program("refunds", bank)
         refunds("ask", "1002", "500")
         with refunds.worker():
             await until(lambda: "refund-1002 buried" in refunds("show", "1002"))
-    assert refunds("show", "1002").endswith("  attempt 1: NO SUCH ACCOUNT\n")
+    assert "  attempt 1: NO SUCH ACCOUNT " in refunds("show", "1002")
     assert len(bank.received) == 1
 
 
@@ -159,6 +175,16 @@ async def test_a_merchant_is_notified_until_it_says_success(shop: Shop) -> None:
     assert merchant.received == ["trade_no=T1&trade_status=TRADE_SUCCESS"] * 3
 
 
+async def test_a_merchant_whose_answer_is_cut_off_or_not_utf_8_kills_no_worker(shop: Shop) -> None:
+    odd = Answer(200, IN_GBK), Answer(200, "succ", CUT_OFF)
+    with Partner(*odd, Answer(200, "success")) as merchant:
+        notify = shop.program("notify")
+        notify("push", "T4", merchant.url, "100ms,200ms")
+        with notify.worker():
+            await until(lambda: "notify-T4 finished" in notify("show", "T4"))
+    assert len(merchant.received) == 3
+
+
 async def test_a_merchant_that_fails_is_called_again_as_alipay_does(shop: Shop) -> None:
     with Partner(Answer(200, "fail")) as merchant:
         notify = shop.program("notify")
@@ -177,6 +203,30 @@ async def test_a_merchant_that_never_answers_well_is_given_up(shop: Shop) -> Non
         with notify.worker():
             await until(lambda: "notify-T3 buried" in notify("show", "T3"))
     assert len(merchant.received) == 2
+
+
+@pytest.mark.parametrize("language", LANGUAGES, ids=[language.name for language in LANGUAGES])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(200, '{"code":0', CUT_OFF),
+        Answer(502, '{"message":"no route"}'),  # a proxy's
+        Answer(502, "<html>"),
+    ],
+    ids=["cut off", "another's", "not json"],
+)
+def test_what_is_not_the_queues_answer_is_none(language: Language, answer: Answer) -> None:
+    with Partner(answer) as proxy:
+        shown = run(
+            [
+                "bash",
+                "-c",
+                f"cd {REPOSITORY}/examples/{language.name} && {shlex.join(language.interpreter)}",
+            ],
+            CODE_OF_ERROR[language.name],
+            environment=os.environ | {"DELAY_QUEUE": proxy.url},
+        )
+    assert shown.strip() == "-1"
 
 
 def test_the_commands_of_the_page_work(server: QueueServer) -> None:
