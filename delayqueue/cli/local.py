@@ -54,12 +54,12 @@ IMPORTED: Final = (
         help='prefix of job keys: "" (ouqiang) or dq_key_ (php-cpm) [detected]',
     ),
     argument(
-        "--bucket-name", metavar="NAME", help="name name of the old buckets, with %%d [bucket_name]"
+        "--bucket-name", metavar="NAME", help="name of the old buckets, with %%d [bucket_name]"
     ),
     argument(
         "--queue-name",
         metavar="NAME",
-        help="name name of the old ready lists, with %%s [queue_name]",
+        help="name of the old ready lists, with %%s [queue_name]",
     ),
 )
 WORKER: Final = (

@@ -110,9 +110,9 @@ class Topics:
         """End all jobs of a tag, in one topic or in all (""), in any state. Returns how many."""
         return await self._each_page(tag, topic, scope, self._store.cancel)
 
-    async def kick_tag(self, tag: str, topic: str, state: State, scope: Scope = EVERYWHERE) -> int:
+    async def kick_tag(self, tag: str, topic: str, state: State) -> int:
         """Make a tag's jobs in that state, buried or delayed, ready, in one topic or in all (""). Returns how many."""
-        return await self._each_page(tag, topic, scope, partial(self._tags.kick, state=state))
+        return await self._each_page(tag, topic, EVERYWHERE, partial(self._tags.kick, state=state))
 
     async def reschedule_tag(
         self,
