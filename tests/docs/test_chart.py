@@ -127,6 +127,8 @@ def test_selectors_find_their_pods() -> None:
     [
         ((), "say where Redis is"),
         ((REDIS, "config.DELAYQUEUE_AUTH_TOKENS=admin:x"), "existingSecret"),
+        ((REDIS, "config.DELAYQUEUE_REDIS_PASSWORD=x"), "existingSecret"),
+        ((REDIS, "config.DELAYQUEUE_REDIS_SENTINEL_PASSWORD=x"), "existingSecret"),
         ((REDIS, "config.REDIS_DB=1"), "REDIS_DB"),
         ((REDIS, "replica=2"), "replica"),
     ],
