@@ -81,11 +81,10 @@ class Settings:
             asked.clear()
             try:
                 config, left = read_again(self._config)
-                handlers = self._handlers_of(config)
+                self._change(config, self._handlers_of(config))
             except StartupError as error:
                 refuse(error)
             else:
-                self._change(config, handlers)
                 announce(config, left)
                 await self._declare_again(asked)
 
@@ -106,10 +105,11 @@ class Settings:
         ]
 
     def _change(self, config: Config, handlers: Mapping[str, Handler]) -> None:
-        self._config = config
-        self._guard.configure(config)
+        """Raises StartupError if a file has become invalid since it was checked."""
         if self.tls:
             self.tls.configure(config)
+        self._guard.configure(config)
+        self._config = config
         self.door.access = Access.of(config)
         self.handlers.update(handlers)  # one that is no longer named may still be running
         self.front.answer_as(self._front())

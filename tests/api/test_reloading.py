@@ -15,6 +15,7 @@ from tests.api.jobs import waiting_poll
 from tests.api.test_workers import serving
 from tests.api_client import OK, UNAUTHORIZED, open_api
 from tests.certificates import make
+from tests.processes import REPOSITORY
 from tests.waiting import until, until_async
 
 if TYPE_CHECKING:
@@ -161,6 +162,28 @@ async def test_what_is_wrong_changes_nothing(reloading: Reloading) -> None:
     reloading.write(f"auth_tokens = admin:{NEW}\nauth_tokens_file = nowhere\n")
     await until(lambda: reloading.count("auth_tokens_file = nowhere: ") >= 1)
     assert await reloading.codes(NEW) == {UNAUTHORIZED}
+
+
+async def test_a_file_that_breaks_in_the_middle_of_a_reload_ends_no_server(
+    processes: Processes, redis_server: StoreServer, topic: str
+) -> None:
+    server = processes.configured(f"auth_tokens = admin:{OLD}\n", redis_server)
+    tokens = server.home / "tokens"
+    tokens.write_text(f"admin:{NEW}\n", encoding="utf-8")
+    breaking = (
+        f"from pathlib import Path\nPath({str(tokens)!r}).write_text('')\ndef handle(job): ..."
+    )
+    (server.home / "breaking.py").write_text(breaking, encoding="utf-8")
+    server.wrap("env", f"PYTHONPATH={REPOSITORY}:{server.home}")
+    server.start()
+    reloading = Reloading(server, 1, "")
+    reloading.write(
+        f"auth_tokens_file = {tokens}\n"
+        f"[subscriber {topic}]\ntopic = {topic}\nhandler = breaking:handle\n"
+    )
+    await until(lambda: reloading.count(REFUSED) > 0)
+    assert await reloading.codes(OLD) == {OK}
+    assert server.stop() == 0
 
 
 async def test_what_takes_a_restart_is_named_and_the_rest_changes(reloading: Reloading) -> None:
