@@ -322,8 +322,8 @@ class Config:
 
     def shown(self) -> dict[str, str]:
         """The settings by key, as text, for people; of a secret only whether it is set."""
-        values = {option.key: getattr(self, FIELDS[option.key]) for option in OPTIONS.values()}
-        return {key: _shown(OPTIONS[key], value) for key, value in values.items()}
+        shown = {key: _shown(row, getattr(self, FIELDS[key])) for key, row in OPTIONS.items()}
+        return shown | ({"redis.host": EMBEDDED} if self.embedded else {})
 
     @property
     def embedded(self) -> bool:
@@ -345,6 +345,6 @@ def _shown(option: Option, value: object) -> str:
         return "***" if value else ""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, tuple):
+    if isinstance(value, tuple) and not isinstance(value, Address):
         return ", ".join(map(str, value))
     return "" if value is None else str(value)

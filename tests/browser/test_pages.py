@@ -118,3 +118,20 @@ def test_a_server_that_is_away_is_said_and_comes_back(
     expect(complaint).to_have_count(0)
     admin.complaints.clear()  # the browser's own lines about refused connections
     server.close()
+
+
+@ONE_LOOK
+def test_a_store_that_is_away_is_said_and_comes_back(
+    visit: Callable[[QueueServer], Admin], processes: Processes
+) -> None:
+    store = processes.redis()
+    server = processes.server(store)
+    admin = visit(server)
+    complaint = admin.open("").get_by_role("alert")
+    store.kill()
+    expect(complaint).to_contain_text("no answer from its store, Redis or Valkey")
+    store.start()
+    expect(complaint).to_have_count(0)
+    admin.complaints.clear()  # the browser's own lines about 503
+    server.close()
+    store.close()

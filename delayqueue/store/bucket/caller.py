@@ -29,6 +29,10 @@ from delayqueue.store.servers.shards import Shards
 log = logging.getLogger(__name__)
 
 STALE = "STALELAYOUT"  # the start of the scripts' error (_prelude.lua)
+AWAY = (
+    "the store of bucket %d does not answer: its jobs wait in it, requests for them get code 6 (HTTP 503), "
+    "and all goes on by itself when it answers again"
+)
 
 
 T = TypeVar("T")
@@ -126,8 +130,10 @@ class Caller:
             level = logging.DEBUG if known else logging.WARNING
             log.log(level, "%s failed in the store: %s", verb, error)
             self._metrics.count(SCRIPT_ERRORS, verb)
-            if isinstance(error, (RedisConnectionError, RedisTimeoutError)):
-                self._away_since.setdefault(bucket, monotonic())
+            away = isinstance(error, (RedisConnectionError, RedisTimeoutError))
+            if away and bucket not in self._away_since:
+                self._away_since[bucket] = monotonic()
+                log.warning(AWAY, bucket + 1)
             if isinstance(error, RedisTimeoutError):
                 # the next caller to use another idle connection might wait as long
                 await self._shards.drop_idle(tag)

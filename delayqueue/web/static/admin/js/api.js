@@ -11,6 +11,7 @@ export class ApiError extends Error {
     this.code = code;
   }
 }
+export const UNAVAILABLE = 6;
 export const UNAUTHORIZED = 7;
 export const FORBIDDEN = 8;
 

@@ -226,8 +226,8 @@ const TEXTS = {
   store: ["Store", "存储"],
   version: ["Version", "版本"],
   memory: ["Memory", "内存"],
-  memoryLimit: ["of {0}", "上限 {0}"],
-  noLimit: ["no limit", "无上限"],
+  memoryLimit: ["{0} of {1}", "{0}，上限 {1}"],
+  noLimit: ["{0}, no limit", "{0}，无上限"],
   durable: ["Keeps acknowledged jobs", "持久化"],
   yes: ["yes", "是"],
   no: ["no", "否"],
@@ -238,6 +238,7 @@ const TEXTS = {
   value: ["Value", "值"],
   notFound: ["This page does not exist.", "没有这个页面。"],
   noRole: ["This token has no access to this page.", "此 token 无权查看。"],
+  storeAway: ["The server has no answer from its store, Redis or Valkey; its log says why. Trying again…", "服务得不到存储（Redis 或 Valkey）的应答，原因见服务的日志。正在重试…"],
 };
 
 const LANGUAGES = ["en", "zh"];

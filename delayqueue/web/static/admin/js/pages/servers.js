@@ -14,7 +14,7 @@ export class Servers extends Live {
   }
 
   view({ servers, store, settings }) {
-    const limit = store.memory_limit ? t("memoryLimit", bytes(store.memory_limit)) : t("noLimit");
+    const memory = bytes(store.memory);
     return [
       h("h1", {}, t("servers")),
       h("section", { class: "card" }, table([
@@ -26,7 +26,7 @@ export class Servers extends Live {
       ], servers, (server) => server.name, t("offline"))),
       h("section", { class: "card" }, h("h2", {}, t("store")), facts([
         [t("version"), store.version],
-        [t("memory"), `${bytes(store.memory)} (${limit})`],
+        [t("memory"), store.memory_limit ? t("memoryLimit", memory, bytes(store.memory_limit)) : t("noLimit", memory)],
         [t("durable"), store.durable ? t("yes") : t("no")],
       ]), store.warnings.map((text) => h("p", { key: text, class: "card warning" }, text))),
       h("section", { class: "card" }, h("h2", {}, t("settings")), table([
