@@ -44,7 +44,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program. Returns its exit status."""
     parser = _parser()
     answer_shell(parser)
-    asked = parser.parse_args(_verb_first(sys.argv[1:] if arguments is None else arguments))
+    given = sys.argv[1:] if arguments is None else arguments
+    asked, unknown = parser.parse_known_args(_verb_first(given))
+    of_verb: ArgumentParser = vars(asked).pop("parser")
+    if unknown:
+        of_verb.error(f"unrecognized arguments: {' '.join(unknown)}")  # with the verb's usage
     try:
         status: int = asked.run(asked)
     except ModuleNotFoundError as error:
@@ -83,7 +87,7 @@ def _parser() -> ArgumentParser:
     )
     parser.add_argument("-c", dest="config", metavar="FILE", type=Path, help="config file")
     parser.add_argument("-v", "--version", action="version", version=__version__)
-    parser.set_defaults(run=VERBS["serve"].run, verb="serve")
+    parser.set_defaults(run=VERBS["serve"].run, verb="serve", parser=parser)
     verbs = parser.add_subparsers(prog=parser.prog, metavar="VERB", help=SUPPRESS)
     for verb in VERBS.values():
         of_verb = verbs.add_parser(
@@ -95,7 +99,7 @@ def _parser() -> ArgumentParser:
         )
         for argument in verb.arguments:
             argument.add_to(of_verb)
-        of_verb.set_defaults(run=verb.run, verb=verb.name)
+        of_verb.set_defaults(run=verb.run, verb=verb.name, parser=of_verb)
     return parser
 
 

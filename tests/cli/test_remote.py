@@ -292,7 +292,9 @@ def test_where_the_server_is_may_stand_before_the_verb(
     file = tmp_path / "delay-queue.conf"
     file.write_text(f"bind_address = {server.address}\n", encoding="utf-8")
     assert run("-c", str(file), "--json", "whoami").ok().startswith("{")
-    assert "unrecognized arguments: --json" in run("--json", "check").err
+    refused = run("--json", "check").err
+    assert refused.startswith("usage: delay-queue check ")
+    assert "unrecognized arguments: --json" in refused
 
 
 def test_a_server_that_is_not_there_is_status_3(run: Run) -> None:
