@@ -63,7 +63,10 @@ class Forked:
         """The exit status when it has ended. Raises subprocess.TimeoutExpired."""
         if self.poll() is None:
             ended = os.pidfd_open(self.pid)
-            select.select([ended], [], [], timeout)
+            # select() takes no number above 1023, and tests open thousands of connections
+            poll = select.poll()
+            poll.register(ended, select.POLLIN)
+            poll.poll(None if timeout is None else timeout * 1000)
             os.close(ended)
         status = self.poll()
         if status is None:
