@@ -17,8 +17,6 @@ RELEASED: Final = "released"
 BURIED: Final = "buried"
 TIMED_OUT: Final = "ttr expired"
 
-URGENT_BELOW: Final = 1024
-
 # Numbers, as YAML reads them; beanstalkd quotes everything since 1.13 and nothing before, and some clients do not
 # understand quotes.
 _PLAIN: Final = re.compile(

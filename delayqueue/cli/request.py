@@ -13,11 +13,11 @@ from delayqueue.cli.call import SILENCE_S, CallError, Server
 from delayqueue.cli.verb import CONFIG_FILE, REFUSED, USAGE, Argument, Verb, argument, complain
 from delayqueue.cli.watching import watch
 from delayqueue.cli.words import length, moment
+from delayqueue.client.address import DEFAULT_URL, TOKEN_VARIABLE, URL_VARIABLE
 from delayqueue.config.loading import load
 from delayqueue.config.startup import StartupError
 from delayqueue.config.values import Address
 
-DEFAULT_URL: Final = "http://127.0.0.1:9277"
 LENGTHS: Final = "A LENGTH is a number of seconds, or a text like 500ms, 15s, 30m, 2h, 1d."
 TIMES: Final = (
     "A TIME is now, +2h, 2026-01-31, '2026-01-31 12:00' (local time) or unix seconds;\n"
@@ -27,9 +27,9 @@ TIMES: Final = (
 CONNECTION: Final = (
     argument(
         "--url",
-        help=f"URL of the server [bind_address of -c FILE, else DELAYQUEUE_URL, else {DEFAULT_URL}]",
+        help=f"URL of the server [bind_address of -c FILE, else {URL_VARIABLE}, else {DEFAULT_URL}]",
     ),
-    argument("--token", help="lets you in; others may see arguments: better [DELAYQUEUE_TOKEN]"),
+    argument("--token", help=f"lets you in; others may see arguments: better [{TOKEN_VARIABLE}]"),
     argument("--json", action="store_true", help="print the answer's data as one line of JSON"),
     CONFIG_FILE,
 )
@@ -91,8 +91,8 @@ def server_of(asked: Namespace, silence_s: float = SILENCE_S) -> Server:
     url, token = asked.url, asked.token
     if url is None:
         of_file = url_in(asked.config) if asked.config else ""
-        url = of_file or os.environ.get("DELAYQUEUE_URL") or DEFAULT_URL
-    token = os.environ.get("DELAYQUEUE_TOKEN", "") if token is None else token
+        url = of_file or os.environ.get(URL_VARIABLE) or DEFAULT_URL
+    token = os.environ.get(TOKEN_VARIABLE, "") if token is None else token
     return Server(url, token, silence_s)
 
 

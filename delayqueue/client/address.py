@@ -16,7 +16,6 @@ TOKEN_VARIABLE: Final = "DELAYQUEUE_TOKEN"  # noqa: S105  # the variable's name
 DEFAULT_TIMEOUT_S: Final = 10.0  # for an answer, on top of the time that the server may wait
 DEFAULT_RETRIES: Final = 2
 PATH: Final = "/%:@!$&'()*+,;=~"  # left unquoted in a path
-# A poll without a time limit is never cut off by the client; these TCP probes notice a dead server
 
 
 @dataclass(frozen=True, slots=True)
