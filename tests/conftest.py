@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 PROCESSES: Final = pytest.StashKey[list[Processes]]()
 STARTED: Final = pytest.StashKey[float]()
 
-# folders whose files take a minute: a processor that begins with one last would keep the others waiting
-LONG: Final = {"faults", "browser", "client"}
+# folders and files that take half a minute or more: a processor that begins with one last would keep the others waiting
+LONG: Final = {"faults", "browser", "client", "test_replication.py", "test_shards.py"}
 
 
 @pytest.fixture(scope="session")
