@@ -3,6 +3,7 @@
 import json
 import logging
 import time
+from collections import OrderedDict
 from copy import copy
 from dataclasses import dataclass
 from typing import Final
@@ -54,7 +55,7 @@ class Handler(logging.StreamHandler):  # type: ignore[type-arg]  # to standard e
 
     def __init__(self) -> None:
         super().__init__()
-        self._written: dict[tuple[str, str], _Written] = {}
+        self._written: OrderedDict[tuple[str, str], _Written] = OrderedDict()  # oldest first
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write the event, unless it has just been written."""
@@ -81,13 +82,13 @@ class Handler(logging.StreamHandler):  # type: ignore[type-arg]  # to standard e
         super().emit(record)
 
     def _remember(self, name: str, text: str, now_s: float) -> None:
+        self._written.pop((name, text), None)
         if len(self._written) >= MOST_REMEMBERED:
-            oldest_s = now_s - REPEAT_S
-            self._written = {
-                key: each for key, each in self._written.items() if each.at_s > oldest_s
-            }
-        if len(self._written) < MOST_REMEMBERED:
-            self._written[name, text] = _Written(now_s)
+            oldest = next(iter(self._written))
+            if now_s < self._written[oldest].at_s + REPEAT_S:
+                return
+            del self._written[oldest]
+        self._written[name, text] = _Written(now_s)
 
 
 def set_up(level: str, style: str) -> None:

@@ -136,10 +136,17 @@ def test_warnings_that_differ_are_all_written_and_take_no_memory(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(log, "MOST_REMEMBERED", 2)
+    now_s = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now_s)
     log.set_up("info", "text")
     [handler] = logging.getLogger().handlers
     assert isinstance(handler, log.Handler)
     for number in range(4):
         logging.getLogger().warning("job %d", number)
     assert len(capsys.readouterr().err.splitlines()) == 4
+    assert len(handler._written) == 2
+    now_s += log.REPEAT_S
+    for _ in range(2):
+        logging.getLogger().warning("job 4")  # takes the place of the oldest
+    assert len(capsys.readouterr().err.splitlines()) == 1
     assert len(handler._written) == 2
