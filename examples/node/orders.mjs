@@ -46,7 +46,7 @@ async function work(jobs) {
       await handle(job);
       jobs--;
     } catch (error) {
-      console.error(error.message);
+      console.error(error.cause?.code ?? error.message);
       await sleep(1000); // the server is being restarted
     }
   }
@@ -69,7 +69,7 @@ async function handle(job) {
         message = error.message; // code 2: it has ended meanwhile; 4: we were too slow, another worker has it
         break;
       }
-      console.error(error.message); // no answer, or code 6: nobody knows whether it was done
+      console.error(error.cause?.code ?? error.message); // no answer, or code 6: nobody knows whether it was done
       await sleep(1000);
     }
   }

@@ -8,15 +8,17 @@ let toasts = [];
 
 function show(changed) {
   toasts = changed;
-  render(toasts.map((toast) => h("div", { key: toast.at, class: toast.bad ? "toast bad" : "toast", role: toast.bad ? "alert" : null }, toast.text)),
+  render(toasts.map((toast) => h("div", { key: toast.at, class: toast.bad ? "toast bad" : "toast", role: toast.bad ? "alert" : null, onclick: () => drop(toast) }, toast.text)),
     element("toasts"));
 }
 
-/** Show a message in the corner for a while. */
+const drop = (toast) => show(toasts.filter((one) => one !== toast));
+
+/** Show a message in the corner for a while, or until it is clicked. One that something was done ends the errors before it. */
 export function say(text, bad = false) {
   const toast = { text, bad, at: performance.now() };
-  show([...toasts, toast]);
-  setTimeout(() => show(toasts.filter((one) => one !== toast)), bad ? 9000 : 4000);
+  show([...toasts.filter((one) => bad || !one.bad), toast]);
+  setTimeout(() => drop(toast), bad ? 9000 : 4000);
 }
 
 /** Open the dialog with this content. Resolves when it is closed, to what closed it. */
