@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import select
 import socket
 import time
@@ -32,7 +33,7 @@ READ_BYTES: Final = 65_536
 
 
 class Client(Verbs):
-    """Client for a delay queue server; threads may share one.
+    """Client for a delay queue server; threads may share one, and forks of the process may go on using it.
 
     `url` and `token` default to the environment variables DELAYQUEUE_URL and DELAYQUEUE_TOKEN. `timeout` limits the
     wait for an answer, on top of the time that the server may wait for jobs. If the connection breaks or the store is
@@ -53,6 +54,7 @@ class Client(Verbs):
         self._retries = retries
         self._tls = self._address.tls()
         self._idle: deque[socket.socket] = deque()
+        self._process = os.getpid()  # whose connections these are
 
     def __enter__(self) -> Self:
         return self
@@ -121,6 +123,9 @@ class Client(Verbs):
 
     def _idle_connection(self) -> socket.socket | None:
         """An idle connection that the server has not closed in the meantime; None if there is none."""
+        if self._process != os.getpid():  # this is a fork, and its parent goes on using them
+            self._process = os.getpid()
+            self.close()
         while self._idle:
             try:
                 connection = self._idle.pop()

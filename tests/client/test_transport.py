@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import subprocess
+import sys
 import time
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
@@ -122,6 +124,26 @@ async def test_a_server_that_is_silent_is_given_up(client: Caller, proxy: Proxy)
     with pytest.raises(TransportError):
         await client.kick_topic("none")
     assert time.monotonic() - began < 8
+
+
+def test_a_fork_and_its_parent_use_connections_of_their_own(server: QueueServer) -> None:
+    """As under gunicorn --preload: on one connection each would read answers to the other."""
+    program = """
+import os, sys
+from delayqueue import Client
+queue = Client(sys.argv[1])
+queue.topics()  # leaves a connection
+child = os.fork()
+try:
+    for number in range(100):
+        job_id = queue.push("fork", str(number), delay=60)
+        assert queue.get(job_id).body == str(number)
+finally:
+    if not child:
+        os._exit(1 if sys.exc_info()[0] else 0)
+assert os.waitpid(child, 0)[1] == 0
+"""
+    subprocess.run([sys.executable, "-c", program, server.url], timeout=30, check=True)
 
 
 def test_the_loop_may_be_uvloops(server: QueueServer, topic: str) -> None:
