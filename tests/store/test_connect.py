@@ -206,7 +206,7 @@ class TestFrozen:
         store.freeze()
         config = at(store, redis_read_timeout_ms=300, redis_write_timeout_ms=300)
         assert (await refusal(config)).startswith(
-            f"redis.host = {store.address}: Timeout reading from {store.address};"
+            f"redis.host = {store.address}: Timeout reading from {store.address}; it accepts connections"
         )
 
 

@@ -229,6 +229,7 @@ def _way_out(reason: str, config: Config) -> str:
         "cluster support disabled": "name that server in redis.host, or start it with cluster-enabled yes",
         "Authentication required|password|WRONGPASS|AUTH": f"correct {password}{quotes}",
         "DB index": f"lower the number in {db}, or raise `databases` in the store's config",
+        "Timeout reading": "it accepts connections and answers nothing: look at its log and its load",
         "loading": "start again when it has loaded its data",
         "permission|protected mode|NOPERM|DENIED": "permit it in the store's config",
         "CERTIFICATE|SSL": f"correct {TLS_FILES}",
