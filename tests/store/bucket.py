@@ -63,6 +63,17 @@ USUAL: Final = {
     "cluster": "wheel",
 }
 on_zset: Final = pytest.mark.parametrize("scheduler", ["zset"])
+# for work that is large, and the same on each store: two of them have both schedulers; --every-store tries all
+in_two_stores: Final = pytest.mark.parametrize(
+    "redis",
+    [
+        pytest.param("redis_without_functions", marks=pytest.mark.seldom),
+        "redis",
+        "valkey",
+        pytest.param("cluster", marks=pytest.mark.seldom),
+    ],
+    indirect=True,
+)
 with_functions: Final = pytest.mark.parametrize("redis", WITH_FUNCTIONS, indirect=True)
 
 STATES: Final = ("delayed", "ready", "reserved", "buried")

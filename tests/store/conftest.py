@@ -99,8 +99,8 @@ def _usual(item: pytest.Item) -> str:
     """The same test with the usual scheduler of its store."""
     params = getattr(item, "callspec", NO_PARAMS).params
     store, scheduler = str(params.get("redis")), str(params.get("scheduler"))
-    usual = USUAL.get(store, scheduler)
-    return item.nodeid.replace(f"[{store}-{scheduler}", f"[{store}-{usual}")
+    test, bracket, ids = item.nodeid.partition("[")
+    return test + bracket + ids.replace(scheduler, USUAL.get(store, scheduler), 1)
 
 
 @pytest.fixture(params=STORES)

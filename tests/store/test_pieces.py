@@ -17,11 +17,13 @@ from delayqueue.store.bucket.inspection import Inspection
 from delayqueue.store.bucket.tags import Tags
 from delayqueue.store.store import Store
 from delayqueue.store.types import START, Burial, Ending, Finding, Piece, TagPage, TagPlace
-from tests.store.bucket import HOUR_MS, a_moment, job
+from tests.store.bucket import HOUR_MS, a_moment, in_two_stores, job
 
 if TYPE_CHECKING:
     from delayqueue.domain.job import Job
     from tests.store.bucket import Bucket
+
+pytestmark = in_two_stores
 
 MIB: Final = 1 << 20
 JOBS: Final = 12

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from delayqueue.store.types import Demand
-from tests.store.bucket import ALL_WANTED, HOUR_MS, SOON_MS, STATES, a_moment, job
+from tests.store.bucket import ALL_WANTED, HOUR_MS, SOON_MS, STATES, a_moment, in_two_stores, job
 
 if TYPE_CHECKING:
     from tests.store.bucket import Bucket
@@ -114,6 +114,7 @@ async def test_a_thousand_jobs_are_given_in_one_call(bucket: Bucket) -> None:
     assert await bucket.pop_ids(wanted=1000) == ids
 
 
+@in_two_stores
 @pytest.mark.parametrize("body_bytes", [200_000, 1 << 20])
 async def test_an_answer_that_would_grow_too_large_is_cut_and_says_so(
     bucket: Bucket, body_bytes: int
