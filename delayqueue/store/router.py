@@ -49,7 +49,7 @@ class Router(Generic[Item, Result]):
         results: dict[int, Result] = {}
         while len(results) < len(items):
             generation = self._buckets.layout.generation
-            if self._buckets.layout.size == 1:
+            if self._buckets.layout.size == 1 and not results:
                 with suppress(LayoutChanged):
                     return self._each_told(await self._batcher(0, scope).submit(items))
             else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -24,6 +24,9 @@ from delayqueue.tasks import cancel_all
 from tests.engine.moving import AFTER, BEFORE, EVER, A, B, Installation, nobody, source, target
 from tests.store.bucket import HOUR_MS, STATES, job
 from tests.waiting import until
+
+if TYPE_CHECKING:
+    from delayqueue.domain.job import Reserved
 
 
 async def put_in(store: Store, state: str, job_id: str, **options: Any) -> None:
@@ -157,6 +160,33 @@ async def test_a_call_that_waited_behind_the_change_goes_to_the_new_bucket(
     pushes = [queue.push(job(f"{n}")) for n in range(50)]
     await asyncio.gather(*pushes)
     assert (await ours.finish()).moved == 0
+
+
+async def test_what_a_bucket_has_done_is_not_done_again_when_it_becomes_the_only_one(
+    ours: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = (next(f"{n}" for n in count() if source(f"{n}") == at) for at in (0, 1))
+    queue = DelayQueue(server := ours.server())
+    is_pushed = asyncio.Event()
+    reserved: list[Reserved] = []
+    run = server.by_bucket.run
+
+    async def change_between(verb: str, bucket: int, *what: Any, **named: Any) -> Any:
+        if (verb, bucket) == ("push", 1) and not is_pushed.is_set():
+            await is_pushed.wait()
+            reserved.extend((await ours.mover.pop(0, [Demand(("t",), 1)])).jobs[0])
+            await ours.begin(1)
+        answer = await run(verb, bucket, *what, **named)
+        if verb == "push":
+            is_pushed.set()
+        return answer
+
+    monkeypatch.setattr(server.by_bucket, "run", change_between)
+    assert await queue.push_many([job(first), job(second)]) == [Code.OK] * 2
+    [once] = reserved
+    assert await queue.finish([once.id], [once.receipt]) == [Code.OK]
+    assert [each.id for each in await queue.pop(("t",), 9, 0)] == [second]
+    await ours.finish()
 
 
 async def test_a_cancel_misses_no_job_that_moves_past_it(
