@@ -64,7 +64,8 @@ class AsyncClient(Verbs):
 
     async def close(self) -> None:
         """Close the connections."""
-        closing = list(self._idle)
+        loop = asyncio.get_running_loop()
+        closing = [connection for connection in self._idle if connection.loop is loop]
         self._idle.clear()
         for connection in closing:
             connection.close()
@@ -116,8 +117,11 @@ class AsyncClient(Verbs):
 
     def _idle_connection(self) -> _Connection | None:
         """An idle connection that the server has not closed in the meantime; None if there is none."""
+        loop = asyncio.get_running_loop()
         while self._idle:
             connection = self._idle.pop()
+            if connection.loop is not loop:  # that one has ended, so nothing can be done with it
+                continue
             if connection.is_usable:
                 return connection
             connection.close()
@@ -140,6 +144,7 @@ class _Connection(asyncio.Protocol):
     """A connection that carries one request after the other."""
 
     def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._response = Response()
         self._waiter: asyncio.Future[Answer] | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import re
 import subprocess
@@ -144,6 +145,19 @@ finally:
 assert os.waitpid(child, 0)[1] == 0
 """
     subprocess.run([sys.executable, "-c", program, server.url], timeout=30, check=True)
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # nobody closes the first loop's connection
+def test_one_loop_after_the_other_may_use_a_client(server: QueueServer, topic: str) -> None:
+    """As where each call is made by asyncio.run()."""
+    queue = AsyncClient(server.url, timeout=3, retries=0)
+
+    async def push() -> str:
+        return await queue.push(topic, delay=60)
+
+    assert asyncio.run(push()) != asyncio.run(push())
+    asyncio.run(queue.close())
+    gc.collect()  # warns now, and not in another test
 
 
 def test_the_loop_may_be_uvloops(server: QueueServer, topic: str) -> None:
