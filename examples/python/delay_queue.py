@@ -37,7 +37,7 @@ def queue(verb: str, **request: object) -> Any:
             answer = json.load(response)
     except (OSError, HTTPException, ValueError) as error:
         raise QueueError(NO_ANSWER, str(error)) from None
-    if not isinstance(answer, dict) or "code" not in answer:
+    if "code" not in (answer or {}):
         raise QueueError(NO_ANSWER, "not an answer of the queue")
     if answer["code"] != 0:
         raise QueueError(answer["code"], answer["message"])

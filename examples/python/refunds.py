@@ -60,13 +60,16 @@ def call_bank(body: str) -> tuple[int, str]:
     """Returns status and text; status 0 if there was no answer."""
     try:
         try:
-            response = urlopen(os.environ["BANK"], body.encode(), timeout=BANK_S)
+            with urlopen(os.environ["BANK"], body.encode(), timeout=BANK_S) as response:
+                return response.status, text_of(response.read())
         except HTTPError as error:
-            response = error  # an answer, too
-        with response:
-            return response.status, response.read().decode(errors="replace")  # it may be in GBK
+            return error.code, text_of(error.read())
     except (OSError, HTTPException) as error:
         return 0, str(error)
+
+
+def text_of(answer: bytes) -> str:
+    return answer.decode(errors="replace")  # it may be in GBK
 
 
 def show(order: str) -> None:
