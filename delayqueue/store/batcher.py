@@ -146,5 +146,5 @@ class Batcher(Generic[Item, Result]):
     def _take_impatient(self) -> list[_Request[Item, Result]]:
         last = asyncio.get_running_loop().time() - PATIENCE_S
         taken = [request for request in self._waiting if request.since < last]
-        del self._waiting[: len(taken)]  # they are in order of arrival
+        self._waiting = [request for request in self._waiting if request.since >= last]
         return taken

@@ -62,9 +62,9 @@ class Caller:
         self._metrics = metrics
         self._durability = durability
         self._following = asyncio.Lock()
-        self._away_since: dict[
-            int, float
-        ] = {}  # buckets whose server does not answer, monotonic seconds
+        # by bucket, monotonic seconds:
+        self._away_since: dict[int, float] = {}  # its server does not answer
+        self._back_at: dict[int, float] = {}  # it has answered again
 
     async def run(
         self,
@@ -120,6 +120,7 @@ class Caller:
     async def ask(self, verb: str, bucket: int, send: Callable[[Redis], Awaitable[Any]]) -> Any:
         """Ask the bucket's server. The only place that turns redis-py's exceptions into Unavailable."""
         tag = self._buckets[bucket].tag
+        began_s = monotonic()
         try:
             answer = await self._shards.call(tag, send)
         except RedisError as error:
@@ -130,18 +131,26 @@ class Caller:
             level = logging.DEBUG if known else logging.WARNING
             log.log(level, "%s failed in the store: %s", verb, error)
             self._metrics.count(SCRIPT_ERRORS, verb)
-            away = isinstance(error, (RedisConnectionError, RedisTimeoutError))
-            if away and bucket not in self._away_since:
-                self._away_since[bucket] = monotonic()
-                log.warning(AWAY, bucket + 1)
+            if isinstance(error, (RedisConnectionError, RedisTimeoutError)):
+                self._note_away(bucket, began_s)
             if isinstance(error, RedisTimeoutError):
                 # the next caller to use another idle connection might wait as long
                 await self._shards.drop_idle(tag)
             raise Unavailable from error
         if bucket in self._away_since:
-            away_s = monotonic() - self._away_since.pop(bucket)
-            log.info("the store of bucket %d answers again, after %.1f s", bucket + 1, away_s)
+            self._note_back(bucket)
         return answer
+
+    def _note_away(self, bucket: int, since_s: float) -> None:
+        """A call that began then has failed. It says nothing if another one has been answered since then."""
+        if bucket not in self._away_since and since_s > self._back_at.get(bucket, 0.0):
+            self._away_since[bucket] = since_s
+            log.warning(AWAY, bucket + 1)
+
+    def _note_back(self, bucket: int) -> None:
+        self._back_at[bucket] = monotonic()
+        away_s = self._back_at[bucket] - self._away_since.pop(bucket)
+        log.info("the store of bucket %d answers again, after %.1f s", bucket + 1, away_s)
 
     async def _settled(self, work: Awaitable[T]) -> T:
         """Await a change or a reading of the layout."""
