@@ -147,6 +147,8 @@ async def _serve_here(
             aclosing(queue),  # last, so that what delivery has put back arrives
             running(loops, told.stop),
             aclosing(delivery),
+            # before HTTP, whose /readyz says that all is open
+            _beanstalk(config, settings, unread, reuse_port=shared),
             listening(
                 settings.front,
                 config.bind_address,
@@ -155,7 +157,6 @@ async def _serve_here(
                 most_bytes=BODIES_PER_REQUEST * config.max_body_bytes,
                 reuse_port=shared,
             ),
-            _beanstalk(config, settings, unread, reuse_port=shared),
             running({"pulse": partial(_pulse, queue, pulses, number)}, told.stop),
             aclosing(queue),  # first, so that polls are answered and requests can end
             settings.door.draining(),

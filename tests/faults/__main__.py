@@ -29,6 +29,9 @@ def main() -> int:
         if row.run is None:
             _say(f"row {row.number}: {row.not_run}")
             continue
+        if asked.small and row.small is None:
+            _say(f"row {row.number}: has no small size")
+            continue
         outcome = run(row, home, small=asked.small, seed=asked.seed, minutes=asked.minutes)
         outcomes.append(outcome)
         result = outcome.failure or outcome.not_run or f"passed, {outcome.figures}"
