@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import signal
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 PROCESSES: Final = pytest.StashKey[list[Processes]]()
 STARTED: Final = pytest.StashKey[float]()
+
+# a shell has its background jobs ignore Ctrl-C, and the programs that they start
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # folders and files that take half a minute or more: a processor that begins with one last would keep the others waiting
 LONG: Final = {"faults", "browser", "client", "test_replication.py", "test_shards.py"}
