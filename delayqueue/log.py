@@ -75,10 +75,8 @@ class Handler(logging.StreamHandler):  # type: ignore[type-arg]  # to standard e
         self._remember(record.name, text, now_s)
         if former and former.left_out:
             record = copy(record)
-            record.msg, record.args = (
-                f"{text} ({former.left_out} more since the last)",
-                (),
-            )
+            record.msg = f"{text} ({former.left_out} more since the last)"
+            record.args = ()
         super().emit(record)
 
     def _remember(self, name: str, text: str, now_s: float) -> None:

@@ -108,10 +108,15 @@ class Functions:
         return self._built[verb]
 
     def _pipeline(self, redis: Redis, wait: Wait | None) -> Pipeline:
-        pipelines = self._pipelines.setdefault(redis, {})
-        if wait not in pipelines:
-            pipelines[wait] = [Pipeline(redis.connection_pool, wait) for _ in range(AT_A_TIME)]
-        return next((line for line in pipelines[wait] if not line.is_busy), pipelines[wait][0])
+        """One that is free, else the first."""
+        by_wait = self._pipelines.setdefault(redis, {})
+        if wait not in by_wait:
+            by_wait[wait] = [Pipeline(redis.connection_pool, wait) for _ in range(AT_A_TIME)]
+        pipelines = by_wait[wait]
+        for pipeline in pipelines:
+            if not pipeline.is_busy:
+                return pipeline
+        return pipelines[0]
 
 
 def _is_refusal(error: Exception) -> bool:

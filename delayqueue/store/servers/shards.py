@@ -257,8 +257,7 @@ class Shards:
         """Close the connections to servers retired this long ago; if cancelled here, the next call does the rest."""
         until_s = asyncio.get_running_loop().time() - after_s
         while self._retired and self._retired[0][0] <= until_s:
-            with suppress(
-                RedisTimeoutError
-            ):  # with TLS, of a silent server; its connections are closed, too
+            # with TLS, a silent server lets closing time out; the connections are closed all the same
+            with suppress(RedisTimeoutError):
                 await self._retired[0][1].aclose()
             del self._retired[0]
