@@ -51,7 +51,7 @@ class JobVerbs:
         A `body` that is not a string is sent as JSON: a dict, a list, a dataclass, a pydantic model.
 
         Retried if the connection breaks; that is safe, because the id stays the same. With `if_exists="fail"`, raises
-        JobExists if the id already exists.
+        JobExists if the id already exists, and is not retried.
         """
         job = Job(
             topic=topic,
@@ -68,17 +68,22 @@ class JobVerbs:
             priority=priority,
             traceparent=traceparent,
         )
-        # a retry would find the job of the first try
-        repeatable = if_exists != IfExists.FAIL
+        repeatable = _may_push_again(job)
         return Call(
             "/push", job.request(), lambda _: job.id, repeatable=repeatable, joins=repeatable
         )
 
     @verb
     def push_many(self, jobs: Iterable[Job]) -> Call[list[Outcome]]:
-        """Add 1 to 1000 jobs. Returns an outcome per job; an invalid one does not affect the others."""
-        requests = [job.request() for job in jobs]
-        return Call("/push", requests, _outcomes, repeatable=True)
+        """Add 1 to 1000 jobs. Returns an outcome per job; an invalid one does not affect the others.
+
+        Retried if the connection breaks, unless one of them has `if_exists="fail"`.
+        """
+        pushed = list(jobs)
+        requests = [job.request() for job in pushed]
+        return Call(
+            "/push", requests, _outcomes, repeatable=all(_may_push_again(job) for job in pushed)
+        )
 
     @verb
     def pop(self, *topics: str, wait: Seconds | None = None) -> Call[ReservedJob | None]:
@@ -236,6 +241,11 @@ class JobVerbs:
         """Give all jobs of a tag that are not reserved one new due time; in one topic or in all. Returns how many."""
         request = given(tag=tag, topic=topic, delay=in_seconds(delay), due=in_unix(due))
         return Call("/reschedule", request, count_of)
+
+
+def _may_push_again(job: Job) -> bool:
+    """Whether a repetition does no harm: one with "fail" would take the job of the first try for another's."""
+    return job.if_exists != IfExists.FAIL
 
 
 def _get_many(ids: list[str], known: dict[str, JobDetails | None]) -> Call[list[JobDetails | None]]:
