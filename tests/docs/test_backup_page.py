@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
 import pytest
+from redis import Redis
 
 from delayqueue import Client
 from delayqueue.client import Job
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 PAGE: Final = "docs/howto/backup.md"
 COPY, PUT_BACK, LOOK, SNAPSHOT, REBUILD, CHECK = (block.text for block in blocks(read(PAGE), "sh"))
 JOBS: Final = 1000
+# a large snapshot, as Redis lets its own tests have it: two seconds of loading, in which it answers LOADING
+LOADED_SLOWLY: Final = 1000
+SLOWLY: Final = "--key-load-delay 2000 --loading-process-events-interval-bytes 1024"
 
 pytestmark = pytest.mark.skipif(
     shutil.which("redis-cli") is None, reason="redis-cli is not installed"
@@ -77,11 +81,13 @@ def test_a_snapshot_of_redis_is_restored(processes: Processes, tmp_path: Path) -
     old = processes.redis("--repl-diskless-sync-delay", "0")
     server = processes.server(old, redis__db=1)
     push(server, "")
+    with Redis(port=old.port) as redis:
+        redis.mset({f"other{n}": "x" * 100 for n in range(LOADED_SLOWLY)})
     follower = Follower(tmp_path, server)
     follower.run(SNAPSHOT.replace("6379", str(old.port)))
     assert readable_by_others(tmp_path / "dump.rdb") == []
     port = str(free_port())
-    follower.run(REBUILD.replace("6380", port))
+    follower.run(REBUILD.replace("6380", port).replace("redis-server", f"redis-server {SLOWLY}"))
     assert readable_by_others(tmp_path / "restored") == []
     new = processes.redis("--appendonly", "yes", "--dir", str(tmp_path / "restored"))
     assert_holds(processes.server(new, redis__db=1), "")

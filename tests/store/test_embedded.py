@@ -17,7 +17,7 @@ from redis.exceptions import RedisError
 
 from delayqueue.config.startup import StartupError
 from delayqueue.store.servers import embedded
-from delayqueue.store.servers.embedded import EmbeddedServer, find_binary
+from delayqueue.store.servers.embedded import EmbeddedServer, check_startable, find_binary
 from tests.processes import environment, redis_binary, valkey_binary
 from tests.waiting import until, until_async
 
@@ -280,6 +280,58 @@ async def test_a_file_broken_in_its_middle_is_refused_with_the_stores_words(
         async with a_store(tmp_path, binary):
             pass
     assert "redis-check-aof" in str(refused.value) or "valkey-check-aof" in str(refused.value)
+
+
+async def test_data_without_its_manifest_is_refused_and_left_as_it_is(
+    tmp_path: Path, binary: str
+) -> None:
+    async with a_store(tmp_path, binary) as redis:
+        await redis.set("written", "1")
+    manifest = tmp_path / "appendonlydir" / "appendonly.aof.manifest"
+    kept = manifest.rename(tmp_path / "kept")
+    with pytest.raises(StartupError, match="would start empty; put the manifest back"):
+        async with a_store(tmp_path, binary):
+            pass
+    with pytest.raises(StartupError, match="would start empty; put the manifest back"):
+        check_startable(tmp_path, binary)
+    kept.rename(manifest)
+    async with a_store(tmp_path, binary) as redis:
+        assert await redis.get("written") == "1"
+
+
+async def test_rewritten_data_without_its_manifest_is_refused(tmp_path: Path, binary: str) -> None:
+    async with a_store(tmp_path, binary) as redis:
+        await redis.set("k", "")
+        await redis.bgrewriteaof()
+        await until((tmp_path / "appendonlydir" / "appendonly.aof.2.base.rdb").exists)
+        await until(lambda: len(list((tmp_path / "appendonlydir").glob("*.incr.aof"))) == 1)
+    (tmp_path / "appendonlydir" / "appendonly.aof.manifest").unlink()
+    with pytest.raises(StartupError, match=r"base\.rdb but no appendonly\.aof\.manifest"):
+        async with a_store(tmp_path, binary):
+            pass
+
+
+async def test_a_snapshot_that_the_store_would_not_read_is_refused(
+    tmp_path: Path, binary: str
+) -> None:
+    (tmp_path / "dump.rdb").touch()
+    with pytest.raises(StartupError, match=r"there is a dump\.rdb but no append-only file"):
+        async with a_store(tmp_path, binary):
+            pass
+    async with a_store(tmp_path / "data", binary):
+        (tmp_path / "data" / "dump.rdb").touch()
+    async with a_store(tmp_path / "data", binary):
+        pass
+
+
+async def test_what_a_kill_in_the_first_start_leaves_is_no_hindrance(
+    tmp_path: Path, binary: str
+) -> None:
+    async with a_store(tmp_path, binary):
+        pass
+    (tmp_path / "appendonlydir" / "appendonly.aof.manifest").unlink()
+    async with a_store(tmp_path, binary) as redis:
+        assert await redis.set("written", "1")
 
 
 async def test_a_frozen_store_does_not_keep_the_server_from_ending(

@@ -2,7 +2,6 @@
 
 import asyncio
 import errno
-import fcntl
 import importlib.util
 import logging
 import os
@@ -10,15 +9,15 @@ import re
 import shutil
 import sys
 import tempfile
-import time
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Final, NamedTuple
 
 from delayqueue.config.startup import StartupError
+from delayqueue.store.servers.data_dir import locked, naming, refuse_lost_manifest
 
 log = logging.getLogger(__name__)
 
@@ -29,8 +28,6 @@ SOCKET: Final = "redis.sock"
 PROGRAM: Final = "program"
 # sun_path has 108 bytes on Linux and 104 elsewhere, including the terminating zero
 SOCKET_PATH_BYTES: Final = 103
-# After this time, a killed server's child still in the directory counts as another server.
-LOCK_WAIT_S: Final = 2.0
 POLL_S: Final = 0.02
 PING_S: Final = 1.0
 STOP_S: Final = 10.0
@@ -75,7 +72,7 @@ class EmbeddedServer:
             command += _options(self._data_dir, self.socket_path)
             stack.push_async_callback(self._stop)
             process = await self._start(command, lock)
-            with _named(self._data_dir):
+            with naming(self._data_dir):
                 note.write_bytes(os.fsencode(command[0]))
             keeper = asyncio.create_task(
                 self._keep_alive(process, command, lock), name="embedded store"
@@ -94,6 +91,8 @@ class EmbeddedServer:
 
     async def _start(self, command: list[str], lock: int) -> Process:
         """Start the child and wait until it has loaded its data. Raises StartupError."""
+        with naming(self._data_dir):
+            refuse_lost_manifest(self._data_dir)
         self._child = process, relay = await _spawned(command, lock)
         while not await _answers(self.socket_path):
             if process.returncode is not None:
@@ -169,73 +168,19 @@ def find_binary(configured: str, last: str = "") -> str:
 def check_startable(data_dir: Path, binary: str) -> None:
     """Raises StartupError if no store could be started in this absolute path. Creates and starts nothing."""
     find_binary(binary, _read(data_dir / PROGRAM))
-    with _named(data_dir):
+    with naming(data_dir):
         nearest = next(place for place in (data_dir, *data_dir.parents) if place.exists())
         if not nearest.is_dir():
             raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
         if not os.access(nearest, os.W_OK | os.X_OK):
             raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+        refuse_lost_manifest(data_dir)
 
 
 async def running_in(directory: Path) -> str | None:
     """The socket of the embedded store that another process runs on this directory; None if none answers."""
     path = directory / SOCKET
     return str(path) if _fits(path) and await _answers(str(path)) else None
-
-
-@asynccontextmanager
-async def locked(directory: Path) -> AsyncIterator[int]:
-    """Lock the directory for this process; yields the descriptor that holds the lock. Raises StartupError.
-
-    Two servers on one append-only file would start without complaint and destroy it.
-    """
-    with _named(directory):
-        descriptor = _opened(directory)
-    try:
-        with _named(directory):
-            await _lock(descriptor, directory)
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-def _opened(directory: Path) -> int:
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return os.open(directory / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-
-
-@contextmanager
-def _named(directory: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise StartupError(
-            f"data_dir = {directory}: {error.strerror}; choose a writable directory",
-            key="data_dir",
-        ) from None
-
-
-async def _lock(descriptor: int, directory: Path) -> None:
-    deadline = time.monotonic() + LOCK_WAIT_S
-    while not _try_lock(descriptor):
-        if time.monotonic() > deadline:
-            holder = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip()
-            raise StartupError(
-                f"data_dir = {directory}: in use by process {holder or 'unknown'}; "
-                "stop that server or choose another data_dir",
-                key="data_dir",
-            )
-        await asyncio.sleep(POLL_S)
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 @contextmanager
