@@ -21,7 +21,7 @@ ROOMS: Final = {
     "config": ("config",),
     "servers": ("store.servers",),  # Redis servers: their topology, and calls to them
     "scripts": ("store.scripts",),
-    "types": ("store.types",),  # what the store takes and returns
+    "types": ("store.types", "store.entries"),  # what the store takes and returns
     "bucket": ("store.bucket",),  # the store, one bucket at a time
     "store": ("store",),  # the store, for jobs of any bucket
     "original": ("store.original",),  # what the original keeps, to import it

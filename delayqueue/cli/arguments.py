@@ -101,6 +101,7 @@ KICKED: Final = (
     argument("--tag", help="all buried jobs of this tag, with --topic those of the topic"),
     argument("--state", help="jobs of the topic or tag in this state: buried or delayed [buried]"),
     argument("--count", metavar="N", type=int, help="how many of the topic [1]"),
+    argument("--body", type=body, help="replaces the body of the job; - = read stdin"),
     argument(
         "--all",
         action="store_true",

@@ -105,7 +105,7 @@ def kick(server: Server, fields: Fields) -> Any:
     """With `all`, as many jobs of each topic as there are at first: jobs that fail again meanwhile are left."""
     if not fields.pop("all", False) or "tag" in fields:  # with a tag, all of them are kicked anyway
         return one_or_many("/kick")(server, fields)
-    if fields.get("ids") or "count" in fields:
+    if fields.get("ids") or fields.keys() & {"count", "body"}:
         raise CallError(USAGE, "--all: goes with --topic, --tag or --state only")
     state = fields.setdefault("state", State.BURIED.value)
     if state not in LIVE_STATES:

@@ -21,7 +21,7 @@ from delayqueue.client.jobs import (
     new_id,
     retry_request,
 )
-from delayqueue.client.payload import Payload
+from delayqueue.client.payload import Payload, body_of
 from delayqueue.domain.job import IfExists
 
 
@@ -179,9 +179,10 @@ class JobVerbs:
         return Call("/bury", _held(job) | given(message=message), nothing)
 
     @verb
-    def kick(self, job_id: str) -> Call[None]:
-        """Make a buried or delayed job ready now."""
-        return Call("/kick", {"id": job_id}, nothing)
+    def kick(self, job_id: str, *, body: Payload | None = None) -> Call[None]:
+        """Make a buried or delayed job ready now; a `body` replaces its own, and is converted as by push()."""
+        new = None if body is None else body_of(body)
+        return Call("/kick", {"id": job_id} | given(body=new), nothing)
 
     @verb
     def kick_many(self, ids: Iterable[str]) -> Call[list[Outcome]]:

@@ -9,7 +9,7 @@ from delayqueue.domain.schedule import Schedule
 from delayqueue.domain.subscriber import Subscriber
 from delayqueue.errors import Code
 from delayqueue.store.bucket.registry import Kind, Registry
-from delayqueue.store.types import Entry
+from delayqueue.store.entries import Entry
 
 log = logging.getLogger(__name__)
 

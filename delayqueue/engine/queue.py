@@ -21,6 +21,7 @@ from delayqueue.store.types import (
     Change,
     Ending,
     Health,
+    Kick,
     Moved,
     Postponement,
     Recording,
@@ -216,10 +217,10 @@ class DelayQueue:
         return self._store.reschedule(items, scope)
 
     def kick(
-        self, ids: Sequence[str], scope: Scope = EVERYWHERE
+        self, ids: Sequence[str], scope: Scope = EVERYWHERE, *, body: str | None = None
     ) -> Coroutine[None, None, list[int]]:
-        """Make buried or delayed jobs ready now. Returns a code for each."""
-        return self._store.kick(ids, scope)
+        """Make buried or delayed jobs ready now, with another `body` if it is not None. Returns a code for each."""
+        return self._store.kick([Kick(job_id, body) for job_id in ids], scope)
 
     def servers(self) -> Coroutine[None, None, list[ServerView]]:
         """All server processes on this store."""

@@ -14,7 +14,7 @@ from delayqueue.engine.declared import entry_of
 from delayqueue.engine.subscribers import raise_unregistered, read_all, taken, unknown
 from delayqueue.errors import Code, JobExists, Unavailable
 from delayqueue.store.bucket.registry import Registry
-from delayqueue.store.types import DueJobs, Entry, Occurrence
+from delayqueue.store.entries import DueJobs, Entry, Occurrence
 
 log = logging.getLogger(__name__)
 

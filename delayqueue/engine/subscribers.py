@@ -11,7 +11,7 @@ from delayqueue.errors import Code, JobExists, NoSuchJob, Text, WrongState
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.registry import Registry
 from delayqueue.store.calls import Calls, calls_of
-from delayqueue.store.types import Entry
+from delayqueue.store.entries import Entry
 from delayqueue.tasks import by_turns
 
 log = logging.getLogger(__name__)

@@ -35,6 +35,7 @@ from delayqueue.store.types import (
     Change,
     Ending,
     Health,
+    Kick,
     Moved,
     Postponement,
     Range,
@@ -80,7 +81,7 @@ class Store:
         self._record = self._quiet_router("record", results.record)
         self._postpone = self._router("postpone", results.postpone)
         self._reschedule = self._router("reschedule", by_bucket.reschedule, Moved(LOST, None))
-        self._kick = self._router("kick", by_bucket.kick, LOST)
+        self._kick = self._router("kick", by_bucket.kick, LOST, lambda one: len(one.body or ""))
         self._settle = self._quiet_router("settle", by_bucket.settle)
         self._requeue = self._router("requeue", self._requeue_in, lost=True)
         self._restore = self._router(
@@ -166,10 +167,10 @@ class Store:
         return self._reschedule.run(reschedules, scope)
 
     def kick(
-        self, ids: Sequence[str], scope: Scope = EVERYWHERE
+        self, kicks: Sequence[Kick], scope: Scope = EVERYWHERE
     ) -> Coroutine[None, None, list[int]]:
         """Make buried or delayed jobs ready now. Returns a code for each."""
-        return self._kick.run(ids, scope)
+        return self._kick.run(kicks, scope)
 
     def get(
         self, ids: Sequence[str], scope: Scope = EVERYWHERE

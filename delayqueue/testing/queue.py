@@ -197,6 +197,8 @@ class Queue(Client):
         if held.state not in {State.BURIED, State.DELAYED}:
             raise WrongState
         held.state, held.due_s, held.failures = State.DELAYED, self.now_s, 0
+        if "body" in request:
+            held.request = {**held.request, "body": request["body"]}
 
     def _reschedule(self, request: dict[str, Any]) -> dict[str, float]:
         held = self._known(request)

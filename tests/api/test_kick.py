@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.api_client import INVALID
+from delayqueue.errors import Code
+from tests.api_client import INVALID, LARGE_BYTES, TOO_LARGE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,12 +53,32 @@ async def test_delayed_jobs_are_kicked_where_the_state_is_said(api: Api, topic: 
     [
         ({"topic": "t", "state": "ready"}, "buried、delayed"),
         ({"id": "a", "state": "buried"}, "state"),
+        ({"ids": ["a"], "body": "b"}, "body"),
+        ({"topic": "t", "body": "b"}, "body"),
+        ({"tag": "t", "body": "b"}, "body"),
+        ({"id": "a", "body": 5}, "body"),
     ],
 )
-async def test_a_state_that_cannot_be_kicked_is_named(
-    api: Api, asked: dict[str, str], named: str
+async def test_what_cannot_be_kicked_is_named(
+    api: Api, asked: dict[str, object], named: str
 ) -> None:
     assert named in (await api.call("/kick", asked)).refused(INVALID)
+
+
+async def test_a_job_is_kicked_with_another_body_unless_it_is_too_large(
+    api: Api, topic: str
+) -> None:
+    await api.push(topic=topic, id=topic, body="broken")
+    (await api.call("/bury", {"id": topic})).ok()
+    (await api.call("/kick", {"id": topic, "body": "x" * (LARGE_BYTES + 1)})).refused(
+        TOO_LARGE, 413
+    )
+    (job,) = [(await api.call("/get", {"id": topic})).ok()]
+    assert (job["state"], job["body"]) == ("buried", "broken")
+    kick = {"id": topic, "body": "whole"}
+    assert (await api.call("/kick", kick)).ok() == {"count": 1}
+    (await api.call("/kick", kick)).refused(Code.WRONG_STATE)
+    assert (await api.pop(topic)).ok()["body"] == "whole"
 
 
 async def test_a_bad_element_of_an_array_is_named_in_the_words_of_json(api: Api) -> None:

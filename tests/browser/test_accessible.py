@@ -21,6 +21,8 @@ PLACES: Final = (
     "topics",
     "topic/{topic}",
     "job/{id}",
+    "clone/{id}",
+    "edit/{id}",
     "tag/order:1",
     "find/{id}",
     "dead",

@@ -44,7 +44,8 @@ def test_a_group_over_all_topics_is_retried_or_dropped(
 def test_a_traceback_keeps_its_lines_and_the_job_is_retried_with_another_body(
     admin: Admin, queue: Client, topic: str
 ) -> None:
-    queue.push(topic, '{"total": -3}', id=topic, tags=["order:7"], priority=9, **OPTIONS)
+    pushed = {"tags": ["order:7"], "priority": 9, "ttr": 20, **OPTIONS}
+    queue.push(topic, '{"total": -3}', id=topic, **pushed)
     job = queue.pop(topic, wait=5)
     assert job
     queue.bury(job, message=TRACEBACK.format(cause="-3"))
@@ -56,13 +57,21 @@ def test_a_traceback_keeps_its_lines_and_the_job_is_retried_with_another_body(
     copy = page.locator("form p a").inner_text()
     page.go_back()
     admin.link("Edit and retry").click()
-    admin.field("Body").fill('{"total": 3}')
+    admin.field("Body").fill('{"total": 3')
     admin.press("Retry")
-    page.locator("form p a").click()
+    warning = admin.pattern("The body was JSON, and this is not: {0}")
+    expect(page.locator("dialog").get_by_role("alert")).to_have_text(warning)
+    admin.press("Cancel")
+    admin.field("Body").fill('{"total": 3}')
+    expect(page.locator("form .warning")).to_have_count(0)
+    admin.press("Retry")
     expect(page.locator("dd .state")).to_have_text(admin.text("ready"))
-    for job_id, body in ((topic, '{"total": 3}'), (copy, '{"total": -3}')):
+    failed = page.locator(".timeline li.bad")
+    expect(failed).to_contain_text(TRACEBACK.format(cause="-3"))
+    for job_id, body, attempts in ((topic, '{"total": 3}', 1), (copy, '{"total": -3}', 0)):
         found = queue.get(job_id, options=True)
         assert found
         assert (found.retry, found.retain) == ((0.5, 60.0), 3600)
-        assert found.expires == pytest.approx(found.due + 7200)
+        assert found.expires == pytest.approx(found.due + 7200, abs=0.01)
         assert (found.body, found.tags, found.priority) == (body, ("order:7",), 9)
+        assert (found.ttr, len(found.attempts)) == (20, attempts)

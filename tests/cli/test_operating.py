@@ -61,6 +61,14 @@ def test_all_dead_letters_are_kicked(run: Run, topic: str, two_topics: list[str]
     assert {job["id"] for job in ready} == set(two_topics)
     assert "--all: goes with" in run("kick", "--all", *two_topics).failed(2)
     assert "--all: goes with" in run("kick", "--all", "--topic", topic, "--count", "5").failed(2)
+    assert "--all: goes with" in run("kick", "--all", "--body", "for all").failed(2)
+
+
+def test_a_dead_letter_is_kicked_with_another_body(run: Run, topic: str) -> None:
+    run("push", topic, "broken", "--id", topic).ok()
+    run("bury", topic).ok()
+    assert run("kick", topic, "--body", "whole").ok() == "count: 1"
+    assert json.loads(run("get", topic, "--json").ok())["body"] == "whole"
 
 
 @pytest.mark.usefixtures("two_topics")

@@ -81,8 +81,9 @@ def test_a_job_that_fails_comes_again_as_it_would(
     details = queue.get(job_id)
     assert details
     assert (details.state, details.attempt) == ("buried", len(verdicts))
-    queue.kick(job_id)
-    assert queue.advance()[0].job.attempt == len(verdicts) + 1
+    queue.kick(job_id, body="bury")
+    again = queue.advance()[0].job
+    assert (again.attempt, again.body) == (len(verdicts) + 1, "bury")
 
 
 def test_jobs_are_handled_in_the_order_of_their_times(queue: Queue) -> None:

@@ -155,8 +155,9 @@ async def test_a_job_is_buried_and_kicked(client: Caller, topic: str) -> None:
     await client.bury(job, message="broken")
     page = await client.list_jobs(topic, state="buried")
     assert [(one.id, one.message) for one in page.jobs] == [(job.id, "broken")]
-    await client.kick(job.id)
-    assert (await client.pop(topic, wait=5)).attempt == 2
+    await client.kick(job.id, body={"total": 3})
+    again = await client.pop(topic, wait=5)
+    assert (again.attempt, again.body) == (2, '{"total":3}')
     with pytest.raises(WrongState):
         await client.kick(job.id)
 

@@ -21,6 +21,7 @@ from delayqueue.store.types import (
     Burial,
     Demand,
     Ending,
+    Kick,
     Moved,
     Range,
     Release,
@@ -225,7 +226,7 @@ class Bucket:
         return moved
 
     async def kick(self, *ids: str) -> list[int]:
-        return await self._by_id(self.store.kick, ids)
+        return await self._by_id(self.store.kick, [Kick(job_id) for job_id in ids])
 
     async def tick(self) -> None:
         """Move all that is due."""

@@ -9,8 +9,8 @@ import pytest
 
 from delayqueue.domain.schedule import Schedule
 from delayqueue.engine.schedules import CORRECTION_MS, Schedules
+from delayqueue.store.entries import DueJobs, Enqueued, Entry, Occurrence
 from delayqueue.store.store import Store
-from delayqueue.store.types import DueJobs, Enqueued, Entry, Occurrence
 from delayqueue.tasks import cancel_all
 from tests.store.bucket import HOUR_MS, a_moment, job
 from tests.store.turning import DAY_MS, coarse

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from delayqueue.domain.job import State
 from delayqueue.errors import Code
-from delayqueue.store.types import Moved, Reschedule
+from delayqueue.store.types import Kick, Moved, Reschedule
 from tests.store.bucket import HOUR_MS, STATES, a_moment, job
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize("state", ["delayed", "buried"])
 async def test_a_kicked_job_is_ready_now(bucket: Bucket, state: str) -> None:
     await bucket.put_in(state)
-    codes, change = await bucket.store.kick(0, ["a"])
+    codes, change = await bucket.store.kick(0, [Kick("a")])
     assert (codes, change.ready) == ([Code.OK], [("t", 1)])
     assert await bucket.now_ms() - (await bucket.view("a")).due_ms < 60_000
     assert await bucket.pop_ids() == ["a"]
@@ -41,6 +41,46 @@ async def test_the_schedule_of_a_kicked_job_begins_anew(bucket: Bucket) -> None:
     assert (await bucket.pop_one()).attempt == 3
     await bucket.release("a")
     assert await bucket.state("a") == "ready"
+
+
+async def test_a_kick_with_another_body_keeps_all_else(bucket: Bucket) -> None:
+    options: dict[str, Any] = {
+        "tags": ("order:7",),
+        "priority": 9,
+        "retain_ms": HOUR_MS,
+        "expire_ms": HOUR_MS,
+    }
+    await bucket.push(job("a", body="{-", retry_ms=(0,), **options), job("b", body="b"))
+    for message in ("first", "second"):
+        await bucket.pop_one()
+        await bucket.release("a", message=message)
+    before = await bucket.view("a")
+    kicks = [Kick("a", "{}"), Kick("b", "not this one")]
+    assert (await bucket.store.kick(0, kicks))[0] == [Code.OK, Code.WRONG_STATE]
+    after = await bucket.view("a")
+    assert (after.body, (await bucket.view("b")).body) == ("{}", "b")
+    assert [one.message for one in after.attempts] == ["first", "second"]
+    kept = (
+        "ttr_ms",
+        "tags",
+        "priority",
+        "retain_ms",
+        "retry_ms",
+        "attempts",
+        "attempt",
+        "created_ms",
+    )
+    assert [getattr(after, name) for name in kept] == [getattr(before, name) for name in kept]
+    assert after.expire_ms - after.due_ms == before.expire_ms - before.due_ms
+    reserved = await bucket.pop_one()
+    assert (reserved.id, reserved.body, reserved.attempt) == ("a", "{}", 3)
+
+
+async def test_an_empty_body_is_a_body(bucket: Bucket) -> None:
+    await bucket.push(job("a", body="full"))
+    await bucket.bury("a")
+    assert (await bucket.store.kick(0, [Kick("a", "")]))[0] == [Code.OK]
+    assert (await bucket.view("a")).body == ""
 
 
 async def test_a_kick_of_a_topic_takes_the_jobs_of_one_state_only(bucket: Bucket) -> None:

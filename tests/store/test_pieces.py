@@ -16,7 +16,7 @@ from delayqueue.store.bucket.bucket_store import in_pieces
 from delayqueue.store.bucket.inspection import Inspection
 from delayqueue.store.bucket.tags import Tags
 from delayqueue.store.store import Store
-from delayqueue.store.types import START, Burial, Ending, Finding, Piece, TagPage, TagPlace
+from delayqueue.store.types import START, Burial, Ending, Finding, Kick, Piece, TagPage, TagPlace
 from tests.store.bucket import HOUR_MS, a_moment, in_two_stores, job
 
 if TYPE_CHECKING:
@@ -45,13 +45,10 @@ async def test_a_call_comes_to_so_many_bytes_of_jobs_and_says_how_far_it_came(
     bucket: Bucket, verb: str
 ) -> None:
     await with_large_jobs(bucket, delay_ms=HOUR_MS)
-    items: Any = (
-        IDS
-        if verb == "kick"
-        else [
-            Burial(job_id, "", "") if verb == "bury" else Ending(job_id, "", "") for job_id in IDS
-        ]
+    item: Any = {"bury": partial(Burial, nonce="", message=""), "kick": Kick}.get(
+        verb, partial(Ending, nonce="", message="")
     )
+    items = [item(job_id) for job_id in IDS]
     codes, _ = await getattr(bucket.store, verb)(0, items)
     assert codes == [0] * FIT
     queue = DelayQueue(Store(bucket.store))

@@ -9,8 +9,8 @@ import pytest
 
 from delayqueue.domain.subscriber import Subscriber
 from delayqueue.engine.subscribers import Subscribers
+from delayqueue.store.entries import Entry
 from delayqueue.store.store import Store
-from delayqueue.store.types import Entry
 
 if TYPE_CHECKING:
     from delayqueue.store.bucket.registry import Registry

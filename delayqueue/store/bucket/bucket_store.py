@@ -1,9 +1,7 @@
 """The store, one bucket at a time, with a method per script. store.py has the same verbs for jobs of any bucket."""
 
-import json
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
@@ -22,6 +20,7 @@ from delayqueue.store.bucket.replies import (
     moved,
     reservation,
     reserved,
+    settings_of,
     topic_counts,
     view,
 )
@@ -34,6 +33,7 @@ from delayqueue.store.types import (
     Change,
     Demand,
     Ending,
+    Kick,
     Listing,
     Moved,
     Popped,
@@ -171,10 +171,13 @@ class BucketStore:
         return moved(codes, dues), change([], next_due_ms)
 
     async def kick(
-        self, bucket: int, ids: Sequence[str], scope: Scope = EVERYWHERE
+        self, bucket: int, kicks: Sequence[Kick], scope: Scope = EVERYWHERE
     ) -> tuple[list[int], Change]:
         """Make buried or delayed jobs ready now. Returns a code for each."""
-        codes, ready, _ = await self.run("kick", bucket, [self.sender, "", "", 0, *ids], scope)
+        jobs = [
+            part for one in kicks for part in (one.id, "" if one.body is None else f"={one.body}")
+        ]
+        codes, ready, _ = await self.run("kick", bucket, [self.sender, "", "", 0, *jobs], scope)
         return codes, change(ready)
 
     async def kick_topic(
@@ -287,7 +290,9 @@ class BucketStore:
         """The settings of topics, as parsed from JSON; only topics with readable settings."""
         key = self.buckets[bucket].topics
         found: Any = await self._caller.ask("topics", bucket, lambda redis: redis.hgetall(key))
-        return {text(name): each for name, written in found.items() if (each := _settings(written))}
+        return {
+            text(name): each for name, written in found.items() if (each := settings_of(written))
+        }
 
     async def settings_of(self, bucket: int, topic: str) -> str:
         """The settings of one topic (JSON)."""
@@ -332,13 +337,6 @@ async def in_pieces(
     while len(results) < len(items):
         results += await call(items[len(results) :])
     return results
-
-
-def _settings(written: bytes) -> dict[str, Any]:
-    with suppress(ValueError):
-        settings: Any = json.loads(written)
-        return settings if isinstance(settings, dict) else {}
-    return {}
 
 
 def when(delay_ms: int, due_ms: int | None) -> str:

@@ -7,8 +7,9 @@ from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.keys import BucketKeys
 from delayqueue.store.bucket.migration import Migration
 from delayqueue.store.bucket.record import text
+from delayqueue.store.entries import DueJobs, DueSchedules, Enqueued, Entry
 from delayqueue.store.servers.shards import Shards
-from delayqueue.store.types import Change, DueJobs, DueSchedules, Enqueued, Entry
+from delayqueue.store.types import Change
 
 BUCKET = 0
 DUE_LIMIT = 100  # schedules per call

@@ -64,6 +64,14 @@ def topic_counts(answer: int | Sequence[Any]) -> TopicCounts:
     )
 
 
+def settings_of(written: bytes) -> dict[str, Any]:
+    """A topic's settings; {} if they are unreadable."""
+    with suppress(ValueError):
+        settings: Any = json.loads(written)
+        return settings if isinstance(settings, dict) else {}
+    return {}
+
+
 def view(job_id: str, state: bytes, record: bytes, run: bytes = b"") -> JobView | None:
     """All about a job, from its state, record and run; None if those are unreadable."""
     with suppress(ValueError):

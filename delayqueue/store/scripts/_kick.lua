@@ -1,15 +1,16 @@
 -- Makes a job due at once.
 -- requires  _life
 
--- Makes a job due and ready now if it is in one of the wanted states; its retry schedule starts over.
+-- Makes a job due and ready now if it is in one of the wanted states; its retry schedule starts over. body: replaces its own, nil = keep it.
 -- keeps: the time at which a job expires moves along with its due time, so that a dead letter can outlive its first expiry.
-local function kick(id, now, wanted)
+local function kick(id, now, wanted, body)
   local job = read_job(id)
   if not job then return NOT_FOUND end
   if not wanted[state_of(id, job)] then return WRONG_STATE end
   check_keys(job)
   leave(id, job)
   set_due(id, job, now)
+  job.body = body or job.body
   call('HSET', JOBS, id, pack_record(job))
   local run = call('HGET', RUNS, id)
   if run then

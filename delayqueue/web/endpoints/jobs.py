@@ -12,7 +12,7 @@ from delayqueue.errors import Code, Invalid, Text
 from delayqueue.web import serializers
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import ADMINS, HOLDERS, OF_JOB, PRODUCERS, Large, endpoint
-from delayqueue.web.fields import Delay, DueTime, JobCount, Tag, one_of, when_ms
+from delayqueue.web.fields import Body, Delay, DueTime, JobCount, Tag, check_body, one_of, when_ms
 from delayqueue.web.requests import AnyTopicRequest, IdRequest, TagRequest
 from delayqueue.web.responses import Count, Due, FullJob, Kicked, Rescheduled, Result
 
@@ -79,6 +79,15 @@ class KickRequest(TagRequest):
 
     state: KickState | None = None
     count: JobCount | None = None
+    body: Body | None = Field(None, description="Replaces the body of the job `id`.")
+
+    def with_body(self, max_body_bytes: int) -> str | None:
+        """The new body. Raises Invalid unless it is for one job, TooLarge if it is too large."""
+        if self.body is not None:
+            if self.id is None:
+                raise Invalid(Text("body 只能和 id 一起用", "body: goes with id"))
+            check_body(self.body, max_body_bytes)
+        return self.body
 
     def by_tag(self) -> bool:
         """Whether a tag was given instead of ids."""
@@ -133,12 +142,13 @@ async def get(api: Api, asked: GetRequest) -> FullJob | Large[list[FullJob | Res
 async def kick(api: Api, asked: KickRequest) -> Kicked:
     """Make buried or delayed jobs ready now."""
     topics, state = api.queue.topics, asked.state or State.BURIED
+    body = asked.with_body(api.max_body_bytes)
     if asked.by_tag():
         return {"count": await topics.kick_tag(asked.tag or "", asked.topic or "", state)}
     if asked.by_topic():
         return {"count": await topics.kick(asked.topic or "", state, asked.count or 1)}
     ids = asked.each()
-    codes = await api.queue.kick(ids, api.scope)
+    codes = await api.queue.kick(ids, api.scope, body=body)
     if not asked.many:
         raise_for(codes[0])
         return {"count": 1}

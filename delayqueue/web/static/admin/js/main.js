@@ -5,6 +5,7 @@ import { h, render } from "./dom.js";
 import { current, switchLanguage, t } from "./i18n.js";
 import { Dead } from "./pages/dead.js";
 import { Due } from "./pages/due.js";
+import { Edit } from "./pages/edit.js";
 import { Find, findLink } from "./pages/find.js";
 import { JobPage } from "./pages/job.js";
 import { Overview } from "./pages/overview.js";
@@ -17,7 +18,7 @@ import { Topics } from "./pages/topics.js";
 import { CHANGED, environment, learn } from "./session.js";
 
 // path -> page; the rest of the path is the page's argument
-const PAGES = { "": Overview, topics: Topics, topic: TopicPage, job: JobPage, tag: TagPage, due: Due, dead: Dead, find: Find, push: Push, subscribers: Subscribers,
+const PAGES = { "": Overview, topics: Topics, topic: TopicPage, job: JobPage, tag: TagPage, due: Due, dead: Dead, find: Find, push: Push, clone: Push, edit: Edit, subscribers: Subscribers,
   schedules: Schedules, servers: Servers };
 // path, text, the verb that the page needs
 const MENU = [["", "overview", "stats"], ["topics", "topics", "topics"], ["dead", "deadLetters", "buried"],

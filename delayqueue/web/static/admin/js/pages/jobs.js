@@ -9,8 +9,10 @@ import { topicLink } from "./topics.js";
 
 const PAGE = 50;
 
-export const jobLink = (id) => h("a", { class: "mono", href: `#/job/${encodeURIComponent(id)}` }, breaking(id));
-const formLink = (mode, id, text) => h("a", { class: "button", href: `#/push/${encodeURIComponent(JSON.stringify([mode, id]))}` }, text);
+/** The path of a job's page. */
+export const jobPlace = (id) => `#/job/${encodeURIComponent(id)}`;
+export const jobLink = (id) => h("a", { class: "mono", href: jobPlace(id) }, breaking(id));
+const formLink = (form, id, text) => h("a", { class: "button", href: `#/${form}/${encodeURIComponent(id)}` }, text);
 export const stateMark = (state) => h("span", { class: `state ${state}` }, t(state));
 export const tagLink = (name) => h("a", { class: "tag", href: `#/tag/${encodeURIComponent(name)}` }, name);
 
@@ -75,7 +77,7 @@ export function jobActions(job, changed) {
   };
   return [
     (possible[job.state] || []).filter(may).map((name) => buttons[name]),
-    may("push") && job.state === "buried" && formLink("edit", job.id, t("edit")),
+    may("kick") && job.state === "buried" && formLink("edit", job.id, t("edit")),
     may("push") && formLink("clone", job.id, t("clone")),
   ];
 }

@@ -1,4 +1,4 @@
-// A form that pushes a job: a new one, a copy of another, or a buried one with a new body.
+// A form that pushes a job: a new one, or a copy of another.
 
 import { call } from "../api.js";
 import { Form, say } from "../ask.js";
@@ -11,19 +11,15 @@ const NEW = { topic: "", ttr: 60, tags: [], priority: 1024, body: "", retry: nul
 const asLength = (value) => (value > 0 ? `${value}s` : "");
 const field = (name, label, options = {}) => h("label", {}, label, h("input", { name, autocomplete: "off", spellcheck: false, ...options }));
 
-/** With the argument ["clone" or "edit", id] the form starts with that job's fields; an edited job replaces it. */
+/** With a job's id as argument, the form starts with that job's fields. */
 export class Push extends Component {
-  constructor(properties) {
-    super(properties);
-    const [mode, id] = properties.argument ? JSON.parse(properties.argument) : ["new"];
-    Object.assign(this, { mode, id });
-    this.state = { model: mode === "new" ? NEW : null };
-  }
+  state = { model: this.props.argument ? null : NEW };
 
   async componentDidMount() {
-    if (this.mode === "new") return;
+    const id = this.props.argument;
+    if (!id) return;
     try {
-      this.setState({ model: await call("get", { id: this.id, options: true }) });
+      this.setState({ model: await call("get", { id, options: true }) });
     } catch (error) {
       say(error.message, true);
     }
@@ -31,27 +27,21 @@ export class Push extends Component {
 
   push = async (form) => {
     const request = job(form);
-    if (this.mode === "edit") {
-      request.id = this.id;
-      const found = await call("get", { id: this.id });
-      if (found?.state !== "buried") throw new Error(t("gone")); // the push would take it from its worker
-    }
     const data = await call("push", request);
     this.setState({ pushed: data ? data.id : request.id });
     say(t("didIt"));
   };
 
-  render(_, { model, pushed }) {
-    const title = h("h1", {}, t({ new: "push", clone: "cloning", edit: "editing" }[this.mode]));
+  render({ argument }, { model, pushed }) {
+    const title = h("h1", {}, t(argument ? "cloning" : "push"));
     if (!model) return title;
-    const isNew = this.mode === "new";
     return [title, h(Form, {
-      kind: "fields card", text: this.mode === "edit" ? t("retry") : t("pushNow"), work: this.push,
+      kind: "fields card", text: t("pushNow"), work: this.push,
       after: h("p", { role: "status" }, pushed && [t("pushedId"), jobLink(pushed)]),
     },
     field("topic", t("topic"), { required: true, defaultValue: model.topic }),
-    field("id", t("idHelp"), { required: true, defaultValue: this.mode === "edit" ? model.id : "*", readOnly: this.mode === "edit" }),
-    field("delay", t("delay"), { defaultValue: isNew ? "30m" : "" }),
+    field("id", t("idHelp"), { required: true, defaultValue: "*" }),
+    field("delay", t("delay"), { defaultValue: argument ? "" : "30m" }),
     field("ttr", t("ttrHelp"), { type: "number", defaultValue: String(model.ttr), required: true }),
     field("tags", t("tagsHelp"), { defaultValue: model.tags.join(", ") }),
     field("priority", t("priorityHelp"), { type: "number", defaultValue: String(model.priority) }),

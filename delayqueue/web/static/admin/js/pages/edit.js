@@ -1,0 +1,57 @@
+// Retries a dead letter with another body. All else about the job stays, its attempts too.
+
+import { call } from "../api.js";
+import { ask, Form, say } from "../ask.js";
+import { Component, h } from "../dom.js";
+import { t } from "../i18n.js";
+import { jobLink, jobPlace } from "./jobs.js";
+
+/** Why a text is not JSON; null if it is. */
+function flaw(text) {
+  try {
+    JSON.parse(text);
+    return null;
+  } catch (error) {
+    return error.message;
+  }
+}
+
+export class Edit extends Component {
+  state = { found: undefined, body: "" };
+
+  async componentDidMount() {
+    try {
+      const found = await call("get", { id: this.props.argument });
+      this.setState({ found, body: found?.body });
+    } catch (error) {
+      say(error.message, true);
+    }
+  }
+
+  /** What is wrong with the new body; null if nothing is. The old one need not have been JSON. */
+  flaw() {
+    const { found, body } = this.state;
+    return flaw(found.body) === null ? flaw(body) : null;
+  }
+
+  retry = async () => {
+    const { found: { id }, body } = this.state;
+    const wrong = this.flaw();
+    if (wrong && await ask(t("retry"), { error: t("noLongerJson", wrong), danger: true, ok: t("retryAnyway") }) === null) return;
+    await call("kick", { id, body });
+    location.hash = jobPlace(id);
+    say(t("didIt"));
+  };
+
+  render({ argument }, { found, body }) {
+    const title = h("h1", {}, t("editing"));
+    if (!found) return [title, found === null && h("p", { class: "empty" }, t("noSuchJob", argument))];
+    const wrong = this.flaw();
+    return [title, h(Form, { kind: "fields card", text: t("retry"), work: this.retry },
+      h("p", { class: "whole" }, jobLink(found.id), " ", h("span", { class: "soft" }, t("editNote"))),
+      h("label", { class: "whole" }, t("body"), h("textarea", {
+        rows: 12, class: "mono", spellcheck: false, value: body, oninput: (event) => this.setState({ body: event.target.value }),
+      })),
+      h("div", { class: "whole", role: "status" }, wrong && h("p", { class: "card warning" }, t("noLongerJson", wrong))))];
+  }
+}
