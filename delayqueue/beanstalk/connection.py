@@ -274,7 +274,8 @@ class Connection(asyncio.Protocol):
             elif code == Code.OK:
                 answers.append(DELETED)
             else:
-                answers.append(await _or_error(delete_former(self._door, held)))
+                deleting = delete_former(self._door, self.session, number, held)
+                answers.append(await _or_error(deleting))
         return b"".join(answers)
 
     def _start(self, doing: Coroutine[Any, Any, bytes]) -> None:

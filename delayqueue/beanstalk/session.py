@@ -9,6 +9,7 @@ from delayqueue.domain.job import Reserved
 
 MARGIN_S: Final = 1.0  # before a TTR expires: then no client waits for another job
 MOST_WATCHED: Final = 65_536  # tubes of one connection: about 40 MB
+MOST_FORMER: Final = 1000  # jobs of one connection whose reservation has ended
 DEFAULT_ONLY: Final = (DEFAULT,)
 
 
@@ -24,6 +25,7 @@ class Session:
     """The state of a connection. `close` ends it."""
 
     __slots__ = (
+        "_former",
         "_jobs",
         "_soonest",
         "_topics",
@@ -44,6 +46,7 @@ class Session:
         self._watched: dict[str, Tube] | None = None  # None = only the default one
         self._topics: tuple[str, ...] | None = None
         self._jobs: dict[int, Held] | None = None  # by number; None = not needed so far
+        self._former: dict[int, Held] | None = None  # whose reservation has ended; None = none
         self._soonest: float | None = None  # the earliest deadline; None = must be looked up
         self.is_producer = False  # has put
         self.is_worker = False  # has reserved
@@ -107,6 +110,7 @@ class Session:
     def put_back(self, number: int, held: Held) -> None:
         """The connection still holds the job."""
         self.take(number)  # an earlier reservation, which somebody else has ended
+        self.take_former(number)
         if self._jobs is None:
             self._jobs = {}
         self._jobs[number] = held
@@ -124,6 +128,20 @@ class Session:
             self._soonest = None
         return held
 
+    def lose(self, number: int, held: Held) -> None:
+        """The job's reservation has ended without this connection: it may still delete the job."""
+        self.take(number)
+        if self._former is None:
+            self._former = {}
+        self._former.pop(number, None)
+        self._former[number] = held
+        if len(self._former) > MOST_FORMER:
+            del self._former[next(iter(self._former))]
+
+    def take_former(self, number: int) -> Held | None:
+        """The job with that number, if its reservation was this connection's and has ended; it is then forgotten."""
+        return self._former.pop(number, None) if self._former else None
+
     def touched(self, held: Held, deadline: float) -> None:
         """Set a job's new deadline."""
         held.deadline = deadline
@@ -134,11 +152,10 @@ class Session:
         if not self._jobs:
             return math.inf
         if self._soonest is None or self._soonest <= now:
-            held_before = len(self._jobs)
-            self._jobs = {
-                number: held for number, held in self._jobs.items() if held.deadline > now
-            }
-            self._tubes.timeouts += held_before - len(self._jobs)
+            over = [(n, held) for n, held in self._jobs.items() if held.deadline <= now]
+            for number, held in over:
+                self.lose(number, held)
+            self._tubes.timeouts += len(over)
             self._soonest = min((held.deadline for held in self._jobs.values()), default=math.inf)
         return self._soonest
 

@@ -1,6 +1,7 @@
 """Carries out each command, except `put`, `quit`, and `delete` of a job that the connection holds (connection.py)."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from delayqueue.beanstalk.door import Door
@@ -12,7 +13,7 @@ from delayqueue.beanstalk.stats import job_stats, server_stats, tube_stats, yaml
 from delayqueue.domain.body import raw_body
 from delayqueue.domain.job import LIVE_STATES, MAX_DELAY_S, JobView, Reserved, State
 from delayqueue.engine.queue import raise_for
-from delayqueue.errors import NoSuchJob, StaleReceipt, Unavailable
+from delayqueue.errors import NoSuchJob, StaleReceipt, Unavailable, WrongState
 from delayqueue.store.topics import TopicView
 
 AtOnce = Callable[..., bytes]
@@ -104,56 +105,61 @@ async def _reserved(door: Door, session: Session, job: Reserved) -> bytes:
 
 
 async def delete(door: Door, session: Session, number: int) -> bytes:
-    """Delete a job that nobody has reserved."""
-    return await _delete_idle(door, await _view(door, session, number))
+    """Delete a job that this connection does not hold, and nobody else."""
+    held = session.take_former(number)
+    if held is not None:
+        return await delete_former(door, session, number, held)
+    view = await _view(door, session, number)
+    await door.queue.discard(view.id, door.scope)
+    return _deleted(door, view.topic)
 
 
-async def delete_former(door: Door, held: Held) -> bytes:
+async def delete_former(door: Door, session: Session, number: int, held: Held) -> bytes:
     """Delete a job that a connection had reserved, unless one that was pushed meanwhile has taken its place."""
-    [view] = await door.queue.get([held.job.id], door.scope)
-    if view is None or view.attempt < held.job.attempt:
-        return NOT_FOUND
-    return await _delete_idle(door, view)
+    try:
+        await door.queue.discard(held.job.id, door.scope, held.job.created_ms)
+    except (Unavailable, WrongState):
+        session.lose(number, held)
+        raise
+    return _deleted(door, held.job.topic)
 
 
-async def _delete_idle(door: Door, view: JobView) -> bytes:
-    [code] = await door.queue.discard([view.id], door.scope)
-    raise_for(code)
-    door.tubes.count(view.topic).deletes += 1
+def _deleted(door: Door, topic: str) -> bytes:
+    door.tubes.count(topic).deletes += 1
     return DELETED
 
 
-async def release(door: Door, session: Session, number: int, priority: int, delay_s: int) -> bytes:
+@contextmanager
+def _given_up(door: Door, session: Session, number: int) -> Iterator[Reserved]:
+    """A job that the connection gives up in the block. Raises NoSuchJob if it does not hold it.
+
+    If the store does not carry that out, the connection keeps the job; if the reservation is over, it may delete it.
+    """
     held = session.take(number)
     if held is None:
-        return NOT_FOUND
-    delay_ms = min(delay_s, MAX_DELAY_S) * 1000
+        raise NoSuchJob
     try:
-        await door.queue.release(
-            held.job.id,
-            held.job.receipt,
-            delay_ms,
-            RELEASED_BY,
-            scope=door.scope,
-            priority=priority,
-        )
+        yield held.job
     except Unavailable:
         door.keep(session, number, held)
         raise
+    except (NoSuchJob, StaleReceipt):
+        session.lose(number, held)
+        raise
+
+
+async def release(door: Door, session: Session, number: int, priority: int, delay_s: int) -> bytes:
+    delay_ms = min(delay_s, MAX_DELAY_S) * 1000
+    with _given_up(door, session, number) as job:
+        await door.queue.release(
+            job.id, job.receipt, delay_ms, RELEASED_BY, scope=door.scope, priority=priority
+        )
     return b"RELEASED\r\n"
 
 
 async def bury(door: Door, session: Session, number: int, priority: int) -> bytes:
-    held = session.take(number)
-    if held is None:
-        return NOT_FOUND
-    try:
-        await door.queue.bury(
-            held.job.id, held.job.receipt, BURIED_BY, door.scope, priority=priority
-        )
-    except Unavailable:
-        door.keep(session, number, held)
-        raise
+    with _given_up(door, session, number) as job:
+        await door.queue.bury(job.id, job.receipt, BURIED_BY, door.scope, priority=priority)
     return BURIED
 
 
@@ -165,7 +171,7 @@ async def touch(door: Door, session: Session, number: int) -> bytes:
     try:
         await door.queue.touch(held.job.id, held.job.receipt, None, door.scope)
     except (NoSuchJob, StaleReceipt):  # its TTR has expired, or somebody has ended it
-        session.take(number)
+        session.lose(number, held)
         raise
     session.touched(held, now + held.job.ttr_ms / 1000)
     return b"TOUCHED\r\n"

@@ -71,7 +71,8 @@ class Job:
 class Reserved:
     """A job as a consumer gets it.
 
-    `receipt` identifies this reservation; `retry_ms` is its own schedule, if it has one.
+    `receipt` identifies this reservation, the id with `created_ms` the job: a push of the same id makes another one.
+    `retry_ms` is its own schedule, if it has one.
     """
 
     topic: str
@@ -83,6 +84,7 @@ class Reserved:
     ttr_ms: int
     retry_ms: tuple[int, ...] | None
     traceparent: str = ""
+    created_ms: int = 0
 
 
 @dataclass(slots=True)

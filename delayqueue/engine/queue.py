@@ -150,12 +150,16 @@ class DelayQueue:
             log.warning("job %r is buried: it failed with no retries left", job_id)
         return _time_of(moved)
 
-    def discard(
-        self, ids: Sequence[str], scope: Scope = EVERYWHERE
-    ) -> Coroutine[None, None, list[int]]:
-        """End jobs that are no longer wanted. Returns a code for each, WRONG_STATE for one that is reserved."""
-        endings = [Ending(job_id, HELD_BY_NOBODY, "") for job_id in ids]
-        return self._store.delete(endings, scope)
+    async def discard(
+        self, job_id: str, scope: Scope = EVERYWHERE, created_ms: int | None = None
+    ) -> None:
+        """End a job that is no longer wanted, unless it is reserved (WrongState).
+
+        With `created_ms` only the job of that push: raises NoSuchJob if another one has replaced it.
+        """
+        nonce = HELD_BY_NOBODY if created_ms is None else f"{HELD_BY_NOBODY}{created_ms}"
+        [code] = await self._store.delete([Ending(job_id, nonce, "")], scope)
+        raise_for(code)
 
     async def reserve(self, job_id: str, scope: Scope = EVERYWHERE) -> Reserved:
         """Reserve this job, although it may be delayed or buried.

@@ -61,7 +61,10 @@ class Popped(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """A job to finish or delete. nonce "" = in any state, HELD_BY_NOBODY = unless it is reserved."""
+    """A job to finish or delete. nonce "" = in any state, HELD_BY_NOBODY = unless it is reserved.
+
+    HELD_BY_NOBODY followed by the time of a push in ms = unless it is reserved, or another push has replaced that job.
+    """
 
     id: str
     nonce: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
@@ -86,6 +86,56 @@ async def test_a_job_that_is_pushed_anew_is_not_ended_with_the_one_that_it_repla
     (await api.push(topic=tube, id=f"{tube}-order", body="new")).ok()
     assert await wire.ask(b"delete %d" % number) == b"NOT_FOUND\r\n"
     assert (await wire.reserve()) == (number, b"new")
+
+
+async def test_a_late_delete_does_not_end_a_job_that_has_had_as_many_attempts_since_it_was_pushed(
+    api: Api, wire: Wire, tube: str
+) -> None:
+    (await api.push(topic=tube, id=f"{tube}-order", body="old")).ok()
+    number, _ = await wire.reserve()
+    (await api.push(topic=tube, id=f"{tube}-order", body="new")).ok()
+    for _ in range(2):
+        popped = (await api.pop(tube)).ok()
+        given_back = {"id": popped["id"], "receipt": popped["receipt"], "delay": 0}
+        (await api.call("/release", given_back)).ok()
+    assert await wire.ask(b"delete %d" % number) == b"NOT_FOUND\r\n"
+    assert (await api.get(f"{tube}-order")).ok()["body"] == "new"
+
+
+LATE: Final = {
+    "a touch": (b"touch %d", b"NOT_FOUND\r\n"),
+    "a release": (b"release %d 5 0", b"NOT_FOUND\r\n"),
+    "a bury": (b"bury %d 5", b"NOT_FOUND\r\n"),
+    "a reserve": (b"reserve-with-timeout 0", b"TIMED_OUT\r\n"),
+}
+
+
+@pytest.mark.parametrize("asked", LATE)
+@pytest.mark.parametrize("is_replaced", [True, False], ids=["replaced", "the same"])
+async def test_a_connection_that_has_heard_that_its_time_is_over_still_deletes_only_its_job(
+    api: Api, wire: Wire, tube: str, asked: str, *, is_replaced: bool
+) -> None:
+    number = await wire.put(b"old", 5, 0, 1)
+    assert await wire.ask(b"reserve-job %d" % number) == b"RESERVED %d 3\r\nold\r\n" % number
+    await wire.ask(b"watch nothing-comes")
+    await wire.ask(b"ignore " + tube.encode())
+    await until_async(lambda: _has_state(api, number, "ready"))
+    if is_replaced:
+        (await api.push(topic=tube, id=str(number), body="new")).ok()
+    command, answer = LATE[asked]
+    question = command % number if b"%d" in command else command
+    await until_async(lambda: _answers(wire, question, answer))
+    deleted = await wire.ask(b"delete %d" % number)
+    assert deleted == (b"NOT_FOUND\r\n" if is_replaced else b"DELETED\r\n")
+    assert ((await api.get(str(number))).ok() is not None) == is_replaced
+
+
+async def _has_state(api: Api, number: int, state: str) -> bool:
+    return bool((await api.get(str(number))).ok()["state"] == state)
+
+
+async def _answers(wire: Wire, question: bytes, answer: bytes) -> bool:
+    return await wire.ask(question) == answer
 
 
 async def test_a_priority_counts_at_both_doors(api: Api, wire: Wire, tube: str) -> None:

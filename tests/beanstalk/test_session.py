@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from delayqueue.beanstalk.lane import MOST_BYTES, MOST_ITEMS, Lane
-from delayqueue.beanstalk.session import MOST_WATCHED, Session
+from delayqueue.beanstalk.session import MOST_FORMER, MOST_WATCHED, Session
 from delayqueue.beanstalk.tubes import DEFAULT, Tubes
 from delayqueue.domain.job import Reserved
 from delayqueue.errors import Unavailable
@@ -86,6 +86,20 @@ def test_a_job_that_is_reserved_again_has_its_new_deadline() -> None:
     assert session.deadline(0) == 10
     session.hold(1, reserved("1"), now=5)
     assert session.deadline(6) == 15
+
+
+def test_a_connection_knows_the_last_jobs_whose_ttr_is_over() -> None:
+    session = Session(Tubes())
+    for number in range(MOST_FORMER + 1):
+        session.hold(number, reserved(str(number)), now=0)
+    assert session.deadline(10) == math.inf
+    assert session.take_former(0) is None
+    former = session.take_former(1)
+    assert former
+    assert former.job.id == "1"
+    assert session.take_former(1) is None
+    session.hold(2, reserved("2"), now=10)
+    assert session.take_former(2) is None
 
 
 async def test_what_comes_in_one_turn_goes_in_one_call() -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from delayqueue.domain.receipt import HELD_BY_NOBODY
 from delayqueue.errors import Code
+from delayqueue.store.types import Ending
 from tests.store.bucket import HOUR_MS, LATER_MS, STATES, Bucket, a_moment, job, later
 from tests.store.contents import read
 
@@ -130,3 +132,22 @@ async def test_the_tags_of_a_job_without_record_go_with_it(bucket: Bucket, verb:
     await bucket.push(job("a", tags=("x", "y")), job("b", tags=("y",)))
     await end(bucket, verb, "a")
     assert dict((await read(bucket.redis, bucket.keys)).tag) == {b"y": {b"b"}}
+
+
+async def test_what_is_ended_for_nobody_is_the_job_of_that_push(bucket: Bucket) -> None:
+    await bucket.push(job("a", retain_ms=HOUR_MS))
+    first = await bucket.view("a")
+    await bucket.push(job("a", body="new"))
+    of_first, of_second = (f"{HELD_BY_NOBODY}{first.created_ms}", HELD_BY_NOBODY)
+    assert await discard(bucket, of_first) == [Code.NO_SUCH_JOB]
+    held = await bucket.pop_one()
+    of_second += str(held.created_ms)
+    assert await discard(bucket, of_second) == [Code.WRONG_STATE]
+    assert await discard(bucket, of_first) == [Code.NO_SUCH_JOB]
+    await bucket.requeue(held)
+    assert await discard(bucket, of_second) == [Code.OK]
+
+
+async def discard(bucket: Bucket, nonce: str) -> list[int]:
+    codes, _ = await bucket.store.delete(0, [Ending("a", nonce, "")])
+    return codes

@@ -10,9 +10,11 @@ import pytest
 from delayqueue.errors import Code
 from tests.store.bucket import HOSTILE, HOUR_MS, SCHEDULERS, STATES, a_moment, job
 from tests.store.contents import read
+from tests.store.turning import coarse
 
 if TYPE_CHECKING:
     from tests.store.bucket import Bucket
+    from tests.store.turning import Clock
 
 
 async def test_a_job_without_delay_is_ready_at_once(bucket: Bucket) -> None:
@@ -259,3 +261,22 @@ async def test_a_topic_with_a_broken_key_spoils_no_other_job_of_the_batch(
     assert codes == [Code.OK, Code.UNAVAILABLE, Code.UNAVAILABLE, Code.OK]
     assert [job.body for job in await bucket.pop("good")] == ["new", "body"]
     assert await bucket.state("to bad") is None
+
+
+@coarse
+@pytest.mark.parametrize("put_back_ms", [0, 3], ids=["in the same ms", "after the clock went back"])
+@pytest.mark.parametrize("has_ended", [True, False], ids=["a kept record", "a job"])
+async def test_no_push_of_an_id_has_the_time_of_the_one_before(
+    wheel: Bucket, clock: Clock, put_back_ms: int, *, has_ended: bool
+) -> None:
+    times = []
+    for _ in range(5):
+        await wheel.push(job("a", retain_ms=HOUR_MS))
+        times.append((await wheel.view("a")).created_ms)
+        if has_ended:
+            await wheel.finish("a")
+        clock.pass_ms(-put_back_ms)
+    assert len({*times}) == len(times)
+    clock.pass_ms(-HOUR_MS)
+    await wheel.push(job("a"))
+    assert (await wheel.view("a")).created_ms == clock.now_ms

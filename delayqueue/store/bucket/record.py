@@ -179,6 +179,7 @@ def reserved_job(raw_id: bytes, raw: bytes, attempt: int, receipt: str) -> Reser
         ttr_ms=record.ttr_ms,
         retry_ms=_retry_ms(options.get("retry")),
         traceparent=options.get("traceparent", ""),
+        created_ms=record.created_ms,
     )
 
 

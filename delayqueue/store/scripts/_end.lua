@@ -1,20 +1,25 @@
 -- Ends jobs, for finish and delete.
 -- requires  _life
 
--- Ends jobs: `args` holds for each its id, its receipt ("" = in any state, "-" = unless it is reserved) and a message,
--- after the sender. The event of a job that was handed out has ms since then.
+-- Ends jobs: `args` holds for each its id, its receipt and a message, after the sender. A receipt "" = in any state,
+-- "-" = unless it is reserved, "-1700000000000" = unless it is reserved or was not pushed at that time (ms). The event of a job that was handed out has ms since then.
 -- Returns { { code per job }, { topic, jobs that may go now, ... } }
 local function end_jobs(args, state, event)
   local now, codes = now_ms(), {}
 
+  local function refusal(id, job, receipt)
+    if receipt == '' then return nil end
+    local created = string.match(receipt, '^%-(%d*)$')
+    if not created then return not holds(id, job, receipt) and STALE_RECEIPT or nil end
+    if created ~= '' and tonumber(created) ~= job.created then return NOT_FOUND end
+    return state_of(id, job) == 'reserved' and WRONG_STATE or nil
+  end
+
   local function end_one(id, receipt, message)
     local job = read_job(id)
     if not job then return receipt == '' and OK or NOT_FOUND end
-    if receipt == '-' then
-      if state_of(id, job) == 'reserved' then return WRONG_STATE end
-    elseif receipt ~= '' and not holds(id, job, receipt) then
-      return STALE_RECEIPT
-    end
+    local code = refusal(id, job, receipt)
+    if code then return code end
     local time = held_for(id, now)
     finish_job(id, job, state, message, now)
     tell(event, job.topic, 1, time)

@@ -9,10 +9,12 @@
 --       retain ms, if_exists (replace | keep | fail), options (JSON or ""), body
 -- returns { ms to the earliest time at which one falls due or expires (-1 = none), { code per job }, { topic, jobs made ready, ... } }
 -- keeps: a replaced job is never delivered as it was: it leaves its old place in the same script. A client that
---        may reach some topics only replaces no job of another.
+--        may reach some topics only replaces no job of another. Its id and the time of its push identify a job, so two pushes
+--        of an id never have the same time.
 local STRIDE = 9
 local sender = ARGV[1]
 local now = now_ms()
+local AHEAD_MS = 1000  -- a job that is replaced was pushed now, or later: before the clock was put back a little
 
 -- The additions of a call are written together: one command per key instead of one per job.
 local records, delayed, ready, wake, tagged = {}, {}, {}, {}, {}
@@ -107,6 +109,8 @@ local function push(id, job, if_exists, old_record, ended)
   if (old or ended) and if_exists == 'fail' then return EXISTS end
   -- before anything is written: a command that fails half-way would leave the jobs of other topics in no index
   if not pcall(check_keys, job) or old and not pcall(check_keys, old) then return UNAVAILABLE end
+  local former = old or ended and job_of_ended(ended)
+  if former and former.created >= now and former.created < now + AHEAD_MS then job.created = former.created + 1 end
   local record = pack_record(job)
   if old then replace(id, old, record) end
   records[#records + 1] = id
