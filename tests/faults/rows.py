@@ -110,8 +110,8 @@ ROWS: Final = (
     ),
     Row(
         10,
-        "disk full",
-        "磁盘满",
+        "disk full, `appendfsync always`",
+        "磁盘满，`appendfsync always`",
         "push is 503, and counted; nothing acknowledged is missing, also after a kill",
         "推送得到 503，并计数；已确认的一个不少，杀死之后也是",
         outages.disk_full,
