@@ -29,7 +29,7 @@ help: ## this list
 	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "%-20s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 serve: $(VENV)/.installed ## run the server on port 9277 with an embedded store
-	exec $(BIN)/delay-queue
+	DELAYQUEUE_DATA_DIR="$${DELAYQUEUE_DATA_DIR:-data}" exec $(BIN)/delay-queue
 
 test: $(VENV)/.installed-dev ## run all tests (starts real Redis and Valkey servers)
 	$(PYTEST)

@@ -323,7 +323,7 @@ def run_program(
             "delayqueue",
             list(arguments),
             directory or Path(folder),
-            environment(settings),
+            environment(settings) | {"XDG_STATE_HOME": str(directory or folder)},
             out,
             err,
         )

@@ -120,9 +120,3 @@ def test_every_module_stands_in_a_room_and_no_room_is_empty() -> None:
 
 def test_at_most_eight_files_stand_beside_the_rooms() -> None:
     assert len(list(PACKAGE.glob("*.py"))) <= 8
-
-
-def test_no_file_is_longer_than_350_lines() -> None:
-    """Past that it holds two nouns."""
-    files = [*MODULES, *PACKAGE.rglob("*.lua")]
-    assert [each for each in files if len(each.read_text("utf-8").splitlines()) > 350] == []

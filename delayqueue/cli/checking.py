@@ -25,6 +25,7 @@ from delayqueue.store.bucket.keys import BucketKeys
 from delayqueue.store.bucket.layout import check_layout, check_writable, layout_warnings
 from delayqueue.store.bucket.registry import registered_in
 from delayqueue.store.servers.connect import connect
+from delayqueue.store.servers.data_dir import place_of
 from delayqueue.store.servers.durability import check_durability, replica_warnings
 from delayqueue.store.servers.embedded import check_startable, running_in
 from delayqueue.store.servers.health import durability_warnings
@@ -87,7 +88,7 @@ async def _warnings(config: Config) -> list[str]:
     """Warnings about the store. An embedded one is asked if it runs; otherwise only whether it could start."""
     socket_path = None
     if config.embedded:
-        data_dir = config.data_dir.absolute()
+        data_dir = place_of(config.data_dir)
         check_startable(data_dir, config.redis_binary)
         socket_path = await running_in(data_dir)
         if socket_path is None:

@@ -256,8 +256,11 @@ class Config:
     redis_binary: str = option(
         "redis.binary", "", str, "server program of the embedded store; empty = look for one"
     )
-    data_dir: Path = option(
-        "data_dir", "data", values.path, "where the embedded store keeps its data"
+    data_dir: Path | None = option(
+        "data_dir",
+        "",
+        values.file,
+        "where the embedded store keeps its data; empty = ./data if it is there, else in ~/.local/state",
     )
     webhook_allow: tuple[IPv4Network | IPv6Network, ...] = option(
         "webhook_allow",

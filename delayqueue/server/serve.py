@@ -40,6 +40,7 @@ from delayqueue.store.bucket.buckets import Buckets
 from delayqueue.store.bucket.layout import check_layout, claim_layout, keep_layout, layout_warnings
 from delayqueue.store.scripts import Scripts
 from delayqueue.store.servers.connect import connect
+from delayqueue.store.servers.data_dir import place_of
 from delayqueue.store.servers.durability import Durability, check_durability
 from delayqueue.store.servers.embedded import EmbeddedServer, running_in
 from delayqueue.store.servers.functions import remove_old_functions
@@ -256,7 +257,7 @@ async def open_shards(config: Config) -> AsyncIterator[tuple[Shards, str | None]
         socket_path = None
         if config.embedded:
             server = await stack.enter_async_context(
-                EmbeddedServer(config.data_dir, config.redis_binary)
+                EmbeddedServer(place_of(config.data_dir), config.redis_binary)
             )
             socket_path = server.socket_path
         yield await stack.enter_async_context(connect(config, socket_path)), socket_path
@@ -265,7 +266,7 @@ async def open_shards(config: Config) -> AsyncIterator[tuple[Shards, str | None]
 @asynccontextmanager
 async def join_shards(config: Config) -> AsyncIterator[Shards]:
     """The store's connections, also next to a running server: its embedded store is shared."""
-    socket_path = await running_in(config.data_dir.absolute()) if config.embedded else None
+    socket_path = await running_in(place_of(config.data_dir)) if config.embedded else None
     async with connect(config, socket_path) if socket_path else _alone(config) as shards:
         yield shards
 

@@ -17,6 +17,7 @@ from redis.exceptions import RedisError
 
 from delayqueue.config.startup import StartupError
 from delayqueue.store.servers import embedded
+from delayqueue.store.servers.data_dir import place_of
 from delayqueue.store.servers.embedded import EmbeddedServer, check_startable, find_binary
 from tests.processes import environment, redis_binary, valkey_binary
 from tests.waiting import until, until_async
@@ -375,6 +376,50 @@ async def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     assert str(refused.value) == (
         f"data_dir = {tmp_path}/file/data: Not a directory; choose a writable directory"
     )
+
+
+class TestPlaceOf:
+    """Where the store is if the settings do not say it."""
+
+    @pytest.fixture(autouse=True)
+    def elsewhere(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("HOME", str(tmp_path / "home"))
+        monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+
+    def test_it_is_the_same_in_every_directory(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (tmp_path / "data").mkdir()  # somebody else's
+        assert place_of(None) == tmp_path / "home/.local/state/delay-queue"
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+        assert place_of(None) == tmp_path / "state/delay-queue"
+
+    async def test_it_stays_where_earlier_versions_put_it(self, tmp_path: Path) -> None:
+        async with a_store(tmp_path / "data"):
+            assert place_of(None) == tmp_path / "data"
+        assert place_of(None) == tmp_path / "data"
+
+    def test_a_user_without_a_home_is_told_to_name_one(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("XDG_STATE_HOME", "~nobody-of-this-name/state")
+        with pytest.raises(StartupError, match="no home directory; name a directory"):
+            place_of(None)
+
+    def test_what_is_configured_comes_first(self, tmp_path: Path) -> None:
+        assert place_of(Path("mine")) == tmp_path / "mine"
+
+
+async def test_a_new_store_is_said_to_be_new(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO):
+        async with a_store(tmp_path):
+            assert f", new store in {tmp_path}" in caplog.text
+        caplog.clear()
+        async with a_store(tmp_path):
+            assert f", in {tmp_path}" in caplog.text
 
 
 class TestFindBinary:

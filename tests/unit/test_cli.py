@@ -1,8 +1,13 @@
 """The program as a shell sees it: what it prints and how it ends."""
 
+import itertools
+import os
+import pty
 import socket
 import subprocess
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -11,7 +16,7 @@ from redis import Redis
 from delayqueue import __version__
 from delayqueue.cli.program import VERBS
 from delayqueue.config.config import OPTIONS
-from tests.processes import LOOPBACK, Processes, StoreServer, free_port, run_program
+from tests.processes import LOOPBACK, Processes, StoreServer, environment, free_port, run_program
 
 Ended = subprocess.CompletedProcess[str]
 Run = Callable[..., Ended]
@@ -76,6 +81,30 @@ def test_what_keeps_it_from_starting_is_one_line(
     ended = run(settings=settings)
     assert ended.returncode == 2
     assert the_line(ended).startswith(says)
+
+
+def test_a_server_started_in_a_terminal_says_what_it_is_and_where_its_page_is(
+    tmp_path: Path,
+) -> None:
+    settings: dict[str, object] = {"bind_address": f"0.0.0.0:{free_port()}"}
+    ours, its_terminal = pty.openpty()
+    with (
+        subprocess.Popen(
+            [sys.executable, "-m", "delayqueue"],
+            cwd=tmp_path,
+            env=environment(settings) | {"XDG_STATE_HOME": str(tmp_path)},
+            stderr=its_terminal,
+        ) as server,
+        os.fdopen(ours, encoding="utf-8") as terminal,
+    ):
+        os.close(its_terminal)
+        said = list(itertools.takewhile(lambda line: "INFO" not in line, terminal))
+        server.terminate()
+        with suppress(OSError):  # the other end of a terminal is gone
+            list(terminal)
+    port = str(settings["bind_address"]).partition(":")[2]
+    assert said[0].endswith(f"Its jobs are in {tmp_path}/delay-queue.\n")
+    assert f"open http://localhost:{port}/admin\n" in said[1]
 
 
 def test_a_mistake_in_the_file_is_one_line_with_its_number(run: Run, tmp_path: Path) -> None:

@@ -15,6 +15,9 @@ from delayqueue.config.startup import StartupError
 LOCK_WAIT_S: Final = 2.0
 POLL_S: Final = 0.02
 
+# Names the program that wrote the data. Another one may not be able to read it (Redis 7 cannot read Valkey 9's files),
+# and `make test` may put one on the PATH.
+PROGRAM: Final = "program"
 APPEND_ONLY_DIR: Final = "appendonlydir"
 MANIFEST: Final = "appendonly.aof.manifest"
 OLD_FILE: Final = "appendonly.aof"  # of Redis before 7.0; newer ones take it over
@@ -22,6 +25,29 @@ SNAPSHOT: Final = "dump.rdb"
 # A store that is killed in its very first start leaves a base file without a manifest. It holds nothing and has
 # 89 bytes (Redis 7.0, Valkey 9.1); with one short key it has 99.
 EMPTY_BASE_BYTES: Final = 95
+
+
+def place_of(configured: Path | None) -> Path:
+    """The absolute path of the embedded store, which need not exist yet.
+
+    Without a configured one it is `data` in the current directory, where earlier versions put it, if a store is there;
+    else one of the user's, the same wherever the server is started. Raises StartupError if the user has no home.
+    """
+    here = Path("data")
+    if configured is None and not (here / PROGRAM).exists():
+        state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
+        try:
+            configured = Path(state).expanduser() / "delay-queue"
+        except RuntimeError:
+            raise StartupError(
+                "data_dir: this user has no home directory; name a directory", key="data_dir"
+            ) from None
+    return (configured or here).absolute()
+
+
+def holds_store(directory: Path) -> bool:
+    """Whether an embedded store has been started there before."""
+    return (directory / APPEND_ONLY_DIR).exists() or (directory / OLD_FILE).exists()
 
 
 @asynccontextmanager

@@ -17,15 +17,18 @@ from types import TracebackType
 from typing import Final, NamedTuple
 
 from delayqueue.config.startup import StartupError
-from delayqueue.store.servers.data_dir import locked, naming, refuse_lost_manifest
+from delayqueue.store.servers.data_dir import (
+    PROGRAM,
+    holds_store,
+    locked,
+    naming,
+    refuse_lost_manifest,
+)
 
 log = logging.getLogger(__name__)
 
 LEASH: Final = Path(__file__).with_name("parent_death.py")
 SOCKET: Final = "redis.sock"
-# Names the program that wrote the data. Another one may not be able to read it (Redis 7 cannot read Valkey 9's files),
-# and `make test` may put one on the PATH.
-PROGRAM: Final = "program"
 # sun_path has 108 bytes on Linux and 104 elsewhere, including the terminating zero
 SOCKET_PATH_BYTES: Final = 103
 POLL_S: Final = 0.02
@@ -93,12 +96,13 @@ class EmbeddedServer:
         """Start the child and wait until it has loaded its data. Raises StartupError."""
         with naming(self._data_dir):
             refuse_lost_manifest(self._data_dir)
+        place = "in" if holds_store(self._data_dir) else "new store in"
         self._child = process, relay = await _spawned(command, lock)
         while not await _answers(self.socket_path):
             if process.returncode is not None:
                 raise StartupError(await self._obituary(command[0], process, relay))
             await asyncio.sleep(POLL_S)
-        log.info("embedded store: %s in %s", command[0], self._data_dir)
+        log.info("embedded store: %s, %s %s", command[0], place, self._data_dir)
         return process
 
     async def _obituary(self, program: str, process: Process, relay: asyncio.Task[str]) -> str:
