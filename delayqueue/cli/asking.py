@@ -54,37 +54,33 @@ def listed(server: Server, fields: Fields) -> list[Fields]:
     """The first `limit` jobs, over any number of pages or topics."""
     wanted, state = fields.pop("limit", DEFAULT_COUNT), fields.get("state")
     if state not in LIVE_STATES or fields.keys() & {"topic", "tag"}:
-        return _listed(server, fields, wanted)
+        return _pages("/list", server, fields, wanted)
     jobs: list[Fields] = []
     for topic in _topics_with(server, state):
         if len(jobs) >= wanted:
             break
-        jobs += _listed(server, fields | {"topic": topic["topic"]}, wanted - len(jobs))
+        of_topic = fields | {"topic": topic["topic"]}
+        jobs += _pages("/list", server, of_topic, wanted - len(jobs))
     return jobs
-
-
-def _listed(server: Server, fields: Fields, wanted: int) -> list[Fields]:
-    jobs: list[Fields] = []
-    cursor = ""
-    while True:
-        page = {"limit": min(wanted - len(jobs), MAX_BATCH), "cursor": cursor}
-        answer = server.call("/list", fields | page)
-        jobs += answer["jobs"]
-        cursor = answer["cursor"]
-        if not cursor or len(jobs) >= wanted:
-            return jobs
 
 
 def find(server: Server, fields: Fields) -> list[Fields]:
     """The first `limit` jobs that are found, in any number of calls."""
+    return _pages("/find", server, fields, fields.pop("limit", DEFAULT_COUNT))
+
+
+def _pages(path: str, server: Server, fields: Fields, wanted: int) -> list[Fields]:
     jobs: list[Fields] = []
-    wanted, cursor = fields.pop("limit", DEFAULT_COUNT), ""
+    cursor = ""
     while True:
-        answer = server.call("/find", fields | {"limit": min(wanted, MAX_BATCH), "cursor": cursor})
+        page = {"limit": min(wanted - len(jobs), MAX_BATCH), "cursor": cursor}
+        answer = server.call(path, fields | page)
         jobs += answer["jobs"]
+        if not answer["cursor"] or len(jobs) >= wanted:
+            return jobs
+        if answer["cursor"] == cursor:  # not our server's: it would never end
+            raise ValueError(f"cursor {cursor!r} leads to itself")
         cursor = answer["cursor"]
-        if not cursor or len(jobs) >= wanted:
-            return jobs[:wanted]
 
 
 def peek(server: Server, fields: Fields) -> list[Fields]:

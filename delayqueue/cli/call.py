@@ -24,6 +24,7 @@ class Server:
         """`token` is "" for none. Raises CallError if the URL is invalid, or the token cannot be sent."""
         if not (token.isascii() and token.isprintable()):
             raise CallError(USAGE, "--token: must be printable ASCII")
+        self._url = url
         try:
             self._client = Client(url, token=token, timeout=silence_s)
         except ValueError as error:
@@ -31,6 +32,9 @@ class Server:
 
     def __enter__(self) -> "Server":
         return self
+
+    def __str__(self) -> str:
+        return self._url
 
     def __exit__(self, *_: object) -> None:
         self._client.close()

@@ -8,6 +8,7 @@ from typing import Any, Final
 from delayqueue.cli.call import CallError
 from delayqueue.cli.request import server_of
 from delayqueue.cli.verb import DONE
+from delayqueue.client.calls import STRANGE
 from delayqueue.config.startup import StartupError
 
 SHELLS: Final = ("bash", "zsh", "fish", "powershell")
@@ -41,6 +42,6 @@ def _offered(prefix: str, action: Action, parsed_args: Namespace, **_: Any) -> l
     try:
         with server_of(asked, PATIENCE_S) as server:
             topics = server.call("/topics", {"match": prefix, "limit": MOST_TOPICS})
-    except (CallError, StartupError):
+            return [topic["topic"] for topic in topics]
+    except (CallError, StartupError, *STRANGE):
         return []
-    return [topic["topic"] for topic in topics]

@@ -6,14 +6,24 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from delayqueue.cli import asking, outcome, tables
 from delayqueue.cli.call import SILENCE_S, CallError, Server
-from delayqueue.cli.verb import CONFIG_FILE, REFUSED, USAGE, Argument, Verb, argument, complain
+from delayqueue.cli.verb import (
+    CONFIG_FILE,
+    REFUSED,
+    UNREACHABLE,
+    USAGE,
+    Argument,
+    Verb,
+    argument,
+    complain,
+)
 from delayqueue.cli.watching import watch
 from delayqueue.cli.words import length, moment
 from delayqueue.client.address import DEFAULT_URL, TOKEN_VARIABLE, URL_VARIABLE
+from delayqueue.client.calls import STRANGE
 from delayqueue.config.loading import load
 from delayqueue.config.startup import StartupError
 from delayqueue.config.values import Address
@@ -35,7 +45,15 @@ CONNECTION: Final = (
 )
 # the address to connect to, for an address that the server listens on
 HERE: Final = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # wildcard addresses
+NOT_OURS: Final = "this is not the answer of a delay-queue server; correct --url"
 NO_FIELDS: Final = {"run", "verb", "config", "url", "token", "json", "watch"}
+
+
+class _Answer(NamedTuple):
+    data: Any
+    text: str
+    is_missing: bool
+    status: int
 
 
 def remote(
@@ -56,27 +74,32 @@ def remote(
         given = vars(asked).items()
         fields = {key: value for key, value in given if value is not None and key not in NO_FIELDS}
 
-        def text(data: Any) -> str:
-            return (
-                json.dumps(data, ensure_ascii=False) if asked.json else outcome.readable(data, show)
-            )
+        def answer(server: Server) -> _Answer:
+            try:
+                data = ask(server, dict(fields))
+                as_json = asked.json and json.dumps(data, ensure_ascii=False)
+                is_missing = bool(nothing) and outcome.is_empty(data)
+                return _Answer(
+                    data,
+                    as_json or outcome.readable(data, show),
+                    is_missing,
+                    REFUSED if is_missing else outcome.status(data),
+                )
+            except STRANGE as error:
+                raise CallError(UNREACHABLE, f"{server}: {NOT_OURS} ({error!r})") from error
 
         try:
             with server_of(asked) as server:
                 if again_s := vars(asked).get("watch"):
-                    return watch(lambda: text(ask(server, dict(fields))), again_s)
-                data = ask(server, fields)
+                    return watch(lambda: answer(server).text, again_s)
+                said = answer(server)
         except CallError as error:
             return complain([str(error)], error.status)
         except StartupError as error:
             return complain(error.lines(None), USAGE)
-        if asked.json or data or not nothing:
-            _print(text(data))
-        return (
-            complain([nothing], REFUSED)
-            if nothing and outcome.is_empty(data)
-            else outcome.status(data)
-        )
+        if asked.json or said.data or not said.is_missing:
+            _print(said.text)
+        return complain([nothing], said.status) if said.is_missing else said.status
 
     types = [one.options.get("type") for one in arguments]
     notes = [LENGTHS] * (length in types) + [TIMES] * (moment in types)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import json
+import time
 from dataclasses import dataclass
 from typing import (
     TYPE_CHECKING,
@@ -33,7 +34,16 @@ M = TypeVar("M", bound="Callable[..., Any]")
 
 FIRST_PAUSE_S: Final = 0.1  # before the first retry; four times as long before each further one
 LONGEST_PAUSE_S: Final = 10.0  # that a server may ask for; beyond it, the caller decides
+MOST_ASKED_S: Final = (
+    60.0  # our servers ask for seconds: a day is the mistake of something in between
+)
+EARLY_S: Final = (
+    0.5  # an empty poll that should last longer, but is answered before this, has not waited
+)
+EARLY_PAUSE_S: Final = 1.0  # after such an answer
 SERVER_LANGUAGE: Final = "en"
+# what reading an answer raises that has another shape: that of a proxy, say
+STRANGE: Final = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 ERRORS: Final[dict[int, type[QueueError]]] = {
     error.code: error for error in QueueError.__subclasses__()
 }
@@ -52,15 +62,14 @@ class Answer(NamedTuple):
 
     @property
     def retry_after_s(self) -> float:
-        """The pause that the answer asks for; FIRST_PAUSE_S if it names no number of seconds."""
-        return (
-            float(self.retry_after or 0) if (self.retry_after or "").isdecimal() else FIRST_PAUSE_S
-        )
+        """The pause that the answer asks for, at most MOST_ASKED_S; FIRST_PAUSE_S if it names no number of seconds."""
+        asked = self.retry_after or ""
+        return min(float(asked), MOST_ASKED_S) if asked.isdecimal() else FIRST_PAUSE_S
 
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[T]):
-    """One request; `read` turns the answer's data into the result.
+    """One request; `read` turns the answer's data into the result, or raises one of STRANGE if it is not ours.
 
     - `repeatable`: the call is idempotent.
     - `wait_s`: how long the server may wait before it answers; None = as long as its own setting says.
@@ -91,15 +100,19 @@ def conversation(call: Call[T], retries: int) -> Generator[float, Answer | Trans
 
     Returns the call's result; raises the last try's error.
     """
-    outcome = yield 0.0
-    repeated = False
-    for number in range(retries):
-        pause_s = _pause_s(call, outcome, number)
-        if pause_s is None:
-            break
-        repeated = repeated or not _is_refused(outcome)
+    repeated, pause_s = False, 0.0
+    for left in range(retries, -1, -1):
+        began_s = time.monotonic() + pause_s
         outcome = yield pause_s
-    return _result(call, outcome, gone_is_done=repeated and call.gone_is_done)
+        next_s = _pause_s(call, outcome, retries - left)
+        if next_s is None or not left:
+            result = _result(call, outcome, gone_is_done=repeated and call.gone_is_done)
+            if not left or not _is_early(call, result, time.monotonic() - began_s):
+                break
+            next_s = EARLY_PAUSE_S
+        repeated = repeated or not _is_refused(outcome)
+        pause_s = next_s
+    return result
 
 
 def _pause_s(call: Call[Any], outcome: Answer | TransportError, number: int) -> float | None:
@@ -110,6 +123,12 @@ def _pause_s(call: Call[Any], outcome: Answer | TransportError, number: int) -> 
     return FIRST_PAUSE_S * 4**number if has_failed and call.repeatable else None
 
 
+def _is_early(call: Call[T], result: T, took_s: float) -> bool:
+    """Whether no job came, without a wait for one: clients that poll in a loop would call without a pause."""
+    due_s = EARLY_S if call.wait_s is None else min(EARLY_S, call.wait_s / 2)
+    return took_s < due_s and not result
+
+
 def _is_refused(outcome: Answer | TransportError) -> TypeGuard[Answer]:
     return isinstance(outcome, Answer) and outcome.status == TooMany.status
 
@@ -118,19 +137,27 @@ def _result(call: Call[T], outcome: Answer | TransportError, *, gone_is_done: bo
     if isinstance(outcome, TransportError):
         raise outcome
     try:
-        envelope = json.loads(outcome.body)
-        code, message, data = envelope["code"], envelope["message"], envelope["data"]
-    except (ValueError, TypeError, KeyError):
+        code, message, data = _envelope(outcome.body)
+        if gone_is_done:
+            code, data = _without_gone(code), _each_without_gone(data)
+        if code == Code.OK:
+            return call.read(data)
+    except STRANGE as error:
         raise TransportError(
             f"this is not a delay-queue server: HTTP status {outcome.status}, {outcome.body[:80]!r}"
-        ) from None
-    if gone_is_done:
-        code, data = _without_gone(code), _each_without_gone(data)
+        ) from error
     if code == TooMany.code:
         raise TooMany(Text(message, message), retry_after_s=outcome.retry_after_s)
-    if code != Code.OK:
-        raise ERRORS.get(code, QueueError)(Text(message, message))
-    return call.read(data)
+    raise ERRORS.get(code, QueueError)(Text(message, message))
+
+
+def _envelope(body: bytes) -> tuple[int, str, Any]:
+    """The code, the message and the data of an answer. Raises one of STRANGE if it is not ours."""
+    envelope = json.loads(body)
+    code, message = envelope["code"], envelope["message"]
+    if not (isinstance(code, int) and isinstance(message, str)):
+        raise TypeError(f"code {code!r}, message {message!r}")
+    return code, message, envelope["data"]
 
 
 def _without_gone(code: int) -> int:

@@ -10,6 +10,8 @@ from delayqueue.client.calls import Answer
 MAX_HEAD_BYTES: Final = 65_536
 VERSION: Final = b"HTTP/1."
 REMEMBERED: Final = 16  # heads
+MOST_DIGITS: Final = 16  # of a length in bytes
+HEX: Final = b"0123456789abcdefABCDEF"
 
 
 class BadResponse(Exception):
@@ -67,10 +69,7 @@ class Response:
 
     def _next_chunks(self, head: _Head) -> Answer | None:
         while (end := self._data.find(b"\r\n")) >= 0:
-            try:
-                size = int(self._data[:end].partition(b";")[0], 16)
-            except ValueError:
-                raise BadResponse(f"a chunk begins with {bytes(self._data[:80])!r}") from None
+            size = _chunk_bytes(bytes(self._data[:end]))
             if not size:  # trailers may follow
                 return self._answer(head, self._chunks) if self._has_trailer(end) else None
             begin = end + 2
@@ -121,10 +120,18 @@ def _read_head(raw: bytes) -> _Head:
     )
 
 
+def _chunk_bytes(line: bytes) -> int:
+    """The size of the chunk that begins so. Raises BadResponse if it has none."""
+    digits = line.partition(b";")[0].strip()
+    if not digits or len(digits) > MOST_DIGITS or digits.strip(HEX):  # int() takes signs, too
+        raise BadResponse(f"a chunk begins with {line[:80]!r}")
+    return int(digits, 16)
+
+
 def _length(status: int, told: bytes | None) -> int | None:
     """Raises BadResponse if it is told, and is no number."""
     if status in {204, 304}:
         return 0
-    if told is not None and not told.isdigit():
+    if told is not None and not (told.isdigit() and len(told) <= MOST_DIGITS):
         raise BadResponse(f"the answer's length is {told[:80]!r}")
     return None if told is None else int(told)

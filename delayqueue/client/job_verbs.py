@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Sized
+from functools import partial
 from typing import Any
 
 from delayqueue.client.calls import Call, verb
-from delayqueue.client.fields import count_of, details, given, in_seconds, in_unix, nothing, read
+from delayqueue.client.fields import (
+    count_of,
+    details,
+    each,
+    given,
+    in_seconds,
+    in_unix,
+    listed,
+    member,
+    nothing,
+    read,
+)
 from delayqueue.client.jobs import (
     DEFAULT_TTR_S,
     AnyState,
@@ -82,7 +94,10 @@ class JobVerbs:
         pushed = list(jobs)
         requests = [job.request() for job in pushed]
         return Call(
-            "/push", requests, _outcomes, repeatable=all(_may_push_again(job) for job in pushed)
+            "/push",
+            requests,
+            partial(_outcome_of_each, requests),
+            repeatable=all(_may_push_again(job) for job in pushed),
         )
 
     @verb
@@ -99,9 +114,7 @@ class JobVerbs:
         self, *topics: str, count: int, wait: Seconds | None = None
     ) -> Call[list[ReservedJob]]:
         """Reserve up to `count` jobs, as soon as there is at least one. Returns [] if no job came."""
-        return _pop(
-            topics, wait, {"count": count}, lambda data: [read(ReservedJob, job) for job in data]
-        )
+        return _pop(topics, wait, {"count": count}, partial(each, ReservedJob))
 
     @verb
     def finish(self, job: ReservedJob | str, *, message: str | None = None) -> Call[None]:
@@ -134,7 +147,9 @@ class JobVerbs:
     def get(self, job_id: str, *, options: bool | None = None) -> Call[JobDetails | None]:
         """Return all about a job, with `options` also its retry, retain and expires; None if it does not exist."""
         request = given(id=job_id, options=options)
-        return Call("/get", request, lambda job: job and details(job), repeatable=True)
+        return Call(
+            "/get", request, lambda job: None if job is None else details(job), repeatable=True
+        )
 
     @verb
     def get_many(self, ids: Iterable[str]) -> Call[list[JobDetails | None]]:
@@ -165,13 +180,15 @@ class JobVerbs:
             retry=None if retry is None else retry_request(retry),
             message=message,
         )
-        return Call("/release", request, lambda data: data["due"])
+        return Call("/release", request, lambda data: member(data, "due", float | None))
 
     @verb
     def touch(self, job: ReservedJob | str, *, ttr: Seconds | None = None) -> Call[float]:
         """Extend a reservation: its TTR, or `ttr`, starts over. Returns the new deadline."""
         request = _held(job) | given(ttr=in_seconds(ttr))
-        return Call("/touch", request, lambda data: data["deadline"], repeatable=True)
+        return Call(
+            "/touch", request, lambda data: member(data, "deadline", float), repeatable=True
+        )
 
     @verb
     def bury(self, job: ReservedJob | str, *, message: str | None = None) -> Call[None]:
@@ -187,7 +204,7 @@ class JobVerbs:
     @verb
     def kick_many(self, ids: Iterable[str]) -> Call[list[Outcome]]:
         """Make up to 1000 buried or delayed jobs ready now. Returns an outcome per job."""
-        return Call("/kick", {"ids": list(ids)}, lambda data: _outcomes(data["results"]))
+        return Call("/kick", {"ids": list(ids)}, _results)
 
     @verb
     def kick_topic(self, topic: str, *, count: int = 1, state: AnyState | None = None) -> Call[int]:
@@ -215,7 +232,12 @@ class JobVerbs:
     ) -> Call[float]:
         """Give a job that is not reserved a new due time. Returns that time."""
         request = {"id": job_id} | given(delay=in_seconds(delay), due=in_unix(due))
-        return Call("/reschedule", request, lambda data: data["due"], repeatable=due is not None)
+        return Call(
+            "/reschedule",
+            request,
+            lambda data: member(data, "due", float),
+            repeatable=due is not None,
+        )
 
     @verb
     def reschedule_many(
@@ -226,7 +248,7 @@ class JobVerbs:
         return Call(
             "/reschedule",
             request,
-            lambda data: _outcomes(data["results"]),
+            _results,
             repeatable=due is not None,
         )
 
@@ -253,9 +275,12 @@ def _get_many(ids: list[str], known: dict[str, JobDetails | None]) -> Call[list[
     wanted = [job_id for job_id in dict.fromkeys(ids) if job_id not in known]
 
     def read_each(jobs: Any) -> list[JobDetails | None]:
-        for job_id, job in zip(wanted, jobs, strict=True):
+        before = len(known)
+        for job_id, job in zip(wanted, listed(jobs), strict=True):
             if not job or "code" not in job:  # a job with a code was left out of the answer
-                known[job_id] = job and details(job)
+                known[job_id] = None if job is None else details(job)
+        if len(known) == before:
+            raise ValueError("no job had room in the answer")
         return [known.get(job_id) for job_id in ids]
 
     def rest() -> Call[list[JobDetails | None]] | None:
@@ -288,12 +313,20 @@ def _end_many(
     request = {"ids": [job["id"] for job in held]} | given(message=message)
     if any("receipt" in job for job in held):
         request["receipts"] = [job.get("receipt", "") for job in held]
-    return Call(path, request, _outcomes, repeatable=True, gone_is_done=True)
+    result = partial(_outcome_of_each, held)
+    return Call(path, request, result, repeatable=True, gone_is_done=True)
 
 
-def _outcomes(data: Any) -> list[Outcome]:
-    return [read(Outcome, item) for item in data]
+def _outcome_of_each(jobs: Sized, data: Any) -> list[Outcome]:
+    outcomes = each(Outcome, data)
+    if len(outcomes) != len(jobs):
+        raise ValueError(f"{len(outcomes)} outcomes of {len(jobs)} jobs")
+    return outcomes
+
+
+def _results(data: Any) -> list[Outcome]:
+    return each(Outcome, data["results"])
 
 
 def _reserved(data: Any) -> ReservedJob | None:
-    return read(ReservedJob, data) if data else None
+    return None if data is None else read(ReservedJob, data)

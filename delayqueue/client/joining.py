@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from delayqueue.client.calls import Call
@@ -86,7 +87,10 @@ class Joining:
 
     async def _send_all(self, array: _Array) -> list[int]:
         """The code of each. Raises an error that concerns them all; [] if a single job may have caused it."""
-        call = Call("/push", array.requests, _codes, repeatable=True, traceparent=array.traceparent)
+        codes_of = partial(_codes, len(array.requests))
+        call = Call(
+            "/push", array.requests, codes_of, repeatable=True, traceparent=array.traceparent
+        )
         try:
             codes: list[int] = await self._send(call)
         except (Unavailable, TooMany):
@@ -96,5 +100,8 @@ class Joining:
         return codes
 
 
-def _codes(data: Any) -> list[int]:
-    return [one["code"] for one in data]
+def _codes(count: int, data: Any) -> list[int]:
+    codes = [one["code"] for one in data]
+    if len(codes) != count:
+        raise ValueError(f"{len(codes)} codes of {count} jobs")
+    return codes

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import partial
+from typing import Literal
 
 from delayqueue.client.calls import Call, verb
-from delayqueue.client.fields import given, in_seconds, nothing, read
+from delayqueue.client.fields import each, given, in_seconds, member, nothing
 from delayqueue.client.jobs import OnConflict, Seconds
 from delayqueue.client.payload import Payload, body_of
 
@@ -72,7 +73,9 @@ class ScheduleVerbs:
             catch_up=catch_up,
             if_exists=if_exists,
         )
-        return Call("/schedule", request, lambda data: data["next"], repeatable=True)
+        return Call(
+            "/schedule", request, lambda data: member(data, "next", float | None), repeatable=True
+        )
 
     @verb
     def unschedule(self, name: str) -> Call[None]:
@@ -82,7 +85,7 @@ class ScheduleVerbs:
     @verb
     def schedules(self, topic: str | None = None) -> Call[list[Schedule]]:
         """List the schedules of a topic, or of all topics, by name."""
-        return Call("/schedules", given(topic=topic), _schedules, repeatable=True)
+        return Call("/schedules", given(topic=topic), partial(each, Schedule), repeatable=True)
 
     @verb
     def preview_schedule(
@@ -97,15 +100,11 @@ class ScheduleVerbs:
         return Call(
             "/preview-schedule",
             request,
-            lambda data: [read(Occurrence, one) for one in data],
+            partial(each, Occurrence),
             repeatable=True,
         )
 
     @verb
     def run_schedule(self, name: str) -> Call[str]:
         """Push a schedule's job now. Returns its id. Raises NoSuchJob if no schedule has the name."""
-        return Call("/run-schedule", {"name": name}, lambda data: data["id"])
-
-
-def _schedules(data: Any) -> list[Schedule]:
-    return [read(Schedule, one) for one in data]
+        return Call("/run-schedule", {"name": name}, lambda data: member(data, "id", str))

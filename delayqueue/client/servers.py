@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from delayqueue.client.calls import Call, verb
-from delayqueue.client.fields import given, read
+from delayqueue.client.fields import each, given, listed, read
 from delayqueue.client.topics import TopicCounts, topic_counts
 
 Span = Literal["3h", "2d", "30d"]  # in steps of a minute, 10 minutes, an hour
@@ -113,9 +114,7 @@ class ServerVerbs:
         return Call(
             "/history",
             given(topic=topic, span=span),
-            lambda data: read(
-                History, data | {"marks": [read(HistoryMark, mark) for mark in data["marks"]]}
-            ),
+            lambda data: read(History, data | {"marks": each(HistoryMark, data["marks"])}),
             repeatable=True,
         )
 
@@ -127,16 +126,16 @@ class ServerVerbs:
     @verb
     def whoami(self) -> Call[Access]:
         """Return what the client's token allows."""
-        return Call("/whoami", {}, lambda data: read(Access, data), repeatable=True)
+        return Call("/whoami", {}, partial(read, Access), repeatable=True)
 
 
 def _stats(data: dict[str, Any]) -> Stats:
     parts = {
-        "busiest": [topic_counts(topic) for topic in data["busiest"]],
+        "busiest": [topic_counts(topic) for topic in listed(data["busiest"])],
         "attention": [
             Attention(topic_counts(one["topic"]), one["why"]) for one in data.get("attention", ())
         ],  # older servers leave it out
-        "servers": [read(ServerStats, server) for server in data["servers"]],
+        "servers": each(ServerStats, data["servers"]),
         "store": read(StoreStats, data["store"]),
     }
     return read(Stats, data | parts)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Literal
 
 from delayqueue.client.calls import Call, verb
-from delayqueue.client.fields import given, in_seconds, nothing, read
+from delayqueue.client.fields import each, given, in_seconds, listed, nothing, read
 from delayqueue.client.jobs import OnConflict, Retry, Seconds, retry_request
 
 LONGEST_TRIAL_S: Final = 30  # the longest that the server waits for the webhook's answer
@@ -119,7 +120,7 @@ class SubscriberVerbs:
         return Call(
             "/subscribers",
             given(topic=topic, calls=calls),
-            lambda data: [_subscriber(one) for one in data],
+            lambda data: [_subscriber(one) for one in listed(data)],
             repeatable=True,
         )
 
@@ -140,19 +141,15 @@ class SubscriberVerbs:
         Raises NoSuchJob if no subscriber has the name, WrongState if it is a Python handler.
         """
         request = {"name": name, "body": body}
-        return Call(
-            "/try-subscriber", request, lambda data: read(Trial, data), wait_s=LONGEST_TRIAL_S
-        )
+        return Call("/try-subscriber", request, partial(read, Trial), wait_s=LONGEST_TRIAL_S)
 
 
 def _subscriber(data: dict[str, Any]) -> Subscriber:
     calls = data.get("calls")
     return read(
-        Subscriber, data | {"retry": tuple(data["retry"]), "calls": calls and _calls(calls)}
+        Subscriber, data | {"retry": tuple(listed(data["retry"])), "calls": calls and _calls(calls)}
     )
 
 
 def _calls(data: dict[str, Any]) -> Calls:
-    return read(
-        Calls, data | {"failures": tuple(read(FailedCall, one) for one in data["failures"])}
-    )
+    return read(Calls, data | {"failures": tuple(each(FailedCall, data["failures"]))})

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from types import EllipsisType
 from typing import Any, Final, Literal
 
 from delayqueue.client.calls import Call, verb
-from delayqueue.client.fields import count_of, details, given, in_seconds, in_unix, nothing, read
+from delayqueue.client.fields import (
+    count_of,
+    details,
+    each,
+    given,
+    in_seconds,
+    in_unix,
+    listed,
+    member,
+    nothing,
+    read,
+)
 from delayqueue.client.jobs import AnyState, Moment, Page, Seconds, TakenJob, seconds, unix
 
 DEFAULT_STEP_S: Final = 3600
@@ -135,7 +147,9 @@ class TopicVerbs:
         return Call(
             "/list",
             request,
-            lambda data: Page([details(job) for job in data["jobs"]], data["cursor"]),
+            lambda data: Page(
+                [details(job) for job in listed(data["jobs"])], member(data, "cursor", str)
+            ),
             repeatable=True,
         )
 
@@ -162,7 +176,7 @@ class TopicVerbs:
             before=in_unix(before),
             count=count,
         )
-        return Call("/take", request, lambda data: [read(TakenJob, job) for job in data])
+        return Call("/take", request, partial(each, TakenJob))
 
     @verb
     def forecast(
@@ -175,7 +189,7 @@ class TopicVerbs:
     ) -> Call[Forecast]:
         """Return how many delayed jobs fall due in each step from `start` to `end`."""
         request = given(topic=topic, start=unix(start), end=unix(end), step=seconds(step))
-        return Call("/forecast", request, lambda data: read(Forecast, data), repeatable=True)
+        return Call("/forecast", request, partial(read, Forecast), repeatable=True)
 
     @verb
     def buried(
@@ -192,7 +206,7 @@ class TopicVerbs:
             "/buried",
             request,
             lambda data: DeadLetters(
-                [read(DeadLetterGroup, group) for group in data["groups"]], data["cursor"]
+                each(DeadLetterGroup, data["groups"]), member(data, "cursor", str)
             ),
             repeatable=True,
         )
@@ -212,9 +226,7 @@ class TopicVerbs:
         return Call(
             "/find",
             request,
-            lambda data: read(
-                Findings, data | {"jobs": [read(FoundJob, job) for job in data["jobs"]]}
-            ),
+            lambda data: read(Findings, data | {"jobs": each(FoundJob, data["jobs"])}),
             repeatable=True,
         )
 
@@ -254,7 +266,7 @@ class TopicVerbs:
         request = {"topic": topic} | {
             name: each for name, each in changes.items() if each is not ...
         }
-        return Call("/limit", request, lambda data: read(Limits, data), repeatable=True)
+        return Call("/limit", request, partial(read, Limits), repeatable=True)
 
     @verb
     def purge(self, topic: str, *, state: AnyState | Literal["ended"] | None = None) -> Call[int]:
@@ -292,7 +304,7 @@ class TopicVerbs:
         return Call(
             "/topics",
             request,
-            lambda data: [topic_counts(topic) for topic in data],
+            lambda data: [topic_counts(topic) for topic in listed(data)],
             repeatable=True,
         )
 

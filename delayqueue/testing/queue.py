@@ -181,12 +181,18 @@ class Queue(Client):
         if held is None:
             return None
         told = {name: held.request[name] for name in ("topic", "id", "body", "ttr")}
-        unknown = {"created": 0.0, "started": None, "ended": None, "attempts": (), "results": ()}
+        unknown: dict[str, Any] = {
+            "created": 0.0,
+            "started": None,
+            "ended": None,
+            "attempts": [],
+            "results": [],
+        }
         is_due = held.state is State.DELAYED and held.due_s <= self.now_s
         return {
             **(told | unknown),
             "state": State.READY if is_due else held.state,
-            "tags": held.request.get("tags", ()),
+            "tags": held.request.get("tags", []),
             "attempt": held.attempt,
             "message": held.message,
             "due": held.due_s,

@@ -320,6 +320,42 @@ def test_an_answer_that_is_none_of_ours_or_says_unavailable_is_status_3(
         assert run("stats", "--url", stranger.url).failed(3)
 
 
+EVERY_VERB: Final = {
+    **{verb.name: () for verb in REMOTE},
+    **dict.fromkeys(("push", "pop", "peek", "take", "pause", "limit", "resume", "purge"), ("t",)),
+    **dict.fromkeys(("finish", "delete", "release", "touch", "bury", "kick", "cancel"), ("a",)),
+    **dict.fromkeys(("unsubscribe", "pause-subscriber", "resume-subscriber"), ("n",)),
+    **dict.fromkeys(("try-subscriber", "unschedule", "run-schedule"), ("n",)),
+    "get": ("a", "b"),
+    "reschedule": ("a", "--delay", "1h"),
+    "list": ("--state", "ready"),
+    "find": ("--id", "a"),
+    "subscribe": ("n", "t", "http://example.com"),
+    "schedule": ("n", "t", "--every", "1h"),
+}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        *("x", 7, {"jobs": {}, "cursor": "on"}, {"count": "x", "results": 7}, {"pushed": None}),
+        *([7], [[]], ["x"], [{"ready": 1}], [{"code": 0}], {"topics": 1, "at": {}, "jobs": [7]}),
+    ],
+    ids=str,
+)
+def test_data_of_another_shape_is_one_line_at_most(run: Run, data: object) -> None:
+    body = json.dumps({"code": 0, "message": "ok", "data": data}).encode()
+    with Stranger(200, body) as stranger:
+        for verb, arguments in EVERY_VERB.items():
+            if verb != "top":
+                ended = run(verb, *arguments, "--url", stranger.url)
+                assert ended.status in {0, 1, 3}, (verb, ended)
+                assert ended.err.count("\n") <= 1, (verb, ended)
+        assert "not the answer of a delay-queue server" in run(
+            "list", "t", "--url", stranger.url
+        ).failed(3)
+
+
 def test_the_token_is_sent(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     answer = b'{"code":7,"message":"who?","data":null}'
     monkeypatch.setenv("DELAYQUEUE_TOKEN", "secret")

@@ -3,81 +3,21 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING
 
 import pytest
 
 from delayqueue.client import Job, JobExists, TransportError, calls
 from delayqueue.client.verbs import Verbs
 from tests.client.conftest import Caller
+from tests.client.every_verb import CALLS, WEBHOOK, Scene
 from tests.faults.proxy import Proxy
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator
 
-    from delayqueue.client import AsyncClient, Client, ReservedJob
+    from delayqueue.client import AsyncClient, Client
     from tests.processes import QueueServer
-
-WEBHOOK: Final = "http://1.1.1.1/"  # never called: its topics have no jobs
-FAR: Final = 4_000_000_000.0
-
-
-class Scene(NamedTuple):
-    """A topic with jobs in hand, delayed ones with the topic's name as tag, and things of that name."""
-
-    topic: str
-    held: ReservedJob
-    delayed: str
-
-
-# a call of each verb
-CALLS: Final[dict[str, Callable[[Caller, Scene], Any]]] = {
-    "buried": lambda c, s: c.buried(s.topic),
-    "bury": lambda c, s: c.bury(s.held),
-    "cancel": lambda c, s: c.cancel(s.topic),
-    "delete": lambda c, s: c.delete(s.delayed),
-    "delete_many": lambda c, s: c.delete_many([s.held, s.delayed]),
-    "find": lambda c, s: c.find(id=s.delayed),
-    "finish": lambda c, s: c.finish(s.held),
-    "finish_many": lambda c, s: c.finish_many([s.held]),
-    "forecast": lambda c, s: c.forecast(s.topic, start=FAR, end=FAR + 60, step=60),
-    "get": lambda c, s: c.get(s.delayed),
-    "get_many": lambda c, s: c.get_many([s.delayed]),
-    "history": lambda c, s: c.history(s.topic),
-    "kick": lambda c, s: c.kick(s.delayed),
-    "kick_many": lambda c, s: c.kick_many([s.delayed]),
-    "kick_tag": lambda c, s: c.kick_tag(s.topic, state="delayed"),
-    "kick_topic": lambda c, s: c.kick_topic(s.topic, state="delayed"),
-    "limit": lambda c, s: c.limit(s.topic, rate=100),
-    "list_jobs": lambda c, s: c.list_jobs(s.topic),
-    "pause": lambda c, s: c.pause(s.topic, length=60),
-    "pause_subscriber": lambda c, s: c.pause_subscriber(s.topic),
-    "pop": lambda c, s: c.pop(s.topic, wait=0),
-    "pop_many": lambda c, s: c.pop_many(s.topic, count=2, wait=0),
-    "preview_schedule": lambda c, _: c.preview_schedule(every=60),
-    "purge": lambda c, s: c.purge(s.topic),
-    "push": lambda c, s: c.push(s.topic),
-    "push_many": lambda c, s: c.push_many([Job(topic=s.topic), Job(topic=s.topic)]),
-    "release": lambda c, s: c.release(s.held, delay=60),
-    "reschedule": lambda c, s: c.reschedule(s.delayed, due=FAR),
-    "reschedule_many": lambda c, s: c.reschedule_many([s.delayed], due=FAR),
-    "reschedule_tag": lambda c, s: c.reschedule_tag(s.topic, due=FAR),
-    "resume": lambda c, s: c.resume(s.topic),
-    "resume_subscriber": lambda c, s: c.resume_subscriber(s.topic),
-    "run_schedule": lambda c, s: c.run_schedule(s.topic),
-    "schedule": lambda c, s: c.schedule(f"{s.topic}-2", s.topic, every=3600, if_exists="fail"),
-    "schedules": lambda c, s: c.schedules(s.topic),
-    "stats": lambda c, _: c.stats(),
-    "subscribe": lambda c, s: c.subscribe(f"{s.topic}-2", "none", WEBHOOK, if_exists="fail"),
-    "subscribers": lambda c, s: c.subscribers(s.topic),
-    "take": lambda c, s: c.take(s.topic, start=0),
-    "topics": lambda c, s: c.topics(s.topic),
-    "touch": lambda c, s: c.touch(s.held),
-    "try_subscriber": lambda c, _: c.try_subscriber("none"),
-    "unschedule": lambda c, s: c.unschedule(s.topic),
-    "unsubscribe": lambda c, s: c.unsubscribe(s.topic),
-    "whoami": lambda c, _: c.whoami(),
-}
 
 
 @pytest.fixture

@@ -226,7 +226,9 @@ async def test_a_worker_killed_in_mid_job_loses_nothing(
         first.wait()
     with working(server, trace):
         await until_gone(queue, job_id)
-    assert trace.lines() == [f"slow {job_id} 1", f"slow {job_id} 2", f"slept {job_id} 2"]
+    first_begun, second_begun, *_, ended = trace.lines()
+    assert (first_begun, second_begun) == (f"slow {job_id} 1", f"slow {job_id} 2")
+    assert ended.startswith("slept ")  # a slow machine may miss the second one's TTR, too
 
 
 async def test_a_worker_that_is_told_to_stop_ends_what_it_has_begun(

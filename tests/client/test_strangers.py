@@ -1,0 +1,179 @@
+"""Answers that are not those of a delay-queue server: of a proxy, of a web page, of something that is broken."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from delayqueue import Worker
+from delayqueue.client import Client, ReservedJob, TooMany, TransportError
+from delayqueue.client import calls as rules
+from delayqueue.client.calls import Answer, Call, conversation
+from delayqueue.worker import shift
+from tests.client.conftest import Caller
+from tests.client.every_verb import CALLS, Scene
+from tests.processes import LOOPBACK
+from tests.waiting import until
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from delayqueue.client import AsyncClient
+
+SCENE: Final = Scene("t", ReservedJob("t", "a", "", 1, "r-1", 1.0), "b")
+BODIES: Final = {
+    "nothing": b"",
+    "a page": b"<html></html>",
+    "null": b"null",
+    "a list": b"[]",
+    "a number": b"7",
+    "not utf-8": b'{"code":0,"message":"\xff","data":null}',
+    "no members": b"{}",
+    "a code that is a list": b'{"code":[],"message":"ok","data":null}',
+    "a code that is a text": b'{"code":"0","message":"ok","data":null}',
+    "no message": b'{"code":0,"message":null,"data":null}',
+    "brackets": b"[" * 100_000,
+    "a long number": b'{"code":' + b"9" * 10_000 + b',"message":"ok","data":null}',
+}
+DATA: Final = ["x", {}, [7], [None], [[]], {"jobs": {}, "cursor": 7}, {"count": "1"}, 7, True]
+
+
+class Asked(Client):
+    """Its verbs return their calls."""
+
+    def send(self, call: Call[Any]) -> Any:
+        """The call."""
+        return call
+
+
+def answered(call: Call[Any], body: bytes, status: int = 200, wait: str | None = None) -> Any:
+    """What becomes of the call if this is its answer."""
+    talk = conversation(call, retries=0)
+    next(talk)
+    try:
+        talk.send(Answer(status, body, wait))
+    except StopIteration as end:
+        return end.value
+    raise AssertionError("it is repeated")
+
+
+@pytest.mark.parametrize("kind", BODIES)
+def test_an_answer_of_something_else_is_named_as_that(kind: str) -> None:
+    for verb, make in CALLS.items():
+        call = make(Asked(), SCENE)
+        with pytest.raises(TransportError, match="not a delay-queue server: HTTP status 200"):
+            pytest.fail(f"{verb} is {answered(call, BODIES[kind])}")
+
+
+@pytest.mark.parametrize("verb", CALLS)
+def test_data_of_another_shape_is_no_result(verb: str) -> None:
+    call = CALLS[verb](Asked(), SCENE)
+    for data in DATA:
+        body = json.dumps({"code": 0, "message": "ok", "data": data}).encode()
+        try:
+            result = answered(call, body)
+        except TransportError:
+            continue
+        assert result in (None, [None]) or verb == "push"  # which is told its id by nobody
+
+
+def test_a_job_whose_members_have_other_types_is_none() -> None:
+    good = {"topic": "t", "id": "a", "body": "", "attempt": 1, "receipt": "r-1", "due": 1}
+    call = CALLS["pop"](Asked(), SCENE)
+    others: list[Any] = [{}, None, [1]]
+    for name in good:
+        for value in others:
+            body = json.dumps({"code": 0, "message": "ok", "data": good | {name: value}})
+            with pytest.raises(TransportError, match="not a delay-queue server"):
+                answered(call, body.encode())
+    body = json.dumps({"code": 0, "message": "ok", "data": good})
+    assert answered(call, body.encode()).id == "a"
+
+
+@pytest.mark.parametrize("said", ["86400", "9" * 400])
+def test_no_pause_is_longer_than_a_minute_whatever_an_answer_says(said: str) -> None:
+    body = json.dumps({"code": TooMany.code, "message": "no", "data": None}).encode()
+    with pytest.raises(TooMany) as raised:
+        answered(Call("/pop", {}, read=str), body, TooMany.status, said)
+    assert raised.value.retry_after_s == 60
+
+
+@asynccontextmanager
+async def stranger(answer: bytes, served: list[float]) -> AsyncIterator[str]:
+    """Something that gives this answer to everything, at once; notes when. Gives its URL."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0]
+        await reader.readexactly(int(length))
+        served.append(time.monotonic())
+        writer.write(answer)
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(serve, LOOPBACK) as server:
+        host, port = server.sockets[0].getsockname()
+        yield f"http://{host}:{port}"
+
+
+def http(body: bytes, first: bytes = b"200 OK") -> bytes:
+    return b"HTTP/1.1 %b\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%b" % (
+        first,
+        len(body),
+        body,
+    )
+
+
+ODD: Final = {
+    **{name: http(body) for name, body in BODIES.items()},
+    "data that is a text": http(b'{"code":0,"message":"ok","data":"x"}'),
+    "data that is an object": http(b'{"code":0,"message":"ok","data":{}}'),
+    "no job at once": http(b'{"code":0,"message":"ok","data":[]}'),
+    "a wait of 400 digits": http(
+        b'{"code":10,"message":"no","data":null}', b"429 No\r\nRetry-After: " + b"9" * 400
+    ),
+    "a length of 9,999 digits": b"HTTP/1.1 200 OK\r\nContent-Length: " + b"9" * 9_999 + b"\r\n\r\n",
+    "a chunk that goes back": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-6\r\n",
+}
+
+
+@pytest.mark.parametrize("kind", ODD)
+async def test_a_worker_goes_on_after_an_odd_answer_and_asks_without_haste(
+    kind: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(shift, "RETRY_S", 0.2)
+    monkeypatch.setattr(rules, "EARLY_PAUSE_S", 0.2)
+    served: list[float] = []
+    async with stranger(ODD[kind], served) as url:
+        worker, stop = Worker(url), asyncio.Event()
+        worker.on("t")(lambda _: None)
+        working = asyncio.create_task(worker.work(stop))
+        if kind == "a wait of 400 digits":
+            await until(lambda: working.done() or "cannot fetch jobs" in caplog.text)
+        else:
+            await until(lambda: working.done() or len(served) > 1)
+            assert served[1] - served[0] >= 0.2
+        assert not working.done()
+        stop.set()
+        await working
+
+
+async def test_an_empty_answer_that_did_not_wait_is_asked_again_after_a_pause(
+    kind: type[Client | AsyncClient], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who polls in a loop would call thousands of times a second."""
+    monkeypatch.setattr(rules, "EARLY_PAUSE_S", 0.1)
+    served: list[float] = []
+    async with stranger(http(b'{"code":0,"message":"ok","data":null}'), served) as url:
+        client = Caller(kind(url))
+        assert await client.pop("t", wait=5) is None
+        assert len(served) == 3
+        assert served[2] - served[0] >= 0.2
+        assert await client.pop("t", wait=0) is None  # which is not to wait
+        assert len(served) == 4
+        await client.close()
