@@ -34,7 +34,7 @@ from delayqueue.cli.asking import at, one_or_many
 from delayqueue.cli.request import remote
 from delayqueue.cli.top import Top
 from delayqueue.cli.verb import argument
-from delayqueue.cli.words import at_once, kept, length, moment, per_second
+from delayqueue.cli.words import at_once, distance, kept, length, moment, per_second
 from delayqueue.client.subscribers import LONGEST_TRIAL_S
 
 REMOTE: Final = (
@@ -175,12 +175,19 @@ REMOTE: Final = (
     remote("kick", "make buried or delayed jobs ready now", asking.kick, *KICKED),
     remote(
         "reschedule",
-        "give jobs a new due time",
+        "give jobs a new due time or priority",
         one_or_many("/reschedule"),
         argument("ids", metavar="ID", nargs="*", help="the jobs; these or --tag"),
         argument("--tag", help="all jobs of this tag that are not reserved"),
         argument("--topic", help="only the tag's jobs in this topic"),
         *(DELAY, DUE),
+        argument(
+            "--by",
+            metavar="LENGTH",
+            type=distance,
+            help="move each job's own due time; --by=-1h = an hour earlier",
+        ),
+        argument("--priority", metavar="N", type=int, help="the new priority [their own]"),
     ),
     remote(
         "cancel",

@@ -21,7 +21,7 @@ from delayqueue.cli.verb import (
     complain,
 )
 from delayqueue.cli.watching import watch
-from delayqueue.cli.words import length, moment
+from delayqueue.cli.words import distance, length, moment
 from delayqueue.client.address import DEFAULT_URL, TOKEN_VARIABLE, URL_VARIABLE
 from delayqueue.client.calls import STRANGE
 from delayqueue.config.loading import load
@@ -102,7 +102,7 @@ def remote(
         return complain([nothing], said.status) if said.is_missing else said.status
 
     types = [one.options.get("type") for one in arguments]
-    notes = [LENGTHS] * (length in types) + [TIMES] * (moment in types)
+    notes = [LENGTHS] * (not {length, distance}.isdisjoint(types)) + [TIMES] * (moment in types)
     return Verb(name, text, run, (*arguments, *CONNECTION), "\n".join(notes))
 
 

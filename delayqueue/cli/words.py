@@ -24,6 +24,11 @@ def length(text: str) -> float:
     return int(seconds) if seconds.is_integer() else seconds
 
 
+def distance(text: str) -> float:
+    """Seconds, from a duration as length() takes it, with or without a sign."""
+    return -length(text[1:]) if text[:1] == "-" else length(text.removeprefix("+"))
+
+
 def moment(text: str) -> float:
     """Unix seconds, from "now", "+2h", "-30m", "2026-01-31 12:00" in local time, or unix seconds."""
     if NUMBER.fullmatch(text):

@@ -30,6 +30,7 @@ from delayqueue.client.jobs import (
     ReservedJob,
     Retry,
     Seconds,
+    distance,
     new_id,
     retry_request,
 )
@@ -228,28 +229,46 @@ class JobVerbs:
 
     @verb
     def reschedule(
-        self, job_id: str, *, delay: Seconds | None = None, due: Moment | None = None
+        self,
+        job_id: str,
+        *,
+        delay: Seconds | None = None,
+        due: Moment | None = None,
+        by: Seconds | None = None,
+        priority: int | None = None,
     ) -> Call[float]:
-        """Give a job that is not reserved a new due time. Returns that time."""
-        request = {"id": job_id} | given(delay=in_seconds(delay), due=in_unix(due))
+        """Give a job that is not reserved a new due time, a new priority, or both. Returns when it is due.
+
+        `by` moves its own due time, to an earlier one if it is negative; `priority` alone leaves it as it is.
+        """
+        plan = _plan(delay, due, by, priority)
         return Call(
             "/reschedule",
-            request,
+            {"id": job_id} | plan,
             lambda data: member(data, "due", float),
-            repeatable=due is not None,
+            repeatable=_is_repeatable(plan),
         )
 
     @verb
     def reschedule_many(
-        self, ids: Iterable[str], *, delay: Seconds | None = None, due: Moment | None = None
+        self,
+        ids: Iterable[str],
+        *,
+        delay: Seconds | None = None,
+        due: Moment | None = None,
+        by: Seconds | None = None,
+        priority: int | None = None,
     ) -> Call[list[Outcome]]:
-        """Give up to 1000 jobs that are not reserved a new due time. Returns an outcome per job."""
-        request = {"ids": list(ids)} | given(delay=in_seconds(delay), due=in_unix(due))
+        """Give up to 1000 jobs that are not reserved a new due time, a new priority, or both.
+
+        `by` moves each job's own due time, to an earlier one if it is negative. Returns an outcome per job.
+        """
+        plan = _plan(delay, due, by, priority)
         return Call(
             "/reschedule",
-            request,
+            {"ids": list(ids)} | plan,
             _results,
-            repeatable=due is not None,
+            repeatable=_is_repeatable(plan),
         )
 
     @verb
@@ -260,10 +279,15 @@ class JobVerbs:
         topic: str | None = None,
         delay: Seconds | None = None,
         due: Moment | None = None,
+        by: Seconds | None = None,
+        priority: int | None = None,
     ) -> Call[int]:
-        """Give all jobs of a tag that are not reserved one new due time; in one topic or in all. Returns how many."""
-        request = given(tag=tag, topic=topic, delay=in_seconds(delay), due=in_unix(due))
-        return Call("/reschedule", request, count_of)
+        """Give a tag's jobs that are not reserved one new due time, a new priority, or both; in one topic or in all.
+
+        `by` moves each job's own due time, to an earlier one if it is negative. Returns how many were changed.
+        """
+        plan = _plan(delay, due, by, priority)
+        return Call("/reschedule", given(tag=tag, topic=topic) | plan, count_of)
 
 
 def _may_push_again(job: Job) -> bool:
@@ -287,6 +311,23 @@ def _get_many(ids: list[str], known: dict[str, JobDetails | None]) -> Call[list[
         return None if known.keys() >= set(ids) else _get_many(ids, known)
 
     return Call("/get", {"ids": wanted}, read_each, repeatable=True, rest=rest)
+
+
+def _plan(
+    delay: Seconds | None, due: Moment | None, by: Seconds | None, priority: int | None
+) -> dict[str, Any]:
+    """What /reschedule is to change."""
+    return given(
+        delay=in_seconds(delay),
+        due=in_unix(due),
+        by=None if by is None else distance(by),
+        priority=priority,
+    )
+
+
+def _is_repeatable(plan: dict[str, Any]) -> bool:
+    """Whether doing it twice is doing it once."""
+    return not plan.keys() & {"delay", "by"}
 
 
 def _held(job: ReservedJob | str) -> dict[str, Any]:

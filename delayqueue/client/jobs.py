@@ -37,6 +37,14 @@ def seconds(length: Seconds) -> float:
     return int(number) if float(number).is_integer() else number
 
 
+def distance(by: Seconds) -> float:
+    """Like seconds(), of a duration that may be negative: also "-1h"."""
+    if isinstance(by, str) and by[:1] in {"+", "-"}:
+        length = seconds(by[1:])
+        return -length if by[0] == "-" else length
+    return seconds(by)
+
+
 def unix(moment: Moment) -> float:
     """A time as unix seconds; a datetime without a time zone is local time."""
     return moment.timestamp() if isinstance(moment, datetime) else moment

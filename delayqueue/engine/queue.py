@@ -23,6 +23,7 @@ from delayqueue.store.types import (
     Health,
     Kick,
     Moved,
+    Plan,
     Postponement,
     Recording,
     Release,
@@ -211,14 +212,13 @@ class DelayQueue:
             log.warning("job %r is buried: its subscribers failed for good", postponement.id)
 
     def reschedule(
-        self, ids: Sequence[str], delay_ms: int, due_ms: int | None, scope: Scope = EVERYWHERE
+        self, ids: Sequence[str], plan: Plan, scope: Scope = EVERYWHERE
     ) -> Coroutine[None, None, list[Moved]]:
-        """Give jobs that are not reserved a new due time: `due_ms`, or `delay_ms` from now.
+        """Give jobs that are not reserved a new due time, a new priority, or both; an id may occur once only.
 
-        Returns a code and the time for each.
+        Returns a code and the due time for each.
         """
-        items = [Reschedule(job_id, delay_ms, due_ms) for job_id in ids]
-        return self._store.reschedule(items, scope)
+        return self._store.reschedule([Reschedule(job_id, plan) for job_id in ids], scope)
 
     def kick(
         self, ids: Sequence[str], scope: Scope = EVERYWHERE, *, body: str | None = None

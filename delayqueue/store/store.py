@@ -163,7 +163,7 @@ class Store:
     def reschedule(
         self, reschedules: Sequence[Reschedule], scope: Scope = EVERYWHERE
     ) -> Coroutine[None, None, list[Moved]]:
-        """Give jobs that are not reserved a new due time."""
+        """Give jobs that are not reserved a new due time, a new priority, or both."""
         return self._reschedule.run(reschedules, scope)
 
     def kick(

@@ -1,5 +1,6 @@
 """The verbs on topics and tags. They go through all buckets, a bounded piece at a time."""
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -17,7 +18,7 @@ from delayqueue.store.bucket.caller import LayoutChanged
 from delayqueue.store.bucket.limits import FIRST, Limits
 from delayqueue.store.bucket.migration import Migration
 from delayqueue.store.bucket.tags import Tags
-from delayqueue.store.types import START, Change, TagPage, TagPlace, TopicCounts
+from delayqueue.store.types import START, Change, Plan, TagPage, TagPlace, TopicCounts
 from delayqueue.tasks import by_turns
 
 log = logging.getLogger(__name__)
@@ -33,6 +34,15 @@ TOPICS_PER_CALL = 100  # about 3 ms of the store's time
 DECLARED = Text(
     "该topic的限制在配置文件中，请在文件中修改",
     "the topic's limits come from a config file; change them there and restart the servers",
+)
+
+DONE_IN_PART = Text(
+    "存储暂不可用，已处理{}个job，请重试以完成其余",
+    "the store is unavailable; {} jobs were processed, try again for the rest",
+)
+MOVED_IN_PART = Text(
+    "存储暂不可用，至少已移动{}个job；重试会再次移动它们",
+    "the store is unavailable; at least {} jobs were moved, and a repeated call moves them again",
 )
 
 
@@ -78,6 +88,7 @@ class Topics:
         self._migration = migration
         self._limits = Limits(store)
         self._tags = Tags(store)
+        self._moving = asyncio.Lock()  # a call remembers each job that it has moved
         self._notify = notify
 
     async def kick(self, topic: str, state: State, most: int) -> int:
@@ -118,21 +129,49 @@ class Topics:
         self,
         tag: str,
         topic: str,
-        delay_ms: int,
-        due_ms: int | None,
+        plan: Plan,
         scope: Scope = EVERYWHERE,
     ) -> int:
-        """Give a tag's jobs that are not reserved one new due time, in one topic or in all (""). Returns how many."""
-        time_ms = due_ms
+        """Move a tag's jobs that are not reserved, or give them another priority, in one topic or in all ("").
+
+        A delay is one due time for all of them, a distance moves each of them once. Returns how many were changed.
+        """
+        if plan.by_ms is not None:
+            async with self._moving:
+                return await self._move_tag(tag, topic, plan, scope)
 
         async def reschedule(bucket: int, page: TagPage) -> Paged:
-            nonlocal time_ms
-            *paged, time_ms = await self._tags.reschedule(
-                bucket, page, delay_ms=delay_ms, due_ms=time_ms
-            )
+            nonlocal plan
+            *paged, done = await self._tags.reschedule(bucket, page, plan)
+            if done.due_ms is not None:
+                plan = plan._replace(due_ms=done.due_ms)
             return cast("Paged", paged)
 
         return await self._each_page(tag, topic, scope, reschedule)
+
+    async def _move_tag(self, tag: str, topic: str, plan: Plan, scope: Scope) -> int:
+        """Move each job of a tag by a distance: once, although SSCAN may return an id twice."""
+        moved: set[bytes] = set()
+
+        async def of(bucket: int) -> AsyncIterator[int]:
+            place = None
+            while place != START:
+                page = TagPage(tag, topic, PIECE, place or START, scope)
+                place, ids = await self._tags.ids(bucket, page)
+                left = [*START, *(job_id for job_id in dict.fromkeys(ids) if job_id not in moved)]
+                while len(left) > 1:
+                    try:
+                        left, count, changed, done = await self._tags.reschedule(
+                            bucket, page._replace(place=left), plan
+                        )
+                    except Unavailable:  # they may have been moved
+                        moved.update(left)
+                        raise
+                    moved.update(done.moved)
+                    self._notify(bucket, changed)
+                    yield count
+
+        return await self._all_of(of, MOVED_IN_PART)
 
     async def _each_page(
         self, tag: str, topic: str, scope: Scope, change: Callable[..., Awaitable[Paged]]
@@ -164,10 +203,12 @@ class Topics:
 
         return await self._all_of(of)
 
-    async def _all_of(self, work: Callable[[int], AsyncIterator[int]]) -> int:
+    async def _all_of(
+        self, work: Callable[[int], AsyncIterator[int]], in_part: Text = DONE_IN_PART
+    ) -> int:
         """The sum of what is done piece by piece in every bucket.
 
-        If a bucket fails, the others are still processed; then Unavailable says how much was done.
+        If a bucket fails, the others are still processed; then Unavailable says how much was done, and what to do.
         """
         done, failed = 0, False
         try:
@@ -180,12 +221,7 @@ class Topics:
         except Unavailable:
             failed = True
         if failed:
-            raise Unavailable(
-                Text(
-                    f"存储暂不可用，已处理{done}个job，请重试以完成其余",
-                    f"the store is unavailable; {done} jobs were processed, try again for the rest",
-                )
-            )
+            raise Unavailable(Text(in_part.zh.format(done), in_part.en.format(done)))
         return done
 
     async def pause(self, topic: str, hold_ms: int) -> None:

@@ -137,12 +137,38 @@ class Touch(NamedTuple):
     ttr_ms: int | None
 
 
+def when(delay_ms: int, due_ms: int | None) -> str:
+    """A delay or a due time as the scripts take it; the due time counts if it is not None."""
+    return f"+{delay_ms}" if due_ms is None else f"={due_ms}"
+
+
+class Plan(NamedTuple):
+    """What changes about jobs that wait: when they are due, one of the first three; and their priority.
+
+    `by_ms`: a distance from each job's own due time, negative = earlier. All None = each job keeps its own.
+    """
+
+    delay_ms: int | None = None
+    due_ms: int | None = None
+    by_ms: int | None = None
+    priority: int | None = None
+
+    @property
+    def args(self) -> tuple[str, int | str]:
+        """The arguments for the scripts."""
+        priority = "" if self.priority is None else self.priority
+        if self.by_ms is not None:
+            return f"~{self.by_ms}", priority
+        if self.delay_ms is None and self.due_ms is None:
+            return "", priority
+        return when(self.delay_ms or 0, self.due_ms), priority
+
+
 class Reschedule(NamedTuple):
-    """A new due time for a job: `due_ms`, or `delay_ms` from now if that is None."""
+    """A job whose due time or priority changes."""
 
     id: str
-    delay_ms: int
-    due_ms: int | None
+    plan: Plan
 
 
 class Kick(NamedTuple):

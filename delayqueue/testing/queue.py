@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from delayqueue.client.aio import AsyncClient
 from delayqueue.client.blocking import Client
 from delayqueue.client.jobs import ReservedJob, seconds
-from delayqueue.domain.job import State
-from delayqueue.errors import Code, JobExists, NoSuchJob, WrongState
+from delayqueue.domain.job import USUAL_PRIORITY, State
+from delayqueue.errors import Code, JobExists, NoSuchJob, QueueError, WrongState
 from delayqueue.testing.handling import verdict_on
 from delayqueue.worker.policy import Policy
 from delayqueue.worker.verdict import Buried, Released
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+WAITING: Final = (State.DELAYED, State.READY, State.BURIED)
 MOST_RUNS: Final = 10_000  # in one advance()
 
 
@@ -55,7 +56,8 @@ class _Held:
 class Queue(Client):
     """Replaces a Client in tests: jobs wait in memory until the test turns the clock; then workers handle them.
 
-    It supports push, get, kick, reschedule, delete and cancel. `asynchronous` is the same queue as an AsyncClient.
+    It supports push, get, kick, reschedule, delete and cancel, of one job or many. `asynchronous` is the same queue as
+    an AsyncClient.
     """
 
     def __init__(self, *workers: Worker) -> None:
@@ -100,7 +102,7 @@ class Queue(Client):
             "/delete": self._delete,
             "/cancel": self._cancel,
         }
-        if call.path not in verbs or ("ids" in call.request and call.path != "/delete"):
+        if call.path not in verbs:
             raise NotImplementedError(f"{call.path}: not in memory; test with a real server")
         return call.read(verbs[call.path](call.request))
 
@@ -176,8 +178,13 @@ class Queue(Client):
             return {"id": request["id"], "code": error.code, "message": str(error)}
         return {"id": request["id"], "code": Code.OK, "message": ""}
 
-    def _get(self, request: dict[str, Any]) -> dict[str, Any] | None:
-        held = self._jobs.get(request["id"])
+    def _get(self, request: dict[str, Any]) -> Any:
+        if "ids" in request:
+            return [self._told(job_id) for job_id in request["ids"]]
+        return self._told(request["id"])
+
+    def _told(self, job_id: str) -> dict[str, Any] | None:
+        held = self._jobs.get(job_id)
         if held is None:
             return None
         told = {name: held.request[name] for name in ("topic", "id", "body", "ttr")}
@@ -188,59 +195,106 @@ class Queue(Client):
             "attempts": [],
             "results": [],
         }
-        is_due = held.state is State.DELAYED and held.due_s <= self.now_s
         return {
             **(told | unknown),
-            "state": State.READY if is_due else held.state,
+            "state": self._state(held),
+            "priority": held.request.get("priority", USUAL_PRIORITY),
             "tags": held.request.get("tags", []),
             "attempt": held.attempt,
             "message": held.message,
             "due": held.due_s,
         }
 
-    def _kick(self, request: dict[str, Any]) -> None:
-        held = self._known(request)
-        if held.state not in {State.BURIED, State.DELAYED}:
+    def _kick(self, request: dict[str, Any]) -> Any:
+        if "tag" not in request and "topic" not in request:
+            return self._by_id(request, lambda job_id: self._kick_one(job_id, request))
+        state = State(request.get("state", State.BURIED))
+        ids = [
+            job_id for job_id in self._chosen(request) if self._state(self._jobs[job_id]) is state
+        ]
+        if "tag" not in request:
+            ids.sort(key=lambda job_id: self._jobs[job_id].due_s)
+            ids = ids[: request.get("count", 1)]
+        for job_id in ids:
+            self._kick_one(job_id, request)
+        return {"count": len(ids)}
+
+    def _kick_one(self, job_id: str, request: dict[str, Any]) -> dict[str, Any]:
+        held = self._known(job_id)
+        if self._state(held) not in {State.BURIED, State.DELAYED}:
             raise WrongState
         held.state, held.due_s, held.failures = State.DELAYED, self.now_s, 0
         if "body" in request:
             held.request = {**held.request, "body": request["body"]}
+        return {}
 
-    def _reschedule(self, request: dict[str, Any]) -> dict[str, float]:
-        held = self._known(request)
-        if held.state not in {State.BURIED, State.DELAYED}:
-            raise WrongState
-        held.state = State.DELAYED
-        held.due_s = request.get("due", self.now_s + request.get("delay", 0))
-        return {"due": held.due_s}
+    def _reschedule(self, request: dict[str, Any]) -> Any:
+        def reschedule(job_id: str) -> dict[str, Any]:
+            held = self._known(job_id)
+            if self._state(held) not in WAITING:
+                raise WrongState
+            if "priority" in request:
+                held.request = held.request | {"priority": request["priority"]}
+            if request.keys() & {"delay", "due", "by"}:
+                held.state, held.due_s = State.DELAYED, self._new_due_s(held, request)
+            return {"due": held.due_s}
+
+        if "tag" not in request:
+            return self._by_id(request, reschedule)
+        ids = [job_id for job_id in self._chosen(request) if self._jobs[job_id].state in WAITING]
+        return {"count": len([reschedule(job_id) for job_id in ids])}
+
+    def _new_due_s(self, held: _Held, request: dict[str, Any]) -> float:
+        if "by" in request:
+            return max(self.now_s, held.due_s + float(request["by"]))
+        return float(request.get("due", self.now_s + request.get("delay", 0)))
 
     def _delete(self, request: dict[str, Any]) -> Any:
-        if "ids" in request:
-            codes = [
-                Code.OK if self._jobs.pop(each, None) else Code.NO_SUCH_JOB
-                for each in request["ids"]
-            ]
-            return [
-                {"id": each, "code": code} for each, code in zip(request["ids"], codes, strict=True)
-            ]
-        self._known(request)
-        del self._jobs[request["id"]]
-        return None
+        def delete(job_id: str) -> dict[str, Any]:
+            self._known(job_id)
+            del self._jobs[job_id]
+            return {}
+
+        answer = self._by_id(request, delete)
+        return answer["results"] if "ids" in request else None
 
     def _cancel(self, request: dict[str, Any]) -> dict[str, int]:
         ids = [
             job_id
-            for job_id, held in self._jobs.items()
-            if request["tag"] in held.request.get("tags", ())
-            and request.get("topic") in {None, held.request["topic"]}
-            and held.state is not State.FINISHED
+            for job_id in self._chosen(request)
+            if self._jobs[job_id].state is not State.FINISHED
         ]
         for job_id in ids:
             del self._jobs[job_id]
         return {"count": len(ids)}
 
-    def _known(self, request: dict[str, Any]) -> _Held:
-        held = self._jobs.get(request["id"])
+    def _by_id(self, request: dict[str, Any], verb: Callable[[str], dict[str, Any]]) -> Any:
+        """Do something with one job, or with each of many: then an error is the code in its row."""
+        if "ids" not in request:
+            return verb(request["id"])
+        rows: list[dict[str, Any]] = []
+        for job_id in request["ids"]:
+            try:
+                rows.append({"id": job_id, "code": Code.OK} | verb(job_id))
+            except QueueError as error:
+                rows.append({"id": job_id, "code": error.code})
+        return {"count": sum(row["code"] == Code.OK for row in rows), "results": rows}
+
+    def _chosen(self, request: dict[str, Any]) -> list[str]:
+        """The ids of the jobs of a tag, of a topic, or of both."""
+        return [
+            job_id
+            for job_id, held in self._jobs.items()
+            if ("tag" not in request or request["tag"] in held.request.get("tags", ()))
+            and request.get("topic") in {None, held.request["topic"]}
+        ]
+
+    def _state(self, held: _Held) -> State:
+        is_due = held.state is State.DELAYED and held.due_s <= self.now_s
+        return State.READY if is_due else held.state
+
+    def _known(self, job_id: str) -> _Held:
+        held = self._jobs.get(job_id)
         if held is None:
             raise NoSuchJob
         return held

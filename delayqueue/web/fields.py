@@ -20,13 +20,16 @@ from pydantic_core.core_schema import (
 from delayqueue.domain.job import (
     MAX_BATCH,
     MAX_DELAY_S,
+    MAX_DUE_S,
     MAX_ID_BYTES,
     MAX_MESSAGE_CHARS,
     MAX_POP_TOPICS,
+    MAX_PRIORITY,
     MAX_TAG_BYTES,
     MAX_TAGS,
     MAX_TOPIC_BYTES,
     MAX_TTR_S,
+    USUAL_PRIORITY,
     IfExists,
     State,
 )
@@ -45,9 +48,6 @@ FEW_CHARS: Final = (
     64  # these have at most 256 bytes, so most names need not be encoded to be measured
 )
 MAX_POP_CHARS: Final = MAX_POP_TOPICS * (MAX_TOPIC_BYTES + 2)  # with a comma and a blank each
-MAX_DUE_S: Final = (
-    10_000_000_000  # the year 2286; a due time in milliseconds by mistake is far above
-)
 
 TEXT: Final[CoreSchema] = str_schema(strict=True)
 NAME: Final = "{}"  # in a message: replaced by the field's name
@@ -319,6 +319,18 @@ DueTime = Annotated[
         MAX_DUE_S,
         "是unix时间戳（秒），取值范围{least} - {most}",
         "must be unix seconds (not milliseconds), {least} to {most}",
+    ),
+]
+Distance = Annotated[
+    Number,
+    Between(-MAX_DELAY_S, MAX_DELAY_S, "取值范围-2^31 - 2^31", "must be -2^31 to 2^31 seconds"),
+    Field(description="Seconds by which each job's own due time moves; earlier if negative."),
+]
+Priority = Annotated[
+    int,
+    Between(0, MAX_PRIORITY),
+    Field(
+        description=f"Of ready jobs the smallest number goes first; {USUAL_PRIORITY} by default."
     ),
 ]
 Ttr = Annotated[

@@ -230,7 +230,7 @@ class MovedJob(Result):
 
 
 class Rescheduled(Count):
-    """How many jobs have the new due time; with `ids`, what happened to each."""
+    """How many jobs have the new due time or priority; with `ids`, what happened to each."""
 
     results: NotRequired[list[MovedJob]]
 

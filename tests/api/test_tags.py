@@ -55,6 +55,37 @@ async def test_the_jobs_of_a_tag_are_rescheduled_in_one_topic(api: Api, topic: s
     assert (await api.pop(f"{topic}-other", timeout=0)).ok() is None
 
 
+async def test_each_job_of_a_tag_is_moved_by_a_distance_from_its_own_time(
+    api: Api, topic: str
+) -> None:
+    now = time.time()
+    dues = {f"{topic}-early": now + 1000, f"{topic}-late": now + 5000.25}
+    for job_id, due in dues.items():
+        (await api.push(topic=topic, id=job_id, due=due, tags=[topic])).ok()
+
+    async def moved(by: float) -> dict[str, float]:
+        assert (await api.call("/reschedule", {"tag": topic, "by": by})).ok() == {"count": 2}
+        found = (await api.call("/get", {"ids": [*dues]})).ok()
+        return {job["id"]: round(job["due"] - dues[job["id"]], 2) for job in found}
+
+    assert await moved(3600) == dict.fromkeys(dues, 3600)
+    assert await moved(-3700.5) == dict.fromkeys(dues, -100.5)
+
+
+async def test_ids_are_moved_by_a_distance_once_and_get_a_priority(api: Api, topic: str) -> None:
+    due = int(time.time()) + 600
+    (await api.push(topic=topic, id=topic, due=due)).ok()
+    asked = {"ids": [topic, "never-pushed", topic], "by": -60, "priority": 3}
+    row = {"id": topic, "code": 0, "due": due - 60}
+    assert (await api.call("/reschedule", asked)).ok() == {
+        "count": 2,
+        "results": [row, {"id": "never-pushed", "code": 2, "due": None}, row],
+    }
+    assert (await api.call("/reschedule", {"id": topic, "priority": 5})).ok() == {"due": due - 60}
+    found = (await api.get(topic)).ok()
+    assert (found["priority"], found["due"]) == (5, due - 60)
+
+
 async def test_many_jobs_are_rescheduled_by_their_ids(api: Api, topic: str) -> None:
     ids = await push_order(api, topic)
     due = int(time.time()) + 7200
@@ -81,10 +112,20 @@ async def test_the_buried_jobs_of_a_tag_are_kicked_and_delayed_ones_where_it_is_
     assert {job["state"] for job in found} == {"ready"}
 
 
+async def test_a_job_is_not_moved_behind_the_last_due_time(api: Api, topic: str) -> None:
+    (await api.push(topic=topic, id=topic, due=10**10)).ok()
+    assert "by" in (await api.call("/reschedule", {"id": topic, "by": 1})).refused(INVALID)
+
+
 @pytest.mark.parametrize(
     ("path", "asked", "named"),
     [
         ("/reschedule", {"tag": "t"}, "delay"),
+        ("/reschedule", {"tag": "t", "by": 1, "delay": 0}, "by"),
+        ("/reschedule", {"id": "a", "by": 1, "due": 5}, "by"),
+        ("/reschedule", {"id": "a", "by": 2**31 + 1}, "by"),
+        ("/reschedule", {"id": "a", "by": -(2**31) - 1}, "by"),
+        ("/reschedule", {"id": "a", "delay": 1, "priority": -1}, "priority"),
         ("/reschedule", {"tag": "t", "id": "a", "delay": 1}, "tag"),
         ("/reschedule", {"tag": " ", "delay": 1}, "tag"),
         ("/reschedule", {"topic": "t", "delay": 1}, "topic"),

@@ -141,6 +141,10 @@ def test_the_jobs_of_a_tag_are_moved_and_each_of_many_ids_is_told(run: Run, topi
     for name in ("a", "b"):
         run("push", topic, "--id", f"{topic}-{name}", "--tag", topic, "--delay", "1h").ok()
     assert run("reschedule", "--tag", topic, "--delay", "2h").ok() == "count: 2"
+    assert run("reschedule", "--tag", topic, "--by", "1h", "--priority", "9").ok() == "count: 2"
+    due = json.loads(run("get", f"{topic}-a", "--json").ok())["due"]
+    moved = json.loads(run("reschedule", f"{topic}-a", "--by=-90m", "--json").ok())
+    assert round(moved["due"] - due) == -5400
     assert run("kick", "--tag", topic, "--state", "delayed").ok() == "count: 2"
     ended = run("kick", f"{topic}-a", "never-pushed")
     assert ended.status == 1

@@ -111,6 +111,27 @@ def test_what_is_not_wanted_any_more_is_not_handled(queue: Queue) -> None:
     assert [ran.job.id for ran in queue.advance()] == ["two"]
 
 
+def test_jobs_are_moved_by_a_distance_or_kicked_by_their_tag_or_topic(queue: Queue) -> None:
+    for number in range(3):
+        queue.push("close", {"id": str(number)}, id=str(number), delay=60 * number, tags=["x"])
+    assert queue.reschedule_tag("x", by="2m", priority=7) == 3
+    assert queue.reschedule_tag("x", topic="other", by="2m") == 0
+    assert queue.get("0").priority == 7  # type: ignore[union-attr]
+    assert [round(each.due - queue.now_s) for each in queue.get_many("012") if each] == [
+        120,
+        180,
+        240,
+    ]
+    assert queue.reschedule("2", by="-1h") == queue.now_s
+    assert [one.code for one in queue.reschedule_many(["1", "none"], by=-60)] == [0, 2]
+    assert [ran.job.id for ran in queue.advance()] == ["2"]
+    assert queue.kick_topic("close", count=1, state="delayed") == 1
+    assert queue.kick_tag("x", state="delayed") == 1
+    assert queue.kick_tag("x") == queue.kick_topic("close") == 0
+    assert [one.code for one in queue.kick_many(["0", "2"])] == [3, 2]
+    assert sorted(ran.job.id for ran in queue.advance()) == ["0", "1"]
+
+
 async def test_the_same_queue_may_be_awaited(queue: Queue) -> None:
     await queue.asynchronous.push("close", Order("1"), delay=1)
     assert [ran.verdict for ran in await queue.aadvance(1)] == [Finished("closed 1")]

@@ -238,6 +238,13 @@ async def test_the_jobs_of_a_tag_are_moved_together(client: Caller, topic: str) 
     assert await client.reschedule_tag(topic, topic="another", delay=HOUR) == 0
     outcomes = await client.reschedule_many([*ids, "never-pushed"], delay=HOUR)
     assert [outcome.code for outcome in outcomes] == [0, 0, NoSuchJob.code]
+    was = (await client.get(ids[0])).due
+    assert await client.reschedule_tag(topic, by="-10m") == 2
+    assert await client.reschedule(ids[0], by=timedelta(seconds=60.5), priority=5) == pytest.approx(
+        was - 539.5, abs=0.01
+    )
+    assert (await client.reschedule_many(ids[:1], priority=6))[0].code == 0
+    assert (await client.get(ids[0])).priority == 6
     assert await client.kick_tag(topic) == 0
     assert await client.kick_tag(topic, topic=topic, state="delayed") == 2
     assert len(await client.pop_many(topic, count=2, wait=5)) == 2

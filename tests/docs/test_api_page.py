@@ -12,7 +12,6 @@ from delayqueue.domain import job, retry, schedule
 from delayqueue.domain.subscriber import MAX_NAME_BYTES
 from delayqueue.errors import QueueError
 from delayqueue.web import parse
-from delayqueue.web.fields import MAX_DUE_S
 from delayqueue.web.requests import Request
 from tests.routes import ROUTES, named
 
@@ -31,7 +30,7 @@ LIMITS: Final = (
     ("topic, tag", job.MAX_TOPIC_BYTES),
     ("topic, tag", job.MAX_TAG_BYTES),
     ("`delay`, `retain`, `expire`, other lengths of time", job.MAX_DELAY_S),
-    ("`due`, `start`, `end`, `after`, `before`", MAX_DUE_S),
+    ("`due`, `start`, `end`, `after`, `before`", job.MAX_DUE_S),
     ("`ttr`", job.MAX_TTR_S),
     ("a `cron` expression", schedule.MAX_CRON_CHARS),
     ('a length of time as text, such as `"15s"`', retry.MAX_TEXT_CHARS),

@@ -23,6 +23,7 @@ from delayqueue.store.types import (
     Ending,
     Kick,
     Moved,
+    Plan,
     Range,
     Release,
     Requeue,
@@ -222,7 +223,11 @@ class Bucket:
     async def reschedule(
         self, job_id: str, *, delay_ms: int = 0, due_ms: int | None = None
     ) -> Moved:
-        [moved], _ = await self.store.reschedule(0, [Reschedule(job_id, delay_ms, due_ms)])
+        return await self.change(job_id, delay_ms=delay_ms, due_ms=due_ms)
+
+    async def change(self, job_id: str, **plan: int | None) -> Moved:
+        """Reschedule a job by a plan."""
+        [moved], _ = await self.store.reschedule(0, [Reschedule(job_id, Plan(**plan))])
         return moved
 
     async def kick(self, *ids: str) -> list[int]:

@@ -8,7 +8,7 @@ import pytest
 
 from delayqueue.domain.job import State
 from delayqueue.errors import Code
-from delayqueue.store.types import Kick, Moved, Reschedule
+from delayqueue.store.types import Kick, Moved, Plan, Reschedule
 from tests.store.bucket import HOUR_MS, STATES, a_moment, job
 
 if TYPE_CHECKING:
@@ -120,10 +120,13 @@ async def test_a_held_job_is_left_to_its_holder(bucket: Bucket) -> None:
 
 async def test_the_timer_hears_of_the_earliest_new_time(bucket: Bucket) -> None:
     await bucket.push(job("a"), job("b"))
-    moves = [Reschedule("a", 900, None), Reschedule("b", 500, None), Reschedule("x", 1, None)]
+    moves = [
+        Reschedule(job_id, Plan(delay_ms))
+        for job_id, delay_ms in (("a", 900), ("b", 500), ("x", 1))
+    ]
     _, change = await bucket.store.reschedule(0, moves)
     assert change.next_due_ms == 500
-    _, change = await bucket.store.reschedule(0, [Reschedule("a", 0, 1)])
+    _, change = await bucket.store.reschedule(0, [Reschedule("a", Plan(due_ms=1))])
     assert change.next_due_ms == 0
 
 

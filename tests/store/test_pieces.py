@@ -16,7 +16,17 @@ from delayqueue.store.bucket.bucket_store import in_pieces
 from delayqueue.store.bucket.inspection import Inspection
 from delayqueue.store.bucket.tags import Tags
 from delayqueue.store.store import Store
-from delayqueue.store.types import START, Burial, Ending, Finding, Kick, Piece, TagPage, TagPlace
+from delayqueue.store.types import (
+    START,
+    Burial,
+    Ending,
+    Finding,
+    Kick,
+    Piece,
+    Plan,
+    TagPage,
+    TagPlace,
+)
 from tests.store.bucket import HOUR_MS, a_moment, in_two_stores, job
 
 if TYPE_CHECKING:
@@ -81,7 +91,7 @@ async def test_the_jobs_of_a_tag_are_changed_so_many_bytes_at_a_time(
     change: Any = {
         "cancel": bucket.store.cancel,
         "kick": partial(tags.kick, state=State.DELAYED),
-        "reschedule": partial(tags.reschedule, delay_ms=0, due_ms=due_ms),
+        "reschedule": partial(tags.reschedule, plan=Plan(due_ms=due_ms)),
     }[verb]
     position: TagPlace | None = None
     counts = list[int]()

@@ -9,7 +9,7 @@ import pytest
 
 from delayqueue.domain.access import Scope
 from delayqueue.errors import Code
-from delayqueue.store.types import Burial, Ending, Kick, Moved, Release, Reschedule, Touch
+from delayqueue.store.types import Burial, Ending, Kick, Moved, Plan, Release, Reschedule, Touch
 from tests.scopes import SCOPES
 from tests.store.bucket import HOUR_MS, STATES, job
 
@@ -56,7 +56,7 @@ async def test_a_hidden_job_is_unknown_and_unchanged(
     assert (await confined.bury(0, [Burial("a", "", "")]))[0] == [Code.NO_SUCH_JOB]
     assert (await confined.release(0, [Release("a", "", 0, "")]))[0] == UNKNOWN
     assert await confined.touch(0, [Touch("a", "", None)]) == UNKNOWN
-    assert (await confined.reschedule(0, [Reschedule("a", HOUR_MS, None)]))[0] == UNKNOWN
+    assert (await confined.reschedule(0, [Reschedule("a", Plan(HOUR_MS))]))[0] == UNKNOWN
     assert (await confined.kick(0, [Kick("a")]))[0] == [Code.NO_SUCH_JOB]
     assert await bucket.view("a") == before
 

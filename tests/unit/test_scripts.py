@@ -14,7 +14,7 @@ from delayqueue.store.servers.durability import Durability
 FOLLOW_THE_LAYOUT: Final = (
     "add_history buried calls cancel confirm due_schedules exports find forecast heartbeat history import inspect "
     "kick_tag list numbers pause_subscriber peek pop purge range ready_ids register registered registry_state "
-    "reschedule_tag servers sweep take tick topics unregister"
+    "reschedule_tag servers sweep tag_ids take tick topics unregister"
 )
 PUSHES: Final = "export import push register settle"
 CHANGES: Final = (

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from delayqueue.config.failpoint import Failpoint
 from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.domain.body import raw_body
-from delayqueue.domain.job import Job, JobView, State
+from delayqueue.domain.job import MAX_DUE_S, Job, JobView, State
 from delayqueue.domain.receipt import nonces
 from delayqueue.errors import Code
 from delayqueue.metrics import Metrics
@@ -50,12 +50,13 @@ from delayqueue.store.types import (
     Ticked,
     TopicCounts,
     Touch,
+    when,
 )
 
 # The most jobs that one tick moves: 10,000 blocked the store for 13 ms.
 TICK_LIMIT = 2000
 # The due time of jobs that an import has not settled yet; no client can ask for it.
-STAGED_DUE_MS = 10_000_000_000_001
+STAGED_DUE_MS = MAX_DUE_S * 1000 + 1
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -165,8 +166,8 @@ class BucketStore:
     async def reschedule(
         self, bucket: int, reschedules: Sequence[Reschedule], scope: Scope = EVERYWHERE
     ) -> tuple[list[Moved], Change]:
-        """Give jobs that are not reserved a new due time."""
-        args = [part for one in reschedules for part in (one.id, when(one.delay_ms, one.due_ms))]
+        """Give jobs that are not reserved a new due time, a new priority, or both."""
+        args = [part for one in reschedules for part in (one.id, *one.plan.args)]
         codes, dues, next_due_ms = await self.run("reschedule", bucket, args, scope)
         return moved(codes, dues), change([], next_due_ms)
 
@@ -337,11 +338,6 @@ async def in_pieces(
     while len(results) < len(items):
         results += await call(items[len(results) :])
     return results
-
-
-def when(delay_ms: int, due_ms: int | None) -> str:
-    """A delay or a due time as the scripts take it; the due time counts if it is not None."""
-    return f"+{delay_ms}" if due_ms is None else f"={due_ms}"
 
 
 def _flat(rows: Sequence[tuple[Any, ...]]) -> list[Any]:

@@ -1,9 +1,19 @@
 """Changes all jobs of a tag, a page at a time, as BucketStore.cancel does."""
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 from delayqueue.domain.job import State
-from delayqueue.store.bucket.bucket_store import BucketStore, when
-from delayqueue.store.bucket.replies import change
-from delayqueue.store.types import Change, TagPage, TagPlace
+from delayqueue.store.bucket.bucket_store import BucketStore
+from delayqueue.store.bucket.replies import change, or_none
+from delayqueue.store.types import Change, Plan, TagPage, TagPlace
+
+
+class Rescheduled(NamedTuple):
+    """The due time that all jobs got, if it is one; and the ids of jobs that were moved by a distance."""
+
+    due_ms: int | None
+    moved: Sequence[bytes]
 
 
 class Tags:
@@ -24,10 +34,16 @@ class Tags:
         return after, count, change(ready)
 
     async def reschedule(
-        self, bucket: int, page: TagPage, *, delay_ms: int, due_ms: int | None
-    ) -> tuple[TagPlace, int, Change, int]:
-        """Give the jobs that are not reserved a new due time. Also returns that time in ms."""
-        args = [when(delay_ms, due_ms), *page.args]
+        self, bucket: int, page: TagPage, plan: Plan
+    ) -> tuple[TagPlace, int, Change, Rescheduled]:
+        """Give the jobs that are not reserved a new due time, a new priority, or both."""
+        args = [*plan.args, *page.args]
         answer = await self._store.run("reschedule_tag", bucket, args, page.scope)
-        after, count, time_ms, wait_ms = answer
-        return after, count, change([], wait_ms if count else -1), time_ms
+        after, count, due_ms, wait_ms, ids = answer
+        return after, count, change([], wait_ms), Rescheduled(or_none(due_ms), ids)
+
+    async def ids(self, bucket: int, page: TagPage) -> tuple[TagPlace, list[bytes]]:
+        """The ids of the jobs, in any topic, and where the next page begins, START = there is none."""
+        args = [page.tag, page.limit, *page.place]
+        after, ids = await self._store.run("tag_ids", bucket, args, page.scope)
+        return [after], ids

@@ -6,11 +6,10 @@ install a library for it.
 
 from typing import Final, NamedTuple
 
-from delayqueue.domain.job import MAX_ID_BYTES, MAX_TOPIC_BYTES, MAX_TTR_S
+from delayqueue.domain.job import MAX_DUE_S, MAX_ID_BYTES, MAX_TOPIC_BYTES, MAX_TTR_S
 
 # All possible starts of a packed job: a map of five, whose first key is "1".
 SIGNATURE: Final = b"\x85\xa11"
-MAX_DUE_S: Final = 10_000_000_000
 
 # first byte -> how many bytes of length, or of value, follow
 _TEXT_HEADS: Final = {0xC4: 1, 0xC5: 2, 0xC6: 4, 0xD9: 1, 0xDA: 2, 0xDB: 4}

@@ -24,7 +24,7 @@ from hashlib import sha1
 from importlib import resources
 from typing import Final, NamedTuple
 
-from delayqueue.domain.job import MAX_ANSWER_BYTES, USUAL_PRIORITY
+from delayqueue.domain.job import MAX_ANSWER_BYTES, MAX_DUE_S, USUAL_PRIORITY
 
 ALLOW_OOM: Final = "allow-oom"
 NO_WRITES: Final = "no-writes"
@@ -164,6 +164,7 @@ class Scripts:
             "WHEEL_SLOTS": self.wheel_slots,
             "READ_LIMIT_BYTES": MAX_ANSWER_BYTES,
             "USUAL_PRIORITY": USUAL_PRIORITY,
+            "MOST_DUE_MS": MAX_DUE_S * 1000,
         }
         return f"local {', '.join(numbers)} = {', '.join(map(str, numbers.values()))}"
 

@@ -1,12 +1,12 @@
 -- The jobs of a tag.
--- requires  _life
+-- requires  _life, _scan_tag
 
 -- Changes the jobs of a tag, those of one topic or of all (""), by `change(id, job)`, which returns a code. Goes on from
--- `place`: the cursor of SSCAN ("0" at first), which looks at about `limit` jobs, and ids of its last page that were not
+-- `place`: that of scan_tag() ("0" at first), which returns about `limit` ids, and ids that it returned last and that were not
 -- processed. Returns { the same for the next call, "0" alone if all is done }, and how many were changed.
 local function each_tagged(name, topic, limit, place, change)
   local cursor, ids, count = place[1], { unpack(place, 2) }, 0
-  if #ids == 0 then cursor, ids = unpack(call('SSCAN', tag_key(name), cursor, 'COUNT', limit)) end
+  if #ids == 0 then cursor, ids = scan_tag(name, cursor, limit) end
   for i, id in ipairs(ids) do
     if has_done_enough() then return { cursor, unpack(ids, i) }, count end
     local job = call('SISMEMBER', tag_key(name), id) == 1 and read_job(id)

@@ -6,15 +6,36 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from delayqueue.domain.job import State
+from delayqueue.domain.job import MAX_DUE_S, State
 from delayqueue.engine.queue import raise_for
 from delayqueue.errors import Code, Invalid, Text
+from delayqueue.store.types import Plan
 from delayqueue.web import serializers
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import ADMINS, HOLDERS, OF_JOB, PRODUCERS, Large, endpoint
-from delayqueue.web.fields import Body, Delay, DueTime, JobCount, Tag, check_body, one_of, when_ms
+from delayqueue.web.fields import (
+    Body,
+    Delay,
+    Distance,
+    DueTime,
+    JobCount,
+    Priority,
+    Tag,
+    check_body,
+    ms_or_none,
+    one_of,
+    when_ms,
+)
 from delayqueue.web.requests import AnyTopicRequest, IdRequest, TagRequest
-from delayqueue.web.responses import Count, Due, FullJob, Kicked, Rescheduled, Result
+from delayqueue.web.responses import (
+    Count,
+    Due,
+    FullJob,
+    Kicked,
+    MovedJob,
+    Rescheduled,
+    Result,
+)
 
 FULL: Final = FullJob(
     topic="order",
@@ -36,6 +57,10 @@ FULL: Final = FullJob(
     ],
     results=[],
 )
+TOO_LATE: Final = Text(
+    f"by：到期时间不能超过{MAX_DUE_S}（2286年）",
+    f"by: the job would be due after {MAX_DUE_S}, the year 2286",
+)
 KickState = Annotated[
     State,
     one_of(State.BURIED, State.DELAYED),
@@ -54,11 +79,15 @@ class GetRequest(IdRequest):
 
 
 class RescheduleRequest(TagRequest):
-    """A new due time for jobs."""
+    """A new due time for jobs, a new priority, or both."""
 
     delay: Delay | None = None
     due: DueTime | None = Field(
         None, description="Unix seconds at which it is due, instead of `delay`."
+    )
+    by: Distance | None = None
+    priority: Priority | None = Field(
+        None, description="Of ready jobs the smallest number goes first; each job's own by default."
     )
 
     def by_tag(self) -> bool:
@@ -67,11 +96,22 @@ class RescheduleRequest(TagRequest):
             raise Invalid(Text("topic 只能和 tag 一起用", "topic: goes with tag, not with id"))
         return super().by_tag()
 
-    def when_ms(self) -> tuple[int, int | None]:
-        """Delay and due time; the due time counts if it is not None."""
+    def plan(self) -> Plan:
+        """What changes. Raises Invalid unless it is one time at most, and something."""
+        if self.by is not None and (self.delay is not None or self.due is not None):
+            raise Invalid(
+                Text(
+                    "by 不能和 delay、due 一起用",
+                    "by: goes without delay and due, which replace it",
+                )
+            )
+        if (self.delay, self.due, self.by, self.priority) == (None,) * 4:
+            raise Invalid(
+                Text("需要 delay、due、by 或 priority", "give one of delay, due, by, or a priority")
+            )
         if self.delay is None and self.due is None:
-            raise Invalid(Text("需要 delay 或 due", "give one of delay, due"))
-        return when_ms(self.delay, self.due)
+            return Plan(by_ms=ms_or_none(self.by), priority=self.priority)
+        return Plan(*when_ms(self.delay, self.due), priority=self.priority)
 
 
 class KickRequest(TagRequest):
@@ -163,24 +203,27 @@ async def kick(api: Api, asked: KickRequest) -> Kicked:
     answers={"due": 1795217097.354},
 )
 async def reschedule(api: Api, asked: RescheduleRequest) -> Due | Rescheduled:
-    """Give jobs a new due time."""
+    """Give jobs a new due time, a new priority, or both."""
     if asked.by_tag():
         tag, topic = asked.tag or "", asked.topic or ""
-        return {
-            "count": await api.queue.topics.reschedule_tag(tag, topic, *asked.when_ms(), api.scope)
-        }
-    ids = asked.each()
-    moved = await api.queue.reschedule(ids, *asked.when_ms(), api.scope)
+        return {"count": await api.queue.topics.reschedule_tag(tag, topic, asked.plan(), api.scope)}
+    ids = list(dict.fromkeys(asked.each()))  # a distance moves each job once
+    moved = dict(zip(ids, await api.queue.reschedule(ids, asked.plan(), api.scope), strict=True))
     if not asked.many:
-        raise_for(moved[0].code)
-        return {"due": serializers.seconds(moved[0].time_ms)}
-    return {
-        "count": sum(one.code == Code.OK for one in moved),
-        "results": [
-            {"id": job_id, "code": one.code, "due": serializers.seconds(one.time_ms)}
-            for job_id, one in zip(ids, moved, strict=True)
-        ],
-    }
+        [one] = moved.values()
+        if one.code == Code.INVALID:
+            raise Invalid(TOO_LATE)
+        raise_for(one.code)
+        return {"due": serializers.seconds(one.time_ms)}
+    rows: list[MovedJob] = [
+        {
+            "id": job_id,
+            "code": moved[job_id].code,
+            "due": serializers.seconds(moved[job_id].time_ms),
+        }
+        for job_id in asked.each()
+    ]
+    return {"count": sum(row["code"] == Code.OK for row in rows), "results": rows}
 
 
 @endpoint("/cancel", PRODUCERS, asks={"tag": "user:7"}, answers={"count": 2})

@@ -1,22 +1,21 @@
 """/push: a job, or an array of them."""
 
 from collections.abc import Callable, Iterable
-from typing import Annotated
 
 from pydantic import Field
 
-from delayqueue.domain.job import MAX_ID_BYTES, MAX_PRIORITY, USUAL_PRIORITY, IfExists, Job
+from delayqueue.domain.job import MAX_ID_BYTES, USUAL_PRIORITY, IfExists, Job
 from delayqueue.errors import ADDED, OF_CODE, Code, JobExists, QueueError
 from delayqueue.tasks import by_turns
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import BAD, PRODUCERS, Refusal, endpoint
 from delayqueue.web.fields import (
-    Between,
     Body,
     Delay,
     DueTime,
     IfExistsWord,
     JobId,
+    Priority,
     PushedTopic,
     Seconds,
     SomeSeconds,
@@ -31,14 +30,6 @@ from delayqueue.web.fields import (
 from delayqueue.web.http import HttpRequest
 from delayqueue.web.requests import Request, RetryRequest
 from delayqueue.web.responses import NewId, PushResult
-
-Priority = Annotated[
-    int,
-    Between(0, MAX_PRIORITY),
-    Field(
-        description=f"Of ready jobs the smallest number goes first; {USUAL_PRIORITY} by default."
-    ),
-]
 
 
 class PushRequest(Request):

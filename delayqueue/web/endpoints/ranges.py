@@ -5,7 +5,7 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from delayqueue.domain.job import MAX_FORECAST_STEPS
+from delayqueue.domain.job import MAX_DUE_S, MAX_FORECAST_STEPS
 from delayqueue.errors import Invalid, Text
 from delayqueue.store.types import Listing, Range
 from delayqueue.web import serializers
@@ -13,7 +13,6 @@ from delayqueue.web.api import Api
 from delayqueue.web.endpoint import CONSUMERS, VIEWERS, Large, Returnable, endpoint
 from delayqueue.web.endpoints.jobs import FULL
 from delayqueue.web.fields import (
-    MAX_DUE_S,
     DueTime,
     JobCount,
     JobState,
