@@ -23,7 +23,7 @@ from delayqueue.config.config import Config
 from delayqueue.config.values import Address
 from delayqueue.domain.job import Job
 from delayqueue.engine.queue import DelayQueue
-from delayqueue.server.serve import open_store
+from delayqueue.server.stores import open_store
 from delayqueue.store.servers.connect import connect
 from delayqueue.tasks import cancel_all
 from tests.processes import LOOPBACK

@@ -21,8 +21,7 @@ class Access(NamedTuple):
             raise StartupError(
                 "beanstalk_tls needs tls_cert; set it, or unset this", key="beanstalk_tls"
             )
-        has_tokens = bool(config.auth_tokens or config.auth_tokens_file)
-        if config.beanstalk_address and has_tokens and not config.beanstalk_topics:
+        if config.beanstalk_address and config.has_tokens and not config.beanstalk_topics:
             raise StartupError(
                 "beanstalk_address: its clients have no tokens, and tokens are set; name in beanstalk_topics what "
                 "everybody may reach there (* is all), or unset it",

@@ -1,14 +1,13 @@
 """Every option, once: name, default, unit, meaning, parser."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Final
 
 from delayqueue.config import values
 from delayqueue.config.option import Option, option
-from delayqueue.config.reloaded import RELOADED
 from delayqueue.config.sections import Sections
 from delayqueue.config.values import EMBEDDED, Address
 from delayqueue.domain.access import Grant
@@ -311,17 +310,10 @@ class Config:
     # the file that it was read from
     file: Path | None = field(default=None, repr=False, compare=False)
 
-    def changed_to(self, found: "Config") -> tuple["Config", list[str]]:
-        """This config with those changes of the new one that take effect while a server runs.
-
-        And the keys of the others. TLS can be neither switched on nor off: connections are made for one of them.
-        """
-        keys = [key for key in OPTIONS if getattr(self, FIELDS[key]) != getattr(found, FIELDS[key])]
-        fixed = set(OPTIONS) - RELOADED
-        if bool(self.tls_cert) != bool(found.tls_cert):
-            fixed |= {"tls_cert", "tls_key"}
-        kept = {FIELDS[key]: getattr(self, FIELDS[key]) for key in keys if key in fixed}
-        return replace(found, **kept), [key for key in keys if key in fixed]
+    @property
+    def has_tokens(self) -> bool:
+        """Whether clients need a token: a file without one is an error."""
+        return bool(self.auth_tokens or self.auth_tokens_file)
 
     def shown(self) -> dict[str, str]:
         """The settings by key, as text, for people; of a secret only whether it is set."""

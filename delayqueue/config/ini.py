@@ -8,9 +8,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from delayqueue.config.files import read_limited
 from delayqueue.config.mistakes import Mistake, Mistakes
+
+SHOWN_CHARS: Final = 200  # of a wrong text, in the message about it
 
 
 class Line(NamedTuple):
@@ -43,14 +46,15 @@ def read(path: Path, mistakes: Mistakes) -> list[Section]:
 
 
 def printable(text: str) -> str:
-    """`text`, or its Python notation if a terminal could not show it."""
+    """`text`, or its Python notation if a terminal could not show it; of a long one the start."""
+    text = text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}…"
     return text if text.isprintable() else repr(text)
 
 
 def _lines(path: Path) -> Iterator[tuple[str, str]]:
     """Position ("FILE:LINE") and text of each line that is neither empty nor a comment."""
     try:
-        content = path.read_bytes()
+        content = read_limited(path)
         text = content.decode("utf-8-sig")
     except OSError as error:
         raise Mistake(f"{path}: {error.strerror}: choose a readable file") from None
@@ -64,11 +68,12 @@ def _lines(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _pair(where: str, line: str) -> Line:
-    pair = re.fullmatch(r"([^=:]+?)\s*[=:]\s*(.*)", line)
-    if not pair:
+    # not in one pattern with the blanks around the sign: that takes a time quadratic in their number
+    sign = re.search("[=:]", line)
+    if not sign or not sign.start():
         raise Mistake(f"{where}: {printable(line)}: must be KEY = VALUE, or begin with ;")
-    key = printable(pair[1])
-    return Line(where, key, _value(f"{where}: {key}", pair[2]))
+    key = printable(line[: sign.start()].rstrip())
+    return Line(where, key, _value(f"{where}: {key}", line[sign.end() :].lstrip()))
 
 
 def _value(where: str, raw: str) -> str:

@@ -19,6 +19,8 @@ SERVICE_LINK: Final = re.compile(
 )
 # variables for the verbs that ask a server, and one that is not meant for --help
 NO_SETTINGS: Final = {f"{PREFIX}URL", f"{PREFIX}TOKEN", failpoint.VARIABLE}
+MOST_KEY_CHARS: Final = 64  # a longer one was meant to be another kind of line
+SEE_HELP: Final = "see delay-queue --help"
 
 
 class _Setting(NamedTuple):
@@ -115,5 +117,7 @@ def _from_environment(environ: Mapping[str, str], mistakes: Mistakes) -> dict[st
 
 def _hint(name: str, known: Iterable[str]) -> str:
     folded = {key.lower(): key for key in known}
+    if len(name) > MOST_KEY_CHARS:
+        return SEE_HELP
     close = difflib.get_close_matches(name.lower(), folded, n=1)
-    return f"did you mean {folded[close[0]]}?" if close else "see delay-queue --help"
+    return f"did you mean {folded[close[0]]}?" if close else SEE_HELP

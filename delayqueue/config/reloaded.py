@@ -1,6 +1,10 @@
 """Settings that take effect while a server runs, when their file changes."""
 
+from dataclasses import replace
 from typing import Final
+
+from delayqueue.config.config import FIELDS, OPTIONS, Config
+from delayqueue.config.startup import StartupError
 
 # on SIGHUP a server applies these without a restart; the sections of the file, too
 RELOADED: Final = frozenset(
@@ -23,3 +27,36 @@ RELOADED: Final = frozenset(
         "beanstalk_max_job_size",
     }
 )
+
+
+def changed_to(config: Config, found: Config) -> tuple[Config, list[str]]:
+    """`config` with those changes of `found` that take effect while a server runs, and the keys of the others.
+
+    TLS cannot be switched on: connections are made for one of them. Raises StartupError if something that protects the
+    server would end: an editor that has just emptied the file, or written half of it, must not let everybody in.
+    """
+    _refuse_open_doors(config, found)
+    keys = [key for key in OPTIONS if getattr(config, FIELDS[key]) != getattr(found, FIELDS[key])]
+    fixed = set(OPTIONS) - RELOADED
+    if not config.tls_cert:
+        fixed |= {"tls_cert", "tls_key"}
+    kept = {FIELDS[key]: getattr(config, FIELDS[key]) for key in keys if key in fixed}
+    return replace(found, **kept), [key for key in keys if key in fixed]
+
+
+def _refuse_open_doors(config: Config, found: Config) -> None:
+    gone = {
+        f"{found.file} is empty": _is_set_in_file(config) and not _is_set_in_file(found),
+        "no token would be left": config.has_tokens and not found.has_tokens,
+        "TLS would end": config.tls_cert is not None and found.tls_cert is None,
+        "protected_mode would end": config.protected_mode and not found.protected_mode,
+    }
+    lines = [f"{what}; only a restart does that" for what, applies in gone.items() if applies]
+    if lines:
+        raise StartupError(*lines)
+
+
+def _is_set_in_file(config: Config) -> bool:
+    """Whether the file has any setting or section."""
+    in_file = any(place.startswith(f"{config.file}:") for place in config.places.values())
+    return in_file or bool(config.sections and any(config.sections))

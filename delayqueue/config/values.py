@@ -134,9 +134,18 @@ def wheel_slots(text: str) -> int:
 
 def address(text: str) -> Address:
     parts = re.fullmatch(r"(?:\[([0-9a-fA-F:.%]+)\]|([^\s:/\[\]]*)):([0-9]{1,5})", text)
-    if not parts or int(parts[3]) > 65535:
+    if not parts or int(parts[3]) > 65535 or not _is_host(parts[2] or ""):
         raise ValueError("must be HOST:PORT or [IPV6]:PORT with a port from 0 to 65535")
     return Address(parts[1] or parts[2] or "", int(parts[3]))
+
+
+def _is_host(name: str) -> bool:
+    """Whether the name can be looked up: it has no zero bytes, and no part of it is empty or too long."""
+    try:
+        name.encode("idna")
+    except UnicodeError:
+        return False
+    return "\0" not in name
 
 
 def optional_address(text: str) -> Address | None:
@@ -185,6 +194,7 @@ def redis_url(text: str) -> str:
         parts = urlsplit(text)
         # .port raises ValueError if it is not a port
         good = parts.scheme in {"redis", "rediss", "unix"} and parts.port != 0
+        good = good and _is_host(parts.hostname or "") and "\0" not in parts.path
     except ValueError:
         good = False
     if not good and text:
@@ -195,7 +205,12 @@ def redis_url(text: str) -> str:
 
 
 def path(text: str) -> Path:
-    return Path(text).expanduser()
+    if "\0" in text:  # which no system call takes
+        raise ValueError("must be a path, without zero bytes")
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        raise ValueError("must be a path; there is no such user to take the place of ~") from None
 
 
 def file(text: str) -> Path | None:

@@ -9,8 +9,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Iterable, Iterator, MutableSequence
-from contextlib import contextmanager
-from functools import partial
+from contextlib import AbstractContextManager, contextmanager
 from multiprocessing.context import SpawnProcess
 from typing import cast
 
@@ -24,9 +23,12 @@ FIRST_PAUSE_S = 0.2  # before a dead worker is restarted; doubled while it keeps
 LONGEST_PAUSE_S = 5.0
 STARTUP_FAILED = 2  # exit status of a worker that could not start and has said why
 
-HELD_BACK = {signal.SIGHUP}  # until a worker handles them: they would end it
+HELD_BACK = {signal.SIGHUP}  # until a worker ignores it: it would end the worker
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
+
+# What a process runs, a picklable function that returns on SIGTERM; the block ends when the process has.
+Prepare = Callable[[int], AbstractContextManager[Callable[[], None]]]
 
 _SPAWN = multiprocessing.get_context("spawn")  # forking a running loop is not safe
 
@@ -36,14 +38,14 @@ def shared_pulses(count: int) -> MutableSequence[float]:
     return cast("MutableSequence[float]", _SPAWN.RawArray("d", count))
 
 
-async def supervise(count: int, work: Callable[[int], None], stop: asyncio.Event) -> None:
-    """Keep `count` processes running `work` until `stop` is set, then end them.
+async def supervise(count: int, prepare: Prepare, stop: asyncio.Event) -> None:
+    """Keep `count` processes running until `stop` is set, then end them.
 
-    `work` is picklable, gets the process's number from 1 on, and returns on SIGTERM. Raises StartupError if one cannot
-    start for the first time; it has said why itself.
+    `prepare` is called with a process's number, from 1 on, for each start of that process. Raises StartupError if one
+    cannot start for the first time; it has said why itself.
     """
     keepers = [
-        asyncio.create_task(_keep(work, number, stop), name=f"worker {number}")
+        asyncio.create_task(_keep(prepare, number, stop), name=f"worker {number}")
         for number in range(1, count + 1)
     ]
     await stop.wait()
@@ -66,14 +68,13 @@ def claim(address: Address) -> None:
         probe.bind(place)
 
 
-def tell_all(signum: signal.Signals) -> None:
-    """Send a signal to all workers."""
-    for process in multiprocessing.active_children():
-        if process.pid is not None:
-            os.kill(process.pid, signum)
+def let_supervisor_reload() -> None:
+    """Ignore SIGHUP in this worker, which a terminal or an operator sends to all processes: the supervisor acts."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD_BACK)
 
 
-async def _keep(work: Callable[[int], None], number: int, stop: asyncio.Event) -> None:
+async def _keep(prepare: Prepare, number: int, stop: asyncio.Event) -> None:
     pause_s = FIRST_PAUSE_S
     starts = 0
     loop = asyncio.get_running_loop()
@@ -81,7 +82,8 @@ async def _keep(work: Callable[[int], None], number: int, stop: asyncio.Event) -
         while not stop.is_set():
             starts += 1
             started_at = loop.time()
-            status = await _run(work, number, stop)
+            with prepare(number) as work:
+                status = await _run(work, number, stop)
             if stop.is_set():
                 return
             # later the others serve, and the cause may be corrected meanwhile
@@ -96,11 +98,9 @@ async def _keep(work: Callable[[int], None], number: int, stop: asyncio.Event) -
         stop.set()
 
 
-async def _run(work: Callable[[int], None], number: int, stop: asyncio.Event) -> int | None:
+async def _run(work: Callable[[], None], number: int, stop: asyncio.Event) -> int | None:
     """Run a worker to its end, or until `stop` is set; returns its exit status."""
-    process = _SPAWN.Process(
-        target=_work, args=(partial(work, number), os.getpid()), name=f"worker {number}"
-    )
+    process = _SPAWN.Process(target=_work, args=(work, os.getpid()), name=f"worker {number}")
     with _held_back(HELD_BACK):
         process.start()
     await _ended_or_stopped(process, stop)

@@ -4,55 +4,79 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from delayqueue.config.startup import StartupError
+from delayqueue.threads import Threads
 
 log = logging.getLogger(__name__)
 
 LOOK_S: Final = 0.5  # between two checks of the files
+READ_S: Final = 60.0  # to read files, or to import a handler: some modules take long
+
+T = TypeVar("T")
 
 Stamp = tuple[int, int, int] | None
+Use = Callable[[], None]  # puts something that was read into force; raises nothing
+
+
+async def in_time(doing: str, work: Callable[[], T]) -> T:
+    """What `work` returns. It runs in a thread: meanwhile everything else goes on.
+
+    Raises StartupError, which says what it was `doing`, if it takes too long.
+    """
+    try:
+        async with asyncio.timeout(READ_S):
+            return await Threads("reload").run(work)
+    except TimeoutError:
+        raise StartupError(f"{doing} takes longer than {READ_S:g} s") from None
 
 
 class Watched(NamedTuple):
     """Files that belong together, and the function that reads them again.
 
-    It raises StartupError if they are invalid.
+    It runs in a thread, changes nothing, and raises StartupError if they are invalid.
     """
 
     files: tuple[Path, ...]
-    reload: Callable[[], None]
+    read: Callable[[], Use]
 
 
-async def watch(watched: Callable[[], Iterable[Watched]]) -> None:
+async def watch(watched: Callable[[], Iterable[Watched]], changing: asyncio.Lock) -> None:
     """Reload what has changed, endlessly. If that fails, it is logged, and the previous contents stay in force.
 
-    `watched` is called each time, so that other files can take the place of those at the start.
+    `watched` is called each time, so that other files can take the place of those at the start. `changing` is held
+    meanwhile: settings change one after the other.
     """
-    in_force: dict[Watched, tuple[Stamp, ...]] = {}
-    seen: dict[Watched, tuple[Stamp, ...]] = {}
+    in_force: dict[tuple[Path, ...], tuple[Stamp, ...]] = {}
+    seen: dict[tuple[Path, ...], tuple[Stamp, ...]] = {}
     while True:
-        for each in watched():
-            stamps = _stamps(each.files)
-            if each not in in_force:
-                in_force[each] = stamps
-                _reload(each, logging.DEBUG)  # they may have changed since they were first read
-            # only when they no longer change: they may be half written
-            elif stamps == seen[each] != in_force[each]:
-                in_force[each] = stamps
-                _reload(each)
-            seen[each] = stamps
+        async with changing:
+            for each in watched():
+                files, stamps = each.files, _stamps(each.files)
+                if files not in in_force:
+                    in_force[files] = stamps
+                    await _reload(
+                        each, logging.DEBUG
+                    )  # may have changed since they were first read
+                # only when they no longer change: they may be half written
+                elif stamps == seen[files] != in_force[files]:
+                    in_force[files] = stamps
+                    await _reload(each)
+                seen[files] = stamps
         await asyncio.sleep(LOOK_S)
 
 
-def _reload(watched: Watched, level: int = logging.INFO) -> None:
+async def _reload(watched: Watched, level: int = logging.INFO) -> None:
     names = ", ".join(map(str, watched.files))
     try:
-        watched.reload()
+        use = await in_time(f"reading {names}", watched.read)
     except StartupError as error:
         log.error("not reloaded, the previous version stays: %s", error)  # noqa: TRY400  # the message says everything
+    except Exception:  # a bug must not end the server
+        log.exception("not reloaded, the previous version stays: %s", names)
     else:
+        use()
         log.log(level, "reloaded: %s", names)
 
 

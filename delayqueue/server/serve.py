@@ -8,19 +8,23 @@ import os
 import signal
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, MutableSequence
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from collections.abc import (
+    AsyncIterator,
+    Iterator,
+    MutableSequence,
+)
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from multiprocessing.connection import Connection
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import uvloop
 
 from delayqueue.beanstalk.listening import listening as beanstalk_listening
 from delayqueue.config.config import Config
-from delayqueue.config.failpoint import VARIABLE, Failpoint
 from delayqueue.config.startup import StartupError
 from delayqueue.config.values import Address
 from delayqueue.delivery.callables import PythonHandlers
@@ -30,31 +34,25 @@ from delayqueue.engine.queue import DelayQueue
 from delayqueue.log import set_up
 from delayqueue.net.listener import unusable
 from delayqueue.net.unread import Unread
-from delayqueue.server.processes import HELD_BACK, claim, shared_pulses, supervise, tell_all
+from delayqueue.server.loops import running
+from delayqueue.server.members import Member, Members, follow_in_workers
+from delayqueue.server.processes import claim, let_supervisor_reload, shared_pulses, supervise
 from delayqueue.server.reload import watch
-from delayqueue.server.settings import Settings, announce, read_again, refuse
+from delayqueue.server.settings import Settings
+from delayqueue.server.stores import open_shards, open_store, scripts_of
 from delayqueue.server.systemd import START_S, Service
 from delayqueue.server.tracing import tracing
-from delayqueue.store.bucket.bucket_store import BucketStore
-from delayqueue.store.bucket.buckets import Buckets
-from delayqueue.store.bucket.layout import check_layout, claim_layout, keep_layout, layout_warnings
-from delayqueue.store.scripts import Scripts
+from delayqueue.store.bucket.layout import claim_layout, keep_layout, layout_warnings
 from delayqueue.store.servers.connect import connect
-from delayqueue.store.servers.data_dir import place_of
-from delayqueue.store.servers.durability import Durability, check_durability
-from delayqueue.store.servers.embedded import EmbeddedServer, running_in
+from delayqueue.store.servers.durability import check_durability
 from delayqueue.store.servers.functions import remove_old_functions
 from delayqueue.store.servers.health import durability_warnings
 from delayqueue.store.servers.shards import Shards
-from delayqueue.store.store import Store
-from delayqueue.tasks import cancel_all
 from delayqueue.web.listening import listening
 from delayqueue.web.metrics import process_figures
 from delayqueue.web.peers import Peers
 
 log = logging.getLogger(__name__)
-
-Loop = Callable[[], Coroutine[None, None, None]]
 
 # A request holds at most this many times max_body: a batch of jobs, or one body in JSON escapes.
 BODIES_PER_REQUEST = 8
@@ -78,7 +76,7 @@ async def serve(config: Config) -> None:
     async with open_shards(config) as (shards, socket_path):
         await check_durability(shards, config)
         layout = await claim_layout(shards, config)
-        await remove_old_functions(shards, _scripts(config))
+        await remove_old_functions(shards, scripts_of(config))
         for warning in layout_warnings(layout, config) + await durability_warnings(shards):
             log.warning("%s", warning)
         pulses = [0.0] if config.workers == 1 else shared_pulses(config.workers)
@@ -86,12 +84,13 @@ async def serve(config: Config) -> None:
             if config.workers == 1:
                 await _serve_here(config, shards, told, pulses)
             else:
+                members = Members(config)
                 with _meeting_place() as peers:
-                    work = _Work(config, socket_path, Path(peers), pulses)
+                    prepare = partial(_prepared, members, socket_path, Path(peers), pulses)
                     async with running(
-                        {"settings": partial(_pass_on, told.again, work)}, told.stop
+                        {"settings": partial(follow_in_workers, members, told.again)}, told.stop
                     ):
-                        await supervise(config.workers, work, told.stop)
+                        await supervise(config.workers, prepare, told.stop)
 
 
 def _meeting_place() -> TemporaryDirectory[str]:
@@ -102,15 +101,26 @@ def _meeting_place() -> TemporaryDirectory[str]:
         raise StartupError(f"{error.strerror}: set TMPDIR to a writable one") from None
 
 
+class _Place(NamedTuple):
+    """Which of several processes this one is: its number, where they exchange figures, its line to the supervisor."""
+
+    number: int = 1
+    folder: Path | None = None
+    member: Member | None = None
+
+
+ALONE: Final = _Place()
+
+
 async def _serve_here(
     config: Config,
     shards: Shards,
     told: Signals,
     pulses: MutableSequence[float],
-    number: int = 1,
-    folder: Path | None = None,
+    place: _Place = ALONE,
 ) -> None:
-    """Serve as worker `number` of those that share `folder` and `pulses`; without a `folder`, alone."""
+    """Serve as one of those that share `pulses`."""
+    number, folder, member = place
     store = await open_store(shards, config)
     queue = DelayQueue(
         store,
@@ -136,8 +146,11 @@ async def _serve_here(
             "layout": partial(
                 keep_layout, shards, config, store.buckets, store.by_bucket.follow_layout
             ),
-            "reload": partial(watch, settings.watched),
-            "settings": partial(settings.follow, told.again),
+            "reload": partial(watch, settings.watched, settings.changing),
+            "settings": partial(settings.obey, member)
+            if member
+            else partial(settings.follow, told.again),
+            "sections": settings.keep_declared,
             "delivery": delivery.run,
         }
         if replicas := store.replicas:
@@ -199,41 +212,40 @@ async def _pulse(queue: DelayQueue, pulses: MutableSequence[float], number: int)
         await asyncio.sleep(PULSE_S if age_s is not None else START_S)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Work:
-    """The work of each of several processes on the port.
-
-    A process that is started later gets the config of that time.
-    """
+    """The work of one of several processes on the port."""
 
     config: Config
     socket_path: str | None
     folder: Path
     pulses: MutableSequence[float]
+    number: int
+    line: Connection
 
-    def __call__(self, number: int) -> None:
+    def __call__(self) -> None:
         set_up(self.config.log_level, self.config.log_format)
-        uvloop.run(self._serve(number))
+        uvloop.run(self._serve())
 
-    async def _serve(self, number: int) -> None:
+    async def _serve(self) -> None:
         told = _signals()
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD_BACK)
+        let_supervisor_reload()
+        place = _Place(self.number, self.folder, Member(self.line))
         async with connect(self.config, self.socket_path) as shards:
-            await _serve_here(self.config, shards, told, self.pulses, number, self.folder)
+            await _serve_here(self.config, shards, told, self.pulses, place)
 
 
-async def _pass_on(again: asyncio.Event, work: _Work) -> None:
-    """Let the workers reload the settings whenever `again` is set, until cancelled."""
-    while True:
-        await again.wait()
-        again.clear()
-        try:
-            work.config, left = read_again(work.config)
-        except StartupError as error:
-            refuse(error)
-        else:
-            announce(work.config, left)
-            tell_all(signal.SIGHUP)
+@contextmanager
+def _prepared(
+    members: Members,
+    socket_path: str | None,
+    folder: Path,
+    pulses: MutableSequence[float],
+    number: int,
+) -> Iterator[_Work]:
+    """The work of process `number`, which is one of the members until the block ends."""
+    with members.line(number) as line:
+        yield _Work(members.config, socket_path, folder, pulses, number, line)
 
 
 def _name(config: Config, number: int) -> str:
@@ -248,83 +260,6 @@ def _signals() -> Signals:
     loop.add_signal_handler(signal.SIGINT, told.stop.set)
     loop.add_signal_handler(signal.SIGHUP, told.again.set)
     return told
-
-
-@asynccontextmanager
-async def open_shards(config: Config) -> AsyncIterator[tuple[Shards, str | None]]:
-    """Connections to the store; with `redis.host = embedded` also the store itself, and its socket's path."""
-    async with AsyncExitStack() as stack:
-        socket_path = None
-        if config.embedded:
-            server = await stack.enter_async_context(
-                EmbeddedServer(place_of(config.data_dir), config.redis_binary)
-            )
-            socket_path = server.socket_path
-        yield await stack.enter_async_context(connect(config, socket_path)), socket_path
-
-
-@asynccontextmanager
-async def join_shards(config: Config) -> AsyncIterator[Shards]:
-    """The store's connections, also next to a running server: its embedded store is shared."""
-    socket_path = await running_in(place_of(config.data_dir)) if config.embedded else None
-    async with connect(config, socket_path) if socket_path else _alone(config) as shards:
-        yield shards
-
-
-@asynccontextmanager
-async def _alone(config: Config) -> AsyncIterator[Shards]:
-    async with open_shards(config) as (shards, _):
-        yield shards
-
-
-async def open_store(shards: Shards, config: Config) -> Store:
-    """The store with these settings. Raises StartupError if its data has another layout, Unavailable if it fails."""
-    place = os.environ.get(VARIABLE)
-    layout = await check_layout(shards, config)
-    store = BucketStore(
-        shards,
-        Buckets(config.bucket_name, config.queue_name, layout),
-        _scripts(config),
-        Failpoint(place) if place else None,
-        durability=Durability.of(config),
-    )
-    if not layout.fenced:
-        await store.follow_layout()
-    return Store(store)
-
-
-def _scripts(config: Config) -> Scripts:
-    return Scripts(config.scheduler, config.wheel_slots)
-
-
-class LoopDied(Exception):
-    """A loop that the server needs has ended; the log says why."""
-
-
-@asynccontextmanager
-async def running(loops: Mapping[str, Loop], stop: asyncio.Event) -> AsyncIterator[None]:
-    """Run the loops; one that dies stops the server, loudly. At the end raises LoopDied if one did."""
-    told_to_end: set[asyncio.Task[None]] = set()
-    died: list[str] = []
-
-    def ended(task: asyncio.Task[None]) -> None:
-        error = None if task.cancelled() else task.exception()
-        if error is None and task in told_to_end:
-            return
-        log.critical("%s died", task.get_name(), exc_info=error)
-        died.append(task.get_name())
-        stop.set()
-
-    tasks = [asyncio.create_task(run(), name=name) for name, run in loops.items()]
-    for task in tasks:
-        task.add_done_callback(ended)
-    try:
-        yield
-    finally:
-        told_to_end.update(task for task in tasks if not task.done())
-        await cancel_all(tasks)
-    if died:
-        raise LoopDied(", ".join(died))
 
 
 def check_addresses(config: Config) -> None:

@@ -2,16 +2,14 @@
 
 import asyncio
 import logging
-import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
-from delayqueue.beanstalk.access import Access
 from delayqueue.beanstalk.door import Door
 from delayqueue.config.config import Config
-from delayqueue.config.loading import load
-from delayqueue.config.sections import Sections
+from delayqueue.config.sections import Declared, Sections
 from delayqueue.config.startup import StartupError
 from delayqueue.delivery.addresses import AddressGuard
 from delayqueue.delivery.callables import Handler, load_all
@@ -19,10 +17,11 @@ from delayqueue.delivery.trial import try_webhook
 from delayqueue.delivery.webhook import Webhooks
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.errors import Unavailable
-from delayqueue.log import set_up
-from delayqueue.server.reload import Watched
+from delayqueue.server.members import Member
+from delayqueue.server.reload import Use, Watched, in_time
+from delayqueue.server.rereading import Files, announce, collected, read_again, refuse
 from delayqueue.web.api import Api
-from delayqueue.web.auth import Authenticator
+from delayqueue.web.auth import Authenticator, all_grants
 from delayqueue.web.endpoints import ENDPOINTS
 from delayqueue.web.envelope import Responder
 from delayqueue.web.front import Front, build_front, is_protected
@@ -31,7 +30,17 @@ from delayqueue.web.tls import Tls
 
 log = logging.getLogger(__name__)
 
-RETRY_S: Final = 1.0
+RETRY_S: Final = 1.0  # before sections are declared once more in a store that does not answer
+CHECK_S: Final = 2.0  # for a look into the store before a reload
+
+
+class Change(NamedTuple):
+    """New settings, with everything that could fail behind them: to put them into force, nothing is read again."""
+
+    config: Config
+    files: Files
+    handlers: Mapping[str, Handler]
+    front: Front
 
 
 class Settings:
@@ -46,47 +55,85 @@ class Settings:
         make_front: Callable[..., Front],
     ) -> None:
         """Raises StartupError if a file or a handler that the config names is invalid."""
-        self.tls = Tls.of(config)
+        files = Files.of(config)
+        self.tls = files.tls
+        self.changing = asyncio.Lock()  # held while settings change
         self._config = config
         self._queue = queue
         self._peers = peers
         self._webhooks = webhooks
         self._make_front = make_front
-        self._guard = Authenticator.of(config)
+        self._guard = Authenticator(files.grants, config.token_rate)
         self._addresses = AddressGuard(config.webhook_allow)
-        self.handlers: dict[str, Handler] = self._handlers_of(config)
-        self.door = Door(queue, Access.of(config))
-        self.front: Front = self._front()
+        declared = _declared(config)
+        self._addresses.check_declared(declared)
+        self.handlers: dict[str, Handler] = load_all(declared)
+        self.door = Door(queue, files.access)
+        self._undeclared = asyncio.Event()  # sections that the store does not know yet
+        self.front: Front = self._front(config)
+        queue.metrics.most_topics = config.metrics_topics
 
     async def declare(self) -> None:
-        """Declare the file's sections in the store.
+        """Declare the file's sections in the store, or, if it does not answer, leave that to keep_declared().
 
         Raises StartupError if the store has other entries of such a name, or a limit is too small; then nothing is
         declared.
         """
         sections = self._config.sections
-        if sections is not None:
-            subscribers = [one.subscriber for one in sections.subscribers]
-            self._queue.topics.check_limits(sections.limits)
-            await self._queue.subscribers.check_declared(subscribers)
-            await self._queue.schedules.check_declared(sections.schedules)
-            await self._queue.subscribers.declare(subscribers)
+        if sections is None:
+            return
+        try:
+            await self._check(sections)
+            await self._queue.subscribers.declare([one.subscriber for one in sections.subscribers])
             await self._queue.schedules.declare(sections.schedules)
             await self._queue.topics.declare_limits(sections.limits)
+        except Unavailable:
+            log.warning("the sections of the file are declared when the store answers again")
+            self._undeclared.set()
+
+    async def keep_declared(self) -> None:
+        """Declare the sections whenever they have changed, as soon as the store answers, until cancelled."""
+        while True:
+            await self._undeclared.wait()
+            self._undeclared.clear()
+            try:
+                await self.declare()
+            except StartupError as error:
+                log.error("the sections of the file are not declared: %s", error)  # noqa: TRY400  # the message says everything
+            if self._undeclared.is_set():
+                await asyncio.sleep(RETRY_S)
 
     async def follow(self, asked: asyncio.Event) -> None:
-        """Reload the config whenever `asked` is set, until cancelled. If it is invalid, nothing changes."""
+        """Reload the config whenever `asked` is set, until cancelled. If it cannot be used, nothing changes."""
         while True:
             await asked.wait()
             asked.clear()
-            try:
-                config, left = read_again(self._config)
-                self._change(config, self._handlers_of(config))
-            except StartupError as error:
-                refuse(error)
-            else:
-                announce(config, left)
-                await self._declare_again(asked)
+            async with self.changing:
+                with collected() as refusals:
+                    found, left = await read_again(self._config)
+                    change = await self._prepare(found)
+                if refusals:
+                    refuse(refusals)
+                else:
+                    self._use(change)
+                    announce(found, left)
+
+    async def obey(self, member: Member) -> None:
+        """Use the configs that all workers can use, until cancelled."""
+        member.say_serving()
+        while True:
+            question = await member.asked()
+            async with self.changing:
+                with collected() as refusals:
+                    change = await self._prepare(question.config)
+                if not await member.agreed(question, refusals):
+                    continue
+                if (
+                    refusals
+                ):  # the others agreed while this one started: the next one starts with that config
+                    raise StartupError(*refusals)
+                self._use(change)
+                announce(question.config)
 
     @property
     def terms(self) -> str:
@@ -100,43 +147,57 @@ class Settings:
         """The files that are reloaded when they change."""
         tokens = self._config.auth_tokens_file
         return [
-            *([Watched((tokens,), self._guard.reload)] if tokens else ()),
-            *([Watched(self.tls.files, self.tls.reload)] if self.tls else ()),
+            *([Watched((tokens,), self._read_tokens)] if tokens else ()),
+            *([Watched(self.tls.files, self._read_tls)] if self.tls else ()),
         ]
 
-    def _change(self, config: Config, handlers: Mapping[str, Handler]) -> None:
-        """Raises StartupError if a file has become invalid since it was checked."""
-        if self.tls:
-            self.tls.configure(config)
-        self._guard.configure(config)
-        self._config = config
-        self.door.access = Access.of(config)
-        self.handlers.update(handlers)  # one that is no longer named may still be running
-        self.front.answer_as(self._front())
+    def _read_tokens(self) -> Use:
+        return partial(self._guard.use, all_grants(self._config), self._config.token_rate)
 
-    async def _declare_again(self, asked: asyncio.Event) -> None:
-        """Declare, as soon as the store answers. Tokens do not wait for that."""
-        while not asked.is_set():
-            try:
-                await self.declare()
-            except Unavailable:
-                log.warning("the sections of the file are declared when the store answers again")
-                await asyncio.sleep(RETRY_S)
-            except StartupError as error:
-                log.error("the sections of the file are not declared: %s", error)  # noqa: TRY400  # the message says everything
-                return
-            else:
-                return
+    def _read_tls(self) -> Use:
+        tls = Tls.of(self._config)
+        return partial(self._use_tls, tls)
 
-    def _handlers_of(self, config: Config) -> dict[str, Handler]:
-        """Raises StartupError if a subscriber's handler cannot be called."""
-        declared = (config.sections or Sections()).subscribers
+    async def _prepare(self, config: Config) -> Change:
+        """Raises StartupError if something that the config names cannot be used. Changes nothing.
+
+        Files are read and modules imported in a thread, so that everything else goes on.
+        """
+        declared, handlers = _declared(config), dict[str, Handler]()
         self._addresses.check_declared(declared)
-        return load_all(declared)
+        files = await in_time("reading files", partial(Files.of, config))
+        for one in declared:
+            doing = f"{one.where}: handler = {one.subscriber.handler}: importing it"
+            handlers |= await in_time(doing, partial(load_all, [one]))
+        with suppress(Unavailable, TimeoutError):  # tokens do not wait for the store
+            async with asyncio.timeout(CHECK_S):
+                await self._check(config.sections or Sections())
+        return Change(config, files, handlers, self._front(config))
 
-    def _front(self) -> Front:
-        config = self._config
+    def _use(self, change: Change) -> None:
+        """Put prepared settings into force: nothing here can fail."""
+        config = self._config = change.config
+        self._use_tls(change.files.tls)
+        self._guard.use(change.files.grants, config.token_rate)
+        self.door.access = change.files.access
+        self.handlers.update(change.handlers)  # one that is no longer named may still be running
         self._queue.metrics.most_topics = config.metrics_topics
+        self.front.answer_as(change.front)
+        self._undeclared.set()
+
+    def _use_tls(self, tls: Tls | None) -> None:
+        if self.tls and tls:  # it can be neither switched on nor off
+            self.tls.use(tls)
+
+    async def _check(self, sections: Sections) -> None:
+        """Raises StartupError if the store cannot accept the sections' declarations, Unavailable if it fails."""
+        self._queue.topics.check_limits(sections.limits)
+        await self._queue.subscribers.check_declared(
+            [one.subscriber for one in sections.subscribers]
+        )
+        await self._queue.schedules.check_declared(sections.schedules)
+
+    def _front(self, config: Config) -> Front:
         api = Api(
             self._queue,
             Responder(config.language),
@@ -153,27 +214,5 @@ class Settings:
         return build_front(api, config, self._make_front)
 
 
-def read_again(config: Config) -> tuple[Config, list[str]]:
-    """The new config after reading the file of `config` again, and the keys of changes that take a restart.
-
-    Raises StartupError if something is wrong with it, or with a file of tokens or TLS that it names.
-    """
-    found, left = config.changed_to(load(config.file, os.environ))
-    Authenticator.of(found)
-    Tls.of(found)
-    Access.of(found)
-    return found, left
-
-
-def announce(config: Config, left: list[str]) -> None:
-    """Log as the new config says, beginning with the news that it is in force."""
-    set_up(config.log_level, config.log_format)
-    log.info("reloaded: %s", config.file or "the environment")
-    if left:
-        log.warning("not changed: %s; this takes a restart", ", ".join(left))
-
-
-def refuse(error: StartupError) -> None:
-    """Log why the settings stay as they were."""
-    for line in error.messages:
-        log.error("not reloaded, the previous settings stay: %s", line)
+def _declared(config: Config) -> Sequence[Declared]:
+    return (config.sections or Sections()).subscribers

@@ -9,12 +9,13 @@ import hmac
 import logging
 import secrets
 from base64 import b64decode
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from hashlib import blake2b, sha256
 from pathlib import Path
 from typing import Final
 
 from delayqueue.config.config import Config
+from delayqueue.config.files import read_limited
 from delayqueue.config.startup import StartupError
 from delayqueue.domain.access import EVERYWHERE, Grant, Role, Scope, parse_grant
 from delayqueue.errors import Forbidden, Text, TooMany, Unauthorized
@@ -84,35 +85,28 @@ class Principal:
 
 
 class Authenticator:
-    """The tokens in force: those of the settings, and those of a file that can be reloaded."""
+    """The tokens in force."""
 
-    def __init__(self, settings: Sequence[Grant], file: Path | None, rate: int) -> None:
+    def __init__(self, grants: Iterable[Grant], rate: int) -> None:
+        """`rate`: how many requests a second each token may make; 0 = any number."""
         self._key = secrets.token_bytes(32)
         self._principals: dict[bytes, Principal] = {}
         self._rate = rate
-        self.revision = 0  # grows whenever tokens are read
-        self._read(settings, file, rate)
+        self.revision = 0  # grows whenever tokens take the place of others
+        self.use(grants, rate)
 
     @classmethod
     def of(cls, config: Config) -> "Authenticator":
-        """The authenticator for these settings. Raises StartupError if the file cannot be read."""
-        return cls(config.auth_tokens, config.auth_tokens_file, config.token_rate)
+        """The authenticator for these settings. Raises StartupError if their file cannot be read."""
+        return cls(all_grants(config), config.token_rate)
 
     @property
     def asks(self) -> bool:
         """Whether a token is needed at all."""
         return bool(self._principals)
 
-    def reload(self) -> None:
-        """Read the file again. Raises StartupError if it cannot be read; then nothing changes."""
-        self._read(self._settings, self._file, self._rate)
-
-    def configure(self, config: Config) -> None:
-        """Use this config's tokens. Raises StartupError if its file cannot be read; then nothing changes."""
-        self._read(config.auth_tokens, config.auth_tokens_file, config.token_rate)
-
-    def _read(self, settings: Sequence[Grant], file: Path | None, rate: int) -> None:
-        grants = [*settings, *(read_tokens(file) if file else ())]
+    def use(self, grants: Iterable[Grant], rate: int) -> None:
+        """Let these tokens take the place of the present ones."""
         former = self._principals if rate == self._rate else {}
         principals: dict[bytes, Principal] = {}
         for grant in grants:
@@ -121,7 +115,7 @@ class Authenticator:
                 known = former.get(digest)
                 principals[digest] = Principal(known.limiter if known else RateLimiter(rate))
             principals[digest].add(grant)
-        self._settings, self._file, self._rate = settings, file, rate
+        self._rate = rate
         self._principals = principals
         self.revision += 1
 
@@ -183,13 +177,19 @@ def token_of(header: str) -> str:
         return ""
 
 
+def all_grants(config: Config) -> list[Grant]:
+    """What all tokens grant, those of the settings and those of their file. Raises StartupError as read_tokens()."""
+    file = config.auth_tokens_file
+    return [*config.auth_tokens, *(read_tokens(file) if file else ())]
+
+
 def read_tokens(path: Path) -> Iterable[Grant]:
     """The grants in a file: one per line; empty lines and those that begin with # or ; are skipped.
 
     Raises StartupError if one is invalid; the message names file and line, and does not show the token.
     """
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
+        lines = read_limited(path).decode("utf-8-sig").splitlines()
     except OSError as error:
         raise _unusable(path, f"{error.strerror}; correct it") from None
     except UnicodeDecodeError:

@@ -4,16 +4,19 @@ import ssl
 from pathlib import Path
 
 from delayqueue.config.config import Config
+from delayqueue.config.files import check_readable
 from delayqueue.config.startup import StartupError
 
 
 class Tls:
-    """The server's side of TLS. `context` is for new connections; `reload` renews its certificate."""
+    """The server's side of TLS. `context` is for new connections; what it uses can be replaced as a whole."""
 
     def __init__(self, cert: Path, key: Path, client_ca: Path | None) -> None:
+        """Raises StartupError if a file is missing or invalid."""
         self.files = (cert, key, *((client_ca,) if client_ca else ()))
-        self._cert, self._key, self._client_ca = cert, key, client_ca
-        self.context = self._read()
+        self.context = self._in_force = _read(cert, key, client_ca)
+        # called at each handshake, also of clients that name no server
+        self.context.sni_callback = self._turn
 
     @classmethod
     def of(cls, config: Config) -> "Tls | None":
@@ -26,37 +29,35 @@ class Tls:
             return None
         return cls(config.tls_cert, config.tls_key or config.tls_cert, config.tls_client_ca)
 
-    def reload(self) -> None:
-        """Use the files' present contents for new connections. Raises StartupError if they are invalid."""
-        self._read()  # a certificate that does not fit its key must not get into the context in use
-        self._load(self.context)
+    def use(self, other: "Tls") -> None:
+        """Use the other's certificate and authority for new connections.
 
-    def configure(self, config: Config) -> None:
-        """Use this config's certificate for new connections.
-
-        Raises StartupError if it is invalid; then nothing changes. The authority stays: a context never forgets one.
+        Whether clients need a certificate stays as it is.
         """
-        if (other := Tls.of(config)) is not None:
-            self.files, self._cert, self._key = other.files, other._cert, other._key
-            self._load(self.context)
+        self.files, self._in_force = other.files, other.context
 
-    def _read(self) -> ssl.SSLContext:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)  # TLS 1.2 or newer
-        self._load(context)
+    def _turn(self, connection: ssl.SSLObject, _name: str | None, asked: ssl.SSLContext) -> None:
+        if asked is not self._in_force:
+            connection.context = self._in_force
+
+
+def _read(cert: Path, key: Path, client_ca: Path | None) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)  # TLS 1.2 or newer
+    try:
+        check_readable(cert)
+        check_readable(key)
+        context.load_cert_chain(cert, key, password=_no_password)
+    except (OSError, ValueError) as error:
+        raise _unusable(error, cert, key, key="tls_cert") from None
+    if client_ca is None:
         return context
-
-    def _load(self, context: ssl.SSLContext) -> None:
-        try:
-            context.load_cert_chain(self._cert, self._key, password=_no_password)
-        except (OSError, ValueError) as error:
-            raise _unusable(error, self._cert, self._key, key="tls_cert") from None
-        if self._client_ca is None:
-            return
-        try:
-            context.load_verify_locations(self._client_ca)
-        except (OSError, ValueError) as error:
-            raise _unusable(error, self._client_ca, key="tls_client_ca") from None
-        context.verify_mode = ssl.CERT_REQUIRED
+    try:
+        check_readable(client_ca)
+        context.load_verify_locations(client_ca)
+    except (OSError, ValueError) as error:
+        raise _unusable(error, client_ca, key="tls_client_ca") from None
+    context.verify_mode = ssl.CERT_REQUIRED
+    return context
 
 
 def _no_password() -> str:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import secrets
 import signal
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 import aiohttp
@@ -164,26 +165,104 @@ async def test_what_is_wrong_changes_nothing(reloading: Reloading) -> None:
     assert await reloading.codes(NEW) == {UNAUTHORIZED}
 
 
-async def test_a_file_that_breaks_in_the_middle_of_a_reload_ends_no_server(
+OPEN_DOORS: Final = {
+    "an empty file": ("", "no token would be left; only a restart does that"),
+    "a file that was cut off": (
+        "language = en\nlog_level = inf",
+        "log_level = inf: must be one of",
+    ),
+    "protected mode": (
+        f"auth_tokens = admin:{NEW}\nprotected_mode = no\n",
+        "protected_mode would end; only a restart does that",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "says"), OPEN_DOORS.values(), ids=OPEN_DOORS.keys())
+async def test_a_reload_never_opens_a_door(reloading: Reloading, text: str, says: str) -> None:
+    reloading.write(text)
+    await until(lambda: reloading.count(says) > 0)
+    assert reloading.count(REFUSED) > 0
+    assert await reloading.codes(OLD) == {OK}
+    assert await reloading.codes("") == {UNAUTHORIZED}
+
+
+async def test_a_path_that_cannot_be_is_refused(reloading: Reloading) -> None:
+    for path, says in (("~nosuchuser/x", "no such user"), ("a\0b", "without zero bytes")):
+        reloading.write(f"auth_tokens = admin:{NEW}\nauth_tokens_file = {path}\n")
+        await until(lambda says=says: reloading.count(says) > 0)  # type: ignore[misc]
+    assert await reloading.codes(OLD) == {OK}
+
+
+class Importing:
+    """A server whose handlers are in a folder of the test."""
+
+    def __init__(self, processes: Processes, store: StoreServer | None, workers: int) -> None:
+        head = "" if store else "redis.host = embedded\n"
+        server = processes.configured(f"{head}auth_tokens = admin:{OLD}\n", store, workers=workers)
+        server.wrap("env", f"PYTHONPATH={REPOSITORY}:{server.home}")
+        server.start()
+        self.reloading = Reloading(server, workers, head)
+
+    def write(self, code: str, topic: str, settings: str) -> None:
+        """Change the settings, and declare a subscriber whose module has this code."""
+        home = self.reloading.server.home
+        (home / "changing.py").write_text(f"{code}\ndef handle(job): ...\n", encoding="utf-8")
+        handler = "handler = changing:handle\n"
+        self.reloading.write(f"{settings}[subscriber {topic}]\ntopic = {topic}\n{handler}")
+
+
+async def test_what_was_read_is_used_though_its_file_breaks_meanwhile(
     processes: Processes, redis_server: StoreServer, topic: str
 ) -> None:
-    server = processes.configured(f"auth_tokens = admin:{OLD}\n", redis_server)
-    tokens = server.home / "tokens"
+    """All new settings are read and checked before the first of them is put into force."""
+    importing = Importing(processes, redis_server, 1)
+    reloading = importing.reloading
+    tokens = reloading.server.home / "tokens"
     tokens.write_text(f"admin:{NEW}\n", encoding="utf-8")
-    breaking = (
-        f"from pathlib import Path\nPath({str(tokens)!r}).write_text('')\ndef handle(job): ..."
+    breaks = f"from pathlib import Path\nPath({str(tokens)!r}).write_text('')"
+    importing.write(breaks, topic, f"auth_tokens_file = {tokens}\n")
+    await until(lambda: reloading.count("has no token; add one, or unset it") > 0)
+    assert await reloading.codes(NEW) == {OK}
+    assert await reloading.codes(OLD) == {UNAUTHORIZED}
+    assert reloading.server.stop() == 0
+
+
+async def test_a_module_that_is_imported_stops_nothing_else(
+    processes: Processes, redis_server: StoreServer, topic: str
+) -> None:
+    importing = Importing(processes, redis_server, 1)
+    reloading = importing.reloading
+    began, may_end = reloading.server.home / "began", reloading.server.home / "may_end"
+    waits = (
+        f"import time\nfrom pathlib import Path\nPath({str(began)!r}).touch()\n"
+        f"while not Path({str(may_end)!r}).exists(): time.sleep(0.01)\n"
     )
-    (server.home / "breaking.py").write_text(breaking, encoding="utf-8")
-    server.wrap("env", f"PYTHONPATH={REPOSITORY}:{server.home}")
-    server.start()
-    reloading = Reloading(server, 1, "")
-    reloading.write(
-        f"auth_tokens_file = {tokens}\n"
-        f"[subscriber {topic}]\ntopic = {topic}\nhandler = breaking:handle\n"
-    )
-    await until(lambda: reloading.count(REFUSED) > 0)
+    importing.write(waits, topic, f"auth_tokens = admin:{NEW}\n")
+    await until(began.exists)
+    assert reloading.server.probe("/healthz") == HTTPStatus.OK
     assert await reloading.codes(OLD) == {OK}
-    assert server.stop() == 0
+    may_end.touch()
+    await until_async(lambda: admits(reloading, NEW))
+    assert reloading.server.stop() == 0
+
+
+async def test_settings_that_one_of_several_processes_cannot_use_are_used_by_none(
+    processes: Processes, topic: str
+) -> None:
+    importing = Importing(processes, None, 2)
+    reloading = importing.reloading
+    await reloading.all_serve()
+    first = reloading.server.home / "first"
+    only_once = f"open({str(first)!r}, 'x')"  # the second process finds the file
+    importing.write(only_once, topic, f"auth_tokens = admin:{NEW}\n")
+    await until(lambda: reloading.count(REFUSED) > 0)
+    assert reloading.count("handler = changing:handle: cannot be imported: FileExistsError") > 0
+    assert await reloading.codes(OLD) == {OK}
+    assert await reloading.codes(NEW) == {UNAUTHORIZED}
+    await reloading.change(f"auth_tokens = admin:{NEW}\n")
+    assert await reloading.codes(NEW) == {OK}
+    assert reloading.server.stop() == 0
 
 
 async def test_what_takes_a_restart_is_named_and_the_rest_changes(reloading: Reloading) -> None:
@@ -286,4 +365,8 @@ async def test_another_certificate_takes_the_place_of_the_first(
     async with open_api(server.url, tls=old.context()) as api:
         with pytest.raises(aiohttp.ClientError):
             await api.get("x")
+    reloading.write("language = en\n")
+    await until(lambda: reloading.count("TLS would end; only a restart does that") > 0)
+    async with open_api(server.url, tls=new.context()) as api:
+        (await api.get("x")).ok()
     assert server.stop() == 0

@@ -101,6 +101,32 @@ async def test_only_clients_with_a_certificate_are_served(
     server.close()
 
 
+async def test_an_authority_that_is_removed_is_no_longer_trusted(
+    processes: Processes, redis_server: StoreServer, pairs: tuple[Pair, Pair], tmp_path: Path
+) -> None:
+    own, client = pairs
+    next_client, authorities = make(tmp_path, "next"), tmp_path / "ca.pem"
+    authorities.write_bytes(client.cert.read_bytes())
+    former, present = own.context(client), own.context(next_client)
+    server = processes.server(
+        redis_server, former, tls_cert=own.cert, tls_key=own.key, tls_client_ca=authorities
+    )
+    authorities.write_bytes(next_client.cert.read_bytes())
+    await until_async(lambda: admits(server, present))
+    assert not await admits(server, own.context(client))
+    server.close()
+
+
+async def admits(server: QueueServer, context: ssl.SSLContext) -> bool:
+    """Whether a client with this context is served."""
+    async with open_api(server.url, tls=context) as api:
+        try:
+            (await api.get("x")).ok()
+        except aiohttp.ClientError:
+            return False
+    return True
+
+
 async def test_a_new_certificate_is_used_without_a_restart(
     processes: Processes, redis_server: StoreServer, tmp_path: Path
 ) -> None:
@@ -124,12 +150,7 @@ async def logged(server: QueueServer, text: str) -> bool:
 
 async def trusts(server: QueueServer, pair: Pair) -> bool:
     """Whether a client that trusts this certificate reaches the server."""
-    async with open_api(server.url, tls=pair.context()) as api:
-        try:
-            (await api.get("x")).ok()
-        except aiohttp.ClientError:
-            return False
-    return True
+    return await admits(server, pair.context())
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """What config files and variables mean, and the messages about invalid ones."""
 
 import re
+from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import Final
@@ -10,10 +11,13 @@ import pytest
 from delayqueue.config import values
 from delayqueue.config.config import FILE_REDIS_HOST, OPTIONS, Config
 from delayqueue.config.loading import load
+from delayqueue.config.reloaded import changed_to
 from delayqueue.config.sections import Sections
-from delayqueue.config.startup import ConfigError
+from delayqueue.config.startup import ConfigError, StartupError
 from delayqueue.config.values import Address
 from delayqueue.store.bucket import keys
+from delayqueue.web.auth import read_tokens
+from delayqueue.web.tls import Tls
 
 SHIPPED: Final = Path(__file__).parents[2] / "delay-queue.conf"
 REDIS: Final = Address("127.0.0.1", 6379)
@@ -287,6 +291,72 @@ def test_a_bad_variable_is_named(name: str, text: str, message: str) -> None:
 
 def test_a_file_that_is_not_there_is_named(conf: Path) -> None:
     assert complaint(conf) == "FILE: No such file or directory: choose a readable file"
+
+
+@pytest.mark.parametrize("endless", ["/dev/zero", "/dev/urandom"])
+def test_a_file_without_an_end_is_refused(endless: str) -> None:
+    assert "File too large, has more than 4194304 bytes" in complaint(Path(endless))
+    with pytest.raises(StartupError, match="File too large"):
+        read_tokens(Path(endless))
+    with pytest.raises(StartupError, match="is not a regular file"):
+        Tls(Path(endless), Path(endless), None)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["x" + " " * 2_000_000, "bucket_size" + " " * 2_000_000 + "= 3", "k" * 2_000_000 + " = 3"],
+    ids=["blanks", "blanks before the sign", "a long key"],
+)
+def test_a_long_line_takes_no_long_time(conf: Path, line: str) -> None:
+    """It took hours."""
+    conf.write_text(line, encoding="utf-8")
+    with suppress(ConfigError):
+        load(conf, {})
+
+
+NOWHERE: Final = {
+    "~nosuchuser/x": "must be a path; there is no such user",
+    "a\0b": "must be a path, without zero bytes",
+}
+
+
+@pytest.mark.parametrize(("path", "says"), NOWHERE.items())
+@pytest.mark.parametrize("key", ["auth_tokens_file", "tls_cert", "data_dir", "redis.tls_ca"])
+def test_a_path_that_cannot_be_is_refused(conf: Path, key: str, path: str, says: str) -> None:
+    conf.write_text(f"redis.tls = yes\n{key} = {path}\n", encoding="utf-8")
+    assert says in complaint(conf)
+
+
+@pytest.mark.parametrize("host", ["a\0b", "x" * 64, "a..b"])
+@pytest.mark.parametrize(
+    "key", ["bind_address", "beanstalk_address", "redis.host", "redis.cluster"]
+)
+def test_a_host_that_cannot_be_looked_up_is_refused(conf: Path, key: str, host: str) -> None:
+    conf.write_text(f"{key} = {host}:1\n", encoding="utf-8")
+    assert "must be HOST:PORT" in complaint(conf)
+
+
+OPEN_DOORS: Final = {
+    "the last token": ("auth_tokens = admin:{token}", "strict = yes", "no token would be left"),
+    "the file of tokens": ("auth_tokens_file = x", "strict = yes", "no token would be left"),
+    "TLS": ("tls_cert = x", "strict = yes", "TLS would end"),
+    "protected mode": ("strict = yes", "protected_mode = no", "protected_mode would end"),
+    "an empty file": ("strict = yes", "; nothing", "is empty"),
+    "sections that are gone": ("[limit t]\nrate = 5", "", "is empty"),
+}
+
+
+@pytest.mark.parametrize(("was", "now", "says"), OPEN_DOORS.values(), ids=OPEN_DOORS.keys())
+def test_a_reload_takes_no_protection_away(conf: Path, was: str, now: str, says: str) -> None:
+    config = parsed(conf, was.format(token="t" * 16))
+    with pytest.raises(StartupError, match=f"{says}; only a restart does that"):
+        changed_to(config, parsed(conf, now))
+
+
+def test_a_reload_may_add_protection_and_replace_it(conf: Path) -> None:
+    config = parsed(conf, "protected_mode = no\nauth_tokens_file = old")
+    found, left = changed_to(config, parsed(conf, "auth_tokens = admin:0123456789abcdef"))
+    assert (found.protected_mode, found.has_tokens, left) == (True, True, [])
 
 
 def test_a_file_in_another_encoding_is_named_with_its_line(conf: Path) -> None:

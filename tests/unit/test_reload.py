@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from functools import partial
+from threading import Event
 from typing import TYPE_CHECKING
 
+import pytest
+
+from delayqueue.config.startup import StartupError
+from delayqueue.server import reload
 from delayqueue.server.reload import Watched, watch
+from delayqueue.server.rereading import collected
 from delayqueue.tasks import cancel_all
 from tests.waiting import until
 
@@ -18,9 +26,43 @@ async def test_what_changed_before_the_first_look_is_read_as_well(tmp_path: Path
     file.write_text("as read at the start")
     read: list[str] = []
     file.write_text("changed since")
-    watched = [Watched((file,), lambda: read.append(file.read_text()))]
-    watching = asyncio.create_task(watch(lambda: watched))
+    watched = [Watched((file,), lambda: partial(read.append, file.read_text()))]
+    watching = asyncio.create_task(watch(lambda: watched, asyncio.Lock()))
     await until(lambda: read == ["changed since"])
     file.write_text("changed once more")
     await until(lambda: read == ["changed since", "changed once more"])
     await cancel_all([watching])
+
+
+async def test_reading_that_does_not_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reload, "READ_S", 0.05)
+    with pytest.raises(StartupError, match=re.escape("importing a:b takes longer than 0.05 s")):
+        await reload.in_time("importing a:b", Event().wait)
+
+
+async def test_what_goes_wrong_unexpectedly_ends_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "tokens"
+    file.write_text("odd")
+    read: list[str] = []
+
+    def fails_first() -> partial[None]:
+        if file.read_text() == "odd":
+            raise LookupError("a defect")
+        return partial(read.append, file.read_text())
+
+    watching = asyncio.create_task(
+        watch(lambda: [Watched((file,), fails_first)], asyncio.Lock()), name="watch"
+    )
+    await asyncio.sleep(0)
+    file.write_text("good again")
+    await until(lambda: read == ["good again"])
+    await cancel_all([watching])
+
+
+def test_a_reload_that_fails_unexpectedly_has_its_reason() -> None:
+    def fails() -> None:
+        raise LookupError("a defect")
+
+    with collected() as reasons:
+        fails()
+    assert reasons == ["LookupError('a defect')"]

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from delayqueue.server.serve import Loop, LoopDied, running
+from delayqueue.server.loops import Loop, LoopDied, running
 
 
 async def returns() -> None:

@@ -23,6 +23,7 @@ from redis.driver_info import DriverInfo
 from redis.exceptions import AuthenticationError, RedisError
 
 from delayqueue.config.config import Config
+from delayqueue.config.files import check_readable
 from delayqueue.config.startup import StartupError
 from delayqueue.config.values import Address
 from delayqueue.store.servers.pipeline import ANSWER_S, AT_A_TIME
@@ -53,6 +54,10 @@ async def connect(config: Config, socket_path: str | None) -> AsyncIterator[Shar
         shards = _shards(config, socket_path)
     except ValueError as error:
         raise StartupError(f"{where}: {error} Correct the URL", key=key) from None
+    except OSError as error:
+        raise StartupError(
+            f"{where}: TLS: {error.filename or ''} {error.strerror}; correct {TLS_FILES}", key=key
+        ) from None
     async with aclosing(shards):
         try:
             await shards.refresh()
@@ -170,6 +175,8 @@ def _tls(config: Config) -> dict[str, Any]:
         "ssl_keyfile": config.redis_tls_key,
     }
     given = {name: str(path) for name, path in files.items() if path}
+    for path in filter(None, files.values()):
+        check_readable(path)
     return {"connection_class": SSLConnection, **given}
 
 

@@ -1,0 +1,76 @@
+"""Reads the settings again while the server runs. Whatever cannot be used changes nothing."""
+
+import logging
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import NamedTuple, Self
+
+from delayqueue.beanstalk.access import Access
+from delayqueue.config.config import Config
+from delayqueue.config.loading import load
+from delayqueue.config.reloaded import changed_to
+from delayqueue.config.startup import StartupError
+from delayqueue.domain.access import Grant
+from delayqueue.log import set_up
+from delayqueue.server.reload import in_time
+from delayqueue.web.auth import all_grants
+from delayqueue.web.tls import Tls
+
+log = logging.getLogger(__name__)
+
+
+class Files(NamedTuple):
+    """What the files that a config names hold, read and checked."""
+
+    grants: Sequence[Grant]
+    tls: Tls | None
+    access: Access
+
+    @classmethod
+    def of(cls, config: Config) -> Self:
+        """Read them. Raises StartupError if one is invalid."""
+        return cls(all_grants(config), Tls.of(config), Access.of(config))
+
+
+async def read_again(config: Config) -> tuple[Config, list[str]]:
+    """The new config after reading the file of `config` again, and the keys of changes that take a restart.
+
+    Raises StartupError if something is wrong with it, or with a file of tokens or TLS that it names, or if it would
+    open a door.
+    """
+    return await in_time("reading the settings", partial(_read_again, config))
+
+
+def _read_again(config: Config) -> tuple[Config, list[str]]:
+    found, left = changed_to(config, load(config.file, os.environ))
+    Files.of(found)
+    return found, left
+
+
+@contextmanager
+def collected() -> Iterator[list[str]]:
+    """The reasons why the block fails, a line each, instead of an exception."""
+    reasons: list[str] = []
+    try:
+        yield reasons
+    except StartupError as error:
+        reasons += error.messages
+    except Exception as error:  # a bug must not end the server
+        log.exception("a reload failed unexpectedly")
+        reasons.append(repr(error))
+
+
+def announce(config: Config, left: Sequence[str] = ()) -> None:
+    """Log as the new config says, beginning with the news that it is in force; `left` takes a restart."""
+    set_up(config.log_level, config.log_format)
+    log.info("reloaded: %s", config.file or "the environment")
+    if left:
+        log.warning("not changed: %s; this takes a restart", ", ".join(left))
+
+
+def refuse(reasons: Iterable[str]) -> None:
+    """Log why the settings stay as they were."""
+    for line in reasons:
+        log.error("not reloaded, the previous settings stay: %s", line)
