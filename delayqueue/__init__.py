@@ -11,6 +11,11 @@ __all__ = ["AsyncClient", "Bury", "Client", "Retry", "Worker"]
 __version__ = "0.1.0"
 
 
+def __dir__() -> list[str]:
+    """With the names that are imported on first use."""
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name: str) -> object:
     """Import the clients and the worker on first use: the server works without them."""
     if name in __all__:

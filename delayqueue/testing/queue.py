@@ -134,7 +134,7 @@ class Queue(Client):
         held.message = verdict.message
         if isinstance(verdict, Released):
             held.failures += 1
-            delay_s = self._delay_s(worker, held, verdict.delay_s)
+            delay_s = self._delay_s(worker, held, verdict.delay)
             if delay_s is not None:
                 held.state, held.due_s = State.DELAYED, self.now_s + delay_s
                 return verdict

@@ -199,7 +199,7 @@ class Shift:
         delays_s = policy.delays_s()
         await self._client.release(
             job,
-            delay=verdict.delay_s,
+            delay=verdict.delay,
             retry=None if policy.max_attempts is None else delays_s,
             # endless, and for older servers, which do not know `retry` here
             fallback=delays_s[min(job.attempt, len(delays_s)) - 1] if delays_s else None,

@@ -28,13 +28,13 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """The attempt failed: the job is delivered again after `delay_s`; None = as its retry schedule says.
+    """The attempt failed: the job is delivered again after `delay` seconds; None = as its retry schedule says.
 
     `traceback` is the end of one, shown below the message.
     """
 
     message: str
-    delay_s: float | None = None
+    delay: float | None = None
     traceback: str = field(default="", compare=False)
 
 
@@ -55,14 +55,14 @@ class Retry(Exception):  # an order, not an error
     Raises ValueError if the delay is out of range.
     """
 
-    delay_s: float | None = None  # for a subclass without one: as the schedule says
+    delay: float | None = None  # in seconds; for a subclass without one: as the schedule says
 
     def __init__(self, delay: Seconds, message: str = "") -> None:
         super().__init__(message or "to be tried again")
         delay_s = seconds(delay)
         if not 0 <= delay_s <= MAX_DELAY_S:
             raise ValueError(f"delay {delay_s}: must be 0 to {MAX_DELAY_S} seconds")
-        self.delay_s = delay_s
+        self.delay = delay_s
 
 
 class Bury(Exception):  # an order, not an error
@@ -76,7 +76,7 @@ class TimeLimit(Exception):
 def verdict_of(error: BaseException) -> Released | Buried:
     """What a handler's exception means."""
     if isinstance(error, Retry):
-        return Released(said_of(error), error.delay_s)
+        return Released(said_of(error), error.delay)
     if isinstance(error, Bury):
         return Buried(said_of(error))
     if isinstance(error, TimeLimit):

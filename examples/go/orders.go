@@ -38,7 +38,7 @@ func (e queueError) Error() string { return e.Message }
 var client = http.Client{Timeout: 200 * time.Second} // longer than /pop waits
 
 func server() string {
-	if url := os.Getenv("DELAY_QUEUE"); url != "" {
+	if url := os.Getenv("DELAYQUEUE_URL"); url != "" {
 		return url
 	}
 	return "http://localhost:9277"

@@ -18,7 +18,7 @@ import java.util.Map;
 
 public class Orders {
     static final int TTR_S = 60; // a worker that is silent for a minute is dead: another one gets the job
-    static final String SERVER = System.getenv().getOrDefault("DELAY_QUEUE", "http://localhost:9277");
+    static final String SERVER = System.getenv().getOrDefault("DELAYQUEUE_URL", "http://localhost:9277");
     static final ObjectMapper JSON = new ObjectMapper();
     static final HttpClient HTTP = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).build();
 

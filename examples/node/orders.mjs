@@ -7,7 +7,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
 const TTR_S = 60; // a worker that is silent for a minute is dead: another one gets the job
-const SERVER = process.env.DELAY_QUEUE ?? "http://localhost:9277";
+const SERVER = process.env.DELAYQUEUE_URL ?? "http://localhost:9277";
 
 /** Calls an endpoint: await queue("finish", { id: "1001" }). Returns the answer's data; every error is thrown. */
 async function queue(verb, request) {

@@ -11,9 +11,9 @@ function queue(string $verb, array $request): mixed
 {
     static $curl = null; // kept between calls, so the connection stays open
     $curl ??= curl_init();
-    $token = getenv('DELAY_QUEUE_TOKEN'); // if the server requires one
+    $token = getenv('DELAYQUEUE_TOKEN'); // if the server requires one
     curl_setopt_array($curl, [
-        CURLOPT_URL => (getenv('DELAY_QUEUE') ?: 'http://localhost:9277') . "/$verb",
+        CURLOPT_URL => (getenv('DELAYQUEUE_URL') ?: 'http://localhost:9277') . "/$verb",
         CURLOPT_POSTFIELDS => json_encode($request, JSON_THROW_ON_ERROR),
         CURLOPT_HTTPHEADER => $token ? ["Authorization: Bearer $token"] : [],
         CURLOPT_RETURNTRANSFER => true,

@@ -6,7 +6,7 @@
 //   php notify.php work                      a worker; run as many as you like, under a supervisor
 //   php notify.php show TRADE                its state
 //
-// The queue is at $DELAY_QUEUE.
+// The queue is at $DELAYQUEUE_URL.
 
 require __DIR__ . '/delay_queue.php';
 

@@ -7,7 +7,7 @@
 //   php refunds.php now ORDER         do not wait for the next attempt
 //   php refunds.php cancel ORDER      all jobs of the order
 //
-// The queue is at $DELAY_QUEUE, the bank at $BANK: a URL that answers 200, 4xx = never, anything else = try again.
+// The queue is at $DELAYQUEUE_URL, the bank at $BANK: a URL that answers 200, 4xx = never, anything else = try again.
 
 require __DIR__ . '/delay_queue.php';
 

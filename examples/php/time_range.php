@@ -6,7 +6,7 @@
 //   php time_range.php take FROM TO       ZRANGEBYSCORE and ZREM in one: each job goes to one caller only
 //   php time_range.php drop ID            ZREM
 //
-// Times are seconds from now: -60 is a minute ago. The queue is at $DELAY_QUEUE.
+// Times are seconds from now: -60 is a minute ago. The queue is at $DELAYQUEUE_URL.
 
 require __DIR__ . '/delay_queue.php';
 

@@ -11,8 +11,8 @@ from urllib.request import Request, urlopen
 
 NO_ANSWER = -1
 UNAVAILABLE = 6  # the store is away
-URL = os.environ.get("DELAY_QUEUE", "http://localhost:9277")
-TOKEN = os.environ.get("DELAY_QUEUE_TOKEN")  # if the server requires one
+URL = os.environ.get("DELAYQUEUE_URL", "http://localhost:9277")
+TOKEN = os.environ.get("DELAYQUEUE_TOKEN")  # if the server requires one
 TIMEOUT_S = 200  # longer than /pop waits
 
 

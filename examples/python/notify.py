@@ -6,7 +6,7 @@ python notify.py push TRADE URL [DELAYS]   by Alipay's schedule, or your own: 1s
 python notify.py work                      a worker; run as many as you like, under a supervisor
 python notify.py show TRADE                its state
 
-The queue is at $DELAY_QUEUE.
+The queue is at $DELAYQUEUE_URL.
 """
 
 import json

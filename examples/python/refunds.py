@@ -6,7 +6,7 @@ python refunds.py show ORDER        status, when it is due, messages; for a mont
 python refunds.py now ORDER         do not wait for the next attempt
 python refunds.py cancel ORDER      all jobs of the order
 
-The queue is at $DELAY_QUEUE, the bank at $BANK: a URL that answers 200, 4xx = never, anything else = try again.
+The queue is at $DELAYQUEUE_URL, the bank at $BANK: a URL that answers 200, 4xx = never, anything else = try again.
 """
 
 import json

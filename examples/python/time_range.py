@@ -5,7 +5,7 @@ python time_range.py look FROM TO       ZRANGEBYSCORE: takes nothing
 python time_range.py take FROM TO       ZRANGEBYSCORE and ZREM in one: each job goes to one caller only
 python time_range.py drop ID            ZREM
 
-Times are seconds from now: -60 is a minute ago. The queue is at $DELAY_QUEUE.
+Times are seconds from now: -60 is a minute ago. The queue is at $DELAYQUEUE_URL.
 """
 
 import sys

@@ -9,6 +9,7 @@ from unittest.mock import create_autospec
 
 import pytest
 
+import delayqueue
 from delayqueue import AsyncClient, Client
 from delayqueue.client.calls import verb
 from delayqueue.client.verbs import Verbs
@@ -64,3 +65,7 @@ def test_a_method_that_a_subclass_overrides_stays_so() -> None:
 
     assert Quiet().whoami() == "nobody"
     assert Quiet.push is Client.push
+
+
+def test_the_package_shows_what_it_imports_on_first_use() -> None:
+    assert {*delayqueue.__all__, "__version__"} <= {*dir(delayqueue)}

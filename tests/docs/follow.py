@@ -30,7 +30,6 @@ class Follower:
         self._reader = Reader(server)
         programs = Path(sys.executable).parent
         self._environment = environment({"url": server.url}) | {
-            "DELAY_QUEUE": server.url,
             "DELAYQUEUE_URL": server.url,
             "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
             "LC_ALL": "C.UTF-8",

@@ -21,6 +21,7 @@ FORMS: Final = [
     for path in sorted((REPOSITORY / ".github" / "ISSUE_TEMPLATE").glob("*.yml"))
     if path.name != "config.yml"
 ]
+BUILT: Final = {"dist/"}
 TARGETS: Final = set(re.findall(r"^([a-z-]+):", (REPOSITORY / "Makefile").read_text("utf-8"), re.M))
 
 
@@ -32,11 +33,33 @@ def test_every_target_that_is_named_is_on_the_menu(page: str) -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_file_that_is_named_exists(page: str) -> None:
-    named = re.findall(r"`((?:delayqueue|tests|store|web|engine)/[\w/.]+)", read(page))
+    named = re.findall(
+        r"`(\w[\w/.-]*(?:/|\.(?:py|lua|js|json|md|txt|toml|conf|yml)))(?=[`:])", read(page)
+    )
     assert named
-    for path in named:
-        places = (REPOSITORY / path, REPOSITORY / "delayqueue" / path)
-        assert any(place.exists() for place in places), path
+    ends = [f"/{path}" for path in files_and_folders()]
+    for path in set(named) - BUILT:
+        assert any(end.endswith(f"/{path}") for end in ends), path
+
+
+def files_and_folders() -> list[str]:
+    """All that is in the repository; a folder ends with a slash."""
+    tops = [top for top in REPOSITORY.iterdir() if top.name not in {".git", ".venv", "site"}]
+    found = [path for top in tops for path in [top, *top.rglob("*")]]
+    return [f"{path.relative_to(REPOSITORY).as_posix()}{'/' * path.is_dir()}" for path in found]
+
+
+def test_the_table_of_the_code_has_each_folder_and_module() -> None:
+    page = read("CONTRIBUTING.md")
+    (table,) = re.findall(r"^\| Folder \| Contents \|\n(.*?)\n\n", page, re.M | re.DOTALL)
+    *rows, (beside, shared) = [row.strip("| ").split(" | ", 1) for row in table.splitlines()[1:]]
+    assert beside == "beside the folders"
+    package = REPOSITORY / "delayqueue"
+    folders = {path.parent for path in package.glob("*/__init__.py")}
+    named = {package / one for row, _ in rows for one in re.findall(r"`([\w/]+)/`", row)}
+    assert {path for path in named if path.parent == package} == folders
+    modules = {path.stem for path in package.glob("[a-z]*.py")}
+    assert set(shared.partition(": ")[2].split(", ")) == modules
 
 
 def test_every_folder_of_tests_has_its_row() -> None:

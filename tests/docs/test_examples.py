@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -91,7 +92,7 @@ class Shop:
         self._server = server
 
     def program(self, name: str, bank: Partner | None = None) -> Program:
-        variables = {"DELAY_QUEUE": self._server.url, "BANK": bank.url if bank else ""}
+        variables = {"DELAYQUEUE_URL": self._server.url, "BANK": bank.url if bank else ""}
         return Program(self._language, name, variables)
 
 
@@ -224,13 +225,20 @@ def test_what_is_not_the_queues_answer_is_none(language: Language, answer: Answe
                 f"cd {REPOSITORY}/examples/{language.name} && {shlex.join(language.interpreter)}",
             ],
             CODE_OF_ERROR[language.name],
-            environment=os.environ | {"DELAY_QUEUE": proxy.url},
+            environment=os.environ | {"DELAYQUEUE_URL": proxy.url},
         )
     assert shown.strip() == "-1"
 
 
 def test_the_commands_of_the_page_work(server: QueueServer) -> None:
     (commands,) = blocks(read("examples/README.md"), "sh")
-    environment = os.environ | {"DELAY_QUEUE": server.url}
+    environment = os.environ | {"DELAYQUEUE_URL": server.url}
     shown = run(["bash", "-ec", f"cd {REPOSITORY}\n{commands.text}"], environment=environment)
     assert shown == "tea: make tea\n"
+
+
+def test_the_servers_address_and_token_have_one_name_each() -> None:
+    for top in ("examples", "docs"):
+        for path in (REPOSITORY / top).rglob("*.*"):
+            if path.suffix != ".png" and not path.name.startswith("upgrading"):
+                assert not re.search(r"\bDELAY_QUEUE(_TOKEN)?\b", path.read_text("utf-8")), path

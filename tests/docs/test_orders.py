@@ -58,7 +58,7 @@ def test_a_worker_outlives_a_restart_closes_orders_and_gives_failures_back(
     program: list[str], processes: Processes, redis_server: StoreServer
 ) -> None:
     server = processes.configured("language = en", redis_server)
-    variables = os.environ | {"DELAY_QUEUE": server.url, "DELAYQUEUE_URL": server.url}
+    variables = os.environ | {"DELAYQUEUE_URL": server.url}
     with subprocess.Popen(
         ["setpriv", "--pdeathsig", "KILL", *program, "work", "2"],
         env=variables,
@@ -89,7 +89,7 @@ def test_a_finish_that_had_no_answer_is_sent_again(program: list[str]) -> None:
     away = Answer(200, '{"code":6,"message":"the store is unavailable","data":null}')
     done = Answer(200, '{"code":0,"message":"","data":null}')
     with Partner(Answer(200, popped), away, away, away, done) as queue:
-        variables = os.environ | {"DELAY_QUEUE": queue.url, "DELAYQUEUE_URL": queue.url}
+        variables = os.environ | {"DELAYQUEUE_URL": queue.url}
         ended = subprocess.run(
             [*program, "work", "1"],
             env=variables,

@@ -177,7 +177,7 @@ def test_the_workers_for_thinkphp_and_hyperf_close_orders_and_give_back_what_fai
     named = client.replace("<?php", "<?php namespace DelayQueue;", 1)
     (shop / "queue_functions.php").write_text(named, encoding="utf-8")
     program = ["php", str(Path(__file__).with_name("frameworks.php")), str(shop)]
-    said = run(program, environment=os.environ | {"DELAY_QUEUE": server.url})
+    said = run(program, environment=os.environ | {"DELAYQUEUE_URL": server.url})
     assert said.splitlines() == [
         *("orders:close closed 3002", "0"),
         *("closed 3003", "closed 3004"),
@@ -196,7 +196,7 @@ def test_a_refund_that_the_database_refused_is_not_taken_for_paid(
 ) -> None:
     program = shutil.copy(REPOSITORY / "examples/recipes/pay_once.php", shop)
     command = ["php", str(program), f"sqlite:{shop / 'shop.sqlite'}"]
-    environment = os.environ | {"DELAY_QUEUE": server.url}
+    environment = os.environ | {"DELAYQUEUE_URL": server.url}
     limited = "CREATE TRIGGER full BEFORE UPDATE ON balances BEGIN SELECT RAISE(ABORT, 'full'); END"
     with closing(sqlite3.connect(shop / "shop.sqlite")) as database, Client(server.url) as queue:
         queue.push("refund", {"customer": 7, "cents": 500}, id="refund-8", ttr=60)
@@ -227,7 +227,7 @@ def moved(server: QueueServer, shop: Path, application: str) -> tuple[int, str]:
             application,
             f"sqlite:{shop / 'shop.sqlite'}",
         ],
-        env=os.environ | {"DELAY_QUEUE": server.url},
+        env=os.environ | {"DELAYQUEUE_URL": server.url},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -118,7 +118,7 @@ class Caller:
         await self.follow_layout()
 
     async def ask(self, verb: str, bucket: int, send: Callable[[Redis], Awaitable[Any]]) -> Any:
-        """Ask the bucket's server. The only place that turns redis-py's exceptions into Unavailable."""
+        """Ask the bucket's server. Raises Unavailable if redis-py raises, LayoutChanged if the layout is stale."""
         tag = self._buckets[bucket].tag
         began_s = monotonic()
         try:

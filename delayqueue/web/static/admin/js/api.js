@@ -19,7 +19,7 @@ export const hasToken = () => sessionStorage.getItem(KEY) !== null;
 export const setToken = (token) => sessionStorage.setItem(KEY, token);
 export const dropToken = () => sessionStorage.removeItem(KEY);
 
-// Which role a verb needs, as the server's table of routes says; the admin role may do everything.
+// The roles that may call a verb, as its @endpoint says; those that only the admin may call are left out.
 const NEEDS = {
   push: ["produce"], reschedule: ["produce"], cancel: ["produce"], get: ["produce", "consume", "view"], delete: ["produce", "consume"],
   touch: ["consume"], release: ["consume"], bury: ["consume"],
