@@ -83,7 +83,7 @@ def unwrapped(address: Address) -> Address:
 
 
 class AddressGuard:
-    """Makes sockets for webhooks, only to addresses that they may reach."""
+    """Knows the addresses that webhooks may reach."""
 
     def __init__(self, allowed: Iterable[Network]) -> None:
         self._allowed = tuple(allowed)
@@ -113,15 +113,13 @@ class AddressGuard:
             except ValueError as error:
                 raise StartupError(f"{where}: url = {subscriber.url}: {error}") from None
 
-    def make_socket(self, target: Target) -> socket.socket:
-        """A socket for this target, as getaddrinfo describes it. Raises PermissionError if it is forbidden."""
-        family, kind, protocol, _, place = target
-        host = str(place[0])
+    def check_target(self, target: Target) -> None:
+        """Check a target, as getaddrinfo describes it. Raises PermissionError if it is forbidden."""
+        host = str(target[4][0])
         try:
             self._check(ip_address(host), host)
         except ValueError as error:
             raise PermissionError(errno.EACCES, str(error)) from None
-        return socket.socket(family, kind, protocol)
 
     def _check(self, address: Address, shown: str) -> None:
         if not self.permits(address):

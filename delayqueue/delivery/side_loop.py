@@ -1,10 +1,12 @@
-"""An event loop for other people's code: what blocks, stops or breaks it does not affect the server's loop."""
+"""An event loop for what other people decide: what blocks, stops or breaks it does not affect the server's loop."""
 
 import asyncio
 import logging
 import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
+
+from delayqueue.tasks import cancel_all
 
 log = logging.getLogger(__name__)
 
@@ -17,6 +19,7 @@ class SideLoop:
     def __init__(self, name: str) -> None:
         self._name = name
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._is_closed = False
         # never freed: that would close files a second time, by numbers that belong to others by now
         self._broken: list[asyncio.AbstractEventLoop] = []
 
@@ -30,8 +33,15 @@ class SideLoop:
             self._loop = self._begun()
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
 
+    async def aclose(self) -> None:
+        """Cancel what runs in the loop and end it, if that obeys; other people's code may not, so its loop is left."""
+        if self._loop is not None:
+            await self.run(_cancel_others())
+            self._is_closed = True
+            self._loop.call_soon_threadsafe(self._loop.stop)
+
     def _begun(self) -> asyncio.AbstractEventLoop:
-        loop = asyncio.new_event_loop()
+        loop = asyncio.SelectorEventLoop()
         threading.Thread(target=self._live, args=(loop,), name=self._name, daemon=True).start()
         return loop
 
@@ -40,6 +50,9 @@ class SideLoop:
         while True:
             try:
                 loop.run_forever()
+                if self._is_closed:
+                    loop.close()
+                    return
                 log.warning("the %s was stopped; it is running again", self._name)
             except (SystemExit, KeyboardInterrupt) as error:
                 log.error("a task in the %s raised %s", self._name, type(error).__name__)  # noqa: TRY400  # of no use
@@ -48,3 +61,7 @@ class SideLoop:
                 self._broken.append(loop)
                 self._loop = None
                 return
+
+
+async def _cancel_others() -> None:
+    await cancel_all(asyncio.all_tasks() - {asyncio.current_task()})

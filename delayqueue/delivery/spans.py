@@ -10,6 +10,7 @@ from opentelemetry.trace import SpanKind, StatusCode, Tracer
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from delayqueue.delivery.outcome import Event, Outcome
+from delayqueue.delivery.side_loop import SideLoop
 from delayqueue.delivery.webhook import Webhooks
 from delayqueue.domain.subscriber import Subscriber
 
@@ -23,8 +24,10 @@ class TracedWebhooks(Webhooks):
     Of the URL it shows only host and port, and of the answer only the status: there may be secrets.
     """
 
-    def __init__(self, session: aiohttp.ClientSession, *, tracer: Tracer) -> None:
-        super().__init__(session)
+    def __init__(
+        self, side_loop: SideLoop, session: aiohttp.ClientSession, *, tracer: Tracer
+    ) -> None:
+        super().__init__(side_loop, session)
         self._tracer = tracer
 
     async def call(self, subscriber: Subscriber, job: Event) -> Outcome:

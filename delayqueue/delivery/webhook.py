@@ -1,11 +1,12 @@
 """Webhooks, signed as the Standard Webhooks specification says."""
 
+import asyncio
 import hmac
 import json
 import time
 from base64 import b64encode
 from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import Any, Final, Self
@@ -16,13 +17,16 @@ from aiohttp.abc import AbstractResolver
 
 from delayqueue import __version__
 from delayqueue.delivery.addresses import AddressGuard, Network, Resolver
+from delayqueue.delivery.connections import ANSWER_BYTES, Connections
 from delayqueue.delivery.outcome import Event, Outcome
+from delayqueue.delivery.side_loop import SideLoop
 from delayqueue.domain.body import raw_body, readable
 from delayqueue.domain.message import clean, said_of
 from delayqueue.domain.subscriber import Payload, Subscriber, signing_key
 
 CONNECT_S: Final = 10.0  # for DNS, connecting and TLS
-ANSWER_BYTES: Final = 64 * 1024  # a longer answer is not read, and its connection is closed
+LATE_S: Final = 2.0  # after the timeout of a call, which its own loop keeps to within a second
+CLOSE_S: Final = 1.0  # for connections to end
 LONGEST_RETRY_AFTER_S: Final = 86_400
 VISIBLE: Final = (
     "!\"#$&'()*+,/:;<=>?@[\\]^`{|}"  # ASCII that a header can hold, except % and the full stop
@@ -30,9 +34,10 @@ VISIBLE: Final = (
 
 
 class Webhooks:
-    """Calls subscribers' URLs."""
+    """Calls subscribers' URLs, outside the server's loop: strangers decide what TLS and HTTP have to be read there."""
 
-    def __init__(self, session: aiohttp.ClientSession) -> None:
+    def __init__(self, side_loop: SideLoop, session: aiohttp.ClientSession) -> None:
+        self._side_loop = side_loop
         self._session = session
 
     @classmethod
@@ -41,22 +46,23 @@ class Webhooks:
         cls, allowed: Iterable[Network], resolver: AbstractResolver | None = None, **parts: Any
     ) -> AsyncIterator[Self]:
         """Webhooks that may reach public addresses and the `allowed` ones; `parts` are for a subclass."""
-        connector = aiohttp.TCPConnector(
-            limit=0,  # each subscriber has a limit of its own
-            use_dns_cache=False,  # follow a host at once that moves to another address
-            resolver=resolver or Resolver(),
-            socket_factory=AddressGuard(allowed).make_socket,
-        )
-        async with aiohttp.ClientSession(
-            connector=connector,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            auto_decompress=False,  # only the start of an answer is needed
-            headers={"User-Agent": f"delay-queue/{__version__}", "Accept-Encoding": "identity"},
-        ) as session:
-            yield cls(session, **parts)
+        async with aclosing(SideLoop("loop of webhooks")) as side_loop:
+            session = await side_loop.run(_session(AddressGuard(allowed), resolver or Resolver()))
+            try:
+                yield cls(side_loop, session, **parts)
+            finally:
+                await side_loop.run(_close(session))
 
     async def call(self, subscriber: Subscriber, job: Event) -> Outcome:
         """POST the job's body, or the event: a 2xx is a success if the answer is as expected."""
+        timeout_s = subscriber.timeout_ms / 1000
+        try:
+            async with asyncio.timeout(timeout_s + LATE_S):
+                return await self._side_loop.run(self._call(subscriber, job))
+        except TimeoutError:
+            return Outcome(False, f"timeout: {timeout_s:g} s")
+
+    async def _call(self, subscriber: Subscriber, job: Event) -> Outcome:
         text = event_text(job) if subscriber.payload is Payload.EVENT else job.body
         body = raw_body(text)
         try:
@@ -72,8 +78,25 @@ class Webhooks:
                 return _outcome(subscriber, response, await _beginning(response))
         except TimeoutError as error:
             return Outcome(False, said_of(error) or f"timeout: {subscriber.timeout_ms / 1000:g} s")
+        except aiohttp.ClientResponseError as error:
+            return Outcome(False, f"no valid answer: {said_of(error.message)}")
         except (aiohttp.ClientError, OSError, ValueError) as error:
             return Outcome(False, said_of(error) or type(error).__name__)
+
+
+async def _session(guard: AddressGuard, resolver: AbstractResolver) -> aiohttp.ClientSession:
+    return aiohttp.ClientSession(
+        connector=Connections(guard, resolver),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        auto_decompress=False,  # only the start of an answer is needed
+        headers={"User-Agent": f"delay-queue/{__version__}", "Accept-Encoding": "identity"},
+    )
+
+
+async def _close(session: aiohttp.ClientSession) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(CLOSE_S):
+            await session.close()
 
 
 def sign(secret: str, message_id: str, timestamp: str, body: bytes) -> str:

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from delayqueue.delivery.addresses import AddressGuard
+from delayqueue.delivery.addresses import AddressGuard, Resolver
+from delayqueue.delivery.connections import ANSWER_BYTES
 from delayqueue.delivery.outcome import Event, Outcome
-from delayqueue.delivery.webhook import ANSWER_BYTES, Webhooks, header_text, sign
+from delayqueue.delivery.webhook import Webhooks, header_text, sign
 from delayqueue.domain.body import body_of, raw_body
 from delayqueue.domain.job import MAX_MESSAGE_CHARS
 from delayqueue.domain.subscriber import Subscriber
@@ -320,13 +321,21 @@ async def test_calls_share_a_lookup_that_hangs_and_others_go_on(
         url = f"http://{host}:{receiver.port}/x"
         return Subscriber(name=host, topic="t", url=url, timeout_ms=timeout_ms)
 
-    async with Webhooks.open([HERE]) as webhooks:
+    begun: list[str] = []
+
+    class Watched(Resolver):
+        async def resolve(self, host: str, *args: Any, **more: Any) -> list[ResolveResult]:
+            begun.append(host)
+            return await super().resolve(host, *args, **more)
+
+    async with Webhooks.open([HERE], Watched()) as webhooks:
         for _ in range(2):
             hanging = [webhooks.call(to("hangs.example", 100), job()) for _ in range(20)]
             assert not any(outcome.succeeded for outcome in await asyncio.gather(*hanging))
         assert (await webhooks.call(to("other.example", 5000), job())).succeeded
         assert lookups.asked == ["hangs.example", "other.example"]
         waiting = asyncio.create_task(webhooks.call(to("hangs.example", 5000), job()))
+        await until(lambda: begun.count("hangs.example") == 41)
         lookups.answer.set()
         assert (await waiting).succeeded
         assert lookups.asked.count("hangs.example") == 1

@@ -1,0 +1,106 @@
+"""Connections to strangers: what one may send during a call is limited, and none lasts for long."""
+
+import asyncio
+import socket
+from functools import partial
+from time import monotonic
+from typing import Any, Final
+from weakref import WeakValueDictionary
+
+import aiohttp
+from aiohttp.abc import AbstractResolver
+from aiohttp.connector import Connection
+from aiohttp.tracing import Trace
+
+from delayqueue.delivery.addresses import AddressGuard, Target
+
+ANSWER_BYTES: Final = 64 * 1024  # more of an answer's body is not read
+CALL_BYTES: Final = 2 * ANSWER_BYTES  # a body, its head, and what HTTP and TLS put around them
+TURN_BYTES: Final = 16 * 1024  # after which other connections have their turn
+AGE_S: Final = 60.0  # a host may have moved to another address
+
+
+class MeteredSocket(socket.socket):
+    """A socket that receives at most CALL_BYTES until begin() is called again; then reading raises OSError.
+
+    It counts below TLS and HTTP, so it limits all that these do with what comes: messages, renewed keys, tickets. It
+    works in asyncio's own loops, which read by these two methods.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._left_bytes = CALL_BYTES
+        self._first_at: float | None = None
+
+    @property
+    def age_s(self) -> float:
+        """Seconds since its first call began; 0 before that."""
+        return 0.0 if self._first_at is None else monotonic() - self._first_at
+
+    def begin(self) -> None:
+        """Begin a call, which may receive as much again."""
+        self._left_bytes = CALL_BYTES
+        if self._first_at is None:
+            self._first_at = monotonic()
+
+    def recv(self, size: int, flags: int = 0, /) -> bytes:
+        """As a socket does, in small portions."""
+        came = super().recv(min(size, TURN_BYTES), flags)
+        self._count(len(came))
+        return came
+
+    def recv_into(self, buffer: Any, size: int = 0, flags: int = 0, /) -> int:
+        """As a socket does, in small portions."""
+        size = min(size or len(buffer), TURN_BYTES)
+        came = super().recv_into(buffer, size, flags)
+        self._count(came)
+        return came
+
+    def _count(self, came: int) -> None:
+        self._left_bytes -= came
+        if self._left_bytes < 0:
+            raise ConnectionAbortedError(f"sent more than {CALL_BYTES} bytes during a call")
+
+
+class Connections(aiohttp.TCPConnector):
+    """Metered connections, to addresses that `guard` permits. One older than AGE_S is not used again."""
+
+    def __init__(self, guard: AddressGuard, resolver: AbstractResolver) -> None:
+        super().__init__(
+            limit=0,  # each subscriber has a limit of its own
+            use_dns_cache=False,  # follow a host at once that moves to another address
+            resolver=resolver,
+            socket_factory=self._make_socket,
+        )
+        self._guard = guard
+        self._sockets = WeakValueDictionary[int, MeteredSocket]()  # by file number
+
+    async def connect(
+        self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
+    ) -> Connection:
+        """A connection for one call."""
+        while True:
+            connection = await super().connect(req, traces, timeout)
+            transport = connection.transport
+            if transport is None:  # closed meanwhile; the call finds out
+                return connection
+            metered = self._sockets.get(transport.get_extra_info("socket").fileno())
+            if metered is None or metered.age_s <= AGE_S:
+                break
+            connection.close()
+        if metered is not None:
+            metered.begin()
+        connection.add_callback(partial(_abort_unsent, transport))
+        return connection
+
+    def _make_socket(self, target: Target) -> MeteredSocket:
+        self._guard.check_target(target)
+        made = MeteredSocket(*target[:3])
+        self._sockets[made.fileno()] = made
+        return made
+
+
+def _abort_unsent(transport: asyncio.Transport) -> None:
+    """At the end of a call: close() would keep the rest of a request until its receiver reads it."""
+    if transport.get_write_buffer_size():
+        transport.abort()

@@ -1,0 +1,182 @@
+"""Whatever the target of a webhook sends, the call ends soon, and the server's loop goes on meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import threading
+from contextlib import suppress
+from ipaddress import ip_network
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+from aiohttp import connector
+
+from delayqueue.delivery import connections, webhook
+from delayqueue.delivery.addresses import Resolver
+from delayqueue.delivery.connections import CALL_BYTES
+from delayqueue.delivery.outcome import Event, Outcome
+from delayqueue.delivery.webhook import Webhooks
+from delayqueue.domain.subscriber import Subscriber
+from tests import certificates
+from tests.processes import LOOPBACK
+from tests.waiting import until
+
+from .strangers import (
+    BEFORE_A_HEAD,
+    ENDLESS,
+    IN_A_BODY,
+    IN_A_HEAD,
+    LASTS_S,
+    Endless,
+    sending,
+    serving,
+)
+
+if TYPE_CHECKING:
+    import socket
+
+    from aiohttp.abc import ResolveResult
+
+    from .receiver import Receiver
+
+NAME: Final = "localhost"  # one that has to be looked up
+HERE: Final = ip_network("127.0.0.1/32")
+TOO_MUCH: Final = f"sent more than {CALL_BYTES} bytes during a call"
+SCHEMES: Final = pytest.mark.parametrize("scheme", ["http", "https"])
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> certificates.Pair:
+    return certificates.make(tmp_path_factory.mktemp("tls"), "target")
+
+
+@pytest.fixture
+def tls(pair: certificates.Pair, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLContext:
+    """The context of targets whose certificate webhooks accept."""
+    monkeypatch.setattr(connector, "_SSL_CONTEXT_VERIFIED", pair.context())
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pair.cert, pair.key)
+    return context
+
+
+async def call(scheme: str, port: int, body: str = "{}", *, timeout_s: float = 60) -> Outcome:
+    """The outcome of one call."""
+    async with Webhooks.open([HERE]) as webhooks:
+        return await webhooks.call(target(scheme, port, timeout_s), job(body))
+
+
+def target(scheme: str, port: int, timeout_s: float = 60, *, host: str = LOOPBACK) -> Subscriber:
+    url = f"{scheme}://{host}:{port}/"
+    return Subscriber(name="s", topic="t", url=url, timeout_ms=round(timeout_s * 1000))
+
+
+def job(body: str = "{}") -> Event:
+    return Event("t", "j", body, 1, "", 0, 1000, None)
+
+
+@SCHEMES
+@pytest.mark.parametrize("name", ENDLESS)
+async def test_what_has_no_end_is_cut_off(tls: ssl.SSLContext, scheme: str, name: str) -> None:
+    with sending(ENDLESS[name], tls if scheme == "https" else None) as stranger:
+        outcome = await call(scheme, stranger.port)
+        await until(stranger.is_cut_off.is_set)
+    if name in IN_A_BODY:
+        assert outcome.message.startswith("200")  # the status counts
+    elif name in BEFORE_A_HEAD:
+        assert outcome == Outcome(succeeded=False, message=TOO_MUCH)
+    elif name in IN_A_HEAD:
+        assert outcome.message.startswith("no valid answer: ")
+
+
+async def test_tickets_without_end_are_cut_off(tls: ssl.SSLContext) -> None:
+    """A server of TLS 1.3 sends them after the handshake; nothing of them reaches HTTP."""
+    tls.num_tickets = 10_000
+    with sending(Endless(b"HTTP/1.1 204 No Content\r\n\r\n", b""), tls) as stranger:
+        outcome = await call("https", stranger.port)
+    assert outcome == Outcome(succeeded=False, message=TOO_MUCH)
+
+
+async def test_what_follows_an_answer_is_limited() -> None:
+    """The connection waits for the next call, so nobody reads what comes."""
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+    async with Webhooks.open([HERE]) as webhooks:
+        with sending(Endless(answer, answer)) as stranger:
+            assert (await webhooks.call(target("http", stranger.port), job())).succeeded
+            await until(stranger.is_cut_off.is_set)
+
+
+@pytest.mark.filterwarnings("ignore:Sending a large body")  # more than the kernel takes
+async def test_who_does_not_read_a_request_keeps_nothing_of_it() -> None:
+    body = "x" * 20_000_000
+    read, ended, call_is_over = bytearray(), threading.Event(), threading.Event()
+
+    def answer(connection: socket.socket) -> None:
+        with connection, suppress(ConnectionResetError):
+            call_is_over.wait()
+            while came := connection.recv(65536):
+                read.extend(came)
+        ended.set()
+
+    with serving(answer) as port:
+        assert (await call("http", port, body, timeout_s=0.2)).message == "timeout: 0.2 s"
+        call_is_over.set()
+        await until(ended.is_set)
+    assert len(read) < len(body)
+
+
+async def test_a_call_does_not_run_in_the_loop_of_the_server() -> None:
+    """What takes long there, a handshake with huge keys for example, does not delay ticks and polls."""
+    has_begun, goes_on = threading.Event(), threading.Event()
+
+    class Slow(Resolver):
+        async def resolve(self, *args: Any, **more: Any) -> list[ResolveResult]:
+            has_begun.set()
+            assert goes_on.wait(LASTS_S)  # blocks the loop of the call
+            return await super().resolve(*args, **more)
+
+    async with Webhooks.open([HERE], Slow()) as webhooks:
+        calling = asyncio.create_task(webhooks.call(target("http", 9, host=NAME), job()))
+        await until(has_begun.is_set)
+        goes_on.set()
+        assert "Cannot connect" in (await calling).message
+
+
+async def test_a_call_whose_loop_is_blocked_ends_at_its_timeout(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(webhook, "LATE_S", 0.0)
+    goes_on = threading.Event()
+
+    class Hanging(Resolver):
+        async def resolve(self, *_: Any, **__: Any) -> list[ResolveResult]:
+            goes_on.wait(LASTS_S)
+            return []
+
+    async with Webhooks.open([HERE], Hanging()) as webhooks:
+        outcome = await webhooks.call(target("http", 9, 0.1, host=NAME), job())
+        assert not goes_on.is_set()
+        goes_on.set()
+    assert outcome.message == "timeout: 0.1 s"
+
+
+async def test_a_host_that_moves_is_followed_though_calls_are_steady(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lookups = 0
+
+    class Counting(Resolver):
+        async def resolve(self, *args: Any, **more: Any) -> list[ResolveResult]:
+            nonlocal lookups
+            lookups += 1
+            return await super().resolve(*args, **more)
+
+    one = target("http", receiver.port, host=NAME)
+    async with Webhooks.open([HERE, ip_network("::1/128")], Counting()) as webhooks:
+        for _ in range(3):
+            assert (await webhooks.call(one, job())).succeeded
+        assert lookups == 1, "a young connection is used again"
+        monkeypatch.setattr(connections, "AGE_S", 0.0)
+        for _ in range(3):
+            assert (await webhooks.call(one, job())).succeeded
+        assert lookups == 4
