@@ -35,7 +35,7 @@ ENV DELAYQUEUE_PROTECTED_MODE=no \
     PYTHONUNBUFFERED=1
 EXPOSE 9277
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \
-    CMD ["/opt/delay-queue/bin/python", "-I", "-c", "import http.client as h, sys; c = h.HTTPConnection('127.0.0.1', 9277, timeout=4); c.request('GET', '/healthz'); sys.exit(c.getresponse().status != 200)"]
+    CMD ["/opt/delay-queue/bin/delay-queue", "healthy"]
 # where the code of this very image can be read; `make image` tells
 ARG SOURCE=""
 ARG REVISION=""

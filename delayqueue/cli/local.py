@@ -82,6 +82,11 @@ LOCAL: Final = (
         (CONFIG_FILE,),
     ),
     local(
+        "healthy",
+        "ask the server of these settings for /healthz: a health check",
+        "delayqueue.cli.healthy:healthy",
+    ),
+    local(
         "import",
         "import the jobs of ouqiang/delay-queue or php-cpm/delay-queue",
         "delayqueue.cli.importing:import_all",

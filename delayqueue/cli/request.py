@@ -5,7 +5,6 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from delayqueue.cli import asking, outcome, tables
@@ -26,7 +25,6 @@ from delayqueue.client.address import DEFAULT_URL, TOKEN_VARIABLE, URL_VARIABLE
 from delayqueue.client.calls import STRANGE
 from delayqueue.config.loading import load
 from delayqueue.config.startup import StartupError
-from delayqueue.config.values import Address
 
 LENGTHS: Final = "A LENGTH is a number of seconds, or a text like 500ms, 15s, 30m, 2h, 1d."
 TIMES: Final = (
@@ -43,8 +41,6 @@ CONNECTION: Final = (
     argument("--json", action="store_true", help="print the answer's data as one line of JSON"),
     CONFIG_FILE,
 )
-# the address to connect to, for an address that the server listens on
-HERE: Final = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # wildcard addresses
 NOT_OURS: Final = "this is not the answer of a delay-queue server; correct --url"
 NO_FIELDS: Final = {"run", "verb", "config", "url", "token", "json", "watch"}
 
@@ -113,18 +109,10 @@ def server_of(asked: Namespace, silence_s: float = SILENCE_S) -> Server:
     """
     url, token = asked.url, asked.token
     if url is None:
-        of_file = url_in(asked.config) if asked.config else ""
+        of_file = load(asked.config, os.environ).own_url if asked.config else ""
         url = of_file or os.environ.get(URL_VARIABLE) or DEFAULT_URL
     token = os.environ.get(TOKEN_VARIABLE, "") if token is None else token
     return Server(url, token, silence_s)
-
-
-def url_in(file: Path) -> str:
-    """The address of that config file's server. Raises StartupError if the file is invalid."""
-    config = load(file, os.environ)
-    host, port = config.bind_address
-    address = Address(HERE.get(host, host), port)
-    return f"{'https' if config.tls_cert else 'http'}://{address}"
 
 
 def _print(text: str) -> None:

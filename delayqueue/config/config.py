@@ -14,6 +14,8 @@ from delayqueue.domain.access import Grant
 
 # the default of `redis.host` in a config file: the original's
 FILE_REDIS_HOST: Final = "127.0.0.1:6379"
+# the address to connect to, for an address that the server listens on
+HERE: Final = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # wildcard addresses
 MOST_BUCKETS: Final = 1024
 MOST_REPLICA_TIMEOUT_MS: Final = 4000  # a call to the store may take 5 s
 
@@ -319,6 +321,17 @@ class Config:
         """The settings by key, as text, for people; of a secret only whether it is set."""
         shown = {key: _shown(row, getattr(self, FIELDS[key])) for key, row in OPTIONS.items()}
         return shown | ({"redis.host": EMBEDDED} if self.embedded else {})
+
+    @property
+    def own_address(self) -> Address:
+        """Where the server is reached from its own machine."""
+        host, port = self.bind_address
+        return Address(HERE.get(host, host), port)
+
+    @property
+    def own_url(self) -> str:
+        """The server's URL on its own machine, without a path."""
+        return f"{'https' if self.tls_cert else 'http'}://{self.own_address}"
 
     @property
     def embedded(self) -> bool:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import re
+from argparse import Namespace
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import pytest
 
+from delayqueue.cli import healthy as health_check
+from delayqueue.cli.healthy import healthy
+from delayqueue.cli.verb import DONE, UNREACHABLE
 from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError
+from delayqueue.config.values import Address
 from delayqueue.web.tls import Tls
 from tests.api_client import open_api
 from tests.certificates import Pair, make
@@ -98,7 +103,29 @@ async def test_only_clients_with_a_certificate_are_served(
         async with open_api(server.url, tls=stranger) as api:
             with pytest.raises(aiohttp.ClientError):
                 await api.get("a")
+    config = Config(
+        bind_address=Address(LOOPBACK, server.port), tls_cert=own.cert, tls_client_ca=client.cert
+    )
+    assert healthy(config, Namespace()) == DONE  # it refuses us, so it is alive
     server.close()
+    assert healthy(config, Namespace()) == UNREACHABLE
+
+
+async def test_the_health_check_reads_the_same_settings(
+    processes: Processes,
+    redis_server: StoreServer,
+    pairs: tuple[Pair, Pair],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    own, _ = pairs
+    server = processes.server(redis_server, own.context(), tls_cert=own.cert, tls_key=own.key)
+    config = Config(bind_address=Address(LOOPBACK, server.port), tls_cert=own.cert)
+    assert healthy(config, Namespace()) == DONE
+    assert healthy(replace(config, tls_cert=None), Namespace()) == UNREACHABLE
+    monkeypatch.setattr(health_check, "ANSWER_S", 0.2)
+    server.freeze()
+    assert healthy(config, Namespace()) == UNREACHABLE
+    server.kill()
 
 
 async def test_an_authority_that_is_removed_is_no_longer_trusted(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from delayqueue.cli.remote import REMOTE
-from delayqueue.cli.request import url_in
+from delayqueue.config.loading import load
 from tests.processes import LOOPBACK, environment, free_port
 from tests.routes import ROUTES, named
 
@@ -81,7 +81,7 @@ def test_a_config_file_that_cannot_be_understood_leads_nowhere(run: Run, tmp_pat
 def test_where_the_server_of_a_config_file_is(tmp_path: Path, lines: str, url: str) -> None:
     file = tmp_path / "dq.conf"
     file.write_text(lines, encoding="utf-8")
-    assert url_in(file) == url
+    assert load(file, {}).own_url == url
 
 
 def test_every_option_of_a_push_reaches_the_server(run: Run, topic: str) -> None:

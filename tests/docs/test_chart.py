@@ -33,6 +33,8 @@ ALL: Final = (
     *(REDIS, "config.DELAYQUEUE_BUCKET_SIZE=64"),
     *("existingSecret=tokens", "serviceMonitor.enabled=true", "serviceMonitor.tokenSecret=view"),
     *("podAnnotations.a=b", "nodeSelector.disk=ssd", "imagePullSecrets[0].name=registry"),
+    *("probeScheme=HTTPS", "extraVolumes[0].name=tls", "extraVolumes[0].secret.secretName=cert"),
+    *("extraVolumeMounts[0].name=tls", "extraVolumeMounts[0].mountPath=/tls"),
 )
 INT_OR_STRING: Final = {"oneOf": [{"type": "integer"}, {"type": "string"}]}
 
@@ -74,6 +76,7 @@ def test_every_value_is_explained_has_a_type_and_is_used() -> None:
     assert unexplained == {"image", "service", "resources", "serviceMonitor", "nodeSelector"} | {
         "tolerations",
         "affinity",
+        "extraVolumeMounts",
     }
 
 
@@ -109,6 +112,38 @@ def test_its_settings_are_settings_and_numbers_stay_as_they_are() -> None:
     assert (str(config.redis_host), config.max_body_bytes) == ("redis:6379", 100_000_000)
 
 
+@pytest.mark.parametrize(
+    ("secret", "where"),
+    [
+        ({"DELAYQUEUE_REDIS_URL": "redis://:x@redis:6379/1"}, "redis:6379"),
+        ({"DELAYQUEUE_REDIS_HOST": "redis:6379"}, "redis:6379"),
+        (
+            {"DELAYQUEUE_AUTH_TOKENS": "admin:x"},
+            "neither-config-nor-existingsecret-names-redis:6379",
+        ),
+    ],
+)
+def test_a_secret_alone_can_name_redis_and_without_any_no_pod_has_a_store_of_its_own(
+    secret: dict[str, str], where: str
+) -> None:
+    made = objects("existingSecret=mine")
+    [container] = made["Deployment"]["spec"]["template"]["spec"]["containers"]
+    sources = [source for each in container["envFrom"] for source in each]
+    assert sources == ["configMapRef", "secretRef"]  # of a variable in both, the last one counts
+    config = load(None, made["ConfigMap"]["data"] | secret)
+    assert not config.embedded
+    assert where in f"{config.redis_url}{config.redis_host}"
+
+
+def test_certificates_are_mounted_and_probes_follow() -> None:
+    pod = objects(*ALL)["Deployment"]["spec"]["template"]["spec"]
+    [container] = pod["containers"]
+    assert container["volumeMounts"] == [{"name": "tls", "mountPath": "/tls"}]
+    assert pod["volumes"] == [{"name": "tls", "secret": {"secretName": "cert"}}]
+    for probe in ("livenessProbe", "readinessProbe"):
+        assert container[probe]["httpGet"]["scheme"] == "HTTPS"
+
+
 def test_selectors_find_their_pods() -> None:
     made = objects(*ALL)
     labels = made["Deployment"]["spec"]["template"]["metadata"]["labels"]
@@ -129,6 +164,7 @@ def test_selectors_find_their_pods() -> None:
         ((REDIS, "config.DELAYQUEUE_AUTH_TOKENS=admin:x"), "existingSecret"),
         ((REDIS, "config.DELAYQUEUE_REDIS_PASSWORD=x"), "existingSecret"),
         ((REDIS, "config.DELAYQUEUE_REDIS_SENTINEL_PASSWORD=x"), "existingSecret"),
+        ((REDIS, "probeScheme=TCP"), "probeScheme"),
         ((REDIS, "config.REDIS_DB=1"), "REDIS_DB"),
         ((REDIS, "replica=2"), "replica"),
     ],

@@ -104,7 +104,7 @@ def test_a_server_started_in_a_terminal_says_what_it_is_and_where_its_page_is(
             list(terminal)
     port = str(settings["bind_address"]).partition(":")[2]
     assert said[0].endswith(f"Its jobs are in {tmp_path}/delay-queue.\n")
-    assert f"open http://localhost:{port}/admin\n" in said[1]
+    assert f"open http://127.0.0.1:{port}/admin\n" in said[1]
 
 
 def test_a_mistake_in_the_file_is_one_line_with_its_number(run: Run, tmp_path: Path) -> None:
