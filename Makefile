@@ -37,7 +37,7 @@ test: $(VENV)/.installed-dev ## run all tests (starts real Redis and Valkey serv
 test-every-store: $(VENV)/.installed-dev ## run all tests over Sentinel and Cluster and in every look of the page, too
 	$(PYTEST) --every-store
 
-lint: $(VENV)/.installed-dev ## ruff, mypy, pyright, spelling and style
+lint: $(VENV)/.installed-python ## ruff, mypy, pyright, spelling and style
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -45,7 +45,7 @@ lint: $(VENV)/.installed-dev ## ruff, mypy, pyright, spelling and style
 	$(BIN)/codespell --dictionary=- --dictionary=scripts/words.txt
 	scripts/style $(BIN)/codespell $(PROSE)
 
-format: $(VENV)/.installed-dev ## let ruff lay out the code
+format: $(VENV)/.installed-python ## let ruff lay out the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
@@ -58,8 +58,9 @@ faults: $(VENV)/.installed-dev ## break everything for half an hour; writes docs
 bench: $(VENV)/.installed-dev ## measure; see bench/README.md
 	$(BIN)/python -m bench
 
-docs: $(VENV)/.installed-dev ## build the documentation as a site into build/site
+docs: $(VENV)/.installed-python ## build the documentation as a site into build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo 'open build/site/index.html; for its search: python3 -m http.server --directory build/site'
 
 package: $(VENV)/.installed-release ## build wheel and sdist into dist/, try them and the steps of the image
 	$(BIN)/python -m tests.package
@@ -90,10 +91,14 @@ $(VENV)/.installed: $(IMAGE_LOCK) pyproject.toml scripts/setup
 	@scripts/setup $(PYTHON) $(VENV) $(IMAGE_LOCK) '15 MB'
 	@touch $@
 
-$(VENV)/.installed-dev: $(TEST_LOCK) pyproject.toml scripts/setup
+$(VENV)/.installed-python: $(TEST_LOCK) pyproject.toml scripts/setup
+	@scripts/setup $(PYTHON) $(VENV) $(TEST_LOCK) '200 MB'
+	@touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-dev: $(VENV)/.installed-python
 	@scripts/setup $(PYTHON) $(VENV) $(TEST_LOCK) '200 MB' redis-server wrk curl chromium $(LANGUAGES) $(BEANSTALK)
 	cd $(GO_CLIENT) && go mod download
-	@touch $@ $(VENV)/.installed
+	@touch $@
 
 $(VENV)/.installed-release: $(VENV)/.installed-dev
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[release]'

@@ -15,6 +15,8 @@ from mkdocs.structure.pages import Page
 
 DOCS: Final = "docs/"
 BESIDE: Final = "repository/"
+# who searches the site looks for a page, and long listings come first
+UNSEARCHED: Final = "---\nsearch: {exclude: true}\n---\n"
 LINK: Final = re.compile(r"(?<=\]\()(?!\w+:|#|/)([^)#\s]+)")
 LANGUAGES: Final = {
     ".php": "php",
@@ -94,4 +96,4 @@ def _content(root: Path, path: str) -> str:
     if path.endswith(".md"):
         return text
     language = LANGUAGES.get(posixpath.splitext(path)[1], "text")
-    return f"# {path}\n\n````{language}\n{text}````\n"
+    return f"{UNSEARCHED}# {path}\n\n````{language}\n{text}````\n"

@@ -118,7 +118,7 @@ def test_its_settings_are_settings_and_numbers_stay_as_they_are() -> None:
         ({"DELAYQUEUE_REDIS_URL": "redis://:x@redis:6379/1"}, "redis:6379"),
         ({"DELAYQUEUE_REDIS_HOST": "redis:6379"}, "redis:6379"),
         (
-            {"DELAYQUEUE_AUTH_TOKENS": "admin:x"},
+            {"DELAYQUEUE_AUTH_TOKENS": "admin:0123456789abcdef"},
             "neither-config-nor-existingsecret-names-redis:6379",
         ),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -58,6 +59,16 @@ def test_every_link_leads_somewhere(site: Path) -> None:
             assert target.exists(), f"{page}: {path}"
             if anchor and target in names:
                 assert unquote(anchor) in names[target], f"{page}: {path}#{anchor}"
+
+
+def test_the_search_finds_pages_and_no_listings(site: Path) -> None:
+    found = {
+        entry["location"].partition("#")[0]
+        for entry in json.loads((site / "search/search_index.json").read_text("utf-8"))["docs"]
+    }
+    listings = {path for path in found if path.startswith("repository/") and "." in path[:-5]}
+    assert {"tutorial.html", "howto/php.zh-CN.html", "repository/CONTRIBUTING.html"} <= found
+    assert listings == {"repository/README.zh-CN.html"}
 
 
 def test_a_chinese_page_says_that_it_is(site: Path) -> None:
