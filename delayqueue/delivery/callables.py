@@ -12,6 +12,7 @@ from delayqueue.config.sections import Declared
 from delayqueue.config.startup import StartupError
 from delayqueue.delivery.outcome import Event, Outcome
 from delayqueue.delivery.side_loop import SideLoop
+from delayqueue.domain.handler import check_done, check_runs
 from delayqueue.domain.message import said_by, said_of
 from delayqueue.domain.subscriber import Subscriber
 from delayqueue.log import one_line
@@ -42,6 +43,7 @@ def load(spec: str) -> Handler:
         raise ValueError(f"cannot be imported: {said_by(error)}") from error
     if not callable(found):
         raise ValueError(f"is a {type(found).__name__} and cannot be called")  # noqa: TRY004  # of text
+    check_runs(found)
     handler: Handler = found
     return handler
 
@@ -163,6 +165,7 @@ class _Call:
 
 
 def _succeeded(said: object) -> Outcome:
+    check_done(said)
     return Outcome(True, "" if said is None else said_of(said))
 
 

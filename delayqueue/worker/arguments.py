@@ -42,7 +42,7 @@ def arguments_of(handler: Callable[..., Any]) -> tuple[Argument, ...]:
     ]
     if len(contexts) > 1:
         raise ValueError(
-            f"{_name(handler)}: takes the job or its body, a ReservedJob and the context, "
+            f"{name_of(handler)}: takes the job or its body, a ReservedJob and the context, "
             f"but not {' and '.join(contexts)}"
         )
     rest = (_job if kind is ReservedJob else _context for kind in kinds)
@@ -71,7 +71,7 @@ def _first(handler: Callable[..., Any], parameter: inspect.Parameter) -> Argumen
     kind = _annotation(handler, parameter)
     if isinstance(kind, str):
         raise ValueError(  # noqa: TRY004  # its type is unknown
-            f"{_name(handler)}: {kind} is not known when the program runs; "
+            f"{name_of(handler)}: {kind} is not known when the program runs; "
             "import it outside of `if TYPE_CHECKING`, and not in a function"
         )
     if kind in JOB:
@@ -80,7 +80,7 @@ def _first(handler: Callable[..., Any], parameter: inspect.Parameter) -> Argumen
         read = _reader(kind)
     except ImportError:
         raise ValueError(
-            f"{_name(handler)}: bodies of {_title(kind)} are read by pydantic: pip install pydantic"
+            f"{name_of(handler)}: bodies of {_title(kind)} are read by pydantic: pip install pydantic"
         ) from None
 
     def body(job: ReservedJob, _: Any) -> Any:
@@ -146,5 +146,6 @@ def _title(kind: Any) -> str:
     return kind.__name__ if isinstance(kind, type) and not get_args(kind) else str(kind)
 
 
-def _name(handler: Callable[..., Any]) -> str:
+def name_of(handler: Callable[..., Any]) -> str:
+    """The name of a handler, for a message."""
     return getattr(handler, "__qualname__", repr(handler))

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from delayqueue.client import tracing
 from delayqueue.client.jobs import ReservedJob
+from delayqueue.domain.handler import check_done, check_runs
 from delayqueue.domain.job import MAX_POP_TOPICS
 from delayqueue.domain.message import said_of
-from delayqueue.worker.arguments import Argument, arguments_of, required
+from delayqueue.worker.arguments import Argument, arguments_of, name_of, required
 from delayqueue.worker.policy import Policy
 from delayqueue.worker.verdict import Retry
 
@@ -55,8 +56,12 @@ class Handlers:
     def add(self, topic: str, order: int, handler: Handler, timeout_s: float | None = None) -> None:
         """Call `handler` for jobs of `topic`; the lowest `order` first.
 
-        Raises ValueError if there are too many topics, or the handler has an argument that no handler gets.
+        Raises ValueError if there are too many topics, or the handler has an argument that no handler gets, or a yield.
         """
+        try:
+            check_runs(handler)
+        except ValueError as error:
+            raise ValueError(f"{name_of(handler)}: {error}") from None
         arguments = arguments_of(handler)
         entries = self._of_topic.setdefault(topic, [])
         if len(self._of_topic) > MAX_POP_TOPICS:
@@ -98,6 +103,7 @@ class Handlers:
                 arguments = [of(job, context) for of in entry.arguments]
                 call = partial(entry.handler, *arguments)
                 result = await calls.call(call, entry.timeout_s, f"job {job.id}")
+                check_done(result)
                 if result is not None:
                     said.append(said_of(result))
 

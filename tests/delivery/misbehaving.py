@@ -120,6 +120,18 @@ async def async_breaks_the_loop(_: Reserved) -> None:
     await asyncio.sleep(3600)
 
 
+def returns_a_generator(_: Reserved) -> object:
+    return (time.monotonic() for _ in range(3))
+
+
+def returns_a_function(_: Reserved) -> object:
+    return time.sleep
+
+
+async def async_forgets_an_await(job: Reserved) -> object:
+    return async_sleeps(job)
+
+
 def returns_a_file_name(_: Reserved) -> str:
     return b"caf\xe9".decode("utf-8", "surrogateescape")
 

@@ -43,6 +43,9 @@ FAILURES: Final = {
     "async_sleeps": TIMEOUT,
     "async_stops_the_loop": "LookupError: all the same",
     "async_leaves_a_task": "LookupError: task done: True",
+    "returns_a_generator": "TypeError: it returned a generator, which nothing runs",
+    "returns_a_function": "TypeError: it returned a builtin_function_or_method, which nothing runs",
+    "async_forgets_an_await": "TypeError: it returned a coroutine, which nothing runs",
     "async_breaks_the_loop": TIMEOUT,
 }
 SUCCESSES: Final = {
