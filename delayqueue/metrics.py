@@ -58,6 +58,11 @@ WARNINGS: Final = (
     "unknown_field",
     "long_delay",  # longer than a year
 )
+LIMITS: Final = (
+    "connections",  # max_connections
+    "unanswered",  # incomplete requests, as all together had too many bytes
+    "watched",  # tubes of beanstalkd clients
+)
 REPAIRED: Final = (
     "set_aside",  # an impossible entry
     "ghosts",  # leftover entries of a ready list
@@ -89,6 +94,12 @@ REQUEST_WARNINGS: Final = Metric(
     "Requests, or jobs of an array, that say what their client can hardly mean.",
     ("warning",),
     known=WARNINGS,
+)
+REFUSED: Final = Metric(
+    "delayqueue_refused",
+    "What was refused because all clients together had too much of it.",
+    ("limit",),
+    known=LIMITS,
 )
 SUBSCRIBER_CALLS: Final = Metric(
     "delayqueue_subscriber_calls", "Calls of subscribers.", ("subscriber", "outcome")
@@ -122,6 +133,10 @@ HANDLING: Final = Metric(
     "delayqueue_handling_seconds", "From delivered to finished or deleted.", bounds=HANDLING_S
 )
 WAITING_POLLS: Final = Metric("delayqueue_waiting_polls", "Polls that wait for a job.")
+CONNECTIONS: Final = Metric("delayqueue_connections", "Connections of clients.")
+UNANSWERED_BYTES: Final = Metric(
+    "delayqueue_unanswered_bytes", "Requests of more than 16 KiB that are not answered yet."
+)
 TICK_AGE: Final = Metric(
     "delayqueue_tick_age_seconds", "Time since the last tick, of the bucket whose one is oldest."
 )
@@ -129,9 +144,17 @@ BUCKETS_AWAY: Final = Metric(
     "delayqueue_buckets_away",
     "Buckets whose store does not answer or takes nothing in; /readyz names them.",
 )
-COUNTERS: Final = (REQUESTS, REQUEST_WARNINGS, JOB_EVENTS, SUBSCRIBER_CALLS, REPAIRS, SCRIPT_ERRORS)
+COUNTERS: Final = (
+    REQUESTS,
+    REQUEST_WARNINGS,
+    REFUSED,
+    JOB_EVENTS,
+    SUBSCRIBER_CALLS,
+    REPAIRS,
+    SCRIPT_ERRORS,
+)
 HISTOGRAMS: Final = (SCRIPT_SECONDS, READY_LATENESS, DELIVERY_LATENESS, HANDLING)
-GAUGES: Final = (WAITING_POLLS, TICK_AGE, BUCKETS_AWAY)
+GAUGES: Final = (WAITING_POLLS, CONNECTIONS, UNANSWERED_BYTES, TICK_AGE, BUCKETS_AWAY)
 
 OTHER: Final = "other"  # for the topics that are not named
 

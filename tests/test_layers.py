@@ -50,7 +50,7 @@ KNOWS: Final[dict[str, set[str]]] = {
     "store": BELOW_STORE,
     "original": BASE | {"servers"},
     "engine": BELOW_STORE | {"store", "original"},
-    "net": {"ground", "config"},
+    "net": {"ground", "metrics", "config"},
     "web": BASE | {"net", "store", "engine"},
     "beanstalk": BASE | {"net", "store", "engine"},
     "delivery": BASE | {"store", "engine"},

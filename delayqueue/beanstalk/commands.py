@@ -30,6 +30,7 @@ class Refusal(NamedTuple):
 
 QUIT: Final = Command("quit", ())
 BAD_FORMAT: Final = Refusal(b"BAD_FORMAT\r\n")
+OUT_OF_MEMORY: Final = b"OUT_OF_MEMORY\r\n"  # the protocol's way to say: try again later
 UNKNOWN_COMMAND: Final = Refusal(b"UNKNOWN_COMMAND\r\n")
 
 Args = tuple[Any, ...] | None  # None = they are invalid

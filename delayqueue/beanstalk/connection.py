@@ -6,7 +6,7 @@ from collections.abc import Coroutine, Sequence
 from functools import partial
 from typing import Any, Final, cast
 
-from delayqueue.beanstalk.commands import PUT, Command, Refusal
+from delayqueue.beanstalk.commands import OUT_OF_MEMORY, PUT, Command, Refusal
 from delayqueue.beanstalk.door import Door
 from delayqueue.beanstalk.parser import Parser
 from delayqueue.beanstalk.session import Held, Session
@@ -15,7 +15,6 @@ from delayqueue.beanstalk.verbs import (
     DELETED,
     LATER,
     NOT_FOUND,
-    OUT_OF_MEMORY,
     TIMED_OUT,
     Closing,
     delete_former,
@@ -24,8 +23,9 @@ from delayqueue.domain.body import body_of
 from delayqueue.domain.job import MAX_DELAY_S, IfExists, Job
 from delayqueue.errors import Code, QueueError, TooMany, Unavailable
 from delayqueue.net.group import Group
+from delayqueue.net.limits import Limits
 from delayqueue.net.loopback import is_loopback
-from delayqueue.net.unread import Unread
+from delayqueue.net.unanswered import SMALL_BYTES
 
 log = logging.getLogger(__name__)
 
@@ -46,26 +46,30 @@ class Connection(asyncio.Protocol):
         "_ahead",
         "_answer_bytes",
         "_connections",
+        "_counts",
         "_door",
         "_is_busy",
         "_is_full",
         "_is_stalled",
+        "_limits",
         "_parser",
+        "_putting_bytes",
         "_task",
         "_transport",
-        "_unread",
         "session",
     )
 
     _transport: asyncio.Transport
 
-    def __init__(self, door: Door, unread: Unread, connections: Group["Connection"]) -> None:
+    def __init__(self, door: Door, limits: Limits, connections: Group["Connection"]) -> None:
         self._door = door
-        self._unread = unread
+        self._limits = limits
         self._connections = connections  # all connections
         self._parser = Parser(door.access.most_bytes)
         self._ahead: Command | Refusal | None = None  # read, but not carried out
         self._answer_bytes = 0  # of the last write
+        self._counts = False  # it holds so much that Unanswered knows it
+        self._putting_bytes = 0  # of the jobs that are being put
         self._is_busy = False  # a command is under way
         self._is_full = False  # so much has arrived that reading is paused
         self._is_stalled = False  # so much is unsent that no command is started
@@ -75,7 +79,8 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Accept a client."""
         self._transport = cast("asyncio.Transport", transport)
-        self._unread.watch(self._transport)
+        self._limits.connected.came()
+        self._limits.unread.watch(self._transport)
         if self._door.access.loopback_only and not is_loopback(_host(transport)):
             log.debug("refused a client from another machine: protected mode")
             self._is_busy = True
@@ -91,6 +96,8 @@ class Connection(asyncio.Protocol):
         elif self._parser.pending_bytes > MAX_AHEAD_BYTES and not self._is_full:
             self._is_full = True
             self._transport.pause_reading()
+        if self._counts or self._parser.held_bytes + self._putting_bytes > SMALL_BYTES:
+            self._count()
 
     def eof_received(self) -> bool:
         """The client sends nothing more: it no longer waits for jobs, and gets the answers to what it has sent."""
@@ -104,19 +111,21 @@ class Connection(asyncio.Protocol):
         """The client is gone: the jobs that it had reserved are put back."""
         self.session.has_ended = True
         self._stop_waiting()
-        self._unread.flows(self._transport)
+        self._limits.connected.left()
+        self._limits.unanswered.gone(self)
+        self._limits.unread.flows(self._transport)
         self._door.left(self.session, self.session.latest if self._is_stalled else None)
         self._connections.discard(self)
 
     def pause_writing(self) -> None:
         """The client reads more slowly than it is answered."""
         self._is_stalled = True
-        self._unread.stalled(self._transport, self._answer_bytes)
+        self._limits.unread.stalled(self._transport, self._answer_bytes)
 
     def resume_writing(self) -> None:
         """The client has caught up."""
         self._is_stalled = False
-        self._unread.flows(self._transport)
+        self._limits.unread.flows(self._transport)
         if not self._is_busy:
             self._go_on()
 
@@ -124,6 +133,17 @@ class Connection(asyncio.Protocol):
     def is_idle(self) -> bool:
         """Whether no command is under way and nothing is left to send."""
         return not self._is_busy and not self._is_stalled
+
+    def give_up(self) -> bool:
+        """Refuse the put that has not arrived as a whole; a client that sends far ahead is disconnected."""
+        if self._parser.give_up():
+            self._count()
+            return True
+        if self._parser.pending_bytes <= SMALL_BYTES:
+            return False
+        self._limits.unanswered.gone(self)
+        self.abort()
+        return True
 
     def close(self) -> None:
         """Send what is written, then close."""
@@ -135,6 +155,12 @@ class Connection(asyncio.Protocol):
         if self._task is not None:
             self._task.cancel()
         self._transport.abort()
+
+    def _count(self) -> None:
+        """Say how much of unanswered commands is here."""
+        held_bytes = self._parser.held_bytes + self._putting_bytes
+        self._counts = held_bytes > SMALL_BYTES
+        self._limits.unanswered.holds(self, held_bytes)
 
     def _stop_waiting(self) -> None:
         if self.session.is_waiting and self._task is not None:
@@ -148,6 +174,8 @@ class Connection(asyncio.Protocol):
         self._write(answer)
         if not self._is_stalled:
             self._go_on()
+        if self._counts:
+            self._count()
 
     def _go_on(self) -> None:
         """Carry out commands, until one takes time."""
@@ -221,6 +249,7 @@ class Connection(asyncio.Protocol):
         self._ahead = command
         if jobs:
             self._is_busy = True
+            self._putting_bytes = sum(len(job.body) for job in jobs)
             door.put.add(jobs, self._was_put)
         return not jobs
 
@@ -230,6 +259,7 @@ class Connection(asyncio.Protocol):
         return b"" if self._door.allows(self.session.used.name) else NOT_FOUND
 
     def _was_put(self, numbers: Sequence[int | Exception]) -> None:
+        self._putting_bytes = 0
         self._answered(b"".join(map(_inserted, numbers)))
 
     def _delete(self, number: int, held: Held) -> None:

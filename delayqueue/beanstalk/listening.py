@@ -5,12 +5,13 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
+from delayqueue.beanstalk.commands import OUT_OF_MEMORY
 from delayqueue.beanstalk.connection import Connection
 from delayqueue.beanstalk.door import Door
 from delayqueue.config.values import Address
 from delayqueue.net.group import Group
+from delayqueue.net.limits import Limits
 from delayqueue.net.listener import SHUTDOWN_S, listen
-from delayqueue.net.unread import Unread
 
 
 @asynccontextmanager
@@ -19,7 +20,7 @@ async def listening(
     address: Address,
     tls: ssl.SSLContext | None,
     *,
-    unread: Unread,
+    limits: Limits,
     reuse_port: bool,
 ) -> AsyncIterator[None]:
     """Accept connections on the address. At the end of the block they are closed, and their jobs are put back.
@@ -29,11 +30,10 @@ async def listening(
     connections = Group[Connection]()
 
     def connection() -> Connection:
-        return Connection(door, unread, connections)
+        return Connection(door, limits, connections)
 
-    listener = await listen(
-        connection, address, tls, key="beanstalk_address", reuse_port=reuse_port
-    )
+    limited = limits.connected.limited(connection, lambda: OUT_OF_MEMORY)
+    listener = await listen(limited, address, tls, key="beanstalk_address", reuse_port=reuse_port)
     try:
         yield
     finally:

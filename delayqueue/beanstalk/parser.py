@@ -10,6 +10,7 @@ from typing import Final
 from delayqueue.beanstalk.commands import (
     BAD_FORMAT,
     MOST_U32,
+    OUT_OF_MEMORY,
     PUT,
     Command,
     Refusal,
@@ -21,6 +22,7 @@ LINE_BYTES: Final = 224  # including its CRLF: beanstalkd's LINE_BUF_SIZE
 END: Final = b"\r\n"
 
 JOB_TOO_BIG: Final = Refusal(b"JOB_TOO_BIG\r\n", PUT)
+GIVEN_UP: Final = Refusal(OUT_OF_MEMORY, PUT)
 EXPECTED_CRLF: Final = Refusal(b"EXPECTED_CRLF\r\n", PUT)
 BAD_PUT: Final = Refusal(BAD_FORMAT.answer, PUT)
 NOTHING: Final = bytearray()
@@ -32,14 +34,24 @@ _PUT: Final = re.compile(rb"put +([0-9]+) +([0-9]+) +([0-9]+) +([0-9]+)")
 class Parser:
     """One client's input. `feed` takes the bytes, `next` returns the commands one by one."""
 
-    __slots__ = ("_at", "_body", "_data", "_is_too_long", "_most_bytes", "_put", "_skip_bytes")
+    __slots__ = (
+        "_at",
+        "_body",
+        "_data",
+        "_is_too_long",
+        "_most_bytes",
+        "_put",
+        "_skip_bytes",
+        "_skipping",
+    )
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes  # of a job's body
         self._data = b""
         self._at = 0  # parsed up to here
         self._is_too_long = False  # the rest of a line is being discarded
-        self._skip_bytes = 0  # left of a body that is too big
+        self._skip_bytes = 0  # left of a body that is not taken
+        self._skipping = JOB_TOO_BIG  # why
         self._put: Put | None = None  # waiting for the rest of its body
         self._body = NOTHING  # what has arrived of it
 
@@ -47,6 +59,20 @@ class Parser:
     def pending_bytes(self) -> int:
         """How many bytes have arrived that are not part of a command yet."""
         return len(self._data) - self._at
+
+    @property
+    def held_bytes(self) -> int:
+        """The same, with what has arrived of a body."""
+        return self.pending_bytes + len(self._body)
+
+    def give_up(self) -> bool:
+        """Refuse the put whose body is still arriving. Returns whether there is one."""
+        if self._put is None:
+            return False
+        self._skip_bytes = self._put[3] + len(END) - len(self._body)
+        self._skipping = GIVEN_UP
+        self._put, self._body = None, NOTHING
+        return True
 
     def feed(self, data: bytes) -> None:
         """Add bytes that have arrived."""
@@ -94,7 +120,7 @@ class Parser:
         if max(priority, delay_s, ttr_s, size) > MOST_U32:
             return BAD_FORMAT
         if size > self._most_bytes:
-            self._skip_bytes = size + len(END)
+            self._skip_bytes, self._skipping = size + len(END), JOB_TOO_BIG
             return self._skipped()
         if found.end() < len(line):
             return BAD_PUT
@@ -119,8 +145,8 @@ class Parser:
         return Command(PUT, (*numbers, body)) if ending == END else EXPECTED_CRLF
 
     def _skipped(self) -> Refusal | None:
-        """Discard what has arrived of a body that is too big; returns the answer once that is all."""
+        """Discard what has arrived of a body that is not taken; returns the answer once that is all."""
         dropped = min(self._skip_bytes, self.pending_bytes)
         self._at += dropped
         self._skip_bytes -= dropped
-        return None if self._skip_bytes else JOB_TOO_BIG
+        return None if self._skip_bytes else self._skipping

@@ -8,7 +8,7 @@ from delayqueue.beanstalk.tubes import DEFAULT, Tube, Tubes
 from delayqueue.domain.job import Reserved
 
 MARGIN_S: Final = 1.0  # before a TTR expires: then no client waits for another job
-MOST_WATCHED: Final = 65_536  # tubes of one connection: about 40 MB
+MOST_WATCHED: Final = 10_000  # tubes of one connection: about 8 MB
 MOST_FORMER: Final = 1000  # jobs of one connection whose reservation has ended
 DEFAULT_ONLY: Final = (DEFAULT,)
 
@@ -81,7 +81,7 @@ class Session:
         """Watch this tube, too. Returns how many are watched, 0 = no more are allowed."""
         watched = self._all_watched()
         if name not in watched:
-            if len(watched) >= MOST_WATCHED:
+            if len(watched) >= MOST_WATCHED or not self._tubes.begin_watch(len(watched)):
                 return 0
             tube = watched[name] = self._tubes[name]
             tube.watchers += 1
@@ -97,6 +97,7 @@ class Session:
                 return 0
             del watched[name]
             tube.watchers -= 1
+            self._tubes.end_watch(len(watched))
             self._tubes.release(tube)
             self._topics = None
         return len(watched)
@@ -164,8 +165,9 @@ class Session:
         self.is_closed = True
         self.used.users -= 1
         self._tubes.release(self.used)
-        for tube in self._all_watched().values():
+        for others, tube in enumerate(self._all_watched().values()):
             tube.watchers -= 1
+            self._tubes.end_watch(others)
             self._tubes.release(tube)
         self.deadline(now)
         jobs, self._jobs = self._jobs, None

@@ -5,6 +5,9 @@ from typing import Final
 
 DEFAULT: Final = "default"
 MOST_FORGOTTEN: Final = 10_000  # tubes that nobody uses or watches, but that have counters
+# Of all connections together, about 80 MB; the first few of each connection are not counted.
+MOST_WATCHED_TOGETHER: Final = 100_000
+NOT_COUNTED: Final = 16
 
 
 class Tube:
@@ -41,6 +44,7 @@ class Tubes:
 
     def __init__(self) -> None:
         self._in_use: dict[str, Tube] = {}
+        self.watched_beyond = 0  # tubes that connections watch, beyond the first few of each
         self._idle: OrderedDict[str, Tube] = OrderedDict()
         self.timeouts = (
             0  # jobs whose TTR expired while a connection held them, since the process started
@@ -66,6 +70,19 @@ class Tubes:
             if len(self._idle) > MOST_FORGOTTEN:
                 self._idle.popitem(last=False)
         return tube
+
+    def begin_watch(self, others: int) -> bool:
+        """A connection that watches that many others watches one more. Returns whether it may."""
+        if others >= NOT_COUNTED:
+            if self.watched_beyond >= MOST_WATCHED_TOGETHER:
+                return False
+            self.watched_beyond += 1
+        return True
+
+    def end_watch(self, others: int) -> None:
+        """A connection has stopped watching a tube, and watches that many others."""
+        if others >= NOT_COUNTED:
+            self.watched_beyond -= 1
 
     def names(self) -> list[str]:
         """The tubes that connections refer to."""

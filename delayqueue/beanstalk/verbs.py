@@ -4,6 +4,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
+from delayqueue.beanstalk.commands import OUT_OF_MEMORY
 from delayqueue.beanstalk.door import Door
 from delayqueue.beanstalk.many_tubes import pop_one
 from delayqueue.beanstalk.session import MARGIN_S, Held, Session
@@ -14,12 +15,12 @@ from delayqueue.domain.body import raw_body
 from delayqueue.domain.job import LIVE_STATES, MAX_DELAY_S, JobView, Reserved, State
 from delayqueue.engine.queue import raise_for
 from delayqueue.errors import NoSuchJob, StaleReceipt, Unavailable, WrongState
+from delayqueue.metrics import REFUSED
 from delayqueue.store.topics import TopicView
 
 AtOnce = Callable[..., bytes]
 Later = Callable[..., Coroutine[Any, Any, bytes]]
 
-OUT_OF_MEMORY: Final = b"OUT_OF_MEMORY\r\n"  # the protocol's way to say: try again later
 NOT_FOUND: Final = b"NOT_FOUND\r\n"
 TIMED_OUT: Final = b"TIMED_OUT\r\n"
 DEADLINE_SOON: Final = b"DEADLINE_SOON\r\n"
@@ -45,7 +46,10 @@ def watch(door: Door, session: Session, name: str) -> bytes:
     if not door.allows(name):
         return NOT_FOUND
     count = session.watch(name)
-    return b"WATCHING %d\r\n" % count if count else OUT_OF_MEMORY
+    if not count:
+        door.queue.metrics.count(REFUSED, "watched")
+        return OUT_OF_MEMORY
+    return b"WATCHING %d\r\n" % count
 
 
 def ignore(_: Door, session: Session, name: str) -> bytes:

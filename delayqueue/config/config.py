@@ -104,6 +104,12 @@ class Config:
         values.whole(0, 10_000_000),
         "most waiting /pop in a process; 0 = no limit",
     )
+    max_connections: int = option(
+        "max_connections",
+        "25000",
+        values.whole(0, 10_000_000),
+        "most connections of a process; 0 = no limit",
+    )
     buried_retain_s: int | None = option(
         "buried_retain",
         "",

@@ -32,7 +32,11 @@ from delayqueue.delivery.callers import Callers
 from delayqueue.delivery.subscribers import Delivery
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.log import set_up
+from delayqueue.metrics import CONNECTIONS, UNANSWERED_BYTES, Metrics
+from delayqueue.net.connected import Connected
+from delayqueue.net.limits import Limits
 from delayqueue.net.listener import unusable
+from delayqueue.net.unanswered import LONGEST_TOGETHER, Unanswered
 from delayqueue.net.unread import Unread
 from delayqueue.server.loops import running
 from delayqueue.server.members import Member, Members, follow_in_workers
@@ -130,7 +134,7 @@ async def _serve_here(
         keeps_history=config.history,
     )
     peers = Peers(folder, number, lambda: queue.metrics.snapshot() | process_figures())
-    unread = Unread()
+    limits = _limits(config, queue.metrics)
     async with AsyncExitStack() as stack:
         traced = await stack.enter_async_context(tracing(config, _name(config, number)))
         webhooks = await stack.enter_async_context(traced.webhooks(config.webhook_allow))
@@ -162,13 +166,13 @@ async def _serve_here(
             running(loops, told.stop),
             aclosing(delivery),
             # before HTTP, whose /readyz says that all is open
-            _beanstalk(config, settings, unread, reuse_port=shared),
+            _beanstalk(config, settings, limits, reuse_port=shared),
             listening(
                 settings.front,
                 config.bind_address,
                 context,
-                unread=unread,
-                most_bytes=BODIES_PER_REQUEST * config.max_body_bytes,
+                limits=limits,
+                most_bytes=_most_bytes(config),
                 reuse_port=shared,
             ),
             running({"pulse": partial(_pulse, queue, pulses, number)}, told.stop),
@@ -184,7 +188,7 @@ async def _serve_here(
 
 @asynccontextmanager
 async def _beanstalk(
-    config: Config, settings: Settings, unread: Unread, *, reuse_port: bool
+    config: Config, settings: Settings, limits: Limits, *, reuse_port: bool
 ) -> AsyncIterator[None]:
     """Serve clients of beanstalkd, too, if the config has an address for them."""
     if config.beanstalk_address is None:
@@ -192,10 +196,24 @@ async def _beanstalk(
         return
     tls = settings.tls.context if settings.tls and config.beanstalk_tls else None
     async with beanstalk_listening(
-        settings.door, config.beanstalk_address, tls, unread=unread, reuse_port=reuse_port
+        settings.door, config.beanstalk_address, tls, limits=limits, reuse_port=reuse_port
     ):
         log.info("serving beanstalkd clients on %s", config.beanstalk_address)
         yield
+
+
+def _limits(config: Config, metrics: Metrics) -> Limits:
+    """What all clients of this process may take together; what they take is shown in `metrics`."""
+    connected = Connected(config.max_connections, metrics)
+    unanswered = Unanswered(LONGEST_TOGETHER * _most_bytes(config), metrics)
+    metrics.show(CONNECTIONS, lambda: connected.count)
+    metrics.show(UNANSWERED_BYTES, lambda: unanswered.bytes)
+    return Limits(connected, unanswered, Unread())
+
+
+def _most_bytes(config: Config) -> int:
+    """How long a request may be."""
+    return BODIES_PER_REQUEST * config.max_body_bytes
 
 
 def _spare_the_collector() -> None:

@@ -2,16 +2,16 @@
 
 import asyncio
 import logging
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from aiohttp import HttpVersion11, hdrs, web
 from aiohttp.http_exceptions import HttpProcessingError
 
-from delayqueue.errors import SlowRequest, TooLarge
-from delayqueue.net.unread import Unread
+from delayqueue.errors import Malformed
+from delayqueue.net.limits import Limits
 from delayqueue.web.connections import AiohttpConnection, Connections
 from delayqueue.web.front import Front
-from delayqueue.web.http import HttpRequest, HttpResponse
+from delayqueue.web.http import WAITING_PATHS, HttpRequest, HttpResponse
 
 log = logging.getLogger(__name__)
 
@@ -19,7 +19,7 @@ KEEPALIVE_S: Final = 75.0  # for an idle connection; aiohttp's own default is ov
 READ_S: Final = 30.0  # for a request's body to arrive; aiohttp itself has no limit
 
 
-def build_server(front: Front, most_bytes: int, unread: Unread) -> web.Server:
+def build_server(front: Front, most_bytes: int, limits: Limits) -> web.Server:
     """A server that lets `front` answer everything; `most_bytes` limits a request's body.
 
     It is aiohttp's low-level server instead of its Application, whose router and middlewares take a tenth of the
@@ -30,7 +30,10 @@ def build_server(front: Front, most_bytes: int, unread: Unread) -> web.Server:
 
     async def handle(request: web.BaseRequest) -> web.StreamResponse:
         answering = Answering(request)
-        await front.handle(Streamed(request), answering)
+        try:
+            await front.handle(Streamed(request), answering)
+        finally:
+            _connection(request).forget(request)
         return answering.sent
 
     def request(
@@ -44,8 +47,8 @@ def build_server(front: Front, most_bytes: int, unread: Unread) -> web.Server:
 
     return Connections(
         handle,
-        unread=unread,
-        refuse=lambda reason: _written(front.malformed(reason)),
+        limits=limits,
+        refuse=lambda reason: _written(front.refusal(Malformed(reason))),
         request_factory=request,
         access_log=None,
         auto_decompress=False,  # otherwise it would unpack a request before checks.py refuses it
@@ -67,17 +70,14 @@ class Streamed(HttpRequest):
         self._request = request
 
     async def read(self) -> bytes:
-        """The whole body. Raises TooLarge or SlowRequest."""
+        """The whole body. Raises TooLarge, SlowRequest or TooMany."""
         request = self._request
         if hdrs.EXPECT in request.headers:
             await _encourage(request)
-        try:
-            async with asyncio.timeout(READ_S):
-                return await request.read()
-        except web.HTTPRequestEntityTooLarge:
-            raise TooLarge from None
-        except TimeoutError:
-            raise SlowRequest from None
+        body = await _connection(request).read(request, READ_S)
+        if self.path in WAITING_PATHS:  # it is parsed at once, and not needed while the poll waits
+            _connection(request).forget(request)
+        return body
 
 
 class Answering:
@@ -102,6 +102,10 @@ class Answering:
 
 def _written(response: HttpResponse) -> web.Response:
     return web.Response(body=response.body, status=response.status, headers=response.headers)
+
+
+def _connection(request: web.BaseRequest) -> AiohttpConnection:
+    return cast("AiohttpConnection", request.protocol)
 
 
 async def _encourage(request: web.BaseRequest) -> None:

@@ -14,10 +14,12 @@ from http import HTTPStatus
 from time import time
 from typing import Final, cast
 
-from delayqueue.net.unread import Unread
+from delayqueue.errors import QueueError, TooMany
+from delayqueue.net.limits import Limits
+from delayqueue.net.unanswered import INCOMPLETE, SMALL_BYTES
 from delayqueue.tasks import cancel_all
 from delayqueue.web.front import Front
-from delayqueue.web.head import END, MAX_HEAD_BYTES, may_become_plain, read_head, start_of
+from delayqueue.web.head import END, MAX_HEAD_BYTES, Head, may_become_plain, read_head, start_of
 from delayqueue.web.http import JSON, WAITING_PATHS, HttpRequest, HttpResponse
 
 MAX_BODY_BYTES: Final = 64 * 1024  # a request with a longer body is not plain
@@ -45,12 +47,12 @@ class Express:
         self,
         front: Front,
         paths: Collection[str],
-        unread: Unread,
+        limits: Limits,
         other: Callable[[], asyncio.Protocol],
         most_bytes: int,
     ) -> None:
         self.front = front
-        self.unread = unread
+        self.limits = limits
         self.paths = paths
         self.other = other
         self.most_bytes = min(most_bytes, MAX_BODY_BYTES)
@@ -74,6 +76,23 @@ class Express:
             self._date_s = now_s
             self._date = b"\r\nDate: " + formatdate(now_s, usegmt=True).encode()
         return self._date
+
+    def written(self, response: HttpResponse, *, closes: bool) -> bytes:
+        """The bytes of an answer."""
+        body = response.body
+        is_usual = response.status == HTTPStatus.OK and response.headers is JSON
+        return b"%b%d%b%b%b%b" % (
+            OK_JSON if is_usual else start_of(response),
+            len(body),
+            self.date(),
+            CLOSE if closes else b"",
+            END,
+            body,
+        )
+
+    def refusal(self, error: QueueError) -> bytes:
+        """The last answer on a connection."""
+        return self.written(self.front.refusal(error), closes=True)
 
     def lost(self, connection: "Connection") -> None:
         """The connection is closed."""
@@ -109,12 +128,14 @@ class Connection(asyncio.Protocol):
         "_answer_bytes",
         "_buffer",
         "_closes",
+        "_counts",
         "_drained",
         "_express",
         "_has_ended",
         "_is_full",
         "_is_stalled",
         "_peer",
+        "_request_bytes",
         "_since_s",
         "_transport",
         "_waits",
@@ -129,10 +150,12 @@ class Connection(asyncio.Protocol):
         self._buffer = b""  # received and not answered
         self._answer_bytes = 0  # of the latest one
         self._closes = False  # after the answer
+        self._counts = False  # it holds so much that Unanswered knows it
         # for the present answer: set once nothing of it is left to send
         self._drained: asyncio.Future[None] | None = None
         self._has_ended = False  # the client sends nothing more
         self._is_full = False  # so much has arrived that reading is paused
+        self._request_bytes = 0  # of the present request, unless it waits
         self._is_stalled = False  # so much is unsent that nothing more is answered
         self._waits = False  # the present request is one that waits
         self._whole_bytes = 0  # of the next request: it is parsed again once they are there
@@ -145,7 +168,8 @@ class Connection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
         peer = transport.get_extra_info("peername")
         self._peer = sys.intern(peer[0]) if peer else None
-        self._express.unread.watch(self._transport)
+        self._express.limits.connected.came()
+        self._express.limits.unread.watch(self._transport)
         self._express.connections.add(self)
 
     def data_received(self, data: bytes) -> None:
@@ -160,6 +184,8 @@ class Connection(asyncio.Protocol):
         elif len(self._buffer) > MAX_AHEAD_BYTES and not self._is_full:
             self._is_full = True
             self._transport.pause_reading()
+        if len(self._buffer) > SMALL_BYTES:
+            self._count()
 
     def eof_received(self) -> bool:
         """The client sends nothing more. True keeps the connection open until everything that came is answered.
@@ -175,19 +201,22 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002  # the protocol's signature
         """The client is gone: stop waiting for it."""
         self._express.lost(self)
-        self._express.unread.flows(self._transport)
+        limits = self._express.limits
+        limits.connected.left()
+        limits.unanswered.gone(self)
+        limits.unread.flows(self._transport)
         if self.task is not None:
             self.task.cancel()
 
     def pause_writing(self) -> None:
         """The client reads more slowly than it is answered."""
         self._is_stalled = True
-        self._express.unread.stalled(self._transport, self._answer_bytes)
+        self._express.limits.unread.stalled(self._transport, self._answer_bytes)
 
     def resume_writing(self) -> None:
         """The client has caught up."""
         self._is_stalled = False
-        self._express.unread.flows(self._transport)
+        self._express.limits.unread.flows(self._transport)
         self._since_s = self._express.now_s
         if self.task is None:
             self._go_on()
@@ -213,6 +242,20 @@ class Connection(asyncio.Protocol):
         if self.task is None:
             self._close()
         return self.task is None and not self._is_stalled
+
+    def give_up(self) -> bool:
+        """Refuse the request that has not arrived as a whole; behind one that is being answered, take no more."""
+        if not self._buffer:
+            return False
+        if self.task is None:
+            self._transport.write(self._express.refusal(TooMany(INCOMPLETE)))
+            self._close()
+        else:
+            self._buffer = b""
+            self._closes = self._is_full = True
+            self._transport.pause_reading()
+        self._count()
+        return True
 
     def abort(self) -> None:
         """Close at once."""
@@ -242,14 +285,22 @@ class Connection(asyncio.Protocol):
         if self._is_full and len(self._buffer) <= MAX_AHEAD_BYTES:
             self._is_full = False
             self._transport.resume_reading()
+        self._begin(head, buffer[size:end])
+
+    def _begin(self, head: Head, body: bytes) -> None:
+        """Start to answer a request."""
+        express = self._express
         self._closes = head.closes
         self._waits = head.path in WAITING_PATHS
         if self._waits and self._has_ended:
             return
-        request = HttpRequest("POST", head.path, head.headers, self._peer, buffer[size:end])
+        request = HttpRequest("POST", head.path, head.headers, self._peer, body)
         answering = express.front.handle(request, self)
         # with a name, because asyncio would generate one for each
         self.task = express.loop.create_task(answering, name=TASK)
+        if len(body) > SMALL_BYTES and not self._waits:  # a poll's body is soon forgotten
+            self._request_bytes = len(body)
+            self._count()
 
     async def send(self, response: HttpResponse) -> None:
         """Write the answer to the present request, and go on. Raises ConnectionResetError if the client is gone.
@@ -262,39 +313,36 @@ class Connection(asyncio.Protocol):
             raise ConnectionResetError
         if self._express.stopping:
             self._closes = True
-        body = response.body
-        self._answer_bytes = len(body)
-        is_usual = response.status == HTTPStatus.OK and response.headers is JSON
-        transport.write(
-            b"%b%d%b%b%b%b"
-            % (
-                OK_JSON if is_usual else start_of(response),
-                len(body),
-                self._express.date(),
-                CLOSE if self._closes else b"",
-                END,
-                body,
-            )
-        )
+        self._answer_bytes = len(response.body)
+        transport.write(self._express.written(response, closes=self._closes))
         if transport.is_closing():  # it has found that the client is gone
             raise ConnectionResetError
         if self._is_stalled and response.undelivered is not None:
-            response.body = body = b""  # the transport has it
+            response.body = b""  # the transport has it
             self._drained = self._express.loop.create_future()
             await self._drained
             self._drained = None
         self.task = None
+        self._request_bytes = 0
         if self._closes or self._express.stopping:
             self._close()
         else:
             self._since_s = self._express.now_s
             self._go_on()
+        if self._counts:
+            self._count()
 
     def _go_on(self) -> None:
         """Answer the next request; close if none can come any more."""
         self._next()
         if self._has_ended and self.task is None and not self._is_stalled:
             self._close()
+
+    def _count(self) -> None:
+        """Say how much of unanswered requests is here."""
+        held_bytes = len(self._buffer) + self._request_bytes
+        self._counts = held_bytes > SMALL_BYTES
+        self._express.limits.unanswered.holds(self, held_bytes)
 
     def _close(self) -> None:
         """Send what is written, and answer nothing more."""
@@ -304,12 +352,14 @@ class Connection(asyncio.Protocol):
     def _hand_over(self) -> None:
         """Let aiohttp answer everything that is unanswered or still to come."""
         other = self._express.other()
+        unanswered, self._buffer = self._buffer, b""
         self._express.connections.discard(self)
+        self._express.limits.unanswered.gone(self)
         if self._is_full:
             self._transport.resume_reading()
         other.connection_made(self._transport)
         self._transport.set_protocol(other)
-        other.data_received(self._buffer)
+        other.data_received(unanswered)
         if self._has_ended and not other.eof_received():
             self._transport.close()
         self._has_ended = False  # the rest is aiohttp's

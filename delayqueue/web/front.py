@@ -11,7 +11,6 @@ from delayqueue.config.config import Config
 from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.errors import (
     Code,
-    Malformed,
     NoSuchPath,
     QueueError,
     Unavailable,
@@ -133,9 +132,9 @@ class Front:
             status = await _deliver(response, response.undelivered, client)
             self._note(request, path, status, code.value, began_s)
 
-    def malformed(self, reason: str) -> HttpResponse:
-        """The answer to what is not HTTP."""
-        return self._api.responder.error(HttpRequest("", "", {}, None), Malformed(reason))
+    def refusal(self, error: QueueError) -> HttpResponse:
+        """The answer to something that is no request, or not all of one."""
+        return self._api.responder.error(HttpRequest("", "", {}, None), error)
 
     def _find(self, request: HttpRequest) -> Endpoint:
         """The endpoint for this path and method. Raises NoSuchPath or WrongMethod if there is none."""

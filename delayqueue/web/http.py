@@ -35,7 +35,7 @@ class HttpRequest:
         self.doubts: Doubts | None = None
 
     async def read(self) -> bytes:
-        """The whole body. Raises TooLarge or SlowRequest."""
+        """The whole body. Raises TooLarge, SlowRequest or TooMany."""
         return self.body or b""
 
 

@@ -6,8 +6,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from delayqueue.config.values import Address
+from delayqueue.errors import TooMany
+from delayqueue.net.connected import FULL
+from delayqueue.net.limits import Limits
 from delayqueue.net.listener import SHUTDOWN_S, listen
-from delayqueue.net.unread import Unread
 from delayqueue.web.app import build_server
 from delayqueue.web.express import Express
 from delayqueue.web.front import Front
@@ -19,7 +21,7 @@ async def listening(
     address: Address,
     tls: ssl.SSLContext | None,
     *,
-    unread: Unread,
+    limits: Limits,
     most_bytes: int,
     reuse_port: bool,
 ) -> AsyncIterator[None]:
@@ -27,11 +29,12 @@ async def listening(
 
     Raises StartupError if the address is not available.
     """
-    other = build_server(front, most_bytes, unread)
-    express = Express(front, front.paths("POST"), unread, other, most_bytes)
-    listener = await listen(
-        express.connection, address, tls, key="bind_address", reuse_port=reuse_port
+    other = build_server(front, most_bytes, limits)
+    express = Express(front, front.paths("POST"), limits, other, most_bytes)
+    connection = limits.connected.limited(
+        express.connection, lambda: express.refusal(TooMany(FULL))
     )
+    listener = await listen(connection, address, tls, key="bind_address", reuse_port=reuse_port)
     try:
         yield
     finally:

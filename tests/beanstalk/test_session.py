@@ -10,7 +10,7 @@ import pytest
 
 from delayqueue.beanstalk.lane import MOST_BYTES, MOST_ITEMS, Lane
 from delayqueue.beanstalk.session import MOST_FORMER, MOST_WATCHED, Session
-from delayqueue.beanstalk.tubes import DEFAULT, Tubes
+from delayqueue.beanstalk.tubes import DEFAULT, MOST_WATCHED_TOGETHER, NOT_COUNTED, Tubes
 from delayqueue.domain.job import Reserved
 from delayqueue.errors import Unavailable
 
@@ -58,6 +58,28 @@ def test_a_connection_watches_so_many_tubes_at_most() -> None:
     assert session.watch("more") == 0
     assert session.watch("7") == MOST_WATCHED
     assert "more" not in tubes.names()
+
+
+def test_all_connections_together_watch_so_many_tubes_beyond_the_first_few_of_each() -> None:
+    tubes = Tubes()
+    many = [Session(tubes) for _ in range(MOST_WATCHED_TOGETHER // (MOST_WATCHED - NOT_COUNTED))]
+    for number, session in enumerate(many):
+        for n in range(MOST_WATCHED - 1):
+            assert session.watch(f"{number}-{n}")
+    last = Session(tubes)
+    watched = 1
+    while count := last.watch(f"last-{watched}"):
+        watched = count
+    assert watched < MOST_WATCHED
+    few = Session(tubes)
+    assert [few.watch(f"few-{n}") for n in range(NOT_COUNTED)] == [*range(2, NOT_COUNTED + 1), 0]
+    assert many[0].ignore("0-0")
+    assert few.watch("instead") == NOT_COUNTED + 1
+    assert last.watch("more") == 0
+    for session in (*many, last, few):
+        session.close(now=0)
+    assert Session(tubes).watch("again") == 2
+    assert tubes.watched_beyond == 0
 
 
 def test_jobs_are_held_until_their_ttr_is_over() -> None:

@@ -7,7 +7,10 @@ from typing import Final
 
 import pytest
 
+from delayqueue.beanstalk.session import MOST_WATCHED
+from delayqueue.beanstalk.tubes import MOST_WATCHED_TOGETHER
 from delayqueue.config.config import Config
+from delayqueue.net.unanswered import LONGEST_TOGETHER
 from delayqueue.web.endpoints import ENDPOINTS
 
 from .markdown import read
@@ -40,3 +43,6 @@ def words(roles: frozenset[str] | None, everybody: str) -> str:
 
 def test_the_limits_are_those_of_the_settings() -> None:
     assert f"| `max_polls`, {Config().max_polls:,};" in PAGE
+    assert f"| `max_connections`, {Config().max_connections:,};" in PAGE
+    assert f"{LONGEST_TOGETHER} times the longest request, 128 MiB" in PAGE
+    assert f"{MOST_WATCHED:,} of a connection, {MOST_WATCHED_TOGETHER:,} of all together" in PAGE

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Final
 
 import uvloop
 
-from delayqueue.net.unread import Unread
 from delayqueue.web.app import build_server
 from delayqueue.web.express import Express
 from delayqueue.web.head import Head, read_head
 from delayqueue.web.http import HttpRequest, HttpResponse
 from tests.hangups import reset
 from tests.processes import LOOPBACK
+from tests.shared_limits import limits
 from tests.unit.test_front import front
 from tests.waiting import until
 
@@ -32,9 +32,9 @@ MOST_BYTES: Final = 1 << 20
 @asynccontextmanager
 async def lane(handler: Handler) -> AsyncIterator[tuple[Express, int]]:
     """The lane that lets `handler` answer /push and /pop, and its port."""
-    loop, answering, unread = asyncio.get_running_loop(), front(handler), Unread()
-    aiohttp = build_server(answering, MOST_BYTES, unread)
-    express = Express(answering, answering.paths("POST"), unread, aiohttp, MOST_BYTES)
+    loop, answering, shared = asyncio.get_running_loop(), front(handler), limits()
+    aiohttp = build_server(answering, MOST_BYTES, shared)
+    express = Express(answering, answering.paths("POST"), shared, aiohttp, MOST_BYTES)
     listener = await loop.create_server(express.connection, LOOPBACK, 0)
     try:
         yield express, listener.sockets[0].getsockname()[1]

@@ -1,0 +1,16 @@
+"""What all connections of a process may take together."""
+
+from dataclasses import dataclass
+
+from delayqueue.net.connected import Connected
+from delayqueue.net.unanswered import Unanswered
+from delayqueue.net.unread import Unread
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits that are shared by all doors: of connections, of requests and of answers."""
+
+    connected: Connected
+    unanswered: Unanswered
+    unread: Unread

@@ -1,0 +1,200 @@
+"""What all clients of a process may take together: connections, and requests that are not answered."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from tests.api_client import TOO_MANY, open_api
+from tests.beanstalk.conftest import opened
+from tests.figures import scrape
+from tests.processes import LOOPBACK
+from tests.waiting import until, until_async
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from tests.beanstalk.conftest import Doors
+    from tests.processes import Processes, QueueServer, StoreServer
+
+MAX_BODY_BYTES: Final = 20_000
+LONGEST_BYTES: Final = 8 * MAX_BODY_BYTES
+TOGETHER_BYTES: Final = 16 * LONGEST_BYTES
+MOST_CONNECTIONS: Final = 5
+
+
+class Client:
+    """A connection, and all that it gets."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._reading = asyncio.create_task(self._read())
+        self.got = b""
+        self.has_ended = False
+
+    async def _read(self) -> None:
+        while more := await self._reader.read(1 << 16):
+            self.got += more
+        self.has_ended = True
+
+    async def send(self, data: bytes) -> None:
+        self._writer.write(data)
+        await self._writer.drain()
+
+    def close(self) -> None:
+        self._reading.cancel()
+        self._writer.transport.abort()
+
+    def answer(self) -> tuple[int, Any]:
+        """Status and envelope."""
+        head, _, body = self.got.partition(b"\r\n\r\n")
+        return int(head.split()[1]), json.loads(body)
+
+
+@asynccontextmanager
+async def clients(port: int, count: int) -> AsyncIterator[list[Client]]:
+    found = [Client(*await asyncio.open_connection(LOOPBACK, port)) for _ in range(count)]
+    try:
+        yield found
+    finally:
+        for each in found:
+            each.close()
+
+
+def post(path: str, body: bytes, *more: str) -> bytes:
+    head = [f"POST {path} HTTP/1.1", "Host: x", f"Content-Length: {len(body)}", *more]
+    return "\r\n".join([*head, "", ""]).encode() + body
+
+
+def push(size_bytes: int) -> bytes:
+    """A push of so many bytes, most of them blanks."""
+    job = b'{"topic":"together","id":"*","ttr":60,"delay":3600}'
+    return post("/push", job + b" " * (size_bytes - len(job)))
+
+
+async def refused(server: QueueServer, limit: str) -> float:
+    """How often something was refused because of this limit."""
+    async with open_api(server.url) as api:
+        return (await scrape(api)).sum("delayqueue_refused_total", limit=limit)
+
+
+async def refuses(server: QueueServer, limit: str, before: float) -> bool:
+    return await refused(server, limit) > before
+
+
+@pytest.fixture(scope="module")
+def doors(processes: Processes, redis_server: StoreServer) -> Doors:
+    return opened(
+        processes,
+        redis_server,
+        max_body=MAX_BODY_BYTES,
+        beanstalk_max_job_size=MAX_BODY_BYTES,
+        language="en",
+    )
+
+
+@pytest.mark.parametrize("size_bytes", [60_000, 150_000], ids=["express", "aiohttp"])
+async def test_incomplete_requests_are_refused_when_all_of_them_are_too_long_together(
+    doors: Doors, size_bytes: int
+) -> None:
+    before = await refused(doors.server, "unanswered")
+    count = 2 * TOGETHER_BYTES // size_bytes
+    request = push(size_bytes)
+    async with clients(doors.server.port, count) as stalled, clients(doors.server.port, 2) as new:
+        for each in stalled:
+            await each.send(request[:-10])
+        await until(lambda: sum(bool(each.got) for each in stalled) >= count // 4)
+        told = [each for each in stalled if each.got]
+        for each in told:
+            status, answer = each.answer()
+            assert (status, answer["code"]) == (429, TOO_MANY)
+            assert b"\r\nRetry-After: 1\r\n" in each.got
+        assert len(told) < count
+        assert await refused(doors.server, "unanswered") >= before + len(told)
+        # who sends all of it at once comes through, short or long
+        await new[0].send(push(100))
+        await new[1].send(push(LONGEST_BYTES))
+        await until(lambda: all(each.got for each in new))
+        assert [each.answer()[1]["code"] for each in new] == [0, 0]
+        # and so do those that were not refused
+        patient = [each for each in stalled if not each.got]
+        for each in patient:
+            await each.send(request[-10:])
+        await until(lambda: all(each.got for each in patient))
+        assert {each.answer()[1]["code"] for each in patient} <= {0, TOO_MANY}
+
+
+async def test_what_comes_behind_a_poll_counts_and_its_own_body_does_not(doors: Doors) -> None:
+    poll = {"topic": "nothing", "timeout": 60}
+    own = json.dumps(poll).encode() + b" " * (LONGEST_BYTES - 200)
+    count = 2 * TOGETHER_BYTES // LONGEST_BYTES
+    async with clients(doors.server.port, count) as polls, clients(doors.server.port, 1) as new:
+        for each in polls:
+            await each.send(post("/pop", own))
+        await new[0].send(push(LONGEST_BYTES))
+        await until(lambda: bool(new[0].got))
+        assert new[0].answer()[1]["code"] == 0
+        assert not any(each.got or each.has_ended for each in polls)
+
+
+async def test_incomplete_puts_are_refused_and_their_connections_go_on(doors: Doors) -> None:
+    before = await refused(doors.server, "unanswered")
+    count = 2 * TOGETHER_BYTES // MAX_BODY_BYTES
+    async with clients(doors.port, count) as stalled:
+        for each in stalled:
+            await each.send(b"put 0 60 60 %d\r\n" % MAX_BODY_BYTES + b"x" * (MAX_BODY_BYTES - 10))
+        await until_async(lambda: refuses(doors.server, "unanswered", before))
+        for each in stalled:
+            await each.send(b"x" * 10 + b"\r\nuse other\r\n")
+        await until(lambda: all(each.got.endswith(b"USING other\r\n") for each in stalled))
+        answers = {each.got.split()[0] for each in stalled}
+        assert answers == {b"INSERTED", b"OUT_OF_MEMORY"}
+
+
+async def has_no_other_connection(server: QueueServer) -> bool:
+    async with open_api(server.url) as api:
+        return (await scrape(api)).sum("delayqueue_connections") == 1
+
+
+async def test_connections_beyond_the_limit_are_told_so_and_closed(
+    processes: Processes, redis_server: StoreServer
+) -> None:
+    doors = opened(processes, redis_server, max_connections=MOST_CONNECTIONS, language="en")
+    await until_async(lambda: has_no_other_connection(doors.server))
+    async with clients(doors.server.port, 2) as first, clients(doors.port, 3) as second:
+        for each in first:
+            await each.send(push(100))
+        for each in second:
+            await each.send(b"list-tube-used\r\n")
+        await until(lambda: all(each.got for each in (*first, *second)))
+        async with clients(doors.server.port, 1) as http, clients(doors.port, 1) as beanstalk:
+            await http[0].send(push(100))
+            await beanstalk[0].send(b"list-tube-used\r\n")
+            await until(lambda: http[0].has_ended and beanstalk[0].has_ended)
+            status, answer = http[0].answer()
+            assert (status, answer["code"]) == (429, TOO_MANY)
+            assert "max_connections" in answer["message"]
+            assert b"\r\nConnection: close\r\n" in http[0].got
+            assert beanstalk[0].got == b"OUT_OF_MEMORY\r\n"
+        second.pop().close()
+
+        async def served() -> bool:
+            async with clients(doors.server.port, 1) as again:
+                await again[0].send(push(100))
+                await until(lambda: bool(again[0].got))
+                return again[0].answer()[0] == 200
+
+        await until_async(served)
+
+    async def counted() -> bool:  # as soon as there is room to ask
+        try:
+            return await refused(doors.server, "connections") >= 2
+        except AssertionError:
+            return False
+
+    await until_async(counted)
