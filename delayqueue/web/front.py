@@ -83,7 +83,7 @@ class Front:
         vars(self).update(vars(other))
 
     async def handle(self, request: HttpRequest, client: Peer) -> None:
-        """Answer a client's request; an answer that cannot be sent is told so."""
+        """Answer a client's request. If the answer cannot be sent, what it gave away is taken back (`Returnable`)."""
         began_s = perf_counter()
         code, path = Code.OK, OTHER_PATHS
         responder = self._api.responder

@@ -27,7 +27,7 @@ HEAD: Final = (
     "| --- | --- | --- | --- | --- | --- | --- |"
 )
 CHINESE_HEAD: Final = (
-    "各项数据和种子在[英文页的表](reliability.md#how-it-is-tried)里。\n\n"
+    "各项数据和种子在[英文页的表](reliability.md#how-we-test-it)里。\n\n"
     "| # | 故障 | 通过的条件 | 结果 | 运行 |\n"
     "| --- | --- | --- | --- | --- |"
 )
