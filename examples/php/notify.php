@@ -17,7 +17,7 @@ function push(string $trade, string $url, ?string $delays): void
         'id' => "notify-$trade",
         'ttr' => 60,
         'body' => json_encode(['url' => $url, 'form' => ['trade_no' => $trade, 'trade_status' => 'TRADE_SUCCESS']]),
-        // alipay: at once, at once, 2m, 10m, 10m, 1h, 2h, 6h, 15h after a failure; then buried
+        // alipay: 2m, 10m, 10m, 1h, 2h, 6h, 15h after a failure; then buried
         'retry' => $delays === null ? ['preset' => 'alipay'] : ['delays' => explode(',', $delays)],
         'retain' => 7 * 86400,
     ]);

@@ -30,7 +30,7 @@ def push(trade: str, url: str, delays: str | None = None) -> None:
         id=f"notify-{trade}",
         ttr=60,
         body=json.dumps({"url": url, "form": form}),
-        # alipay: at once, at once, 2m, 10m, 10m, 1h, 2h, 6h, 15h after a failure; then buried
+        # alipay: 2m, 10m, 10m, 1h, 2h, 6h, 15h after a failure; then buried
         retry={"delays": delays.split(",")} if delays else {"preset": "alipay"},
         retain=7 * 86400,
     )

@@ -51,7 +51,7 @@ def push(trade: str, url: str) -> None:
         TOPIC,
         Notification(trade, url),
         id=f"payment-{trade}",
-        # after a failure at once, at once, 2m, 10m, 10m, 1h, 2h, 6h, 15h; then it is buried
+        # after a failure 2m, 10m, 10m, 1h, 2h, 6h, 15h; then it is buried
         retry="alipay",
         retain=timedelta(days=7),
     )

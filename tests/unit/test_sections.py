@@ -78,7 +78,7 @@ def test_a_schedule_has_a_section_too(conf: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "field", "value"),
     [
-        ("retry = alipay", "retry_ms", (0, 0, 120_000, 600_000, 600_000, 3_600_000)),
+        ("retry = alipay", "retry_ms", (120_000, 600_000, 600_000, 3_600_000)),
         ("retry = 1d", "retry_ms", (86_400_000,)),
         ("timeout = 2m", "timeout_ms", 120_000),
         ("timeout = 300", "timeout_ms", 300_000),
