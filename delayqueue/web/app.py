@@ -4,7 +4,7 @@ import asyncio
 import logging
 from typing import Any, Final, cast
 
-from aiohttp import HttpVersion11, hdrs, web
+from aiohttp import HttpVersion10, HttpVersion11, hdrs, web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from delayqueue.errors import Malformed
@@ -16,6 +16,7 @@ from delayqueue.web.http import WAITING_PATHS, HttpRequest, HttpResponse
 log = logging.getLogger(__name__)
 
 KEEPALIVE_S: Final = 75.0  # for an idle connection; aiohttp's own default is over an hour
+CHUNKED: Final = "chunked"  # the only transfer coding
 READ_S: Final = 30.0  # for a request's body to arrive; aiohttp itself has no limit
 
 
@@ -29,6 +30,7 @@ def build_server(front: Front, most_bytes: int, limits: Limits) -> web.Server:
     loop = asyncio.get_running_loop()
 
     async def handle(request: web.BaseRequest) -> web.StreamResponse:
+        _check_supported(request)
         answering = Answering(request)
         try:
             await front.handle(Streamed(request), answering)
@@ -42,7 +44,7 @@ def build_server(front: Front, most_bytes: int, limits: Limits) -> web.Server:
         began = web.BaseRequest(
             message, payload, protocol, writer, task, loop, client_max_size=most_bytes
         )
-        protocol.began(began)
+        protocol.began(began, offers_other=bool(message.upgrade))
         return began
 
     return Connections(
@@ -55,6 +57,15 @@ def build_server(front: Front, most_bytes: int, limits: Limits) -> web.Server:
         handler_cancellation=True,  # a client that leaves while it waits takes no job
         keepalive_timeout=KEEPALIVE_S,
     )
+
+
+def _check_supported(request: web.BaseRequest) -> None:
+    """Raises HttpProcessingError if we would misread the request."""
+    if request.version not in {HttpVersion10, HttpVersion11}:
+        raise HttpProcessingError(message="Unsupported HTTP version")
+    coding = request.headers.get(hdrs.TRANSFER_ENCODING, CHUNKED)
+    if coding.strip().lower() != CHUNKED:
+        raise HttpProcessingError(message="Unsupported transfer coding")
 
 
 class Streamed(HttpRequest):
@@ -94,6 +105,8 @@ class Answering:
     async def send(self, response: HttpResponse) -> None:
         """Write the answer. Raises ConnectionError if the client is gone."""
         written = _written(response)
+        if _connection(self._request).must_end:
+            written.force_close()
         await written.prepare(self._request)
         await written.write_eof()
         written.body = None  # aiohttp keeps the last answer of a connection until the next request

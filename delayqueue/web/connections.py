@@ -44,6 +44,7 @@ class AiohttpConnection(web.RequestHandler):
         "_is_discarding",
         "_latest",
         "_limits",
+        "_offers_other",
         "_reading",
         "_refuse",
         "_wire",
@@ -59,6 +60,7 @@ class AiohttpConnection(web.RequestHandler):
         self._refuse = refuse
         self._latest: web.BaseRequest | None = None
         self._counted: web.BaseRequest | None = None  # the latest one, while it is in memory
+        self._offers_other = False  # the latest one offers another protocol
         self._held_bytes = 0  # received and not answered
         self._is_discarding = False  # what is left of a request that is answered already
         self._reading: asyncio.Timeout | None = None  # the limit of time for the present body
@@ -97,12 +99,21 @@ class AiohttpConnection(web.RequestHandler):
         self._limits.unread.flows(self._wire)
         super().resume_writing()
 
-    def began(self, request: web.BaseRequest) -> None:
-        """This request is being answered."""
+    def began(self, request: web.BaseRequest, *, offers_other: bool) -> None:
+        """This request is being answered; `offers_other`: to speak another protocol (Upgrade)."""
         self._latest = self._counted = request
+        self._offers_other = offers_other
         self._is_discarding = False
         if self._has_ended and not self._messages:
             self.close()  # after the answer
+
+    @property
+    def must_end(self) -> bool:
+        """Whether the latest request offers a protocol that the parser does not know.
+
+        The parser has dropped what came behind it in the same packet.
+        """
+        return self._offers_other and not self._upgraded
 
     def forget(self, request: web.BaseRequest) -> None:
         """This request is answered, or its body is no longer needed."""
@@ -185,7 +196,7 @@ class AiohttpConnection(web.RequestHandler):
         """Answer what is not HTTP in the same form as everything else."""
         if not isinstance(exc, HttpProcessingError):
             return super().handle_error(request, status, exc, message)
-        reason = (message or "").partition(":")[0]  # and not the bytes that came
+        reason = (message or exc.message).partition(":")[0]  # and not the bytes that came
         # as an error in the log, any client could fill the disk with it
         log.debug("not HTTP, from %s: %s", request.remote, reason)
         response = self._refuse(reason)

@@ -21,10 +21,12 @@ _REQUEST: Final = re.compile(rb"POST (/[a-z]+) HTTP/1\.1\r\n")
 # each byte is read once: nothing that a client can send takes long to refuse
 _FIELD: Final = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]++):([\t\x20-\x7e]*+)\r\n")
 _LENGTH: Final = re.compile("[0-9]{1,9}")
+_MOST_FIELDS: Final = 128  # aiohttp refuses more
 # Headers that ask for more than an answer to a body of known length.
-_NOT_PLAIN: Final = frozenset(
-    {"transfer-encoding", "content-encoding", "expect", "upgrade", "te", "trailer"}
-)
+_NOT_PLAIN: Final = frozenset({"transfer-encoding", "content-encoding", "expect", "te", "trailer"})
+# What else a connection that stays open can be asked: an offer to speak another protocol, as Java's HttpClient makes it
+# on each new connection, may be ignored.
+_STAYS_OPEN: Final = frozenset({"keep-alive", "upgrade", "http2-settings"})
 
 
 class Head(NamedTuple):
@@ -68,14 +70,16 @@ def _read(raw: bytes) -> Head | None:
         at = field.end()
     length = headers.get("content-length", "")
     connection = headers.get("connection", "keep-alive").lower()
+    closes = connection == "close"
     if (
         "host" not in headers
+        or len(headers) > _MOST_FIELDS
         or not _LENGTH.fullmatch(length)
-        or connection not in {"close", "keep-alive"}
+        or not (closes or _STAYS_OPEN.issuperset(map(str.strip, connection.split(","))))
         or not _NOT_PLAIN.isdisjoint(headers)
     ):
         return None
-    return Head(request[1].decode("ascii"), headers, int(length), connection == "close")
+    return Head(request[1].decode("ascii"), headers, int(length), closes)
 
 
 _remembered = lru_cache(REMEMBERED)(_read)

@@ -36,6 +36,15 @@ ODD_HOSTS: Final = [
 ODD_CONNECTIONS: Final = [
     *(b"close", b"Close", b"CLOSE", b"keep-alive", b"Keep-Alive", b"close, keep-alive"),
     *(b"keep-alive, close", b"upgrade", b"nonsense", b"", b"close,", b" close ", b"clos", b"TE"),
+    *(
+        b"Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__",
+        b"upgrade, x",
+    ),
+    *(
+        b"Upgrade\r\nUpgrade: h2c",
+        b"upgrade, close\r\nUpgrade: h2c",
+        b"Upgrade\r\nUpgrade: websocket",
+    ),
 ]
 ODD_HEADERS: Final = [
     *(b"Expect: 100-continue", b"Expect: 100-Continue", b"Expect: nothing", b"Expect:"),
@@ -43,7 +52,7 @@ ODD_HEADERS: Final = [
     *(b"X: \xc3\xb6", b"X: \xff", b"X\xff: a", b"X : a", b"X", b": a", b"", b"X:", b"X: \t a \t"),
     *(b"X: \x7f", b"X: \x1b", b"X:a", b"(X): a", b'"X": a', b"X Y: a", b"X\0: a", b"X\r: a"),
     *(b"X: " + b"a" * 4000, b"X: " + b"a" * 9000, b"X" * 4000 + b": a", b"X" * 9000 + b": a"),
-    *(b"\r\n".join(b"X%d: a" % n for n in range(count)) for count in (20, 120, 200)),
+    *(b"\r\n".join(b"X%d: a" % n for n in range(count)) for count in (20, 124, 125, 126, 127, 200)),
     *(b"X-Request-Id: abc", b"X-Request-Id: a b", b"X-Request-Id: a\r\nX-Request-Id: b"),
     *(b"Accept-Language: en", b"Accept-Language: zh\r\nAccept-Language: en", b"Accept-Language:"),
     *(b"Content-Type: text/plain", b"Content-Type: ", b"Accept-Encoding: gzip", b"Cookie: a=b"),
@@ -51,6 +60,7 @@ ODD_HEADERS: Final = [
     *(b"Origin: http://x", b"Origin: http://elsewhere", b"Origin: null", b"Sec-Fetch-Site: none"),
     *(b"Sec-Fetch-Site: cross-site", b"Authorization: Bearer nothing", b"Authorization: x"),
     *(b"Upgrade: websocket", b"Upgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__", b"Upgrade:"),
+    *(b"Connection: Upgrade\r\nUpgrade: h2c", b"Connection: Upgrade\r\nUpgrade: websocket"),
     *(b"TE: trailers", b"TE:", b"Trailer: X", b"Via: 1.1 a", b"Range: bytes=0-1", b"Keep-Alive: 5"),
     *(
         b"Content_Length: 3",

@@ -9,6 +9,7 @@ import asyncio
 import itertools
 import os
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pytest
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 
 from tests.processes import QueueServer
 
-from .dialogue import NOT_HTTP, Seen, last_request, talk
+from .dialogue import NOT_HTTP, Answer, Seen, last_request, talk
 from .odd_requests import BODIES, ID, pieces, streams
 
 if TYPE_CHECKING:
@@ -55,20 +56,36 @@ class Outcome(NamedTuple):
         )
 
 
-def a_reset_took_answers(lane: Outcome, aiohttp: Outcome) -> bool:
+def a_reset_took_answers(lane: Outcome, aiohttp: Outcome, _: bytes) -> bool:
     shorter, longer = sorted((lane.seen, aiohttp.seen), key=lambda seen: len(seen.answers))
     return shorter.was_reset and longer.answers[: len(shorter.answers)] == shorter.answers
 
 
-def the_head_was_cut_off(lane: Outcome, aiohttp: Outcome) -> bool:
+def the_head_was_cut_off(lane: Outcome, aiohttp: Outcome, _: bytes) -> bool:
     before = aiohttp.seen.answers[:-1]
     return aiohttp.is_refused and before == lane.seen.answers and lane.job == aiohttp.job
 
 
+def an_offer_of_another_protocol_ended_it(lane: Outcome, aiohttp: Outcome, sent: bytes) -> bool:
+    answers = aiohttp.seen.answers
+    if b"upgrade:" not in sent.lower() or not answers or aiohttp.seen.stays_open:
+        return False
+    ends = answers[-1].headers.get("connection") == "close"
+    found = lane.seen.answers[: len(answers)]
+    return ends and list(map(without_close, found)) == list(map(without_close, answers))
+
+
+def without_close(answer: Answer) -> Answer:
+    headers = {name: value for name, value in answer.headers.items() if name != "connection"}
+    return replace(answer, headers=headers)
+
+
 # What may differ, and why. None of it lets the lane answer what aiohttp refuses.
-EXPLAINED: Final[dict[str, Callable[[Outcome, Outcome], bool]]] = {
+EXPLAINED: Final[dict[str, Callable[[Outcome, Outcome, bytes], bool]]] = {
     "who closes without having read all that came resets the connection, "
     "and answers on their way are lost": a_reset_took_answers,
+    "aiohttp forgets what came in one packet with an offer of another protocol, so it says close; "
+    "the lane ignores the offer": an_offer_of_another_protocol_ended_it,
     "aiohttp refuses a head at its first bad byte, the lane waits for the end of it": the_head_was_cut_off,
 }
 
@@ -99,7 +116,10 @@ class Ways:
                 outcome(lane, sent, pause_s, quiet_s, waits=lane_waits),
                 outcome(self.aiohttp, sent, pause_s, quiet_s, waits=aiohttp_waits),
             )
-            if found == expected or any(so(found, expected) for so in EXPLAINED.values()):
+            everything = b"".join(sent)
+            if found == expected or any(
+                so(found, expected, everything) for so in EXPLAINED.values()
+            ):
                 return None
             if aiohttp_waits and not found.is_refused:
                 break
@@ -192,6 +212,34 @@ SHAPES: Final = {
     "a body behind an OPTIONS": PLAIN.replace(b"POST", b"OPTIONS"),
     "who waits to be told": GET + b"Expect: 100-continue\r\n" + RIGHT + b"\r\n" + BODY,
     "another protocol": GET + b"Connection: upgrade\r\nUpgrade: h2c\r\n" + RIGHT + b"\r\n" + BODY,
+    "another protocol, as Java offers it": GET
+    + b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMA\r\n"
+    + RIGHT
+    + b"\r\n"
+    + BODY,
+    "another protocol that aiohttp knows": GET
+    + b"Connection: upgrade\r\nUpgrade: websocket\r\n"
+    + RIGHT
+    + b"\r\n"
+    + BODY,
+    "another protocol, and a body of chunks": GET
+    + b"Connection: upgrade\r\nUpgrade: h2c\r\n"
+    + CHUNKED
+    + b"\r\n"
+    + CHUNKS,
+    "as many header lines as there may be": GET
+    + b"".join(b"X%d: a\r\n" % n for n in range(126))
+    + RIGHT
+    + b"\r\n"
+    + BODY,
+    "one header line too many": GET
+    + b"".join(b"X%d: a\r\n" % n for n in range(127))
+    + RIGHT
+    + b"\r\n"
+    + BODY,
+    "HTTP/2.0": PLAIN.replace(b"1.1", b"2.0"),
+    "HTTP/0.9": PLAIN.replace(b"1.1", b"0.9"),
+    "compressed chunks": GET + b"Transfer-Encoding: gzip, chunked\r\n\r\n" + CHUNKS,
     "half a head": GET,
     "half a body": PLAIN[:-3],
     "many in a row": PLAIN * 100,
@@ -203,6 +251,23 @@ def test_odd_shapes_are_answered_the_same(ways: Ways, lane: QueueServer, shape: 
     for sent in ([SHAPES[shape]], [SHAPES[shape] + last_request()]):
         found = asyncio.run(ways.difference(lane, sent))
         assert found is None, "\n".join(map(str, found))
+
+
+async def test_what_comes_behind_an_offer_of_another_protocol_is_answered_or_told_that_it_is_not(
+    ways: Ways, lane: QueueServer
+) -> None:
+    sent = SHAPES["another protocol"] + last_request()
+    seen = await talk(lane.port, [sent], pause_s=0, quiet_s=10)
+    assert [each.status for each in seen.answers] == [200]
+    assert seen.stays_open  # for the last request
+    seen = await talk(ways.aiohttp.port, [sent], pause_s=0, quiet_s=10)
+    assert [each.headers.get("connection") for each in seen.answers] == ["close"]
+
+
+@pytest.mark.parametrize("shape", ["HTTP/2.0", "HTTP/0.9", "compressed chunks", "many headers"])
+async def test_what_would_be_misread_is_no_http(lane: QueueServer, shape: str) -> None:
+    seen = await talk(lane.port, [SHAPES[shape]], pause_s=0, quiet_s=10)
+    assert [(each.status, each.body["message"]) for each in seen.answers] == [(400, NOT_HTTP)]
 
 
 @pytest.mark.parametrize(

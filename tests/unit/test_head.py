@@ -59,9 +59,9 @@ def test_a_client_can_say_that_it_wants_no_more(word: str) -> None:
         (b"Host: x", b"Host: x\r\nContent-length: 2", "a length twice, even the same"),
         (b"Host: x", b"Host: x\r\nTransfer-Encoding: chunked", "a length and chunks"),
         (b"Host: x", b"Host: x\r\nExpect: 100-continue", "a client that waits to be told"),
-        (b"Host: x", b"Host: x\r\nUpgrade: websocket", "another protocol"),
         (b"Host: x", b"Host: x\r\nContent-Encoding: gzip", "a compressed body"),
-        (b"Host: x", b"Host: x\r\nConnection: upgrade", "more than close or keep-alive"),
+        (b"Host: x", b"Host: x\r\nConnection: upgrade, close", "more than close or keep-alive"),
+        (b"Host: x", b"\r\n".join(b"X%d: a" % n for n in range(127)) + b"\r\nHost: x", "long"),
         (b"Host: x", b"Host: x\r\nConnection: keep-alive, x", "more than close or keep-alive"),
         (b"Length: 2", b"Length: +2", "a sign"),
         (b"Length: 2", b"Length: 2, 2", "two lengths"),
@@ -97,3 +97,23 @@ def test_a_long_head_is_refused_in_little_time(value: bytes) -> None:
     assert read_head(PLAIN.replace(b"Host: x", b"Host: x\r\nA:" + value)) is not None
     bad = PLAIN.replace(b"Host: x", b"Host: x\r\nA:" + value + b"\0")
     assert min(timeit.repeat(lambda: read_head(bad), number=1, repeat=5)) < MOST_S
+
+
+@pytest.mark.parametrize(
+    "offer",
+    [
+        b"Connection: Upgrade\r\nUpgrade: h2c",
+        b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMA",
+        b"Connection: keep-alive, Upgrade\r\nUpgrade: websocket",
+        b"Upgrade: h2c",
+    ],
+)
+def test_an_offer_of_another_protocol_is_ignored(offer: bytes) -> None:
+    head = read_head(PLAIN.replace(b"Host: x", b"Host: x\r\n" + offer, 1))
+    assert head is not None
+    assert not head.closes
+
+
+def test_128_header_lines_are_plain() -> None:
+    more = b"\r\n".join(b"X%d: a" % n for n in range(126))
+    assert read_head(PLAIN.replace(b"Host: x", b"Host: x\r\n" + more, 1)) is not None
