@@ -63,6 +63,7 @@ class Stats:
     servers: list[ServerStats]
     store: StoreStats
     settings: dict[str, str]
+    set_in: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,5 +138,6 @@ def _stats(data: dict[str, Any]) -> Stats:
         ],  # older servers leave it out
         "servers": each(ServerStats, data["servers"]),
         "store": read(StoreStats, data["store"]),
+        "set_in": data.get("set_in", {}),  # older servers leave it out
     }
     return read(Stats, data | parts)

@@ -25,6 +25,9 @@ class Api:
     peers: Peers
     metrics_topics: int
     settings: Mapping[str, str]  # to show
+    set_in: Mapping[
+        str, str
+    ]  # where those were set that do not have their defaults: "FILE:LINE", or a variable
     guard: Authenticator
     check_url: Callable[[str], str]  # raises BadValue for a URL that webhooks may not call
     try_webhook: Callable[[Subscriber, str], Awaitable[Trial]]  # with this body

@@ -317,6 +317,7 @@ class Stats(TypedDict):
     servers: list[ServerState]
     store: StoreState
     settings: dict[str, str]
+    set_in: dict[str, str]
 
 
 class Access(TypedDict):

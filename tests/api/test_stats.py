@@ -45,6 +45,8 @@ async def test_the_sums_and_counters_are_those_of_all_servers(
         "存储停止时可能丢失任务：请在其配置中设置 `appendonly yes`" in chinese["store"]["warnings"]
     )
     assert stats["settings"]["redis.db"] == str(database)
+    assert stats["set_in"]["redis.db"] == "DELAYQUEUE_REDIS_DB"
+    assert "log_level" not in stats["set_in"]
     for server in servers:
         server.close()
 

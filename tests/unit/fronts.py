@@ -31,6 +31,7 @@ def front_of(*endpoints: Endpoint, **settings: Any) -> Front:
         peers,
         config.metrics_topics,
         {},
+        {},
         Authenticator.of(config),
         str,
         nothing_tried,

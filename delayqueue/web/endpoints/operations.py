@@ -43,6 +43,7 @@ STATS: Final = Stats(
         version="Redis 7.0.15", memory=1048576, memory_limit=0, durable=True, warnings=[]
     ),
     settings={"bind_address": "0.0.0.0:9277"},
+    set_in={"bind_address": "/etc/delay-queue.conf:3"},
 )
 
 
@@ -73,6 +74,7 @@ async def stats(api: Api, request: HttpRequest) -> Stats:
             "warnings": [api.responder.say(request, warning) for warning in health.warnings],
         },
         "settings": dict(api.settings),
+        "set_in": dict(api.set_in),
     }
 
 
