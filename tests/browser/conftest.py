@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import shutil
 from typing import TYPE_CHECKING, Final
@@ -13,7 +14,6 @@ from delayqueue.client import Client, Job
 from tests.browser.looks import ALL, DESK, PHONE, Look
 
 if TYPE_CHECKING:
-    import re
     from collections.abc import Callable, Container, Iterable, Iterator
 
     from _pytest.mark import ParameterSet
@@ -118,6 +118,11 @@ class Admin:
 
     def press(self, english: str, within: Locator | None = None) -> None:
         self.button(english, within).click()
+
+    def list_only(self, state: str) -> None:
+        """Show a topic's jobs in this state; its button may have their number."""
+        name = re.compile(rf"^{re.escape(self.text(state))}( [\d,]+)?$")
+        self.page.locator(".card .choices").get_by_role("button", name=name).click()
 
     def agree(self, english: str) -> None:
         """Say yes to a question."""

@@ -73,13 +73,13 @@ def test_what_is_done_with_the_page_stands_in_the_log(
     with Client(guarded.url, token=ADMIN_TOKEN) as queue:
         bury(queue, topic, 3)
     sign_in(admin, ADMIN_TOKEN, f"topic/{topic}")
-    admin.press("buried")
+    admin.list_only("buried")
     admin.press("Select all 3")
     admin.press("Kick")
-    admin.agree("OK")
+    admin.agree("Kick")
     expect(admin.said("Done: 3 jobs.")).to_be_visible()
     admin.press("Pause")
-    admin.agree("OK")
+    admin.agree("Pause")
     expect(admin.page.locator("h1 .tag")).to_have_text(admin.text("paused"))
     lines = [line for line in guarded.log_tail(100).splitlines() if "page: " in line]
     who = f"by admin token {sha256(ADMIN_TOKEN.encode()).hexdigest()[:4]} from 127.0.0.1"

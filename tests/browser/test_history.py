@@ -2,20 +2,53 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import time
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
 
 import pytest
 from playwright.sync_api import expect
 
+from tests.browser.conftest import ONE_LOOK
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from delayqueue.client import Client
     from tests.browser.conftest import Admin
+    from tests.processes import Processes, QueueServer, StoreServer
+
+
+LEAST: Final = 10  # steps of a chart
 
 
 def of_first_mark(queue: Client) -> float:
-    """The place of the oldest mark's step in a chart of 2 days, as a share of the width."""
+    """The place of the oldest mark's step in a chart of 2 days, as a share of the width.
+
+    The chart begins with the first known step, if that leaves enough of them.
+    """
     past = queue.history(span="2d")
-    return (past.marks[-1].at - past.start) // past.step / (len(past.pushed) - 1)
+    known = [
+        place
+        for place, figures in enumerate(zip(past.pushed, past.ready, strict=True))
+        if figures != (None, None)
+    ]
+    first = min(*known[:1], len(past.pushed) - LEAST)
+    place = (past.marks[-1].at - past.start) // past.step
+    return max(0, place - first) / (len(past.pushed) - 1 - first)
+
+
+@ONE_LOOK
+def test_the_past_of_a_new_server_is_not_an_empty_axis_of_three_hours(
+    visit: Callable[[QueueServer], Admin], processes: Processes, redis_server: StoreServer
+) -> None:
+    server = processes.server(redis_server, redis__db=redis_server.new_database())
+    card = visit(server).open("").locator(".past")
+    card.locator(".u-over").hover(position={"x": 1, "y": 50})
+    first = card.locator(".tip div").first.inner_text()
+    age_s = time.time() - datetime.fromisoformat(first).timestamp()
+    assert age_s < (LEAST + 5) * 60
+    server.close()
 
 
 @pytest.mark.parametrize("place", ["", "topic/mail"])

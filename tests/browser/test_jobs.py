@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 
 from delayqueue.client import Job
 from tests.browser.conftest import ONE_LOOK
+from tests.browser.looks import PHONE
 
 if TYPE_CHECKING:
     from delayqueue.client import Client
@@ -77,7 +78,7 @@ def test_a_reserved_job_shows_its_history_and_is_released(
     expect(timeline).to_contain_text(admin.text("attempt 1 runs"))
     admin.press("Extend")
     admin.press("Release")
-    admin.agree("OK")
+    admin.agree("Release")
     expect(timeline).to_contain_text(admin.pattern("attempt 1 failed after {1}"))
     again = queue.pop(topic, wait=5)
     assert again
@@ -95,7 +96,7 @@ def test_a_buried_job_is_kicked_and_rescheduled(admin: Admin, queue: Client, top
     expect(page.locator("dd .state")).to_have_text(admin.text("ready"))
     admin.press("Reschedule")
     page.locator("dialog input").fill("3h")
-    admin.agree("OK")
+    admin.agree("Reschedule")
     expect(page.locator("dd .state")).to_have_text(admin.text("delayed"))
     details = queue.get(topic)
     assert details
@@ -108,7 +109,7 @@ def test_the_jobs_of_a_tag_are_rescheduled_at_once(admin: Admin, queue: Client, 
     page = admin.open(f"tag/{topic}")
     admin.press("Reschedule all")
     page.locator("dialog input").fill("2h")
-    admin.agree("OK")
+    admin.agree("Reschedule all")
     expect(admin.said("Done: 3 jobs.")).to_be_visible()
     assert min(job.due for job in queue.list_jobs(topic).jobs) > time.time() + 7000
 
@@ -144,13 +145,49 @@ def test_jobs_are_found_by_id_by_parts_of_id_topic_and_body_and_by_tag(
     assert queue.get(job_id) is None
 
 
+def test_a_search_says_what_it_searched_and_offers_the_bodies(
+    admin: Admin, queue: Client, topic: str
+) -> None:
+    secret = f"needle-{topic[::-1]}"
+    for number, place in enumerate((topic, f"{topic}-b", topic)):
+        queue.push(place, f'"{secret}"', id=f"{topic}:{number}", delay=900 - 60 * number)
+    page = admin.open(f"find/{secret}")
+    expect(page.locator(".empty")).to_have_text(admin.text(f"No id contains “{secret}”."))
+    expect(admin.said("Bodies were not searched.")).to_be_visible()
+    cost = "This reads every job, {0} or more: 10,000 or 5 MiB a call, for which the store stops 2 to 5 ms at a time."
+    expect(admin.said(cost)).to_be_visible()
+    admin.link("Search the bodies of all topics").click()
+    rows = page.locator("tbody tr")
+    expect(rows).to_have_text([re.compile(f"{topic}:{number}") for number in (2, 1, 0)])
+    page.locator("thead").get_by_role("button", name=admin.text("Id"), exact=True).click()
+    expect(rows.first).to_contain_text(f"{topic}:0")
+    rows.first.get_by_role("checkbox").check()
+    admin.press("Kick")
+    admin.agree("Kick")
+    expect(admin.said("Done: 1 job.")).to_be_visible()
+    expect(rows.first.locator(".state")).to_have_text(admin.text("ready"))
+    admin.press("Select all 3")
+    expect(admin.said("3 selected")).to_be_visible()
+
+
+def test_a_body_is_laid_out_with_its_numbers_as_they_are(
+    admin: Admin, queue: Client, topic: str
+) -> None:
+    body = '{"id":12345678901234567890,"price":1.10,"text":"a\\"{[,:","none":{},"list":[1,[]]}'
+    queue.push(topic, body, id=topic, delay=60)
+    page = admin.open(f"job/{topic}")
+    lines = ["{", '  "id": 12345678901234567890,', '  "price": 1.10,', '  "text": "a\\"{[,:",']
+    lines += ['  "none": {},', '  "list": [', "    1,", "    []", "  ]", "}"]
+    expect(page.locator("pre")).to_have_text("\n".join(lines))
+
+
 def test_a_long_list_is_read_page_by_page(admin: Admin, queue: Client, topic: str) -> None:
     queue.push_many([Job(topic=topic, delay=60 + n) for n in range(120)])
     page = admin.open(f"topic/{topic}")
-    rows = page.locator("tbody tr")
-    for shown in (50, 100, 120):
+    rows, more = page.locator("tbody tr"), admin.button("Show more")
+    step = 25 if admin.look.width == PHONE.width else 50
+    for shown in range(step, 120, step):
         expect(rows).to_have_count(shown)
-        more = admin.button("Show more")
-        if shown < 120:
-            more.click()
+        more.click()
+    expect(rows).to_have_count(120)
     expect(more).to_have_count(0)

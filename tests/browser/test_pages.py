@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -114,10 +115,38 @@ def test_a_server_that_is_away_is_said_and_comes_back(
     server.stop()
     complaint = admin.said("The server does not answer. Trying again…")
     expect(complaint).to_be_visible()
+    expect(complaint).to_contain_text(admin.pattern("What is shown is as of {0}."))
+    stale = page.locator(".stale .tile").first
+    expect(stale).to_be_visible()
     server.start()
     expect(complaint).to_have_count(0)
+    expect(stale).to_have_count(0)
+    expect(page.locator(".tile").first).to_be_visible()
     admin.complaints.clear()  # the browser's own lines about refused connections
     server.close()
+
+
+def test_the_zone_of_all_times_is_named(admin: Admin) -> None:
+    page = admin.open("")
+    zone = page.evaluate("Intl.DateTimeFormat().resolvedOptions().timeZone")
+    note = admin.pattern("All times are in the zone {0} ({1}), that of this browser.")
+    expect(page.locator("footer")).to_have_text(note)
+    expect(page.locator("footer")).to_contain_text(zone)
+    expect(page.locator("#tools .zone")).to_have_text(re.compile(r"^UTC([+−]\d+(:\d\d)?)?$"))
+
+
+def test_settings_that_were_changed_are_shown_with_their_place_and_all_on_demand(
+    admin: Admin,
+) -> None:
+    page = admin.open("servers")
+    rows = page.locator("tbody tr")
+    allowed = rows.filter(has_text="webhook_allow")
+    expect(allowed).to_contain_text("127.0.0.1/32")
+    expect(allowed).to_contain_text("DELAYQUEUE_WEBHOOK_ALLOW")
+    usual = rows.filter(has_text="log_format")
+    expect(usual).to_have_count(0)
+    admin.press("all")
+    expect(usual).to_contain_text(admin.text("default"))
 
 
 @ONE_LOOK

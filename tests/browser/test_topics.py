@@ -9,7 +9,8 @@ import pytest
 from playwright.sync_api import expect
 
 from delayqueue.client import Client, Job
-from tests.browser.conftest import bury
+from tests.browser.conftest import HEIGHT, bury
+from tests.browser.looks import PHONE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,10 +48,13 @@ def test_ten_thousand_topics_are_shown_in_part_and_found_by_name(
 ) -> None:
     admin = visit(crowded)
     page = admin.open("topics")
-    expect(page.locator("tbody tr")).to_have_count(100)
+    shown = 25 if admin.look.width == PHONE.width else 100
+    expect(page.locator("tbody tr")).to_have_count(shown)
+    if admin.look.width == PHONE.width:  # some three screens
+        assert page.evaluate("document.documentElement.scrollHeight") < 3 * HEIGHT
     admin.press("Next page")
-    expect(page.get_by_text("101 – 200")).to_be_visible()
-    expect(page.locator("tbody tr").first).to_contain_text("t-0-100")
+    expect(page.get_by_text(f"{shown + 1} – {2 * shown}")).to_be_visible()
+    expect(page.locator("tbody tr").first).to_contain_text(f"t-0-{shown:03}")
     page.get_by_placeholder(admin.text("Filter by name")).fill("9-12")
     expect(page.locator("tbody tr")).to_have_count(10)
 
@@ -93,6 +97,60 @@ def test_the_overview_counts_and_foretells(
     expect(page.locator(".chart canvas").first).to_be_visible()
 
 
+def test_a_figure_leads_to_its_parts(
+    visit: Callable[[QueueServer], Admin], troubled: QueueServer
+) -> None:
+    admin = visit(troubled)
+    page = admin.open("")
+    tiles = page.locator("a.tile")
+    expect(tiles).to_have_count(7)
+    tiles.filter(has_text=admin.text("delayed")).click()
+    expect(page.locator("th[aria-sort=descending]")).to_contain_text(admin.text("delayed"))
+    expect(page.locator("tbody tr").first).to_contain_text("busy")
+    page.go_back()
+    tiles.filter(has_text=admin.text("buried")).click()
+    expect(page.locator("h1")).to_contain_text(admin.text("Dead letters"))
+
+
+def test_a_topic_shows_its_counts_and_begins_with_what_matters(
+    admin: Admin, queue: Client, topic: str
+) -> None:
+    queue.push_many([Job(topic=topic, retain=600) for _ in range(3)])
+    queue.finish_many(queue.pop_many(topic, count=3, wait=5))
+    bury(queue, topic, 2)
+    queue.push_many([Job(topic=topic, delay=600) for _ in range(1000)])
+    page = admin.open(f"topic/{topic}")
+    states = page.locator(".card .choices", has_text=admin.text("reserved")).get_by_role("button")
+    delayed, ready, reserved, buried = map(admin.text, ("delayed", "ready", "reserved", "buried"))
+    others = map(admin.text, ("finished", "cancelled", "expired", "all"))
+    expect(states).to_have_text([f"{delayed} 1,000", ready, reserved, f"{buried} 2", *others])
+    expect(states.locator("xpath=self::*[@aria-pressed='true']")).to_have_text(f"{buried} 2")
+    expect(page.locator("tbody tr")).to_have_count(2)
+    admin.list_only("finished")
+    expect(page.locator("tbody tr")).to_have_count(3)
+
+
+def test_jobs_are_listed_from_a_time_on_that_is_written_as_it_is_shown(
+    admin: Admin, queue: Client, topic: str
+) -> None:
+    queue.push(topic, id=f"{topic}-early", delay=600)
+    queue.push(topic, id=f"{topic}-late", delay=86_400)
+    page = admin.open(f"topic/{topic}")
+    rows = page.locator("tbody tr")
+    expect(rows).to_have_count(2)
+    shown = rows.nth(1).locator("td.time").inner_text()
+    assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$", shown)
+    start = admin.field("Due from")
+    start.fill("tomorrow")
+    start.press("Tab")
+    wrong = "“tomorrow” is not a time; write 2026-11-23 or 2026-11-23 04:45"
+    expect(page.get_by_role("alert")).to_have_text(admin.text(wrong))
+    start.fill(shown[-19:-3])
+    start.press("Tab")
+    expect(rows).to_have_count(1)
+    expect(rows).to_contain_text(f"{topic}-late")
+
+
 def test_a_click_on_a_bar_lists_its_jobs(admin: Admin, queue: Client, topic: str) -> None:
     queue.push_many([Job(topic=topic, id=f"{topic}-{n}", delay=1800) for n in range(3)])
     page = admin.open(f"topic/{topic}")
@@ -113,17 +171,17 @@ def test_a_topic_is_paused_resumed_limited_and_purged_by_its_name(
     answer = page.locator("dialog input")
     admin.press("Pause")
     answer.fill("10m")
-    admin.agree("OK")
+    admin.agree("Pause")
     expect(tags).to_have_text(admin.pattern("paused until {0}"))
     admin.press("Resume")
     expect(tags).to_have_count(0)
     admin.press("Limit")
     answer.fill("0.5/s, 10")
-    admin.agree("OK")
+    admin.agree("Limit")
     expect(tags).to_have_text(admin.text("limited: 0.5/s, 10"))
     admin.press("Limit")
     answer.fill("")
-    admin.agree("OK")
+    admin.agree("Limit")
     expect(tags).to_have_count(0)
     admin.press("Purge")
     purge = admin.button("Purge", page.locator("dialog"))

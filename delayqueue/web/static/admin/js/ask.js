@@ -49,11 +49,12 @@ class Question extends Component {
         value: typed, autocomplete: "off", spellcheck: false, type: password ? "password" : "text", name: "answer", maxlength: most || 1024,
         oninput: (event) => { this.setState({ text: event.target.value }); onanswer(event.target.value); },
       })),
-      actions(close, h("button", { type: "submit", class: danger ? "danger" : "primary", value: "ok", disabled: must !== undefined && typed !== must }, ok || t("ok"))));
+      actions(close, h("button", { type: "submit", class: danger ? "danger" : "primary", value: "ok", disabled: must !== undefined && typed !== must }, ok || title)));
   }
 }
 
 /** Ask a question. options: {error, text, input: label, value, most: characters, must: the text that must be typed, danger, ok, password}.
+ *  The button that says yes has the text `ok`, else the title: what it does.
  *  Resolves to the input ("" if there is none), or null if the user cancels. */
 export async function ask(title, options = {}) {
   let answer = options.value || "";
@@ -64,7 +65,7 @@ export async function ask(title, options = {}) {
 /** Show an outcome: in the corner, or, if there are details, in the dialog until the user closes it. */
 export async function tell(title, more) {
   if (!more) { say(title); return; }
-  await open([heading(title), more, h("form", { method: "dialog", class: "actions" }, h("button", { type: "submit", class: "primary" }, t("ok")))]);
+  await open([heading(title), more, h("form", { method: "dialog", class: "actions" }, h("button", { type: "submit", class: "primary" }, t("close")))]);
 }
 
 /** Repeat `piece` (which returns how many it did, 0 = none left) and show the progress; total null = unknown. */

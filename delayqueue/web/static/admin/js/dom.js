@@ -4,19 +4,19 @@ import { Component, h, render } from "../vendor/preact/preact.mjs";
 
 export { Component, h, render };
 
-/** A table. columns: [{name, class, cell: (row) => content, sort: its sort key, if it has one}]; `key` identifies a row;
- *  `empty` is shown if there are no rows; sorting: {by, reverse, onsort(by)}. */
-export function table(columns, rows, key, empty, sorting = null) {
+/** A table. columns: [{name, class, cell: (row) => content, sort: its sort key, if it has one, rising: it begins with the least}];
+ *  `key` identifies a row; `empty` is shown if there are no rows; sorting: {by, reverse, onsort(by)}; kind: a class. */
+export function table(columns, rows, key, empty, sorting = null, kind = "") {
   if (!rows.length) return h("p", { class: "empty" }, empty);
-  return h("div", { class: "scroll" }, h("table", { class: sorting && "sortable" },
+  return h("div", { class: "scroll" }, h("table", { class: [kind, sorting && "sortable"].filter(Boolean).join(" ") || null },
     h("thead", {}, h("tr", {}, columns.map((column) => heading(column, sorting)))),
     h("tbody", {}, rows.map((row) => h("tr", { key: key(row) }, columns.map((column) => h("td", { class: column.class, "data-name": typeof column.name === "string" ? column.name : null }, column.cell(row))))))));
 }
 
-function heading({ name, sort, class: kind }, sorting) {
+function heading({ name, sort, rising, class: kind }, sorting) {
   if (!sorting || !sort) return h("th", { scope: "col", class: kind }, name);
   const isSorted = sorting.by === sort;
-  const upwards = (sort === "topic") !== sorting.reverse; // numbers are sorted from the largest
+  const upwards = Boolean(rising) !== sorting.reverse;
   return h("th", { scope: "col", class: kind, "aria-sort": isSorted ? (upwards ? "ascending" : "descending") : null },
     h("button", { type: "button", class: "plain", onclick: () => sorting.onsort(sort) }, name, isSorted && h("span", { "aria-hidden": "true" }, upwards ? " ▲" : " ▼")));
 }
@@ -27,8 +27,16 @@ export const breaking = (name) => name.split(/(?<=[./_:@-])/).map((part, index) 
 /** Names with their values: [[name, value]] */
 export const facts = (rows) => h("dl", {}, rows.map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
 
+/** A message in its own lines: those of a traceback are not broken. */
+export const words = (message) => h("pre", { class: message.includes("\n") ? "words trace" : "words", tabindex: message.includes("\n") ? 0 : null }, message);
+
 /** A group of buttons, one of them pressed. options: [[value, text]] */
 export function choices(options, chosen, onchange, label) {
   return h("div", { class: "choices", role: "group", "aria-label": label }, options.map(([value, text]) =>
-    h("button", { type: "button", "aria-pressed": String(value === chosen), onclick: () => onchange(value) }, text)));
+    h("button", { key: value, type: "button", "aria-pressed": String(value === chosen), onclick: () => onchange(value) }, text)));
 }
+
+const NARROW = matchMedia("(max-width: 720px)"); // as in style.css
+
+/** How many rows a list begins with: `wide` ones, or fewer on a phone, where each of them is a card. */
+export const firstRows = (wide) => (NARROW.matches ? 25 : wide);

@@ -3,7 +3,7 @@
 import { current, t } from "./i18n.js";
 
 const locale = () => (current() === "zh" ? "zh-CN" : "en-GB");
-const UNITS = { ms: 0.001, s: 1, m: 60, h: 3600, d: 86400 };
+const UNITS = { s: 1, m: 60, h: 3600, d: 86400 };
 
 /** 1234567 -> 1,234,567 */
 export const number = (value) => (value === null || value === undefined ? "–" : new Intl.NumberFormat(locale()).format(value));
@@ -11,34 +11,62 @@ export const number = (value) => (value === null || value === undefined ? "–" 
 /** "1 job", "5 jobs" */
 export const jobs = (count) => (count === 1 ? t("oneJob") : t("jobs", number(count)));
 
-/** Unix seconds as date and time; "" for null. */
+/** Unix seconds in the zone of the browser, as 2026-11-23 04:45:40; "" for null. */
 export function time(seconds) {
   if (seconds === null || seconds === undefined) return "";
-  const options = { year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" };
-  return new Intl.DateTimeFormat(locale(), options).format(seconds * 1000);
+  const shifted = new Date(seconds * 1000 - new Date(seconds * 1000).getTimezoneOffset() * 60000);
+  return shifted.toISOString().slice(0, 19).replace("T", " ");
 }
+
+/** The time of the day only: 04:45:40. */
+export const clock = (seconds) => time(seconds).slice(11);
+
+/** The zone of all times on the page: its name, and how far ahead of UTC it is now, as UTC+8. */
+export function zone() {
+  const minutes = -new Date().getTimezoneOffset();
+  const rest = Math.abs(minutes) % 60;
+  const offset = minutes ? `UTC${minutes < 0 ? "−" : "+"}${Math.floor(Math.abs(minutes) / 60)}${rest ? `:${rest}` : ""}` : "UTC";
+  return { name: Intl.DateTimeFormat().resolvedOptions().timeZone, offset };
+}
+
+/** What time() shows, or the beginning of it, as Unix seconds; null for "". Throws an error that says what a time looks like. */
+export function moment(text) {
+  if (!text.trim()) return null;
+  const parts = /^\s*(\d{4})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d)(?::(\d\d))?)?\s*$/.exec(text);
+  const unix = parts ? new Date(parts[1], parts[2] - 1, ...parts.slice(3).map((part) => part || 0)).getTime() / 1000 : NaN;
+  if (Number.isNaN(unix)) throw new Error(t("badTime", text));
+  return unix;
+}
+
+const CHINESE = { d: "天", h: "小时", m: "分", s: "秒" };
 
 /** A duration in its two largest units: 1d 2h, 3m 20s, 40 ms. */
 export function length(seconds) {
+  const isChinese = current() === "zh";
   if (seconds === null || seconds === undefined) return "–";
-  if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
-  if (seconds < 60) return `${Number(seconds.toFixed(1))} s`;
-  const parts = [["d", 86400], ["h", 3600], ["m", 60], ["s", 1]];
+  if (seconds < 1) return `${Math.round(seconds * 1000)} ${isChinese ? "毫秒" : "ms"}`;
+  if (seconds < 60) return `${Number(seconds.toFixed(1))} ${isChinese ? "秒" : "s"}`;
   let rest = Math.round(seconds);
   const shown = [];
-  for (const [unit, size] of parts) {
+  for (const [unit, size] of Object.entries(UNITS).reverse()) {
     const count = Math.floor(rest / size);
     rest -= count * size;
-    if (count) shown.push(`${count}${unit}`);
+    if (count) shown.push(`${count}${isChinese ? CHINESE[unit] : unit}`);
   }
-  return shown.slice(0, 2).join(" ");
+  return shown.slice(0, 2).join(isChinese ? "" : " ");
+}
+
+/** A duration as seconds() reads it, with nothing rounded off: 90m, 1.5s. */
+export function exactly(seconds) {
+  const [unit, size] = Object.entries(UNITS).reverse().find(([, one]) => seconds >= one && seconds % one === 0) || ["s", 1];
+  return `${seconds / size}${unit}`;
 }
 
 /** "in 5m", "3s ago" */
 export function relative(seconds) {
   const away = seconds - Date.now() / 1000;
   const word = length(Math.abs(away));
-  if (current() === "zh") return away >= 0 ? `${word} 后` : `${word} 前`;
+  if (current() === "zh") return away >= 0 ? `${word}后` : `${word}前`;
   return away >= 0 ? `in ${word}` : `${word} ago`;
 }
 
@@ -55,12 +83,8 @@ export function bytes(count) {
 export function seconds(text) {
   const parts = /^\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?\s*$/.exec(text);
   if (!parts) throw new Error(t("badLength", text));
-  return Number(parts[1]) * UNITS[parts[2] || "s"];
+  return parts[2] === "ms" ? parts[1] / 1000 : parts[1] * UNITS[parts[2] || "s"];
 }
 
-/** Unix seconds -> the value of a datetime-local input, and back. */
-export function localTime(unix) {
-  const shifted = new Date(unix * 1000 - new Date(unix * 1000).getTimezoneOffset() * 60000);
-  return shifted.toISOString().slice(0, 19);
-}
-export const unixTime = (value) => (value ? new Date(value).getTime() / 1000 : null);
+/** The last line of a message: of a traceback, it says what happened. */
+export const lastLine = (message) => message.trimEnd().split("\n").at(-1);

@@ -2,9 +2,11 @@
 
 import { FORBIDDEN, UNAUTHORIZED, UNAVAILABLE } from "./api.js";
 import { Component, h } from "./dom.js";
+import { clock } from "./format.js";
 import { t } from "./i18n.js";
 import { signIn } from "./session.js";
 
+const RETRY_MS = 2000;
 const SHARE = 4; // a page whose load takes long waits this many times as long before the next one
 
 /** A page: load() fetches what view(data) shows, again and again. Its state is what the user chose. */
@@ -16,7 +18,8 @@ export class Live extends Component {
     while (!this.left) {
       const began = performance.now();
       if (!document.hidden) await this.refresh();
-      const pauseMs = Math.max(this.everyMs, SHARE * (performance.now() - began));
+      const everyMs = this.state.complaint ? Math.min(this.everyMs, RETRY_MS) : this.everyMs;
+      const pauseMs = Math.max(everyMs, SHARE * (performance.now() - began));
       await new Promise((resolve) => { setTimeout(resolve, pauseMs); });
     }
   }
@@ -38,7 +41,7 @@ export class Live extends Component {
     const turn = this.turn;
     let next;
     try {
-      next = { data: await this.load(), complaint: null };
+      next = { data: await this.load(), complaint: null, at: Date.now() / 1000 };
     } catch (error) {
       if (this.left) return;
       if (error.code === UNAUTHORIZED) {
@@ -57,10 +60,11 @@ export class Live extends Component {
     this.setState(state, this.refresh);
   }
 
-  render(_, { data, complaint }) {
+  render(_, { data, complaint, at }) {
+    const isStale = Boolean(complaint) && data !== undefined;
     return [
-      complaint && h("div", { class: "card error", role: "alert" }, complaint),
-      data !== undefined && this.view(data),
+      complaint && h("div", { class: "card error", role: "alert" }, complaint, isStale && [" ", h("b", {}, t("asOf", clock(at)))]),
+      data !== undefined && h("div", { class: isStale ? "stale" : null }, this.view(data)),
     ];
   }
 }

@@ -2,6 +2,7 @@
 
 import { call, dropToken, hasToken, may } from "./api.js";
 import { h, render } from "./dom.js";
+import { zone } from "./format.js";
 import { current, switchLanguage, t } from "./i18n.js";
 import { Dead } from "./pages/dead.js";
 import { Due } from "./pages/due.js";
@@ -51,7 +52,10 @@ function frame(name) {
   const search = document.querySelector("#search input");
   search.placeholder = t("search");
   search.setAttribute("aria-label", t("search"));
+  const { name: city, offset } = zone();
+  element("foot").textContent = t("zoneNote", city, offset);
   render([
+    h("span", { class: "soft small zone" }, offset),
     hasToken() && h("button", { type: "button", onclick: () => { dropToken(); location.reload(); } }, t("signOut")),
     h("button", { type: "button", title: t("theme"), "aria-label": t("theme"), onclick: switchTheme }, "◐"),
     h("button", { type: "button", onclick: () => { switchLanguage(); show(); } }, t("language")),

@@ -2,7 +2,7 @@
 
 import { call, may } from "../api.js";
 import { action } from "../ask.js";
-import { h, table } from "../dom.js";
+import { firstRows, h, table } from "../dom.js";
 import { number, relative, time } from "../format.js";
 import { t } from "../i18n.js";
 import { Live } from "../live.js";
@@ -12,6 +12,7 @@ import { doWith } from "./selecting.js";
 import { topicLink } from "./topics.js";
 
 const MOST_IDS = 10000; // of a page
+const PAGE = firstRows(100);
 const TOPICS_SHOWN = 5;
 const COLUMNS = ["reason", "count", "first", "last", "topics", "ids"];
 
@@ -46,28 +47,32 @@ export class Dead extends Live {
     return all({});
   }
 
-  run = async (verb, reason) => {
+  state = { most: PAGE };
+
+  run = async (verb, reason, title) => {
     const [group] = await all({ reason, ids: MOST_IDS });
-    if (group) await doWith(verb, group.ids);
+    if (group) await doWith(verb, group.ids, { reason, title });
     await this.refresh();
   };
 
   view(groups) {
+    const { most } = this.state;
     const total = groups.reduce((count, group) => count + group.count, 0);
     return [
       h("div", { class: "bar" }, h("h1", {}, t("deadLetters"), " ", h("span", { class: "soft" }, number(total))), h("span", { class: "grow" }),
         exportButtons("dead-letters", COLUMNS, async () => ({ rows: await all({ ids: MOST_IDS }), cursor: "" }))),
       h("div", { class: "card" }, table([
-        { name: t("reason"), class: "wide reason", cell: (group) => [h("b", {}, group.reason || t("noReason")), h("div", { class: "small" }, t("example"), " ", jobLink(group.ids[0]))] },
+        { name: t("reason"), class: "wide title reason", cell: (group) => [h("b", {}, group.reason || t("noReason")), h("div", { class: "small" }, t("example"), " ", jobLink(group.ids[0]))] },
         { name: t("count"), class: "number", cell: (group) => number(group.count) },
         { name: t("first"), class: "time", cell: (group) => moment(group.first) },
         { name: t("last"), class: "time", cell: (group) => moment(group.last) },
         { name: t("topics"), class: "wide", cell: topicsOf },
         { name: t("actions"), class: "buttons", cell: ({ reason }) => [
-          may("kick") && action(t("retry"), () => this.run("kick", reason), null, "kick"),
+          may("kick") && action(t("retry"), () => this.run("kick", reason, t("retry")), null, "kick"),
           may("reschedule") && action(t("reschedule"), () => this.run("reschedule", reason), null, "reschedule"),
           may("delete") && action(t("delete"), () => this.run("delete", reason), "danger", "delete")] },
-      ], groups, (group) => group.reason, t("noDeadLetters"))),
+      ], groups.slice(0, most), (group) => group.reason, t("noDeadLetters"), null, "compact"),
+      groups.length > most && action(t("moreReasons", number(groups.length - most)), () => this.setState({ most: most + PAGE }))),
     ];
   }
 }

@@ -25,9 +25,9 @@ export class Due extends Live {
 
   view(rows) {
     return [h("h1", {}, t("dueIn", ...this.range.map(time))), h("div", { class: "card" }, table([
-      { name: t("topic"), class: "wide", cell: (row) => topicLink(row.topic, "delayed", this.props.argument) },
+      { name: t("topic"), class: "wide title", cell: (row) => topicLink(row.topic, "delayed", this.props.argument) },
       { name: t("delayed"), class: "number", cell: (row) => number(row.count) },
-    ], rows, (row) => row.topic, t("noneDue")))];
+    ], rows, (row) => row.topic, t("noneDue"), null, "compact"))];
   }
 }
 

@@ -1,7 +1,7 @@
 // A job: its fields, its history, and the actions on it.
 
 import { call } from "../api.js";
-import { breaking, facts, h, table } from "../dom.js";
+import { breaking, facts, h, table, words } from "../dom.js";
 import { length, relative, time } from "../format.js";
 import { t } from "../i18n.js";
 import { Live } from "../live.js";
@@ -26,28 +26,32 @@ function view(found, refresh) {
     [t("ttr"), length(found.ttr)],
     [t("attempts"), String(found.attempt)],
     found.tags.length && [t("tags"), found.tags.map(tagLink)],
-    found.message && [t("message"), h("div", { class: "lines" }, found.message)],
+    found.message && !isTold(found) && [t("message"), words(found.message)],
   ].filter(Boolean);
   return [
     h("div", { class: "bar" }, h("h1", { class: "mono" }, breaking(found.id)), h("span", { class: "grow" }), jobActions(found, refresh)),
     h("div", { class: "columns" },
-      h("section", { class: "card" }, facts(known)),
+      h("div", {},
+        h("section", { class: "card" }, facts(known)),
+        h("section", { class: "card" }, h("h2", {}, t("body")), found.body ? h("pre", { tabindex: 0 }, pretty(found.body)) : h("p", { class: "soft" }, t("noBody")))),
       h("section", { class: "card" }, h("h2", {}, t("history")), h("ul", { class: "timeline" }, events(found)))),
     found.results.length > 0 && h("section", { class: "card" }, h("h2", {}, t("results")), table([
       { name: t("name"), class: "wide", cell: (result) => result.subscriber },
       { name: t("status"), cell: (result) => result.status },
       { name: t("attempts"), class: "number", cell: (result) => String(result.attempts) },
       { name: t("dueAt"), cell: (result) => time(result.due) },
-      { name: t("message"), class: "wide lines", cell: (result) => result.message },
+      { name: t("message"), class: "wide", cell: (result) => words(result.message) },
     ], found.results, (result) => result.subscriber, "")),
-    h("section", { class: "card" }, h("h2", {}, t("body")), found.body ? h("pre", {}, pretty(found.body)) : h("p", { class: "soft" }, t("noBody"))),
   ];
 }
+
+/** Whether the history shows the last message. */
+const isTold = ({ ended, message, attempts }) => Boolean(ended) || attempts.at(-1)?.message === message;
 
 /** What happened to it, oldest first. */
 function events(found) {
   const event = (at, text, kind = "", message = "") => h("li", { class: kind },
-    h("div", {}, h("b", {}, text), " ", h("span", { class: "soft small" }, time(at))), message && h("div", { class: "message lines" }, message));
+    h("div", {}, h("b", {}, text), " ", h("span", { class: "soft small" }, time(at))), message && words(message));
   const past = found.due <= Date.now() / 1000;
   const list = [[found.created, event(found.created, t("created_event"))]];
   for (const attempt of found.attempts) {
@@ -60,11 +64,27 @@ function events(found) {
   return list.sort(([one], [other]) => one - other).map(([, element]) => element);
 }
 
-/** JSON with indents, anything else unchanged. */
+const TOKENS = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g;
+
+/** JSON with indents, anything else unchanged. Its texts and numbers stay as they are: JavaScript would round the long ones. */
 function pretty(body) {
   try {
-    return JSON.stringify(JSON.parse(body), null, 2);
+    JSON.parse(body);
   } catch {
     return body;
   }
+  let depth = 0;
+  let before = "";
+  const parts = [];
+  const line = () => `\n${"  ".repeat(depth)}`;
+  for (const token of body.match(TOKENS)) {
+    const isEnd = token === "}" || token === "]";
+    if (isEnd) depth -= 1;
+    const isInner = /[{[]$/.test(before) ? !isEnd : isEnd;
+    if (isInner || before === ",") parts.push(line());
+    if (token === "{" || token === "[") depth += 1;
+    parts.push(token === ":" ? ": " : token);
+    before = token;
+  }
+  return parts.join("");
 }

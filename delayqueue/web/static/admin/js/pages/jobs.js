@@ -2,12 +2,12 @@
 
 import { call, may } from "../api.js";
 import { action, ask } from "../ask.js";
-import { breaking, h, table } from "../dom.js";
-import { relative, seconds, time } from "../format.js";
+import { breaking, firstRows, h, table } from "../dom.js";
+import { lastLine, relative, seconds, time } from "../format.js";
 import { t } from "../i18n.js";
 import { topicLink } from "./topics.js";
 
-const PAGE = 50;
+const PAGE = firstRows(50);
 
 /** The path of a job's page. */
 export const jobPlace = (id) => `#/job/${encodeURIComponent(id)}`;
@@ -29,21 +29,22 @@ export async function pages(which, cursors) {
   return { jobs, cursors, next };
 }
 
-/** Jobs, each with a link to its page and a box that calls tick(jobs, on). `more` gets the cursors with that of the next page. */
-export function jobTable({ jobs, cursors, next }, more, { topic = true, ticked, tick }) {
+/** Jobs, each with a link to its page and a box that calls tick(jobs, on). `more` gets the cursors with that of the next page.
+ *  options: {topic: whether to show it, attempts: whether these are known, empty: what to say if there are none, sorting: as in table()} */
+export function jobTable({ jobs, cursors, next }, more, { topic = true, attempts = true, empty = t("noJobs"), sorting, ticked, tick }) {
   const box = (label, of) => h("input", {
     type: "checkbox", "aria-label": label, checked: of.every((job) => ticked.has(job.id)), onchange: (event) => tick(of, event.target.checked),
   });
   return [
     table([
       { name: h("label", { class: "shown" }, box(t("tickShown"), jobs), h("span", { "aria-hidden": "true" }, t("tickShown"))), cell: (job) => box(t("tick", job.id), [job]) },
-      { name: t("id"), class: "wide", cell: (job) => jobLink(job.id) },
-      ...(topic ? [{ name: t("topic"), class: "wide", cell: (job) => topicLink(job.topic) }] : []),
-      { name: t("state"), cell: (job) => stateMark(job.state) },
-      { name: t("dueAt"), cell: (job) => h("span", { title: relative(job.due) }, time(job.due)) },
-      { name: t("attempt"), class: "number", cell: (job) => String(job.attempt) },
-      { name: t("message"), class: "cut", cell: (job) => job.message },
-    ], jobs, (job) => job.id, t("noJobs")),
+      { name: t("id"), sort: "id", rising: true, class: "wide title", cell: (job) => jobLink(job.id) },
+      topic && { name: t("topic"), sort: "topic", rising: true, class: "wide", cell: (job) => topicLink(job.topic) },
+      { name: t("state"), sort: "state", rising: true, cell: (job) => stateMark(job.state) },
+      { name: t("dueAt"), sort: "due", rising: true, class: "time", cell: (job) => h("span", { title: relative(job.due) }, time(job.due)) },
+      attempts && { name: t("attempt"), class: "number", cell: (job) => String(job.attempt) },
+      attempts && { name: t("message"), class: "cut", cell: (job) => h("span", { title: job.message }, lastLine(job.message)) },
+    ].filter(Boolean), jobs, (job) => job.id, empty, sorting, "compact"),
     next && action(t("more"), () => more([...cursors, next])),
   ];
 }
@@ -65,7 +66,7 @@ export function jobActions(job, changed) {
       return why !== null && one("bury", { message: why });
     }),
     delete: verb("delete", async () => {
-      const options = { text: t("deleteAsk", job.id), danger: true, ok: t("delete") };
+      const options = { text: t("deleteAsk", job.id), danger: true };
       return await ask(t("delete"), options) !== null && one("delete");
     }, "danger"),
   };

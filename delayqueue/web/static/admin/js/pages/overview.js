@@ -38,10 +38,10 @@ export class Overview extends Live {
       h("h1", {}, t("overview")),
       stats.store.warnings.map((text) => h("div", { key: text, class: "card warning" }, text)),
       h("div", { class: "tiles" },
-        STATES.map((state) => tile([h("span", { class: `dot ${state}` }), " ", t(state)], number(stats[state]), "")),
-        tile(t("oldest"), length(stats.oldest_ready_age), t("oldestNote")),
-        tile(t("lateness"), h("span", { class: "two" }, latenessOf(stats.servers)), t("latenessNote")),
-        tile(t("waiting"), number(stats.servers.reduce((total, server) => total + server.waiting, 0)), "")),
+        STATES.map((state) => tile(state === "buried" ? "dead" : `topics/${state}`, [h("span", { class: `dot ${state}` }), " ", t(state)], number(stats[state]), "")),
+        tile("topics/oldest", t("oldest"), length(stats.oldest_ready_age), t("oldestNote")),
+        tile("servers", t("lateness"), h("span", { class: "two" }, latenessOf(stats.servers)), t("latenessNote")),
+        tile("servers", t("waiting"), number(stats.servers.reduce((total, server) => total + server.waiting, 0)), "")),
       h("div", { class: "columns" }, forecastCard(forecast, (span) => this.choose({ span })), this.past.card(this.state.past, (past) => this.choose({ past }))),
       h("section", { class: "card" },
         h("div", { class: "bar" }, h("h2", {}, t("busiest")), h("span", { class: "grow" }), h("a", { href: "#/topics" }, t("all"))),
@@ -50,7 +50,9 @@ export class Overview extends Live {
   }
 }
 
-const tile = (name, value, note) => h("div", { class: "tile" }, h("div", { class: "name" }, name), h("div", { class: "value" }, value), h("div", { class: "note" }, note));
+/** A figure that leads to the page with its parts. */
+const tile = (path, name, value, note) => h("a", { class: "tile", href: `#/${path}` },
+  h("div", { class: "name" }, name), h("div", { class: "value" }, value), h("div", { class: "note" }, note));
 
 /** The lateness of the server that is worst. */
 function latenessOf(servers) {

@@ -10,6 +10,7 @@ const PER = { 60: "per60", 600: "per600", 3600: "per3600" }; // by the length of
 const MARK_TEXTS = { started: "mark_started", outage: "mark_outage", failover: "mark_failover" };
 const FRESH_MS = { "3h": 10000, "2d": 60000, "30d": 60000 }; // servers record their counts every 10 s or so
 const MARKS = 5; // listed in words
+const LEAST = 10; // steps of a chart; more if more of them are known
 // what a chart shows: [field, its text, colour]
 const CHARTS = {
   flow: [["pushed", "pushed", "--delayed"], ["delivered", "delivered", "--reserved"], ["finished", "finished", "--ready"], ["failed", "failed", "--buried"]],
@@ -41,16 +42,18 @@ export class Past {
   card({ reach, shows }, onchoose) {
     const title = shows === "flow" ? t(PER[this.known.step]) : t(shows);
     const series = CHARTS[shows];
-    const columns = series.map(([field]) => this.known[field]);
+    const skip = unknownSteps(this.known);
+    const columns = series.map(([field]) => this.known[field].slice(skip));
+    const times = this.known.pushed.map((_, index) => this.known.start + index * this.known.step).slice(skip);
     const isKnown = columns.some((column) => column.some((value) => value !== null));
     return h("section", { class: "card past" },
       h("div", { class: "bar" }, h("h2", {}, title), h("span", { class: "grow" }),
         choices(Object.keys(CHARTS).map((name) => [name, t(name)]), shows, (chosen) => onchoose({ reach, shows: chosen }), t("past")),
         choices(Object.keys(FRESH_MS).map((span) => [span, span]), reach, (chosen) => onchoose({ reach: chosen, shows }), t("reach"))),
       past(`${reach} ${shows}`, {
-        label: title, step: this.known.step, marks: this.known.marks.map((mark) => ({ ...mark, text: describe(mark) })),
+        label: title, step: this.known.step, marks: this.known.marks.filter(({ at, lasted }) => at + lasted >= times[0]).map((mark) => ({ ...mark, text: describe(mark) })),
         series: series.map(([, text, colour]) => [t(text), colour]), format: shows === "lateness" ? length : number,
-      }, [times(this.known), ...(shows === "flow" ? columns.map(whole) : columns)]),
+      }, [times, ...(shows === "flow" ? columns.map(whole) : columns)]),
       !isKnown && h("p", { class: "soft small" }, t("noPast")),
       h("div", { class: "legend" }, series.map(([, text, colour]) => h("span", {}, h("span", { class: "dot", style: { background: `var(${colour})` } }), t(text)))),
       h("ul", { class: "marks small soft" }, this.known.marks.slice(0, MARKS).map((mark) =>
@@ -58,7 +61,12 @@ export class Past {
   }
 }
 
-const times = ({ start, step, pushed }) => pushed.map((_, index) => start + index * step);
+/** How many steps at the beginning are left out: those before the first one of which something is known. */
+function unknownSteps(known) {
+  const steps = known.pushed.length;
+  const first = known.pushed.findIndex((_, index) => Object.values(CHARTS).flat().some(([field]) => known[field][index] !== null));
+  return Math.max(0, Math.min(first < 0 ? steps : first, steps - LEAST));
+}
 
 /** Counts without the last step, which is not over and would look like a drop; unless it is the first one with data. */
 const whole = (column) => (column.at(-2) === null ? column : [...column.slice(0, -1), null]);

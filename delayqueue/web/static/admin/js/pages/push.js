@@ -3,12 +3,23 @@
 import { call } from "../api.js";
 import { Form, say } from "../ask.js";
 import { Component, h } from "../dom.js";
-import { seconds } from "../format.js";
+import { exactly, seconds } from "../format.js";
 import { t } from "../i18n.js";
 import { jobLink } from "./jobs.js";
 
 const NEW = { topic: "", ttr: 60, tags: [], priority: 1024, body: "", retry: null, retain: null, expires: null };
-const asLength = (value) => (value > 0 ? `${value}s` : "");
+const asLength = (value) => (value > 0 ? exactly(value) : "");
+
+/** A retry schedule as users type it: "15s,2m", a preset's name, "none" for no retries; "" = null. */
+export const retryText = (delays) => (delays?.length === 0 ? "none" : (delays || []).map(exactly).join(","));
+
+/** The typed retry schedule, as requests have it. */
+export function retryOf(text) {
+  if (!text) return null;
+  if (text === "none") return { delays: [] };
+  return /^[a-z]+$/.test(text) ? { preset: text } : { delays: text.split(",").map((delay) => delay.trim()) };
+}
+
 const field = (name, label, options = {}) => h("label", {}, label, h("input", { name, autocomplete: "off", spellcheck: false, ...options }));
 
 /** With a job's id as argument, the form starts with that job's fields. */
@@ -45,7 +56,7 @@ export class Push extends Component {
     field("ttr", t("ttrHelp"), { type: "number", defaultValue: String(model.ttr), required: true }),
     field("tags", t("tagsHelp"), { defaultValue: model.tags.join(", ") }),
     field("priority", t("priorityHelp"), { type: "number", defaultValue: String(model.priority) }),
-    field("retry", t("retryHelp"), { defaultValue: (model.retry || []).map((delay) => `${delay}s`).join(",") }),
+    field("retry", t("retryHelp"), { defaultValue: retryText(model.retry) }),
     field("retain", t("retainHelp"), { defaultValue: asLength(model.retain) }),
     field("expire", t("expireHelp"), { defaultValue: model.expires ? asLength(Math.round(1000 * (model.expires - model.due)) / 1000) : "" }),
     h("label", { class: "whole" }, t("body"), h("textarea", { name: "body", rows: 8, class: "mono", spellcheck: false, defaultValue: model.body })))];
@@ -56,11 +67,10 @@ export class Push extends Component {
 function job(form) {
   const text = (name) => form.get(name).trim();
   const length = (name) => (text(name) ? seconds(text(name)) : null);
-  const retry = text("retry");
   return {
     topic: text("topic"), id: text("id"), delay: length("delay") || 0, ttr: Number(text("ttr")), body: form.get("body"),
     tags: text("tags") ? text("tags").split(",").map((tag) => tag.trim()) : null,
-    retry: !retry ? null : /^[a-z]+$/.test(retry) ? { preset: retry } : { delays: retry.split(",").map((delay) => delay.trim()) },
+    retry: retryOf(text("retry")),
     retain: length("retain"), expire: length("expire"), priority: Number(text("priority") || NEW.priority),
   };
 }

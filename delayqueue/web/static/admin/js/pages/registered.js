@@ -2,17 +2,18 @@
 
 import { call, may } from "../api.js";
 import { action, ask, Form, tell } from "../ask.js";
-import { breaking, facts, h, table } from "../dom.js";
-import { length, number, relative, time } from "../format.js";
+import { breaking, facts, h, table, words } from "../dom.js";
+import { exactly, length, number, relative, seconds, time } from "../format.js";
 import { t } from "../i18n.js";
 import { Live } from "../live.js";
 import { exportButtons } from "./exporting.js";
 import { jobLink } from "./jobs.js";
+import { retryOf, retryText } from "./push.js";
 import { topicLink } from "./topics.js";
 
 /** How a subscriber is called, in one line. */
 const rules = (one) => [
-  `${t("retries")} ${one.retry.map(length).join(", ") || "–"}`, one.url && `${t("expects")} ${one.expect || "2xx"}`,
+  one.retry.length ? `${t("retries")} ${one.retry.map(exactly).join(", ")}` : t("noRetries"), one.url && `${t("expects")} ${one.expect || "2xx"}`,
   one.on_failure === "continue" && t("goesOn"), one.payload === "event" && t("isSentEvent"), one.signed && t("signed"),
 ].filter(Boolean).join(" · ");
 
@@ -25,7 +26,7 @@ function callsOf({ succeeded, failed, took }) {
 }
 
 const failure = ({ at, id, message }) => h("div", { key: at + id, class: "small" },
-  h("span", { title: time(at) }, relative(at)), " ", jobLink(id), " ", message);
+  h("span", { title: time(at) }, relative(at)), " ", jobLink(id), words(message));
 
 /** The last failure, and earlier ones on demand. */
 const failuresOf = ([last, ...others]) => last && [
@@ -33,15 +34,15 @@ const failuresOf = ([last, ...others]) => last && [
   others.length > 0 && h("details", {}, h("summary", { class: "small" }, t("moreOf", number(others.length))), others.map(failure)),
 ];
 
-const SUBSCRIBERS = () => ({
+const SUBSCRIBERS = (old) => ({
   exported: ["name", "topic", "order", "url", "handler", "timeout", "retry", "concurrency", "signed", "declared", "expect", "on_failure", "payload", "paused", "calls"],
   title: t("subscribers"), list: "subscribers", request: { calls: true }, add: "subscribe", remove: "unsubscribe", empty: t("noSubscribers"),
-  name: (one) => [one.name, one.paused !== null && [" ", h("span", { class: "tag" }, t("pausedSince", time(one.paused)))]],
+  name: (one) => [one.name, one.paused !== null && [" ", h("span", { class: "tag time" }, t("pausedSince", time(one.paused)))]],
   columns: [
     { name: t("topic"), class: "wide", cell: (one) => topicLink(one.topic) },
     { name: t("order"), class: "number", cell: (one) => number(one.order) },
     { name: t("calls"), class: "wide", cell: (one) => [h("span", { class: "mono" }, breaking(one.url || one.handler)), h("div", { class: "soft small" }, rules(one))] },
-    { name: t("callsOfDay"), cell: (one) => callsOf(one.calls) },
+    { name: t("callsOfDay"), class: "time", cell: (one) => callsOf(one.calls) },
     { name: t("lastFailure"), class: "wide", cell: (one) => failuresOf(one.calls.failures) },
   ],
   actions: (one, refresh) => [
@@ -52,12 +53,19 @@ const SUBSCRIBERS = () => ({
   fields: [
     ["name", t("name"), { required: true }], ["topic", t("topic"), { required: true }],
     ["url", t("url"), { required: true, type: "url", placeholder: "https://" }],
-    ["order", t("order"), { type: "number", defaultValue: "0" }], ["secret", t("secretHelp"), { placeholder: "whsec_…" }],
+    ["order", t("order"), { type: "number", placeholder: "0" }],
+    ["secret", t(old.signed ? "secretAgain" : "secretHelp"), { placeholder: "whsec_…", required: old.signed }],
+    ["timeout", t("timeout"), { placeholder: "30s" }],
+    ["retry", t("retryCalls"), { placeholder: "5s,5m,30m,2h,5h,10h" }],
+    ["concurrency", t("callsAtOnce"), { type: "number", placeholder: "10" }],
     ["expect", t("expectHelp"), { placeholder: "*success*", maxlength: "256" }],
     ["on_failure", t("onFailure"), { choices: [["bury", t("bury")], ["continue", t("carryOn")]] }],
     ["payload", t("payload"), { choices: [["body", t("body")], ["event", t("event")]] }],
   ],
-  given: (text) => ({ ...text, order: Number(text.order || 0) }),
+  given: ({ order, timeout, retry, concurrency, ...text }) => ({
+    ...text, order: Number(order || 0), timeout: timeout ? seconds(timeout) : null, retry: retryOf(retry), concurrency: concurrency ? Number(concurrency) : null,
+  }),
+  written: (one) => ({ ...one, secret: "", timeout: exactly(one.timeout), retry: retryText(one.retry) }),
 });
 
 async function pause({ name, topic }, refresh) {
@@ -84,7 +92,7 @@ const SCHEDULES = () => ({
   title: t("schedules"), list: "schedules", request: {}, add: "schedule", remove: "unschedule", empty: t("noSchedules"), name: (one) => one.name,
   columns: [
     { name: t("topic"), class: "wide", cell: (one) => topicLink(one.topic) },
-    { name: t("when"), class: "mono", cell: (one) => (one.cron ? `${one.cron} ${one.tz}` : length(one.every)) },
+    { name: t("when"), class: "mono", cell: (one) => (one.cron ? `${one.cron} ${one.tz}` : exactly(one.every)) },
     { name: t("next"), cell: (one) => (one.next === null ? "–" : h("span", { title: relative(one.next) }, time(one.next))) },
     { name: t("body"), class: "cut", cell: (one) => one.body },
   ],
@@ -96,66 +104,92 @@ const SCHEDULES = () => ({
   fields: [
     ["name", t("name"), { required: true }], ["topic", t("topic"), { required: true }],
     ["cron", t("cronHelp"), { placeholder: "30 9 * * 1-5" }], ["tz", t("zoneHelp"), { placeholder: "Asia/Shanghai" }],
-    ["every", t("everyHelp"), { placeholder: "15m" }], ["body", t("body"), {}],
+    ["every", t("everyHelp"), { placeholder: "15m" }], ["ttr", t("ttrHelp"), { type: "number", placeholder: "60" }],
+    ["catch_up", t("catchUp"), { choices: [["once", t("catchOnce")], ["all", t("catchAll")], ["skip", t("catchNone")]] }],
+    ["body", t("body"), { rows: 3 }],
   ],
-  given: (text) => text,
-  preview: (text) => call("preview-schedule", { cron: text.cron, every: text.every, tz: text.tz }),
+  given: ({ ttr, ...text }) => ({ ...text, ttr: ttr ? Number(ttr) : null }),
+  written: (one) => ({ ...one, every: one.every ? exactly(one.every) : "", tz: one.cron ? one.tz : "" }),
+  isTimed: true,
 });
 
-const input = (name, { choices, ...options }) => (choices
-  ? h("select", { name }, choices.map(([value, text]) => h("option", { value }, text)))
-  : h("input", { name, autocomplete: "off", ...options }));
+/** A field with its present value: a selection, a text of several lines, or one line. */
+function input(name, { choices, ...options }, value) {
+  if (choices) return h("select", { name }, choices.map(([one, text]) => h("option", { value: one, selected: one === value }, text)));
+  const kind = options.rows ? "textarea" : "input";
+  return h(kind, { name, autocomplete: "off", spellcheck: false, defaultValue: value === undefined || value === null ? "" : String(value), ...options });
+}
 
 const timesOf = (times) => (times.length ? h("ol", { class: "times" }, times.map(({ at, local }) =>
   h("li", { key: at }, h("span", { class: "mono" }, local), " ", h("span", { class: "soft" }, relative(at))))) : t("noTimes"));
 
-/** The fields that are not empty. */
-const filled = (form) => Object.fromEntries([...form].map(([name, text]) => [name, text.trim()]).filter(([, text]) => text));
+/** The fields that are not empty; a body keeps its blanks. */
+const filled = (form) => Object.fromEntries([...form].map(([name, text]) => [name, name === "body" ? text : text.trim()]).filter(([, text]) => text));
 
-/** A list of subscribers or schedules, with a form that adds one. */
+/** A list of subscribers or schedules, with a form that adds one or changes one. */
 class Registered extends Live {
   everyMs = 5000;
 
   load() {
-    const { list, request } = this.kind();
+    const { list, request } = this.kind({});
     return call(list, request);
   }
 
-  add = async (form, element) => {
-    const { add, given } = this.kind();
-    await call(add, given(filled(form)));
-    element.reset();
-    this.setState({ times: null });
+  /** Open the form: for a new one, or with the fields of `old`. */
+  open = (old = {}) => {
+    const form = () => document.querySelector("form.fields");
+    this.setState({ old, times: null }, () => form().querySelector("input:not([readonly])").focus());
+  };
+
+  close = () => this.setState({ old: null, times: null });
+
+  save = async (form) => {
+    const { add, given } = this.kind(this.state.old);
+    await call(add, { ...given(filled(form)), if_exists: this.state.old.name ? "replace" : "fail" });
+    this.close();
     await this.refresh();
   };
 
   preview = async ({ form }) => {
-    this.setState({ times: await this.kind().preview(filled(new FormData(form))) });
+    const { cron, every, tz } = filled(new FormData(form));
+    this.setState({ times: await call("preview-schedule", { cron, every, tz }) });
   };
+
+  form() {
+    const { old, times } = this.state;
+    const { fields, written, isTimed } = this.kind(old);
+    const values = old.name ? written(old) : {};
+    const field = ([name, label, options]) => h("label", { class: options.rows ? "whole" : null }, label,
+      input(name, name === "name" && old.name ? { ...options, readOnly: true } : options, values[name]));
+    return h("section", { class: "card" }, h("h2", {}, old.name ? t("changeIt", old.name) : t("add")), h(Form, {
+      key: old.name, kind: "fields", text: t("save"), work: this.save,
+      after: [isTimed && may("preview-schedule") && action(t("nextTimes"), this.preview, null, "preview"), action(t("cancel"), this.close, null, "cancel")],
+    }, fields.map(field)),
+    h("div", { role: "status" }, times && timesOf(times)));
+  }
 
   removal(name) {
     return action(t("remove"), async () => {
-      if (await ask(t("remove"), { text: t("removeAsk", name), danger: true, ok: t("remove") }) === null) return;
-      await call(this.kind().remove, { name });
+      if (await ask(t("remove"), { text: t("removeAsk", name), danger: true }) === null) return;
+      await call(this.kind({}).remove, { name });
       await this.refresh();
-    }, "danger");
+    }, "danger", "remove");
   }
 
   view(found) {
-    const { title, list, name, columns, exported, actions, fields, empty, add, remove, preview } = this.kind();
+    const { title, list, name, columns, exported, actions, empty, add, remove } = this.kind({});
+    const { old } = this.state;
     return [
       h("div", { class: "bar" }, h("h1", {}, title), h("span", { class: "grow" }),
+        may(add) && action(t("add"), () => this.open(), "primary", "add"),
         exportButtons(list, exported, async () => ({ rows: await this.load(), cursor: "" }))),
+      old && this.form(),
       h("section", { class: "card" }, table([
-        { name: t("name"), class: "wide", cell: name }, ...columns,
+        { name: t("name"), class: "wide title", cell: name }, ...columns,
         { name: t("actions"), class: "buttons", cell: (one) => [actions(one, this.refresh),
-          one.declared ? h("span", { class: "soft small" }, t("declared")) : may(remove) && this.removal(one.name)] },
+          one.declared ? h("span", { class: "soft small" }, t("declared")) : [
+            may(add) && action(t("change"), () => this.open(one), null, "change"), may(remove) && this.removal(one.name)]] },
       ], found, (one) => one.name, empty)),
-      may(add) && h("section", { class: "card" }, h("h2", {}, t("add")), h(Form, {
-        kind: "fields", text: t("add"), work: this.add,
-        after: preview && may("preview-schedule") && action(t("nextTimes"), this.preview),
-      }, fields.map(([field, label, options]) => h("label", {}, label, input(field, options)))),
-      h("div", { role: "status" }, this.state.times && timesOf(this.state.times))),
     ];
   }
 }

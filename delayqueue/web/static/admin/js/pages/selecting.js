@@ -16,25 +16,26 @@ const MOST = 100000; // jobs ticked at once: some megabytes of ids
 const NEEDS_NUMBER = 100; // more jobs than this are deleted only after the user has typed their number
 const MOST_NAMED = 200; // failures in the list
 
-// the states that a verb is for, and how it is called for many jobs; returns [{id, code or message}]
+// what a verb asks before it begins, the states that it is for, and how it is called for many jobs; returns [{id, code or message}]
 const one = (verb, request) => call(verb, request).then(() => ({ id: request.id, code: 0 }), ({ message }) => ({ id: request.id, message }));
 const VERBS = {
-  kick: { states: ["buried", "delayed"], piece: PIECE, run: async (ids) => (await call("kick", { ids })).results },
-  reschedule: { states: ["buried", "delayed", "ready"], piece: PIECE, run: async (ids, delay) => (await call("reschedule", { ids, delay })).results },
-  release: { states: ["reserved"], piece: AT_ONCE, run: (ids) => Promise.all(ids.map((id) => one("release", { id, delay: 0 }))) },
-  delete: { states: ["buried", "delayed", "ready", "reserved"], piece: PIECE, run: (ids) => call("delete", { ids }) },
+  kick: { asks: "kickThese", states: ["buried", "delayed"], piece: PIECE, run: async (ids) => (await call("kick", { ids })).results },
+  reschedule: { asks: "rescheduleThese", states: ["buried", "delayed", "ready"], piece: PIECE, run: async (ids, delay) => (await call("reschedule", { ids, delay })).results },
+  release: { asks: "releaseThese", states: ["reserved"], piece: AT_ONCE, run: (ids) => Promise.all(ids.map((id) => one("release", { id, delay: 0 }))) },
+  delete: { asks: "deleteThese", states: ["buried", "delayed", "ready", "reserved"], piece: PIECE, run: (ids) => call("delete", { ids }) },
 };
 
 /** Ask whether to apply a verb to that many jobs. Resolves to the verb's argument, or null if the user cancels. */
-async function confirm(verb, count) {
-  const shown = jobs(count);
+async function confirm(verb, count, { reason, title = t(verb) }) {
+  const which = reason === undefined ? jobs(count) : t("buriedFor", jobs(count), reason || t("noReason"));
+  const text = t(VERBS[verb].asks, which);
   if (verb === "reschedule") {
-    const answer = await ask(t("reschedule"), { text: t("selectedAsk", t("reschedule"), shown), input: t("rescheduleAsk"), value: "10m" });
+    const answer = await ask(title, { text, input: t("rescheduleAsk"), value: "10m" });
     return answer === null ? null : seconds(answer);
   }
-  if (verb !== "delete") return ask(t(verb), { text: t("selectedAsk", t(verb), shown) });
+  if (verb !== "delete") return ask(title, { text });
   const typed = count > NEEDS_NUMBER && { input: t("typeNumber", count), must: String(count) };
-  return ask(t("delete"), { text: t("deleteSelectedAsk", shown), danger: true, ok: t("delete"), ...typed });
+  return ask(title, { text, danger: true, ...typed });
 }
 
 /** Apply it in pieces. Returns the ids that are done, and [id, why] of each failure; stops if the server is lost. */
@@ -62,9 +63,10 @@ async function doAll(verb, ids, given) {
   return { done, failed };
 }
 
-/** Ask, apply the verb, and show the outcome. Returns the ids that are done; null if the user cancels. */
-export async function doWith(verb, ids) {
-  const given = await confirm(verb, ids.length);
+/** Ask, apply the verb, and show the outcome. Returns the ids that are done; null if the user cancels.
+ *  about: {reason: why all of them were buried, if they were; title: what the verb is called here} */
+export async function doWith(verb, ids, about = {}) {
+  const given = await confirm(verb, ids.length, about);
   if (given === null) return null;
   const { done, failed } = await doAll(verb, ids, given);
   await tell(t("didCount", jobs(done.length)), failed.length && [
@@ -107,6 +109,10 @@ export class Selecting extends Live {
     await this.refresh();
   };
 
+  exporting() {
+    return exportJobs(this.which());
+  }
+
   /** The jobs, and the actions on the ticked ones. total: how many match, null if that is not known. */
   list(listed, total, options) {
     const { ticked } = this.state;
@@ -119,7 +125,7 @@ export class Selecting extends Live {
         ticked.size > 0 && action(t("clear"), () => this.setState({ ticked: new Map() }), null, "clear"),
         verbs.map((verb) => action(t(verb), () => this.run(verb), verb === "delete" ? "danger" : null, verb)),
         h("span", { class: "grow" }),
-        exportJobs(this.which())),
+        this.exporting()),
       jobTable(listed, (cursors) => this.choose({ cursors }), { ...options, ticked, tick: this.tick }),
     ];
   }

@@ -19,7 +19,7 @@ export class TagPage extends Selecting {
 
   cancel = async () => {
     const name = this.props.argument;
-    if (await ask(t("cancelAll"), { text: t("cancelAllAsk", name), danger: true, ok: t("cancelAll") }) === null) return;
+    if (await ask(t("cancelAll"), { text: t("cancelAllAsk", name), danger: true }) === null) return;
     say(t("didCount", jobs((await call("cancel", { tag: name })).count)));
     await this.refresh();
   };

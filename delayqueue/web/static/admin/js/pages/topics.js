@@ -1,25 +1,25 @@
-// All topics with their counts.
+// All topics with their counts; the argument is what they are sorted by at first.
 
 import { call, may } from "../api.js";
 import { action, ask, say } from "../ask.js";
-import { breaking, choices, h, table } from "../dom.js";
+import { breaking, choices, firstRows, h, table } from "../dom.js";
 import { jobs, length, number, seconds, time } from "../format.js";
 import { t } from "../i18n.js";
 import { Live } from "../live.js";
 import { environment } from "../session.js";
 import { exportButtons } from "./exporting.js";
 
-const PAGE = 100;
 const PAGE_OF_FILE = 1000;
 const COLUMNS = ["topic", "delayed", "ready", "reserved", "buried", "oldest_ready_age", "paused", "limit"];
 const FILTERS = [null, "buried", "late", "paused", "limited"];
 
 export class Topics extends Live {
-  state = { match: "", only: null, sort: "topic", reverse: false, offset: 0 };
+  state = { match: "", only: null, sort: this.props.argument || "topic", reverse: false, offset: 0 };
+  size = firstRows(100); // of a page
 
   load() {
     const { match, only, sort, reverse, offset } = this.state;
-    return call("topics", { match: match.trim() || null, only, sort, reverse, offset, limit: PAGE + 1 });
+    return call("topics", { match: match.trim() || null, only, sort, reverse, offset, limit: this.size + 1 });
   }
 
   /** The topics that a file gets: all that match. */
@@ -38,7 +38,7 @@ export class Topics extends Live {
   view(found) {
     const { match, only, sort, reverse, offset } = this.state;
     const onsort = (by) => this.show({ sort: by, reverse: by === sort && !reverse });
-    const shown = found.slice(0, PAGE);
+    const shown = found.slice(0, this.size);
     return [
       h("div", { class: "bar" }, h("h1", {}, t("topics")), h("span", { class: "grow" }),
         choices(FILTERS.map((one) => [one, t(one || "all")]), only, (chosen) => this.show({ only: chosen }), t("only")),
@@ -48,26 +48,26 @@ export class Topics extends Live {
         }),
         exportButtons("topics", COLUMNS, this.read)),
       h("div", { class: "card" }, topicTable(shown, match || only ? t("noTopicsFound") : t("noTopics"), { by: sort, reverse, onsort }),
-        (offset > 0 || found.length > PAGE) && h("div", { class: "bar" },
-          action(t("previous"), () => this.choose({ offset: Math.max(0, offset - PAGE) }), null, "previous"),
+        (offset > 0 || found.length > this.size) && h("div", { class: "bar" },
+          action(t("previous"), () => this.choose({ offset: Math.max(0, offset - this.size) }), null, "previous"),
           h("span", { role: "status" }, `${number(offset + 1)} – ${number(offset + shown.length)}`),
-          found.length > PAGE && action(t("nextPage"), () => this.choose({ offset: offset + PAGE }), null, "next"))),
+          found.length > this.size && action(t("nextPage"), () => this.choose({ offset: offset + this.size }), null, "next"))),
     ];
   }
 }
 
 const count = (state) => ({
   name: t(state), sort: state, class: "number", cell: (row) => (row[state]
-    ? topicLink(row.topic, state, "", h("span", { class: `state ${state}` }, number(row[state]))) : h("span", { class: "soft" }, "0")),
+    ? topicLink(row.topic, state, "", h("span", { class: `state ${state}` }, number(row[state]))) : h("span", { class: "soft zero" }, "0")),
 });
 const columns = () => [
-  { name: t("topic"), sort: "topic", class: "wide", cell: (row) => [topicLink(row.topic), " ", topicTags(row)] },
+  { name: t("topic"), sort: "topic", rising: true, class: "wide title", cell: (row) => [topicLink(row.topic), " ", topicTags(row)] },
   count("delayed"), count("ready"), count("reserved"), count("buried"),
   { name: t("oldest"), sort: "oldest", class: "number", cell: (row) => (row.oldest_ready_age === null ? "" : length(row.oldest_ready_age)) },
 ];
 
 /** Topics with their counts. */
-const topicTable = (rows, empty, sorting) => table(columns(), rows, (row) => row.topic, empty, sorting);
+const topicTable = (rows, empty, sorting) => table(columns(), rows, (row) => row.topic, empty, sorting, "compact");
 
 /** Topics that need attention, with the reason: [{topic, why}] */
 export function troubleTable(rows) {
@@ -76,10 +76,10 @@ export function troubleTable(rows) {
     paused: (topic) => t("whyPaused", jobs(topic.ready)),
   };
   return table([
-    { name: t("topic"), class: "wide", cell: ({ topic }) => [topicLink(topic.topic), " ", topicTags(topic)] },
+    { name: t("topic"), class: "wide title", cell: ({ topic }) => [topicLink(topic.topic), " ", topicTags(topic)] },
     { name: t("why"), class: "wide", cell: (row) => row.why.map((one) =>
       h("div", { key: one }, topicLink(row.topic.topic, one === "buried" ? "buried" : "ready", "", why[one](row.topic)))) },
-  ], rows, ({ topic }) => topic.topic, t("noTrouble"));
+  ], rows, ({ topic }) => topic.topic, t("noTrouble"), null, "compact");
 }
 
 /** A link to a topic's page, with the state and range of due times that it begins with. */
@@ -128,7 +128,7 @@ export function topicActions(topic, changed) {
     await changed();
   });
   const purge = action(t("purge"), async () => {
-    const options = { text: t("purgeAsk", name), error: environment()?.name, input: t("purgeType"), must: name, danger: true, ok: t("purge") };
+    const options = { text: t("purgeAsk", name), error: environment()?.name, input: t("purgeType"), must: name, danger: true };
     if (await ask(t("purge"), options) === null) return;
     const { count } = await call("purge", { topic: name });
     say(t("didCount", jobs(count)));
