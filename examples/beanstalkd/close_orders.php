@@ -42,9 +42,9 @@ function work(Pheanstalk $queue, int $jobs): void
 function handle(Pheanstalk $queue, Job $job): void
 {
     try {
-        echo close_order(json_decode($job->getData(), true)['order']), "\n";
-        $queue->delete($job);
-    } catch (RuntimeException $error) {
+        $order = json_decode($job->getData(), true, flags: JSON_THROW_ON_ERROR)['order'];
+        echo close_order($order), "\n";
+    } catch (Throwable $error) { // a TypeError, too
         echo "{$error->getMessage()}\n";
         $attempt = (int) $queue->statsJob($job)->reserves;
         if (isset(RETRIES[$attempt - 1])) {
@@ -52,7 +52,9 @@ function handle(Pheanstalk $queue, Job $job): void
         } else {
             $queue->bury($job);
         }
+        return;
     }
+    $queue->delete($job);
 }
 
 /** Yours: UPDATE orders SET state = 'closed' WHERE id = ? AND state = 'unpaid'. Twice does no harm. */
@@ -64,11 +66,17 @@ function close_order(string $order): string
     return "closed order $order";
 }
 
+function usage(): never
+{
+    fwrite(STDERR, "the first lines of this file say how to use it\n");
+    exit(2);
+}
+
 [, $command, $order, $seconds] = $argv + [null, null, null, null];
-$queue = Pheanstalk::create('127.0.0.1', 11300);
-match ($command) {
-    'place' => place($queue, $order, $seconds),
-    'paid' => paid($queue, $order),
-    'work' => work($queue, (int) ($order ?? -1)),
-    default => exit("the first lines of this file say how to use it\n"),
+$queue = Pheanstalk::create('127.0.0.1', 11300); // it connects when it is used
+match (true) {
+    $command === 'place' && is_numeric($seconds) => place($queue, $order, $seconds),
+    $command === 'paid' && is_numeric($order) => paid($queue, $order),
+    $command === 'work' && ctype_digit($order ?? '1') => work($queue, (int) ($order ?? -1)),
+    default => usage(),
 };

@@ -30,14 +30,15 @@ def work(queue: greenstalk.Client[str], jobs: float) -> None:
 def handle(queue: greenstalk.Client[str], job: greenstalk.Job[str]) -> None:
     try:
         print(close_order(json.loads(job.body)["order"]))
-        queue.delete(job)
-    except LookupError as error:
+    except Exception as error:  # whatever it is
         print(error)
         attempt = queue.stats_job(job)["reserves"]
         if attempt <= len(RETRIES_S):
             queue.release(job, PRIORITY, RETRIES_S[attempt - 1])
         else:
             queue.bury(job)
+    else:
+        queue.delete(job)
 
 
 def close_order(order: str) -> str:
@@ -56,4 +57,4 @@ with greenstalk.Client(("127.0.0.1", 11300), use=TUBE, watch=TUBE) as client:
         case ["work", *jobs]:
             work(client, int(jobs[0]) if jobs else float("inf"))
         case _:
-            print("the first lines of this file say how to use it")
+            sys.exit(__doc__)

@@ -56,14 +56,18 @@ func queue(verb string, request fields, data any) error {
 	}
 	defer response.Body.Close()
 	var answer struct {
-		queueError
-		Data json.RawMessage
+		Code    *int
+		Message string
+		Data    json.RawMessage
 	}
 	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
 		return err
 	}
-	if answer.Code != 0 {
-		return answer.queueError
+	if answer.Code == nil {
+		return errors.New("not an answer of the queue: HTTP status " + response.Status)
+	}
+	if *answer.Code != 0 {
+		return queueError{*answer.Code, answer.Message}
 	}
 	if data == nil {
 		return nil
@@ -109,16 +113,18 @@ func work(jobs int) {
 			time.Sleep(time.Second) // the server is being restarted
 			continue
 		}
-		if popped != nil { // nil: nothing was due for three minutes
-			handle(*popped)
-			jobs--
+		if popped == nil || popped.Receipt == "" {
+			time.Sleep(100 * time.Millisecond) // nothing was due for three minutes
+			continue
 		}
+		handle(*popped)
+		jobs--
 	}
 }
 
 func handle(j job) {
 	verb, deadline := "finish", time.Now().Add(ttrS*time.Second)
-	message, err := closeOrder(j.Body)
+	message, err := try(closeOrder, j.Body)
 	if err != nil {
 		verb, message = "release", err.Error() // the schedule says when it is delivered again
 	}
@@ -137,6 +143,16 @@ func handle(j job) {
 	fmt.Printf("%s: %s\n", j.ID, message)
 }
 
+// try calls the handler; a panic is its error, too, so that the queue gets to know it.
+func try(handler func(string) (string, error), body string) (message string, err error) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			err = fmt.Errorf("panic: %v", reason)
+		}
+	}()
+	return handler(body)
+}
+
 // closeOrder is yours: UPDATE orders SET state = 'closed' WHERE id = ? AND state = 'unpaid'. Twice does no harm.
 func closeOrder(body string) (string, error) {
 	var closing struct{ Order string }
@@ -152,12 +168,12 @@ func closeOrder(body string) (string, error) {
 func main() {
 	arguments := append(os.Args[1:], "", "", "")
 	var err error
-	switch arguments[0] {
-	case "place":
+	switch {
+	case arguments[0] == "place" && arguments[2] != "":
 		err = place(arguments[1], arguments[2])
-	case "paid":
+	case arguments[0] == "paid" && arguments[1] != "":
 		err = paid(arguments[1])
-	case "work":
+	case arguments[0] == "work":
 		jobs := -1
 		if arguments[1] != "" {
 			jobs, err = strconv.Atoi(arguments[1])
@@ -166,7 +182,7 @@ func main() {
 			work(jobs)
 		}
 	default:
-		fmt.Println("the first lines of this file say how to use it")
+		err = errors.New("the first lines of this file say how to use it")
 	}
 	if err != nil {
 		log.Fatal(err)

@@ -15,6 +15,7 @@ import java.net.http.HttpResponse.BodyHandlers;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 
 public class Orders {
     static final int TTR_S = 60; // a worker that is silent for a minute is dead: another one gets the job
@@ -38,11 +39,16 @@ public class Orders {
             .POST(HttpRequest.BodyPublishers.ofString(JSON.writeValueAsString(request)))
             .timeout(Duration.ofSeconds(200)) // longer than /pop waits
             .build();
-        var answer = JSON.readTree(HTTP.send(post, BodyHandlers.ofString()).body());
-        if (answer.get("code").asInt() != 0) {
-            throw new QueueException(answer.get("code").asInt(), answer.get("message").asText());
+        var response = HTTP.send(post, BodyHandlers.ofString());
+        var answer = JSON.readTree(response.body());
+        var code = answer.path("code");
+        if (!code.isInt()) {
+            throw new IOException("not an answer of the queue: HTTP status " + response.statusCode());
         }
-        return answer.get("data");
+        if (code.asInt() != 0) {
+            throw new QueueException(code.asInt(), answer.path("message").asText());
+        }
+        return answer.path("data");
     }
 
     static void place(String order, double seconds) throws IOException, InterruptedException {
@@ -65,10 +71,12 @@ public class Orders {
         while (jobs != 0) {
             try {
                 var job = queue("pop", Map.of("topic", "order-close"));
-                if (!job.isNull()) { // null: nothing was due for three minutes
-                    handle(job);
-                    jobs--;
+                if (!job.has("receipt")) {
+                    Thread.sleep(100); // nothing was due for three minutes
+                    continue;
                 }
+                handle(job);
+                jobs--;
             } catch (IOException error) {
                 System.err.println(error.getMessage());
                 Thread.sleep(1000); // the server is being restarted
@@ -78,12 +86,12 @@ public class Orders {
 
     static void handle(JsonNode job) throws InterruptedException {
         long deadlineMs = System.currentTimeMillis() + TTR_S * 1000;
-        String id = job.get("id").asText(), receipt = job.get("receipt").asText(), verb, message;
+        String id = job.path("id").asText(), receipt = job.path("receipt").asText(), verb, message;
         try {
-            message = closeOrder(JSON.readTree(job.get("body").asText()).get("order").asText());
+            message = closeOrder(JSON.readTree(job.path("body").asText()).path("order").asText());
             verb = "finish";
-        } catch (Exception error) {
-            message = error.getMessage();
+        } catch (Throwable error) { // a StackOverflowError, too: whatever it is, the queue has to know
+            message = Objects.requireNonNullElse(error.getMessage(), error.toString());
             verb = "release"; // the schedule says when it is delivered again
         }
         while (System.currentTimeMillis() < deadlineMs) {
@@ -111,11 +119,16 @@ public class Orders {
     }
 
     public static void main(String[] arguments) throws Exception {
-        switch (arguments.length > 0 ? arguments[0] : "") {
-            case "place" -> place(arguments[1], Double.parseDouble(arguments[2]));
-            case "paid" -> paid(arguments[1]);
-            case "work" -> work(arguments.length > 1 ? Integer.parseInt(arguments[1]) : -1);
-            default -> System.out.println("the first lines of this file say how to use it");
+        var command = arguments.length > 0 ? arguments[0] : "";
+        if (command.equals("place") && arguments.length == 3) {
+            place(arguments[1], Double.parseDouble(arguments[2]));
+        } else if (command.equals("paid") && arguments.length == 2) {
+            paid(arguments[1]);
+        } else if (command.equals("work")) {
+            work(arguments.length > 1 ? Integer.parseInt(arguments[1]) : -1);
+        } else {
+            System.err.println("the first lines of this file say how to use it");
+            System.exit(2);
         }
     }
 }

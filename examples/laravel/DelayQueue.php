@@ -67,7 +67,7 @@ class DelayQueue extends Queue implements QueueContract, ClearableQueue
     {
         $topic = $this->topic($queue);
         $job = $this->call('pop', ['topic' => $topic, 'timeout' => $this->settings['wait']]);
-        return $job ? new DelayQueueJob($this->container, $this, $job, $this->connectionName) : null;
+        return isset($job['receipt']) ? new DelayQueueJob($this->container, $this, $job, $this->connectionName) : null;
     }
 
     /** Ends all jobs of a tag, wherever they are. Returns how many. */
@@ -119,10 +119,13 @@ class DelayQueue extends Queue implements QueueContract, ClearableQueue
         ]);
         $text = curl_exec($curl);
         $answer = $text === false ? null : json_decode($text, true);
-        if (($answer['code'] ?? null) !== 0) {
-            throw new RuntimeException('delay-queue: ' . ($answer['message'] ?? curl_error($curl)), $answer['code'] ?? -1);
+        if (!is_int($answer['code'] ?? null) || !is_string($answer['message'] ?? null)) {
+            throw new RuntimeException('delay-queue: ' . (curl_error($curl) ?: 'not an answer of the queue'), -1);
         }
-        return $answer['data'];
+        if ($answer['code'] !== 0) {
+            throw new RuntimeException("delay-queue: $answer[message]", $answer['code']);
+        }
+        return $answer['data'] ?? null;
     }
 
     /** Calls an endpoint again for ten seconds, the time of a restart or a failover, if no answer says that it is done. */

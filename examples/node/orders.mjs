@@ -16,7 +16,8 @@ async function queue(verb, request) {
     body: JSON.stringify(request),
     signal: AbortSignal.timeout(200_000), // longer than /pop waits
   });
-  const { code, message, data } = await response.json();
+  const { code, message, data } = (await response.json()) ?? {};
+  if (!Number.isInteger(code)) throw new Error(`not an answer of the queue: HTTP status ${response.status}`);
   if (code !== 0) throw Object.assign(new Error(message), { code });
   return data;
 }
@@ -42,7 +43,10 @@ async function work(jobs) {
   while (jobs > 0) {
     try {
       const job = await queue("pop", { topic: "order-close" });
-      if (job === null) continue; // nothing was due for three minutes
+      if (!job?.receipt) {
+        await sleep(100); // nothing was due for three minutes
+        continue;
+      }
       await handle(job);
       jobs--;
     } catch (error) {
@@ -58,7 +62,7 @@ async function handle(job) {
   try {
     [verb, message] = ["finish", await closeOrder(JSON.parse(job.body).order)];
   } catch (error) {
-    [verb, message] = ["release", error.message]; // the schedule says when it is delivered again
+    [verb, message] = ["release", String(error?.message ?? error)]; // the schedule says when it is delivered again
   }
   while (Date.now() < deadline) {
     try {
@@ -83,7 +87,10 @@ async function closeOrder(order) {
 }
 
 const [command, order, seconds] = process.argv.slice(2);
-if (command === "place") await place(order, seconds);
-else if (command === "paid") await paid(order);
-else if (command === "work") await work(Number(order ?? Infinity));
-else console.log("the first lines of this file say how to use it");
+if (command === "place" && Number.isFinite(Number(seconds ?? NaN))) await place(order, seconds);
+else if (command === "paid" && order !== undefined) await paid(order);
+else if (command === "work" && /^\d+$/.test(order ?? "1")) await work(Number(order ?? Infinity));
+else {
+  console.error("the first lines of this file say how to use it");
+  process.exit(2);
+}

@@ -10,9 +10,10 @@ class OrderHandler extends AbstractHandler
     /** Yours: UPDATE orders SET state = 'closed' WHERE id = ? AND state = 'unpaid'. Twice does no harm. */
     protected function perform()
     {
-        if (!ctype_digit($this->body['order'])) {
-            throw new RuntimeException("no order {$this->body['order']}");
+        $order = (string) ($this->body['order'] ?? '');
+        if (!ctype_digit($order)) {
+            throw new RuntimeException("no order $order");
         }
-        echo "closed order {$this->body['order']}\n";
+        echo "closed order $order\n";
     }
 }

@@ -15,7 +15,8 @@ class RetriedJob extends Job
     public $retain = 86400; // seconds that /get returns its record after its end
 }
 
-[, $order, $seconds] = $argv;
+[, $order, $seconds] = $argv + [null, null, null];
+is_numeric($seconds) || throw new InvalidArgumentException('php push.php ORDER SECONDS');
 $job = new RetriedJob();
 $job->setTopic('order');
 $job->setId("close-$order");

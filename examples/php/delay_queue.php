@@ -21,18 +21,20 @@ function queue(string $verb, array $request): mixed
     ]);
     $text = curl_exec($curl);
     $answer = $text === false ? null : json_decode($text, true);
-    if (!isset($answer['code'])) {
+    if (!is_int($answer['code'] ?? null) || !is_string($answer['message'] ?? null)) {
         throw new QueueError(curl_error($curl) ?: 'not an answer of the queue', -1);
     }
     if ($answer['code'] !== 0) {
         throw new QueueError($answer['message'], $answer['code']);
     }
-    return $answer['data'];
+    return $answer['data'] ?? null;
 }
 
 /** The same for workers: repeats the call until there is an answer, as after a restart or a failover. */
 function insist(string $verb, array $request): mixed
 {
+    // what went wrong may be said in GBK, which JSON cannot hold
+    $request = json_decode(json_encode($request, JSON_INVALID_UTF8_SUBSTITUTE), true);
     while (true) {
         try {
             return queue($verb, $request);

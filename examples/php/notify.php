@@ -27,10 +27,15 @@ function work(): never
 {
     while (true) {
         $job = insist('pop', ['topic' => 'notify']);
-        if ($job === null) {
-            continue; // nothing was due for three minutes
+        if (!isset($job['receipt'])) { // nothing was due for three minutes
+            usleep(100_000);
+            continue;
         }
-        $said = call_merchant(json_decode($job['body'], true));
+        try {
+            $said = call_merchant(json_decode($job['body'], true, flags: JSON_THROW_ON_ERROR));
+        } catch (Throwable $error) { // a TypeError, too: whatever it is, the queue has to know
+            $said = $error->getMessage();
+        }
         $verb = $said === 'success' ? 'finish' : 'release';
         try {
             insist($verb, ['id' => $job['id'], 'receipt' => $job['receipt'], 'message' => $said]);
@@ -52,23 +57,26 @@ function call_merchant(array $call): string
         CURLOPT_TIMEOUT => 30, // less than the TTR
     ]);
     $said = curl_exec($curl);
-    if ($said === false) {
-        return curl_error($curl);
-    }
-    return json_decode(json_encode($said, JSON_INVALID_UTF8_SUBSTITUTE)); // it may be in GBK, which JSON cannot hold
+    return $said === false ? curl_error($curl) : $said;
 }
 
 function show(string $trade): void
 {
-    $job = queue('get', ['id' => "notify-$trade"]);
+    $job = queue('get', ['id' => "notify-$trade"]) ?? throw new RuntimeException("no notification of $trade");
     $due = date(DATE_ATOM, $job['delay']);
     echo "$job[id] $job[state] $due after $job[attempt] attempts: $job[message]\n";
 }
 
+function usage(): never
+{
+    fwrite(STDERR, "the first lines of this file say how to use it\n");
+    exit(2);
+}
+
 [, $command, $trade, $url, $delays] = $argv + [null, null, null, null, null];
-match ($command) {
-    'push' => push($trade, $url, $delays),
-    'work' => work(),
-    'show' => show($trade),
-    default => exit("the first lines of this file say how to use it\n"),
+match (true) {
+    $command === 'push' && $url !== null => push($trade, $url, $delays),
+    $command === 'work' => work(),
+    $command === 'show' && $trade !== null => show($trade),
+    default => usage(),
 };

@@ -30,18 +30,21 @@ function work(int $jobs): void
 {
     while ($jobs !== 0) {
         $job = insist('pop', ['topic' => 'order-close']);
-        if ($job !== null) { // null: nothing was due for three minutes
-            handle($job);
-            $jobs--;
+        if (!isset($job['receipt'])) { // nothing was due for three minutes
+            usleep(100_000);
+            continue;
         }
+        handle($job);
+        $jobs--;
     }
 }
 
 function handle(array $job): void
 {
     try {
-        [$verb, $message] = ['finish', close_order(json_decode($job['body'], true)['order'])];
-    } catch (Exception $error) {
+        $order = json_decode($job['body'], true, flags: JSON_THROW_ON_ERROR)['order'];
+        [$verb, $message] = ['finish', close_order($order)];
+    } catch (Throwable $error) { // a TypeError, too: whatever it is, the queue has to know
         [$verb, $message] = ['release', $error->getMessage()]; // the schedule says when it is delivered again
     }
     try {
@@ -61,10 +64,16 @@ function close_order(string $order): string
     return "closed order $order";
 }
 
+function usage(): never
+{
+    fwrite(STDERR, "the first lines of this file say how to use it\n");
+    exit(2);
+}
+
 [, $command, $order, $seconds] = $argv + [null, null, null, null];
-match ($command) {
-    'place' => place($order, $seconds),
-    'paid' => paid($order),
-    'work' => work((int) ($order ?? -1)),
-    default => exit("the first lines of this file say how to use it\n"),
+match (true) {
+    $command === 'place' && is_numeric($seconds) => place($order, $seconds),
+    $command === 'paid' && $order !== null => paid($order),
+    $command === 'work' && ctype_digit($order ?? '1') => work((int) ($order ?? -1)),
+    default => usage(),
 };

@@ -29,8 +29,9 @@ function work(): never
 {
     while (true) {
         $job = insist('pop', ['topic' => 'refund']);
-        if ($job === null) {
-            continue; // nothing was due for three minutes
+        if (!isset($job['receipt'])) { // nothing was due for three minutes
+            usleep(100_000);
+            continue;
         }
         [$status, $said] = call_bank($job['body']);
         $verb = match (true) {
@@ -58,11 +59,7 @@ function call_bank(string $body): array
         CURLOPT_TIMEOUT => 30, // less than the TTR
     ]);
     $said = curl_exec($curl);
-    if ($said === false) {
-        return [0, curl_error($curl)];
-    }
-    $said = json_decode(json_encode($said, JSON_INVALID_UTF8_SUBSTITUTE)); // it may be in GBK, which JSON cannot hold
-    return [curl_getinfo($curl, CURLINFO_RESPONSE_CODE), $said];
+    return $said === false ? [0, curl_error($curl)] : [curl_getinfo($curl, CURLINFO_RESPONSE_CODE), $said];
 }
 
 function show(string $order): void
@@ -75,12 +72,19 @@ function show(string $order): void
     }
 }
 
+function usage(): never
+{
+    fwrite(STDERR, "the first lines of this file say how to use it\n");
+    exit(2);
+}
+
 [, $command, $order, $cents] = $argv + [null, null, null, null];
-match ($command) {
-    'ask' => ask($order, $cents),
-    'work' => work(),
-    'show' => show($order),
-    'now' => queue('kick', ['id' => "refund-$order"]),
-    'cancel' => queue('cancel', ['tag' => "order:$order"]),
-    default => exit("the first lines of this file say how to use it\n"),
+match (true) {
+    $command === 'work' => work(),
+    $order === null => usage(),
+    $command === 'ask' && ctype_digit($cents ?? '') => ask($order, $cents),
+    $command === 'show' => show($order),
+    $command === 'now' => queue('kick', ['id' => "refund-$order"]),
+    $command === 'cancel' => queue('cancel', ['tag' => "order:$order"]),
+    default => usage(),
 };

@@ -39,17 +39,23 @@ function range_of(string $from, string $to): array
     return ['start' => time() + (float) $from, 'end' => time() + (float) $to];
 }
 
+function usage(): never
+{
+    fwrite(STDERR, "the first lines of this file say how to use it\n");
+    exit(2);
+}
+
 [, $command, $first, $second, $text] = $argv + [null, null, null, null, null];
-match ($command) {
-    'add' => queue('push', [
+match (true) {
+    $command === 'add' && is_numeric($second) && $text !== null => queue('push', [
         'topic' => TOPIC,
         'id' => $first,
         'due' => time() + (float) $second,
         'ttr' => 60,
         'body' => $text,
     ]),
-    'look' => look(range_of($first, $second)),
-    'take' => take(range_of($first, $second)),
-    'drop' => queue('delete', ['id' => $first]),
-    default => exit("the first lines of this file say how to use it\n"),
+    $command === 'look' && is_numeric($first) && is_numeric($second) => look(range_of($first, $second)),
+    $command === 'take' && is_numeric($first) && is_numeric($second) => take(range_of($first, $second)),
+    $command === 'drop' && $first !== null => queue('delete', ['id' => $first]),
+    default => usage(),
 };

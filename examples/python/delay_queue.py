@@ -34,14 +34,14 @@ def queue(verb: str, **request: object) -> Any:
         except HTTPError as error:
             response = error  # an answer, too
         with response:
-            answer = json.load(response)
-    except (OSError, HTTPException, ValueError) as error:
+            answer: dict[str, Any] | None = json.load(response)
+    except (OSError, HTTPException, ValueError, RecursionError) as error:
         raise QueueError(NO_ANSWER, str(error)) from None
-    if "code" not in (answer or {}):
+    if not isinstance(answer, dict) or not isinstance(answer.get("code"), int):
         raise QueueError(NO_ANSWER, "not an answer of the queue")
     if answer["code"] != 0:
-        raise QueueError(answer["code"], answer["message"])
-    return answer["data"]
+        raise QueueError(answer["code"], str(answer.get("message")))
+    return answer.get("data")
 
 
 def insist(verb: str, **request: object) -> Any:

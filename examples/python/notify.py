@@ -11,6 +11,7 @@ The queue is at $DELAYQUEUE_URL.
 
 import json
 import sys
+import time
 from datetime import UTC, datetime
 from http.client import HTTPException
 from typing import Any
@@ -38,10 +39,14 @@ def push(trade: str, url: str, delays: str | None = None) -> None:
 
 def work() -> None:
     while True:
-        job = insist("pop", topic="notify")
-        if job is None:
-            continue  # nothing was due for three minutes
-        said = call_merchant(**json.loads(job["body"]))
+        job: dict[str, Any] | None = insist("pop", topic="notify")
+        if not (isinstance(job, dict) and "receipt" in job):
+            time.sleep(0.1)  # nothing was due for three minutes
+            continue
+        try:
+            said = call_merchant(**json.loads(job["body"]))
+        except Exception as error:  # whatever it is, the queue has to know
+            said = f"{type(error).__name__}: {error}"
         verb = "finish" if said == "success" else "release"
         try:
             insist(verb, id=job["id"], receipt=job["receipt"], message=said)
@@ -61,6 +66,8 @@ def call_merchant(url: str, form: dict[str, Any]) -> str:
 
 def show(trade: str) -> None:
     job = queue("get", id=f"notify-{trade}")
+    if job is None:
+        sys.exit(f"no notification of {trade}")
     due = datetime.fromtimestamp(job["delay"], UTC).isoformat()
     print(f"{job['id']} {job['state']} {due} after {job['attempt']} attempts: {job['message']}")
 

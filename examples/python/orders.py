@@ -10,7 +10,7 @@ import sys
 import time
 
 from delayqueue import Client
-from delayqueue.client import NoSuchJob, ReservedJob, StaleReceipt, TransportError, Unavailable
+from delayqueue.client import QueueError, ReservedJob, TooMany, TransportError, Unavailable
 
 TTR_S = 60  # a worker that is silent for a minute is dead: another one gets the job
 
@@ -37,7 +37,7 @@ def work(jobs: float) -> None:
     while jobs:
         try:
             job = queue.pop("order-close")
-        except (TransportError, Unavailable) as error:
+        except (TransportError, Unavailable, TooMany) as error:
             print(error, file=sys.stderr)
             time.sleep(1)  # the server is being restarted
             continue
@@ -51,18 +51,18 @@ def handle(job: ReservedJob) -> None:
     try:
         message, is_done = close_order(json.loads(job.body)["order"]), True
     except Exception as error:
-        message, is_done = str(error), False
+        message, is_done = str(error) or repr(error), False
     while time.monotonic() < deadline:
         try:
             if is_done:
                 queue.finish(job, message=message)
             else:
                 queue.release(job, message=message)  # the schedule says when it is delivered again
-        except (TransportError, Unavailable) as error:
+        except (TransportError, Unavailable, TooMany) as error:
             print(error, file=sys.stderr)
             time.sleep(1)  # nobody knows whether it was done
             continue
-        except (NoSuchJob, StaleReceipt) as error:
+        except QueueError as error:
             message = str(error)  # ended meanwhile; or we were too slow, another worker has it
         break
     print(f"{job.id}: {message}", flush=True)
@@ -83,4 +83,4 @@ match sys.argv[1:]:
     case ["work", *jobs]:
         work(int(jobs[0]) if jobs else float("inf"))
     case _:
-        print("the first lines of this file say how to use it")
+        sys.exit(__doc__)

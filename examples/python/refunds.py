@@ -12,8 +12,10 @@ The queue is at $DELAYQUEUE_URL, the bank at $BANK: a URL that answers 200, 4xx 
 import json
 import os
 import sys
+import time
 from datetime import UTC, datetime
 from http.client import HTTPException
+from typing import Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
@@ -38,9 +40,10 @@ def ask(order: str, cents: int) -> None:
 
 def work() -> None:
     while True:
-        job = insist("pop", topic="refund")
-        if job is None:
-            continue  # nothing was due for three minutes
+        job: dict[str, Any] | None = insist("pop", topic="refund")
+        if not (isinstance(job, dict) and "receipt" in job):
+            time.sleep(0.1)  # nothing was due for three minutes
+            continue
         status, said = call_bank(job["body"])
         if status == 200:
             verb = "finish"

@@ -38,8 +38,9 @@ class CloseOrders
     {
         while ($running()) {
             $job = queue('pop', ['topic' => 'order-close', 'timeout' => 5]);
-            if ($job === null) {
-                continue; // nothing was due: a moment to stop
+            if (!isset($job['receipt'])) { // nothing was due: a moment to stop
+                usleep(100_000);
+                continue;
             }
             [$verb, $message] = ['finish', ''];
             try {

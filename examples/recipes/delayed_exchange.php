@@ -24,7 +24,12 @@ function publish(string $routingKey, string $body, int $delayMs): void
 function consume(string $topic, callable $handle, int $prefetch, int $rounds = PHP_INT_MAX): void
 {
     while ($rounds-- > 0) {
-        foreach (insist('pop', ['topic' => $topic, 'count' => $prefetch]) as $job) {
+        $jobs = insist('pop', ['topic' => $topic, 'count' => $prefetch]);
+        if (!is_array($jobs) || $jobs === []) { // nothing was due for three minutes
+            usleep(100_000);
+            continue;
+        }
+        foreach ($jobs as $job) {
             [$verb, $message] = ['finish', ''];
             try {
                 $handle($job['body']);

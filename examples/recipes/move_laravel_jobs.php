@@ -11,6 +11,7 @@ const KNOWN = 7 * 86400; // seconds that the server keeps a moved job after its 
 const OF_THE_ROW = [1, 9]; // codes: this job is refused, others may not be
 
 [, $application, $dsn, $user, $password] = $argv + [null, null, null, null, null];
+$dsn ?? throw new InvalidArgumentException('php move_laravel_jobs.php APPLICATION DSN [USER [PASSWORD]]');
 $database = new PDO($dsn, $user, $password, [PDO::ATTR_ERRMODE => PDO::ERRMODE_EXCEPTION]);
 $next = $database->prepare('SELECT * FROM jobs WHERE id > ? ORDER BY id LIMIT 100');
 [$moved, $refused, $last] = [0, 0, 0];
@@ -22,7 +23,7 @@ while ($next->execute([$last]) && $rows = $next->fetchAll(PDO::FETCH_ASSOC)) {
                 'topic' => $row['queue'],
                 'id' => "laravel-$application-$row[id]-$row[created_at]", // a table that is emptied counts from 1 again
                 'due' => (int) $row['available_at'],
-                'ttr' => max(TTR, 30 + (json_decode($row['payload'], true)['timeout'] ?? 0)),
+                'ttr' => max(TTR, 30 + (int) (json_decode($row['payload'], true)['timeout'] ?? 0)),
                 'body' => $row['payload'],
                 'if_exists' => 'keep',
                 'retain' => KNOWN,

@@ -20,9 +20,16 @@ function pay(PDO $database, string $job, int $customer, int $cents): bool
     return $database->commit(); // both, or neither
 }
 
-$database = new PDO($argv[1], options: [PDO::ATTR_ERRMODE => PDO::ERRMODE_EXCEPTION]);
+$dsn = $argv[1] ?? throw new InvalidArgumentException('php pay_once.php DSN');
+$database = new PDO($dsn, options: [PDO::ATTR_ERRMODE => PDO::ERRMODE_EXCEPTION]);
 $job = insist('pop', ['topic' => 'refund']) ?? exit("no refund is due\n");
-$refund = json_decode($job['body'], true);
-$paid = pay($database, $job['id'], $refund['customer'], $refund['cents']);
+$held = ['id' => $job['id'], 'receipt' => $job['receipt']];
+try {
+    $refund = json_decode($job['body'], true, flags: JSON_THROW_ON_ERROR);
+    $paid = pay($database, $job['id'], $refund['customer'], $refund['cents']);
+} catch (Throwable $error) {
+    insist('release', $held + ['message' => $error->getMessage()]);
+    throw $error;
+}
 echo $paid ? "paid $job[id]\n" : "$job[id] is paid already\n";
-insist('finish', ['id' => $job['id'], 'receipt' => $job['receipt']]);
+insist('finish', $held);

@@ -6,6 +6,7 @@ require __DIR__ . '/delay_queue.php';
 const CLOSED_AFTER = 1800; // seconds
 
 [, $dsn, $user, $password] = $argv + [null, null, null, null];
+$dsn ?? throw new InvalidArgumentException('php push_unpaid_orders.php DSN [USER [PASSWORD]]');
 $database = new PDO($dsn, $user, $password, [PDO::ATTR_ERRMODE => PDO::ERRMODE_EXCEPTION]);
 // placed_at: unix time. If it is a DATETIME in MySQL, select UNIX_TIMESTAMP(placed_at) AS placed_at
 $unpaid = $database->query("SELECT id, placed_at FROM orders WHERE state = 'unpaid'")->fetchAll(PDO::FETCH_ASSOC);

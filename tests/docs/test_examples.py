@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pytest
 
+from delayqueue import Client
 from tests.processes import REPOSITORY
 from tests.waiting import until
 
-from .markdown import blocks, read, run
+from .markdown import COMMAND_S, blocks, read, run
 from .partner import Answer, Partner
 
 if TYPE_CHECKING:
@@ -72,6 +73,17 @@ class Program:
         """What it prints. It must succeed."""
         return run([*self._command, *arguments], environment=self._environment)
 
+    def ended(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """How it ends."""
+        return subprocess.run(
+            [*self._command, *arguments],
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            timeout=COMMAND_S,
+            check=False,
+        )
+
     @contextmanager
     def worker(self) -> Iterator[None]:
         """A worker process of it, which runs meanwhile and must not die."""
@@ -90,6 +102,7 @@ class Shop:
     def __init__(self, language: Language, server: QueueServer) -> None:
         self._language = language
         self._server = server
+        self.url = server.url
 
     def program(self, name: str, bank: Partner | None = None) -> Program:
         variables = {"DELAYQUEUE_URL": self._server.url, "BANK": bank.url if bank else ""}
@@ -213,8 +226,11 @@ async def test_a_merchant_that_never_answers_well_is_given_up(shop: Shop) -> Non
         Answer(200, '{"code":0', CUT_OFF),
         Answer(502, '{"message":"no route"}'),  # a proxy's
         Answer(502, "<html>"),
+        Answer(200, "7"),
+        Answer(200, '{"code":[],"message":"","data":null}'),
+        Answer(200, "[" * 100_000),
     ],
-    ids=["cut off", "another's", "not json"],
+    ids=["cut off", "another's", "not json", "a number", "an odd code", "brackets"],
 )
 def test_what_is_not_the_queues_answer_is_none(language: Language, answer: Answer) -> None:
     with Partner(answer) as proxy:
@@ -228,6 +244,30 @@ def test_what_is_not_the_queues_answer_is_none(language: Language, answer: Answe
             environment=os.environ | {"DELAYQUEUE_URL": proxy.url},
         )
     assert shown.strip() == "-1"
+
+
+async def test_a_body_that_is_none_of_ours_ends_no_worker(shop: Shop) -> None:
+    bodies = {"odd-1": "no json", "odd-2": "[7]", "odd-3": "null", "odd-4": '{"url":7}'}
+    with Partner(Answer(200, "success")) as merchant, Client(shop.url) as queue:
+        for name, body in bodies.items():
+            queue.push("notify", body, id=f"notify-{name}", retry=["1h"])
+        notify = shop.program("notify")
+        with notify.worker():
+            notify("push", "T5", merchant.url)
+            await until(lambda: "notify-T5 finished" in notify("show", "T5"))
+            for name in bodies:
+                failed = queue.get(f"notify-{name}")
+                assert failed is not None
+                assert failed.state == "delayed", name
+                assert failed.message not in {"", "null"}, name
+
+
+@pytest.mark.parametrize("name", ["refunds", "notify", "time_range"])
+def test_a_wrong_argument_is_refused_with_the_usage(shop: Shop, name: str) -> None:
+    for arguments in ("", "ask 1 much", "push 1", "show", "add 1 soon x"):
+        refused = shop.program(name).ended(*arguments.split())
+        assert refused.returncode != 0, arguments
+        assert refused.stderr, arguments
 
 
 def test_the_commands_of_the_page_work(server: QueueServer) -> None:

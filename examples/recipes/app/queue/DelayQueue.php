@@ -35,7 +35,7 @@ class DelayQueue extends Connector
     public function pop($queue = null)
     {
         $job = queue('pop', ['topic' => $this->topic($queue), 'timeout' => $this->config['wait']]);
-        return $job === null ? null : new DelayQueueJob($this->app, $this->connection, $job);
+        return isset($job['receipt']) ? new DelayQueueJob($this->app, $this->connection, $job) : null;
     }
 
     public function size($queue = null)
