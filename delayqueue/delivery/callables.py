@@ -10,10 +10,10 @@ from typing import Any
 
 from delayqueue.config.sections import Declared
 from delayqueue.config.startup import StartupError
-from delayqueue.delivery.outcome import Event, Outcome
+from delayqueue.delivery.outcome import RESULT_BYTES, TOO_LONG, Event, Outcome
 from delayqueue.delivery.side_loop import SideLoop
 from delayqueue.domain.handler import check_done, check_runs
-from delayqueue.domain.message import said_by, said_of
+from delayqueue.domain.message import said_by, text_of
 from delayqueue.domain.subscriber import Subscriber
 from delayqueue.log import one_line
 from delayqueue.threads import Threads
@@ -166,7 +166,11 @@ class _Call:
 
 def _succeeded(said: object) -> Outcome:
     check_done(said)
-    return Outcome(True, "" if said is None else said_of(said))
+    text = "" if said is None else text_of(said)
+    written = text.encode()
+    if len(written) <= RESULT_BYTES:
+        return Outcome(True, text)
+    return Outcome(True, written[:RESULT_BYTES].decode("utf-8", "ignore"), lacks=TOO_LONG)
 
 
 def _failed(error: BaseException) -> Outcome:

@@ -13,9 +13,9 @@ from aiohttp.connector import Connection
 from aiohttp.tracing import Trace
 
 from delayqueue.delivery.addresses import AddressGuard, Target
+from delayqueue.delivery.outcome import RESULT_BYTES
 
-ANSWER_BYTES: Final = 64 * 1024  # more of an answer's body is not read
-CALL_BYTES: Final = 2 * ANSWER_BYTES  # a body, its head, and what HTTP and TLS put around them
+CALL_BYTES: Final = 2 * RESULT_BYTES  # a body, its head, and what HTTP and TLS put around them
 TURN_BYTES: Final = 16 * 1024  # after which other connections have their turn
 AGE_S: Final = 60.0  # a host may have moved to another address
 

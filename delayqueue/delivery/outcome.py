@@ -2,15 +2,19 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import NamedTuple, Self
+from typing import Final, NamedTuple, Self
 
 from delayqueue.domain.job import Reserved
+
+RESULT_BYTES: Final = 64 * 1024  # of a subscriber's answer, as later ones may get it
+TOO_LONG: Final = f"is longer than {RESULT_BYTES} bytes"
 
 
 class Outcome(NamedTuple):
     """`message` is the other side's answer. `gone`: it wants no more calls. `retry_after_ms`: no call before that.
 
-    `error` is what a Python handler raised, `status` the HTTP status of a webhook's answer, 0 if none came.
+    `error` is what a Python handler raised, `status` the HTTP status of a webhook's answer, 0 if none came. `lacks`
+    says why the message is only the beginning of the answer: "is longer than ..."; "" if it is all of it.
     """
 
     succeeded: bool
@@ -19,6 +23,7 @@ class Outcome(NamedTuple):
     gone: bool = False
     error: BaseException | None = None
     status: int = 0
+    lacks: str = ""
 
 
 class Earlier(NamedTuple):

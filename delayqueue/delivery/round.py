@@ -11,7 +11,7 @@ from delayqueue.delivery.outcome import Earlier, Event, Outcome
 from delayqueue.domain.job import Reserved, Result
 from delayqueue.domain.message import clean
 from delayqueue.domain.receipt import nonce_of
-from delayqueue.domain.subscriber import OnFailure, Subscriber
+from delayqueue.domain.subscriber import OnFailure, Payload, Subscriber
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.errors import NoSuchJob, StaleReceipt, Unavailable
 from delayqueue.metrics import SUBSCRIBER_CALLS
@@ -97,7 +97,7 @@ class Round:
         loop = asyncio.get_running_loop()
         started_at = loop.time()
         event = Event.of(self._job, dict(self._results))
-        outcome = await self._callers.call(subscriber, event)
+        outcome = self._kept(subscriber, await self._callers.call(subscriber, event))
         word = "succeeded" if outcome.succeeded else "failed"
         self._queue.metrics.count(SUBSCRIBER_CALLS, subscriber.name, word)
         if outcome.gone:
@@ -110,7 +110,7 @@ class Round:
             nonce=self._nonce,
             subscriber=subscriber.name,
             succeeded=outcome.succeeded,
-            message=clean(outcome.message),
+            message=outcome.message,
             attempts=attempts_before + 1,
             took_ms=round(1000 * (loop.time() - started_at)),
             delay_ms=self._delay_ms(subscriber, attempts_before, outcome),
@@ -119,6 +119,25 @@ class Round:
             self._tell(recording, outcome)
         await self._surely(lambda: self._queue.record(recording))
         self._note(subscriber.name, outcome.succeeded, recording.message, recording.delay_ms)
+
+    def _kept(self, subscriber: Subscriber, outcome: Outcome) -> Outcome:
+        """The outcome with as much of its message as is kept: all of a result that a later subscriber gets.
+
+        If that is not possible, the attempt has failed, because half a result is worse than none.
+        """
+        if not (outcome.succeeded and self._is_handed_on(subscriber)):
+            return outcome._replace(message=clean(outcome.message))
+        if outcome.lacks:
+            return Outcome(False, f"its result, which others get, {outcome.lacks}")
+        return outcome
+
+    def _is_handed_on(self, subscriber: Subscriber) -> bool:
+        """Whether a later subscriber is told the result."""
+        names = [one.name for one in self._subscribers()]
+        behind = names.index(subscriber.name) + 1 if subscriber.name in names else 0
+        return any(
+            one.handler or one.payload is Payload.EVENT for one in self._subscribers()[behind:]
+        )
 
     def _tell(self, recording: Recording, outcome: Outcome) -> None:
         """Log a failure; without the answer's text, which may hold what no log should."""

@@ -17,11 +17,11 @@ from aiohttp.abc import AbstractResolver
 
 from delayqueue import __version__
 from delayqueue.delivery.addresses import AddressGuard, Network, Resolver
-from delayqueue.delivery.connections import ANSWER_BYTES, Connections
-from delayqueue.delivery.outcome import Event, Outcome
+from delayqueue.delivery.connections import Connections
+from delayqueue.delivery.outcome import RESULT_BYTES, TOO_LONG, Event, Outcome
 from delayqueue.delivery.side_loop import SideLoop
 from delayqueue.domain.body import raw_body, readable
-from delayqueue.domain.message import clean, said_of
+from delayqueue.domain.message import said_of
 from delayqueue.domain.subscriber import Payload, Subscriber, signing_key
 
 CONNECT_S: Final = 10.0  # for DNS, connecting and TLS
@@ -75,7 +75,7 @@ class Webhooks:
                     total=subscriber.timeout_ms / 1000, connect=CONNECT_S
                 ),
             ) as response:
-                return _outcome(subscriber, response, await _beginning(response))
+                return _outcome(subscriber, response, *await _beginning(response))
         except TimeoutError as error:
             return Outcome(False, said_of(error) or f"timeout: {subscriber.timeout_ms / 1000:g} s")
         except aiohttp.ClientResponseError as error:
@@ -152,20 +152,23 @@ def _content_type(body: str) -> str:
     return "application/json"
 
 
-async def _beginning(response: aiohttp.ClientResponse) -> str:
-    """The start of an answer; the status counts even if the rest does not arrive."""
-    read = bytearray()
+async def _beginning(response: aiohttp.ClientResponse) -> tuple[str, str]:
+    """The start of an answer, and what it lacks; the status counts even if the rest does not arrive."""
+    read, lacks = bytearray(), ""
     try:
         async for chunk in response.content.iter_any():
             read += chunk
-            if len(read) > ANSWER_BYTES:
+            if len(read) > RESULT_BYTES:
+                lacks = TOO_LONG
                 break
     except (aiohttp.ClientError, TimeoutError):
-        pass
-    return read[:ANSWER_BYTES].decode("utf-8", "replace").strip()
+        lacks = "broke off"
+    return read[:RESULT_BYTES].decode("utf-8", "replace").strip(), lacks
 
 
-def _outcome(subscriber: Subscriber, response: aiohttp.ClientResponse, said: str) -> Outcome:
+def _outcome(
+    subscriber: Subscriber, response: aiohttp.ClientResponse, said: str, lacks: str
+) -> Outcome:
     message = f"{response.status} {said}".strip()
     is_2xx = 200 <= response.status < 300
     if is_2xx and not subscriber.is_expected(said):
@@ -173,10 +176,11 @@ def _outcome(subscriber: Subscriber, response: aiohttp.ClientResponse, said: str
         is_2xx = False
     return Outcome(
         succeeded=is_2xx,
-        message=clean(message),
+        message=message,
         retry_after_ms=_retry_after_ms(response.headers.get("Retry-After", "")),
         gone=response.status == HTTPStatus.GONE,
         status=response.status,
+        lacks=lacks,
     )
 
 

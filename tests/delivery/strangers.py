@@ -52,12 +52,14 @@ class Target(NamedTuple):
 
 
 @contextmanager
-def sending(what: Endless, tls: ssl.SSLContext | None = None) -> Iterator[Target]:
+def sending(
+    what: Endless, tls: ssl.SSLContext | None = None, *, lasts_s: float = LASTS_S
+) -> Iterator[Target]:
     """A target that answers each request so."""
     is_cut_off = threading.Event()
 
     def answer(connection: socket.socket) -> None:
-        until_s = time.monotonic() + LASTS_S
+        until_s = time.monotonic() + lasts_s
         try:
             with connection, _secured(connection, tls) as secured:
                 secured.recv(65536)

@@ -14,11 +14,9 @@ import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from delayqueue.delivery.addresses import AddressGuard, Resolver
-from delayqueue.delivery.connections import ANSWER_BYTES
-from delayqueue.delivery.outcome import Event, Outcome
+from delayqueue.delivery.outcome import RESULT_BYTES, TOO_LONG, Event, Outcome
 from delayqueue.delivery.webhook import Webhooks, header_text, sign
 from delayqueue.domain.body import body_of, raw_body
-from delayqueue.domain.job import MAX_MESSAGE_CHARS
 from delayqueue.domain.subscriber import Subscriber
 from tests.api_client import open_api
 from tests.processes import LOOPBACK
@@ -136,9 +134,10 @@ async def test_retry_after_is_understood(receiver: Receiver, value: str, wait_s:
 
 async def test_a_long_answer_is_cut_off(receiver: Receiver) -> None:
     outcome = await call(
-        receiver.says("x", Answer(500, "é" * 10 * ANSWER_BYTES)), allowed=str(HERE)
+        receiver.says("x", Answer(500, "é" * 10 * RESULT_BYTES)), allowed=str(HERE)
     )
-    assert outcome.message == ("500 " + "é" * MAX_MESSAGE_CHARS)[:MAX_MESSAGE_CHARS]
+    assert outcome.message == "500 " + "é" * (RESULT_BYTES // 2)
+    assert outcome.lacks == TOO_LONG
 
 
 @pytest.mark.parametrize(

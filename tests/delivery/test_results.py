@@ -1,0 +1,94 @@
+"""A result that a later subscriber gets is handed on as a whole, or its attempt has failed."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from delayqueue.delivery.callables import PythonHandlers
+from delayqueue.delivery.outcome import RESULT_BYTES, TOO_LONG, Event
+from delayqueue.domain.job import MAX_MESSAGE_CHARS, Reserved
+from delayqueue.domain.subscriber import Subscriber
+
+from .conftest import results
+from .receiver import Answer
+from .strangers import Endless, sending
+
+if TYPE_CHECKING:
+    from .conftest import Shop
+
+LONG: Final = json.dumps(["é" * 30_000], ensure_ascii=False)  # 60 kB
+TOO_LONG_BY_ONE: Final = "x" * (RESULT_BYTES + 1)
+REASON: Final = f"its result, which others get, {TOO_LONG}"
+
+
+async def test_a_webhook_gets_all_of_an_earlier_result_in_later_rounds_too(shop: Shop) -> None:
+    shop.receiver.says("first", Answer(200, LONG))
+    shop.receiver.says("second", Answer(500), Answer(200, LONG))
+    await shop.subscribe("first")
+    await shop.subscribe("second", order=1, payload="event", retry={"delays": [0]})
+    await shop.push()
+    job = await shop.becomes("finished")
+    for call in shop.receiver.to("second"):
+        (given,) = json.loads(call.body)["results"].values()
+        assert given == {"succeeded": True, "message": f"200 {LONG}"}
+    assert len(shop.receiver.to("second")) == 2
+    assert results(job)["first"] == ("succeeded", 1, f"200 {LONG}")
+    assert len(results(job)["second"][2]) == MAX_MESSAGE_CHARS, "nobody gets that of the last one"
+
+
+async def test_a_result_that_is_too_long_to_be_handed_on_has_failed(shop: Shop) -> None:
+    shop.receiver.says("first", Answer(200, TOO_LONG_BY_ONE), Answer(200, TOO_LONG_BY_ONE[1:]))
+    await shop.subscribe("first", retry={"delays": [0]})
+    await shop.subscribe("second", order=1, payload="event")
+    await shop.push()
+    job = await shop.becomes("finished")
+    assert [attempt["message"] for attempt in job["attempts"]] == [f"{shop.topic}/first: {REASON}"]
+    assert results(job)["first"] == ("succeeded", 2, f"200 {TOO_LONG_BY_ONE[1:]}")
+    (called,) = shop.receiver.to("second")
+    (given,) = json.loads(called.body)["results"].values()
+    assert given == {"succeeded": False, "message": REASON}
+
+
+async def test_half_an_answer_is_not_handed_on(shop: Shop) -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\nConnection: close\r\n\r\n[1, "
+    with sending(Endless(head, b""), lasts_s=0) as stranger:
+        await shop.subscribe(
+            "first", url=f"http://127.0.0.1:{stranger.port}/", retry={"delays": []}
+        )
+        await shop.subscribe("second", order=1, payload="event", retry={"delays": []})
+        await shop.push()
+        job = await shop.becomes("buried")
+    assert results(job)["first"] == ("failed", 1, "its result, which others get, broke off")
+
+
+@pytest.mark.parametrize("payload", ["body", None])
+async def test_a_long_answer_that_nobody_gets_is_a_success(shop: Shop, payload: str | None) -> None:
+    shop.receiver.says("first", Answer(200, TOO_LONG_BY_ONE))
+    await shop.subscribe("first")
+    if payload:
+        await shop.subscribe("second", order=1, payload=payload)
+    await shop.push()
+    job = await shop.becomes("finished")
+    status, attempts, message = results(job)["first"]
+    assert (status, attempts, len(message)) == ("succeeded", 1, MAX_MESSAGE_CHARS)
+
+
+@pytest.mark.parametrize(
+    ("said", "lacks"),
+    [("é" * (RESULT_BYTES // 2), ""), ("é" * (RESULT_BYTES // 2) + "x", TOO_LONG)],
+)
+async def test_a_python_handler_returns_as_much(said: str, lacks: str) -> None:
+    def handler(_: Any) -> str:
+        return said
+
+    one = Subscriber(name="one", topic="t", handler="m:h")
+    event = Event.of(Reserved("t", "id", "", 1, "receipt", 0, 60_000, None), {})
+    outcome = await PythonHandlers({"m:h": handler}).call(one, event)
+    assert (outcome.succeeded, outcome.message, outcome.lacks) == (
+        True,
+        said[: RESULT_BYTES // 2],
+        lacks,
+    )
