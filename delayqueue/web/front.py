@@ -1,6 +1,7 @@
 """The way of every request: it is checked, finds its endpoint, and is answered in the envelope, whatever happens."""
 
 import logging
+import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -33,6 +34,7 @@ log = logging.getLogger(__name__)
 
 CLIENT_GONE: Final = 499  # nginx's code for it, for the access log
 PIECE: Final = 50  # elements of an array before others get their turn: at most half a millisecond
+SLASHES: Final = re.compile(r"/(?:\.?/)+")  # in //push, of a client whose base URL ends in a slash
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"  # editors on Windows and .NET put it before UTF-8
 WANTED: Final = frozenset({HttpResponse, Large, Returnable})  # a handler can return these, too
 
@@ -67,9 +69,12 @@ class Front:
         self._api = api
         self._confined: dict[Scope, Api] = {}
         self._endpoints: dict[str, dict[str, Endpoint]] = {}
+        self._of_original: set[str] = set()
         for endpoint in endpoints:
             methods = self._endpoints.setdefault(endpoint.path, {})
             methods |= dict.fromkeys(endpoint.accepts, endpoint)
+            if endpoint.takes is not None and endpoint.takes.of_original:
+                self._of_original.add(endpoint.path)
         self._checks = checks
         self._reader = reader
         self._note = note
@@ -99,10 +104,10 @@ class Front:
             if endpoint.takes is None:
                 running = endpoint.run(api, None, request)
             else:
-                uncompressed(request)
                 raw = await request.read() if request.body is None else request.body
                 request.body = None
                 raw = raw.removeprefix(BYTE_ORDER_MARK)
+                uncompressed(request, raw)
                 if endpoint.takes_many and is_array(raw):
                     asked: Asked = await self._read_many(endpoint.takes, api, raw, request)
                 else:
@@ -140,7 +145,10 @@ class Front:
         """The endpoint for this path and method. Raises NoSuchPath or WrongMethod if there is none."""
         methods = self._endpoints.get(request.path)
         if methods is None:
-            raise NoSuchPath
+            path = SLASHES.sub("/", request.path)  # where the original redirects to
+            if path not in self._of_original:
+                raise NoSuchPath
+            request.path, methods = path, self._endpoints[path]
         endpoint = methods.get(request.method)
         if endpoint is None:
             raise WrongMethod(methods)

@@ -142,17 +142,18 @@ def is_array(raw: bytes) -> bool:
 def in_lower_case(model: type[Request], members: object) -> object:
     """The same with `Topic` or `TTR` as `topic` and `ttr`, as Go reads them.
 
-    A field in its exact spelling wins; among others the last one, as in Go.
+    If a field comes in several spellings, the last value that is not null counts, as in Go.
     """
     if not isinstance(members, dict):
         return members
     fields, inner = model.model_fields, model.inner
-    read = {name: value for name, value in members.items() if name in fields and value is not None}
-    exact = frozenset(read)
+    read = {}
     for name, value in members.items():
-        if name not in fields:
-            field = name.casefold()
-            read[field if field in fields and field not in exact else name] = value
+        field = name if name in fields else name.casefold()
+        if field not in fields:
+            read[name] = value
+        elif value is not None:
+            read[field] = value
     return {
         name: in_lower_case(inner[name], value) if name in inner else value
         for name, value in read.items()

@@ -8,19 +8,20 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 import pytest
-from aiohttp import ClientConnectionError, ClientSession, web
-from aiohttp.test_utils import RawTestServer
+from aiohttp import ClientConnectionError, ClientSession
 
 from delayqueue import tasks
 from delayqueue.domain.job import Reserved
 from delayqueue.errors import QueueError, TooLarge
 from delayqueue.web.api import Api
-from delayqueue.web.app import Answering, Streamed
+from delayqueue.web.app import build_server
 from delayqueue.web.endpoint import OPEN, Large, Returnable, endpoint
 from delayqueue.web.endpoints.reservations import AT_ONCE_CHARS, PopRequest, pop
 from delayqueue.web.envelope import answer, envelope
 from delayqueue.web.front import Front
 from delayqueue.web.http import HttpRequest, HttpResponse
+from tests.processes import LOOPBACK
+from tests.shared_limits import limits
 from tests.waiting import Turns, until
 
 from .fronts import Handler, front_of
@@ -58,21 +59,17 @@ async def test_a_client_that_is_gone_is_no_error_of_ours_and_the_answer_is_told(
     undelivered: list[str] = []
 
     async def handler(_: HttpRequest) -> HttpResponse:
-        assert transports[0] is not None
-        transports[0].abort()
+        [connection] = server.connections
+        assert connection.transport is not None
+        connection.transport.abort()
         return HttpResponse(b"for nobody", undelivered=lambda: undelivered.append("told"))
 
-    transports = []
-
-    async def handle(request: web.BaseRequest) -> web.StreamResponse:
-        transports.append(request.transport)
-        answering = Answering(request)
-        await front(handler).handle(Streamed(request), answering)
-        return answering.sent
-
-    async with RawTestServer(handle) as server:
+    server = build_server(front(handler), 1 << 20, limits())
+    listener = await asyncio.get_running_loop().create_server(server, LOOPBACK, 0)
+    async with listener:
+        url = f"http://{LOOPBACK}:{listener.sockets[0].getsockname()[1]}/pop"
         with caplog.at_level(logging.DEBUG), pytest.raises(ClientConnectionError):
-            async with ClientSession() as session, session.post(server.make_url("/pop")):
+            async with ClientSession() as session, session.post(url):
                 pass
         await until(lambda: undelivered == ["told"])
     assert [record for record in caplog.records if record.levelno > logging.INFO] == []
