@@ -17,7 +17,7 @@ from delayqueue.store.scripts import ZSET
 
 TAG: Final = "{bench}"
 KEYS: Final = (TAG, f"{TAG}:ready_%s")
-GENERATION: Final = 0
+TERMS: Final = "0 9999999999999"  # the generation of the layout; until when
 FLUSHES: Final = 200
 FIGURES: Final = "123456,123456,123456,1234,123456,12345678,12345,123456,12345,123,12345,"
 RING_ARGS: Final = [part for ring in RINGS.values() for part in ring]
@@ -57,7 +57,7 @@ def _rows() -> list[tuple[str, str]]:
 
 
 def _call(redis: Any, verb: str, args: list[Any]) -> None:
-    redis.fcall(ZSET.function(verb), len(KEYS), *KEYS, *args, GENERATION)
+    redis.fcall(ZSET.function(verb), len(KEYS), *KEYS, *args, TERMS)
 
 
 def _us(redis: Any) -> int:

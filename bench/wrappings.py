@@ -19,10 +19,10 @@ from delayqueue.store.scripts import ZSET
 
 KEYS: Final = ("{bench}", "{bench}:ready_%s")
 PAUSE_S: Final = 0.01
-GENERATION: Final = 0
+TERMS: Final = "0 9999999999999"  # the generation of the layout; until when
 CALLS: Final[dict[str, Sequence[Any]]] = {
-    "pop": ("receipt", 1, 1, "none", GENERATION),  # finds nothing
-    "push": ("me", "id", "t", "+86400000", 60_000, 0, 0, "replace", "", "b" * 40, GENERATION),
+    "pop": ("receipt", 1, 0, 1, "none", TERMS),  # finds nothing
+    "push": ("me", "id", "t", "+86400000", 60_000, 0, 0, "replace", "", "b" * 40, TERMS),
 }
 
 

@@ -45,7 +45,7 @@ KNOWS: Final[dict[str, set[str]]] = {
     "config": {"ground", "domain"},
     "types": {"ground", "domain"},
     "scripts": {"domain"},
-    "servers": BASE | {"scripts"},
+    "servers": BASE | {"net", "scripts"},
     "bucket": BASE | {"scripts", "servers"},
     "store": BELOW_STORE,
     "original": BASE | {"servers"},

@@ -5,9 +5,9 @@ They stay in memory, so each has a time limit, and all together a limit of bytes
 
 import asyncio
 import logging
-import socket
-import struct
 from typing import Final
+
+from delayqueue.net.hangup import hang_up
 
 log = logging.getLogger(__name__)
 
@@ -16,7 +16,6 @@ SLOWEST_BYTES_PER_S: Final = 64 * 1024  # a long answer gets the time that it ta
 MOST_BYTES: Final = (
     64 << 20
 )  # for these answers in a process; beyond it, the client that has stalled longest is cut off
-AT_ONCE: Final = struct.pack("ii", 1, 0)  # SO_LINGER: the system need not keep sending
 
 
 class Unread:
@@ -65,5 +64,4 @@ class Unread:
         self.flows(transport)
         peer, left_bytes = transport.get_extra_info("peername"), transport.get_write_buffer_size()
         log.info("cut off %s: it left %d bytes of its answer unread", peer, left_bytes)
-        transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, AT_ONCE)
-        transport.abort()
+        hang_up(transport)

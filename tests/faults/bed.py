@@ -115,8 +115,8 @@ class Bed:
 
     @asynccontextmanager
     async def beanstalk_load(self, server: QueueServer, *, shape: Shape) -> AsyncIterator[Load]:
-        """The same through beanstalkd's protocol: single jobs, whole seconds."""
-        shape = replace(shape, batch=1, whole_seconds=True)
+        """The same through beanstalkd's protocol: single jobs, whole seconds; each put is a job of its own."""
+        shape = replace(shape, batch=1, whole_seconds=True, reuses=False)
         path, topic = self._place_of_load()
         async with beanstalk.running(
             path, topic, server.beanstalk_port, shape=shape, seed=self.seed

@@ -6,6 +6,9 @@ before it is due on the store's clock; no delivery begins after an acknowledged 
 needs a TTR that ran out since the first, or a release, a kick or another push of the job (also one of unknown outcome).
 A TTR begins when the poll was sent; or, if the store was frozen then, when that began: what it had reserved
 before goes to whichever poll waits when it answers.
+
+An id can be pushed again. What got a 503 can still be done for SETTLED_S, and what got no answer for ever; after that
+it must not be: neither end a job that was pushed since, nor bring back one that has ended since.
 """
 
 from __future__ import annotations
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
 CLOCK_STEP_S: Final = (
     0.002  # two clocks are read one after the other, and the store's has milliseconds
 )
+SETTLED_S: Final = 10.0  # after a 503: docs/reliability.md, "What a 503 means"
+FOR_EVER: Final = float("inf")
 SETTLE_S: Final = 0.1  # a clock that jumped may show the old time, a frozen store not answer
 DONE: Final = 0
 GONE: Final = 2  # "no such job"
@@ -79,7 +84,7 @@ class Verdict:
 
 @dataclass
 class _Job:
-    """What is known about one id so far."""
+    """What is known so far about the job that an id names now."""
 
     pushes: list[tuple[float, float]] = field(default_factory=list)  # when sent, and its delay
     acknowledged: bool = False
@@ -88,7 +93,11 @@ class _Job:
     held_from_s: float = 0.0  # since when the last delivery can hold it, on the store's clock
     excuses: int = 0  # deliveries that may come before a TTR has run out
     ended_s: float | None = None  # an end was acknowledged
+    may_have_ended: bool = False  # an end was acknowledged beside a push, or one may come late
     end_unknown: bool = False  # an end was requested, with unknown outcome
+    under_way: int = 0  # pushes of the id without an outcome so far
+    pushed_until_s: float = 0.0  # until when one of the others can be done
+    ended_until_s: float = 0.0  # until when an end of unknown outcome can be done
 
 
 def judge(events: Iterable[Event]) -> Verdict:
@@ -107,6 +116,7 @@ class _Judgement:
         self._frozen_s = (0.0, 0.0)  # the last time: from when to when
         self._verdict = Verdict()
         self._delivered: set[str] = set()
+        self._acknowledged: set[str] = set()
 
     def see(self, event: Event) -> None:
         if event.verb == "clock":
@@ -127,16 +137,15 @@ class _Judgement:
 
     def verdict(self) -> Verdict:
         for event in self._open.values():  # they never ended
-            self._unknown(event)
+            self._unknown(event, FOR_EVER)
         verdict = self._verdict
         for job_id, job in self._jobs.items():
+            acknowledged = job_id in self._acknowledged
             verdict.attempted += bool(job.pushes)
-            verdict.acknowledged += job.acknowledged
-            if job.acknowledged and job.ended_s is None:
+            verdict.acknowledged += acknowledged
+            if job.acknowledged and job.ended_s is None and not job.may_have_ended:
                 verdict.lost.append(job_id)
-            verdict.recovered += (
-                job.ended_s is not None and bool(job.pushes) and not job.acknowledged
-            )
+            verdict.recovered += job.ended_s is not None and bool(job.pushes) and not acknowledged
         verdict.unexpected += sorted(
             job_id for job_id in self._delivered if not self._job(job_id).pushes
         )
@@ -155,38 +164,68 @@ class _Judgement:
                 job.excuses += 1
 
     def _pushed(self, job: _Job, named: Json, time_s: float) -> None:
+        if job.ended_s is not None:  # another job begins; the former one was ended before
+            job.pushes, job.deliveries, job.excuses = [], 0, 0
+        if job.ended_s is not None or job.may_have_ended:
+            job.acknowledged = False
         job.excuses += bool(job.pushes)  # a second push is a second job
         job.pushes.append((time_s, named["delay_s"]))
         job.ttr_s = min(job.ttr_s or named["ttr_s"], named["ttr_s"])
         job.ended_s = None
+        job.end_unknown = job.may_have_ended = job.ended_until_s > time_s
+        job.under_way += 1
 
     def _end(self, begun: Event, event: Event) -> None:
         if event.type == INFO:
-            self._unknown(begun)
+            self._unknown(begun, event.time_s + SETTLED_S if event.jobs else FOR_EVER)
         elif event.type == FAIL:
             return
         elif event.verb == "push":
             for named in event.jobs:
-                self._job(named["id"]).acknowledged |= named["code"] == DONE
+                self._push_answered(named, event.time_s)
         elif event.verb == "pop":
             for named in event.jobs:
                 self._deliver(named, begun.time_s, event.time_s)
         elif event.verb in ENDS:
-            self._ended(event.jobs, event.time_s)
+            self._ended(event.jobs, begun.time_s, event.time_s)
 
-    def _unknown(self, begun: Event) -> None:
+    def _push_answered(self, named: Json, time_s: float) -> None:
+        job = self._job(named["id"])
+        if named["code"] == DONE:
+            job.acknowledged = True
+            self._acknowledged.add(named["id"])
+        job.under_way -= 1
+        settled_s = time_s + (SETTLED_S if named["code"] == UNAVAILABLE else 0)
+        job.pushed_until_s = max(job.pushed_until_s, settled_s)
+
+    def _unknown(self, begun: Event, until_s: float) -> None:
+        """It may be done until then, or never."""
         self._verdict.unknown += 1
-        if begun.verb in ENDS:
-            for named in begun.jobs:
-                self._job(named["id"]).end_unknown = True
+        for named in begun.jobs:
+            job = self._job(named["id"])
+            if begun.verb == "push":
+                job.under_way -= 1
+                job.pushed_until_s = max(job.pushed_until_s, until_s)
+            elif begun.verb in ENDS:
+                self._end_unknown(job, until_s)
 
-    def _ended(self, jobs: Sequence[Json], time_s: float) -> None:
+    def _end_unknown(self, job: _Job, until_s: float) -> None:
+        job.end_unknown = True
+        job.ended_until_s = max(job.ended_until_s, until_s)
+
+    def _ended(self, jobs: Sequence[Json], asked_s: float, time_s: float) -> None:
         """With a receipt, the repetition of an end that was done without an answer gets "no such job"."""
         for named in jobs:
             job = self._job(named["id"])
             done = named["code"] == DONE or (named["code"] == GONE and job.end_unknown)
-            job.end_unknown |= named["code"] == UNAVAILABLE  # of this one: its bucket was away
-            if done and job.ended_s is None:
+            if named["code"] == UNAVAILABLE:  # of this one: its bucket was away
+                self._end_unknown(job, time_s + SETTLED_S)
+            # one of several pushes may be done after this end, but a push is never done twice
+            is_pushed = job.under_way > 0 or job.pushed_until_s > asked_s
+            can_come_back = is_pushed and len(job.pushes) > 1
+            if done and can_come_back:
+                job.may_have_ended = True
+            elif done and job.ended_s is None:
                 job.ended_s = time_s
 
     def _deliver(self, named: Json, asked_s: float, heard_s: float) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections import Counter
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
@@ -13,7 +14,7 @@ import aiohttp
 
 from tests.api_client import OK as CODE_OK
 from tests.api_client import UNAVAILABLE
-from tests.faults.checker import GONE, judge
+from tests.faults.checker import GONE, SETTLED_S, judge
 from tests.faults.history import INFO, OK, History, read_history
 from tests.waiting import until
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 PAUSE_S: Final = 0.02  # after a failure, as a client would
 POLL_S: Final = 0.5
+MOST_DOUBTED: Final = 200  # pushes to be repeated: a store that refuses at once makes many
 QUIET_S: Final = 0.5  # beyond the TTR: nothing more may be delivered in this time
 MOST_IDS: Final = 1000
 STALE: Final = 4
@@ -44,6 +46,7 @@ class Shape:
     pause_s: float = 0.02  # of a producer, after each push
     most: int | None = None  # jobs to push in all; None = until told to stop
     whole_seconds: bool = False  # delays as the original takes them
+    reuses: bool = True  # pushes an id again once what got a 503 must be settled
 
 
 USUAL: Final = Shape()
@@ -61,6 +64,10 @@ class Load:
         self.finished = 0
         self._unfinished: set[str] = set()
         self._ended: set[str] = set()
+        self._held: Counter[str] = Counter()  # ids that consumers work on
+        self._doubted: dict[str, float] = {}  # ids with a 503: loop time by which it is settled
+        self._again: set[str] = set()  # of those, the ones that can then be pushed again
+        self.pushed_again = 0
         self.topic = topic
         self._apis = apis
         self._shape = shape
@@ -70,6 +77,7 @@ class Load:
         self._consuming = True
         self._producers = self._start(self._produce, shape.producers)
         self._consumers = self._start(self._consume, shape.consumers)
+        self._repeaters = self._start(self._push_again, int(shape.reuses))
 
     def _start(self, work: object, number: int) -> list[asyncio.Task[None]]:
         return [
@@ -87,6 +95,11 @@ class Load:
         target = self.finished + jobs
         await until(lambda: self.finished >= target, within_s=within_s)
 
+    async def until_pushed_again(self, jobs: int, *, within_s: float = 60) -> None:
+        """Wait until this many more ids were pushed again."""
+        target = self.pushed_again + jobs
+        await until(lambda: self.pushed_again >= target, within_s=within_s)
+
     async def until_all_pushed(self) -> None:
         """Wait until `most` jobs were pushed."""
         await asyncio.gather(*self._producers)
@@ -99,6 +112,7 @@ class Load:
         """
         self._pushing = False
         await self.until_all_pushed()
+        await asyncio.gather(*self._repeaters)
         with suppress(AssertionError):  # the verdict tells what is lost
             while self._unfinished:
                 await self.until_finished(1, within_s=patience_s)
@@ -120,7 +134,7 @@ class Load:
 
     def cancel(self) -> None:
         """End all clients at once."""
-        for task in (*self._producers, *self._consumers):
+        for task in (*self._producers, *self._consumers, *self._repeaters):
             task.cancel()
 
     async def _produce(self, api: Api, _number: int) -> None:
@@ -128,31 +142,60 @@ class Load:
             jobs = self._next_jobs()
             if not jobs:
                 return
-            number = self.history.invoke("push", jobs)
-            answer = await self._ask(self._push(api, jobs))
-            results = _results(answer, [job["id"] for job in jobs])
-            self.history.end(number, _outcome(answer), "push", results)
-            done = {result["id"] for result in results if result["code"] == CODE_OK}
-            self.acknowledged += len(done)
-            self._unfinished |= done - self._ended
+            await self._push_jobs(api, jobs)
+            await asyncio.sleep(self._shape.pause_s)
+
+    async def _push_jobs(self, api: Api, jobs: list[Json]) -> int:
+        """Returns how many were acknowledged."""
+        number = self.history.invoke("push", jobs)
+        answer = await self._ask(self._push(api, jobs))
+        results = _results(answer, [job["id"] for job in jobs])
+        self.history.end(number, _outcome(answer), "push", results)
+        done = {result["id"] for result in results if result["code"] == CODE_OK}
+        self.acknowledged += len(done)
+        self._unfinished |= done - self._ended
+        if len(self._doubted) < MOST_DOUBTED:
+            self._again |= self._doubt(results)
+        return len(done)
+
+    def _doubt(self, results: Sequence[Json]) -> set[str]:
+        """Note the ids with a 503. Returns them."""
+        settled_s = asyncio.get_running_loop().time() + SETTLED_S
+        doubted = {result["id"] for result in results if result["code"] == UNAVAILABLE}
+        self._doubted |= dict.fromkeys(doubted, settled_s)
+        return doubted
+
+    async def _push_again(self, api: Api, _number: int) -> None:
+        """What came late would end the new job, or bring it back after its end."""
+        while self._pushing or self._again:
+            now_s = asyncio.get_running_loop().time()
+            settled = [
+                job_id
+                for job_id in self._again
+                if self._doubted[job_id] <= now_s and not self._held[job_id]
+            ][: self._shape.batch]
+            if settled:
+                self._again -= {*settled}
+                self._ended -= {*settled}
+                for job_id in settled:
+                    del self._doubted[job_id]
+                jobs = [self._job(job_id) for job_id in settled]
+                self.pushed_again += await self._push_jobs(api, jobs)
             await asyncio.sleep(self._shape.pause_s)
 
     def _next_jobs(self) -> list[Json]:
         """What the history says about the next jobs to push."""
         shape = self._shape
-        digits = None if shape.whole_seconds else 3
         numbers = [next(self._numbers) for _ in range(shape.batch)]
         return [
-            {
-                "id": f"{self.topic}/{n}",
-                "delay_s": round(
-                    self._random.uniform(shape.least_delay_s, shape.longest_delay_s), digits
-                ),
-                "ttr_s": shape.ttr_s,
-            }
-            for n in numbers
-            if shape.most is None or n < shape.most
+            self._job(f"{self.topic}/{n}") for n in numbers if shape.most is None or n < shape.most
         ]
+
+    def _job(self, job_id: str) -> Json:
+        shape = self._shape
+        delay_s = self._random.uniform(shape.least_delay_s, shape.longest_delay_s)
+        digits = None if shape.whole_seconds else 3
+        return {"id": job_id, "delay_s": round(delay_s, digits), "ttr_s": shape.ttr_s}
 
     async def _push(self, api: Api, jobs: list[Json]) -> Envelope:
         wire = [
@@ -172,7 +215,10 @@ class Load:
         while self._consuming:
             jobs = await self._pop(api)
             if jobs:
+                ids = [job["id"] for job in jobs]
+                self._held.update(ids)
                 await self._finish_jobs(api, jobs, proves=proves)
+                self._held.subtract(ids)
 
     async def _pop(self, api: Api) -> list[Json]:
         options = {"count": self._shape.batch} if self._shape.batch > 1 else {}
@@ -209,24 +255,27 @@ class Load:
             self.finished += len(done)
             self._ended |= done
             self._unfinished -= done
-            if answer is not None:  # of many some can be without one: their bucket was away
+            self._doubt(results)
+            self._again |= done & self._doubted.keys()
+            # of many some can be without an answer: their bucket was away
+            if answer is not None and answer.code != UNAVAILABLE:
                 ids = [each["id"] for each in results if each["code"] == UNAVAILABLE]
                 request = {"ids": ids}
 
     async def _ask(
         self, request: Awaitable[Envelope], refusals: Sequence[int] = ()
     ) -> Envelope | None:
-        """The answer, if it is a success or one of these refusals; after a failure a short pause and None."""
+        """The answer: a success, a 503 or one of these refusals; None if there is none. After a failure, a pause."""
         try:
             answer = await request
         except (aiohttp.ClientError, TimeoutError, OSError):
             answer = None
-        if answer is not None and answer.code in (CODE_OK, *refusals):
+        if answer is None or answer.code == UNAVAILABLE:
+            self.failures += 1
+            await asyncio.sleep(PAUSE_S)
             return answer
-        assert answer is None or answer.code == UNAVAILABLE, answer
-        self.failures += 1
-        await asyncio.sleep(PAUSE_S)
-        return None
+        assert answer.code in (CODE_OK, *refusals), answer
+        return answer
 
 
 @asynccontextmanager
@@ -244,7 +293,7 @@ async def running(
 
 def _outcome(answer: Envelope | None) -> str:
     """A 503 is not a refusal: the request may have been carried out, and its answer lost."""
-    return INFO if answer is None else OK
+    return INFO if answer is None or answer.code == UNAVAILABLE else OK
 
 
 def _results(answer: Envelope | None, ids: list[str]) -> list[Json]:
@@ -253,4 +302,6 @@ def _results(answer: Envelope | None, ids: list[str]) -> list[Json]:
         return []
     if isinstance(answer.data, list):
         return [{"id": result["id"], "code": result["code"]} for result in answer.data]
+    if answer.code == UNAVAILABLE:
+        return [{"id": job_id, "code": UNAVAILABLE} for job_id in ids]
     return [{"id": ids[0], "code": answer.code}]

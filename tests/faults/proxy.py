@@ -54,6 +54,19 @@ class Proxy:
         for link in self._links:
             link.silent = True
 
+    def hold(self) -> None:
+        """What is sent on the present connections is kept, even if its sender gives up; new ones work."""
+        for link in self._links:
+            link.flows.clear()
+
+    async def let_go(self) -> None:
+        """Pass on what was kept, and wait until all of it has an answer."""
+        holding = [link for link in self._links if link.keeps]
+        for link in self._links:
+            link.flows.set()
+        for link in holding:
+            await link.answered.wait()
+
     def drop_next_answers(self) -> None:
         """On each present connection: the next answer is swallowed and the connection reset."""
         for link in self._links:
@@ -76,6 +89,10 @@ class _Link:
     ) -> None:
         self.silent = False
         self.drops_answer = False
+        self.flows = asyncio.Event()
+        self.flows.set()
+        self.keeps = False  # something that came while it did not flow
+        self.answered = asyncio.Event()  # set by each answer
         self._proxy = proxy
         self._client = client
         self._writers = [answers]
@@ -98,14 +115,25 @@ class _Link:
     async def _pass_requests(self, requests: asyncio.StreamWriter) -> None:
         with suppress(OSError):
             while content := await self._client.read(CHUNK_BYTES):
+                if not self.flows.is_set():
+                    await self._keep()
                 if not self.silent:
                     requests.write(content)
                     await requests.drain()
+                if self.keeps:
+                    await self.answered.wait()
+
+    async def _keep(self) -> None:
+        """Wait until it flows again."""
+        self.answered.clear()
+        self.keeps = True
+        await self.flows.wait()
 
     async def _pass_answers(self, target: asyncio.StreamReader) -> None:
         answers = self._writers[0]
         with suppress(OSError):
             while content := await target.read(CHUNK_BYTES):
+                self.answered.set()
                 if self.drops_answer:
                     return
                 await asyncio.sleep(self._proxy.delay_s)

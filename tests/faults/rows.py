@@ -90,12 +90,12 @@ ROWS: Final = (
     ),
     Row(
         8,
-        "network to Redis cut, half open, answers dropped",
-        "到 Redis 的网络中断、半开、应答丢失",
+        "network to Redis cut, half open, answers dropped, calls held back",
+        "到 Redis 的网络中断、半开、应答丢失、请求滞留",
         f"{GLOBAL}; back within 5 s (half open: once its silence is noticed)",
         f"{GLOBAL_ZH}；5 s 内恢复（半开：发现没有动静之后）",
         outages.network_broken,
-        {"rounds": 10},
+        {"rounds": 10, "holds": 5},
     ),
     Row(
         9,

@@ -56,11 +56,18 @@ class Script:
         return self
 
     def push(
-        self, at_s: float, job_id: str = "a", *, delay_s: float = 0, outcome: str = OK
+        self,
+        at_s: float,
+        job_id: str = "a",
+        *,
+        delay_s: float = 0,
+        code: int = 0,
+        outcome: str = OK,
+        heard_s: float | None = None,
     ) -> Script:
         job = {"id": job_id, "delay_s": delay_s, "ttr_s": TTR_S}
-        told = [{"id": job_id, "code": 0}] if outcome == OK else []
-        return self.operation("push", at_s, [job], told, outcome)
+        told = [{"id": job_id, "code": code}] if outcome == OK or code else []
+        return self.operation("push", at_s, [job], told, outcome, heard_s)
 
     def pop(self, at_s: float, job_id: str = "a", *, heard_s: float | None = None) -> Script:
         return self.operation("pop", at_s, [], [{"id": job_id}], heard_s=heard_s)
@@ -74,7 +81,7 @@ class Script:
         code: int = 0,
         outcome: str = OK,
     ) -> Script:
-        told = [{"id": job_id, "code": code}] if outcome == OK else []
+        told = [{"id": job_id, "code": code}] if outcome == OK or code else []
         return self.operation(verb, at_s, [{"id": job_id}], told, outcome)
 
     def clock(self, at_s: float, offset_s: float) -> Script:
@@ -93,6 +100,16 @@ class Script:
 
 def good() -> Script:
     return Script().push(1).pop(2).end(3)
+
+
+def doubted_end() -> Script:
+    """A job whose end got a 503, and then a success."""
+    return Script().push(1).pop(2).end(3, code=UNAVAILABLE, outcome=INFO).end(4, code=GONE)
+
+
+def doubted_push() -> Script:
+    """A job whose push got a 503, and that was pushed again at 20, delivered and ended."""
+    return Script().push(1, code=UNAVAILABLE, outcome=INFO).push(20).pop(21).end(22)
 
 
 HARMLESS: Final[dict[str, Callable[[], Script]]] = {
@@ -122,6 +139,26 @@ HARMLESS: Final[dict[str, Callable[[], Script]]] = {
     "TTR ran out since the store froze with the answer in it": lambda: (
         Script().push(1).frozen(2, 4).pop(3.9, heard_s=4.01).pop(2 + TTR_S).end(20)
     ),
+    "ended by a finish that got a 503": doubted_end,
+    "a finish that got a 503 ends another job, while it can": lambda: doubted_end().push(12),
+    "or leaves it": lambda: doubted_end().push(12).pop(13).end(14),
+    "a finish without an answer ends another job": lambda: (
+        Script().push(1).pop(2).end(3, outcome=INFO).end(4, code=GONE).push(60)
+    ),
+    "pushed again after a push that got a 503": doubted_push,
+    "a push that got a 503 comes back, while it can": lambda: (
+        Script().push(1, code=UNAVAILABLE, outcome=INFO).push(2).pop(3).end(4).pop(10).end(11)
+    ),
+    "a push without an answer comes back": lambda: (
+        Script().push(1, outcome=INFO).push(20).pop(21).end(22).pop(60).end(61)
+    ),
+    "pushed while it is ended, and there": lambda: (
+        good().push(4).pop(5).push(6, heard_s=8).end(7).pop(9).end(10)
+    ),
+    "pushed while it is ended, and gone": lambda: good().push(4).pop(5).push(6, heard_s=8).end(7),
+    "an end is followed by a push that got a 503": lambda: good().push(
+        4, code=UNAVAILABLE, outcome=INFO
+    ),
     "TTR ran out as the store's clock jumped ahead": lambda: (
         Script().push(1).pop(2).clock(3, 3600).pop(4).end(5)
     ),
@@ -134,6 +171,19 @@ PLANTED: Final[dict[str, tuple[str, Callable[[], Script]]]] = {
     "no answer to its finish": ("lost", lambda: Script().push(1).pop(2).end(3, code=UNAVAILABLE)),
     "vanished before its finish": ("lost", lambda: Script().push(1).pop(2).end(3, code=GONE)),
     "pushed again and gone": ("lost", lambda: good().push(4)),
+    "ended by a finish that got a 503 long before": ("lost", lambda: doubted_end().push(13.1)),
+    "gone before its finish, by one that got a 503 long before": (
+        "lost",
+        lambda: doubted_end().push(13.1).pop(14).end(15, code=GONE),
+    ),
+    "brought back by a push that got a 503 long before": (
+        "after_end",
+        lambda: doubted_push().pop(40),
+    ),
+    "early, though its former job was due": (
+        "early",
+        lambda: good().push(4, delay_s=5).pop(6).end(7),
+    ),
     "never pushed": ("unexpected", lambda: good().pop(4, "ghost")),
     "before its due time": ("early", lambda: Script().push(1, delay_s=1).pop(1.5).end(2)),
     "a moment before its due time": (

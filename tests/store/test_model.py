@@ -43,12 +43,12 @@ if TYPE_CHECKING:
     from delayqueue.store.types import TopicCounts
 
 CLOCK: Final = "clock of the model"
-STORE_CLOCK: Final = """local function now_ms()
+STORE_CLOCK: Final = """local function clock_ms()
   local time = call('TIME')
   return time[1] * 1000 + math.floor(time[2] / 1000)
 end
 """
-OUR_CLOCK: Final = f"local function now_ms() return tonumber(call('GET', '{CLOCK}')) end\n"
+OUR_CLOCK: Final = f"local function clock_ms() return tonumber(call('GET', '{CLOCK}')) end\n"
 DAY_MS: Final = 86_400_000
 LONG: Final = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 EXAMPLES: Final = {"redis_without_functions": 8, "redis": 8, "valkey": 32}

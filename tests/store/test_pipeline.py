@@ -27,7 +27,7 @@ from tests.processes import LOOPBACK
 from tests.waiting import until, until_async
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 
     from tests.processes import Processes, StoreServer
 
@@ -313,6 +313,34 @@ async def test_a_store_that_says_nothing_is_left_after_a_while(
     [silent] = await answers([way.call(("BLPOP", "nothing", SECONDS))])
     assert isinstance(silent, RedisTimeoutError)
     assert await answers([way.call(("ECHO", "x"))]) == [b"x"], "not the answer to the other call"
+
+
+@pytest.mark.parametrize("run", [asyncio.run, uvloop.run])
+def test_the_connection_to_a_store_that_says_nothing_is_reset_so_that_nothing_is_sent_again(
+    run: Callable[[Coroutine[Any, Any, None]], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "ANSWER_S", 0.2)
+    ends: list[type[Exception]] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while line := (await reader.readline()).strip():
+                if line == b"CLIENT":  # SETINFO of redis-py
+                    writer.write(b"+OK\r\n")
+        except ConnectionError as error:
+            ends.append(type(error))
+        writer.close()
+
+    async def ask() -> None:
+        async with await asyncio.start_server(serve, LOOPBACK) as listener:
+            port = listener.sockets[0].getsockname()[1]
+            pool = BlockingConnectionPool(port=port, protocol=2)
+            [silent] = await answers([Pipeline(pool).call(("PING",))])
+            assert isinstance(silent, RedisTimeoutError)
+            await until(lambda: ends == [ConnectionResetError])
+            await pool.disconnect()
+
+    run(ask())
 
 
 async def test_an_answer_may_come_after_what_redis_py_waits_for_its_own(store: StoreServer) -> None:

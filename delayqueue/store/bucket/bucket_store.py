@@ -65,9 +65,9 @@ Result = TypeVar("Result")
 class BucketStore:
     """Calls the scripts. Buckets are numbered from 0 here; `keys.py` names them from 1.
 
-    Every method raises Unavailable if Redis does not answer or refuses. The scripts are atomic: a call that Redis never
-    ran has changed nothing, and one whose answer was lost has made all its changes. A verb for many jobs may process
-    only the first ones and answer for these: that limits how long it holds the store (_life.lua).
+    Every method raises Unavailable if Redis does not answer or refuses. The scripts are atomic: a call without an
+    answer has made all its changes or none, and makes none once its time is over (clock.py). A verb for many jobs may
+    process only the first ones and answer for these: that limits how long it holds the store (_life.lua).
     """
 
     def __init__(

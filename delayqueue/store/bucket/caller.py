@@ -22,7 +22,7 @@ from delayqueue.store.bucket.layout import begin_move, end_move, settle_layout
 from delayqueue.store.bucket.measure import count_events, count_repairs
 from delayqueue.store.scripts import Scripts
 from delayqueue.store.servers.durability import Durability
-from delayqueue.store.servers.functions import Functions
+from delayqueue.store.servers.functions import Functions, Terms
 from delayqueue.store.servers.replication import TooFewReplicasError
 from delayqueue.store.servers.shards import Shards
 
@@ -168,7 +168,8 @@ class Caller:
         names = [keys.tag, keys.queue_name]
         if scope is not EVERYWHERE:
             names.append(keys.tag + json.dumps(scope.entries, ensure_ascii=False))
-        call = partial(self._functions.call, verb, names, [*args, generation])
+        until_s = asyncio.get_running_loop().time() + self._shards.answer_s
+        call = partial(self._functions.call, verb, names, args, Terms(generation, until_s))
         if self._failpoint:
             self._failpoint.reach(f"{verb}.before")
         began = perf_counter()

@@ -28,7 +28,13 @@ local function name_keys()
   queue_prefix, queue_suffix = string.sub(queue_name, 1, split - 1), string.sub(queue_name, split + 2)
 end
 
+local function clock_ms()
+  local time = call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+
 -- The state of one call: begin() resets all of it.
+local call_ms                   -- the store's time at its beginning
 local scope                     -- the topics that the client may reach, nil = all
 local freed                     -- topics with a reservation that ended
 local arrivals                  -- topic -> jobs that became ready, for announcements and for the answer
@@ -37,11 +43,18 @@ local read_bytes                -- of jobs that the answer holds
 local done_bytes                -- of jobs that it has processed
 local events                    -- event, topic, how many jobs, { ms, ... } or false, ...
 
--- The first step of every call. Returns the error with which it ends, or nil.
--- The last argument is the generation of the layout that the server knows. With an older one it would look for jobs
--- in the wrong bucket. A "w" after it says that the server waits for replicas: with WAIT, which from Redis 7.2 on waits for what
+-- The first step of every call. Returns the error with which it ends, having changed nothing, or nil.
+-- The last argument is "GENERATION UNTIL". GENERATION is that of the layout that the server knows: with an older one it would
+-- look for jobs in the wrong bucket. After UNTIL, a time of the store's clock in ms, the server no longer waits for the call:
+-- done all the same, it could undo what was acknowledged since (clock.py).
+-- A "w" behind them says that the server waits for replicas: with WAIT, which from Redis 7.2 on waits for what
 -- the connection wrote and not for what it read. So even a call that finds everything done already writes something.
 local function begin(keys, args)
+  call_ms = clock_ms()
+  local generation, until_ms, waits = string.match(table.remove(args), '^(%d+) (%d+)(w?)$')
+  if call_ms > tonumber(until_ms) then
+    return redis.error_reply(string.format('LATE %.0f is the time here, and nobody waits for this call any more', call_ms))
+  end
   if keys[1] ~= tag or keys[2] ~= queue_name then
     tag, queue_name = keys[1], keys[2]
     name_keys()
@@ -50,7 +63,6 @@ local function begin(keys, args)
   freed, arrivals, sound_topics, sound_sets, read_bytes, done_bytes = {}, {}, {}, {}, 0, 0
   events = {}
   local fence = tag .. ':fence'
-  local generation, waits = string.match(table.remove(args), '^(%d+)(w?)$')
   if tonumber(call('ZSCORE', fence, 'generation') or 0) > tonumber(generation) then
     return redis.error_reply('STALELAYOUT the jobs are distributed over another number of buckets by now')
   end
@@ -85,16 +97,14 @@ local function tell(event, topic, count, ms)
   end
 end
 
--- The last step of every call: the verb's answer, and the events.
-local function with_events(answer) return { answer, events } end
+-- The last step of every call: the verb's answer, the events, and the store's time, for the next call's UNTIL.
+local function with_events(answer) return { answer, events, call_ms } end
 
 -- Lua prints 1.7950e+12, but Redis wants all digits.
 local function int(number) return string.format('%.0f', number) end
 
-local function now_ms()
-  local time = call('TIME')
-  return time[1] * 1000 + math.floor(time[2] / 1000)
-end
+-- The store's time, the same for all of a call.
+local function now_ms() return call_ms end
 
 -- "+1500" is 1.5 s from now, "=1700000000000" that time itself.
 local function time_of(when, now)

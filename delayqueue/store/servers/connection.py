@@ -13,6 +13,8 @@ from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError, ResponseError
 
+from delayqueue.net.hangup import hang_up
+
 CLOSED: Final = "Connection closed by server."
 INCOMPLETE: Final = object()
 
@@ -48,7 +50,7 @@ class Link(asyncio.Protocol):
     def break_off(self, error: Exception) -> None:
         """Close the connection; the error replaces each missing answer."""
         self.is_sound = False
-        self._transport.abort()
+        hang_up(self._transport)
         while self._missing:
             self._answer(error)
 

@@ -10,13 +10,14 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
 from redis.asyncio import Redis
 from redis.exceptions import NoPermissionError, NoScriptError, RedisError, ResponseError
 
 from delayqueue.store.scripts import Script, Scripts
+from delayqueue.store.servers.clock import Clock, told_by
 from delayqueue.store.servers.pipeline import AT_A_TIME, Pipeline, Wait
 from delayqueue.store.servers.shards import Shards
 from delayqueue.tasks import SingleFlight
@@ -42,6 +43,13 @@ async def remove_old_functions(shards: Shards, scripts: Scripts) -> None:
                     await redis.function_delete(name)
 
 
+class Terms(NamedTuple):
+    """What must hold for a call to be done: `begin` in _prelude.lua refuses it if one of these does not."""
+
+    generation: int  # of the layout: there is no later one
+    until_s: float  # the loop's time: after that nobody waits for the call
+
+
 class _Refused(Exception):
     """The server does not accept our library; the message says why."""
 
@@ -58,17 +66,45 @@ class Functions:
         self._pipelines: WeakKeyDictionary[Redis, dict[Wait | None, list[Pipeline]]] = (
             WeakKeyDictionary()
         )
+        self._clocks: WeakKeyDictionary[Redis, Clock] = WeakKeyDictionary()
 
     async def call(
-        self, verb: str, keys: Sequence[str], args: Sequence[Any], redis: Redis, wait: Wait | None
-    ) -> Any:
-        """Call a verb and return its answer; the last of `args` is the layout's generation.
+        self,
+        verb: str,
+        keys: Sequence[str],
+        args: Sequence[Any],
+        terms: Terms,
+        redis: Redis,
+        wait: Wait | None,
+    ) -> tuple[Any, Sequence[Any]]:
+        """Call a verb on these terms; returns its answer and its events.
+
+        A server whose clock is unknown, or has jumped ahead, refuses a call that is on time, and tells its own. That
+        has changed nothing, so the call is made again.
 
         Raises RedisError if the store does not answer, or refuses.
         """
-        if wait:
-            args = [*args[:-1], f"{args[-1]}w"]  # see begin() in _prelude.lua
-        send, rest = self._pipeline(redis, wait).call, (len(keys), *keys, *args)
+        loop = asyncio.get_running_loop()
+        clock = self._clocks.get(redis) or self._clocks.setdefault(redis, Clock())
+        while True:
+            asked_s = loop.time()
+            told = f"{terms.generation} {clock.at_ms(terms.until_s)}{'w' if wait else ''}"
+            try:
+                answer, events, now_ms = await self._call(
+                    verb, (len(keys), *keys, *args, told), redis, wait
+                )
+            except ResponseError as error:
+                if (found_ms := told_by(error)) is None:
+                    raise
+                clock.heard(found_ms, asked_s)
+                if loop.time() > terms.until_s:
+                    raise
+            else:
+                clock.heard(now_ms, asked_s)
+                return answer, events
+
+    async def _call(self, verb: str, rest: Sequence[Any], redis: Redis, wait: Wait | None) -> Any:
+        send = self._pipeline(redis, wait).call
         now = asyncio.get_running_loop().time()
         if self._refused_until.get(redis, 0.0) <= now:
             words = "FCALL", self._names[verb], *rest

@@ -73,10 +73,10 @@ class Shards:
         `answer_s` has failed.
         """
         self.ask = ask
+        self.answer_s: Final = answer_s
         self._topology = topology
         self._dial = dial
         self._spans = list(spans)
-        self._answer_s = answer_s
         self._slots: dict[str, int] = {}
         self._moved: dict[int, Address] = {}  # redirections since the topology was read
         self._servers: dict[Address, Redis] = {}
@@ -129,7 +129,7 @@ class Shards:
         Raises RedisError if the server refuses, its TimeoutError if the answer takes too long.
         """
         try:
-            async with asyncio.timeout(self._answer_s) as limit:
+            async with asyncio.timeout(self.answer_s) as limit:
                 return await self._call(key, send, limit)
         except TimeoutError:
             raise RedisTimeoutError("no answer") from None

@@ -14,6 +14,7 @@ from redis.exceptions import ResponseError
 
 from tests.api_client import OK, UNAVAILABLE
 from tests.faults.bed import BACK_S, assert_back, assert_whole, redis_of, restart
+from tests.faults.checker import SETTLED_S
 from tests.faults.clock import Clock
 from tests.faults.history import FREEZE, THAW
 from tests.faults.load import MOST_IDS, Shape
@@ -101,8 +102,11 @@ async def _refused(request: Coroutine[Any, Any, Envelope]) -> float:
     return took_s
 
 
-async def network_broken(bed: Bed, *, rounds: int) -> Figures:
-    """Between server and store, in turn: connections reset, answers swallowed, silence, slowness."""
+async def network_broken(bed: Bed, *, rounds: int, holds: int) -> Figures:
+    """Between server and store, in turn: connections reset, answers swallowed, silence, slowness.
+
+    Then it holds back what was sent, until long after clients were told that nobody knows.
+    """
     store = bed.store()
     backs_s: dict[str, float] = {}
     async with Proxy(store.port) as proxy:
@@ -124,13 +128,23 @@ async def network_broken(bed: Bed, *, rounds: int) -> Figures:
                     )
                     backs_s[name] = max(backs_s.get(name, 0), back_s)
             proxy.delay_s = 0
+            for _ in range(holds):
+                await load.until_finished(100)
+                load.history.fault("held back")
+                proxy.hold()
+                await asyncio.sleep(SILENCE_S + SETTLED_S)
+                await load.until_pushed_again(1)
+                await proxy.let_go()
+                load.history.fault("arrives late")
             verdict = await load.finish()
+            pushed_again = load.pushed_again
     verdict.check()
     await assert_whole(store)
     assert backs_s["cut"] < BACK_S
     assert backs_s["answers dropped"] < BACK_S
     assert backs_s["half open"] < SILENCE_S + BACK_S
-    return verdict.figures() | {f"{name}: back after s": s for name, s in backs_s.items()}
+    backs = {f"{name}: back after s": s for name, s in backs_s.items()}
+    return verdict.figures() | {"pushed again after a 503": pushed_again} | backs
 
 
 async def _all_work(api: Api, topic: str) -> bool:

@@ -1,0 +1,98 @@
+"""A call that was answered 503 is never carried out later, over what was acknowledged since."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from tests.api_client import UNAVAILABLE, open_api
+from tests.faults.proxy import Proxy
+from tests.processes import QueueServer
+from tests.waiting import until
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from tests.api_client import Api, Envelope
+    from tests.processes import Processes, StoreServer
+
+ANSWER_MS: Final = 300
+OVER_S: Final = 2 * ANSWER_MS / 1000  # what docs/reliability.md promises, with these settings
+SERVICE_UNAVAILABLE: Final = 503
+SETTINGS: Final[dict[str, Any]] = {
+    "redis.read_timeout": ANSWER_MS,
+    "redis.write_timeout": ANSWER_MS,
+}
+
+
+@pytest.fixture(scope="module")
+def store(processes: Processes) -> StoreServer:
+    """A Redis that these tests may freeze."""
+    return processes.redis()
+
+
+@asynccontextmanager
+async def through(proxy: Proxy, store: StoreServer, processes: Processes) -> AsyncIterator[Api]:
+    """A client of a server that reaches the store through the proxy."""
+    named = store.settings(store.new_database()) | SETTINGS | {"redis.host": proxy.address}
+    server = processes.adopt(QueueServer("server", processes.home("server"), named))
+    server.launch()
+    await until(server.is_ready, within_s=60)
+    async with open_api(server.url) as api:
+        yield api
+    server.close()
+
+
+async def unknown(request: Awaitable[Envelope]) -> None:
+    (await request).refused(UNAVAILABLE, SERVICE_UNAVAILABLE)
+
+
+async def acknowledged(request: Callable[[], Awaitable[Envelope]]) -> None:
+    """Ask until the answer is a success: the machine may be busy."""
+    while (await request()).code == UNAVAILABLE:
+        pass
+
+
+@pytest.mark.parametrize("verb", ["/delete", "/purge"])
+async def test_a_late_end_does_not_end_a_job_that_was_pushed_again(
+    verb: str, store: StoreServer, processes: Processes
+) -> None:
+    async with Proxy(store.port) as proxy, through(proxy, store, processes) as api:
+        await acknowledged(lambda: api.push(topic="t", id="x", body="before"))
+        proxy.hold()
+        await unknown(api.call(verb, {"id": "x"} if verb == "/delete" else {"topic": "t"}))
+        await acknowledged(lambda: api.push(topic="t", id="x", body="after"))
+        await asyncio.sleep(OVER_S)
+        await proxy.let_go()
+        assert (await api.get("x")).ok()["body"] == "after"
+
+
+async def test_a_late_push_does_not_bring_back_a_job_that_has_ended(
+    store: StoreServer, processes: Processes
+) -> None:
+    async with Proxy(store.port) as proxy, through(proxy, store, processes) as api:
+        proxy.hold()
+        await unknown(api.push(topic="t", id="x", body="before"))
+        await acknowledged(lambda: api.push(topic="t", id="x", body="after"))
+        assert (await api.pop("t")).ok()["body"] == "after"
+        await acknowledged(lambda: api.finish("x"))
+        await asyncio.sleep(OVER_S)
+        await proxy.let_go()
+        assert (await api.get("x")).ok() is None
+
+
+async def test_what_a_frozen_store_took_in_is_not_done_when_it_wakes_later(
+    store: StoreServer, processes: Processes
+) -> None:
+    server = processes.server(store, **SETTINGS)
+    async with open_api(server.url) as api:
+        await acknowledged(lambda: api.push(topic="t", id="x", delay=60))
+        store.freeze()
+        await unknown(api.delete("x"))
+        await asyncio.sleep(OVER_S)
+        store.thaw()
+        await acknowledged(lambda: api.get("x"))
+        assert (await api.get("x")).ok()["state"] == "delayed"
