@@ -70,7 +70,16 @@ def template(placeholder: str) -> Callable[[str], str]:
 # The other keys of a bucket (store/bucket/keys.py); for those that end with a colon there is one per topic or tag.
 OWN_KEYS = (
     *("job", "run", "ended", "timers", "topics", "ghosts", "rates", "broken", "layout", "fence"),
-    *("sent", "taken", "servers", "subscribers", "schedules", "schedule_times", "revisions"),
+    *(
+        "sent",
+        "taken",
+        "removed",
+        "servers",
+        "subscribers",
+        "schedules",
+        "schedule_times",
+        "revisions",
+    ),
     *("priorities", "numbers", "subscribers_paused", "subscriber_calls:", "subscriber_failures:"),
     *(
         "delay:",

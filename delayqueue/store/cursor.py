@@ -4,18 +4,19 @@ A made-up cursor gives access to nothing that the listing does not show anyway: 
 """
 
 import json
+import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import Final
 from zlib import crc32
 
-from delayqueue.domain.job import MAX_ID_BYTES
 from delayqueue.errors import Invalid, Text
 
 BAD = Text("cursor 无效，请用上一页返回的", "cursor: not one that this listing returned")
 MOST_NUMBER: Final = 10**9
+MARK: Final = re.compile(r"(?:[0-9]{1,15} [\x00-\xff]+)?")  # as _marks.lua writes it
 MOST_CHARS: Final = (
-    9 * MAX_ID_BYTES
-)  # a byte of an id takes up to six characters of JSON, and those take eight of base64
+    1024 * 1024
+)  # a topic with thousands of jobs in many buckets has two marks for each
 
 
 def write_cursor(listing: tuple[object, ...], number: int, place: str) -> str:

@@ -1,13 +1,14 @@
 """Reads dead letters page by page. Read-only."""
 
+import json
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from delayqueue.errors import Invalid
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.record import parse_run, text
-from delayqueue.store.cursor import BAD, read_cursor, write_cursor
+from delayqueue.store.cursor import BAD, MARK, read_cursor, write_cursor
 
 MOST: Final = 10_000  # per page
 PIECE: Final = 500  # entries that a call reads: about 2 ms of the store's time
@@ -31,29 +32,39 @@ class DeadLetters:
         self._store = store
 
     async def page(
-        self, topics: Sequence[str], what: tuple[object, ...], cursor: str
+        self,
+        topics: Sequence[str],
+        what: tuple[object, ...],
+        cursor: str,
+        is_wanted: Callable[[DeadLetter], bool] = lambda _: True,
     ) -> tuple[list[DeadLetter], str]:
-        """The dead letters of these sorted topics, MOST or a few more; and the next cursor, "" at the end.
+        """The wanted ones among MOST dead letters, or a few more, of these sorted topics; and the next cursor.
 
-        In no particular order. Raises Invalid if the cursor does not come from a listing of the same `what`.
+        In no particular order. The cursor is "" if none of the next MOST is wanted, and there are no more than these.
+        A job that stays buried is on a page, whatever becomes of others meanwhile. Raises Invalid if the cursor does
+        not come from a listing of the same `what`.
         """
-        place, spot = read_cursor(cursor, what)
-        bucket, topic = _read_spot(spot)
+        bucket, spot = read_cursor(cursor, what)
+        topic, mark = _read_spot(spot)
         letters: list[DeadLetter] = []
+        looked = 0
         while bucket < self._store.buckets.count:
             names = topics[bisect_left(topics, topic) :][:TOPICS_PER_CALL]
             if not names:
-                bucket, topic, place = bucket + 1, "", 0
+                bucket, topic, mark = bucket + 1, "", b""
                 continue
             if names[0] != topic:
-                place = 0
-            is_full = len(letters) >= MOST  # then only check whether there are more
-            limit = 1 if is_full else PIECE
-            done, after, found = await self._store.run("buried", bucket, [place, limit, *names])
-            if found and is_full:
-                return letters, write_cursor(what, place, f"{bucket} {topic}")
-            place = after
-            letters += _letters(names, found)
+                mark = b""
+            done, after, found = await self._store.run("buried", bucket, [mark, PIECE, *names])
+            more = _letters(names, found)
+            wanted = [letter for letter in more if is_wanted(letter)]
+            # a full page looks on, to see whether there are more
+            if (wanted and looked >= MOST) or looked >= 2 * MOST:
+                spot = json.dumps([topic, mark.decode("latin-1")])
+                return letters, write_cursor(what, bucket, spot)
+            mark = after
+            letters += wanted
+            looked += len(more)
             topic = names[done] if done < len(names) else names[-1] + BEHIND
         return letters, ""
 
@@ -71,11 +82,14 @@ def _message(raw_run: bytes) -> str:
     return notes[-1].message if notes else ""
 
 
-def _read_spot(text: str) -> tuple[int, str]:
-    """Parse a spot. Raises Invalid if it cannot have been written."""
-    if not text:
-        return 0, ""
-    bucket, _, topic = text.partition(" ")
-    if not (bucket.isdecimal() and bucket.isascii() and len(bucket) <= len("9999")):
-        raise Invalid(BAD)
-    return int(bucket), topic
+def _read_spot(spot: str) -> tuple[str, bytes]:
+    """A topic, and the mark of the last entry that was read of it. Raises Invalid if they cannot have been written."""
+    if not spot:
+        return "", b""
+    try:
+        topic, mark = json.loads(spot)
+        if MARK.fullmatch(mark) and isinstance(topic, str):
+            return topic, mark.encode("latin-1")
+    except (ValueError, TypeError, RecursionError):
+        pass
+    raise Invalid(BAD)

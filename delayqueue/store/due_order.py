@@ -1,7 +1,7 @@
 """Finds a topic's jobs in the order of their due times, over all buckets and states."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from delayqueue.errors import Unavailable
@@ -12,21 +12,58 @@ from delayqueue.store.types import Found, Position, Range
 # take time that grows with their number.
 SECTION: Final = 1000
 DELAYED: Final = "delayed"
+READY: Final = ("ready", "ranked")  # its two indexes: jobs of the usual priority, and others
+
+
+class Window(NamedTuple):
+    """A part of an index, from one mark to another (range.lua), so that jobs stay in it whatever becomes of others.
+
+    `last` None: not read so far. `is_open`: the index ended there when it was read first.
+    """
+
+    first: str = ""
+    last: str | None = None
+    is_open: bool = True
+
+
+EMPTY: Final = Window("", "")
+
+
+class Part(NamedTuple):
+    """A section of the order: its windows by bucket and state. Indexes without one had no jobs in the first section."""
+
+    number: int
+    windows: Mapping[tuple[int, str], Window]
+
+    @property
+    def is_last(self) -> bool:
+        """Whether no section follows."""
+        return all(window.is_open for window in self.windows.values())
+
+    def following(self) -> "Part":
+        """The next section."""
+        windows = {
+            index: Window(window.last or "")
+            for index, window in self.windows.items()
+            if not window.is_open
+        }
+        return Part(self.number + 1, windows)
 
 
 class Section(NamedTuple):
-    """Jobs in order; `is_last`: no other section follows."""
+    """Jobs in order, and the section that they are in."""
 
     jobs: list[Found]
-    is_last: bool
+    part: Part
 
 
 class DueOrder:
     """The order of a topic's jobs, for one request.
 
-    The n-th section has the n-th thousand of each bucket's ready, reserved and buried jobs and kept results; the last
-    one has all delayed jobs, too. So the order is exact if no bucket has more jobs in a state than that; otherwise it
-    is exact within each section, and jobs that are or were due come before delayed ones.
+    The first section has the first thousand of each bucket's ready, reserved and buried jobs and kept results, the
+    second one the next thousand, and so on; the last one has all delayed jobs, too. So the order is exact if no bucket
+    has more jobs in a state than that; otherwise it is exact within each section, and jobs that are or were due come
+    before delayed ones. A section remains what it is while it is read page by page: a job that stays is in it.
     """
 
     def __init__(
@@ -40,47 +77,89 @@ class DueOrder:
         self._due = due
         self.away: dict[int, Unavailable] = {}  # buckets that failed; they are not asked again
 
-    async def section(self, number: int, behind: Position | None, limit: int) -> Section:
+    def start(self) -> Part:
+        """The first section."""
+        unread = Window()
+        return Part(
+            0, {(bucket, state): unread for bucket in self._buckets for state in self._states}
+        )
+
+    async def read(self, part: Part, behind: Position | None, limit: int) -> Section:
         """The jobs of a section after a position: at least the first `limit`, if there are that many."""
         found: dict[tuple[int, bytes], Found] = {}
-        is_last = True
+        windows = dict(part.windows)
         for state in self._states:
-            for jobs, has_more in await self._ask(state, behind, number):
+            buckets = [
+                bucket
+                for bucket in self._buckets
+                if bucket not in self.away and (part.number == 0 or (bucket, state) in windows)
+            ]
+            answers = await asyncio.gather(
+                *(
+                    self._read(bucket, state, windows.get((bucket, state), EMPTY), behind)
+                    for bucket in buckets
+                )
+            )
+            for bucket, (jobs, window) in zip(buckets, answers, strict=True):
                 found.update(((job.bucket, job.position.id), job) for job in jobs)
-                is_last = is_last and not has_more
-        if is_last and self._has_delayed:
-            for jobs, _ in await self._ask(DELAYED, behind, 0, limit):
+                windows[bucket, state] = window
+        read = Part(part.number, windows)
+        if read.is_last and self._has_delayed:
+            buckets = [bucket for bucket in self._buckets if bucket not in self.away]
+            for jobs in await asyncio.gather(
+                *(self._delayed(bucket, behind, limit) for bucket in buckets)
+            ):
                 found.update(((job.bucket, job.position.id), job) for job in jobs)
-        return Section(sorted(found.values()), is_last)
+        return Section(sorted(found.values()), read)
 
-    async def _ask(
-        self, state: str, behind: Position | None, number: int, limit: int = SECTION
-    ) -> list[tuple[list[Found], bool]]:
-        """Each bucket's jobs in one state, and whether there are more."""
-        buckets = [bucket for bucket in self._buckets if bucket not in self.away]
-        answers = await asyncio.gather(
-            *(self._ask_one(bucket, state, behind, number, limit) for bucket in buckets)
-        )
-        return [answer for answer in answers if answer is not None]
+    async def _read(
+        self, bucket: int, state: str, window: Window, behind: Position | None
+    ) -> tuple[list[Found], Window]:
+        """The jobs of a window; and what it is, if it has not been read before.
 
-    async def _ask_one(
-        self, bucket: int, state: str, behind: Position | None, number: int, limit: int
-    ) -> tuple[list[Found], bool] | None:
+        Where the index had ended, jobs that have come since are found, too, as long as a section has room for them.
+        """
         jobs: list[Found] = []
-        place, end = number * SECTION, number * SECTION + limit
+        mark, looked, is_end = window.first, 0, False
         try:
-            while 0 <= place < end:
-                more, place = await self._ranges.find(
+            while window.is_open and looked < SECTION and not is_end:
+                piece = await self._ranges.find(
                     bucket,
                     self._topic,
                     state,
                     self._due,
                     behind=behind,
-                    limit=end - place,
-                    place=place,
+                    limit=SECTION - looked,
+                    first=mark,
                 )
-                jobs += more
+                jobs += piece.jobs
+                mark, is_end, looked = piece.mark, piece.is_end, looked + piece.looked
+            if window.last is None:
+                return jobs, Window(window.first, mark, is_end)
+            while window.last and not is_end:
+                piece = await self._ranges.find(
+                    bucket,
+                    self._topic,
+                    state,
+                    self._due,
+                    behind=behind,
+                    limit=SECTION,
+                    first=mark,
+                    last=window.last,
+                )
+                jobs += piece.jobs
+                mark, is_end = piece.mark, piece.is_end
         except Unavailable as error:
             self.away[bucket] = error
-            return None
-        return jobs, place != -1
+            return [], window
+        return jobs, window
+
+    async def _delayed(self, bucket: int, behind: Position | None, limit: int) -> list[Found]:
+        try:
+            piece = await self._ranges.find(
+                bucket, self._topic, DELAYED, self._due, behind=behind, limit=limit
+            )
+        except Unavailable as error:
+            self.away[bucket] = error
+            return []
+        return piece.jobs

@@ -11,7 +11,7 @@ from delayqueue.store.cursor import BAD, read_cursor, write_cursor
 
 PIECES: Final = 10  # per call: 10,000 jobs or 5 MiB, 20 to 40 ms of the store's time
 KINDS: Final = ("job", "ended")
-PLACE: Final = re.compile("(job|ended) ([0-9]{1,20})")
+PLACE: Final = re.compile("(job|ended) ([0-9]{1,20}(?:@[0-9a-f]{1,64})?)")
 
 
 class Wanted(NamedTuple):
@@ -50,7 +50,8 @@ class Finding:
     ) -> Findings:
         """Jobs with these texts, in no particular order, until about `limit` are found, or enough was searched.
 
-        Raises Invalid if the cursor does not come from this same search.
+        If more follow within the same reach, the cursor leads to them. Raises Invalid if the cursor does not come from
+        this same search.
         """
         bucket, spot = read_cursor(cursor, wanted)
         place = PLACE.fullmatch(spot or "job 0")
@@ -63,6 +64,8 @@ class Finding:
             raw_scan, count, found = await self._store.run(
                 "find", bucket, [kind, scan, *wanted], scope
             )
+            if found and len(jobs) >= limit:
+                break  # this only was to see whether there are more
             scan = raw_scan.decode()
             looked += count
             jobs += [_found(*found[i : i + 4]) for i in range(0, len(found), 4)]
@@ -70,8 +73,6 @@ class Finding:
                 bucket, kind = (bucket + 1, "job") if kind == "ended" else (bucket, "ended")
             if bucket >= self._store.buckets.count:
                 return Findings(jobs, looked, "")
-            if len(jobs) >= limit:
-                break
         return Findings(jobs, looked, write_cursor(wanted, bucket, f"{kind} {scan}"))
 
 

@@ -1,23 +1,27 @@
 """Lists jobs page by page. Read-only."""
 
+import json
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from delayqueue.domain.access import EVERYWHERE, Scope
-from delayqueue.domain.job import MAX_ID_BYTES, JobView, State
+from delayqueue.domain.job import JobView, State
 from delayqueue.errors import Invalid
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.ranges import Ranges
-from delayqueue.store.cursor import BAD, read_cursor, write_cursor
-from delayqueue.store.due_order import DELAYED, DueOrder
+from delayqueue.store.cursor import BAD, MARK, read_cursor, write_cursor
+from delayqueue.store.due_order import DELAYED, READY, DueOrder, Part, Window
 from delayqueue.store.lookup import fitting
-from delayqueue.store.types import Found, Listing, Position
+from delayqueue.store.types import START, Found, Listing, Position, TagPlace
+
+T = TypeVar("T")
 
 PIECES_PER_LIST: Final = 20  # read at most to fill one page
-EVERY_STATE: Final = ("ready", "reserved", "buried", "ended", DELAYED)
-POSITION: Final = re.compile(rf"([0-9]{{1,15}}) ([\x00-\xff]{{1,{MAX_ID_BYTES}}})")
-SCAN: Final = re.compile("(?:[0-9]{1,19}:[0-9]{1,6})?")  # as list.lua writes it
+# the indexes in which the jobs of a state are, where they have other names; "" = any state
+INDEXES: Final = {"": (*READY, "reserved", "buried", "ended", DELAYED), "ready": READY}
+MOST_MS: Final = 10**15
+SCAN: Final = re.compile(b"[0-9]{1,20}(@[0-9a-f]{1,64})?")  # as scan_tag() writes it
 
 
 class Listings:
@@ -38,25 +42,25 @@ class Listings:
         if what.tag:
             return await self._of_tag(what, limit, cursor, scope)
         buckets = range(self._store.buckets.count)
-        states = (what.state,) if what.state else EVERY_STATE
+        states = INDEXES.get(what.state, (what.state,))
         order = DueOrder(self._ranges, buckets, what.topic, states, what.due)
         number, place = read_cursor(cursor, what)
-        behind = _read_position(place)
+        part, behind = _read_place(number, place) if cursor else (order.start(), None)
         for _ in range(PIECES_PER_LIST):
-            section = await order.section(number, behind, limit + 1)
+            section = await order.read(part, behind, limit + 1)
             for error in order.away.values():
                 raise error
             jobs = section.jobs[:limit]
             jobs = jobs[: fitting([job.bytes for job in jobs])]
             if len(jobs) < len(section.jobs):
-                after = write_cursor(what, number, _write_position(jobs[-1].position))
+                after = _cursor(what, section.part, jobs[-1].position)
                 return await self._views(what, jobs, scope), after
-            if section.is_last:
+            if section.part.is_last:
                 return await self._views(what, jobs, scope), ""
-            number, behind = number + 1, None
+            part, behind = section.part.following(), None
             if jobs:
                 break
-        return await self._views(what, jobs, scope), write_cursor(what, number, "")
+        return await self._views(what, jobs, scope), _cursor(what, part, None)
 
     async def first(self, topic: str, state: State, scope: Scope = EVERYWHERE) -> JobView | None:
         """The topic's next job in this state: the next to be handed out, to become due, or to be kicked."""
@@ -85,9 +89,8 @@ class Listings:
     async def _of_tag(
         self, what: Listing, limit: int, cursor: str, scope: Scope
     ) -> tuple[list[JobView], str]:
-        bucket, inner = read_cursor(cursor, what)
-        if SCAN.fullmatch(inner) is None:
-            raise Invalid(BAD)
+        bucket, place = read_cursor(cursor, what)
+        inner = _read_tag_place(place) if cursor else START
         jobs: list[JobView] = []
         held_bytes, is_full = 0, False
         for _ in range(PIECES_PER_LIST):
@@ -100,22 +103,76 @@ class Listings:
             )
             jobs += page.jobs
             held_bytes, is_full = page.bytes, page.is_full
-            bucket, inner = (bucket, page.cursor) if page.cursor else (bucket + 1, "")
-        return jobs, write_cursor(what, bucket, inner)
+            bucket, inner = (bucket + (page.place == START), page.place)
+        return jobs, write_cursor(what, bucket, json.dumps([_text(part) for part in inner]))
 
 
-def _write_position(position: Position) -> str:
-    return f"{position.due_ms} {position.id.decode('latin-1')}"
+def _cursor(what: Listing, part: Part, behind: Position | None) -> str:
+    """The cursor with which a listing of a topic goes on in that section, after that position."""
+    known = [behind.due_ms, _text(behind.id)] if behind else None
+    windows = [
+        [*index, *window] for index, window in part.windows.items() if part.number or window.last
+    ]
+    return write_cursor(what, part.number, json.dumps([known, windows]))
 
 
-def _read_position(text: str) -> Position | None:
-    """Parse a position. Raises Invalid if it cannot have been written."""
-    if not text:
-        return None
-    parts = POSITION.fullmatch(text)
-    if parts is None:
+def _read_place(number: int, place: str) -> tuple[Part, Position | None]:
+    """The section and the position in a cursor. Raises Invalid if they cannot have been written."""
+    try:
+        known, written = _loads(place)
+        windows = {
+            (_of(int, bucket), _of(str, state)): Window(
+                _mark(first), None if last is None else _mark(last), _of(bool, is_open)
+            )
+            for bucket, state, first, last, is_open in written
+        }
+        behind = known and _position(*known)
+    except (ValueError, TypeError, IndexError):
+        raise Invalid(BAD) from None
+    return Part(number, windows), behind
+
+
+def _read_tag_place(place: str) -> TagPlace:
+    """The place in a cursor of a tag. Raises Invalid if it cannot have been written."""
+    try:
+        inner = [_of(str, part).encode("latin-1") for part in _loads(place)]
+    except (ValueError, TypeError):
+        raise Invalid(BAD) from None
+    if not inner or SCAN.fullmatch(inner[0]) is None:
         raise Invalid(BAD)
-    return Position(int(parts[1]), parts[2].encode("latin-1"))
+    return inner
+
+
+def _loads(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise Invalid(BAD) from None
+
+
+def _of(kind: type[T], value: Any) -> T:
+    """The value. Raises TypeError if it is of another type."""
+    if type(value) is not kind:
+        raise TypeError(value)
+    return value
+
+
+def _position(due_ms: Any, text: Any) -> Position:
+    """A position. Raises TypeError or ValueError if it cannot be one."""
+    if not 0 <= _of(int, due_ms) <= MOST_MS or not _of(str, text):
+        raise ValueError(text)
+    return Position(due_ms, text.encode("latin-1"))
+
+
+def _mark(text: Any) -> str:
+    """A mark. Raises TypeError or ValueError if it cannot be one."""
+    if MARK.fullmatch(_of(str, text)) is None:
+        raise ValueError(text)
+    return str(text)
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("latin-1")
 
 
 def _is_in(view: JobView, what: Listing) -> bool:

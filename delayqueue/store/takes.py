@@ -2,12 +2,11 @@
 
 import asyncio
 from collections.abc import Iterable
-from itertools import count
 
 from delayqueue.errors import Unavailable
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.ranges import Ranges
-from delayqueue.store.due_order import DELAYED, DueOrder
+from delayqueue.store.due_order import DELAYED, READY, DueOrder
 from delayqueue.store.lookup import fitting
 from delayqueue.store.types import Found, Range, Taken
 
@@ -28,7 +27,7 @@ class Takes:
         """
         taken: list[Taken] = []
         order = DueOrder(
-            self._ranges, range(self._store.buckets.count), topic, ("ready", DELAYED), due
+            self._ranges, range(self._store.buckets.count), topic, (*READY, DELAYED), due
         )
         has_lost = True  # another client was faster, so there may be more
         while has_lost and len(taken) < most:
@@ -70,9 +69,10 @@ class Takes:
 async def _first(order: DueOrder, most: int) -> list[Found]:
     """The first jobs in the order."""
     found: list[Found] = []
-    for number in count():
-        section = await order.section(number, None, most - len(found))
+    part = order.start()
+    while True:
+        section = await order.read(part, None, most - len(found))
         found += section.jobs
-        if section.is_last or len(found) >= most:
-            break
-    return found[:most]
+        if section.part.is_last or len(found) >= most:
+            return found[:most]
+        part = section.part.following()

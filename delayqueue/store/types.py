@@ -245,18 +245,18 @@ class Listing(NamedTuple):
     due: Range
 
 
-class TagListing(NamedTuple):
-    """A page of a listing; cursor "" = end. `bytes`: its size; `is_full`: the next job does not fit."""
-
-    jobs: list[JobView]
-    cursor: str
-    bytes: int
-    is_full: bool
-
-
 # A position among the jobs of a tag; it begins at START and is there again after all of them.
 TagPlace = list[bytes]
 START: Final[TagPlace] = [b"0"]
+
+
+class TagListing(NamedTuple):
+    """A page of a listing, and where the next one begins. `bytes`: its size; `is_full`: the next job does not fit."""
+
+    jobs: list[JobView]
+    place: TagPlace
+    bytes: int
+    is_full: bool
 
 
 class TagPage(NamedTuple):

@@ -32,6 +32,23 @@ STRANGERS_CURSORS = (
 )
 
 
+WINDOWS = (
+    *(
+        '0, "ready", "", "", true',
+        '0, "ready", "5 9@0a", null, true',
+        '0, "ready", "", "9 0@0a", false',
+    ),
+    *(f'0, "ready", "{"9" * 15} 0@0a", null, true', f'0, "buried", "{"9" * 15} x", "1 x", false'),
+    *('0, "buried", "1 排", "", true', '0, "buried", "x", "", true', '0, "nothing", "", "", true'),
+    *(
+        '99, "ready", "", "", true',
+        'true, "ready", "", "", true',
+        '0, "ready", "", "", 1',
+        '0, "ready"',
+    ),
+)
+
+
 def failing_from(place: Any, name: str, number: int) -> Callable[[], None]:
     """Make a method fail from that call on, until the returned function is called."""
     method, calls = getattr(place, name), 0
@@ -209,7 +226,31 @@ async def test_a_cursor_of_somebody_else_is_refused(
 @pytest.mark.parametrize("number", [0, 1, 10**9, -1, 1.5, "1", True, None, [1], 10**400])
 @pytest.mark.parametrize(
     "place",
-    ["", "1 x", "2:3", f"{'9' * 19}:1", f"{'9' * 30}:1", "1:x", "x", "1 排", "1 \udc00", 7, None],
+    [
+        *(
+            "",
+            "1 x",
+            "x",
+            "1 排",
+            "1 \udc00",
+            7,
+            None,
+            "[" * 9000,
+            "{}",
+            "[[]]",
+            '["0"]',
+            '["1", "x"]',
+        ),
+        *('["9@0a", "job-001", "排"]', '["9@0a", "job-001", 7]', '["x"]', f'["{"9" * 30}"]'),
+        *(
+            "[null, []]",
+            '[[1, "x"], []]',
+            f'[[{"9" * 400}, "x"], []]',
+            '[[-1, "x"], []]',
+            "[[1], []]",
+        ),
+        *(f"[null, [[{window}]]]" for window in WINDOWS),
+    ],
 )
 async def test_a_forged_cursor_is_refused_or_reads_what_anybody_may(
     ours: Installation, what: Listing, number: Any, place: Any

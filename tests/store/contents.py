@@ -52,6 +52,7 @@ SINGLE: Final = (
     "layout",
     "servers",
     "rates",
+    "removed",
     "fence",
     "sent",
     "taken",
@@ -123,6 +124,7 @@ class Contents:
     layout: dict[bytes, bytes] = field(default_factory=dict)
     servers: dict[bytes, bytes] = field(default_factory=dict)
     rates: dict[bytes, bytes] = field(default_factory=dict)
+    removed: dict[bytes, bytes] = field(default_factory=dict)
     delay: defaultdict[bytes, Scores] = field(default_factory=lambda: defaultdict(dict))
     slot: defaultdict[bytes, Scores] = field(default_factory=lambda: defaultdict(dict))
     wheel: defaultdict[bytes, Scores] = field(default_factory=lambda: defaultdict(dict))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from delayqueue.store import dead_letters
 from delayqueue.store.dead_letters import DeadLetters
-from tests.store.bucket import job
+from tests.store.bucket import a_moment, job
 
 if TYPE_CHECKING:
     import pytest
@@ -41,3 +41,23 @@ async def test_pages_hold_every_dead_letter_once_with_its_last_message(
     monkeypatch.setattr(dead_letters, "MOST", len(expected))
     letters, cursor = await DeadLetters(bucket.store).page(topics, WHAT, "")
     assert (len(letters), cursor) == (len(expected), "")  # a full page that is the last one
+
+
+async def test_a_page_that_leads_to_no_wanted_dead_letter_is_the_last_one(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dead_letters, "PIECE", 2)
+    monkeypatch.setattr(dead_letters, "MOST", 6)
+    for number in range(10):
+        await bucket.push(job(f"{number}"))
+        await bucket.bury(f"{number}", message="rare" if number == 8 else "usual")
+        await a_moment()  # the latest comes first
+
+    async def page(message: str) -> tuple[list[str], bool]:
+        letters, cursor = await DeadLetters(bucket.store).page(
+            ["t"], WHAT, "", lambda letter: letter.message == message
+        )
+        return [letter.id for letter in letters], cursor != ""
+
+    assert await page("rare") == (["8"], False)
+    assert await page("usual") == (["9", "7", "6", "5", "4"], True)

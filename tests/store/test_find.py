@@ -9,6 +9,7 @@ import pytest
 from delayqueue.domain.access import Scope
 from delayqueue.domain.job import Job
 from delayqueue.errors import Invalid
+from delayqueue.store.cursor import write_cursor
 from delayqueue.store.finding import Wanted
 from delayqueue.store.store import Store
 from delayqueue.store.types import Ending
@@ -50,6 +51,22 @@ async def test_one_that_has_ended_is_found_with_its_state(store: Store) -> None:
     assert await store.finish([Ending("R-1002", "", "")]) == [0]
     (job,) = (await store.finding.find(Wanted("R-1002", "", ""), 100, "")).jobs
     assert (job.topic, job.state) == ("order", "finished")
+
+
+async def test_a_page_with_all_that_match_has_no_cursor(store: Store) -> None:
+    for start in range(0, 3000, 1000):
+        ids = [f"m-{n}" for n in range(start, start + 1000)]
+        await store.push([Job(topic="many", id=each, body="", ttr_ms=1000) for each in ids])
+    for wanted, has_more in ((Wanted("R-1001", "", ""), False), (Wanted("m-", "", ""), True)):
+        answer = await store.finding.find(wanted, 1, "")
+        assert (len(answer.jobs) >= 1, answer.cursor != "") == (True, has_more)
+
+
+async def test_a_cursor_of_another_process_of_the_store_begins_again(store: Store) -> None:
+    wanted = Wanted("1001", "", "")
+    cursor = write_cursor(wanted, 0, "job 4242@0123abcd")
+    answer = await store.finding.find(wanted, 100, cursor)
+    assert {job.id for job in answer.jobs} == {"R-1001%a", "排队-1001"}
 
 
 async def test_other_topics_are_hidden(store: Store) -> None:

@@ -29,6 +29,7 @@ from delayqueue.store.servers.durability import Durability
 from delayqueue.store.servers.shards import Shards
 from delayqueue.store.types import (
     NO_CHANGE,
+    START,
     Burial,
     Change,
     Demand,
@@ -254,16 +255,16 @@ class BucketStore:
         bucket: int,
         what: Listing,
         limit: int,
-        cursor: str,
+        place: TagPlace = START,
         held_bytes: int = 0,
         scope: Scope = EVERYWHERE,
     ) -> TagListing:
         """A page of the jobs of a tag, for an answer that already holds `held_bytes`."""
-        args = [what.topic, what.tag, what.state, *what.due, limit, cursor, held_bytes]
+        args = [what.topic, what.tag, what.state, *what.due, limit, held_bytes, *place]
         after, found, held, is_full = await self.run("list", bucket, args, scope)
         views = (view(text(job_id), *parts) for job_id, *parts in found)
         jobs = [each for each in views if each is not None]
-        return TagListing(jobs, after.decode(), held, is_full == 1)
+        return TagListing(jobs, after, held, is_full == 1)
 
     async def forecast(
         self, bucket: int, topics: Sequence[str], start_ms: int, step_ms: int, steps: int

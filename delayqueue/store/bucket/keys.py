@@ -14,6 +14,7 @@ All keys of a bucket begin with its tag `T`, which is one Redis Cluster hash tag
 | T:dq_queue_TOPIC     | list | ids that are ready; the name comes from `queue_name`. May hold ghosts: ids whose job  |
 |                      |      | was deleted, replaced or taken since                                                  |
 | T:ghosts             | hash | topic -> number of ghosts in its ready list                                           |
+| T:removed            | hash | topic -> how many ids have been taken out of its ready list, for readers (_marks.lua) |
 | T:ranked:TOPIC       | zset | the ready jobs whose priority is not the usual one: due ms, length of the id and id   |
 |                      |      | -> priority (_ready.lua)                                                              |
 | T:priorities         | hash | id -> priority; of all jobs whose priority is not the usual one, ready or not         |

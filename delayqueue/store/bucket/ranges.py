@@ -1,12 +1,22 @@
 """Ranges of due times: finding and taking the jobs in them."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from delayqueue.domain.body import body_of
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.record import parse_record, text
 from delayqueue.store.bucket.replies import change
 from delayqueue.store.types import Change, Found, Position, Range, Taken, TakeReply
+
+
+class Piece(NamedTuple):
+    """Jobs among the `looked` entries that were read; the mark behind them, and whether they were the last."""
+
+    jobs: list[Found]
+    mark: str
+    is_end: bool
+    looked: int
 
 
 class Ranges:
@@ -24,22 +34,24 @@ class Ranges:
         *,
         behind: Position | None,
         limit: int,
-        place: int = 0,
-    ) -> tuple[list[Found], int]:
-        """Find jobs in a state ("ended" = finished, cancelled or expired) after a position, among `limit` entries.
+        first: str = "",
+        last: str = "",
+    ) -> Piece:
+        """Find jobs in a state (as range.lua names them) after a position, among `limit` entries of its index.
 
-        Delayed ones are the first after it, in order. The others are found among the entries of their index from
-        `place` on. Also returns the next place, -1 at the end.
+        Delayed ones are the first after it, in order. The others are found among the entries of their index from the
+        mark `first` to the mark `last`, "" = its start, its end.
         """
         known = (behind.due_ms, behind.id) if behind else ("", "")
-        after, found = await self._store.run(
-            "range", bucket, [topic, state, *due, *known, limit, place]
+        marks = (first.encode("latin-1"), last.encode("latin-1"))
+        mark, is_end, looked, found = await self._store.run(
+            "range", bucket, [topic, state, *due, *known, limit, *marks]
         )
         jobs = [
             Found(Position(int(found[i + 1]), found[i]), bucket, found[i + 2])
             for i in range(0, len(found), 3)
         ]
-        return jobs, after
+        return Piece(jobs, mark.decode("latin-1"), is_end == 1, looked)
 
     async def take(self, bucket: int, topic: str, due: Range, ids: Sequence[bytes]) -> TakeReply:
         """Remove and return those of the jobs that are delayed or ready, and due in the range."""

@@ -98,6 +98,7 @@ local function drop_ghosts(topic, place, count)
   end
   if dropped > 0 then
     call('LREM', queue, dropped, '')
+    count_removed(topic, dropped)
     count_ghosts(topic, -dropped)
   end
   return dropped

@@ -41,6 +41,9 @@ local function leave_ranked(id, job)
   return job.priority ~= nil and call('ZREM', ranked_key(job.topic), rank_of(id, job)) == 1
 end
 
+-- Counts ids that were taken out of a ready list, for those that read it by places (_marks.lua). A broken key has no readers.
+local function count_removed(topic, count) redis.pcall('HINCRBY', REMOVED, topic, count) end
+
 -- Including the list's ghosts.
 local function count_ready(topic) return call('LLEN', queue_key(topic)) + call('ZCARD', ranked_key(topic)) end
 

@@ -34,7 +34,7 @@ local function check_list(topic)
     if before - left >= MOST_UNITS then return end
     local job, has_record = job_of(id)
     if has_record and not job then  -- for pop it is not a ghost
-      found_entry(key, id, function() call('LREM', key, 0, id) end)
+      found_entry(key, id, function() count_removed(topic, call('LREM', key, 0, id)) end)
     elseif ready[id] or not job or job.topic ~= topic or state_of(id, job) ~= 'ready' or is_ranked(id, job) then
       ghosts = ghosts + 1
     end

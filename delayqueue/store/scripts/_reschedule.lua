@@ -1,61 +1,64 @@
 -- Gives a job another due time, another priority, or both.
 -- requires  _life
 
-local INVALID = 1  -- as OK in _prelude.lua
+local new_due, reschedule
+do  -- limits the scope of the rest
+  local INVALID = 1  -- as OK in _prelude.lua
 
-local function reopen(id)
-  local run = call('HGET', RUNS, id)
-  if not run then return end
-  run = unpack_run(run)
-  if run.results == '' then return end
-  reopen_results(run)
-  call('HSET', RUNS, id, pack_run(run))
-end
-
--- When the job is due then, nil if a job cannot be due at that time.
--- when: as time_of() takes it; or "~-1500", 1.5 s before its own due time, but not before now; or "", its own
-local function new_due(job, when, now)
-  if when == '' then return job.due end
-  if string.sub(when, 1, 1) ~= '~' then return time_of(when, now) end
-  local due = math.max(now, job.due + tonumber(string.sub(when, 2)))
-  -- a job that an import has staged has no time of its own so far
-  if job.due <= MOST_DUE_MS and due <= MOST_DUE_MS then return due end
-end
-
--- Gives a job another priority where it is.
-local function reprioritize(id, job, state, priority)
-  if priority == (job.priority or USUAL_PRIORITY) then return end
-  if state == 'ready' then leave_waiting(id, job) end
-  set_priority(id, job, priority)
-  if state == 'ready' then add_ready(id, job) end
-end
-
--- Gives a delayed, ready or buried job a new due time (see new_due), and a new priority ("" = its own). Returns a code, and when it
--- is due then. A job whose due time does not change stays what it is, and so does a ready one that is moved by less than would
--- delay it.
--- keeps: a reserved job stays with its holder. The time at which a job expires moves along with its due time.
-local function reschedule(id, when, priority, now)
-  local job = read_job(id)
-  if not job then return NOT_FOUND end
-  local state = state_of(id, job)
-  if state == 'reserved' then return WRONG_STATE end
-  local due = new_due(job, when, now)
-  if not due then return INVALID end
-  check_keys(job)
-  if priority ~= '' then
-    call('HLEN', PRIORITIES)
-    priority = tonumber(priority)
+  local function reopen(id)
+    local run = call('HGET', RUNS, id)
+    if not run then return end
+    run = unpack_run(run)
+    if run.results == '' then return end
+    reopen_results(run)
+    call('HSET', RUNS, id, pack_run(run))
   end
-  local stays = when == '' or state == 'ready' and string.sub(when, 1, 1) == '~' and due <= now
-  if stays then
-    if priority ~= '' then reprioritize(id, job, state, priority) end
-    return OK, job.due
+
+  -- When the job is due then, nil if a job cannot be due at that time.
+  -- when: as time_of() takes it; or "~-1500", 1.5 s before its own due time, but not before now; or "", its own
+  function new_due(job, when, now)
+    if when == '' then return job.due end
+    if string.sub(when, 1, 1) ~= '~' then return time_of(when, now) end
+    local due = math.max(now, job.due + tonumber(string.sub(when, 2)))
+    -- a job that an import has staged has no time of its own so far
+    if job.due <= MOST_DUE_MS and due <= MOST_DUE_MS then return due end
   end
-  call('ZCARD', delay_key(job.topic, due))
-  leave(id, job)
-  if priority ~= '' then set_priority(id, job, priority) end
-  set_due(id, job, due)
-  delay_job(id, job, due)
-  reopen(id)
-  return OK, due
+
+  -- Gives a job another priority where it is.
+  local function reprioritize(id, job, state, priority)
+    if priority == (job.priority or USUAL_PRIORITY) then return end
+    if state == 'ready' then leave_waiting(id, job) end
+    set_priority(id, job, priority)
+    if state == 'ready' then add_ready(id, job) end
+  end
+
+  -- Gives a delayed, ready or buried job a new due time (see new_due), and a new priority ("" = its own). Returns a code, and when it
+  -- is due then. A job whose due time does not change stays what it is, and so does a ready one that is moved by less than would
+  -- delay it.
+  -- keeps: a reserved job stays with its holder. The time at which a job expires moves along with its due time.
+  function reschedule(id, when, priority, now)
+    local job = read_job(id)
+    if not job then return NOT_FOUND end
+    local state = state_of(id, job)
+    if state == 'reserved' then return WRONG_STATE end
+    local due = new_due(job, when, now)
+    if not due then return INVALID end
+    check_keys(job)
+    if priority ~= '' then
+      call('HLEN', PRIORITIES)
+      priority = tonumber(priority)
+    end
+    local stays = when == '' or state == 'ready' and string.sub(when, 1, 1) == '~' and due <= now
+    if stays then
+      if priority ~= '' then reprioritize(id, job, state, priority) end
+      return OK, job.due
+    end
+    call('ZCARD', delay_key(job.topic, due))
+    leave(id, job)
+    if priority ~= '' then set_priority(id, job, priority) end
+    set_due(id, job, due)
+    delay_job(id, job, due)
+    reopen(id)
+    return OK, due
+  end
 end

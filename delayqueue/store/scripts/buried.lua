@@ -1,25 +1,37 @@
 -- Reads why jobs of topics were buried, the latest of each topic first. Changes nothing.
--- requires  _life
+-- requires  _life, _marks
 -- flags  no-writes
 -- layout  follows
 -- KEYS  tag, queue name
--- ARGV  place in the first topic to start from (0 at first), entries looked at, at most, topics
--- returns { topics that are done, place in the next one to start from, { number of the topic (from 1), id, ms when it
---           was buried, run, ... } }
-local place, limit = tonumber(ARGV[1]), tonumber(ARGV[2])
+-- ARGV  mark of the last entry of the first topic that was read ("" at first), entries looked at, at most, topics
+-- returns { topics that are done, mark of the last entry of the next one that was read ("" = none), { number of the topic
+--           (from 1), id, ms when it was buried, run, ... } }
+-- keeps: a job that stays buried is read, whatever becomes of others.
+local mark, limit = ARGV[1], tonumber(ARGV[2])
 local found = {}
+
+-- How many entries of the topic are left to read.
+local function left_of(topic)
+  local key = buried_key(topic)
+  if mark == '' then return call('ZCARD', key) end
+  local rank, score, id = marks.rank(key, mark), string.match(mark, '^(%d+) (.+)$')
+  return call('ZSCORE', key, id) == score and rank - 1 or rank
+end
 
 for number = 1, #ARGV - 2 do
   local topic = ARGV[number + 2]
-  local entries = call('ZREVRANGE', buried_key(topic), place, place + limit - 1, 'WITHSCORES')
-  for at = 1, #entries, 2 do
-    if has_done_enough() then return { number - 1, place + (at - 1) / 2, found } end
-    local run = call('HGET', RUNS, entries[at]) or ''
+  local left = left_of(topic)
+  local entries = left > 0 and call('ZRANGE', buried_key(topic), math.max(0, left - limit), left - 1, 'WITHSCORES') or {}
+  for at = #entries - 1, 1, -2 do
+    local id, buried_ms = entries[at], entries[at + 1]
+    if has_done_enough() then return { number - 1, mark, found } end
+    local run = call('HGET', RUNS, id) or ''
     count_work(#run)
-    found[#found + 1], found[#found + 2], found[#found + 3], found[#found + 4] = number, entries[at], entries[at + 1], run
+    found[#found + 1], found[#found + 2], found[#found + 3], found[#found + 4] = number, id, buried_ms, run
+    mark = marks.of(id, buried_ms)
   end
   limit = limit - #entries / 2
-  if limit <= 0 then return { number - 1, place + #entries / 2, found } end
-  place = 0
+  if limit <= 0 then return { number - 1, mark, found } end
+  mark = ''
 end
-return { #ARGV - 2, 0, found }
+return { #ARGV - 2, '', found }

@@ -1,13 +1,13 @@
 -- Searches jobs for a text in their id or their body. Changes nothing.
--- requires  _life
+-- requires  _life, _process
 -- flags  no-writes
 -- layout  follows
 -- KEYS  tag, queue name
 -- ARGV  "job" or "ended", cursor ("0" at first), part of the id, part of the body, topic ("" = any of these three)
 -- returns { next cursor ("0" = that was all), jobs searched, { id, topic, state, due ms, ... } }
--- A job that stays in the hash is seen by a search from the first cursor to the last, in one process of the
--- store: a cursor is meaningless to another one.
-local key, cursor, id_part, body_part, topic = ARGV[1] == 'job' and JOBS or ENDED, ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+-- keeps: a job that stays in the hash is seen by a search from the first cursor to the last; after a failover the search of this
+--        hash begins again.
+local key, cursor, id_part, body_part, topic = ARGV[1] == 'job' and JOBS or ENDED, own_cursor(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]
 local MOST_LOOKED, MOST_BYTES = 1000, 512 * 1024  -- 2 to 4 ms of the store's time
 local LONGEST_PAGE, PAGE_BYTES = 128, 256 * 1024   -- what one command reads, bodies included
 local found, looked, bytes, page_size = {}, 0, 0, 1
@@ -31,4 +31,4 @@ repeat
   end
   page_size = bytes - before < PAGE_BYTES and math.min(LONGEST_PAGE, page_size * 2) or 1
 until cursor == '0' or looked >= MOST_LOOKED or bytes >= MOST_BYTES
-return { cursor, looked, found }
+return { signed(cursor), looked, found }

@@ -1,5 +1,5 @@
 -- A page of the ids in this bucket, to find those that belong to another.
--- requires  _prelude
+-- requires  _process
 -- flags  no-writes
 -- layout  raises
 -- KEYS  tag, queue name
@@ -21,4 +21,4 @@ repeat
   end
   page_size = bytes - before < PAGE_BYTES and math.min(LONGEST_PAGE, page_size * 2) or 1
 until cursor == '0' or #ids >= MOST_IDS or bytes >= MOST_BYTES
-return { cursor, ids, call('HLEN', key), string.match(call('INFO', 'server'), 'run_id:(%x+)') }
+return { cursor, ids, call('HLEN', key), process() }

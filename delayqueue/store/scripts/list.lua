@@ -1,18 +1,19 @@
 -- Reads a page of the jobs of a tag, in no particular order. Changes nothing.
--- requires  _life, _reads
+-- requires  _life, _reads, _scan_tag
 -- flags  no-writes
 -- layout  follows
 -- KEYS  tag, queue name
--- ARGV  topic ("" = every), tag name, state ("" = every), first and last due ms (inclusive), entries looked at, about,
---       cursor ("" at first): "scan:skip", SSCAN's own and how many ids of its answer were on earlier pages; bytes that
---       the answer of which this is a part already holds
--- returns { next cursor ("" = that was all), { { id, state, record, run } or { id, "ended", kept record, "" } },
+-- ARGV  topic ("" = every), tag name, state ("" = every), first and last due ms (inclusive), ids looked at, at most,
+--       bytes that the answer of which this is a part already holds, where to go on: a place of scan_tag() ("0" at first), and ids
+--       that it returned last and that were on no page
+-- returns { where to go on then, "0" alone if that was all; { { id, state, record, run } or { id, "ended", kept record, "" } },
 --           bytes that it holds then, 1 if it has no room for the next job, else 0 }
--- A job that moves meanwhile can be on two pages or on none.
+-- keeps: a job that stays is on a page, whatever becomes of others: see scan_tag().
 local topic, name, state, first, last = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
-local limit, cursor = tonumber(ARGV[6]), ARGV[7]
+local limit = tonumber(ARGV[6])
+local MOST_LEFT = 50  -- ids that one scan is to return, about: those that find no room on a page go into its cursor
 local page, is_full = {}, false
-read_bytes = tonumber(ARGV[8])
+read_bytes = tonumber(ARGV[7])
 
 local function add(id)
   local ended = nil
@@ -32,18 +33,23 @@ local function add(id)
   page[#page + 1] = found
 end
 
-local scan, skip = string.match(cursor, '^(%d+):(%d+)$')
-scan, skip = scan or '0', tonumber(skip) or 0
-local answer = call('SSCAN', tag_key(name), scan, 'COUNT', limit)
-local next_scan, ids = answer[1], answer[2]
-local place, last_place = skip, math.min(#ids, skip + limit)
-while place < last_place do
-  local id = ids[place + 1]
-  is_full = not may_read(all_bytes_of(id))
-  if is_full then break end
-  add(id)
-  place = place + 1
+local place, ids, at, looked = ARGV[8], { unpack(ARGV, 9) }, 1, 0
+local is_over = #ids > 0 and place == '0'
+while looked < limit do
+  if at <= #ids then
+    local id = ids[at]
+    if call('SISMEMBER', tag_key(name), id) == 1 then
+      is_full = not may_read(all_bytes_of(id))
+      if is_full then break end
+      add(id)
+    end
+    at, looked = at + 1, looked + 1
+  elseif is_over then
+    break
+  else
+    place, ids = scan_tag(name, place, math.min(limit - looked, MOST_LEFT))
+    at, is_over = 1, place == '0'
+    if #ids == 0 then looked = looked + 1 end
+  end
 end
-local next_cursor = next_scan == '0' and '' or next_scan .. ':0'
-if place < #ids then next_cursor = scan .. ':' .. int(place) end
-return { next_cursor, page, read_bytes, is_full and 1 or 0 }
+return { { place, unpack(ids, at) }, page, read_bytes, is_full and 1 or 0 }

@@ -94,6 +94,7 @@ local function fill_from_list(topic, count, found)
     if #ids == 0 then return end
     local ghosts = reserve(topic, ids, found, true)
     call('LTRIM', queue, #ids, -1)
+    count_removed(topic, #ids)
     if ghosts > 0 then count_ghosts(topic, -ghosts) end
     if #ids == #listed and #listed < wanted then
       call('HDEL', GHOSTS, topic)

@@ -1,26 +1,22 @@
 -- Finds jobs of a topic by their due times, in one state. Changes nothing.
--- requires  _life, _index_ranges, _reads
+-- requires  _life, _index_ranges, _marks, _reads
 -- flags  no-writes
 -- layout  follows
 -- KEYS  tag, queue name
--- ARGV  topic, state ("ended" = finished, cancelled or expired), first and last due ms (inclusive), due ms and id of the last
---       job that is known already ("" = none), entries read, at most, place to start from (0 at first)
--- returns { next place, -1 if all of the state is read; { id, due ms, bytes, ... } of jobs after the known one }
--- Delayed jobs come in the order of their due times and need no place. The other states' indexes are not sorted by it.
+-- ARGV  topic, state ("ended" = finished, cancelled or expired; "ready" and "ranked" = ready, with the usual priority and with
+--       another one), first and last due ms (inclusive), due ms and id of the last job that is known already ("" = none),
+--       entries read, at most, mark to start from ("" at first), mark to stop at ("" = at the end)
+-- returns { mark to go on from, 1 if there is no more before the end, else 0; entries read,
+--           { id, due ms, bytes, ... } of jobs after the known one }
+-- Delayed jobs come in the order of their due times and need no marks. The other states' indexes are not sorted by it.
 local topic, state, first, last = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
-local known_due, known_id, limit, place = tonumber(ARGV[5]), ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8])
+local known_due, known_id, limit, from, to = tonumber(ARGV[5]), ARGV[6], tonumber(ARGV[7]), ARGV[8], ARGV[9]
 local ENDED_STATES = { ended = true, finished = true, cancelled = true, expired = true }
 local found = {}
 
--- As Redis sorts members of the same score, whatever the server's locale.
 local function is_behind(due, id)
   if not known_due or due > known_due then return true end
-  if due < known_due or id == known_id then return false end
-  for i = 1, math.min(#id, #known_id) do
-    local one, other = string.byte(id, i), string.byte(known_id, i)
-    if one ~= other then return one > other end
-  end
-  return #id > #known_id
+  return due == known_due and is_after(id, known_id)
 end
 
 local function add(id, due, bytes)
@@ -39,27 +35,37 @@ local function ties()
 end
 
 local function find_delayed()
-  local from, skip = first, 0
-  if known_due and known_due >= first then from, skip = known_due, ties() end
-  local page = delay_page(topic, from, last, skip, limit)
+  local since, skip = first, 0
+  if known_due and known_due >= first then since, skip = known_due, ties() end
+  local page = delay_page(topic, since, last, skip, limit)
   for i = 1, #page, 2 do
     local id = page[i]
     add(id, page[i + 1], bytes_of(id))
   end
-  return #page / 2 < limit and -1 or place + limit
+  return { '', #page / 2 < limit and 1 or 0, #page / 2, found }
 end
 
-local function ids_at(from, to)
-  if state == 'ready' then return ready_ids_at(topic, from, to) end
-  local keys = { reserved = reserved_key(topic), buried = buried_key(topic) }
-  return call('ZRANGE', keys[state] or done_key(topic), from, to)
+-- The ids from one place of the index to another, and a function for the mark behind the n-th of them.
+
+local function list_at(start, stop)
+  return call('LRANGE', queue_key(topic), start, stop), function(i) return marks.in_list(topic, start + i) end
 end
 
--- The job, if it is in the requested state.
+local function set_at(key, start, stop)
+  local entries, ids = call('ZRANGE', key, start, stop, 'WITHSCORES'), {}
+  for i = 1, #entries, 2 do ids[#ids + 1] = state == 'ranked' and id_of_rank(entries[i]) or entries[i] end
+  return ids, function(i) return marks.of(entries[2 * i - 1], entries[2 * i]) end
+end
+
+local SETS = { ranked = ranked_key, reserved = reserved_key, buried = buried_key }
+
+-- The job, if it is in the requested state, and in this index.
 local function job_of(id)
   if not ENDED_STATES[state] then
     local job = read_job(id)
-    return job and job.topic == topic and state_of(id, job) == state and job
+    local wanted = state == 'ranked' and 'ready' or state
+    if not job or job.topic ~= topic or state_of(id, job) ~= wanted then return nil end
+    return wanted ~= 'ready' and job or is_ranked(id, job) == (state == 'ranked') and job
   end
   local ended = call('HGET', ENDED, id)
   local job = ended and job_of_ended(ended)
@@ -67,7 +73,17 @@ local function job_of(id)
 end
 
 local function find()
-  local ids, looked, seen = ids_at(place, place + limit - 1), 0, {}
+  local key = state ~= 'ready' and (SETS[state] or done_key)(topic)
+  local function place(mark)
+    if key then return marks.rank(key, mark) end
+    return marks.place(topic, mark)
+  end
+  local start, count = place(from), limit
+  if to ~= '' then count = math.min(limit, place(to) - start) end
+  if count <= 0 then return { to, 1, 0, found } end
+  local ids, mark_behind
+  if key then ids, mark_behind = set_at(key, start, start + count - 1) else ids, mark_behind = list_at(start, start + count - 1) end
+  local looked, seen = 0, {}
   for _, id in ipairs(ids) do
     local bytes = ENDED_STATES[state] and call('HSTRLEN', ENDED, id) or bytes_of(id)
     if not may_read(bytes) then break end
@@ -78,9 +94,9 @@ local function find()
       add(id, job.due, bytes)
     end
   end
-  return looked == #ids and looked < limit and -1 or place + looked
+  local is_end = looked == #ids and (looked < count or count < limit)
+  return { looked > 0 and mark_behind(looked) or from, is_end and 1 or 0, looked, found }
 end
 
-local next_place
-if state == 'delayed' then next_place = find_delayed() else next_place = find() end
-return { next_place, found }
+if state == 'delayed' then return find_delayed() end
+return find()

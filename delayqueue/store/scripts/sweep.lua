@@ -47,6 +47,7 @@ local function look_at(topic, settings)
   if settings == '' and is_empty(topic) then
     call('HDEL', TOPICS, topic)
     call('HDEL', GHOSTS, topic)
+    redis.pcall('HDEL', REMOVED, topic)
     call('ZREM', TIMERS, topic)
     forgotten = forgotten + 1
   elseif call('HEXISTS', GHOSTS, topic) == 1 then

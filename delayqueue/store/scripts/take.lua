@@ -36,6 +36,7 @@ local function drop_left()
   end
   if dropped == 0 then return end
   call('LREM', queue, dropped, '')
+  count_removed(topic, dropped)
   count_ghosts(topic, -dropped)
 end
 

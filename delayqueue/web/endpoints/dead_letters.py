@@ -1,6 +1,5 @@
 """Why jobs are buried, over all topics."""
 
-from collections.abc import AsyncIterator
 from typing import Annotated, Final
 
 from pydantic import Field
@@ -47,21 +46,26 @@ async def buried(api: Api, asked: BuriedRequest) -> Large[Buried]:
         lambda topic: asked.topic in {None, topic} and api.scope.allows(topic)
     )
     what = ("buried", asked.topic, asked.reason)
-    letters, cursor = await api.queue.dead_letters.page(topics, what, asked.cursor or "")
+    reasons = _Reasons()
+    letters, cursor = await api.queue.dead_letters.page(
+        topics,
+        what,
+        asked.cursor or "",
+        lambda letter: asked.reason is None or reasons[letter.message] == asked.reason,
+    )
     groups: dict[str, DeadLetterGroup] = {}
-    async for letter, reason in _with_reasons(letters):
-        if asked.reason in {None, reason}:
-            _add(groups, letter, reason, asked.ids or 1)
+    async for letter in by_turns(letters):
+        _add(groups, letter, reasons[letter.message], asked.ids or 1)
     ordered = sorted(groups.values(), key=lambda group: -group["count"])
     return Large({"groups": ordered, "cursor": cursor})
 
 
-async def _with_reasons(letters: list[DeadLetter]) -> AsyncIterator[tuple[DeadLetter, str]]:
-    known: dict[str, str] = {}  # many have the same message
-    async for letter in by_turns(letters):
-        if letter.message not in known:
-            known[letter.message] = reason_of(letter.message)
-        yield letter, known[letter.message]
+class _Reasons(dict[str, str]):
+    """The reasons by message; many dead letters have the same one."""
+
+    def __missing__(self, message: str) -> str:
+        self[message] = reason = reason_of(message)
+        return reason
 
 
 def _add(groups: dict[str, DeadLetterGroup], letter: DeadLetter, reason: str, ids: int) -> None:

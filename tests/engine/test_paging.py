@@ -1,0 +1,235 @@
+"""Pages of a listing while other jobs end and move: a job that stays where it is, is seen."""
+
+from __future__ import annotations
+
+import re
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from random import Random
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from delayqueue.domain.job import MAX_ID_BYTES
+from delayqueue.domain.receipt import nonce_of
+from delayqueue.engine.queue import DelayQueue
+from delayqueue.store import dead_letters
+from delayqueue.store.types import Burial, Listing, Plan, Requeue
+from tests.engine.moving import EVER
+from tests.store.bucket import HOUR_MS, job
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    from delayqueue.domain.job import Reserved
+    from delayqueue.store.store import Store
+    from tests.engine.moving import Installation
+
+JOBS: Final = 60  # in each state
+SECTION: Final = 10
+PRIORITIES: Final = (1024, 1024, 1024, 7, 2000)
+STATES: Final = ("delayed", "finished", "buried", "reserved", "ready")
+MOST_PAGES: Final = 2000
+HISTORIES: Final = 6
+OF_TAG: Final = Listing("", "x", "", EVER)
+OF_TOPIC: Final = Listing("t", "", "", EVER)
+RUN_ID: Final = re.compile("@[0-9a-f]{40}")
+VERBS: Final = ("end", "end", "pop", "pop", "sweep", "kick", "kick", "plan", "requeue", "push")
+
+
+class Crowd:
+    """Jobs of one topic and tag in all states, and a history of what becomes of some of them."""
+
+    def __init__(self, store: Store, seed: int) -> None:
+        self.queue = DelayQueue(store)
+        self.staying: set[str] = set()
+        self._store = store
+        self._random = Random(seed)
+        self._restless: list[str] = []
+        self._held: list[Reserved] = []
+        self._pushed = 0
+
+    async def arrive(self, states: Sequence[str] = STATES) -> None:
+        for state in states:
+            ids = await self.push(JOBS, HOUR_MS if state == "delayed" else 0)
+            if state == "finished":
+                await self.queue.finish(ids, [""] * JOBS)
+            elif state == "buried":
+                await self._store.bury([Burial(job_id, "", "no") for job_id in ids])
+            elif state == "reserved":
+                self._held = await self.queue.pop(("t",), JOBS, 0)
+            self.staying |= {*ids}
+        self._restless = self._random.sample(sorted(self.staying), len(self.staying) // 2)
+
+    async def push(self, count: int, delay_ms: int = 0) -> list[str]:
+        ids = [f"job-{self._pushed + n}" for n in range(count)]
+        self._pushed += count
+        jobs = [
+            job(
+                job_id,
+                due_ms=None if delay_ms else self._random.randrange(10**9),
+                delay_ms=delay_ms and delay_ms + self._random.randrange(9),
+                tags=("x",),
+                retain_ms=self._random.choice((0, HOUR_MS)) if delay_ms else HOUR_MS,
+                priority=self._random.choice(PRIORITIES),
+            )
+            for job_id in ids
+        ]
+        assert set(await self.queue.push_many(jobs)) == {0}
+        return ids
+
+    async def go_on(self, shown: Sequence[str], ends: float) -> None:
+        """End what a page has shown, as likely as `ends`; and let others move."""
+        if shown and self._random.random() < ends:
+            await self._move("end", shown)
+        for _ in range(self._random.randrange(4)):
+            some = self._random.sample(self._restless, min(5, len(self._restless)))
+            await self._move(self._random.choice(VERBS), some)
+
+    async def _move(self, verb: str, ids: Sequence[str]) -> None:
+        queue = self.queue
+        match verb:
+            case "end":
+                await queue.delete(ids, [""] * len(ids))
+            case "pop":
+                popped = await queue.pop(("t",), 7, 0)
+                self._held += popped
+                ids = [each.id for each in popped]
+            case "requeue":
+                ids = [each.id for each in self._held[-4:]]
+                await self._store.requeue([_return(each) for each in self._held[-4:]])
+                del self._held[-4:]
+            case "kick":
+                await queue.kick(ids)
+                await self._store.bury([Burial(job_id, "", "no") for job_id in ids[::2]])
+            case "plan":
+                plans = (Plan(delay_ms=0), Plan(by_ms=HOUR_MS), Plan(priority=3))
+                await queue.reschedule(ids, self._random.choice(plans))
+            case "push":
+                ids = await self.push(3)
+            case _:
+                ids = ()
+                for bucket in range(queue.bucket_count):
+                    await self._store.by_bucket.tick(bucket)
+                    await self._store.by_bucket.sweep(bucket, 0, 100)
+        self.staying -= {*ids}
+
+
+def _return(held: Reserved) -> Requeue:
+    return Requeue(held.id, nonce_of(held.receipt, held.id))
+
+
+async def pages(
+    queue: DelayQueue, what: Listing, limits: Sequence[int]
+) -> AsyncIterator[list[str]]:
+    """The ids on each page of a listing, with another limit each time."""
+    cursor = ""
+    for number in range(MOST_PAGES):
+        limit = limits[number % len(limits)]
+        jobs, cursor = await queue.listings.list_jobs(what, limit, cursor)
+        assert len(jobs) <= limit
+        yield [each.id for each in jobs]
+        if not cursor:
+            return
+    pytest.fail("the pages have no end")
+
+
+@pytest.fixture(autouse=True)
+def _short_sections(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("delayqueue.store.due_order.SECTION", SECTION)
+
+
+@pytest.mark.parametrize("seed", range(HISTORIES))
+@pytest.mark.parametrize("what", [OF_TOPIC, OF_TAG], ids=["topic", "tag"])
+async def test_a_job_that_stays_is_on_a_page_whatever_becomes_of_others(
+    ours: Installation, what: Listing, seed: int
+) -> None:
+    crowd = Crowd(ours.server(), seed)
+    await crowd.arrive()
+    seen = set[str]()
+    async for page in pages(crowd.queue, what, (7, 1, 30)):
+        seen |= {*page}
+        await crowd.go_on(page, ends=seed % 3 / 2)
+    assert len(crowd.staying) > 10 or seed % 3 == 2
+    assert crowd.staying - seen == set()
+
+
+@pytest.mark.parametrize("limit", [3, SECTION, 2 * SECTION, 45])
+@pytest.mark.parametrize("what", [OF_TOPIC, OF_TAG], ids=["topic", "tag"])
+async def test_each_page_may_be_deleted_after_it_is_read(
+    ours: Installation, what: Listing, limit: int
+) -> None:
+    crowd = Crowd(ours.server(), limit)
+    await crowd.arrive(("buried", "ready"))
+    seen = list[str]()
+    async for page in pages(crowd.queue, what, [limit]):
+        seen += page
+        await crowd.queue.delete(page, [""] * len(page))
+        for bucket in range(2):
+            await crowd.queue._store.by_bucket.sweep(bucket, 0, 100)
+    assert sorted(set(seen)) == sorted(crowd.staying)
+
+
+@pytest.mark.parametrize("what", [OF_TOPIC, OF_TAG], ids=["topic", "tag"])
+async def test_a_job_is_on_one_page_only_while_none_moves(
+    ours: Installation, what: Listing
+) -> None:
+    crowd = Crowd(ours.server(), 1)
+    await crowd.arrive()
+    seen = [job_id async for page in pages(crowd.queue, what, (4, 33)) for job_id in page]
+    assert sorted(seen) == sorted(crowd.staying)
+
+
+@pytest.mark.parametrize("what", [OF_TOPIC, OF_TAG], ids=["topic", "tag"])
+async def test_cursors_of_another_process_of_the_store_lead_to_all_jobs_again(
+    ours: Installation, what: Listing
+) -> None:
+    crowd = Crowd(ours.server(), 1)
+    await crowd.arrive()
+    await crowd.push(1000, HOUR_MS)  # enough for a hash table
+    seen = set[str]()
+    cursor = ""
+    for number in range(MOST_PAGES):
+        jobs, cursor = await crowd.queue.listings.list_jobs(what, 50, cursor)
+        seen |= {each.id for each in jobs}
+        if not cursor:
+            break
+        if number < 5:
+            cursor = of_another_process(cursor)
+    assert not cursor
+    assert crowd.staying <= seen
+
+
+def of_another_process(cursor: str) -> str:
+    """The cursor as if a store with another run_id had returned it."""
+    written = urlsafe_b64decode(cursor).decode()
+    return urlsafe_b64encode(RUN_ID.sub("@0123abcd", written).encode()).decode()
+
+
+@pytest.mark.parametrize("what", [OF_TOPIC, OF_TAG], ids=["topic", "tag"])
+async def test_the_longest_ids_fit_into_cursors(ours: Installation, what: Listing) -> None:
+    queue = DelayQueue(ours.server())
+    ids = [f"{number:03}".ljust(MAX_ID_BYTES // 2, "é")[:-2] for number in range(300)]
+    await queue.push_many([job(each, tags=("x",)) for each in ids])
+    seen = [job_id async for page in pages(queue, what, [1, 30]) for job_id in page]
+    assert sorted(seen) == ids
+
+
+async def test_a_dead_letter_that_stays_is_on_a_page_although_others_are_kicked(
+    ours: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dead_letters, "PIECE", 3)
+    monkeypatch.setattr(dead_letters, "MOST", 7)
+    crowd = Crowd(ours.server(), 1)
+    await crowd.arrive(("buried",))
+    seen, cursor = set[str](), ""
+    for _ in range(MOST_PAGES):
+        letters, cursor = await crowd.queue.dead_letters.page(["t"], ("all",), cursor)
+        seen |= {letter.id for letter in letters}
+        if not cursor:
+            break
+        kicked = [letter.id for letter in letters]
+        await crowd.queue.kick(kicked)
+        await crowd.go_on((), 0)
+        crowd.staying -= {*kicked}
+    assert not cursor
+    assert crowd.staying <= seen
