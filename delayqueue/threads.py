@@ -1,13 +1,16 @@
 """Threads for blocking calls: one that hangs neither delays the others nor keeps the program from ending."""
 
 import asyncio
+import os
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from queue import Empty, SimpleQueue
 from typing import Final, TypeVar
 
 T = TypeVar("T")
+
+EXIT_S: Final = 2.0  # for what Python does at exit, as sending the last reports to Sentry
 
 IDLE_S: Final = (
     10.0  # how long a thread waits for the next call; starting one costs more than waking one
@@ -83,3 +86,26 @@ class Threads:
                     self._idle -= 1
                     return None
         return self._calls.get()
+
+
+@contextmanager
+def not_waited_for() -> Iterator[None]:
+    """Let the program end within EXIT_S after the block, the last thing that it does, although threads go on.
+
+    Python joins all threads that are not daemons, those of executors, too. Handlers start them (asyncio.to_thread), and
+    one that hangs would keep the program from ending: it would have to be killed, and systemd would not restart it.
+    """
+    status = 1
+    try:
+        yield
+        status = 0
+    finally:
+        limit = threading.Timer(EXIT_S, _exit, (status,))
+        limit.daemon = True
+        limit.start()
+
+
+def _exit(status: int) -> None:
+    # no logging: a thread may hang in it
+    os.write(2, b"delay-queue: threads of handlers go on; the program ends without them\n")
+    os._exit(status)

@@ -11,6 +11,7 @@ from typing import Final
 from delayqueue import log
 from delayqueue.cli.verb import DONE, USAGE, complain
 from delayqueue.client.address import ServerAddress
+from delayqueue.threads import not_waited_for
 from delayqueue.worker import Worker
 from delayqueue.worker.worker import DEFAULT_GRACE_S
 
@@ -37,7 +38,8 @@ def work(asked: Namespace) -> int:
         ServerAddress.of(worker.url, worker.token)
     except ValueError as error:
         return _refuse(f"--url {error}")
-    worker.run(grace=DEFAULT_GRACE_S if asked.grace is None else asked.grace)
+    with not_waited_for():
+        worker.run(grace=DEFAULT_GRACE_S if asked.grace is None else asked.grace)
     return DONE
 
 

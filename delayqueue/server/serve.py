@@ -52,6 +52,7 @@ from delayqueue.store.servers.durability import check_durability
 from delayqueue.store.servers.functions import remove_old_functions
 from delayqueue.store.servers.health import durability_warnings
 from delayqueue.store.servers.shards import Shards
+from delayqueue.threads import not_waited_for
 from delayqueue.web.listening import listening
 from delayqueue.web.metrics import process_figures
 from delayqueue.web.peers import Peers
@@ -243,7 +244,8 @@ class _Work:
 
     def __call__(self) -> None:
         set_up(self.config.log_level, self.config.log_format)
-        uvloop.run(self._serve())
+        with not_waited_for():
+            uvloop.run(self._serve())
 
     async def _serve(self) -> None:
         told = _signals()

@@ -154,6 +154,12 @@ async def hangs_async(job: ReservedJob) -> None:
             continue
 
 
+@worker.on("hangs-thread")
+async def hangs_in_a_thread(job: ReservedJob) -> None:
+    note("hangs", job.id)
+    await asyncio.to_thread(time.sleep, 3600)
+
+
 @worker.on("hangs-loop")
 async def hangs_loop(job: ReservedJob) -> None:
     note("hangs", job.id)

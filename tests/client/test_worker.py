@@ -371,7 +371,8 @@ async def test_a_handler_that_misbehaves_has_failed_by_its_schedule(
 
 
 @pytest.mark.parametrize(
-    ("topic", "status"), [("hangs", 0), ("hangs-async", 0), ("hangs-loop", HANGS)]
+    ("topic", "status"),
+    [("hangs", 0), ("hangs-async", 0), ("hangs-thread", 0), ("hangs-loop", HANGS)],
 )
 async def test_a_handler_that_hangs_does_not_keep_the_worker_from_ending(
     server: QueueServer, queue: AsyncClient, trace: Trace, topic: str, status: int

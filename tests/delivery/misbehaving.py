@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
@@ -100,6 +101,14 @@ async def async_does_not_stop(_: Reserved) -> None:
 
 async def async_sleeps(_: Reserved) -> None:
     time.sleep(2)  # noqa: ASYNC251  # it blocks the loop
+
+
+async def async_sleeps_in_a_thread(_: Reserved) -> None:
+    await asyncio.to_thread(time.sleep, 3600)
+
+
+def sleeps_in_an_executor(_: Reserved) -> None:
+    ThreadPoolExecutor().submit(time.sleep, 3600).result()
 
 
 async def async_stops_the_loop(_: Reserved) -> None:

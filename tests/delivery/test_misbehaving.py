@@ -41,6 +41,8 @@ FAILURES: Final = {
     "async_stops_iterating": "StopAsyncIteration",
     "async_does_not_stop": TIMEOUT,
     "async_sleeps": TIMEOUT,
+    "async_sleeps_in_a_thread": TIMEOUT,
+    "sleeps_in_an_executor": TIMEOUT,
     "async_stops_the_loop": "LookupError: all the same",
     "async_leaves_a_task": "LookupError: task done: True",
     "returns_a_generator": "TypeError: it returned a generator, which nothing runs",
@@ -48,6 +50,12 @@ FAILURES: Final = {
     "async_forgets_an_await": "TypeError: it returned a coroutine, which nothing runs",
     "async_breaks_the_loop": TIMEOUT,
 }
+HANGING: Final = [
+    "sleeps",
+    "sleeps_in_an_executor",
+    "async_does_not_stop",
+    "async_sleeps_in_a_thread",
+]
 SUCCESSES: Final = {
     "returns_a_file_name": "caf\\udce9",
     "returns_much": "B" * MAX_MESSAGE_CHARS,
@@ -134,18 +142,21 @@ def threads(server: QueueServer) -> int:
     return int(count)
 
 
+@pytest.mark.parametrize("workers", [1, 2])
 async def test_a_server_ends_though_handlers_do_not(
-    processes: Processes, redis_server: StoreServer, receiver: Receiver
+    processes: Processes, redis_server: StoreServer, receiver: Receiver, workers: int
 ) -> None:
-    server = processes.configured(CONFIG.replace("timeout = 0.3", "timeout = 60"), redis_server)
+    config = CONFIG.replace("timeout = 0.3", "timeout = 60")
+    server = processes.configured(f"workers = {workers}\n{config}", redis_server)
     server.start()
     async with open_api(server.url) as api:
-        for name in ("sleeps", "async_does_not_stop"):
+        for name in HANGING:
             await Shop(api, receiver, name).push()
 
         async def have_begun() -> bool:
             topics = (await api.request("GET", "/topics")).ok()
-            return [topic["reserved"] for topic in topics] == [1, 1]
+            return [topic["reserved"] for topic in topics] == [1] * len(HANGING)
 
         await until_async(have_begun)
     assert server.stop() == 0
+    assert "killing it" not in server.log_tail()
