@@ -44,10 +44,15 @@ def test_no_page_has_a_serious_fault(admin: Admin, queue: Client, topic: str) ->
     for place in PLACES:
         page = admin.open(place.format(topic=topic, id=job_id))
         faults[place] = serious(page)
-    page = admin.open(f"topic/{topic}")
-    admin.press("Purge")
-    expect(page.locator("dialog")).to_be_visible()
-    faults["a dialog"] = serious(page)
+    for place, opens in (("subscribers", "Add"), ("schedules", "Add")):
+        page = admin.open(place)
+        admin.press(opens)
+        faults[f"the form of {place}"] = serious(page)
+    for place, opens in ((f"topic/{topic}", "Purge"), ("tag/order:1", "Reschedule all")):
+        page = admin.open(place)
+        admin.press(opens)
+        expect(page.locator("dialog")).to_be_visible()
+        faults[f"the dialog of {opens}"] = serious(page)
     queue.unschedule(topic)
     assert {place: found for place, found in faults.items() if found} == {}
 

@@ -60,6 +60,18 @@ def test_a_dialog_and_what_was_typed_outlive_a_refresh(
 
 
 @ONE_LOOK
+def test_a_question_goes_with_its_page(admin: Admin, queue: Client, topic: str) -> None:
+    queue.push(topic, delay=900)
+    page = admin.open("topics")
+    admin.open(f"topic/{topic}")
+    admin.press("Purge")
+    expect(page.locator("dialog")).to_be_visible()
+    page.go_back()
+    expect(page.locator("h1")).to_have_text("Topics")
+    expect(page.locator("dialog")).to_be_hidden()
+
+
+@ONE_LOOK
 def test_the_keyboard_alone_does_what_is_to_be_done(
     admin: Admin, queue: Client, topic: str
 ) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+import pytest
 from playwright.sync_api import expect
 
 from delayqueue.client import Job
@@ -103,15 +104,35 @@ def test_a_buried_job_is_kicked_and_rescheduled(admin: Admin, queue: Client, top
     assert details.due > time.time() + 10_000
 
 
-def test_the_jobs_of_a_tag_are_rescheduled_at_once(admin: Admin, queue: Client, topic: str) -> None:
-    for _ in range(3):
-        queue.push(topic, delay=60, tags=[topic])
+EACH_LATER: Final = "each this much later than it is due now (-1h: earlier)"
+TOGETHER: Final = "all at the same moment, this long from now"
+
+
+@pytest.mark.parametrize(
+    ("how", "length", "dues_s"),
+    [
+        (EACH_LATER, "1h", (4_600, 8_600)),
+        (EACH_LATER, "-10m", (400, 4_400)),
+        (TOGETHER, "2h", (7_200, 7_200)),
+    ],
+)
+def test_the_jobs_of_a_tag_are_moved_each_or_to_one_moment(
+    admin: Admin, queue: Client, topic: str, how: str, length: str, dues_s: tuple[int, int]
+) -> None:
+    began_s = time.time()
+    for delay in (1_000, 5_000):
+        queue.push(topic, delay=delay, tags=[topic])
     page = admin.open(f"tag/{topic}")
     admin.press("Reschedule all")
-    page.locator("dialog input").fill("2h")
+    expect(page.locator("dialog input:invalid")).to_have_count(
+        2
+    )  # which one is for the user to say
+    admin.field(how).check()
+    page.locator("dialog input[name=answer]").fill(length)
     admin.agree("Reschedule all")
-    expect(admin.said("Done: 3 jobs.")).to_be_visible()
-    assert min(job.due for job in queue.list_jobs(topic).jobs) > time.time() + 7000
+    expect(admin.said("Done: 2 jobs.")).to_be_visible()
+    found = [job.due - began_s for job in queue.list_jobs(topic).jobs]
+    assert found == pytest.approx(dues_s, abs=60)
 
 
 def test_jobs_are_found_by_id_by_parts_of_id_topic_and_body_and_by_tag(

@@ -40,11 +40,13 @@ const heading = (title) => h("h2", { id: "dialog-title" }, title);
 class Question extends Component {
   state = { text: this.props.value || "" };
 
-  render({ title, error, text, input, most, must, danger, ok, password, onanswer }, { text: typed }) {
+  render({ title, error, text, choices, input, most, must, danger, ok, password, onchoice, onanswer }, { text: typed }) {
     return h("form", { method: "dialog" },
       heading(title),
       error && h("p", { class: "card error", role: "alert" }, error),
       text && h("p", {}, text),
+      choices && h("fieldset", {}, choices.map(([value, name]) =>
+        h("label", { key: value }, h("input", { type: "radio", name: "choice", value, required: true, onchange: () => onchoice(value) }), name))),
       input && h("label", {}, input, h("input", {
         value: typed, autocomplete: "off", spellcheck: false, type: password ? "password" : "text", name: "answer", maxlength: most || 1024,
         oninput: (event) => { this.setState({ text: event.target.value }); onanswer(event.target.value); },
@@ -53,13 +55,17 @@ class Question extends Component {
   }
 }
 
-/** Ask a question. options: {error, text, input: label, value, most: characters, must: the text that must be typed, danger, ok, password}.
- *  The button that says yes has the text `ok`, else the title: what it does.
- *  Resolves to the input ("" if there is none), or null if the user cancels. */
+/** Ask a question. options: {error, text, choices: [[value, text]], input: label, value, most: characters, must: the text that must be typed, danger, ok,
+ *  password}. The button that says yes has the text `ok`, else the title: what it does.
+ *  Resolves to the input ("" if there is none); with `choices`, to [the chosen value, the input]; to null if the user cancels. */
 export async function ask(title, options = {}) {
   let answer = options.value || "";
-  const closed = await open(h(Question, { title, ...options, onanswer: (text) => { answer = text; } }));
-  return closed === "ok" ? answer : null;
+  let chosen = null;
+  addEventListener("hashchange", close); // a question belongs to its page
+  const closed = await open(h(Question, { title, ...options, onanswer: (text) => { answer = text; }, onchoice: (value) => { chosen = value; } }));
+  removeEventListener("hashchange", close);
+  if (closed !== "ok") return null;
+  return options.choices ? [chosen, answer] : answer;
 }
 
 /** Show an outcome: in the corner, or, if there are details, in the dialog until the user closes it. */

@@ -24,6 +24,9 @@ function heading({ name, sort, rising, class: kind }, sorting) {
 /** A name that may break after dots, dashes and the like. */
 export const breaking = (name) => name.split(/(?<=[./_:@-])/).map((part, index) => [index > 0 && h("wbr"), part]);
 
+/** A text that may break at its blanks only, and not within a date. */
+export const unbroken = (text) => text.split(" ").map((word, index) => [index > 0 && " ", h("span", { class: "time" }, word)]);
+
 /** Names with their values: [[name, value]] */
 export const facts = (rows) => h("dl", {}, rows.map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
 

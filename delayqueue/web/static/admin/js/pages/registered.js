@@ -2,7 +2,7 @@
 
 import { call, may } from "../api.js";
 import { action, ask, Form, tell } from "../ask.js";
-import { breaking, facts, h, table, words } from "../dom.js";
+import { breaking, facts, h, table, unbroken, words } from "../dom.js";
 import { exactly, length, number, relative, seconds, time } from "../format.js";
 import { t } from "../i18n.js";
 import { Live } from "../live.js";
@@ -37,7 +37,7 @@ const failuresOf = ([last, ...others]) => last && [
 const SUBSCRIBERS = (old) => ({
   exported: ["name", "topic", "order", "url", "handler", "timeout", "retry", "concurrency", "signed", "declared", "expect", "on_failure", "payload", "paused", "calls"],
   title: t("subscribers"), list: "subscribers", request: { calls: true }, add: "subscribe", remove: "unsubscribe", empty: t("noSubscribers"),
-  name: (one) => [one.name, one.paused !== null && [" ", h("span", { class: "tag time" }, t("pausedSince", time(one.paused)))]],
+  name: (one) => [one.name, one.paused !== null && [" ", h("span", { class: "tag" }, unbroken(t("pausedSince", time(one.paused))))]],
   columns: [
     { name: t("topic"), class: "wide", cell: (one) => topicLink(one.topic) },
     { name: t("order"), class: "number", cell: (one) => number(one.order) },

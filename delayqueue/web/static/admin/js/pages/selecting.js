@@ -20,19 +20,26 @@ const MOST_NAMED = 200; // failures in the list
 const one = (verb, request) => call(verb, request).then(() => ({ id: request.id, code: 0 }), ({ message }) => ({ id: request.id, message }));
 const VERBS = {
   kick: { asks: "kickThese", states: ["buried", "delayed"], piece: PIECE, run: async (ids) => (await call("kick", { ids })).results },
-  reschedule: { asks: "rescheduleThese", states: ["buried", "delayed", "ready"], piece: PIECE, run: async (ids, delay) => (await call("reschedule", { ids, delay })).results },
+  reschedule: { asks: "rescheduleThese", states: ["buried", "delayed", "ready"], piece: PIECE, run: async (ids, when) => (await call("reschedule", { ids, ...when })).results },
   release: { asks: "releaseThese", states: ["reserved"], piece: AT_ONCE, run: (ids) => Promise.all(ids.map((id) => one("release", { id, delay: 0 }))) },
   delete: { asks: "deleteThese", states: ["buried", "delayed", "ready", "reserved"], piece: PIECE, run: (ids) => call("delete", { ids }) },
 };
+
+/** Ask for the new due time of jobs. Resolves to {by} or {delay}, in seconds, or to null if the user cancels. */
+export async function askWhen(title, text) {
+  const choices = [["by", t("dueBy")], ["delay", t("dueTogether")]];
+  const answer = await ask(title, { text, choices, input: t("dueHowLong"), value: "1h" });
+  if (answer === null) return null;
+  const [how, typed] = answer;
+  const isEarlier = how === "by" && /^\s*[-−]/.test(typed);
+  return { [how]: isEarlier ? -seconds(typed.replace(/[-−]/, "")) : seconds(typed) };
+}
 
 /** Ask whether to apply a verb to that many jobs. Resolves to the verb's argument, or null if the user cancels. */
 async function confirm(verb, count, { reason, title = t(verb) }) {
   const which = reason === undefined ? jobs(count) : t("buriedFor", jobs(count), reason || t("noReason"));
   const text = t(VERBS[verb].asks, which);
-  if (verb === "reschedule") {
-    const answer = await ask(title, { text, input: t("rescheduleAsk"), value: "10m" });
-    return answer === null ? null : seconds(answer);
-  }
+  if (verb === "reschedule") return askWhen(title, text);
   if (verb !== "delete") return ask(title, { text });
   const typed = count > NEEDS_NUMBER && { input: t("typeNumber", count), must: String(count) };
   return ask(title, { text, danger: true, ...typed });

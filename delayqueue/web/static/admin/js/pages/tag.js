@@ -3,10 +3,10 @@
 import { call, may } from "../api.js";
 import { action, ask, say } from "../ask.js";
 import { h } from "../dom.js";
-import { jobs, seconds } from "../format.js";
+import { jobs } from "../format.js";
 import { t } from "../i18n.js";
 import { pages } from "./jobs.js";
-import { Selecting } from "./selecting.js";
+import { askWhen, Selecting } from "./selecting.js";
 
 export class TagPage extends Selecting {
   which() {
@@ -26,9 +26,9 @@ export class TagPage extends Selecting {
 
   delay = async () => {
     const name = this.props.argument;
-    const answer = await ask(t("delayTag"), { input: t("delayTagAsk", name), value: "10m" });
-    if (answer === null) return;
-    say(t("didCount", jobs((await call("reschedule", { tag: name, delay: seconds(answer) })).count)));
+    const when = await askWhen(t("delayTag"), t("delayTagAsk", name));
+    if (when === null) return;
+    say(t("didCount", jobs((await call("reschedule", { tag: name, ...when })).count)));
     await this.refresh();
   };
 

@@ -2,7 +2,7 @@
 
 import { call, may } from "../api.js";
 import { action, ask, say } from "../ask.js";
-import { breaking, choices, firstRows, h, table } from "../dom.js";
+import { breaking, choices, firstRows, h, table, unbroken } from "../dom.js";
 import { jobs, length, number, seconds, time } from "../format.js";
 import { t } from "../i18n.js";
 import { Live } from "../live.js";
@@ -92,7 +92,7 @@ export function topicTags(topic) {
   const paused = topic.paused === true ? t("paused") : topic.paused && t("pausedUntil", time(topic.paused));
   const limits = topic.limit && limitText(topic.limit);
   const limited = limits && t("limitedTo", limits);
-  return [paused, limited].filter(Boolean).map((text) => [h("span", { class: "tag" }, text), " "]);
+  return [paused, limited].filter(Boolean).map((text) => [h("span", { class: "tag" }, unbroken(text)), " "]);
 }
 
 /** Limits as users type them: "50/s, 10". */
