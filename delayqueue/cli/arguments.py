@@ -81,8 +81,9 @@ LISTED: Final = (
     argument("--tag", help="jobs with this tag"),
     argument(
         "--state",
+        metavar="STATE",
         choices=list(map(str, State)),
-        help="jobs in this state; required without topic and tag",
+        help=f"jobs in this state: {', '.join(State)}; required without topic and tag",
     ),
     START,
     END,

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from delayqueue.cli.call import CallError
 from delayqueue.cli.request import server_of
-from delayqueue.cli.verb import DONE
+from delayqueue.cli.verb import DONE, USAGE, complain
 from delayqueue.client.calls import STRANGE
 from delayqueue.config.startup import StartupError
 
@@ -18,19 +18,23 @@ MOST_TOPICS: Final = 100
 
 
 def completion(asked: Namespace) -> int:
-    """Print the code for that shell. Raises ModuleNotFoundError without argcomplete."""
-    from argcomplete.shell_integration import shellcode  # noqa: PLC0415  # not installed everywhere
-
+    """Print the code for that shell."""
+    try:
+        from argcomplete.shell_integration import shellcode  # noqa: PLC0415  # not installed everywhere
+    except ModuleNotFoundError:
+        return complain(["completion needs a package: pip install argcomplete"], USAGE)
     code: str = shellcode(["delay-queue"], shell=asked.shell)
     sys.stdout.write(code)
     return DONE
 
 
 def answer_shell(parser: ArgumentParser) -> None:
-    """If the shell asks, answer it and exit. Raises ModuleNotFoundError without argcomplete."""
+    """If the shell asks, answer it and exit."""
     if ASKED_BY in os.environ:
-        import argcomplete  # noqa: PLC0415  # not installed everywhere
-
+        try:
+            import argcomplete  # noqa: PLC0415  # not installed everywhere
+        except ModuleNotFoundError:
+            sys.exit(USAGE)  # without a word: somebody is at the prompt
         argcomplete.autocomplete(parser, default_completer=_offered)  # type: ignore[arg-type]
 
 

@@ -9,20 +9,20 @@ from typing import Final
 
 from delayqueue import __version__
 from delayqueue.cli.completing import answer_shell
+from delayqueue.cli.helping import HelpSettings, no_arguments, no_verb, verbs_by_family
 from delayqueue.cli.local import LOCAL
 from delayqueue.cli.remote import REMOTE
-from delayqueue.cli.verb import USAGE, Verb, complain
-from delayqueue.config.config import OPTIONS
-from delayqueue.config.option import PREFIX, Option
+from delayqueue.cli.verb import USAGE, complain
 
 INTERRUPTED: Final = 130  # the shell's status for a program that Ctrl-C ended
 CLOSED_PIPE: Final = 141  # the shell's status for a program whose reader is gone
 
 TAKE_VALUES: Final = ("-c", "--url", "--token")
+HELP: Final = "help"  # `help VERB` is `VERB --help`
 OF_REMOTE: Final = ("--url", "--token", "--json")  # may also come before the verb
 
 SERVER_PACKAGES: Final = {
-    *("aiohttp", "argcomplete", "cronsim", "hiredis", "prometheus_client", "pydantic", "redis"),
+    *("aiohttp", "cronsim", "hiredis", "prometheus_client", "pydantic", "redis"),
     "uvloop",
 }
 NO_SERVER: Final = (
@@ -31,13 +31,6 @@ NO_SERVER: Final = (
 )
 
 VERBS: Final = {verb.name: verb for verb in (*LOCAL, *REMOTE)}
-STATUSES: Final = """\
-exit status:
-  0   done
-  1   refused: the queue refused, or had nothing; check, fsck: something is wrong; import: jobs were set aside
-  2   wrong usage: an argument or a setting; the server cannot start
-  3   no server can be reached, or its store does not answer
-  130 ended by Ctrl-C"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -45,10 +38,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     answer_shell(parser)
     given = sys.argv[1:] if arguments is None else arguments
-    asked, unknown = parser.parse_known_args(_verb_first(given))
+    before, verb, behind = _taken_apart(given)
+    for name in verb:
+        if name not in VERBS:
+            parser.error(no_verb(name, [*VERBS, HELP]))  # argparse would list all of them
+    asked, unknown = parser.parse_known_args([*before, *verb, *behind])
     of_verb: ArgumentParser = vars(asked).pop("parser")
     if unknown:
-        of_verb.error(f"unrecognized arguments: {' '.join(unknown)}")  # with the verb's usage
+        of_verb.error(no_arguments(unknown, VERBS[asked.verb]))  # with the verb's usage
     try:
         status: int = asked.run(asked)
     except ModuleNotFoundError as error:
@@ -63,8 +60,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status
 
 
-def _verb_first(arguments: Sequence[str]) -> list[str]:
-    """The arguments, with options of remote verbs that come before the verb moved after it."""
+def _taken_apart(arguments: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
+    """What stands before the verb, the verb, if there is one, and its arguments.
+
+    Options of remote verbs that come before the verb are moved behind it.
+    """
     before: list[str] = []
     behind: list[str] = []
     rest = list(arguments)
@@ -73,7 +73,9 @@ def _verb_first(arguments: Sequence[str]) -> list[str]:
         place = behind if rest[0].partition("=")[0] in OF_REMOTE else before
         place += rest[: 1 + takes_value]
         del rest[: 1 + takes_value]
-    return [*before, *rest[:1], *behind, *rest[1:]]
+    if rest[:1] == [HELP]:
+        return before, rest[1:2], ["--help"]
+    return before, rest[:1], [*behind, *rest[1:]]
 
 
 def _parser() -> ArgumentParser:
@@ -81,12 +83,15 @@ def _parser() -> ArgumentParser:
         prog="delay-queue",
         usage="%(prog)s [-c FILE] [VERB ...]",
         description="A delay queue server that speaks HTTP and keeps its jobs in Redis or Valkey.",
-        epilog=_epilog(),
+        epilog=verbs_by_family(VERBS),
         formatter_class=RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument("-c", dest="config", metavar="FILE", type=Path, help="config file")
     parser.add_argument("-v", "--version", action="version", version=__version__)
+    parser.add_argument(
+        "--help-settings", nargs=0, action=HelpSettings, help="show every setting and exit"
+    )
     parser.set_defaults(run=VERBS["serve"].run, verb="serve", parser=parser)
     verbs = parser.add_subparsers(prog=parser.prog, metavar="VERB", help=SUPPRESS)
     for verb in VERBS.values():
@@ -101,29 +106,3 @@ def _parser() -> ArgumentParser:
             argument.add_to(of_verb)
         of_verb.set_defaults(run=verb.run, verb=verb.name, parser=of_verb)
     return parser
-
-
-def _epilog() -> str:
-    return "\n".join(
-        [
-            "verbs, each with its own --help:",
-            *map(_listed, LOCAL),
-            "",
-            "verbs that ask a running server over HTTP (--url):",
-            *map(_listed, REMOTE),
-            "",
-            STATUSES,
-            "",
-            f"settings, in the file or as variables ({PREFIX}REDIS_HOST for redis.host) [default]:",
-            *map(_described, OPTIONS.values()),
-        ]
-    )
-
-
-def _listed(verb: Verb) -> str:
-    return f"  {verb.name:<24}{verb.help}"
-
-
-def _described(option: Option) -> str:
-    default = f" [{' '.join((option.default, option.unit)).strip()}]" if option.default else ""
-    return f"  {option.key:<24}{option.help}{default}"

@@ -28,8 +28,8 @@ from delayqueue.config.startup import StartupError
 
 LENGTHS: Final = "A LENGTH is a number of seconds, or a text like 500ms, 15s, 30m, 2h, 1d."
 TIMES: Final = (
-    "A TIME is now, +2h, 2026-01-31, '2026-01-31 12:00' (local time) or unix seconds;\n"
-    "a time in the past needs an equals sign: --start=-30m."
+    "A TIME is now, +2h, 2026-01-31, '2026-01-31 12:00' (local time) or unix\n"
+    "seconds; a time in the past needs an equals sign: --start=-30m."
 )
 
 CONNECTION: Final = (

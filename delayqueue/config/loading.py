@@ -20,7 +20,7 @@ SERVICE_LINK: Final = re.compile(
 # variables for the verbs that ask a server, and one that is not meant for --help
 NO_SETTINGS: Final = {f"{PREFIX}URL", f"{PREFIX}TOKEN", failpoint.VARIABLE}
 MOST_KEY_CHARS: Final = 64  # a longer one was meant to be another kind of line
-SEE_HELP: Final = "see delay-queue --help"
+SEE_HELP: Final = "see delay-queue --help-settings"
 
 
 class _Setting(NamedTuple):

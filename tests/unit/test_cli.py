@@ -3,6 +3,7 @@
 import itertools
 import os
 import pty
+import re
 import socket
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 from redis import Redis
 
 from delayqueue import __version__
+from delayqueue.cli import main
 from delayqueue.cli.program import VERBS
 from delayqueue.config.config import OPTIONS
 from tests.processes import LOOPBACK, Processes, StoreServer, environment, free_port, run_program
@@ -49,11 +51,63 @@ def test_the_version_is_printed(run: Run, flag: str) -> None:
     assert (ended.returncode, ended.stdout) == (0, f"{__version__}\n")
 
 
-def test_the_help_names_every_verb_and_every_setting(run: Run) -> None:
-    ended = run("--help")
-    assert ended.returncode == 0
-    words = ended.stdout.split()
-    assert {*VERBS, *OPTIONS} <= set(words)
+def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """The exit status, and what is printed."""
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    out, err = capsys.readouterr()
+    return int(ended.value.code or 0), out, err
+
+
+@pytest.mark.parametrize("asked", [["--help"], ["help"], ["-c", "no such file", "help"]])
+def test_the_help_names_every_verb_once_in_its_family(
+    asked: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, out, _ = said(capsys, *asked)
+    assert status == 0
+    rows = re.findall(r"^  ([a-z][a-z-]+) {2,}[a-z]", out.partition("exit status")[0], re.M)
+    assert sorted(rows) == sorted(VERBS)
+
+
+def test_the_settings_have_a_help_of_their_own(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = said(capsys, "--help-settings")
+    assert status == 0
+    assert {*OPTIONS} <= {*out.split()}
+    assert "protected_mode" not in said(capsys, "--help")[1]
+
+
+@pytest.mark.parametrize(
+    "asked", [["--help"], ["--help-settings"], *(["help", verb] for verb in VERBS)]
+)
+def test_help_fits_a_terminal_of_80_columns(
+    asked: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    status, out, _ = said(capsys, *asked)
+    assert status == 0
+    assert max(map(len, out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    ("typed", "says"),
+    [
+        ("pushx t", "there is no verb 'pushx'; did you mean push"),
+        ("--url http://q stat", "there is no verb 'stat'; did you mean stats"),
+        ("help subscribe-er", "there is no verb 'subscribe-er'; did you mean subscriber"),
+        ("xyzzy", "there is no verb 'xyzzy'; delay-queue help lists them"),
+        ("helpx", "did you mean help?"),
+        ("push t --dely=3", "unrecognized arguments: --dely=3; did you mean --delay"),
+        ("serve --json", "unrecognized arguments: --json"),
+        ("--help-setings", "unrecognized arguments: --help-setings; did you mean --help-settings"),
+    ],
+)
+def test_a_mistyped_word_is_told_what_was_meant(
+    typed: str, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, out, err = said(capsys, *typed.split())
+    assert (status, out) == (2, "")
+    assert says in err
+    assert len(err.splitlines()) < 12  # and not all verbs
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,96 @@
+"""What `--help` says beyond the arguments of a verb, and what was probably meant by a wrong word."""
+
+import sys
+from argparse import Action, ArgumentParser
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from textwrap import fill
+from typing import Any, Final
+
+from delayqueue.cli.verb import Verb
+from delayqueue.config.config import OPTIONS
+from delayqueue.config.option import PREFIX, Option
+
+COLUMNS: Final = 80
+VERB_COLUMNS: Final = 21
+OF_ALL: Final = ("--help", "--help-settings", "--version")
+SETTING_COLUMNS: Final = 24
+FAMILIES: Final[Mapping[str, str]] = {
+    "on this machine": "serve check healthy worker import fsck rebalance completion",
+    "a running server over HTTP (--url)": "stats top topics history forecast whoami",
+    "jobs": "push pop finish release touch bury delete cancel take kick reschedule",
+    "looking for jobs": "get peek list find buried",
+    "topics": "pause resume limit purge",
+    "subscribers": (
+        "subscribe unsubscribe subscribers pause-subscriber resume-subscriber try-subscriber"
+    ),
+    "schedules": "schedule unschedule schedules preview-schedule run-schedule",
+}
+STATUSES: Final = """\
+exit status:
+  0    done
+  1    refused: the queue refused, or had nothing; check, fsck: something is
+       wrong; import: jobs were set aside
+  2    wrong usage: an argument or a setting; the server cannot start
+  3    no server can be reached, or its store does not answer
+  130  ended by Ctrl-C"""
+
+
+def verbs_by_family(verbs: Mapping[str, Verb]) -> str:
+    """The table of verbs, and the exit status."""
+    families = [
+        "\n".join(
+            [f"{family}:", *(_row(name, verbs[name].help, VERB_COLUMNS) for name in names.split())]
+        )
+        for family, names in FAMILIES.items()
+    ]
+    more = "delay-queue help VERB tells more about a verb."
+    return "\n\n".join([*families, STATUSES, more])
+
+
+class HelpSettings(Action):
+    """The option `--help-settings`: prints every setting, and ends the program."""
+
+    def __call__(self, parser: ArgumentParser, *_: Any) -> None:
+        """Print them."""
+        sys.stdout.write(f"{_settings()}\n")
+        parser.exit()
+
+
+def _settings() -> str:
+    head = f"settings, in the file or as variables ({PREFIX}REDIS_HOST for redis.host) [default]:"
+    return "\n".join([fill(head, COLUMNS), *map(_setting, OPTIONS.values())])
+
+
+def _setting(option: Option) -> str:
+    default = f" [{' '.join((option.default, option.unit)).strip()}]" if option.default else ""
+    return _row(option.key, f"{option.help}{default}", SETTING_COLUMNS)
+
+
+def _row(name: str, text: str, columns: int) -> str:
+    first = f"  {name:<{columns - 3}} "
+    return fill(
+        f"{first}{text}",
+        COLUMNS,
+        subsequent_indent=" " * columns,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+
+
+def no_verb(word: str, verbs: Iterable[str]) -> str:
+    """That there is no such verb, and which one may be meant."""
+    return f"there is no verb {word!r}; {_meant(word, verbs) or 'delay-queue help lists them'}"
+
+
+def no_arguments(words: Iterable[str], verb: Verb) -> str:
+    """That the verb has no such arguments, and which may be meant."""
+    flags = [flag for one in verb.arguments for flag in one.flags if flag.startswith("--")]
+    flags += OF_ALL
+    meant = [_meant(word.partition("=")[0], flags) for word in words if word.startswith("--")]
+    return "; ".join([f"unrecognized arguments: {' '.join(words)}", *filter(None, meant)])
+
+
+def _meant(word: str, words: Iterable[str]) -> str:
+    near = get_close_matches(word, list(words))
+    return f"did you mean {' or '.join(near)}?" if near else ""
