@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from delayqueue.errors import Text
+
 if TYPE_CHECKING:
     from delayqueue.config.config import Config
 
@@ -22,6 +24,17 @@ class StartupError(Exception):
         """The messages, with the place where the option was set in that config."""
         place = config.places.get(self.key) if config else None
         return [f"{place}: {message}" if place else message for message in self.messages]
+
+
+class StoreUnwell(StartupError):
+    """The store cannot be used now. A server waits until it is well; everything else ends.
+
+    `text` says what ails it, in words for everybody.
+    """
+
+    def __init__(self, message: str, text: Text, *, key: str = "") -> None:
+        super().__init__(message, key=key)
+        self.text: Text = text
 
 
 class ConfigError(StartupError):

@@ -57,6 +57,7 @@ class Heartbeat:
         self._name = name
         self._started = time()
         self.noted_at: float | None = None  # loop time at which the store last accepted the entry
+        self.has_failed = False  # at the last try
         self._window: deque[Sequence[int]] = deque(maxlen=round(WINDOW_S / INTERVAL_S) + 1)
 
     async def run(self) -> None:
@@ -66,7 +67,9 @@ class Heartbeat:
             try:
                 await self._store.heartbeat(self._name, json.dumps(self._figures()), SILENCE_MS)
                 self.noted_at = asyncio.get_running_loop().time()
+                self.has_failed = False
             except Unavailable:
+                self.has_failed = True
                 log.debug("heartbeat failed")
             await asyncio.sleep(INTERVAL_S)
 

@@ -255,6 +255,17 @@ class DelayQueue:
             stale.update(self._store.beside(0))
         return sorted(stale)
 
+    async def unready_buckets(self) -> list[int]:
+        """Buckets that do not work, or whose last call failed, or whose server does not answer right now."""
+        unready = {*self.stale_buckets(), *await self._store.looking.away()}
+        if self._heartbeat.has_failed:
+            unready.update(self._store.beside(0))
+        return sorted(unready)
+
+    def ailment(self) -> Text | None:
+        """What ails the store; None if it is well."""
+        return self._store.by_bucket.caller.ailment()
+
     def background(self) -> dict[str, Callable[[], Coroutine[None, None, None]]]:
         """The loops that must run, by name; the server owns their tasks."""
         loops = {"history": self.history.run} if self._keeps_history else {}

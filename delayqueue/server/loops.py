@@ -5,6 +5,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 
+from delayqueue.config.startup import StartupError
 from delayqueue.tasks import cancel_all
 
 log = logging.getLogger(__name__)
@@ -18,16 +19,23 @@ class LoopDied(Exception):
 
 @asynccontextmanager
 async def running(loops: Mapping[str, Loop], stop: asyncio.Event) -> AsyncIterator[None]:
-    """Run the loops; one that dies stops the server, loudly. At the end raises LoopDied if one did."""
+    """Run the loops; one that dies stops the server, loudly. At the end raises LoopDied if one did.
+
+    Or the StartupError of one that has found out only now that the settings are wrong.
+    """
     told_to_end: set[asyncio.Task[None]] = set()
     died: list[str] = []
+    refused: list[StartupError] = []
 
     def ended(task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()
         if error is None and task in told_to_end:
             return
-        log.critical("%s died", task.get_name(), exc_info=error)
-        died.append(task.get_name())
+        if isinstance(error, StartupError):
+            refused.append(error)
+        else:
+            log.critical("%s died", task.get_name(), exc_info=error)
+            died.append(task.get_name())
         stop.set()
 
     tasks = [asyncio.create_task(run(), name=name) for name, run in loops.items()]
@@ -38,5 +46,7 @@ async def running(loops: Mapping[str, Loop], stop: asyncio.Event) -> AsyncIterat
     finally:
         told_to_end.update(task for task in tasks if not task.done())
         await cancel_all(tasks)
+    if refused:
+        raise refused[0]
     if died:
         raise LoopDied(", ".join(died))

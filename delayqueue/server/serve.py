@@ -10,22 +10,24 @@ import socket
 import time
 from collections.abc import (
     AsyncIterator,
+    Awaitable,
+    Callable,
     Iterator,
     MutableSequence,
 )
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import uvloop
 
 from delayqueue.beanstalk.listening import listening as beanstalk_listening
 from delayqueue.config.config import Config
-from delayqueue.config.startup import StartupError
+from delayqueue.config.startup import StartupError, StoreUnwell
 from delayqueue.config.values import Address
 from delayqueue.delivery.callables import PythonHandlers
 from delayqueue.delivery.callers import Callers
@@ -40,17 +42,15 @@ from delayqueue.net.unanswered import LONGEST_TOGETHER, Unanswered
 from delayqueue.net.unread import Unread
 from delayqueue.server.loops import running
 from delayqueue.server.members import Member, Members, follow_in_workers
+from delayqueue.server.opening import FIRST_S, Opening, prepare_store
 from delayqueue.server.processes import claim, let_supervisor_reload, shared_pulses, supervise
 from delayqueue.server.reload import watch
 from delayqueue.server.settings import Settings
-from delayqueue.server.stores import open_shards, open_store, scripts_of
+from delayqueue.server.stores import build_store, open_shards
 from delayqueue.server.systemd import START_S, Service
 from delayqueue.server.tracing import tracing
-from delayqueue.store.bucket.layout import claim_layout, keep_layout, layout_warnings
+from delayqueue.store.bucket.buckets import Layout
 from delayqueue.store.servers.connect import connect
-from delayqueue.store.servers.durability import check_durability
-from delayqueue.store.servers.functions import remove_old_functions
-from delayqueue.store.servers.health import durability_warnings
 from delayqueue.store.servers.shards import Shards
 from delayqueue.threads import not_waited_for
 from delayqueue.web.listening import listening
@@ -78,17 +78,17 @@ async def serve(config: Config) -> None:
     """
     told = _signals()
     _claim(config)  # before anything is started that would have to be stopped again
-    async with open_shards(config) as (shards, socket_path):
-        await check_durability(shards, config)
-        layout = await claim_layout(shards, config)
-        await remove_old_functions(shards, scripts_of(config))
-        for warning in layout_warnings(layout, config) + await durability_warnings(shards):
-            log.warning("%s", warning)
+    async with open_shards(config, waits=True) as (shards, socket_path):
         pulses = [0.0] if config.workers == 1 else shared_pulses(config.workers)
         async with Service(os.environ, os.getpid()).telling(pulses, told.stop):
             if config.workers == 1:
-                await _serve_here(config, shards, told, pulses)
+                alone = _Place(partial(prepare_store, shards, config, socket_path))
+                await _serve_here(config, shards, told, pulses, alone)
             else:
+                # wrong settings end the start here; worker 1 logs everything else
+                with suppress(StoreUnwell, TimeoutError):
+                    async with asyncio.timeout(FIRST_S):
+                        await prepare_store(shards, config, socket_path, is_first=False)
                 members = Members(config)
                 with _meeting_place() as peers:
                     prepare = partial(_prepared, members, socket_path, Path(peers), pulses)
@@ -109,12 +109,10 @@ def _meeting_place() -> TemporaryDirectory[str]:
 class _Place(NamedTuple):
     """Which of several processes this one is: its number, where they exchange figures, its line to the supervisor."""
 
+    prepare: Callable[[], Awaitable[Layout]]  # for Opening
     number: int = 1
     folder: Path | None = None
     member: Member | None = None
-
-
-ALONE: Final = _Place()
 
 
 async def _serve_here(
@@ -122,11 +120,13 @@ async def _serve_here(
     shards: Shards,
     told: Signals,
     pulses: MutableSequence[float],
-    place: _Place = ALONE,
+    place: _Place,
 ) -> None:
     """Serve as one of those that share `pulses`."""
-    number, folder, member = place
-    store = await open_store(shards, config)
+    prepare, number, folder, member = place
+    store = build_store(shards, config, Layout(config.bucket_size))
+    opening = Opening(store.by_bucket, config, prepare)
+    await opening.begin()
     queue = DelayQueue(
         store,
         config.max_polls,
@@ -148,9 +148,7 @@ async def _serve_here(
         delivery = Delivery(queue, Callers(webhooks, PythonHandlers(settings.handlers)))
         loops = queue.background() | {
             "shards": shards.watch,
-            "layout": partial(
-                keep_layout, shards, config, store.buckets, store.by_bucket.follow_layout
-            ),
+            "store": opening.run,
             "reload": partial(watch, settings.watched, settings.changing),
             "settings": partial(settings.obey, member)
             if member
@@ -250,9 +248,12 @@ class _Work:
     async def _serve(self) -> None:
         told = _signals()
         let_supervisor_reload()
-        place = _Place(self.number, self.folder, Member(self.line))
-        async with connect(self.config, self.socket_path) as shards:
-            await _serve_here(self.config, shards, told, self.pulses, place)
+        config, path = self.config, self.socket_path
+        async with connect(config, path, waits=True) as shards:
+            is_first = self.number == 1
+            prepare = partial(prepare_store, shards, config, path, is_first=is_first)
+            place = _Place(prepare, self.number, self.folder, Member(self.line))
+            await _serve_here(config, shards, told, self.pulses, place)
 
 
 @contextmanager

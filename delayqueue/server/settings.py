@@ -70,6 +70,7 @@ class Settings:
         self.handlers: dict[str, Handler] = load_all(declared)
         self.door = Door(queue, files.access)
         self._undeclared = asyncio.Event()  # sections that the store does not know yet
+        self._waits_to_declare = False  # and the log has said so
         self.front: Front = self._front(config)
         queue.metrics.most_topics = config.metrics_topics
 
@@ -88,8 +89,12 @@ class Settings:
             await self._queue.schedules.declare(sections.schedules)
             await self._queue.topics.declare_limits(sections.limits)
         except Unavailable:
-            log.warning("the sections of the file are declared when the store answers again")
+            if not self._waits_to_declare:
+                log.warning("the sections of the file are declared when the store answers again")
+            self._waits_to_declare = True
             self._undeclared.set()
+        else:
+            self._waits_to_declare = False
 
     async def keep_declared(self) -> None:
         """Declare the sections whenever they have changed, as soon as the store answers, until cancelled."""

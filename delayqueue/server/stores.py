@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from delayqueue.config.config import Config
 from delayqueue.config.failpoint import VARIABLE, Failpoint
 from delayqueue.store.bucket.bucket_store import BucketStore
-from delayqueue.store.bucket.buckets import Buckets
+from delayqueue.store.bucket.buckets import Buckets, Layout
 from delayqueue.store.bucket.layout import check_layout
 from delayqueue.store.scripts import Scripts
 from delayqueue.store.servers.connect import connect
@@ -19,8 +19,13 @@ from delayqueue.store.store import Store
 
 
 @asynccontextmanager
-async def open_shards(config: Config) -> AsyncIterator[tuple[Shards, str | None]]:
-    """Connections to the store; with `redis.host = embedded` also the store itself, and its socket's path."""
+async def open_shards(
+    config: Config, *, waits: bool = False
+) -> AsyncIterator[tuple[Shards, str | None]]:
+    """Connections to the store; with `redis.host = embedded` also the store itself, and its socket's path.
+
+    Raises StartupError and StoreUnwell as connect() does.
+    """
     async with AsyncExitStack() as stack:
         socket_path = None
         if config.embedded:
@@ -28,7 +33,8 @@ async def open_shards(config: Config) -> AsyncIterator[tuple[Shards, str | None]
                 EmbeddedServer(place_of(config.data_dir), config.redis_binary)
             )
             socket_path = server.socket_path
-        yield await stack.enter_async_context(connect(config, socket_path)), socket_path
+        shards = await stack.enter_async_context(connect(config, socket_path, waits=waits))
+        yield shards, socket_path
 
 
 @asynccontextmanager
@@ -46,20 +52,31 @@ async def _alone(config: Config) -> AsyncIterator[Shards]:
 
 
 async def open_store(shards: Shards, config: Config) -> Store:
-    """The store with these settings. Raises StartupError if its data has another layout, Unavailable if it fails."""
-    place = os.environ.get(VARIABLE)
+    """The store with these settings.
+
+    Raises StartupError if its data has another layout, StoreUnwell or Unavailable if it fails.
+    """
     layout = await check_layout(shards, config)
-    store = BucketStore(
-        shards,
-        Buckets(config.bucket_name, config.queue_name, layout),
-        scripts_of(config),
-        Failpoint(place) if place else None,
-        durability=Durability.of(config),
-    )
+    store = build_store(shards, config, layout)
     if not layout.fenced:
-        await store.follow_layout()
-    return Store(store)
+        await store.by_bucket.follow_layout()
+    return store
+
+
+def build_store(shards: Shards, config: Config, layout: Layout) -> Store:
+    """The store with these settings, and this layout of its data."""
+    place = os.environ.get(VARIABLE)
+    return Store(
+        BucketStore(
+            shards,
+            Buckets(config.bucket_name, config.queue_name, layout),
+            scripts_of(config),
+            Failpoint(place) if place else None,
+            durability=Durability.of(config),
+        )
+    )
 
 
 def scripts_of(config: Config) -> Scripts:
+    """The scripts for the scheduler that the settings name."""
     return Scripts(config.scheduler, config.wheel_slots)

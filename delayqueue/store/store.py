@@ -23,6 +23,7 @@ from delayqueue.store.bucket.slot_store import SlotStore
 from delayqueue.store.dead_letters import DeadLetters
 from delayqueue.store.finding import Finding
 from delayqueue.store.listings import Listings
+from delayqueue.store.looking import Looking
 from delayqueue.store.lookup import Lookup
 from delayqueue.store.router import Call, Item, Result, Router
 from delayqueue.store.servers.health import health
@@ -94,6 +95,7 @@ class Store:
         self.listings = Listings(by_bucket)
         self.dead_letters = DeadLetters(by_bucket)
         self.finding = Finding(by_bucket)
+        self.looking = Looking(by_bucket)
         self.registry = Registry(by_bucket, self.migration, self.notify)
         self.slots = SlotStore(by_bucket)
         self._takes = Takes(by_bucket)

@@ -105,13 +105,11 @@ def test_a_bad_variable_is_named_with_the_way_out(
     assert all(word in refusal for word in words)
 
 
-@pytest.mark.parametrize("verb", [[], ["check"]], ids=["serve", "check"])
-def test_an_unreachable_redis_is_named_and_nothing_takes_its_place(
-    tmp_path: Path, verb: list[str]
-) -> None:
+def test_an_unreachable_redis_is_named_and_nothing_takes_its_place(tmp_path: Path) -> None:
+    """A server comes up and waits for it (test_unwell_stores.py)."""
     address = f"{LOOPBACK}:{free_port()}"
     program = Program(tmp_path, f"redis.host = {address}", f"data_dir = {tmp_path / 'data'}")
-    refusal = program.refusal(*verb)
+    refusal = program.refusal("check")
     assert program.place_of("redis.host") in refusal
     assert address in refusal
     assert not (tmp_path / "data").exists()

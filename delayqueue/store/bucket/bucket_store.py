@@ -85,10 +85,10 @@ class BucketStore:
         self.buckets = buckets
         self.metrics = metrics or Metrics()
         self.durability = durability or Durability()
-        self._caller = Caller(shards, buckets, scripts, failpoint, self.metrics, self.durability)
+        self.caller = Caller(shards, buckets, scripts, failpoint, self.metrics, self.durability)
         # for modules that follow or change the layout (migration.py, rebalance.py)
-        self.follow_layout = self._caller.follow_layout
-        self.begin_move, self.end_move = self._caller.begin_move, self._caller.end_move
+        self.follow_layout = self.caller.follow_layout
+        self.begin_move, self.end_move = self.caller.begin_move, self.caller.end_move
         self._nonces = nonces()
         self.sender = secrets.token_hex(6)  # marks this process's announcements, for it to ignore
 
@@ -280,18 +280,18 @@ class BucketStore:
     async def topic_names(self, bucket: int) -> list[str]:
         """All topics that the bucket knows."""
         key = self.buckets[bucket].topics
-        names: Any = await self._caller.ask("topics", bucket, lambda redis: redis.hkeys(key))
+        names: Any = await self.caller.ask("topics", bucket, lambda redis: redis.hkeys(key))
         return [text(name) for name in names]
 
     async def topic_count(self, bucket: int) -> int:
         """The number of topics that the bucket knows."""
         key = self.buckets[bucket].topics
-        return int(await self._caller.ask("topics", bucket, lambda redis: redis.hlen(key)))
+        return int(await self.caller.ask("topics", bucket, lambda redis: redis.hlen(key)))
 
     async def topic_settings(self, bucket: int) -> dict[str, Any]:
         """The settings of topics, as parsed from JSON; only topics with readable settings."""
         key = self.buckets[bucket].topics
-        found: Any = await self._caller.ask("topics", bucket, lambda redis: redis.hgetall(key))
+        found: Any = await self.caller.ask("topics", bucket, lambda redis: redis.hgetall(key))
         return {
             text(name): each for name, written in found.items() if (each := settings_of(written))
         }
@@ -299,9 +299,7 @@ class BucketStore:
     async def settings_of(self, bucket: int, topic: str) -> str:
         """The settings of one topic (JSON)."""
         key = self.buckets[bucket].topics
-        written: Any = await self._caller.ask(
-            "topics", bucket, lambda redis: redis.hget(key, topic)
-        )
+        written: Any = await self.caller.ask("topics", bucket, lambda redis: redis.hget(key, topic))
         return text(written or b"{}")
 
     async def topics(self, bucket: int, topics: Sequence[str]) -> list[TopicCounts]:
@@ -328,7 +326,7 @@ class BucketStore:
         follows: bool | None = None,
     ) -> Awaitable[Any]:
         """Run a script, also for other modules of this package (registry.py, results.py); see Caller.run."""
-        return self._caller.run(verb, bucket, args, scope, follows=follows)
+        return self.caller.run(verb, bucket, args, scope, follows=follows)
 
 
 async def in_pieces(

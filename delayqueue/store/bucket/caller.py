@@ -15,12 +15,13 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from delayqueue.config.failpoint import Failpoint
 from delayqueue.domain.access import EVERYWHERE, Scope
-from delayqueue.errors import Unavailable
+from delayqueue.errors import Text, Unavailable
 from delayqueue.metrics import SCRIPT_ERRORS, SCRIPT_SECONDS, Metrics
 from delayqueue.store.bucket.buckets import Buckets, Layout
 from delayqueue.store.bucket.layout import begin_move, end_move, settle_layout
 from delayqueue.store.bucket.measure import count_events, count_repairs
 from delayqueue.store.scripts import Scripts
+from delayqueue.store.servers.ailments import UNKNOWN, ailment
 from delayqueue.store.servers.durability import Durability
 from delayqueue.store.servers.functions import Functions, Terms
 from delayqueue.store.servers.replication import TooFewReplicasError
@@ -65,6 +66,8 @@ class Caller:
         # by bucket, monotonic seconds:
         self._away_since: dict[int, float] = {}  # its server does not answer
         self._back_at: dict[int, float] = {}  # it has answered again
+        self._ailments: dict[int, Text] = {}  # by bucket: why its last call failed
+        self._closed: Text | None = None  # why nothing can be called yet
 
     async def run(
         self,
@@ -119,6 +122,8 @@ class Caller:
 
     async def ask(self, verb: str, bucket: int, send: Callable[[Redis], Awaitable[Any]]) -> Any:
         """Ask the bucket's server. Raises Unavailable if redis-py raises, LayoutChanged if the layout is stale."""
+        if self._closed:
+            raise Unavailable
         tag = self._buckets[bucket].tag
         began_s = monotonic()
         try:
@@ -131,21 +136,47 @@ class Caller:
             level = logging.DEBUG if known else logging.WARNING
             log.log(level, "%s failed in the store: %s", verb, error)
             self._metrics.count(SCRIPT_ERRORS, verb)
+            self._ailments[bucket] = ailment(error) or UNKNOWN
             if isinstance(error, (RedisConnectionError, RedisTimeoutError)):
                 self._note_away(bucket, began_s)
             if isinstance(error, RedisTimeoutError):
                 # the next caller to use another idle connection might wait as long
                 await self._shards.drop_idle(tag)
             raise Unavailable from error
+        if self._ailments:
+            self._ailments.pop(bucket, None)
         if bucket in self._away_since:
             self._note_back(bucket)
         return answer
+
+    def close(self, why: Text) -> None:
+        """Refuse all calls, until open()."""
+        self._closed = why
+
+    def open(self) -> None:
+        """Make calls: the layout is the one in force."""
+        self._closed = None
+        self._shards.announce_change()
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether all calls are refused."""
+        return self._closed is not None
+
+    def away(self) -> set[int]:
+        """The buckets whose server did not answer the last call."""
+        return set(self._away_since)
+
+    def ailment(self) -> Text | None:
+        """Why calls fail now; None if none does."""
+        return self._closed or next(iter(self._ailments.values()), None)
 
     def _note_away(self, bucket: int, since_s: float) -> None:
         """A call that began then has failed. It says nothing if another one has been answered since then."""
         if bucket not in self._away_since and since_s > self._back_at.get(bucket, 0.0):
             self._away_since[bucket] = since_s
-            log.warning(AWAY, bucket + 1)
+            # no warning: of two outages in a row, the log would leave one out
+            log.error(AWAY, bucket + 1)
 
     def _note_back(self, bucket: int) -> None:
         self._back_at[bucket] = monotonic()

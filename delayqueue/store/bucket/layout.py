@@ -17,10 +17,11 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError, WatchError
 
 from delayqueue.config.config import Config
-from delayqueue.config.startup import StartupError
+from delayqueue.config.startup import StartupError, StoreUnwell
 from delayqueue.errors import Unavailable
 from delayqueue.store.bucket.buckets import Buckets, Layout
 from delayqueue.store.bucket.keys import BucketKeys
+from delayqueue.store.servers.ailments import ailment
 from delayqueue.store.servers.shards import Shards
 
 log = logging.getLogger(__name__)
@@ -52,7 +53,7 @@ class AnotherChange(Exception):
 
 
 async def claim_layout(shards: Shards, config: Config) -> Layout:
-    """Write the layout if there is none, and check it. Raises StartupError as check_layout() does."""
+    """Write the layout if there is none, and check it. Raises StartupError and StoreUnwell as check_layout() does."""
     key = _key(config)
     with _one_line():
         await shards.call(key, partial(_add, key, _wanted(config)))  # the first server decides
@@ -60,7 +61,7 @@ async def claim_layout(shards: Shards, config: Config) -> Layout:
 
 
 async def check_writable(shards: Shards, config: Config) -> None:
-    """Raises StartupError if the store accepts no writes, as a replica does. Changes nothing."""
+    """Raises StoreUnwell if the store accepts no writes, as a replica does. Changes nothing."""
     with _one_line():
         await shards.call(_key(config), partial(_add, _key(config), {}))
 
@@ -68,7 +69,8 @@ async def check_writable(shards: Shards, config: Config) -> None:
 async def check_layout(shards: Shards, config: Config) -> Layout:
     """Compare the layout of existing data with the settings, without writing. Returns the one in force.
 
-    Raises StartupError if the data was made with another layout; the message names the option and the way out. A
+    Raises StartupError if the data was made with another layout; the message names the option and the way out.
+    Raises StoreUnwell if it cannot be read now. A
     `bucket_size` that was in force before is accepted (layout_warnings): a restart must not depend on new settings.
     """
     key = _key(config)
@@ -288,15 +290,13 @@ def _one_line() -> Iterator[None]:
         yield
     except RedisError as error:
         reason = str(error).partition(" script: ")[0]  # its hash and line say nothing here
-        raise StartupError(
-            f"the store refuses the layout of its data: {reason}; {_way_out(reason)}",
-            key="bucket_name",
+        if (text := ailment(error)) is None:
+            raise StartupError(
+                f"the store refuses the layout of its data: {reason}; "
+                "allow its user all commands on all keys that begin like bucket_name",
+                key="bucket_name",
+            ) from None
+        raise StoreUnwell(
+            f"bucket 1 of the store, which has the layout of the data: {text.en} ({reason})",
+            text,
         ) from None
-
-
-def _way_out(reason: str) -> str:
-    if "read only replica" in reason:
-        return "name the master instead, or the Sentinels in redis.sentinel"
-    if reason.startswith("MISCONF"):
-        return "make room on its disk; its log says more"
-    return "allow its user all commands on all keys that begin like bucket_name"

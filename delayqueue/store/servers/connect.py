@@ -6,7 +6,7 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from functools import cache, partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from redis.asyncio import (
@@ -24,8 +24,9 @@ from redis.exceptions import AuthenticationError, RedisError
 
 from delayqueue.config.config import Config
 from delayqueue.config.files import check_readable
-from delayqueue.config.startup import StartupError
+from delayqueue.config.startup import StartupError, StoreUnwell
 from delayqueue.config.values import Address
+from delayqueue.store.servers.ailments import ailment
 from delayqueue.store.servers.pipeline import ANSWER_S, AT_A_TIME
 from delayqueue.store.servers.replication import asks_for_replicas
 from delayqueue.store.servers.shards import Shards
@@ -43,13 +44,16 @@ TLS_FILES: Final = "redis.tls_ca, redis.tls_cert and redis.tls_key"
 
 
 @asynccontextmanager
-async def connect(config: Config, socket_path: str | None) -> AsyncIterator[Shards]:
+async def connect(
+    config: Config, socket_path: str | None, *, waits: bool = False
+) -> AsyncIterator[Shards]:
     """Connections to the store while the block runs: to the embedded one at `socket_path`, else to the configured one.
 
     Answers are bytes. Commands are never sent twice: a script whose answer was lost may have run. Raises StartupError
-    if the store cannot be reached or refuses us.
+    if a setting is wrong, StoreUnwell if the store cannot be reached, unless the caller `waits` for it with
+    check_reachable().
     """
-    key, where = ("", "embedded store") if socket_path else _where(config)
+    key, where = _where(config, socket_path)
     try:
         shards = _shards(config, socket_path)
     except ValueError as error:
@@ -59,19 +63,30 @@ async def connect(config: Config, socket_path: str | None) -> AsyncIterator[Shar
             f"{where}: TLS: {error.filename or ''} {error.strerror}; correct {TLS_FILES}", key=key
         ) from None
     async with aclosing(shards):
-        try:
-            await shards.refresh()
-            await _probe(shards)
-        except TypeError:  # redis-py passes unknown parameters on to a function
-            raise StartupError(
-                f"{where}: unknown parameter in the query; correct the URL", key=key
-            ) from None
-        except RedisError as error:
-            reason = " ".join(str(error).split()).rstrip(".")
-            raise StartupError(f"{where}: {reason}; {_way_out(reason, config)}", key=key) from None
-        except OSError as error:  # redis-py turns all others into its own errors
-            raise StartupError(f"{where}: TLS: {error}; correct {TLS_FILES}", key=key) from None
+        if not waits:
+            await check_reachable(shards, config, socket_path)
         yield shards
+
+
+async def check_reachable(shards: Shards, config: Config, socket_path: str | None) -> None:
+    """Raises StartupError if the store refuses us by a setting, StoreUnwell if it cannot be reached."""
+    key, where = _where(config, socket_path)
+    try:
+        await shards.refresh()
+        await _probe(shards)
+    except TypeError:  # redis-py passes unknown parameters on to a function
+        raise StartupError(
+            f"{where}: unknown parameter in the query; correct the URL", key=key
+        ) from None
+    except RedisError as error:
+        reason = " ".join(str(error).split()).rstrip(".")
+        way_out = _way_out(reason, config)
+        message = f"{where}: {reason}; {way_out.text}"
+        if way_out.heals and (text := ailment(error)):
+            raise StoreUnwell(message, text, key=key) from None
+        raise StartupError(message, key=key) from None
+    except OSError as error:  # redis-py turns all others into its own errors
+        raise StartupError(f"{where}: TLS: {error}; correct {TLS_FILES}", key=key) from None
 
 
 def _shards(config: Config, socket_path: str | None) -> Shards:
@@ -192,8 +207,10 @@ def _answer_s(config: Config) -> float:
     return min(_silence_s(config) + wait_s, ANSWER_S)
 
 
-def _where(config: Config) -> tuple[str, str]:
+def _where(config: Config, socket_path: str | None) -> tuple[str, str]:
     """The option that gives the store's address, and its value without user and password."""
+    if socket_path:
+        return "", "embedded store"
     if config.redis_cluster:
         return "redis.cluster", f"redis.cluster = {_listed(config.redis_cluster)}"
     if config.redis_sentinel:
@@ -226,25 +243,37 @@ def _is_away(error: BaseException) -> bool:
     return isinstance(error, RedisError) and not isinstance(error, AuthenticationError)
 
 
-def _way_out(reason: str, config: Config) -> str:
+class _WayOut(NamedTuple):
+    text: str
+    heals: bool = False  # without a change of settings
+
+
+def _way_out(reason: str, config: Config) -> _WayOut:
     password, db = ("redis.url",) * 2 if config.redis_url else ("redis.password", "redis.db")
     if config.redis_sentinel:
         password += " or redis.sentinel_password"
     quotes = ", in quotes if it contains ; or #" if config.redis_password else ""
     ways = {
-        "No such master": "correct redis.master_name",
-        "cluster support disabled": "name that server in redis.host, or start it with cluster-enabled yes",
-        "Authentication required|password|WRONGPASS|AUTH": f"correct {password}{quotes}",
-        "DB index": f"lower the number in {db}, or raise `databases` in the store's config",
-        "Timeout reading": "it accepts connections and answers nothing: look at its log and its load",
-        "loading": "start again when it has loaded its data",
-        "permission|protected mode|NOPERM|DENIED": "permit it in the store's config",
-        "CERTIFICATE|SSL": f"correct {TLS_FILES}",
+        "No such master": _WayOut("correct redis.master_name"),
+        "cluster support disabled": _WayOut(
+            "name that server in redis.host, or start it with cluster-enabled yes"
+        ),
+        "Authentication required|password|WRONGPASS|AUTH": _WayOut(f"correct {password}{quotes}"),
+        "DB index": _WayOut(
+            f"lower the number in {db}, or raise `databases` in the store's config"
+        ),
+        "Timeout reading": _WayOut(
+            "it accepts connections and answers nothing: look at its log and its load", heals=True
+        ),
+        "loading": _WayOut("it is ready when it has loaded its data", heals=True),
+        "permission|protected mode|NOPERM|DENIED": _WayOut("permit it in the store's config"),
+        "CERTIFICATE|SSL": _WayOut(f"correct {TLS_FILES}"),
     }
     for signs, way in ways.items():
         if re.search(signs, reason, re.IGNORECASE):
             return way
     start = "start Redis or Valkey there"
-    if _where(config)[0] != "redis.host":
-        return f"{start}, or correct the address"
-    return f"{start}, correct the address, or use the embedded store: redis.host = embedded"
+    if _where(config, None)[0] != "redis.host":
+        return _WayOut(f"{start}, or correct the address", heals=True)
+    way_out = f"{start}, correct the address, or use the embedded store: redis.host = embedded"
+    return _WayOut(way_out, heals=True)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from heapq import nlargest
 from typing import Final
 
-from delayqueue.errors import Unavailable
+from delayqueue.errors import Text, Unavailable
 from delayqueue.store.topics import TopicView
 from delayqueue.web import serializers
 from delayqueue.web.api import Api
@@ -103,14 +103,20 @@ async def healthz(api: Api) -> None:  # it asks no other system
 async def readyz(api: Api) -> Readiness | None:
     """The store answers and the timers tick.
 
-    At least for some buckets: the others are named. `durable` is false if jobs are not as safe as configured.
+    At least for some buckets: the others are named. `durable` is false if jobs are not as safe as configured. If the
+    store cannot be used, the message says why.
     """
-    away = [bucket + 1 for bucket in api.queue.stale_buckets()]
+    away = [bucket + 1 for bucket in await api.queue.unready_buckets()]
     if len(away) == api.queue.bucket_count:
-        raise Unavailable
+        raise Unavailable(_why(api.queue.ailment()))
     if api.queue.doubts:
         return {"away": away, "durable": False}
     return {"away": away} if away else None
+
+
+def _why(ailment: Text | None) -> Text | None:
+    said = Unavailable.default
+    return ailment and Text(f"{said.zh}：{ailment.zh}", f"the store is unavailable: {ailment.en}")
 
 
 @endpoint("/metrics", VIEWERS, methods=("GET",))

@@ -1,0 +1,62 @@
+"""What can be wrong with a store for a while, by its errors: it heals by itself, or once somebody has seen to it."""
+
+import re
+from typing import Final
+
+from redis.exceptions import (
+    AuthenticationError,
+    BusyLoadingError,
+    ClusterDownError,
+    MasterDownError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    RedisError,
+    TryAgainError,
+)
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+
+from delayqueue.errors import Text
+from delayqueue.store.servers.disk import NotDurableError
+from delayqueue.store.servers.pipeline import NotReplicatedError
+
+UNKNOWN: Final = Text("存储拒绝调用，详见日志", "it refuses calls; the log says more")
+# By the error's class; a class stands before the one that it is derived from.
+OF_CLASS: Final[dict[type[RedisError], Text]] = {
+    BusyLoadingError: Text("存储正在加载数据", "it is loading its data"),
+    ReadOnlyError: Text(
+        "存储是只读副本", "it is a read-only replica: name the master, or the Sentinels"
+    ),
+    ClusterDownError: Text(
+        "集群中没有服务器负责所需的槽", "no server of the Cluster holds a slot that is needed"
+    ),
+    MasterDownError: Text("存储与它的主服务器断开", "it has lost its master"),
+    OutOfMemoryError: Text("存储的内存已满", "its memory is full"),
+    TryAgainError: Text("集群正在移动槽", "the Cluster is moving a slot"),
+    NotReplicatedError: Text("跟随的副本太少", "too few replicas follow"),
+    NotDurableError: Text("存储应答之前不落盘", "it answers before a job is on its disk"),
+    RedisTimeoutError: Text("存储没有应答", "it does not answer"),
+    RedisConnectionError: Text("无法连接存储", "it cannot be reached"),
+}
+# By the beginning of the message, as Redis and its scripts report it.
+OF_WORD: Final = {
+    "LOADING": OF_CLASS[BusyLoadingError],
+    "READONLY": OF_CLASS[ReadOnlyError],
+    "CLUSTERDOWN": OF_CLASS[ClusterDownError],
+    "MASTERDOWN": OF_CLASS[MasterDownError],
+    "OOM": OF_CLASS[OutOfMemoryError],
+    "MISCONF": Text("存储无法写入磁盘", "it cannot write to its disk: make room there"),
+    "NOREPLICAS": OF_CLASS[NotReplicatedError],
+    "BUSY": Text("存储正忙于一个脚本", "it is busy with a script"),
+}
+
+
+def ailment(error: BaseException | None) -> Text | None:
+    """What ails the store, in words that tell a stranger no address; None if this error would not heal."""
+    if isinstance(error, AuthenticationError):  # a ConnectionError to redis-py
+        return None
+    for kind, text in OF_CLASS.items():
+        if isinstance(error, kind):
+            return text
+    word = re.match(r"[A-Z]+", str(error))
+    return OF_WORD.get(word[0]) if word else None
