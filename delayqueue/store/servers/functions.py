@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
 from redis.asyncio import Redis
+from redis.asyncio.connection import ConnectionPool
 from redis.exceptions import NoPermissionError, NoScriptError, RedisError, ResponseError
 
 from delayqueue.store.scripts import Script, Scripts
@@ -54,6 +55,27 @@ class _Refused(Exception):
     """The server does not accept our library; the message says why."""
 
 
+class _Server:
+    """What is known of one server of the store, and the ways to it."""
+
+    def __init__(self, pool: ConnectionPool) -> None:
+        self.clock = Clock()
+        self.refused_until_s = 0.0  # loop time: it refuses functions; 0 = it never has
+        self._pool = pool
+        self._pipelines: dict[Wait | None, list[Pipeline]] = {}
+
+    def pipeline(self, wait: Wait | None) -> Pipeline:
+        """One that is free, else the first."""
+        pipelines = self._pipelines.get(wait)
+        if pipelines is None:
+            made = [Pipeline(self._pool, wait) for _ in range(AT_A_TIME)]
+            pipelines = self._pipelines[wait] = made
+        for pipeline in pipelines:
+            if not pipeline.is_busy:
+                return pipeline
+        return pipelines[0]
+
+
 class Functions:
     """The verbs of one version of this program, on any server."""
 
@@ -62,11 +84,7 @@ class Functions:
         self._names = {verb: scripts.function(verb) for verb in scripts.verbs}
         self._built: dict[str, Script] = {}
         self._loads = SingleFlight[object]()
-        self._refused_until: WeakKeyDictionary[Redis, float] = WeakKeyDictionary()
-        self._pipelines: WeakKeyDictionary[Redis, dict[Wait | None, list[Pipeline]]] = (
-            WeakKeyDictionary()
-        )
-        self._clocks: WeakKeyDictionary[Redis, Clock] = WeakKeyDictionary()
+        self._servers: WeakKeyDictionary[Redis, _Server] = WeakKeyDictionary()
 
     async def call(
         self,
@@ -85,42 +103,51 @@ class Functions:
         Raises RedisError if the store does not answer, or refuses.
         """
         loop = asyncio.get_running_loop()
-        clock = self._clocks.get(redis) or self._clocks.setdefault(redis, Clock())
+        server = self._servers.get(redis)
+        if server is None:
+            server = self._servers[redis] = _Server(redis.connection_pool)
         while True:
             asked_s = loop.time()
-            told = f"{terms.generation} {clock.at_ms(terms.until_s)}{'w' if wait else ''}"
+            until_ms = server.clock.at_ms(terms.until_s)
+            told = f"{terms.generation} {until_ms}{'w' if wait else ''}"
+            rest = len(keys), *keys, *args, told
             try:
-                answer, events, now_ms = await self._call(
-                    verb, (len(keys), *keys, *args, told), redis, wait
-                )
+                answer, events, now_ms = await self._call(verb, rest, redis, server, wait, asked_s)
             except ResponseError as error:
                 if (found_ms := told_by(error)) is None:
                     raise
-                clock.heard(found_ms, asked_s)
+                server.clock.heard(found_ms, asked_s)
                 if loop.time() > terms.until_s:
                     raise
             else:
-                clock.heard(now_ms, asked_s)
+                server.clock.heard(now_ms, asked_s)
                 return answer, events
 
-    async def _call(self, verb: str, rest: Sequence[Any], redis: Redis, wait: Wait | None) -> Any:
-        send = self._pipeline(redis, wait).call
-        now = asyncio.get_running_loop().time()
-        if self._refused_until.get(redis, 0.0) <= now:
+    async def _call(
+        self,
+        verb: str,
+        rest: Sequence[Any],
+        redis: Redis,
+        server: _Server,
+        wait: Wait | None,
+        now_s: float,
+    ) -> Any:
+        send = server.pipeline(wait).call
+        if server.refused_until_s <= now_s:
             words = "FCALL", self._names[verb], *rest
             try:
-                return await _loading(partial(send, words), partial(self._load_library, redis))
+                return await _loading(send, words, partial(self._load_library, redis))
             except (_Refused, ResponseError) as error:
                 if not _is_refusal(error):
                     raise
-                if redis not in self._refused_until:
+                if not server.refused_until_s:
                     log.warning(
                         "the store refuses functions, so each call costs it more: %s", error
                     )
-                self._refused_until[redis] = now + REFUSED_S
+                server.refused_until_s = now_s + REFUSED_S
         script = self._script(verb)
         words = "EVALSHA", script.sha, *rest
-        return await _loading(partial(send, words), partial(self._load_script, redis, script))
+        return await _loading(send, words, partial(self._load_script, redis, script))
 
     async def _load_library(self, redis: Redis) -> None:
         """Load the library. Raises _Refused."""
@@ -143,17 +170,6 @@ class Functions:
             self._built[verb] = self._scripts.script(verb)
         return self._built[verb]
 
-    def _pipeline(self, redis: Redis, wait: Wait | None) -> Pipeline:
-        """One that is free, else the first."""
-        by_wait = self._pipelines.setdefault(redis, {})
-        if wait not in by_wait:
-            by_wait[wait] = [Pipeline(redis.connection_pool, wait) for _ in range(AT_A_TIME)]
-        pipelines = by_wait[wait]
-        for pipeline in pipelines:
-            if not pipeline.is_busy:
-                return pipeline
-        return pipelines[0]
-
 
 def _is_refusal(error: Exception) -> bool:
     """Whether the server has no functions for us: it is too old, or our user may not call or load them."""
@@ -162,13 +178,17 @@ def _is_refusal(error: Exception) -> bool:
     )
 
 
-async def _loading(call: Callable[[], Awaitable[Any]], load: Callable[[], Awaitable[Any]]) -> Any:
+async def _loading(
+    send: Callable[[Sequence[Any]], Awaitable[Any]],
+    words: Sequence[Any],
+    load: Callable[[], Awaitable[Any]],
+) -> Any:
     """Make a call. If the store does not have what it runs, load that, and call again."""
     for _ in range(RELOADS):
         try:
-            return await call()
+            return await send(words)
         except ResponseError as error:
             if not isinstance(error, NoScriptError) and str(error) != NOT_FOUND:
                 raise
         await load()
-    return await call()
+    return await send(words)
