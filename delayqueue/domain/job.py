@@ -73,7 +73,7 @@ class Reserved:
     """A job as a consumer gets it.
 
     `receipt` identifies this reservation, the id with `created_ms` the job: a push of the same id makes another one.
-    `retry_ms` is its own schedule, if it has one.
+    `retry_ms` is its own schedule, if it has one; `was_buried`: it was, until this reservation.
     """
 
     topic: str
@@ -86,6 +86,7 @@ class Reserved:
     retry_ms: tuple[int, ...] | None
     traceparent: str = ""
     created_ms: int = 0
+    was_buried: bool = False
 
 
 @dataclass(slots=True)

@@ -93,7 +93,8 @@ class DelayQueue:
     def requeue(self, jobs: Iterable[Reserved], message: str = "") -> None:
         """Undo reservations whose client is gone: the jobs are ready again at once, and the attempt does not count.
 
-        A message is kept with the jobs, among the remarks that belong to no attempt.
+        A job that was reserved by its id before it was due goes back to its time, a buried one is buried again. A
+        message is kept with the jobs, among the remarks that belong to no attempt.
         """
         self._waiters.requeue(jobs, message)
 

@@ -101,7 +101,9 @@ class Waiters:
 
     def requeue(self, jobs: Iterable[Reserved], message: str = "") -> None:
         """Undo reservations whose client is gone, in the background; a message is kept with the jobs."""
-        returns = [Requeue(job.id, nonce_of(job.receipt, job.id), message) for job in jobs]
+        returns = [
+            Requeue(job.id, nonce_of(job.receipt, job.id), message, job.was_buried) for job in jobs
+        ]
         if returns:
             task = asyncio.create_task(self._requeue_all(returns), name="requeue")
             self._requeuing.add(task)

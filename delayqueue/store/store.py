@@ -192,7 +192,7 @@ class Store:
         return self._takes.take(topic, due, most)
 
     def requeue(self, returns: Sequence[Requeue]) -> Coroutine[None, None, list[bool]]:
-        """Undo reservations: back to the head of the list, without counting the attempt.
+        """Undo reservations: back to the head of the list, or where `reserve` found them, without counting the attempt.
 
         Returns whether each is lost.
         """

@@ -88,11 +88,12 @@ class Reservation(NamedTuple):
 
 
 class Requeue(NamedTuple):
-    """A reservation to undo. The message is kept with the job, "" = none."""
+    """A reservation to undo. The message is kept with the job, "" = none; a job that was buried is buried again."""
 
     id: str
     nonce: str
     message: str = ""
+    was_buried: bool = False
 
 
 class Release(NamedTuple):

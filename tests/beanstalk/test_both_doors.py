@@ -184,6 +184,26 @@ async def test_a_connection_that_is_lost_gives_its_jobs_back_at_once_and_uncount
         assert (known["message"], known["attempts"]) == ("connection lost", [])
 
 
+async def test_a_connection_that_is_lost_gives_a_job_back_to_its_time_and_a_dead_letter_to_the_others(
+    api: Api, wire: Wire, connect: Callable[[], Awaitable[Wire]], tube: str
+) -> None:
+    delayed, buried = await wire.put(b"a", 5, 1000), await wire.put(b"b")
+    assert (await wire.reserve())[0] == buried
+    assert await wire.ask(b"bury %d 5" % buried) == b"BURIED\r\n"
+    before = [(await api.get(str(number))).ok() for number in (delayed, buried)]
+    looker = await connect()
+    for number in (delayed, buried):
+        assert (await looker.ask(b"reserve-job %d" % number)).startswith(b"RESERVED")
+    looker.reset()
+    await until_async(lambda: _has_state(api, delayed, "delayed"))
+    await until_async(lambda: _has_state(api, buried, "buried"))
+    after = [(await api.get(str(number))).ok() for number in (delayed, buried)]
+    for one in (*before, *after):
+        one["message"] = one["started"] = None
+    assert after == before
+    assert await wire.ask(b"reserve-with-timeout 0") == b"TIMED_OUT\r\n"
+
+
 async def test_a_worker_that_dies_of_its_job_finds_how_often_it_was_reserved(
     wire: Wire, connect: Callable[[], Awaitable[Wire]], tube: str
 ) -> None:

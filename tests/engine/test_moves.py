@@ -43,7 +43,18 @@ if TYPE_CHECKING:
 QUIET: Final = Change([])
 SIZES: Final = (1, 2, 3, 5)  # in which the ids of the model have different buckets
 BY_ID: Final = (
-    *("finish", "delete", "bury", "release", "touch", "reschedule", "kick", "get", "reserve"),
+    *(
+        "finish",
+        "delete",
+        "bury",
+        "release",
+        "requeue",
+        "touch",
+        "reschedule",
+        "kick",
+        "get",
+        "reserve",
+    ),
 )
 
 

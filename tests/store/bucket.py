@@ -178,7 +178,10 @@ class Bucket:
         return popped
 
     async def requeue(self, *jobs: Reserved) -> None:
-        returns = [Requeue(job.id, nonce_of(job.receipt, job.id)) for job in jobs]
+        returns = [
+            Requeue(job.id, nonce_of(job.receipt, job.id), was_buried=job.was_buried)
+            for job in jobs
+        ]
         while returns:
             looked, _ = await self.store.requeue(0, returns)
             returns = returns[:-looked]

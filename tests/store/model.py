@@ -28,6 +28,7 @@ class Entry:
     failed: list[int] = field(default_factory=list)  # the attempts that failed
     deadline_ms: int = 0
     receipt: str = ""
+    was_buried: bool = False  # until it was reserved
 
 
 @dataclass
@@ -69,7 +70,7 @@ class Model:
         for job_id in found:
             entry = self.jobs[job_id]
             self.ready.remove(job_id)
-            entry.state = "reserved"
+            entry.state, entry.was_buried = "reserved", False
             entry.attempt += 1
             entry.deadline_ms = self.now_ms + entry.job.ttr_ms
         return found
@@ -116,10 +117,25 @@ class Model:
         if entry.state == "buried" and entry.expire_ms:
             self._expire_along(entry, self.now_ms)
             entry.due_ms = self.now_ms
+        entry.was_buried = entry.state == "buried"
         self._leave(job_id, "reserved")
         entry.attempt += 1
         entry.deadline_ms = self.now_ms + entry.job.ttr_ms
         return Code.OK
+
+    def requeue(self, job_id: str, receipt: str) -> None:
+        """The attempt is uncounted; the job goes back to where it was reserved."""
+        if self._refusal(job_id, receipt, reserved=True) != Code.OK:
+            return
+        entry = self.jobs[job_id]
+        entry.attempt -= 1
+        if entry.was_buried:
+            self._leave(job_id, "buried")
+        elif entry.due_ms > self.now_ms:
+            self._leave(job_id, "delayed")
+        else:
+            self._make_ready(job_id)
+            self.disturbed.add(entry.job.topic)
 
     def release(self, job_id: str, receipt: str, delay_ms: int | None, priority: int | None) -> int:
         code = self._refusal(job_id, receipt, reserved=True)
@@ -253,15 +269,17 @@ class Model:
             self._end(job_id, "expired")
             return
         schedule = entry.job.retry_ms
+        earliest_ms = self.now_ms if delay_ms is not None else max(self.now_ms, entry.due_ms)
         if delay_ms is None and schedule is not None:
             if entry.failures > len(schedule):
                 self._leave(job_id, "buried")
                 return
             delay_ms = schedule[entry.failures - 1]
+        delay_ms = max(delay_ms or 0, earliest_ms - self.now_ms)
         if delay_ms:
             self._delay(job_id, delay_ms)
         else:
-            if entry.priority != USUAL_PRIORITY:
+            if entry.priority != USUAL_PRIORITY or entry.due_ms > self.now_ms:
                 entry.due_ms = self.now_ms
             self._make_ready(job_id)
 

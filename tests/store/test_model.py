@@ -24,13 +24,13 @@ from hypothesis.stateful import (
 )
 
 from delayqueue.domain.job import USUAL_PRIORITY, IfExists, Job
-from delayqueue.domain.receipt import HELD_BY_NOBODY, receipt_for
+from delayqueue.domain.receipt import HELD_BY_NOBODY, nonce_of, receipt_for
 from delayqueue.engine.taking import Taking
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.scripts import Scripts, read
 from delayqueue.store.servers.shards import Shards
 from delayqueue.store.store import Store
-from delayqueue.store.types import Ending, Range
+from delayqueue.store.types import Ending, Range, Requeue
 from tests.store.bucket import SCHEDULERS, WHEEL_SLOTS, Bucket
 from tests.store.conftest import connect
 from tests.store.model import LIVE, Model
@@ -189,6 +189,16 @@ class Comparison(RuleBasedStateMachine):
             entry = self.model.jobs[job_id]
             entry.receipt = job.receipt
             assert (job.id, job.attempt, job.due_ms) == (job_id, entry.attempt, entry.due_ms)
+
+    @rule(job_id=IDS, uses=st.sampled_from(["right", "right", "old"]))
+    def requeue(self, job_id: str, uses: str) -> None:
+        receipt, entry = self._receipt(job_id, uses), self.model.jobs.get(job_id)
+        if receipt:
+            was_buried = entry is not None and entry.was_buried
+            returned = Requeue(job_id, nonce_of(receipt, job_id), was_buried=was_buried)
+            self.do(self.bucket.store.requeue(0, [returned]))
+            self.model.requeue(job_id, receipt)
+        self.time_passes(0)  # its expiry may have been waiting for this
 
     @rule(
         job_id=IDS,

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
 import pytest
 
 from delayqueue.domain.receipt import nonce_of
+from delayqueue.errors import Code
 from delayqueue.store.types import Requeue
-from tests.store.bucket import HOUR_MS, LATER_MS, Bucket, a_moment, job, later
+from tests.store.bucket import HOUR_MS, LATER_MS, SOON_MS, Bucket, a_moment, job, later
+
+if TYPE_CHECKING:
+    from delayqueue.domain.job import Reserved
 
 
 async def test_a_job_goes_back_to_the_head_of_its_list_uncounted(bucket: Bucket) -> None:
@@ -97,3 +104,81 @@ async def test_what_is_said_of_a_lost_client_is_kept_and_no_attempt(bucket: Buck
     view = await bucket.view("a")
     assert (view.attempt, view.attempts, view.message) == (0, (), "connection lost")
     assert view.remarks == ("connection lost", "connection lost")
+
+
+EARLY: Final = {"its usual priority": {}, "a priority": {"priority": 7}}
+
+
+@pytest.mark.parametrize("options", EARLY.values(), ids=EARLY)
+async def test_a_job_that_was_reserved_by_its_id_goes_back_to_its_time(
+    bucket: Bucket, options: dict[str, Any]
+) -> None:
+    await bucket.push(job("a", delay_ms=HOUR_MS, expire_ms=HOUR_MS, tags=("x",), **options))
+    before = await bucket.view("a")
+    held = await reserved_by_id(bucket)
+    looked, change = await bucket.store.requeue(0, [Requeue("a", nonce_of(held.receipt, "a"))])
+    assert (looked, change.ready) == (1, [])
+    assert change.next_due_ms is not None
+    assert HOUR_MS - 60_000 < change.next_due_ms <= HOUR_MS
+    assert await bucket.view("a") == before
+    assert await bucket.pop() == []
+    assert await bucket.kick("a") == [Code.OK]
+    assert await bucket.pop_ids() == ["a"]
+
+
+async def test_a_job_whose_time_has_come_since_is_ready_again(bucket: Bucket) -> None:
+    await bucket.push(job("a", delay_ms=SOON_MS))
+    held = await reserved_by_id(bucket)
+    await a_moment()
+    await bucket.requeue(held)
+    assert (await bucket.pop_one()).attempt == 1
+
+
+@pytest.mark.parametrize("was_delayed", [True, False])
+async def test_a_dead_letter_that_was_reserved_by_its_id_is_buried_again(
+    bucket: Bucket, *, was_delayed: bool
+) -> None:
+    await bucket.push(job("a", delay_ms=HOUR_MS if was_delayed else 0))
+    await bucket.bury("a", message="why")
+    before = await bucket.view("a")
+    await bucket.requeue(await reserved_by_id(bucket))
+    assert replace(await bucket.view("a"), started_ms=None) == before
+    assert await bucket.pop() == []
+
+
+@pytest.mark.parametrize("retry_ms", [None, (1,), (2 * HOUR_MS,), ()])
+@pytest.mark.parametrize("how", ["ttr", "release"])
+async def test_an_attempt_before_its_time_that_fails_brings_no_job_before_its_time(
+    bucket: Bucket, how: str, retry_ms: tuple[int, ...] | None
+) -> None:
+    await bucket.push(job("a", delay_ms=HOUR_MS, ttr_ms=SOON_MS, retry_ms=retry_ms))
+    due_ms = (await bucket.view("a")).due_ms
+    await reserved_by_id(bucket)
+    if how == "release":
+        await bucket.release("a")
+    else:
+        await a_moment()
+    await bucket.tick()
+    view = await bucket.view("a")
+    assert (view.state, view.attempt) == ("buried" if retry_ms == () else "delayed", 1)
+    assert (view.due_ms > due_ms) == (retry_ms == (2 * HOUR_MS,))
+    assert view.due_ms >= due_ms
+
+
+async def test_who_says_when_may_let_a_job_go_before_its_time(bucket: Bucket) -> None:
+    await bucket.push(job("a", delay_ms=HOUR_MS))
+    await reserved_by_id(bucket)
+    assert (await bucket.release("a", delay_ms=0)).code == Code.OK
+    await bucket.requeue(await bucket.pop_one())
+    assert await bucket.state("a") == "ready"
+    await bucket.pop_one()
+    assert (await bucket.release("a", delay_ms=SOON_MS)).code == Code.OK
+    await a_moment()
+    await bucket.tick()
+    assert await bucket.pop_ids() == ["a"]
+
+
+async def reserved_by_id(bucket: Bucket) -> Reserved:
+    [(_, held)], _ = await bucket.store.reserve(0, ["a"])
+    assert held is not None
+    return held

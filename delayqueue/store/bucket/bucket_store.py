@@ -122,10 +122,10 @@ class BucketStore:
     async def requeue(self, bucket: int, returns: Sequence[Requeue]) -> tuple[int, Change]:
         """Undo reservations: to the head of the list, the attempt uncounted. Returns how many, from the last one on."""
         args: list[Any] = [self.sender]
-        for job_id, nonce, message in returns:
-            args += (nonce, job_id, message)
-        ready, looked = await self.run("requeue", bucket, args)
-        return looked, change(ready)
+        for job_id, nonce, message, was_buried in returns:
+            args += (nonce, job_id, message, int(was_buried))
+        ready, looked, next_due_ms = await self.run("requeue", bucket, args)
+        return looked, change(ready, next_due_ms)
 
     async def finish(
         self, bucket: int, endings: Sequence[Ending], scope: Scope = EVERYWHERE

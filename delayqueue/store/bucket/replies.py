@@ -43,14 +43,19 @@ def reserved(found: Sequence[Any], nonce: str) -> list[Reserved]:
 
 
 def reservation(
-    nonce: str, code: int, raw_id: bytes = b"", record: bytes = b"", attempt: int = 0
+    nonce: str,
+    code: int,
+    raw_id: bytes = b"",
+    record: bytes = b"",
+    attempt: int = 0,
+    was_buried: int = 0,
 ) -> Reservation:
     """The answer of `reserve` for a job."""
     if code != Code.OK:
         return Reservation(code, None)
-    return Reservation(
-        code, reserved_job(raw_id, record, attempt, receipt_for(nonce, text(raw_id)))
-    )
+    job = reserved_job(raw_id, record, attempt, receipt_for(nonce, text(raw_id)))
+    job.was_buried = was_buried == 1
+    return Reservation(code, job)
 
 
 def topic_counts(answer: int | Sequence[Any]) -> TopicCounts:

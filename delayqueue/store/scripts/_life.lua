@@ -293,8 +293,12 @@ local function reopen_results(run)
   run.results = cjson.encode(results)
 end
 
--- Notes that a job's reservation has failed, and puts the job where `delay` says, else its schedule, else `fallback`.
--- `retry`, for a job without a schedule, replaces the fallback; at its end the job is buried, whatever `delay` says.
+-- Whether a job's reservation began before it was due (reserve.lua), and its time has not come since.
+local function is_early(job, run, now) return job.due > now and job.due > run.started end
+
+-- Notes that a job's reservation has failed, and puts the job where `delay` says, else its schedule, else `fallback`; unless
+-- `delay` says so, not before it is due. `retry`, for a job without a schedule, replaces the fallback; at its end the job
+-- is buried, whatever `delay` says.
 -- Returns 'ready', 'delayed' or 'buried'; 'expired' if its time is over.
 -- keeps: the id is added to its new place before it leaves `reserved`, and holds its receipt until then.
 local function fail_job(id, job, message, now, delay, fallback, retry)
@@ -308,18 +312,19 @@ local function fail_job(id, job, message, now, delay, fallback, retry)
     tell('expired', job.topic, 1)
     return 'expired'
   end
+  local earliest = not delay and is_early(job, run, now) and job.due or now
   if not delay and job.retry then delay = job.retry[run.step] or -1 end
   if retry then delay = retry[run.step] and (delay or retry[run.step]) or -1 end
-  delay = delay or fallback
-  local state
+  delay = delay or fallback or 0
+  local due, state = math.max(earliest, now + delay), nil
   if delay == -1 then
     bury_job(id, job, now)
     state = 'buried'
-  elseif delay and delay > 0 then
-    delay_job(id, job, now + delay)
+  elseif due > now then
+    delay_job(id, job, due)
     state = 'delayed'
   else
-    if job.priority then  -- after its equals
+    if job.priority or job.due > now then  -- after its equals; or it is due now because the client says so
       job.due = now
       call('HSET', JOBS, id, pack_record(job))
     end

@@ -1,28 +1,42 @@
 -- Puts back jobs whose client was gone before it got them: at the head of the list, without counting the attempt, also for a
--- limit of the topic; an attempt in which a subscriber has worked on the job counts.
+-- limit of the topic; an attempt in which a subscriber has worked on the job counts. A job that was reserved before it was
+-- due goes back to its time, one that was buried is buried again.
 -- requires  _limits
 -- flags  allow-oom
 -- layout  raises
 -- waits  never
 -- KEYS  tag, queue name
--- ARGV  sender, then for each job its receipt, its id and a message ("" = none), in the order in which they were reserved
--- returns { { topic, jobs made ready, ... }, jobs processed, from the last one on }
+-- ARGV  sender, then for each job its receipt, its id, a message ("" = none) and "1" if it was buried, else "0"; in the order
+--       in which they were reserved
+-- returns { { topic, jobs made ready, ... }, jobs processed, from the last one on, ms to the earliest due time or -1 }
 -- keeps: only the reservation that the receipt names is undone.
+local STRIDE = 4
 local sender = ARGV[1]
 local now = now_ms()
+local earliest
 
-local function requeue(id, receipt, message)
+local function put_back(id, job, run, was_buried)
+  if was_buried then return bury_job(id, job, now) end
+  if is_early(job, run, now) then
+    check_keys(job)
+    earliest = math.min(earliest or job.due, job.due)
+    return delay_job(id, job, job.due)
+  end
+  add_ready(id, job, true)
+  arrive(job.topic)
+end
+
+local function requeue(receipt, id, message, was_buried)
   local job = held_job(id, receipt)
   if not job then return end
   local run = unpack_run(call('HGET', RUNS, id))
   local counts = run.results ~= ''
-  add_ready(id, job, true)
+  put_back(id, job, run, was_buried == '1')
   if not counts then run.attempt = run.attempt - 1 end
   run.receipt = '-'
   if message ~= '' then remark(run, message, now) end
   if run.attempt == 0 and run.notes == '' then call('HDEL', RUNS, id) else call('HSET', RUNS, id, pack_run(run)) end
   unreserve(id, job.topic)
-  arrive(job.topic)
   tell('returned', job.topic, 1)
   local limit = settings_of(job.topic).limit
   if limit and not counts then count_through(job.topic, limit, -1, now) end
@@ -33,9 +47,9 @@ local function requeue(id, receipt, message)
 end
 
 local looked = 0
-for at = #ARGV - 2, 2, -3 do
+for at = #ARGV - STRIDE + 1, 2, -STRIDE do
   if has_done_enough() then break end
   looked = looked + 1
-  pcall(requeue, ARGV[at + 1], ARGV[at], ARGV[at + 2])
+  pcall(requeue, unpack(ARGV, at, at + STRIDE - 1))
 end
-return { announce_arrivals(sender), looked }
+return { announce_arrivals(sender), looked, earliest and earliest - now or -1 }

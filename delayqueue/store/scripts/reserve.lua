@@ -7,7 +7,7 @@
 -- needs  replicas
 -- KEYS  tag, queue name
 -- ARGV  receipt (unique to this call), then ids
--- returns for each of the first ids { code, id, record, attempt }, { code } if it is not OK
+-- returns for each of the first ids { code, id, record, attempt, 1 if it was buried, else 0 }, { code } if it is not OK
 -- keeps: a client that is told of a job has its reservation.
 local receipt = ARGV[1]
 local now = now_ms()
@@ -36,7 +36,7 @@ local function reserve(id)
   local limit = settings_of(job.topic).limit
   if limit then count_through(job.topic, limit, 1, now) end
   tell('delivered', job.topic, 1)
-  return OK, { OK, id, pack_record(job), run.attempt }
+  return OK, { OK, id, pack_record(job), run.attempt, state == 'buried' and 1 or 0 }
 end
 
 local answers = {}
