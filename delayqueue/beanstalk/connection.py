@@ -34,6 +34,8 @@ LONG_BYTES: Final = 16 * 1024  # a longer answer is sent before the next command
 MOST_AT_ONCE: Final = 500  # commands of one kind that go together
 MAX_TTR_S: Final = 60 * 86_400  # a job's record has no room for a longer one
 
+GOODBYE_S: Final = 0.1  # for sending the end of a TLS connection; its client need not answer it
+
 INTERNAL_ERROR: Final = b"INTERNAL_ERROR\r\n"
 DRAINING: Final = b"DRAINING\r\n"
 TASK: Final = "beanstalk command"
@@ -102,7 +104,7 @@ class Connection(asyncio.Protocol):
     def eof_received(self) -> bool:
         """The client sends nothing more: it no longer waits for jobs, and gets the answers to what it has sent."""
         self.session.has_ended = True
-        if self._transport.get_extra_info("sslcontext"):  # TLS connections cannot be half closed
+        if self._is_tls:  # TLS connections cannot be half closed
             return False
         self._stop_waiting()
         return not self.is_idle
@@ -130,6 +132,10 @@ class Connection(asyncio.Protocol):
             self._go_on()
 
     @property
+    def _is_tls(self) -> bool:
+        return self._transport.get_extra_info("sslcontext") is not None
+
+    @property
     def is_idle(self) -> bool:
         """Whether no command is under way and nothing is left to send."""
         return not self._is_busy and not self._is_stalled
@@ -149,6 +155,8 @@ class Connection(asyncio.Protocol):
         """Send what is written, then close."""
         self._is_busy = True
         self._transport.close()
+        if self._is_tls and not self._is_stalled:
+            self._door.loop.call_later(GOODBYE_S, self._transport.abort)
 
     def abort(self) -> None:
         """Close at once."""

@@ -10,7 +10,7 @@ from typing import Final
 
 from delayqueue.beanstalk.access import Access
 from delayqueue.beanstalk.commands import NAMES, is_tube
-from delayqueue.beanstalk.ids import Ids, Numbers
+from delayqueue.beanstalk.ids import BLOCK, Ids, Numbers
 from delayqueue.beanstalk.lane import Lane
 from delayqueue.beanstalk.session import Held, Session
 from delayqueue.beanstalk.tubes import Tubes
@@ -23,8 +23,8 @@ from delayqueue.store.topics import TopicView
 log = logging.getLogger(__name__)
 
 LOST: Final = "connection lost"  # the message for jobs that were reserved for it
-# Steps to a number that is nobody's id: each doubles the one before.
-MOST_TRIES: Final = 30
+# Steps over numbers that are somebody's ids: each is twice as far as the one before, the last one half a billion.
+MOST_TRIES: Final = 20
 
 
 class Door:
@@ -115,31 +115,36 @@ class Door:
         await self.finish.close()
 
     async def _put(self, jobs: list[Job]) -> Sequence[int | Exception]:
-        """Push jobs under new numbers. Returns the number of each."""
+        """Push jobs under new numbers. Returns the number of each, or why it was not pushed.
+
+        Numbers can be somebody's ids, such as those of orders, and there may be many in a row: then the numbers go on
+        behind them, for all jobs that follow.
+        """
+        codes = await self._push(jobs)
+        for tries in range(MOST_TRIES):
+            left = [at for at, code in enumerate(codes) if code == Code.JOB_EXISTS]
+            if not left:
+                break
+            self._numbers.leave(int(jobs[left[-1]].id), BLOCK * (2**tries - 1))
+            try:
+                again = await self._push([jobs[at] for at in left])
+            except Unavailable:  # the other jobs are there
+                break
+            for at, code in zip(left, again, strict=True):
+                codes[at] = code
+        return [self._was_put(job, code) for job, code in zip(jobs, codes, strict=True)]
+
+    async def _push(self, jobs: list[Job]) -> list[int]:
         for job in jobs:
             job.id = str(await self._numbers.next())
-        codes = await self.queue.push_many(jobs, self.scope)
-        return [
-            self._was_put(job) if code == Code.OK else await self._put_elsewhere(job, code)
-            for job, code in zip(jobs, codes, strict=True)
-        ]
+        return await self.queue.push_many(jobs, self.scope)
 
-    def _was_put(self, job: Job) -> int:
+    def _was_put(self, job: Job, code: int) -> int | Exception:
+        if code != Code.OK:
+            return Unavailable()
         self.puts += 1
         self.tubes.count(job.topic).puts += 1
         return int(job.id)
-
-    async def _put_elsewhere(self, job: Job, code: int) -> int | Exception:
-        """Push a job whose number was somebody's id: there may be many such ids in a row."""
-        tries = 0
-        while code == Code.JOB_EXISTS and tries < MOST_TRIES:
-            try:
-                job.id = str(await self._numbers.beyond(tries))
-                [code] = await self.queue.push_many((job,), self.scope)
-            except Unavailable as error:
-                return error
-            tries += 1
-        return self._was_put(job) if code == Code.OK else Unavailable()
 
     async def _finish(self, jobs: list[Held]) -> Sequence[int | Exception]:
         return await self.queue.finish(

@@ -21,6 +21,7 @@ class Numbers:
     def __init__(self, fetch: Callable[[int], Awaitable[int]]) -> None:
         self._fetch = fetch
         self._next = self._end = 0
+        self._skip = 0  # numbers to leave out before the next block
         self._fetching = asyncio.Lock()
 
     async def next(self) -> int:
@@ -28,15 +29,18 @@ class Numbers:
         while self._next == self._end:
             async with self._fetching:
                 if self._next == self._end:  # otherwise another caller has fetched some meanwhile
-                    self._next = await self._fetch(BLOCK)
+                    skip = self._skip
+                    self._next = await self._fetch(skip + BLOCK) + skip
                     self._end = self._next + BLOCK
+                    self._skip = 0
         self._next += 1
         return self._next - 1
 
-    async def beyond(self, tries: int) -> int:
-        """A new number, after `tries` that turned out to be somebody's ids: each time twice as far on."""
-        count = 1 << min(tries, 40)
-        return await self._fetch(count) + count - 1
+    def leave(self, number: int, skip: int) -> None:
+        """This number is somebody's id: leave the rest of its block, and `skip` numbers behind it, on all servers."""
+        if self._end - BLOCK <= number < self._end:
+            self._next = self._end = 0
+            self._skip = skip
 
 
 class Ids:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import socket
 import ssl
-from typing import TYPE_CHECKING, Final
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Final, cast
 
 import pytest
 
+from delayqueue.beanstalk import listening as listening_module
 from delayqueue.beanstalk.access import Access
+from delayqueue.beanstalk.door import Door
+from delayqueue.beanstalk.listening import listening
 from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError
 from delayqueue.config.values import Address
@@ -18,6 +23,7 @@ from tests.api.test_access import own_address
 from tests.api_client import open_api
 from tests.certificates import make
 from tests.processes import LOOPBACK, free_port
+from tests.shared_limits import limits
 from tests.waiting import until
 
 from .conftest import opened
@@ -26,6 +32,7 @@ from .wire import Wire
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from delayqueue.engine.queue import DelayQueue
     from tests.processes import Processes, QueueServer, StoreServer
 
 TOKEN: Final = "secret-secret-secret"
@@ -57,6 +64,35 @@ def test_what_is_reached_follows_the_settings() -> None:
         max_body_bytes=2000,
     )
     assert Access.of(config) == Access(False, Scope(("a", "b*")), 2000)
+
+
+async def test_an_idle_client_with_tls_does_not_delay_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listening_module, "SHUTDOWN_S", 3600.0)
+    pair = make(tmp_path, "server")
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(*pair)
+    nothing = cast("DelayQueue", SimpleNamespace(numbers=None, requeue=lambda *_: None))
+    door = Door(nothing, Access.of(Config()))
+    address = Address(LOOPBACK, free_port())
+    async with asyncio.timeout(20):  # a client would have 30 s to answer
+        async with listening(door, address, context, limits=limits(), reuse_port=False):
+            client = await asyncio.to_thread(deaf_client, address, pair.context())
+        assert not door.sessions
+    with client:
+        assert (
+            await asyncio.to_thread(client.recv, 100) == b""
+        )  # that the server has ended it, it says
+
+
+def deaf_client(address: Address, context: ssl.SSLContext) -> ssl.SSLSocket:
+    """A connection that reads nothing after the answer to its command."""
+    client = context.wrap_socket(socket.create_connection(address), server_hostname=address.host)
+    client.settimeout(10)
+    client.sendall(b"use t\r\n")
+    assert client.recv(100) == b"USING t\r\n"
+    return client
 
 
 async def test_topics_out_of_reach_are_not_there(

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from collections import Counter
+from typing import TYPE_CHECKING, Final, cast
 
 import pytest
 
+from delayqueue.beanstalk.access import Access
+from delayqueue.beanstalk.door import Door
 from delayqueue.beanstalk.ids import Ids, Numbers
+from delayqueue.domain.access import EVERYWHERE, Scope
+from delayqueue.domain.job import Job
+from delayqueue.errors import Code
 from tests.waiting import until_async
 
 from .conftest import at_home
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
+    from delayqueue.engine.queue import DelayQueue
     from tests.api_client import Api
 
     from .wire import Wire
@@ -59,6 +66,44 @@ async def test_the_number_that_is_somebodys_id_is_not_given_to_a_job(
     numbers = [await wire.put(b"b") for _ in range(3)]
     assert len({*numbers}) == 3
     assert not {*map(str, numbers)} & {*ids}
+
+
+class OrdersAreIds:
+    """A queue whose ids up to this number are taken; counts the calls."""
+
+    def __init__(self, last: int) -> None:
+        self._counter = _Counter()
+        self._last = last
+        self.calls: Counter[str] = Counter()
+        self.pushed: list[int] = []
+
+    async def numbers(self, count: int) -> int:
+        self.calls["numbers"] += 1
+        return await self._counter.fetch(count)
+
+    async def push_many(self, jobs: Sequence[Job], _: Scope) -> list[int]:
+        self.calls["push"] += 1
+        numbers = [int(job.id) for job in jobs]
+        self.pushed += [number for number in numbers if number > self._last]
+        return [Code.OK if number > self._last else Code.JOB_EXISTS for number in numbers]
+
+
+async def test_numbers_go_on_behind_those_that_are_somebodys_ids() -> None:
+    queue = OrdersAreIds(100_000)
+    door = Door(cast("DelayQueue", queue), Access(True, EVERYWHERE, 65_535))
+
+    async def put(count: int) -> list[int]:
+        answered: asyncio.Future[Sequence[int | Exception]] = door.loop.create_future()
+        door.put.add([Job("t", "", "body", 1000) for _ in range(count)], answered.set_result)
+        return cast("list[int]", await answered)
+
+    at_once = [number for numbers in await asyncio.gather(put(400), put(300)) for number in numbers]
+    assert queue.calls["push"] + queue.calls["numbers"] < 2 * 10
+    queue.calls.clear()
+    later = [number for _ in range(10) for number in await put(30)]
+    assert queue.calls == {"push": 10}
+    assert [*at_once, *later] == sorted(queue.pushed) == queue.pushed
+    assert len({*queue.pushed}) == 1000
 
 
 async def test_a_number_for_another_id_is_nobodys_id(api: Api, wire: Wire, tube: str) -> None:
@@ -309,10 +354,10 @@ async def test_a_job_of_any_of_thousands_of_watched_tubes_comes(
     connect: Callable[[], Awaitable[Wire]], tube: str
 ) -> None:
     taker, giver = await connect(), await connect()
-    names = [f"{tube}-{n:05}".encode() for n in range(12_000)]
+    names = [f"{tube}-{n:05}".encode() for n in range(9000)]
     await taker.send(b"".join(b"watch %b\r\n" % name for name in names))
-    assert [await taker.answer() for _ in names][-1] == b"WATCHING 12001\r\n"
-    for place in (11_000, 3, 600):
+    assert [await taker.answer() for _ in names][-1] == b"WATCHING 9001\r\n"
+    for place in (8000, 3, 600):
         await taker.send(b"reserve-with-timeout 10\r\n")
         await giver.ask(b"use " + names[place])
         number = await giver.put(b"x")

@@ -1,0 +1,60 @@
+"""Tokens in force."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from delayqueue.domain.access import Role, parse_grant
+from delayqueue.errors import Unauthorized
+from delayqueue.web.auth import Authenticator
+from delayqueue.web.http import HttpRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PRODUCERS: Final = frozenset({Role.PRODUCE})
+
+
+def authenticator(tokens: int) -> Authenticator:
+    return Authenticator([parse_grant(f"produce:token-{n:016}") for n in range(tokens)], 0)
+
+
+def request(number: int) -> HttpRequest:
+    return HttpRequest("POST", "/push", {"authorization": f"Bearer token-{number:016}"}, None)
+
+
+def calls_of(work: Callable[[], object]) -> int:
+    """How many functions, of Python and of C, the work calls."""
+    calls = 0
+
+    def count(_frame: object, event: str, _arg: object) -> None:
+        nonlocal calls
+        calls += event in {"call", "c_call"}
+
+    sys.setprofile(count)
+    try:
+        with suppress(Unauthorized):
+            work()
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+@pytest.mark.parametrize("number", [0, 5000], ids=["a token", "no token"])
+def test_a_request_costs_the_same_however_many_tokens_there_are(number: int) -> None:
+    one, many = authenticator(1), authenticator(1000)
+    cost = calls_of(lambda: one.admit(request(number), PRODUCERS))
+    assert calls_of(lambda: many.admit(request(number), PRODUCERS)) == cost
+
+
+def test_only_a_whole_token_is_known() -> None:
+    tokens = authenticator(3)
+    assert tokens.admit(request(2), PRODUCERS).allows("t")
+    for value in ("", "token-", f"token-{2:015}", f"token-{2:016}0", "ſoken"):
+        asked = HttpRequest("POST", "/push", {"authorization": f"Bearer {value}"}, None)
+        with pytest.raises(Unauthorized):
+            tokens.admit(asked, PRODUCERS)
