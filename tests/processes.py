@@ -257,6 +257,10 @@ class QueueServer(Process):
         host: Host = HERE,
     ) -> None:
         defaults = {"bind_address": f"{host.address}:{free_port()}", "data_dir": home / "data"}
+        if (
+            config is None
+        ):  # as for clients of the original; tests of the pages and of our clients say yes
+            defaults["strict"] = "no"
         settings = defaults | settings
         port = int(str(settings["bind_address"]).rpartition(":")[2])
         super().__init__(

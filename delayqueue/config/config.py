@@ -14,6 +14,8 @@ from delayqueue.domain.access import Grant
 
 # the default of `redis.host` in a config file: the original's
 FILE_REDIS_HOST: Final = "127.0.0.1:6379"
+# that of `strict`: clients of the original may send what it ignores
+FILE_STRICT: Final = False
 # the address to connect to, for an address that the server listens on
 HERE: Final = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # wildcard addresses
 MOST_BUCKETS: Final = 1024
@@ -277,9 +279,9 @@ class Config:
     )
     strict: bool = option(
         "strict",
-        "no",
+        "yes",
         values.yes_no,
-        "refuse requests with unknown fields, and delays of more than a year",
+        "refuse requests with unknown fields, and delays of more than a year; not named in a config file: no",
     )
     language: str = option(
         "language", "zh", values.choice("zh", "en"), "language of messages: zh or en"

@@ -7,7 +7,14 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from delayqueue.config import failpoint, ini, values
-from delayqueue.config.config import FIELDS, FILE_REDIS_HOST, OPTIONS, VARIABLES, Config
+from delayqueue.config.config import (
+    FIELDS,
+    FILE_REDIS_HOST,
+    FILE_STRICT,
+    OPTIONS,
+    VARIABLES,
+    Config,
+)
 from delayqueue.config.mistakes import Mistake, Mistakes
 from delayqueue.config.option import PREFIX, Option
 from delayqueue.config.sections import read_sections
@@ -49,7 +56,7 @@ def load(path: Path | None, environ: Mapping[str, str]) -> Config:
     given: dict[str, Any] = {}
     settings: dict[str, _Setting] = {}
     if path is not None:
-        given["redis_host"] = values.redis_host(FILE_REDIS_HOST)
+        given |= {"redis_host": values.redis_host(FILE_REDIS_HOST), "strict": FILE_STRICT}
         with mistakes.noted():
             top, *named = ini.read(path, mistakes)
             settings = _from_top(top, mistakes)

@@ -1,21 +1,29 @@
 """Parses the JSON of requests into their models, and reports what is invalid or doubtful."""
 
+import logging
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from itertools import islice
 from typing import Any, Final, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
 
 from delayqueue.domain.job import MAX_BATCH
-from delayqueue.errors import BadJson, BadValue, Invalid, Text, TooLarge
+from delayqueue.errors import BadJson, BadValue, Invalid, Text, TooLarge, shown
 from delayqueue.metrics import REQUEST_WARNINGS, Metrics
 from delayqueue.web import doubts
+from delayqueue.web.doubts import NAME_CHARS, NAMES
 from delayqueue.web.fields import Refused
 from delayqueue.web.http import HttpRequest
 from delayqueue.web.requests import LONG_DELAY_S, Request
 
+log = logging.getLogger(__name__)
+
+MOST_LOGGED: Final = (
+    100  # unknown fields that the log names, for each time that the settings are read
+)
 # Members of all objects and arrays together: an unknown one takes a microsecond, and all are parsed in one go.
 MOST_MEMBERS: Final = 20_000
 MOST_MEMBERS_OF_ARRAY: Final = 100_000
@@ -48,6 +56,7 @@ class Reader:
     def __init__(self, metrics: Metrics, *, strict: bool) -> None:
         self._metrics = metrics
         self._strict = strict
+        self._logged: set[tuple[str, str]] = set()  # unknown fields, by path
 
     def read(self, model: type[Model], raw: bytes, request: HttpRequest) -> Model:
         """Parse one JSON object; doubts are noted in `request`.
@@ -100,6 +109,20 @@ class Reader:
         self._heed(model, members, request)  # a misspelt field is why the right one is missing
         raise Invalid(_of_value(model, found))
 
+    def _log(self, unknown: Iterable[str], path: str) -> None:
+        """Name each unknown field once, as far as there are not too many."""
+        for name in islice(unknown, NAMES):
+            field = path, name[:NAME_CHARS]
+            if field in self._logged or len(self._logged) >= MOST_LOGGED:
+                continue
+            self._logged.add(field)
+            log.warning(
+                "unknown field %s in requests to %s: ignored; strict = yes refuses them%s",
+                shown(field[1]),
+                path,
+                "; further fields are not named" if len(self._logged) == MOST_LOGGED else "",
+            )
+
     def _heed(self, model: type[Request], members: object, request: HttpRequest) -> None:
         """Note doubts in the answer. Raises Invalid if `strict` refuses them."""
         unknown = list(_unknown(model, members))
@@ -108,6 +131,7 @@ class Reader:
             self._metrics.count(REQUEST_WARNINGS, "unknown_field")
             if self._strict:
                 doubts.refuse_unknown(unknown[0], list(model.model_fields))
+            self._log(unknown, request.path)
         delay_s = _long_delay_s(model, members)
         if delay_s:
             doubts.note(request, doubts.LONG_DELAY, [f"{delay_s:.0f}"])

@@ -14,5 +14,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def server(processes: Processes, redis_server: StoreServer) -> QueueServer:
-    """A server with no jobs, as one is after its installation."""
-    return processes.server(redis_server, beanstalk_address=f"{LOOPBACK}:{free_port()}")
+    """A server with no jobs, as one is after its installation: strict."""
+    return processes.server(
+        redis_server, strict="yes", beanstalk_address=f"{LOOPBACK}:{free_port()}"
+    )

@@ -111,7 +111,7 @@ class Shop:
 
 @pytest.fixture(scope="module", params=LANGUAGES, ids=[language.name for language in LANGUAGES])
 def shop(request: pytest.FixtureRequest, processes: Processes, redis_server: StoreServer) -> Shop:
-    return Shop(request.param, processes.server(redis_server, language="en"))
+    return Shop(request.param, processes.server(redis_server, language="en", strict="yes"))
 
 
 def is_due_in(shown: str, seconds: float) -> bool:

@@ -86,8 +86,17 @@ def test_the_originals_file_works_as_it_is(conf: Path) -> None:
         queue_block_timeout_s=178,
         redis_host=REDIS,
         redis_read_timeout_ms=180_000,
+        strict=False,
         sections=Sections(),
     )
+
+
+def test_a_file_that_does_not_say_strict_is_of_clients_of_the_original(conf: Path) -> None:
+    assert load(None, {}).strict
+    assert load(SHIPPED, {}).strict
+    assert not parsed(conf, "bucket_size = 3\n").strict
+    assert parsed(conf, "strict = yes\n").strict
+    assert parsed(conf, "", DELAYQUEUE_STRICT="yes").strict
 
 
 def test_variables_win_over_the_file(conf: Path) -> None:

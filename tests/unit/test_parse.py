@@ -14,7 +14,7 @@ from delayqueue.web.endpoints.schedules import ScheduleRequest
 from delayqueue.web.endpoints.subscribers import SubscribeRequest
 from delayqueue.web.endpoints.topics import LimitRequest
 from delayqueue.web.http import HttpRequest
-from delayqueue.web.parse import Model, Reader, parse_array
+from delayqueue.web.parse import MOST_LOGGED, Model, Reader, parse_array
 
 VALUES: Final[tuple[Any, ...]] = (True, 1, 1.5, 10**30, "x", "", [], [1], [[]], {}, {"a": 1})
 MODELS: Final = {each.path: each.takes for each in ENDPOINTS if each.takes}
@@ -147,3 +147,41 @@ def test_a_rule_of_the_ground_is_told_in_each_language(read: Any, fields: dict[s
     with pytest.raises(QueueError) as refused:
         read(**fields)
     assert in_one_language_each(refused.value.text), refused.value.text
+
+
+def logged(caplog: pytest.LogCaptureFixture, *asked: tuple[str, dict[str, Any]]) -> list[str]:
+    """The lines about these requests, each by its path."""
+    reader = Reader(Metrics(), strict=False)
+    right = {"topic": "t", "id": "a", "ttr": 60}
+    for path, fields in asked:
+        raw = json.dumps(right | fields).encode()
+        reader.read(PushRequest, raw, HttpRequest("POST", path, {}, None))
+    return [record.getMessage() for record in caplog.records]
+
+
+def test_the_log_names_each_unknown_field_once(caplog: pytest.LogCaptureFixture) -> None:
+    lines = logged(
+        caplog,
+        ("/push", {"dely": 5}),
+        ("/push", {"dely": 6, "payload": "x"}),
+        ("/pop", {"dely": 7}),
+        ("/push", {"retry": {"delays": [1], "jiter": 1}}),
+    )
+    assert [line.partition(":")[0] for line in lines] == [
+        "unknown field 'dely' in requests to /push",
+        "unknown field 'payload' in requests to /push",
+        "unknown field 'dely' in requests to /pop",
+        "unknown field 'retry.jiter' in requests to /push",
+    ]
+
+
+def test_the_log_names_so_many_unknown_fields_at_most(caplog: pytest.LogCaptureFixture) -> None:
+    lines = logged(caplog, *(("/push", {f"{n}" + "x" * 1000: 1}) for n in range(3 * MOST_LOGGED)))
+    assert len(lines) == MOST_LOGGED
+    assert lines[-1].endswith("further fields are not named")
+    assert max(map(len, lines)) < 250
+
+
+def test_an_unknown_field_cannot_forge_a_line(caplog: pytest.LogCaptureFixture) -> None:
+    (line,) = logged(caplog, ("/push", {"a\nINFO forged\x1b[2J": 1}))
+    assert line.isprintable()
