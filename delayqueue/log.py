@@ -20,12 +20,22 @@ MOST_REMEMBERED: Final = 1000  # warnings
 
 
 class TextFormatter(logging.Formatter):
-    """`2026-01-31T12:00:00.123Z WARNING delayqueue.server.serve: message`, with a traceback on the same line."""
+    """`2026-01-31T12:00:00.123Z WARNING delayqueue.server.serve: message`, with a traceback on the same line.
+
+    `for_terminal`: on lines of its own, which are indented, so that no job can forge an event there either.
+    """
+
+    def __init__(self, *, for_terminal: bool = False) -> None:
+        super().__init__()
+        self._for_terminal = for_terminal
 
     def format(self, record: logging.LogRecord) -> str:
-        parts = [record.getMessage(), *_traceback(self, record)]
         head = f"{_utc(record)} {record.levelname} {record.name}: "
-        return head + one_line(" ".join(parts))
+        parts = [record.getMessage(), *_traceback(self, record)]
+        if not self._for_terminal:
+            return head + one_line(" ".join(parts))
+        first, *more = "\n".join(parts).split("\n")
+        return "\n".join([head + one_line(first), *(f"    {one_line(line)}" for line in more)])
 
 
 class JsonFormatter(logging.Formatter):
@@ -92,7 +102,8 @@ class Handler(logging.StreamHandler):  # type: ignore[type-arg]  # to standard e
 def set_up(level: str, style: str) -> None:
     """Log events of at least `level` ("info") in `style` ("text" or "json"), replacing earlier settings."""
     handler = Handler()
-    handler.setFormatter(JsonFormatter() if style == "json" else TextFormatter())
+    text = TextFormatter(for_terminal=handler.stream.isatty())
+    handler.setFormatter(JsonFormatter() if style == "json" else text)
     logging.basicConfig(level=LEVELS[level], handlers=[handler], force=True)
 
 

@@ -1,6 +1,8 @@
 """The server's answers as text for people: tables, lines, local time."""
 
 import math
+import re
+import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -13,6 +15,9 @@ GAP: Final = "  "
 # in a table; `get` shows all of them
 MOST_CHARS: Final = {"body": 40, "message": 60}
 BAR_CHARS: Final = 40
+LEAST_COLUMNS: Final = 16  # of a name, whatever else is in its row
+UNITS: Final = {"d": 86_400, "h": 3600, "m": 60, "s": 1}
+NUMBER: Final = re.compile(r"-|\d+(\.\d+)?s?|\d+[dhms]( \d+[hms])?", re.ASCII)
 TIMES: Final = {"first", "last", "due", "created", "started", "ended", "deadline", "next"}
 HIDDEN: Final = {
     "delay",
@@ -25,6 +30,7 @@ HISTORY: Final = {
 }
 TOPIC_COLUMNS: Final = ["topic", *LIVE_STATES, "oldest", "paused"]
 
+INDENT: Final = "    "
 MARK: Final = ("kind", "lasted", "server")
 
 Row = Mapping[str, Any]
@@ -42,11 +48,35 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(padded)
 
 
+def fitting(columns: Sequence[str], rows: Sequence[Sequence[str]], most: int) -> str:
+    """A table that is at most this wide, if it can be so by shorter names in its first column."""
+    shown = table(columns, rows)
+    too_wide = max(map(_width, shown.splitlines())) - most
+    if too_wide <= 0:
+        return shown
+    names = max(LEAST_COLUMNS, max(_width(name) for name, *_ in rows) - too_wide)
+    return table(columns, [[_without_middle(name, names), *rest] for name, *rest in rows])
+
+
 def facts(data: Row) -> str:
-    """One thing: a line for each member, names first."""
-    shown = {name: cell(name, value) for name, value in data.items() if name not in HIDDEN}
+    """One thing: a line for each member, names first; for a terminal, a text with several lines has them below."""
+    shown = {name: lines(name, value) for name, value in data.items() if name not in HIDDEN}
     width = max(map(len, shown)) + 1
-    return "\n".join(f"{name + ':':<{width}} {value}".rstrip() for name, value in shown.items())
+    return "\n".join(
+        "\n".join([f"{name + ':':<{width}} {first}".rstrip(), *_indented(more)])
+        for name, (first, *more) in shown.items()
+    )
+
+
+def lines(name: str, value: Any) -> list[str]:
+    """One value: for a terminal a line for each of its own, for programs one."""
+    if not (isinstance(value, str) and sys.stdout.isatty()):
+        return [cell(name, value)]
+    return [one_line(line) for line in value.split("\n")]
+
+
+def _indented(more: Sequence[str]) -> list[str]:
+    return [f"{INDENT}{line}".rstrip() for line in more]
 
 
 def cell(name: str, value: Any) -> str:
@@ -81,11 +111,23 @@ def jobs(found: Sequence[Row]) -> str:
 def job(found: Row) -> str:
     """All about one job."""
     tables = [
-        table(columns, [[cell(name, row[name]) for name in columns] for row in found[member]])
+        _history_of(columns, found[member])
         for member, columns in HISTORY.items()
         if found.get(member)
     ]
     return "\n\n".join([facts(found), *tables])
+
+
+def _history_of(columns: Sequence[str], entries: Sequence[Row]) -> str:
+    """A row for each entry, with further lines of its message below it."""
+    said = [lines("message", entry["message"]) for entry in entries]
+    rows = [
+        [*(cell(name, entry[name]) for name in columns if name != "message"), first]
+        for entry, (first, *_) in zip(entries, said, strict=True)
+    ]
+    head, *shown = table(columns, rows).splitlines()
+    each = [[row, *_indented(more)] for row, (_, *more) in zip(shown, said, strict=True)]
+    return "\n".join([head, *(line for lines_of in each for line in lines_of)])
 
 
 def found(data: Row | Sequence[Row | None]) -> str:
@@ -145,8 +187,16 @@ def schedules(found: Sequence[Row]) -> str:
 
 
 def age(seconds: float | None) -> str:
-    """How long a job has been ready."""
-    return "-" if seconds is None else f"{seconds:.1f}s"
+    """How long a job has been ready, in its two largest units: 15m 38s."""
+    if seconds is None:
+        return "-"
+    if seconds < UNITS["m"]:
+        return f"{seconds:.1f}s"
+    rest, shown = round(seconds), []
+    for unit, size in UNITS.items():
+        count, rest = divmod(rest, size)
+        shown += [f"{count}{unit}"] if count else []
+    return " ".join(shown[:2])
 
 
 def paused(value: float | bool) -> str:
@@ -224,7 +274,7 @@ def _short(name: str, value: Any) -> str:
 
 
 def _is_number(text: str) -> bool:
-    return (text.isascii() and text.rstrip("s").replace(".", "", 1).isdigit()) or text == "-"
+    return NUMBER.fullmatch(text) is not None
 
 
 def _width(text: str) -> int:
@@ -237,6 +287,14 @@ def clipped(line: str, columns: int) -> str:
     while _width(line) > columns:
         line = line[: columns - _width(line)]
     return line
+
+
+def _without_middle(text: str, columns: int) -> str:
+    """The text, at most this wide: names of topics begin and end with what tells them apart."""
+    if _width(text) <= columns:
+        return text
+    end = (columns - 1) // 2
+    return f"{clipped(text, columns - 1 - end)}…{clipped(text[::-1], end)[::-1]}"
 
 
 def _padded(text: str, width: int, right: bool) -> str:

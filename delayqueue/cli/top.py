@@ -1,9 +1,11 @@
 """The queue at a glance: `delay-queue top`."""
 
+import shutil
+import sys
 import time
 from typing import Any, Final
 
-from delayqueue.cli.tables import TOPIC_COLUMNS, Row, age, cell, local_time, table, topic_cells
+from delayqueue.cli.tables import TOPIC_COLUMNS, Row, age, cell, fitting, local_time, topic_cells
 from delayqueue.domain.job import LIVE_STATES
 
 COUNTED: Final = ("pushed", "delivered", "finished")  # by each server since its start
@@ -23,6 +25,7 @@ class Top:
 
     def __call__(self, stats: Row) -> str:
         """Servers, then topics: those that need attention, with the reason, then the busiest."""
+        most = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
         troubled = {one["topic"]["topic"]: one for one in stats["attention"]}
         topics = [[*topic_cells(one["topic"]), ", ".join(one["why"])] for one in troubled.values()]
         topics += [
@@ -30,8 +33,8 @@ class Top:
         ]
         parts = [
             f"{local_time(time.time())}   {_store(stats['store'])}\n{_sums(stats)}",
-            table(SERVER_COLUMNS, [self._server(one) for one in stats["servers"]]),
-            table([*TOPIC_COLUMNS, "attention"], topics) if topics else "no topics",
+            fitting(SERVER_COLUMNS, [self._server(one) for one in stats["servers"]], most),
+            fitting([*TOPIC_COLUMNS, "attention"], topics, most) if topics else "no topics",
         ]
         return "\n\n".join(parts)
 

@@ -51,6 +51,11 @@ class AsyncClient(Verbs):
         self._idle: deque[_Connection] = deque()
         self._pushes = Joining(self._send)
 
+    @property
+    def url(self) -> str:
+        """Where the server is."""
+        return str(self._address)
+
     async def __aenter__(self) -> Self:
         return self
 

@@ -31,6 +31,7 @@ RETRY_S: Final = 1.0  # before the next poll while the server is unavailable
 FIRST_RETRY_S: Final = 0.5  # before the next report of a job's end; doubled up to RETRY_S
 LONGEST_RETRY_S: Final = 5.0
 CANCEL_S: Final = 1.0  # for handlers that are cancelled at the end
+ENDS: Final = {Finished: "finished", Released: "released", Buried: "buried"}
 TTR_EXPIRED: Final = "ttr expired"  # the server's message for a job whose worker has died
 
 
@@ -52,7 +53,7 @@ class Shift:
 
     async def work(self, stop: asyncio.Event, grace: Seconds) -> None:
         """Work until `stop` is set, and up to `grace` longer. If cancelled, end at once."""
-        log.info("waiting for jobs of %s", ", ".join(self._handlers.topics))
+        log.info("waiting for jobs of %s at %s", ", ".join(self._handlers.topics), self._client.url)
         polling = asyncio.create_task(self._poll(), name="poll")
         stopping = asyncio.create_task(stop.wait(), name="stop")
         try:
@@ -167,6 +168,8 @@ class Shift:
         for tries in count():
             try:
                 await self._tell(job, verdict)
+                end = ENDS[type(verdict)]
+                log.info("job %s of %s, attempt %d: %s", job.id, job.topic, job.attempt, end)
             except (StaleReceipt, NoSuchJob):
                 if not tries:
                     log.warning("job %s took longer than its TTR, or was cancelled", job.id)

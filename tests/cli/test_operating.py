@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from delayqueue import Client
 from tests.processes import environment, free_port
 
 if TYPE_CHECKING:
@@ -133,6 +135,22 @@ def test_top_is_live_and_leaves_the_terminal_as_it_was(
     terminal.press("q")
     assert terminal.process.wait(SOON_S) == 0
     terminal.shows("\x1b[?1049l")
+
+
+def test_a_terminal_has_a_traceback_on_lines_and_a_program_on_one(
+    run: Run, server: QueueServer, topic: str
+) -> None:
+    with Client(server.url) as queue:
+        job_id = queue.push(topic, retry=["1h"])
+        job = queue.pop(topic)
+        assert job
+        queue.release(job, message="ValueError: no\nin close_order\x1b[2J")
+    terminal = Terminal("get", job_id, url=server.url)
+    shown = terminal.shows("in close_order\\x1b[2J\r\n")
+    assert re.search(r"message: +ValueError: no\r\n    in close_order", shown)
+    assert terminal.process.wait(SOON_S) == 0
+    piped = run("get", job_id).ok()
+    assert piped.count(r"ValueError: no\nin close_order") == 2
 
 
 def test_it_goes_on_when_the_server_is_away_for_a_while(processes: Processes) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -15,7 +17,7 @@ import pytest
 
 from delayqueue.client import AsyncClient, Job, JobDetails, ReservedJob
 from delayqueue.domain.job import MAX_BATCH, MAX_MESSAGE_CHARS
-from delayqueue.worker import Worker
+from delayqueue.worker import Bury, Retry, Worker
 from delayqueue.worker.program import HANGS
 from tests.processes import REPOSITORY
 from tests.waiting import until, until_async
@@ -470,3 +472,25 @@ async def test_a_change_of_the_code_is_taken_up(
         await until(lambda: said.read_text() == "new! 2")
         process.terminate()
         assert await asyncio.to_thread(process.wait, STOP_S) == 0
+
+
+async def test_the_log_names_the_server_and_each_job_that_ended(
+    server: QueueServer, queue: AsyncClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic, worker, stop = f"told-{secrets.token_hex(4)}", Worker(server.url), asyncio.Event()
+
+    @worker.on(topic)
+    def handle(body: str) -> None:
+        if body != "good":
+            raise {"later": Retry(60), "never": Bury("no use")}[body]
+
+    ids = {body: await queue.push(topic, body) for body in ("good", "later", "never")}
+    with caplog.at_level(logging.INFO, "delayqueue.worker"):
+        working = asyncio.create_task(worker.work(stop))
+        await until(lambda: caplog.text.count("attempt 1: ") >= 5)  # a failure has its reason, too
+        stop.set()
+        await working
+    assert f"waiting for jobs of {topic} at {server.url}" in caplog.text
+    ends = {"good": "finished", "later": "released", "never": "buried"}
+    for body, end in ends.items():
+        assert f"job {ids[body]} of {topic}, attempt 1: {end}" in caplog.text

@@ -1,7 +1,9 @@
 """One line per event, whatever is in it."""
 
+import io
 import json
 import logging
+import sys
 import time
 from collections.abc import Iterator
 
@@ -54,6 +56,24 @@ def test_a_traceback_stays_on_its_line(capsys: pytest.CaptureFixture[str], style
     assert len(lines) == 1
     assert "it failed" in lines[0]
     assert "ValueError: broken" in lines[0]
+
+
+def test_a_terminal_has_a_traceback_on_lines_that_are_no_events(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    terminal = io.StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    log.set_up("info", "text")
+    try:
+        raise ValueError(FORGED)  # noqa: TRY301  # a traceback is what is wanted
+    except ValueError:
+        logging.getLogger().exception("it failed: %s", FORGED)
+    head, *more = terminal.getvalue().splitlines()
+    assert head.endswith(" ERROR root: it failed: finished")
+    assert "    Traceback (most recent call last):" in more
+    assert {line[:4] for line in more} == {"    "}
+    assert "\x1b" not in terminal.getvalue()
 
 
 def test_what_is_below_the_level_is_not_logged(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from delayqueue.cli.tables import age, fitting
 from delayqueue.cli.top import Top
 from delayqueue.web.endpoints.operations import STATS
 
@@ -22,6 +25,25 @@ def test_a_server_that_began_anew_has_no_rates_yet() -> None:
     begun = later(10, pushed=1)
     begun["servers"][0]["started"] += 9
     assert rates(top(begun)) == ["-", "-", "-"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [(None, "-"), (0, "0.0s"), (59.94, "59.9s"), (60, "1m"), (938.3, "15m 38s"), (90_061, "1d 1h")],
+)
+def test_an_age_is_told_in_its_two_largest_units(seconds: float | None, shown: str) -> None:
+    assert age(seconds) == shown
+
+
+def test_a_long_name_loses_its_middle_and_pushes_no_column_off_the_terminal() -> None:
+    name = "com.example.shop.orders." + "very." * 20 + "close"
+    shown = fitting(["topic", "ready", "why"], [[name, "7", "buried"], ["订单" * 30, "8", ""]], 60)
+    head, first, second = shown.splitlines()
+    assert max(len(head), len(first)) <= 60
+    assert first.startswith("com.example.shop")
+    assert first.endswith("close      7  buried")
+    assert second.endswith("8")
+    assert fitting(["topic"], [["short"]], 10) == "TOPIC\nshort"
 
 
 def later(seconds: float, **done: int) -> dict[str, Any]:
