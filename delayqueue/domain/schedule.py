@@ -21,6 +21,8 @@ LATE_MS = 60_000
 # The most that a zone puts its clocks back (Antarctica/Troll).
 REPETITION_MS = 2 * 3_600_000
 MAX_TZ_CHARS = 64  # longer than any zone's name
+# files and folders beside those of the zones: what they hold depends on the host, or counts leap seconds
+OF_THE_HOST = ("localtime", "posixrules", "posix", "right")
 MAX_CRON_CHARS = 512  # takes half a millisecond to parse, at each occurrence
 # Occurrences that are pushed in one go, and bytes of their bodies; more follow at once.
 BATCH = 100
@@ -136,7 +138,12 @@ def check_cron(text: str) -> str:
 
 
 def check_tz(text: str) -> str:
-    """Check the name of a time zone."""
+    """Check the name of a time zone, which must mean the same on each server."""
+    if text.partition("/")[0] in OF_THE_HOST:
+        raise BadValue(
+            f"须为 Asia/Shanghai、UTC 这样的时区；{text} 因服务器而异",
+            f"must be a time zone such as Asia/Shanghai or UTC; {text} differs from server to server",
+        )
     try:
         ZoneInfo(text[:MAX_TZ_CHARS])
     except (KeyError, ValueError, OSError):  # not found, a path that leads elsewhere, a folder

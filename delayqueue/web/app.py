@@ -11,7 +11,7 @@ from delayqueue.errors import Malformed
 from delayqueue.net.limits import Limits
 from delayqueue.web.connections import AiohttpConnection, Connections
 from delayqueue.web.front import Front
-from delayqueue.web.http import WAITING_PATHS, HttpRequest, HttpResponse
+from delayqueue.web.http import SERVER, WAITING_PATHS, HttpRequest, HttpResponse
 
 log = logging.getLogger(__name__)
 
@@ -114,7 +114,8 @@ class Answering:
 
 
 def _written(response: HttpResponse) -> web.Response:
-    return web.Response(body=response.body, status=response.status, headers=response.headers)
+    headers = {**response.headers, hdrs.SERVER: SERVER}
+    return web.Response(body=response.body, status=response.status, headers=headers)
 
 
 def _connection(request: web.BaseRequest) -> AiohttpConnection:

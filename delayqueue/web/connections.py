@@ -12,7 +12,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from delayqueue.errors import SlowRequest, TooLarge, TooMany
 from delayqueue.net.limits import Limits
 from delayqueue.net.unanswered import INCOMPLETE, SMALL_BYTES
-from delayqueue.web.http import WAITING_PATHS
+from delayqueue.web.http import SERVER, WAITING_PATHS
 
 log = logging.getLogger(__name__)
 
@@ -195,7 +195,9 @@ class AiohttpConnection(web.RequestHandler):
     ) -> web.StreamResponse:
         """Answer what is not HTTP in the same form as everything else."""
         if not isinstance(exc, HttpProcessingError):
-            return super().handle_error(request, status, exc, message)
+            response = super().handle_error(request, status, exc, message)
+            response.headers["Server"] = SERVER
+            return response
         reason = (message or exc.message).partition(":")[0]  # and not the bytes that came
         # as an error in the log, any client could fill the disk with it
         log.debug("not HTTP, from %s: %s", request.remote, reason)

@@ -20,7 +20,7 @@ from delayqueue.net.unanswered import INCOMPLETE, SMALL_BYTES
 from delayqueue.tasks import cancel_all
 from delayqueue.web.front import Front
 from delayqueue.web.head import END, MAX_HEAD_BYTES, Head, may_become_plain, read_head, start_of
-from delayqueue.web.http import JSON, WAITING_PATHS, HttpRequest, HttpResponse
+from delayqueue.web.http import JSON, SERVER, WAITING_PATHS, HttpRequest, HttpResponse
 
 MAX_BODY_BYTES: Final = 64 * 1024  # a request with a longer body is not plain
 MAX_AHEAD_BYTES: Final = (
@@ -32,8 +32,9 @@ LOOK_S: Final = 1.0  # between two checks of all connections; the precision of t
 
 TASK: Final = "request"
 OK_JSON: Final = (
-    b"HTTP/1.1 200 OK\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: "
-)
+    f"HTTP/1.1 200 OK\r\nServer: {SERVER}\r\n"
+    "Content-Type: application/json; charset=utf-8\r\nContent-Length: "
+).encode()
 CLOSE: Final = b"\r\nConnection: close"
 
 

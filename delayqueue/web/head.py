@@ -9,7 +9,7 @@ from functools import lru_cache
 from http import HTTPStatus
 from typing import Final, NamedTuple
 
-from delayqueue.web.http import HttpResponse
+from delayqueue.web.http import SERVER, HttpResponse
 
 END: Final = b"\r\n\r\n"
 MAX_HEAD_BYTES: Final = 4096  # a longer head is not plain
@@ -91,6 +91,7 @@ def start_of(response: HttpResponse) -> bytes:
     Raises ValueError if a header would end early.
     """
     lines = [f"HTTP/1.1 {response.status:d} {HTTPStatus(response.status).phrase}"]
+    lines.append(f"Server: {SERVER}")
     lines += [f"{name}: {value}" for name, value in response.headers.items()]
     if any("\r" in line or "\n" in line for line in lines):
         raise ValueError("a header contains a line end")

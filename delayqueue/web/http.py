@@ -7,6 +7,7 @@ Doubts = dict[str, dict[str, None]]  # by header, the names in it, each once
 
 # Requests to these wait: if the client closes the connection, or its half of it, it counts as gone.
 WAITING_PATHS: Final = frozenset({"/pop"})
+SERVER: Final = "delay-queue"  # what answers call us: strangers need no versions
 JSON: Final[Mapping[str, str]] = {"Content-Type": "application/json; charset=utf-8"}
 
 

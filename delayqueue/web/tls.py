@@ -1,11 +1,42 @@
 """TLS of the server: its certificate, and the authority that client certificates must come from."""
 
+import logging
 import ssl
 from pathlib import Path
 
 from delayqueue.config.config import Config
 from delayqueue.config.files import check_readable
 from delayqueue.config.startup import StartupError
+
+log = logging.getLogger(__name__)
+
+
+class Handshake(ssl.SSLObject):
+    """A server's side of a connection. A client whose certificate is refused is told so, and so is the log."""
+
+    _refusal: ssl.SSLError | None = None
+
+    def do_handshake(self) -> None:
+        """Go on with it. Raises ssl.SSLError."""
+        if self._refusal:
+            raise self._refusal
+        try:
+            super().do_handshake()
+        except ssl.SSLError as error:
+            if not _is_about_certificate(error):
+                raise
+            self._refusal = error
+            why = getattr(error, "verify_message", "") or "it sent no certificate"
+            log.warning("refused a TLS client, whom tls_client_ca does not certify: %s", why)
+            # else the event loop would drop the alert, which it has yet to send; then the client closes
+            raise ssl.SSLWantReadError from error
+
+
+def _is_about_certificate(error: ssl.SSLError) -> bool:
+    return (
+        isinstance(error, ssl.SSLCertVerificationError)
+        or error.reason == "PEER_DID_NOT_RETURN_A_CERTIFICATE"
+    )
 
 
 class Tls:
@@ -43,6 +74,7 @@ class Tls:
 
 def _read(cert: Path, key: Path, client_ca: Path | None) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)  # TLS 1.2 or newer
+    context.sslobject_class = Handshake
     try:
         check_readable(cert)
         check_readable(key)

@@ -58,6 +58,7 @@ async def test_a_request_may_come_in_pieces(server: QueueServer, topic: str, siz
     assert (status, json.loads(body)["code"]) == (200, 0)
     assert headers["Content-Type"] == "application/json; charset=utf-8"
     assert "GMT" in headers["Date"]
+    assert headers["Server"] == "delay-queue"
     writer.close()
 
 

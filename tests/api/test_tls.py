@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import ssl
 from argparse import Namespace
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,6 @@ from tests.waiting import until_async
 from .conftest import AIOHTTP, EXPRESS
 
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import Mapping
     from pathlib import Path
 
@@ -126,6 +126,29 @@ async def test_the_health_check_reads_the_same_settings(
     server.freeze()
     assert healthy(config, Namespace()) == UNREACHABLE
     server.kill()
+
+
+async def test_a_client_whose_certificate_is_refused_is_told_and_logged(
+    processes: Processes, redis_server: StoreServer, pairs: tuple[Pair, Pair]
+) -> None:
+    own, client = pairs
+    known = own.context(client)
+    server = processes.server(
+        redis_server, known, tls_cert=own.cert, tls_key=own.key, tls_client_ca=client.cert
+    )
+    cases = {
+        own.context(own): ("TLSV1_ALERT_UNKNOWN_CA", "self-signed certificate"),
+        own.context(): ("TLSV13_ALERT_CERTIFICATE_REQUIRED", "it sent no certificate"),
+    }
+    for stranger, (alert, why) in cases.items():
+        reader, writer = await asyncio.open_connection(LOOPBACK, server.port, ssl=stranger)
+        with pytest.raises(ssl.SSLError, match=alert):
+            await reader.read()
+        writer.close()
+        says = f"refused a TLS client, whom tls_client_ca does not certify: {why}"
+        await until_async(lambda says=says: logged(server, says))  # type: ignore[misc]
+    assert await admits(server, known)
+    server.close()
 
 
 async def test_an_authority_that_is_removed_is_no_longer_trusted(

@@ -242,6 +242,12 @@ def test_a_bad_time_zone_is_refused(text: str) -> None:
         check_tz(text)
 
 
+@pytest.mark.parametrize("text", ["localtime", "posixrules", "right/Europe/Berlin", "posix/UTC"])
+def test_a_time_zone_that_each_server_understands_differently_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=f"{text} differs from server to server"):
+        check_tz(text)
+
+
 @pytest.mark.parametrize("every_ms", [0, 999, 367 * 86_400_000])
 def test_a_bad_interval_is_refused(every_ms: int) -> None:
     with pytest.raises(ValueError, match="must be 1 to"):
