@@ -76,12 +76,14 @@ class Runner:
                 await self._room.wait()
                 continue
             try:
-                jobs = await self._queue.pop((self._topic,), room, POLL_S)
+                await self._begin_some(room)
             except (Unavailable, TooMany):
                 await asyncio.sleep(RETRY_S)
-                continue
-            for job in jobs:
-                self._begin(job)
+
+    async def _begin_some(self, room: int) -> None:
+        """Begin the next jobs. They are not kept here: a batch can be 80 MB, and the next one may be long in coming."""
+        for job in await self._queue.pop((self._topic,), room, POLL_S):
+            self._begin(job)
 
     def _begin(self, job: Reserved) -> None:
         work = Round(

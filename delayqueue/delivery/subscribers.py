@@ -14,6 +14,7 @@ from delayqueue.engine.queue import DelayQueue
 from delayqueue.engine.subscribers import Subscribed
 from delayqueue.errors import Unavailable
 from delayqueue.store.batcher import Batcher
+from delayqueue.tasks import cancel_all
 
 log = logging.getLogger(__name__)
 
@@ -28,18 +29,27 @@ class Delivery:
         self._queue = queue
         self._callers = callers
         self._runners: dict[str, Runner] = {}
-        self._tasks: asyncio.TaskGroup | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._death: asyncio.Future[None] | None = None  # of a task; None while run() does not
         self._stopping = False
         self._revision = ""
         self._refreshes = Batcher(self._refresh, "subscribers")
 
     async def run(self) -> None:
-        """Follow the subscribers until cancelled; then jobs in hand are given back."""
-        async with asyncio.TaskGroup() as self._tasks:
-            while True:
+        """Follow the subscribers until cancelled; then jobs in hand are given back. If a task of it dies, all end.
+
+        No TaskGroup: it cancels its tasks once, and that can get lost (tasks.py).
+        """
+        self._death = asyncio.get_running_loop().create_future()
+        try:
+            while not self._death.done():
                 with suppress(Unavailable):
                     await self.refresh()
-                await asyncio.sleep(REFRESH_S)
+                await asyncio.wait([self._death], timeout=REFRESH_S)
+            self._death.result()
+        finally:
+            self._death = None
+            await cancel_all(self._tasks)
 
     async def refresh(self) -> None:
         """Read the present subscribers. Raises Unavailable if the store does not answer."""
@@ -93,6 +103,16 @@ class Delivery:
         return []
 
     def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
-        if self._tasks is None:
+        if self._death is None:
+            work.close()
             raise RuntimeError("is not running")
-        return self._tasks.create_task(work, name=name)
+        task = asyncio.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._end)
+        return task
+
+    def _end(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None and self._death is not None and not self._death.done():
+            self._death.set_exception(error)

@@ -1,0 +1,113 @@
+"""The delivery's tasks end with it, and one that dies ends it."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import weakref
+from contextlib import suppress
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from delayqueue.delivery.runner import Runner
+from delayqueue.delivery.subscribers import Delivery
+from delayqueue.domain.job import Reserved
+from delayqueue.domain.receipt import receipt_for
+from delayqueue.domain.subscriber import Subscriber
+from delayqueue.engine.subscribers import Subscribed
+from delayqueue.tasks import cancel_all
+from tests.waiting import until
+
+ONE = Subscriber(name="s", topic="t", url="http://127.0.0.1/")
+
+
+class Queue:
+    """A queue with one subscriber; its pop behaves as a test says."""
+
+    def __init__(self) -> None:
+        self.subscribers = self
+        self.pops = 0
+
+    async def changes(self, _: str) -> tuple[str, list[Subscribed]]:
+        return "1", [Subscribed(ONE, None)]
+
+    async def pop(self, *_: Any) -> list[Reserved]:
+        self.pops += 1
+        await self.wait()
+        return []
+
+    async def wait(self) -> None:
+        raise NotImplementedError
+
+
+def delivery_of(queue: Queue) -> Delivery:
+    callers: Any = SimpleNamespace(can_call=lambda _: True)
+    as_queue: Any = queue
+    return Delivery(as_queue, callers)
+
+
+async def test_a_cancellation_that_gets_lost_is_repeated() -> None:
+    class Deaf(Queue):
+        heard = 0
+
+        async def wait(self) -> None:
+            while not self.heard:
+                with suppress(asyncio.CancelledError):
+                    await asyncio.sleep(3600)
+                self.heard += 1
+            await asyncio.sleep(3600)
+
+    queue = Deaf()
+    running = asyncio.create_task(delivery_of(queue).run())
+    await until(lambda: queue.pops == 1)
+    running.cancel()
+    await asyncio.wait([running], timeout=10)
+    is_over = running.done()
+    await cancel_all(asyncio.all_tasks() - {asyncio.current_task()})
+    assert is_over
+
+
+async def test_a_task_that_dies_ends_the_delivery_with_its_error() -> None:
+    class Broken(Queue):
+        async def wait(self) -> None:
+            raise LookupError("a bug")
+
+    with pytest.raises(LookupError, match="a bug"):
+        await asyncio.wait_for(delivery_of(Broken()).run(), 10)
+
+
+async def test_a_batch_is_not_kept_while_the_next_one_is_waited_for() -> None:
+    """It can be 80 MB, and the next one may be long in coming."""
+
+    class Batch(list[Reserved]):
+        pass
+
+    class Once(Queue):
+        batch: weakref.ref[Batch]
+
+        async def pop(self, *_: Any) -> list[Reserved]:
+            self.pops += 1
+            if self.pops > 1:
+                await asyncio.sleep(3600)
+            batch = Batch([Reserved("t", "j", "", 1, receipt_for("n", "j"), 0, 60_000, None)])
+            self.batch = weakref.ref(batch)
+            return batch
+
+    queue: Any = Once()
+    callers: Any = None
+    runner = Runner(
+        queue,
+        callers,
+        "t",
+        refresh=lambda: asyncio.sleep(3600),
+        spawn=lambda work, name: asyncio.create_task(work, name=name),
+    )
+    runner.subscribe([ONE])
+    try:
+        await until(lambda: queue.pops == 2)
+        gc.collect()
+        assert queue.batch() is None
+    finally:
+        await cancel_all(asyncio.all_tasks() - {asyncio.current_task()})
