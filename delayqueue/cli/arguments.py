@@ -4,7 +4,7 @@ from typing import Final
 
 from delayqueue.cli import asking
 from delayqueue.cli.verb import argument
-from delayqueue.cli.words import body, length, moment, schedule, secret
+from delayqueue.cli.words import body, length, moment, schedule, secret, whole
 from delayqueue.domain.job import IfExists, State
 from delayqueue.domain.schedule import CatchUp
 from delayqueue.domain.subscriber import OnFailure, Payload
@@ -13,7 +13,7 @@ LOOKS_S: Final = 2
 TOPIC: Final = argument("topic", metavar="TOPIC", help="the topic")
 ID: Final = argument("id", metavar="ID", help="the job")
 IDS: Final = argument("ids", metavar="ID", nargs="+", help="the jobs")
-COUNT: Final = argument("--count", metavar="N", type=int, help="most jobs to return")
+COUNT: Final = argument("--count", metavar="N", type=whole, help="most jobs to return")
 DELAY: Final = argument("--delay", metavar="LENGTH", type=length, help="due after this time")
 DUE: Final = argument("--due", metavar="TIME", type=moment, help="due then")
 START: Final = argument("--start", metavar="TIME", type=moment, help="due at this time or later")
@@ -66,7 +66,10 @@ PUSHED: Final = (
         "--expire", metavar="LENGTH", type=length, help="it expires this long after its due time"
     ),
     argument(
-        "--priority", metavar="N", type=int, help="among ready jobs the smallest goes first [1024]"
+        "--priority",
+        metavar="N",
+        type=whole,
+        help="among ready jobs the smallest goes first [1024]",
     ),
 )
 POPPED: Final = (
@@ -92,7 +95,7 @@ LISTED: Final = (
     argument(
         "--limit",
         metavar="N",
-        type=int,
+        type=whole,
         help=f"most jobs to return [{asking.DEFAULT_COUNT}]",
     ),
 )
@@ -101,7 +104,7 @@ KICKED: Final = (
     argument("--topic", help="the first buried jobs of this topic"),
     argument("--tag", help="all buried jobs of this tag, with --topic those of the topic"),
     argument("--state", help="jobs of the topic or tag in this state: buried or delayed [buried]"),
-    argument("--count", metavar="N", type=int, help="how many of the topic [1]"),
+    argument("--count", metavar="N", type=whole, help="how many of the topic [1]"),
     argument("--body", type=body, help="replaces the body of the job; - = read stdin"),
     argument(
         "--all",
@@ -114,10 +117,10 @@ SUBSCRIBED: Final = (
     NAME,
     TOPIC,
     argument("webhook", metavar="URL", help="the URL that jobs are POSTed to"),
-    argument("--order", metavar="N", type=int, help="a topic's lowest order is called first [0]"),
+    argument("--order", metavar="N", type=whole, help="a topic's lowest order is called first [0]"),
     argument("--timeout", metavar="LENGTH", type=length, help="how long a call may take [30s]"),
     RETRY,
-    argument("--concurrency", metavar="N", type=int, help="calls at once from each server [10]"),
+    argument("--concurrency", metavar="N", type=whole, help="calls at once from each server [10]"),
     argument(
         "--secret",
         type=secret,
@@ -160,5 +163,5 @@ LOOKED_AT: Final = (
     argument("--buried", dest="only", action="store_const", const="buried", help="--only buried"),
     argument("--sort", help="topic, delayed, ready, reserved, buried or oldest [topic]"),
     argument("--reverse", action="store_true", default=None, help="in reverse order"),
-    argument("--limit", metavar="N", type=int, help="most topics to return"),
+    argument("--limit", metavar="N", type=whole, help="most topics to return"),
 )

@@ -17,7 +17,7 @@ def healthy(config: Config, _asked: Namespace) -> int:
     try:
         status = _status(config)
     except (OSError, HTTPException) as error:
-        return complain([f"{config.own_url}: {error or type(error).__name__}"], UNREACHABLE)
+        return complain([f"{config.own_url}: {str(error) or type(error).__name__}"], UNREACHABLE)
     return DONE if status in {HTTPStatus.OK, None} else complain([f"HTTP {status}"], REFUSED)
 
 

@@ -30,7 +30,7 @@ def local(name: str, text: str, work: str, *arguments: Argument) -> Verb:
 
 
 def _number(text: str) -> int:
-    if not text.isdecimal() or not int(text):
+    if not (text.isascii() and text.isdecimal() and int(text)):
         raise ArgumentTypeError(f"{text!r}: must be at least 1")
     return int(text)
 

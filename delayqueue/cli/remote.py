@@ -34,7 +34,7 @@ from delayqueue.cli.asking import at, one_or_many
 from delayqueue.cli.request import remote
 from delayqueue.cli.top import Top
 from delayqueue.cli.verb import argument
-from delayqueue.cli.words import at_once, distance, kept, length, moment, per_second
+from delayqueue.cli.words import at_once, distance, kept, length, moment, per_second, whole
 from delayqueue.client.subscribers import LONGEST_TRIAL_S
 
 REMOTE: Final = (
@@ -110,7 +110,7 @@ REMOTE: Final = (
         argument("--text", help="a part of the body, as pushed"),
         argument("--topic", help="only in this topic"),
         argument(
-            "--limit", metavar="N", type=int, help=f"most jobs to return [{asking.DEFAULT_COUNT}]"
+            "--limit", metavar="N", type=whole, help=f"most jobs to return [{asking.DEFAULT_COUNT}]"
         ),
         show=tables.jobs,
         nothing="no such job",
@@ -142,7 +142,7 @@ REMOTE: Final = (
         at("/buried"),
         OF_TOPIC,
         argument("--reason", help="only this reason"),
-        argument("--ids", metavar="N", type=int, help="most ids per reason [1]"),
+        argument("--ids", metavar="N", type=whole, help="most ids per reason [1]"),
         WATCH,
         show=tables.buried,
     ),
@@ -187,7 +187,7 @@ REMOTE: Final = (
             type=distance,
             help="move each job's own due time; --by=-1h = an hour earlier",
         ),
-        argument("--priority", metavar="N", type=int, help="the new priority [their own]"),
+        argument("--priority", metavar="N", type=whole, help="the new priority [their own]"),
     ),
     remote(
         "cancel",
@@ -210,7 +210,7 @@ REMOTE: Final = (
         asking.limit,
         TOPIC,
         argument("--rate", metavar="N", type=per_second, help="deliveries a second, or none"),
-        argument("--burst", metavar="N", type=int, help="deliveries at once after a pause"),
+        argument("--burst", metavar="N", type=whole, help="deliveries at once after a pause"),
         argument("--concurrency", metavar="N", type=at_once, help="jobs reserved at once, or none"),
         argument(
             "--buried-retain",

@@ -9,7 +9,8 @@ from typing import Final
 
 from delayqueue.domain import retry
 
-NUMBER: Final = re.compile(r"\d+(\.\d+)?")
+NUMBER: Final = re.compile(r"[0-9]+(\.[0-9]+)?")
+WHOLE: Final = re.compile(r"[+-]?[0-9]{1,18}")
 UNLIMITED: Final = "none"  # as a limit: remove it
 SOURCE: Final = "-"  # as a body: read it from standard input
 
@@ -57,13 +58,24 @@ def schedule(text: str) -> dict[str, object]:
         raise ArgumentTypeError(f"{error}; or one of {presets}") from None
 
 
+def whole(text: str) -> int:
+    """A whole number."""
+    if WHOLE.fullmatch(text) is None:
+        raise ArgumentTypeError(f"{text!r}: must be a whole number")
+    return int(text)
+
+
 def per_second(text: str) -> float | str:
     """A rate, or UNLIMITED."""
+    if text != UNLIMITED and NUMBER.fullmatch(text) is None:
+        raise ArgumentTypeError(f"{text!r}: must be a number, like 10 or 0.5, or {UNLIMITED}")
     return text if text == UNLIMITED else float(text)
 
 
 def at_once(text: str) -> int | str:
     """A number of jobs, or UNLIMITED."""
+    if text != UNLIMITED and WHOLE.fullmatch(text) is None:
+        raise ArgumentTypeError(f"{text!r}: must be a whole number, or {UNLIMITED}")
     return text if text == UNLIMITED else int(text)
 
 

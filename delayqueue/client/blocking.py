@@ -97,7 +97,7 @@ class Client(Verbs):
         try:
             return self._exchange(self._idle_connection() or self._connect(), call)
         except (OSError, BadResponse) as error:
-            return TransportError(f"{self._address}: {error or type(error).__name__}")
+            return TransportError(f"{self._address}: {str(error) or type(error).__name__}")
 
     def _exchange(self, connection: socket.socket, call: Call[T]) -> Answer:
         response = Response()

@@ -64,6 +64,7 @@ class Stats:
     store: StoreStats
     settings: dict[str, str]
     set_in: dict[str, str]
+    paused: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ MAX_DELAY_MS = 2**31 * 1000
 MAX_TEXT_CHARS = 64
 
 _UNIT_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)")
 
 # The intervals that Alipay and WeChat Pay publish for payment notifications: the first one comes at once, and a failed
 # one is repeated after each of these, so Alipay sends 8 within 25 hours, and WeChat 16.

@@ -48,7 +48,10 @@ def _listed(names: Iterable[str]) -> str:
 def refuse_unknown(name: str, fields: Sequence[str]) -> None:
     """Raises Invalid with the unknown field and the one of `fields` that it resembles."""
     name = name[:NAME_CHARS]
-    meant = get_close_matches(name.lower(), fields, n=1)
+    # the object in which they are says nothing about likeness
+    path = "".join(fields[0].rpartition(".")[:2])
+    own = [each[len(path) :] for each in fields]
+    meant = [path + each for each in get_close_matches(name[len(path) :].lower(), own, n=1)]
     if meant:
         raise Invalid(
             Text(

@@ -130,7 +130,7 @@ class Reader:
             doubts.note(request, doubts.UNKNOWN_FIELDS, unknown)
             self._metrics.count(REQUEST_WARNINGS, "unknown_field")
             if self._strict:
-                doubts.refuse_unknown(unknown[0], list(model.model_fields))
+                doubts.refuse_unknown(unknown[0], model.siblings(unknown[0]))
             self._log(unknown, request.path)
         delay_s = _long_delay_s(model, members)
         if delay_s:

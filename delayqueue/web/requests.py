@@ -54,6 +54,14 @@ class Request(BaseModel):
             if isinstance(kind, type) and issubclass(kind, Request)
         }
 
+    @classmethod
+    def siblings(cls, name: str) -> list[str]:
+        """The fields beside one of that name; FIELD.NAME is in an object in it."""
+        field, dot, _ = name.partition(".")
+        if dot and field in cls.inner:
+            return [f"{field}.{inner}" for inner in cls.inner[field].model_fields]
+        return list(cls.model_fields)
+
     @property
     def is_doubtful(self) -> bool:
         """Whether it has an unknown field, also in an object in it, or a long delay."""

@@ -307,6 +307,7 @@ class Stats(TypedDict):
     """An overview."""
 
     topics: int
+    paused: int
     delayed: int
     ready: int
     reserved: int

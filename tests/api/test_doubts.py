@@ -113,7 +113,12 @@ async def test_doubts_are_counted(api: Api, topic: str) -> None:
         ("/push", {"dely": 5}, "dely: unknown field; did you mean delay?"),
         ("/push", {"Dely": 5}, "Dely: unknown field; did you mean delay?"),
         ("/push", {"colour": 5}, "colour: unknown field; there are topic, id, delay"),
-        ("/push", {"retry": {"max": 3, "jiter": 1}}, "retry.jiter: unknown field"),
+        (
+            "/push",
+            {"retry": {"max": 3, "jiter": 1}},
+            "retry.jiter: unknown field; did you mean retry.jitter?",
+        ),
+        ("/push", {"retry": {"max": 3, "x": 1}}, "retry.x: unknown field; there are retry.delays"),
         ("/push", {"delay": 1795217037}, "delay 1795217037: more than a year; send a unix time"),
         ("/cancel", {"tag": "t", "topc": "t"}, "topc: unknown field; did you mean topic?"),
     ],

@@ -26,6 +26,15 @@ WATCH_PROGRESS: Final = """() => {
     new MutationObserver(look).observe(document.querySelector("dialog"), all);
 }"""
 FORMULA: Final = '=HYPERLINK("https://elsewhere.example")'
+# what stands in a job, and in a cell
+DEFUSED: Final = {
+    "\n=1+1": "'\n'=1+1",
+    "＝1+1": "'＝1+1",
+    ";=1+1": "';'=1+1",
+    'a;"@b': "a;'\"@b",
+    "\tx": "'\tx",
+    '{"a":-5,"b":[1,-5]}': '{"a":-5,"b":[1,-5]}',
+}
 
 
 def counts(queue: Client, topic: str) -> tuple[int, ...]:
@@ -125,17 +134,19 @@ def test_a_list_is_saved_as_csv_without_formulas_and_as_json_lines(
         [Job(topic=topic, id=f"{topic}-{n}", body=FORMULA, delay=600) for n in range(60)]
     )
     queue.push(topic, 'said "no",\nthen left', delay=60)
+    for number, body in enumerate(DEFUSED):
+        queue.push(topic, body, delay=100 + number)
     page = admin.open(f"topic/{topic}")
     with page.expect_download() as csv:
         page.get_by_role("button", name="CSV").click()
     assert csv.value.suggested_filename == f"{topic}.csv"
     with csv.value.path().open(encoding="utf-8-sig", newline="") as file:
         bodies = [row["body"] for row in DictReader(file)]
-    assert bodies == ['said "no",\nthen left', *[f"'{FORMULA}"] * 60]
+    assert bodies == ['said "no",\nthen left', *DEFUSED.values(), *[f"'{FORMULA}"] * 60]
     with page.expect_download() as lines:
         page.get_by_role("button", name="JSON").click()
     saved = [json.loads(line) for line in lines.value.path().read_text("utf-8").splitlines()]
-    assert [job["body"] for job in saved] == ['said "no",\nthen left', *[FORMULA] * 60]
+    assert [job["body"] for job in saved] == ['said "no",\nthen left', *DEFUSED, *[FORMULA] * 60]
 
 
 def test_reserved_jobs_are_released(admin: Admin, queue: Client, topic: str) -> None:

@@ -250,7 +250,7 @@ def test_every_endpoint_has_its_verb(route: Route) -> None:
         (["push", "t", "--due", "tomorrow"], "--due: 'tomorrow': must be like now, +2h"),
         (["push"], "the following arguments are required: TOPIC"),
         (["push", "t", "--if-exists", "maybe"], "invalid choice: 'maybe'"),
-        (["pop", "t", "--count", "x"], "invalid int value: 'x'"),
+        (["pop", "t", "--count", "x"], "--count: 'x': must be a whole number"),
         (["stats", "--url", ""], "--url : must be http://HOST:PORT"),
         (["stats", "--url", "ftp://queue"], "--url ftp://queue: must be http://HOST:PORT"),
         (["stats", "--url", "http://queue:port"], "--url http://queue:port: must be"),
@@ -367,7 +367,7 @@ def test_the_token_is_sent(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         assert run("stats", "--url", f"{stranger.url}/queue/").failed(1) == "who?"
         run("stats", "--url", stranger.url, "--token", "other")
     (path, first), (_, second) = stranger.received
-    assert path == "/queue/topics"
+    assert path == "/queue/stats"
     assert first["Authorization"] == "Bearer secret"
     assert second["Authorization"] == "Bearer other"
 

@@ -119,6 +119,18 @@ async def test_a_server_that_is_not_there_is_named(kind: Kind) -> None:
     await client.close()
 
 
+def test_an_error_without_words_is_told_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise ConnectionAbortedError
+
+    monkeypatch.setattr("socket.create_connection", refuse)
+    with (
+        Client(f"http://{LOOPBACK}:1", retries=0) as client,
+        pytest.raises(TransportError, match=r": ConnectionAbortedError$"),
+    ):
+        client.push("mail")
+
+
 async def test_a_server_that_is_silent_is_given_up(client: Caller, proxy: Proxy) -> None:
     proxy.half_open()
     began = time.monotonic()

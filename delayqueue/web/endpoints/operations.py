@@ -18,6 +18,7 @@ BUSIEST: Final = 8
 MOST_TROUBLED: Final = 20
 STATS: Final = Stats(
     topics=1,
+    paused=0,
     delayed=3,
     ready=1,
     reserved=0,
@@ -55,6 +56,7 @@ async def stats(api: Api, request: HttpRequest) -> Stats:
     health = await api.queue.health()
     return {
         "topics": len(topics),
+        "paused": sum(topic.paused_until_ms is not None for topic in topics),
         "delayed": sum(topic.delayed for topic in topics),
         "ready": sum(topic.ready for topic in topics),
         "reserved": sum(topic.reserved for topic in topics),

@@ -15,10 +15,16 @@ function plain(value) {
   return value !== null && typeof value === "object" ? JSON.stringify(value) : value ?? "";
 }
 
+// How a formula begins, in half or full width; and where a program that separates cells by semicolons or tabs, or does not know of
+// quotes, would see one within a cell. A comma is no such place: the cell is quoted.
+const FORMULA = /^(?:[\t\r\n]|[\s"'`;,|]*[=+\-@\uFF1D\uFF0B\uFF0D\uFF20])/;
+const WITHIN = /[;\t\r\n](?=[\s"'`;,|]*[=+\-@\uFF1D\uFF0B\uFF0D\uFF20])/g;
+
 /** A quoted cell that no spreadsheet takes for a formula. */
 function cell(value) {
   const text = String(plain(value));
-  const safe = typeof value !== "number" && /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+  const quiet = text.replace(WITHIN, "$&'");
+  const safe = typeof value === "number" ? text : FORMULA.test(text) ? `'${quiet}` : quiet;
   return `"${safe.replaceAll('"', '""')}"`;
 }
 

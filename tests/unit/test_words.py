@@ -1,0 +1,57 @@
+"""What people type on the command line: numbers and lengths of time, in digits that are ASCII."""
+
+from __future__ import annotations
+
+from argparse import ArgumentTypeError
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from delayqueue.cli.words import at_once, distance, kept, length, moment, per_second, whole
+from delayqueue.client.jobs import distance as client_distance
+from delayqueue.client.jobs import seconds
+from delayqueue.domain.retry import duration_ms
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@pytest.mark.parametrize(
+    ("parse", "text", "meant"),
+    [
+        (distance, "-90m", -5400),
+        (distance, "+1.5", 1.5),
+        (client_distance, "-1h", -3600),
+        (client_distance, -0.5, -0.5),
+        (whole, "-7", -7),
+        (per_second, "0.5", 0.5),
+        (per_second, "none", "none"),
+        (at_once, "12", 12),
+    ],
+)
+def test_numbers_and_distances_are_read(
+    parse: Callable[[Any], float | str], text: str | float, meant: float | str
+) -> None:
+    assert parse(text) == meant
+
+
+@pytest.mark.parametrize(
+    ("parse", "says"),
+    [
+        (length, "must be like 90"),
+        (distance, "must be like 90"),
+        (kept, "must be like 90"),
+        (moment, "must be like now"),
+        (whole, "must be a whole number"),
+        (per_second, "must be a number, like 10 or 0.5, or none"),
+        (at_once, "must be a whole number, or none"),
+        (duration_ms, "must be seconds or a text"),
+        (seconds, "must be seconds or a text"),
+    ],
+)
+@pytest.mark.parametrize("text", ["abc", "", "١٥", "١٥s", "nan", "1_0", "--1"])
+def test_what_is_no_number_is_told_what_one_is(
+    parse: Callable[[str], object], says: str, text: str
+) -> None:
+    with pytest.raises((ArgumentTypeError, ValueError), match=says):
+        parse(text)
