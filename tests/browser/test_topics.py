@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -152,12 +153,20 @@ def test_jobs_are_listed_from_a_time_on_that_is_written_as_it_is_shown(
 
 
 def test_a_click_on_a_bar_lists_its_jobs(admin: Admin, queue: Client, topic: str) -> None:
-    queue.push_many([Job(topic=topic, id=f"{topic}-{n}", delay=1800) for n in range(3)])
+    span_s = 86_400
+    step_s = span_s / 60  # of a bar
+    begins_s = time.time() // step_s * step_s
+    due_s = begins_s + 30.5 * step_s
+    queue.push_many([Job(topic=topic, id=f"{topic}-{n}", due=due_s) for n in range(3)])
     page = admin.open(f"topic/{topic}")
-    chart = page.locator(".chart.pointer .u-over")
+    day = page.get_by_role("button", name="1d")
+    day.click()
+    expect(day).to_have_attribute("aria-pressed", "true")
+    chart = page.get_by_role("img", name=admin.text("Due times")).locator(".u-over")
     box = chart.bounding_box()
     assert box
-    chart.click(position={"x": box["width"] / 2 + 2, "y": box["height"] - 3})
+    place = (due_s - begins_s) / span_s * box["width"]
+    chart.click(position={"x": place, "y": box["height"] - 3})
     expect(page.locator("tbody tr")).to_have_count(3)
     assert "delayed" in page.url
 
