@@ -3,6 +3,7 @@
 import asyncio
 import importlib
 import inspect
+import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from operator import attrgetter
@@ -17,6 +18,8 @@ from delayqueue.domain.message import said_by, text_of
 from delayqueue.domain.subscriber import Subscriber
 from delayqueue.log import one_line
 from delayqueue.threads import Threads
+
+log = logging.getLogger(__name__)
 
 Handler = Callable[[Event], Any]
 
@@ -72,13 +75,20 @@ class PythonHandlers:
         `concurrency` of its subscriber until it ends.
         """
         timeout_s = subscriber.timeout_ms / 1000
+        call = _Call(subscriber.handler, self._handlers[subscriber.handler], job)
         try:
             async with asyncio.timeout(timeout_s):
-                return await self._call(subscriber, job)
+                return await self._call(subscriber, call)
         except TimeoutError:
+            if call.waits_for_loop:
+                blocking = self._side_loop.current
+                log.warning(
+                    "%s was not called for %g s: %s blocks the loop of async handlers",
+                    *(subscriber.name, timeout_s, blocking or "another handler"),
+                )
             return Outcome(False, f"timeout: {timeout_s:g} s")
 
-    async def _call(self, subscriber: Subscriber, job: Event) -> Outcome:
+    async def _call(self, subscriber: Subscriber, call: "_Call") -> Outcome:
         loop = asyncio.get_running_loop()
         place = self._places.setdefault(subscriber, asyncio.Semaphore(subscriber.concurrency))
         await place.acquire()
@@ -94,11 +104,17 @@ class PythonHandlers:
             with suppress(RuntimeError):  # the server has ended
                 loop.call_soon_threadsafe(release)
 
-        call = _Call(self._handlers[subscriber.handler], job, leave)
+        call.leave = leave
         try:
             if not call.is_async and (outcome := await self._in_thread(call)):
                 return outcome
+            call.waits_for_loop = call.is_async  # otherwise its first part has run in the thread
             return await self._side_loop.run(call.asynchronous())
+        except asyncio.CancelledError:
+            if call.waits_for_loop:
+                call.abandon()
+                leave()
+            raise
         except RuntimeError as error:  # no thread can be started
             leave()
             return _failed(error)
@@ -114,10 +130,12 @@ class PythonHandlers:
 class _Call:
     """One call of a handler. It raises nothing; at its end it calls `leave`, in any thread, possibly twice."""
 
-    def __init__(self, handler: Handler, job: Event, leave: Callable[[], None]) -> None:
+    def __init__(self, name: str, handler: Handler, job: Event) -> None:
+        self._name = name
         self._handler = handler
         self._job = job
-        self._leave = leave
+        self.leave: Callable[[], None] = lambda: None
+        self.waits_for_loop = False
         self._awaitable: Awaitable[Any] | None = None
         self._is_abandoned = False
 
@@ -140,20 +158,27 @@ class _Call:
             outcome = _succeeded(said)
         except BaseException as error:
             outcome = _failed(error)
-        self._leave()
+        self.leave()
         return outcome
 
     async def asynchronous(self) -> Outcome:
         """Await the handler."""
+        self.waits_for_loop = False
+        if (
+            self._is_abandoned
+        ):  # a task that is cancelled before it begins takes its first step all the same
+            raise asyncio.CancelledError
+        if (task := asyncio.current_task()) is not None:
+            task.set_name(self._name)
         try:
             return _succeeded(await (self._awaitable or self._handler(self._job)))
         except BaseException as error:
             return _failed(error)
         finally:
-            self._leave()
+            self.leave()
 
     def abandon(self) -> None:
-        """Nobody waits for the thread any longer, so nobody will await what the handler returns."""
+        """Nobody waits for the call any longer: it is not begun, and nobody will await what the handler returns."""
         self._is_abandoned = True
         if self._awaitable is not None:
             self._drop()
@@ -161,7 +186,7 @@ class _Call:
     def _drop(self) -> None:
         if inspect.iscoroutine(self._awaitable):
             self._awaitable.close()  # otherwise Python warns that it was never awaited
-        self._leave()
+        self.leave()
 
 
 def _succeeded(said: object) -> Outcome:

@@ -33,6 +33,12 @@ class SideLoop:
             self._loop = self._begun()
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
 
+    @property
+    def current(self) -> str:
+        """The name of the task that runs there now, or blocks it; "" if there is none."""
+        task = None if self._loop is None else asyncio.current_task(self._loop)
+        return "" if task is None else task.get_name()
+
     async def aclose(self) -> None:
         """Cancel what runs in the loop and end it, if that obeys; other people's code may not, so its loop is left."""
         if self._loop is not None:

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import threading
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from delayqueue.delivery.callables import PythonHandlers
@@ -15,6 +16,8 @@ from delayqueue.domain.subscriber import Subscriber
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    import pytest
 
 TIMEOUT_MS: Final = 100
 EVENT: Final = Event.of(Reserved("t", "id", "", 1, "receipt", 0, 60_000, None), {})
@@ -67,3 +70,32 @@ async def test_one_that_shows_after_its_timeout_that_it_is_async_gives_its_place
     end.set()
     assert (await handlers.call(subscriber, EVENT)).succeeded
     gc.collect()  # the coroutine that was never awaited is closed, so Python does not complain
+
+
+async def test_one_whose_loop_is_blocked_is_not_run_later_and_the_log_names_the_other(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    began, end, calls = threading.Event(), threading.Event(), list[str]()
+
+    async def blocks(_: Event) -> None:
+        began.set()
+        end.wait()
+
+    async def quick(job: Event) -> None:
+        calls.append(job.id)
+
+    names = ("blocks", "quick")
+    handlers = PythonHandlers({"m:blocks": blocks, "m:quick": quick})
+    first, second = (
+        Subscriber(name=name, topic="t", handler=f"m:{name}", timeout_ms=100, concurrency=1)
+        for name in names
+    )
+    blocking = asyncio.create_task(handlers.call(first, EVENT))
+    await asyncio.to_thread(began.wait)
+    assert (await handlers.call(second, replace(EVENT, id="late"))).message == "timeout: 0.1 s"
+    assert "quick was not called for 0.1 s: m:blocks blocks the loop" in caplog.text
+    end.set()
+    await blocking
+    while not (await handlers.call(second, EVENT)).succeeded:  # on a busy machine
+        pass
+    assert "late" not in calls
