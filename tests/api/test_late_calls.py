@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from tests.api_client import UNAVAILABLE, open_api
+from tests.faults.bed import restart
 from tests.faults.proxy import Proxy
 from tests.processes import QueueServer
-from tests.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -39,8 +39,7 @@ async def through(proxy: Proxy, store: StoreServer, processes: Processes) -> Asy
     """A client of a server that reaches the store through the proxy."""
     named = store.settings(store.new_database()) | SETTINGS | {"redis.host": proxy.address}
     server = processes.adopt(QueueServer("server", processes.home("server"), named))
-    server.launch()
-    await until(server.is_ready, within_s=60)
+    await restart(server)
     async with open_api(server.url) as api:
         yield api
     server.close()

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -30,7 +31,7 @@ from tests.processes import (
     free_port,
 )
 from tests.store.invariants import violations
-from tests.waiting import until, until_async
+from tests.waiting import until_async
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -135,9 +136,9 @@ class Bed:
 
 
 async def restart(process: Process) -> None:
-    """Start a process while the load continues."""
+    """Start a process while the load continues, and so does a proxy on the way to its store."""
     process.launch()
-    await until(process.is_ready, within_s=START_S)
+    await until_async(partial(asyncio.to_thread, process.is_ready), within_s=START_S)
 
 
 @asynccontextmanager

@@ -45,8 +45,9 @@ SCRIPT: Final = """\
 local verbs = {{}}
 {function}
 local refusal = begin(KEYS, ARGV)
+if refusal then return refusal end
 {opening}
-return refusal or with_events(verbs.{verb}(KEYS, ARGV))
+return with_events(verbs.{verb}(KEYS, ARGV))
 """
 # The flag of a script: after a first write that takes no memory, the store allows its other writes when it is full.
 OPEN_WHEN_FULL: Final = "redis.pcall('ZREM', TIMERS, '')"
