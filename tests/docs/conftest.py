@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def server(processes: Processes, redis_server: StoreServer) -> QueueServer:
-    """A server with no jobs, as one is after its installation: strict."""
+    """A server with no jobs, as the English pages start one."""
     return processes.server(
-        redis_server, strict="yes", beanstalk_address=f"{LOOPBACK}:{free_port()}"
+        redis_server, language="en", strict="yes", beanstalk_address=f"{LOOPBACK}:{free_port()}"
     )

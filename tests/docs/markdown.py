@@ -13,6 +13,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from delayqueue.errors import ADDED, DONE, NoSuchJob
 from tests.processes import REPOSITORY
 
 if TYPE_CHECKING:
@@ -27,6 +28,13 @@ NEAR_S: Final = 2 * 86_400  # times in examples are closer to now than this
 COMMAND_S: Final = 30.0
 FORGOTTEN_S: Final = 10.0
 COUNTS_TOPICS: Final = re.compile(r"/(topics|stats)\b|delay-queue (topics|stats)\b")
+
+# messages of the server in each language
+MESSAGE: Final = re.compile(r'(?<="message":)"[^"]*"')
+ENGLISH: Final = {
+    json.dumps(text.zh, ensure_ascii=False): json.dumps(text.en)
+    for text in (ADDED, DONE, NoSuchJob.default)
+}
 
 BLOCK: Final = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 EXAMPLE: Final = re.compile(r"^\$ (.+(?:\\\n.+)*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
@@ -73,6 +81,12 @@ class Example(NamedTuple):
 def read(page: str) -> str:
     """A page by its path in the repository."""
     return (REPOSITORY / page).read_text(encoding="utf-8")
+
+
+def in_english(page: str) -> str:
+    """A page with the messages of a server whose `language` is English, and without the word that makes it so."""
+    page = page.replace("DELAYQUEUE_LANGUAGE=en ", "")
+    return MESSAGE.sub(lambda found: ENGLISH.get(found[0], found[0]), page)
 
 
 def blocks(text: str, *languages: str) -> list[Block]:

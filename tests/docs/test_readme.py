@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from .markdown import Reader, examples, read
+from .markdown import Reader, examples, in_english, read
 
 if TYPE_CHECKING:
     from tests.processes import QueueServer
@@ -20,7 +20,7 @@ PAGES: Final = (ENGLISH, CHINESE)
 @pytest.mark.parametrize("page", PAGES)
 def test_the_round_with_curl_answers_as_shown(server: QueueServer, page: str) -> None:
     reader = Reader(server)
-    round_trip = examples(read(page))
+    round_trip = examples(in_english(read(page)))
     assert len(round_trip) == 3
     for example in round_trip:
         shown, printed = reader.follow(example)

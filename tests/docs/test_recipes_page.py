@@ -80,7 +80,7 @@ def test_laravel_works_on_the_jobs_that_its_database_queue_held(
     processes: Processes, redis_server: StoreServer, shop: Path
 ) -> None:
     needs("php", [ILLUMINATE_DATABASE])
-    server = processes.server(redis_server, strict="yes")
+    server = processes.server(redis_server, language="en", strict="yes")
     program = ["php", str(Path(__file__).with_name("laravel_database.php"))]
     run([*program, "put", str(shop / "shop.sqlite")])
     assert moved(server, shop, "shop") == (0, "moved 2 jobs, 0 refused\n")

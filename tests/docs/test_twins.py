@@ -12,7 +12,7 @@ import pytest
 import delayqueue
 from tests.processes import REPOSITORY
 
-from .markdown import read
+from .markdown import in_english, read
 from .test_links import PAGES as ALL
 from .test_links import anchors
 
@@ -97,7 +97,7 @@ def chinese(page: str, link: str) -> str:
 
 @pytest.mark.parametrize("twin", TWINS)
 def test_the_code_is_the_same(twin: str) -> None:
-    assert FENCED.findall(read(twin)) == FENCED.findall(read(english(twin)))
+    assert FENCED.findall(in_english(read(twin))) == FENCED.findall(in_english(read(english(twin))))
 
 
 @pytest.mark.parametrize("twin", TWINS)
