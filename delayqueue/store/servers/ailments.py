@@ -34,8 +34,8 @@ OF_CLASS: Final[dict[type[RedisError], Text]] = {
     OutOfMemoryError: Text("存储的内存已满", "its memory is full"),
     TryAgainError: Text("集群正在移动槽", "the Cluster is moving a slot"),
     NotReplicatedError: Text("跟随的副本太少", "too few replicas follow"),
-    NotDurableError: Text("存储应答之前不落盘", "it answers before a job is on its disk"),
-    RedisTimeoutError: Text("存储没有应答", "it does not answer"),
+    NotDurableError: Text("存储响应之前不落盘", "it answers before a job is on its disk"),
+    RedisTimeoutError: Text("存储没有响应", "it does not answer"),
     RedisConnectionError: Text("无法连接存储", "it cannot be reached"),
 }
 # By the beginning of the message, as Redis and its scripts report it.

@@ -74,7 +74,7 @@ async def require_sync(redis: Redis, name: Text = STORE) -> None:
     except ResponseError:
         raise NotDurableError(
             Text(
-                f"{name.zh}拒绝 CONFIG GET，无法知道它是否先同步再应答；请允许它，或者让 durability 不含 {FSYNC}",
+                f"{name.zh}拒绝 CONFIG GET，无法知道它是否先同步再响应；请允许它，或者让 durability 不含 {FSYNC}",
                 f"{name.en} refuses CONFIG GET, so it is unknown whether it syncs before it answers; allow it, "
                 f"or set durability without {FSYNC}",
             )
@@ -84,7 +84,7 @@ async def require_sync(redis: Redis, name: Text = STORE) -> None:
         needed = ", ".join(wrong)
         raise NotDurableError(
             Text(
-                f"{name.zh}在任务写到磁盘之前就应答；请在其配置中设置 `{needed}`",
+                f"{name.zh}在任务写到磁盘之前就响应；请在其配置中设置 `{needed}`",
                 f"{name.en} answers before a job is on its disk; set `{needed}` in its config",
             )
         )
