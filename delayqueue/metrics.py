@@ -57,6 +57,7 @@ EVENTS: Final = (
 WARNINGS: Final = (
     "unknown_field",
     "long_delay",  # longer than a year
+    "other_topic",  # has a job with the id that was pushed
 )
 LIMITS: Final = (
     "connections",  # max_connections

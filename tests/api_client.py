@@ -20,6 +20,7 @@ Json = dict[str, Any]
 HTTP_OK: Final = 200
 OK: Final = 0
 INVALID: Final = 1
+EXISTS: Final = 5
 UNAVAILABLE: Final = 6
 UNAUTHORIZED: Final = 7
 FORBIDDEN: Final = 8

@@ -281,7 +281,8 @@ class Config:
         "strict",
         "yes",
         values.yes_no,
-        "refuse requests with unknown fields, and delays of more than a year; not named in a config file: no",
+        "refuse unknown fields, delays of more than a year, and ids that another topic has; "
+        "not named in a config file: no",
     )
     language: str = option(
         "language", "zh", values.choice("zh", "en"), "language of messages: zh or en"

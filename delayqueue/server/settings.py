@@ -207,6 +207,7 @@ class Settings:
             self._queue,
             Responder(config.language),
             config.max_body_bytes,
+            config.strict,
             config.queue_block_timeout_s,
             self._peers,
             config.metrics_topics,

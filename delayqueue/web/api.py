@@ -21,6 +21,7 @@ class Api:
     queue: DelayQueue
     responder: Responder
     max_body_bytes: int
+    strict: bool
     longest_wait_s: float
     peers: Peers
     metrics_topics: int

@@ -1,6 +1,6 @@
-"""Doubtful requests: a misspelt field, a unix time as delay.
+"""Doubtful requests: a misspelt field, a unix time as delay, an id that is in use in another topic.
 
-The original accepts both silently, so they are accepted, with a response header that names them; `strict = yes` refuses
+The original accepts them silently, so they are accepted, with a response header that names them; `strict = yes` refuses
 them.
 """
 
@@ -15,6 +15,7 @@ from delayqueue.web.http import Doubts, HttpRequest
 
 UNKNOWN_FIELDS: Final = "X-Delayqueue-Unknown-Fields"
 LONG_DELAY: Final = "X-Delayqueue-Long-Delay"
+OTHER_TOPICS: Final = "X-Delayqueue-Other-Topics"
 # the most names in a header, and characters of a name
 NAMES: Final = 16
 NAME_CHARS: Final = 64

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from tests.api_client import INVALID, open_api
+from tests.api_client import EXISTS, INVALID, open_api
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tests.processes import Processes, StoreServer
 
 UNKNOWN: Final = "X-Delayqueue-Unknown-Fields"
+OTHER: Final = "X-Delayqueue-Other-Topics"
 LONG: Final = "X-Delayqueue-Long-Delay"
 YEAR_S: Final = 366 * 86_400
 
@@ -104,7 +105,11 @@ async def test_doubts_are_counted(api: Api, topic: str) -> None:
     assert {name: after[name] - before[name] for name in after} == {
         "unknown_field": 2,
         "long_delay": 1,
+        "other_topic": 0,
     }
+    for other in ("a", "b"):
+        await api.push(topic=f"{topic}-{other}", id=topic)
+    assert (await counted())["other_topic"] == after["other_topic"] + 2
 
 
 @pytest.mark.parametrize(
@@ -142,6 +147,75 @@ async def test_strict_takes_what_is_right(strict_api: Api, topic: str) -> None:
     (await strict_api.push(topic=topic, id=topic, retry={"preset": "alipay"})).ok()
     (await strict_api.call("/push", {"Topic": topic, "Id": "Go", "TTR": 60})).ok()
     assert len((await strict_api.pop(topic, count=9)).ok()) == 2
+
+
+STATES: Final = ("delayed", "ready", "reserved", "finished")
+
+
+async def in_state(api: Api, topic: str, state: str) -> None:
+    """A job whose id is its topic."""
+    (await api.push(topic=topic, id=topic, delay=99 * (state == "delayed"), retain=99)).ok()
+    if state == "reserved":
+        (await api.pop(topic)).ok()
+    if state == "finished":
+        (await api.finish(topic)).ok()
+    assert (await api.get(topic)).ok()["state"] == state
+
+
+@pytest.mark.parametrize("state", STATES)
+async def test_the_topic_from_which_a_push_takes_an_id_is_named(
+    api: Api, topic: str, state: str
+) -> None:
+    await in_state(api, topic, state)
+    again = await api.push(topic=topic, id=topic)
+    assert OTHER not in again.headers
+    await in_state(api, topic, "ready")
+    answer = await api.push(topic=f"{topic}-b", id=topic)
+    answer.ok()
+    assert answer.headers[OTHER] == topic
+    assert (await api.get(topic)).ok()["topic"] == f"{topic}-b"
+
+
+@pytest.mark.parametrize(("if_exists", "code"), [("keep", 0), ("fail", EXISTS)])
+async def test_the_topic_that_keeps_the_id_is_named(
+    api: Api, topic: str, if_exists: str, code: int
+) -> None:
+    (await api.push(topic=topic, id=topic)).ok()
+    answer = await api.push(topic=f"{topic}-b", id=topic, if_exists=if_exists)
+    assert (answer.code, answer.headers[OTHER]) == (code, topic)
+    assert (await api.get(topic)).ok()["topic"] == topic
+
+
+async def test_the_other_topics_of_an_array_share_one_header(api: Api, topic: str) -> None:
+    ids = [f"{topic}-{n}" for n in range(3)]
+    await api.push_all([{"topic": f"{topic}-{n % 2}", "id": one} for n, one in enumerate(ids)])
+    answer = await api.push_all([{"topic": f"{topic}-1", "id": one} for one in [*ids, f"{topic}x"]])
+    assert {one["code"] for one in answer.ok()} == {0}
+    assert answer.headers[OTHER] == f"{topic}-0"
+
+
+@pytest.mark.parametrize("if_exists", ["replace", "keep", "fail"])
+@pytest.mark.parametrize("state", STATES)
+async def test_strict_takes_no_id_from_another_topic(
+    strict_api: Api, topic: str, state: str, if_exists: str
+) -> None:
+    await in_state(strict_api, topic, state)
+    before = (await strict_api.get(topic)).ok()
+    asked = {"topic": f"{topic}-b", "id": topic, "if_exists": if_exists}
+    answer = await strict_api.push(**asked)
+    assert answer.refused(EXISTS) == f"topic '{topic}' has a job with this id"
+    assert answer.headers[OTHER] == topic
+    [one, other] = (await strict_api.push_all([asked, {"topic": topic, "id": f"{topic}-c"}])).ok()
+    assert (one["code"], one["message"]) == (EXISTS, f"topic '{topic}' has a job with this id")
+    assert other["code"] == 0
+    assert (await strict_api.get(topic)).ok() == before
+    (await strict_api.push(topic=topic, id=topic)).ok()
+
+
+async def test_strict_refuses_an_id_twice_in_one_array(strict_api: Api, topic: str) -> None:
+    jobs = [{"topic": f"{topic}-{n}", "id": topic} for n in range(2)]
+    assert [one["code"] for one in (await strict_api.push_all(jobs)).ok()] == [0, EXISTS]
+    assert (await strict_api.get(topic)).ok()["topic"] == f"{topic}-0"
 
 
 @pytest.mark.parametrize("spell", [str.upper, str.title], ids=["upper", "title"])

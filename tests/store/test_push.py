@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from delayqueue.domain.access import Scope
 from delayqueue.errors import Code
 from tests.store.bucket import HOSTILE, HOUR_MS, SCHEDULERS, STATES, a_moment, job
 from tests.store.contents import read
@@ -280,3 +281,24 @@ async def test_no_push_of_an_id_has_the_time_of_the_one_before(
     clock.pass_ms(-HOUR_MS)
     await wheel.push(job("a"))
     assert (await wheel.view("a")).created_ms == clock.now_ms
+
+
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("is_strict", [True, False], ids=["strict", "not strict"])
+async def test_a_push_tells_which_other_topic_has_the_id(
+    bucket: Bucket, state: str, *, is_strict: bool
+) -> None:
+    await bucket.put_in(state, tags=("x",), expire_ms=HOUR_MS)
+    before = await bucket.view("a")
+    fresh, other = job("b", is_strict=is_strict), job("a", topic="u", is_strict=is_strict)
+    assert await bucket.push(fresh, other) == [Code.OK, Code.JOB_EXISTS if is_strict else Code.OK]
+    assert (fresh.other_topic, other.other_topic) == ("", "t")
+    view = await bucket.view("a")
+    assert (view == before) if is_strict else (view.topic == "u")
+
+
+async def test_a_client_of_some_topics_does_not_hear_of_others(bucket: Bucket) -> None:
+    await bucket.push(job("a"))
+    hidden = job("a", topic="u")
+    pushed = await bucket.store.push(0, [hidden], Scope(("u",)))
+    assert (pushed.codes, hidden.other_topic) == ([Code.JOB_EXISTS], "")

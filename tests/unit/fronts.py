@@ -27,6 +27,7 @@ def front_of(*endpoints: Endpoint, **settings: Any) -> Front:
         queue,
         Responder(config.language),
         config.max_body_bytes,
+        config.strict,
         config.queue_block_timeout_s,
         peers,
         config.metrics_topics,

@@ -97,8 +97,11 @@ class BucketStore:
         args: list[Any] = [self.sender]
         for job in jobs:
             args += (job.id, job.topic, when(job.delay_ms, job.due_ms), job.ttr_ms, job.expire_ms)
-            args += (job.retain_ms, job.if_exists.value, dump_options(job), raw_body(job.body))
-        next_due_ms, codes, ready = await self.run("push", bucket, args, scope)
+            if_exists = f"{job.if_exists.value} strict" if job.is_strict else job.if_exists.value
+            args += (job.retain_ms, if_exists, dump_options(job), raw_body(job.body))
+        next_due_ms, codes, ready, others = await self.run("push", bucket, args, scope)
+        for at in range(0, len(others), 2):
+            jobs[others[at]].other_topic = text(others[at + 1])
         return Pushed(codes, change(ready, next_due_ms))
 
     async def pop(self, bucket: int, demands: Sequence[Demand]) -> Popped:

@@ -6,8 +6,10 @@
 -- KEYS  tag, queue name
 -- ARGV  sender, then for each job:
 --       id, topic, when ("+" delay in ms, or "=" due in ms), ttr ms, expire (ms after due, 0 = never),
---       retain ms, if_exists (replace | keep | fail), options (JSON or ""), body
--- returns { ms to the earliest time at which one falls due or expires (-1 = none), { code per job }, { topic, jobs made ready, ... } }
+--       retain ms, if_exists (replace | keep | fail; "strict" after it: fail if another topic has the id), options (JSON or
+--       ""), body
+-- returns { ms to the earliest time at which one falls due or expires (-1 = none), { code per job }, { topic, jobs made ready, ... },
+--           { place of a job among these, from 0, and the other topic that had its id, ... } }
 -- keeps: a replaced job is never delivered as it was: it leaves its old place in the same script. A client that
 --        may reach some topics only replaces no job of another. Its id and the time of its push identify a job, so two pushes
 --        of an id never have the same time.
@@ -100,16 +102,23 @@ local function replace(id, old, record)
   if old.priority then call('HDEL', PRIORITIES, id) end
 end
 
-local function push(id, job, if_exists, old_record, ended)
+local others = {}
+
+local function push(place_in_call, id, job, if_exists, old_record, ended)
   local old = old_record and unpack_record(old_record)
   count_work(0, job)
   if old then count_work(#old_record, old) end
   if old and is_hidden(old.topic) or ended and is_hidden_ended(ended) then return EXISTS end
-  if (old or ended) and if_exists == 'keep' then return OK end
-  if (old or ended) and if_exists == 'fail' then return EXISTS end
+  local former = old or ended and job_of_ended(ended)
+  local is_others = former and former.topic ~= job.topic
+  if is_others then others[#others + 1], others[#others + 2] = place_in_call, former.topic end
+  if old or ended then
+    local word, strict = string.match(if_exists, '^(%a+) ?(%a*)$')
+    if word == 'fail' or is_others and strict == 'strict' then return EXISTS end
+    if word == 'keep' then return OK end
+  end
   -- before anything is written: a command that fails half-way would leave the jobs of other topics in no index
   if not pcall(check_keys, job) or old and not pcall(check_keys, old) then return UNAVAILABLE end
-  local former = old or ended and job_of_ended(ended)
   if former and former.created >= now and former.created < now + AHEAD_MS then job.created = former.created + 1 end
   local record = pack_record(job)
   if old then replace(id, old, record) end
@@ -139,8 +148,8 @@ for at = 2, #ARGV, STRIDE do
   local id = ARGV[at]
   if seen[id] then write() end  -- the id occurs twice in this call: the second one replaces the first
   seen[id] = true
-  codes[#codes + 1] = push(id, job_at(at), ARGV[at + 6], call('HGET', JOBS, id), has_ended and call('HGET', ENDED, id))
+  codes[#codes + 1] = push(#codes, id, job_at(at), ARGV[at + 6], call('HGET', JOBS, id), has_ended and call('HGET', ENDED, id))
 end
 write()
 
-return { earliest and math.max(0, earliest - now) or -1, codes, announce_arrivals(sender) }
+return { earliest and math.max(0, earliest - now) or -1, codes, announce_arrivals(sender), others }

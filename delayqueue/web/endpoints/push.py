@@ -5,9 +5,11 @@ from collections.abc import Callable, Iterable
 from pydantic import Field
 
 from delayqueue.domain.job import MAX_ID_BYTES, USUAL_PRIORITY, IfExists, Job
-from delayqueue.errors import ADDED, OF_CODE, Code, JobExists, QueueError
+from delayqueue.errors import ADDED, OF_CODE, Code, JobExists, QueueError, Text, shown
+from delayqueue.metrics import REQUEST_WARNINGS
 from delayqueue.tasks import by_turns
 from delayqueue.web.api import Api
+from delayqueue.web.doubts import OTHER_TOPICS, note
 from delayqueue.web.endpoint import BAD, PRODUCERS, Refusal, endpoint
 from delayqueue.web.fields import (
     Body,
@@ -119,7 +121,13 @@ async def push(
     if isinstance(asked, list):
         return await _push_many(api, asked, request)
     job = asked.job(api.max_body_bytes, api.new_id, _trace(request))
-    await api.queue.push(job, api.scope)
+    job.is_strict = api.strict
+    try:
+        await api.queue.push(job, api.scope)
+    except JobExists:
+        raise JobExists(_exists(job)) from None
+    finally:
+        _note_other_topic(api, job, request)
     return {"id": job.id} if asked.id_is_ours else None
 
 
@@ -129,6 +137,9 @@ async def _push_many(
     """Push an array; an invalid job does not affect the others."""
     trace = _trace(request)
     jobs = [_job_or_refusal(api, each, trace) async for each in by_turns(asked)]
+    for job in jobs:
+        if isinstance(job, Job):
+            job.is_strict = api.strict
     codes = iter(
         await api.queue.push_many([job for job in jobs if isinstance(job, Job)], api.scope)
     )
@@ -139,6 +150,9 @@ async def _push_many(
             job_id: object = job.id
             code = next(codes)
             text = OF_CODE[Code(code)].default if code else ADDED
+            if code == Code.JOB_EXISTS:
+                text = _exists(job)
+            _note_other_topic(api, job, request)
         else:
             job_id, code, text = _id_of(job.item), job.error.code.value, job.error.text
         message = added if text is ADDED else api.responder.say(request, text)
@@ -153,6 +167,21 @@ def _job_or_refusal(api: Api, asked: PushRequest | Refusal, trace: str) -> Job |
         return asked.job(api.max_body_bytes, api.new_id, trace)
     except QueueError as error:
         return Refusal(asked, error)
+
+
+def _exists(job: Job) -> Text:
+    """Why a job was not pushed: where the other one with its id is."""
+    if not job.other_topic:
+        return JobExists.default
+    topic = shown(job.other_topic)
+    return Text(f"主题 {topic} 已有此id的job", f"topic {topic} has a job with this id")
+
+
+def _note_other_topic(api: Api, job: Job, request: HttpRequest) -> None:
+    """Say that a job of another topic has, or had, the id."""
+    if job.other_topic:
+        note(request, OTHER_TOPICS, [job.other_topic])
+        api.queue.metrics.count(REQUEST_WARNINGS, "other_topic")
 
 
 def _id_of(item: object) -> object:
