@@ -28,7 +28,7 @@ async def test_a_wrong_method_is_405_in_the_envelope(api: Api, method: str, path
 
 @pytest.mark.parametrize(
     "path",
-    ["/nope", "/push/", "/Push", "//push", "/push/x", "/\u00e9", "/%ff"],
+    ["/nope", "/push/", "/Push", "//push/", "/push/x", "/\u00e9", "/%ff"],
 )
 @pytest.mark.parametrize("method", ["GET", "POST"])
 async def test_an_unknown_path_is_404_in_the_envelope(api: Api, method: str, path: str) -> None:
