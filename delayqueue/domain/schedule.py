@@ -73,12 +73,21 @@ class Schedule:
         # in the hour that a clock repeats, CronSim may begin with a time that has passed
         return next((found for found in self._calendar(time_ms) if found > time_ms), None)
 
+    def occurs(self, time_ms: int) -> bool:
+        """Whether that unix time is an occurrence."""
+        return self.after(time_ms - 1) == time_ms
+
     def until(self, time_ms: int) -> int | None:
         """The last occurrence at or before that unix time."""
         if self.every_ms:
             return time_ms // self.every_ms * self.every_ms
         before = self._calendar(self._after_repetition(time_ms), back=True)
         return next((found for found in before if found <= time_ms), None)
+
+    def check_times(self) -> None:
+        """Raises ValueError if this host cannot tell its times: it does not know the zone, or what `cron` says."""
+        if self.cron:
+            self._calendar(0)
 
     def plan(self, first_ms: int, now_ms: int) -> tuple[list[int], int | None]:
         """Which occurrences from `first_ms`, itself one, until now to push; and the next one to wait for."""
@@ -102,7 +111,7 @@ class Schedule:
 
     def _after_repetition(self, time_ms: int) -> int:
         """A time after that one, and after the hour that the zone's clock repeats: CronSim skips times in it."""
-        zone = ZoneInfo(self.tz)
+        zone = _zone(self.tz)
         before, after = (
             datetime.fromtimestamp((time_ms + shift_ms) / 1000, zone).utcoffset()
             for shift_ms in (-REPETITION_MS, REPETITION_MS)
@@ -110,11 +119,14 @@ class Schedule:
         return time_ms + (1000 if before == after else REPETITION_MS)
 
     def _calendar(self, time_ms: int, *, back: bool = False) -> Iterator[int]:
-        start = datetime.fromtimestamp(time_ms // 1000, ZoneInfo(self.tz))
-        from cronsim import CronSim  # noqa: PLC0415  # the client's command line works without it
+        start = datetime.fromtimestamp(time_ms // 1000, _zone(self.tz))
+        from cronsim import CronSim, CronSimError  # noqa: PLC0415  # the client's command line works without it
 
-        for found in CronSim(self.cron, start, reverse=back):
-            yield round(found.timestamp() * 1000)
+        try:
+            times = CronSim(self.cron, start, reverse=back)
+        except CronSimError as error:
+            raise ValueError(str(error)) from None
+        return (round(found.timestamp() * 1000) for found in times)
 
 
 def check_cron(text: str) -> str:
@@ -123,12 +135,10 @@ def check_cron(text: str) -> str:
         raise BadValue(
             f"最长{MAX_CRON_CHARS}个字符", f"must be at most {MAX_CRON_CHARS} characters long"
         )
-    from cronsim import CronSimError  # noqa: PLC0415  # as above
-
     try:
         expression = Schedule(name="", topic="", cron=text)
         never = expression.after(0) is None
-    except CronSimError as error:
+    except ValueError as error:
         raise BadValue(
             "须形如 30 9 * * MON-FRI", f"{error}: must be like 30 9 * * MON-FRI"
         ) from None
@@ -145,12 +155,20 @@ def check_tz(text: str) -> str:
             f"must be a time zone such as Asia/Shanghai or UTC; {text} differs from server to server",
         )
     try:
-        ZoneInfo(text[:MAX_TZ_CHARS])
-    except (KeyError, ValueError, OSError):  # not found, a path that leads elsewhere, a folder
+        _zone(text)
+    except ValueError:
         raise BadValue(
             "须为 Asia/Shanghai、UTC 这样的时区", "must be a time zone such as Asia/Shanghai or UTC"
         ) from None
     return text
+
+
+def _zone(name: str) -> ZoneInfo:
+    """Raises ValueError if this host does not know the zone."""
+    try:
+        return ZoneInfo(name[:MAX_TZ_CHARS])
+    except (KeyError, ValueError, OSError):  # not found, a path that leads elsewhere, a folder
+        raise ValueError(f"this host does not know the time zone {name}") from None
 
 
 def check_every(every_ms: int) -> int:

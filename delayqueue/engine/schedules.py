@@ -120,7 +120,7 @@ class Schedules:
             self._latest_ms = now_ms
         self._latest_ms = max(self._latest_ms, now_ms)
         if entries:
-            due = read_all(Schedule.read, entries)
+            due = read_all(_read_plannable, entries)
             enqueued = [
                 await self._enqueue(entry, schedule, now_ms) async for entry, schedule in due
             ]
@@ -128,16 +128,21 @@ class Schedules:
         return INTERVAL_S if wait_ms is None else min(INTERVAL_S, wait_ms / 1000)
 
     async def _plan_anew(self, now_ms: int) -> None:
-        """Correct next occurrences that were computed from a clock far in the future."""
+        """Correct next occurrences that a clock far in the future has led to, or other rules of a zone."""
         entries = (await self._registry.registered("schedules")).entries or []
-        far = [entry for entry in entries if (entry.time_ms or 0) > now_ms + CORRECTION_MS]
-        async for entry, schedule in read_all(Schedule.read, far):
-            next_ms = schedule.after(now_ms)
-            if next_ms is not None and (entry.time_ms or 0) > next_ms + CORRECTION_MS:
-                log.warning(
-                    "schedule %r: the clock was put back, its next time with it", entry.name
-                )
-                await self._registry.enqueue_due(_due_jobs(entry, schedule, next_ms, []))
+        coming = [entry for entry in entries if (entry.time_ms or 0) > now_ms]
+        async for entry, schedule in read_all(_read_plannable, coming):
+            planned_ms, next_ms = entry.time_ms or 0, schedule.after(now_ms)
+            if next_ms is None or planned_ms == next_ms:
+                continue
+            if planned_ms > next_ms + CORRECTION_MS:
+                why = "the clock was put back"
+            elif not schedule.occurs(planned_ms):
+                why = f"the rules of {schedule.tz} have changed"
+            else:
+                continue
+            log.warning("schedule %r: %s, and its next time with that", entry.name, why)
+            await self._registry.enqueue_due(_due_jobs(entry, schedule, next_ms, []))
 
     async def _enqueue(self, entry: Entry, schedule: Schedule, now_ms: int) -> bool:
         """Push the due jobs of a schedule; False if another process has."""
@@ -162,6 +167,13 @@ class Schedules:
         if self._registry.owns(plain):
             return plain
         return next(job_id for n in count() if self._registry.owns(job_id := f"{plain}#{n}"))
+
+
+def _read_plannable(definition: str) -> Schedule:
+    """Read a schedule. Raises ValueError if it is none, or this host cannot tell its times, but others may."""
+    schedule = Schedule.read(definition)
+    schedule.check_times()
+    return schedule
 
 
 def _due_jobs(

@@ -134,7 +134,8 @@ async def read_all(
         try:
             found = read(entry.definition)
         except ValueError as error:
-            log.error("%r in the store cannot be read: %s", entry.name, error)  # noqa: TRY400
+            # a warning: of one that is read again and again, the log leaves most out
+            log.warning("%r in the store cannot be read: %s", entry.name, error)
         else:
             yield entry, found
 

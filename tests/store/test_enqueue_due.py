@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -190,3 +191,51 @@ async def test_a_clock_that_is_put_back_by_little_repeats_no_occurrence(
     await until_async(has_looked)
     await cancel_all([task])
     assert (await next_times(schedules))["little"] == planned["little"]
+
+
+@coarse
+async def test_a_zone_that_this_server_does_not_know_is_left_to_the_others(
+    wheel: Bucket, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    registry = Store(wheel.store).registry
+    unknown = Schedule(name="s", topic="t", cron="* * * * *", tz="Mars/Base")
+    odd = replace(unknown, name="odd", cron="a newer syntax", tz="UTC")
+    entries = [Entry(one.name, one.definition, clock.now_ms) for one in (unknown, odd)]
+    for entry in entries:
+        await registry.register("schedules", entry, "fail")
+    schedules = Schedules(registry)
+    await schedules.schedule(Schedule(name="known", topic="t", every_ms=HOUR_MS), "fail")
+    planned = await next_times(schedules)
+    task = asyncio.create_task(schedules.run())
+    clock.pass_ms(HOUR_MS)
+
+    async def is_pushed() -> bool:
+        return await wheel.store.topic_names(0) == ["t"]
+
+    await until_async(is_pushed)
+    assert not task.done()
+    await cancel_all([task])
+    found = await next_times(schedules)
+    assert {found[entry.name] for entry in entries} == {entries[0].time_ms}
+    assert found["known"] > planned["known"]
+    assert "does not know the time zone Mars/Base" in caplog.text
+
+
+@coarse
+async def test_a_server_that_starts_corrects_times_that_came_of_other_rules_of_a_zone(
+    wheel: Bucket, clock: Clock
+) -> None:
+    registry = Store(wheel.store).registry
+    schedules = Schedules(registry)
+    one = Schedule(name="s", topic="t", cron="0 9 * * *", tz="Asia/Shanghai")
+    right_ms = one.after(clock.now_ms) or 0
+    others = Entry("s", one.definition, right_ms + HOUR_MS)
+    await registry.register("schedules", others, "fail")
+    task = asyncio.create_task(schedules.run())
+
+    async def is_corrected() -> bool:
+        return (await next_times(schedules))["s"] == right_ms
+
+    await until_async(is_corrected)
+    await cancel_all([task])
+    assert await wheel.store.topic_names(0) == []
