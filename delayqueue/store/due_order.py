@@ -117,19 +117,21 @@ class DueOrder:
     ) -> tuple[list[Found], Window]:
         """The jobs of a window; and what it is, if it has not been read before.
 
-        Where the index had ended, jobs that have come since are found, too, as long as a section has room for them.
+        Where the index had ended, jobs that have come since are found, too: ready ones all, since jobs become due
+        during the listing and others are put before those that stay; else as long as a section has room for them.
         """
         jobs: list[Found] = []
         mark, looked, is_end = window.first, 0, False
+        is_bounded = window.last is None or state not in READY
         try:
-            while window.is_open and looked < SECTION and not is_end:
+            while window.is_open and not is_end and (looked < SECTION or not is_bounded):
                 piece = await self._ranges.find(
                     bucket,
                     self._topic,
                     state,
                     self._due,
                     behind=behind,
-                    limit=SECTION - looked,
+                    limit=SECTION - looked if is_bounded else SECTION,
                     first=mark,
                 )
                 jobs += piece.jobs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from random import Random
@@ -15,10 +16,10 @@ from delayqueue.engine.queue import DelayQueue
 from delayqueue.store import dead_letters
 from delayqueue.store.types import Burial, Listing, Plan, Requeue
 from tests.engine.moving import EVER
-from tests.store.bucket import HOUR_MS, job
+from tests.store.bucket import HOUR_MS, LATER_MS, job
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
     from delayqueue.domain.job import Reserved
     from delayqueue.store.store import Store
@@ -197,6 +198,60 @@ async def test_cursors_of_another_process_of_the_store_lead_to_all_jobs_again(
             cursor = of_another_process(cursor)
     assert not cursor
     assert crowd.staying <= seen
+
+
+@pytest.mark.parametrize("turn", range(13, 19))
+async def test_ready_jobs_are_on_pages_though_others_are_put_back_before_them(
+    ours: Installation, turn: int
+) -> None:
+    crowd = Crowd(ours.server(), 1)
+    await crowd.push(JOBS)
+    held = await crowd.queue.pop(("t",), 50, 0)
+    crowd.staying = {*await crowd.push(JOBS)}
+
+    async def put_back() -> None:
+        await crowd._store.requeue([_return(each) for each in held])
+
+    assert crowd.staying - await seen_if(crowd.queue, turn, put_back) == set()
+
+
+@pytest.mark.parametrize("turn", [0, 7, 14])
+async def test_jobs_that_become_due_meanwhile_are_on_pages(ours: Installation, turn: int) -> None:
+    crowd = Crowd(ours.server(), 1)
+    await crowd.push(JOBS // 2)
+    waiting = [job(f"waits-{n}", delay_ms=LATER_MS) for n in range(3 * JOBS)]
+    await crowd.queue.push_many(waiting)
+
+    async def come_due() -> None:
+        await asyncio.sleep(LATER_MS / 1000)
+        for bucket in range(crowd.queue.bucket_count):
+            await crowd._store.by_bucket.tick(bucket)
+
+    assert {each.id for each in waiting} - await seen_if(crowd.queue, turn, come_due) == set()
+
+
+async def test_a_failover_at_any_page_hides_no_ready_job(ours: Installation) -> None:
+    crowd = Crowd(ours.server(), 1)
+    await crowd.arrive(("ready",))
+    for turn in range(16):
+        assert crowd.staying - await seen_if(crowd.queue, turn, None) == set()
+
+
+async def seen_if(
+    queue: DelayQueue, turn: int, happens: Callable[[], Awaitable[None]] | None
+) -> set[str]:
+    """The ids on pages of the topic if something happens after that page, None = a failover."""
+    seen, cursor = set[str](), ""
+    for number in range(MOST_PAGES):
+        jobs, cursor = await queue.listings.list_jobs(OF_TOPIC, 4, cursor)
+        seen |= {each.id for each in jobs}
+        if not cursor:
+            return seen
+        if number == turn and happens:
+            await happens()
+        elif number == turn:
+            cursor = of_another_process(cursor)
+    pytest.fail("the pages have no end")
 
 
 def of_another_process(cursor: str) -> str:
