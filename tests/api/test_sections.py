@@ -77,7 +77,9 @@ async def test_where_one_section_is_refused_nothing_of_the_file_is_declared(
 
             (one.home / "delay-queue.conf").write_text(OTHERS + section, encoding="utf-8")
             one.send(signal.SIGHUP)
-            await until(lambda: f"are not declared: {said}" in one.log_tail())
+            await until(
+                lambda: f"not reloaded, the previous settings stay: {said}" in one.log_tail()
+            )
             assert await declared(api) == {"subscriber old"}
 
             checked = check(refused, **redis_server.settings(database), **settings)

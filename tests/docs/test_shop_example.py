@@ -72,9 +72,18 @@ async def test_an_order_is_closed_or_its_payment_told(server: QueueServer, tmp_p
             with pytest.raises(HTTPError, match="409"):
                 shop.ask(f"/orders/{unpaid}/pay")
             assert shop.ask(f"/orders/{paid}")["state"] == "paid"
+            await until(lambda: len(seller.received) == 1)
+            await until(lambda: has_failed(queue, f"notice-{paid}"))
+            queue.kick(f"notice-{paid}")  # two minutes are over
             await until(lambda: len(seller.received) == 2)
             await until(lambda: queue.get(f"notice-{paid}") is None)
     assert [json.loads(told) for told in seller.received] == [{"order": paid, "cents": 420}] * 2
+
+
+def has_failed(queue: Client, job_id: str) -> bool:
+    """Whether the job waits for its next attempt."""
+    job = queue.get(job_id)
+    return job is not None and job.state == "delayed"
 
 
 def test_its_own_tests_pass_without_a_server() -> None:
