@@ -97,12 +97,18 @@ async def test_a_person_is_reminded_until_the_appointment_is_off(
 
 
 async def test_a_merchant_is_told_until_it_says_success(
-    server: QueueServer, tmp_path: Path
+    server: QueueServer, queue: Client, tmp_path: Path
 ) -> None:
     notifications = Example("payment_notification", server, tmp_path)
     with Partner(Answer(200, "fail"), Answer(500, "oops"), Answer(200, "success")) as merchant:
         notifications("push", "T1", merchant.url)
         with notifications.worker():
+            for failure, wait_s in (("200 fail", 120), ("500 oops", 600)):
+                await until(lambda said=failure: said in notifications("show", "T1"))
+                waiting = queue.get("payment-T1")
+                assert waiting is not None
+                assert waiting.due - waiting.attempts[-1].ended == pytest.approx(wait_s, abs=1)
+                queue.reschedule(waiting.id, by=-wait_s)  # as if it was over
             await until(lambda: notifications("show", "T1").startswith("finished\n"))
     assert notifications("show", "T1").splitlines()[1:] == [
         "  attempt 1: NotAccepted: 200 fail",
