@@ -72,7 +72,8 @@ class PythonHandlers:
         """Call a subscriber's handler; an exception is a failure, the return value is the message.
 
         At its timeout it has failed. Nothing can stop a plain function, so one that hangs keeps its place among the
-        `concurrency` of its subscriber until it ends.
+        `concurrency` of its subscriber until it ends. An async one whose loop is blocked for all of that time has not
+        been called.
         """
         timeout_s = subscriber.timeout_ms / 1000
         call = _Call(subscriber.handler, self._handlers[subscriber.handler], job)
@@ -86,7 +87,7 @@ class PythonHandlers:
                     "%s was not called for %g s: %s blocks the loop of async handlers",
                     *(subscriber.name, timeout_s, blocking or "another handler"),
                 )
-            return Outcome(False, f"timeout: {timeout_s:g} s")
+            return Outcome(False, f"timeout: {timeout_s:g} s", called=not call.waits_for_loop)
 
     async def _call(self, subscriber: Subscriber, call: "_Call") -> Outcome:
         loop = asyncio.get_running_loop()

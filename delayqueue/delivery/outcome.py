@@ -14,7 +14,8 @@ class Outcome(NamedTuple):
     """`message` is the other side's answer. `gone`: it wants no more calls. `retry_after_ms`: no call before that.
 
     `error` is what a Python handler raised, `status` the HTTP status of a webhook's answer, 0 if none came. `lacks`
-    says why the message is only the beginning of the answer: "is longer than ..."; "" if it is all of it.
+    says why the message is only the beginning of the answer: "is longer than ..."; "" if it is all of it. `called`:
+    whether the call has begun; one that has not says nothing about the subscriber.
     """
 
     succeeded: bool
@@ -24,6 +25,7 @@ class Outcome(NamedTuple):
     error: BaseException | None = None
     status: int = 0
     lacks: str = ""
+    called: bool = True
 
 
 class Earlier(NamedTuple):

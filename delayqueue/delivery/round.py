@@ -21,6 +21,7 @@ from delayqueue.tasks import cancel_all
 log = logging.getLogger(__name__)
 
 RETRY_S = 0.2  # before the next try if the store has failed
+UNCALLED_S = 1.0  # before a job goes back whose subscriber could not be called
 TOUCHES_PER_TTR = 3
 LOG_CHARS = 200  # of a message
 
@@ -81,7 +82,10 @@ class Round:
             if self._stopping.is_set():
                 self._queue.requeue([self._job])
                 return
-            await self._call(subscriber, result.attempts if result else 0)
+            if not await self._call(subscriber, result.attempts if result else 0):
+                await asyncio.sleep(UNCALLED_S)
+                self._queue.requeue([self._job])
+                return
         await self._end()
 
     async def _so_far(self) -> tuple[dict[str, Result], int]:
@@ -93,18 +97,21 @@ class Round:
             raise NoSuchJob
         return {result.subscriber: result for result in view.results}, view.started_ms or 0
 
-    async def _call(self, subscriber: Subscriber, attempts_before: int) -> None:
+    async def _call(self, subscriber: Subscriber, attempts_before: int) -> bool:
+        """Call a subscriber and record its result; False if it could not be called."""
         loop = asyncio.get_running_loop()
         started_at = loop.time()
         event = Event.of(self._job, dict(self._results))
         outcome = self._kept(subscriber, await self._callers.call(subscriber, event))
+        if not outcome.called:
+            return False
         word = "succeeded" if outcome.succeeded else "failed"
         self._queue.metrics.count(SUBSCRIBER_CALLS, subscriber.name, word)
         if outcome.gone:
             log.warning("%s is unsubscribed: its URL answered 410", subscriber.name)
             await self._surely(lambda: self._queue.subscribers.drop(subscriber))
             await self._surely(self._refresh)
-            return
+            return True
         recording = Recording(
             id=self._job.id,
             nonce=self._nonce,
@@ -119,6 +126,7 @@ class Round:
             self._tell(recording, outcome)
         await self._surely(lambda: self._queue.record(recording))
         self._note(subscriber.name, outcome.succeeded, recording.message, recording.delay_ms)
+        return True
 
     def _kept(self, subscriber: Subscriber, outcome: Outcome) -> Outcome:
         """The outcome with as much of its message as is kept: all of a result that a later subscriber gets.

@@ -6,6 +6,7 @@ import asyncio
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
@@ -100,7 +101,22 @@ async def async_does_not_stop(_: Reserved) -> None:
 
 
 async def async_sleeps(_: Reserved) -> None:
-    time.sleep(2)  # noqa: ASYNC251  # it blocks the loop
+    time.sleep(0.5)  # noqa: ASYNC251  # it blocks the loop
+
+
+async def async_blocks(job: Reserved) -> None:
+    blocks(Path(job.body))
+
+
+def blocks(path: Path) -> None:
+    """Make a file, and go on until somebody removes it."""
+    path.touch()
+    while path.exists():
+        time.sleep(0.01)
+
+
+async def async_is_quick(_: Reserved) -> str:
+    return "done"
 
 
 async def async_sleeps_in_a_thread(_: Reserved) -> None:

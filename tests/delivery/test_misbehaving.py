@@ -9,12 +9,13 @@ import pytest
 
 from delayqueue.domain.job import MAX_MESSAGE_CHARS
 from tests.api_client import open_api
-from tests.waiting import until_async
+from tests.waiting import until, until_async
 
 from .conftest import Shop, results
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from pathlib import Path
 
     from tests.api_client import Api
     from tests.processes import Processes, QueueServer, StoreServer
@@ -72,11 +73,17 @@ def section(name: str, handler: str, **options: object) -> str:
 SECTIONS: Final = "\n".join(
     [
         *(
-            section(name, name, timeout="0.3" if FAILURES[name] == TIMEOUT else 30)
+            section(
+                name,
+                name,
+                timeout="0.3" if FAILURES[name] == TIMEOUT else 30,
+                retry="2" if name == "async_sleeps" else "0.1",  # or it blocks its own next call
+            )
             for name in FAILURES
         ),
-        *(section(name, name) for name in SUCCESSES),
+        *(section(name, name) for name in [*SUCCESSES, "async_blocks"]),
         section("healthy", "is_async_in_disguise"),
+        section("patient", "async_is_quick", timeout=0.2, retry="none"),
         section("narrow", "sleeps", timeout=0.3, concurrency=1),
     ]
 )
@@ -121,6 +128,24 @@ async def test_what_a_handler_returns_is_its_message_whatever_it_is(
     await shop.push()
     job = await shop.becomes("finished")
     assert results(job) == {name: ("succeeded", 1, SUCCESSES[name])}
+
+
+async def test_a_handler_whose_loop_is_blocked_was_not_called_and_nothing_is_counted(
+    own_server: QueueServer, own_api: Api, receiver: Receiver, tmp_path: Path
+) -> None:
+    """Without retries, its jobs would be buried though it did nothing wrong."""
+    shop = Shop(own_api, receiver, "patient")
+    blocking = tmp_path / "blocking"
+    await Shop(own_api, receiver, "async_blocks").push(body=str(blocking))
+    await until(blocking.exists)
+    await asyncio.gather(*(shop.push(f"patient-{n}") for n in range(3)))
+    said = f"patient was not called for 0.2 s: {MODULE}:async_blocks blocks the loop"
+    await until(lambda: said in own_server.log_tail())
+    blocking.unlink()
+    for n in range(3):
+        job = await shop.becomes("finished", f"patient-{n}", within_s=20)
+        assert results(job) == {"patient": ("succeeded", 1, "done")}
+        assert job["attempt"] == 1
 
 
 async def test_calls_that_hang_keep_their_places_and_the_topic_goes_on(

@@ -91,10 +91,11 @@ async def test_an_occurrence_whose_id_somebody_pushed_comes_all_the_same(
     server: QueueServer, api: Api, topic: str
 ) -> None:
     start_s = int(time.time())
+    numbers = ("", *(f"#{n}" for n in range(40)))  # with several buckets its number is not known
     pushed = {
         f"{topic}/s@{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime(second))}{end}": second
         for second in range(start_s, start_s + 20)
-        for end in ("", *(f"#{n}" for n in range(40)))  # with several buckets its number is not known
+        for end in numbers
     }
     jobs = [{"topic": "other", "id": job_id, "body": "", "delay": 3600} for job_id in pushed]
     (await api.push_all(jobs)).ok()
