@@ -14,6 +14,9 @@ log = logging.getLogger(__name__)
 INTERVAL_S = (
     1.0  # as in the original; also how long a lost message between processes can delay a job
 )
+MOST_REST_S = (
+    0.01  # after a tick: one that took longer has waited, as a tick moves a limited number of jobs
+)
 RETRY_S = 0.2  # before the next try after the store has failed
 SWEEP_TOPICS = (
     20  # that housekeeping checks each second; twice as many each time while it finds empty ones
@@ -92,7 +95,7 @@ class Timer:
         ticked = await self._store.tick(self._bucket)
         self.last_tick_at = loop.time()
         # Under load, due times come closer than calls take: half of the time for ticks is enough.
-        self._rested_at = 2 * self.last_tick_at - began_at
+        self._rested_at = self.last_tick_at + min(self.last_tick_at - began_at, MOST_REST_S)
         self._notify(self._bucket, ticked.change)
         for topic, job_id in ticked.named:
             log.warning(

@@ -15,6 +15,7 @@ from tests.waiting import until
 if TYPE_CHECKING:
     import pytest
 
+LONG_S = 0.5  # far more than a rest, and than a busy machine delays a task
 BEHIND = QUIET._replace(change=Change([], next_due_ms=0))
 
 
@@ -68,7 +69,7 @@ async def test_while_jobs_fall_due_all_the_time_ticks_take_half_of_it() -> None:
 
         async def tick(self, bucket: int, limit: int = 0) -> Ticked:
             began_s = asyncio.get_running_loop().time()
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0.008)
             self.spans_s.append((began_s, asyncio.get_running_loop().time()))
             return await super().tick(bucket, limit)
 
@@ -84,3 +85,30 @@ async def test_while_jobs_fall_due_all_the_time_ticks_take_half_of_it() -> None:
         await running
     for (began_s, ended_s), (next_s, _) in pairwise(store.spans_s):
         assert next_s - ended_s > 0.9 * (ended_s - began_s)
+
+
+async def test_after_a_tick_that_had_to_wait_for_the_store_it_rests_no_longer_than_usual(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("delayqueue.engine.timer.INTERVAL_S", 10)
+
+    class Stalled(Shelves):
+        ended_s = 0.0
+
+        async def tick(self, bucket: int, limit: int = 0) -> Ticked:
+            if not self.tick_times_s:
+                await asyncio.sleep(2 * LONG_S)
+                self.ended_s = asyncio.get_running_loop().time()
+            return await super().tick(bucket, limit)
+
+    async def care() -> None:
+        pass
+
+    store = Stalled()
+    timer = Timer(0, store, lambda _bucket, _what: timer.arm(1), lambda _bucket: None, care)
+    running = asyncio.create_task(timer.run())
+    await until(lambda: len(store.tick_times_s) > 1)
+    running.cancel()
+    with suppress(asyncio.CancelledError):
+        await running
+    assert store.tick_times_s[1] - store.ended_s < LONG_S

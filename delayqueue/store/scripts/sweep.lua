@@ -38,36 +38,41 @@ local function end_buried(topic, retain)
   end
 end
 
-local haunted = {}
+local function forget_if_empty(topic, settings)
+  if settings ~= '' or not is_empty(topic) then return false end
+  call('HDEL', TOPICS, topic)
+  call('HDEL', GHOSTS, topic)
+  redis.pcall('HDEL', REMOVED, topic)
+  call('ZREM', TIMERS, topic)
+  forgotten = forgotten + 1
+  return true
+end
+
+local haunted = {}  -- topic, its settings, ...
 
 local function look_at(topic, settings)
   local limits = settings ~= '' and settings_of(topic).limit or {}
   local retain = limits.buried_retain_ms or buried_retain
   if retain and has_room() then end_buried(topic, retain) end
-  if settings == '' and is_empty(topic) then
-    call('HDEL', TOPICS, topic)
-    call('HDEL', GHOSTS, topic)
-    redis.pcall('HDEL', REMOVED, topic)
-    call('ZREM', TIMERS, topic)
-    forgotten = forgotten + 1
-  elseif call('HEXISTS', GHOSTS, topic) == 1 then
-    haunted[#haunted + 1] = topic
+  if not forget_if_empty(topic, settings) and call('HEXISTS', GHOSTS, topic) == 1 then
+    haunted[#haunted + 1], haunted[#haunted + 2] = topic, settings
   end
 end
 
 -- Starts from another place at each call, so that all of a list is seen in time; after its end comes its head.
-local function drop_some(topic, window)
+local function drop_some(topic, settings, window)
   if has_done_enough() then return end
   local length = call('LLEN', queue_key(topic))
   local place = now % 1000000 * 7919 % math.max(1, length)
   local rest = math.max(0, math.min(place, place + window - length))
   ghosts = ghosts + drop_ghosts(topic, place, window)
   if not has_done_enough() then ghosts = ghosts + drop_ghosts(topic, 0, rest) end
+  forget_if_empty(topic, settings)  -- at once: a later sweep would take it for one of the few that are left
 end
 
 local page = call('HSCAN', TOPICS, cursor, 'COUNT', limit)  -- a small hash comes whole, whatever the limit
 -- pcall: a topic with a broken key does not keep the others from being swept; inspect.lua repairs it
 for i = 1, #page[2], 2 do pcall(look_at, page[2][i], page[2][i + 1]) end
-local window = math.max(1, math.floor(WINDOW / math.max(1, #haunted)))
-for _, topic in ipairs(haunted) do pcall(drop_some, topic, window) end
+local window = math.max(1, math.floor(2 * WINDOW / math.max(1, #haunted)))
+for i = 1, #haunted, 2 do pcall(drop_some, haunted[i], haunted[i + 1], window) end
 return { has_room() and page[1] or cursor, ghosts, forgotten, ended }
