@@ -41,7 +41,7 @@ def moment(text: str) -> float:
             distance_s = length(text[1:])
             return time.time() + (distance_s if text[0] == "+" else -distance_s)
         return datetime.fromisoformat(text).astimezone().timestamp()
-    except (ArgumentTypeError, ValueError):
+    except (ArgumentTypeError, ValueError, OverflowError):  # the last: near the year 10000
         raise ArgumentTypeError(
             f"{text!r}: must be like now, +2h, -30m, 2026-01-31, '2026-01-31 12:00' or unix seconds"
         ) from None

@@ -61,7 +61,7 @@ def test_a_traceback_keeps_its_lines_and_the_job_is_retried_with_another_body(
     page = admin.open(f"job/{topic}")
     shown = page.get_by_text(TRACEBACK.format(cause="-3"), exact=True)
     expect(shown).to_have_count(1)
-    expect(shown).to_have_css("white-space", "pre")
+    expect(shown).to_have_css("white-space", "pre-wrap")
     expect(shown).to_have_css("font-family", re.compile("monospace"))
     admin.link("Clone").click()
     admin.press("Push")

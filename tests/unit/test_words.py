@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING, Any
 
@@ -55,3 +56,12 @@ def test_what_is_no_number_is_told_what_one_is(
 ) -> None:
     with pytest.raises((ArgumentTypeError, ValueError), match=says):
         parse(text)
+
+
+def test_a_time_that_no_clock_can_show_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    with pytest.raises(ArgumentTypeError, match="must be like now"):
+        moment("9999-12-31T23:59:59")
+    monkeypatch.undo()
+    time.tzset()

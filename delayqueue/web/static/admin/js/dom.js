@@ -30,8 +30,8 @@ export const unbroken = (text) => text.split(" ").map((word, index) => [index > 
 /** Names with their values: [[name, value]] */
 export const facts = (rows) => h("dl", {}, rows.map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
 
-/** A message in its own lines: those of a traceback are not broken. */
-export const words = (message) => h("pre", { class: message.includes("\n") ? "words trace" : "words", tabindex: message.includes("\n") ? 0 : null }, message);
+/** A message in its own lines. Long ones wrap: the last line of a traceback says what happened, and is often the longest. */
+export const words = (message) => h("pre", { class: message.includes("\n") ? "words trace" : "words" }, message);
 
 /** A group of buttons, one of them pressed. options: [[value, text]] */
 export function choices(options, chosen, onchange, label) {

@@ -34,7 +34,8 @@ export function moment(text) {
   if (!text.trim()) return null;
   const parts = /^\s*(\d{4})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d)(?::(\d\d))?)?\s*$/.exec(text);
   const unix = parts ? new Date(parts[1], parts[2] - 1, ...parts.slice(3).map((part) => part || 0)).getTime() / 1000 : NaN;
-  if (Number.isNaN(unix)) throw new Error(t("badTime", text));
+  // a date that does not exist, such as 2026-02-30, is taken for a later one
+  if (!parts || !time(unix).startsWith(text.trim().replace("T", " "))) throw new Error(t("badTime", text));
   return unix;
 }
 

@@ -21,6 +21,8 @@ import { CHANGED, environment, learn } from "./session.js";
 // path -> page; the rest of the path is the page's argument
 const PAGES = { "": Overview, topics: Topics, topic: TopicPage, job: JobPage, tag: TagPage, due: Due, dead: Dead, find: Find, push: Push, clone: Push, edit: Edit, subscribers: Subscribers,
   schedules: Schedules, servers: Servers };
+// where a search leads to: only there it stays in its field
+const SEARCHED = ["job", "tag", "find"];
 // path, text, the verb that the page needs
 const MENU = [["", "overview", "stats"], ["topics", "topics", "topics"], ["dead", "deadLetters", "buried"],
   ["push", "push", "push"], ["subscribers", "subscribers", "subscribers"],
@@ -50,10 +52,11 @@ function frame(name) {
   document.title = [named?.name, "delay-queue"].filter(Boolean).join(" · ");
   render(named && h("div", { class: `environment ${named.colour}` }, named.name), element("environment"));
   const search = document.querySelector("#search input");
+  if (!SEARCHED.includes(name)) search.value = "";
   search.placeholder = t("search");
   search.setAttribute("aria-label", t("search"));
   const { name: city, offset } = zone();
-  element("foot").textContent = t("zoneNote", city, offset);
+  element("foot").textContent = t("zoneNote", city === offset ? offset : `${city} (${offset})`);
   render([
     h("span", { class: "soft small zone" }, offset),
     hasToken() && h("button", { type: "button", onclick: () => { dropToken(); location.reload(); } }, t("signOut")),

@@ -92,7 +92,7 @@ const SCHEDULES = () => ({
   title: t("schedules"), list: "schedules", request: {}, add: "schedule", remove: "unschedule", empty: t("noSchedules"), name: (one) => one.name,
   columns: [
     { name: t("topic"), class: "wide", cell: (one) => topicLink(one.topic) },
-    { name: t("when"), class: "mono", cell: (one) => (one.cron ? `${one.cron} ${one.tz}` : exactly(one.every)) },
+    { name: t("when"), class: "mono", cell: (one) => (one.cron ? `${one.cron} ${one.tz}` : t("everyLength", exactly(one.every))) },
     { name: t("next"), cell: (one) => (one.next === null ? "–" : h("span", { title: relative(one.next) }, time(one.next))) },
     { name: t("body"), class: "cut", cell: (one) => one.body },
   ],
