@@ -3,6 +3,7 @@
 import asyncio
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Hashable, Iterable
+from contextlib import asynccontextmanager
 from functools import partial
 from time import monotonic
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -31,6 +32,27 @@ async def cancel_all(tasks: Iterable[asyncio.Task[Any]]) -> None:
         left = {task for task in left if not task.done()}
     if cancelled:
         raise asyncio.CancelledError
+
+
+@asynccontextmanager
+async def left_when(event: asyncio.Event) -> AsyncIterator[None]:
+    """Leave the block as soon as the event is set, whatever it waits for."""
+    limit = asyncio.timeout(None)
+
+    async def follow() -> None:
+        await event.wait()
+        limit.reschedule(asyncio.get_running_loop().time())
+
+    try:
+        async with limit:
+            following = asyncio.create_task(follow(), name="left when")
+            try:
+                yield
+            finally:
+                following.cancel()
+    except TimeoutError:
+        if not limit.expired():
+            raise
 
 
 def is_told_to_end(error: BaseException) -> bool:

@@ -44,6 +44,7 @@ class Members:
 
     def __init__(self, config: Config) -> None:
         self.config = config
+        self.one_has_served = asyncio.Event()
         self._lines: dict[int, _Line] = {}
 
     @contextmanager
@@ -77,6 +78,8 @@ class Members:
 
 async def follow_in_workers(members: Members, asked: asyncio.Event) -> None:
     """Reload the config whenever `asked` is set, until cancelled, for all workers or for none."""
+    # during the start nobody can say whether a config can be used
+    await members.one_has_served.wait()
     while True:
         await asked.wait()
         asked.clear()
@@ -158,6 +161,7 @@ class _Line:
                 self._settle(refusals)
             case Serving():
                 self.serves = True
+                self._members.one_has_served.set()
                 self.catch_up()
 
     def _settle(self, refusals: list[str]) -> None:

@@ -52,6 +52,7 @@ from delayqueue.server.tracing import tracing
 from delayqueue.store.bucket.buckets import Layout
 from delayqueue.store.servers.connect import connect
 from delayqueue.store.servers.shards import Shards
+from delayqueue.tasks import left_when
 from delayqueue.threads import not_waited_for
 from delayqueue.web.listening import listening
 from delayqueue.web.metrics import process_figures
@@ -78,7 +79,11 @@ async def serve(config: Config) -> None:
     """
     told = _signals()
     _claim(config)  # before anything is started that would have to be stopped again
-    async with open_shards(config, waits=True) as (shards, socket_path):
+    async with AsyncExitStack() as stack:
+        async with left_when(told.stop):  # an embedded store may load for minutes
+            shards, socket_path = await stack.enter_async_context(open_shards(config, waits=True))
+        if told.stop.is_set():
+            return
         pulses = [0.0] if config.workers == 1 else shared_pulses(config.workers)
         async with Service(os.environ, os.getpid()).telling(pulses, told.stop):
             if config.workers == 1:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from tests.api_client import open_api
-from tests.processes import LOOPBACK, free_port, run_program
+from tests.processes import LOOPBACK, START_S, free_port, run_program
+from tests.waiting import until
 
 if TYPE_CHECKING:
     import subprocess
@@ -211,6 +212,19 @@ def test_a_port_in_use_is_refused_before_a_store_is_started(
         f"or choose another port, as with DELAYQUEUE_BIND_ADDRESS={LOOPBACK}:PORT"
     )
     assert not (tmp_path / "data").exists()
+
+
+async def test_a_server_whose_store_still_loads_ends_when_it_is_told_to(
+    processes: Processes, tmp_path: Path
+) -> None:
+    begun = tmp_path / "begun"
+    program = tmp_path / "store"  # it never answers
+    program.write_text(f"#!/bin/sh\n: > {begun}\nexec sleep 600\n", encoding="ascii")
+    program.chmod(0o755)
+    server = processes.configured("redis.host = embedded\n", None, redis__binary=program)
+    server.launch()
+    await until(begun.exists, within_s=START_S)
+    assert server.stop() == 0
 
 
 def test_check_of_a_good_config_and_store_ends_well(

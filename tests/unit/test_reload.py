@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError
-from delayqueue.server import reload
+from delayqueue.server import members, reload
+from delayqueue.server.members import Member, Members, follow_in_workers
 from delayqueue.server.reload import Watched, watch
 from delayqueue.server.rereading import collected
 from delayqueue.tasks import cancel_all
@@ -66,3 +68,24 @@ def test_a_reload_that_fails_unexpectedly_has_its_reason() -> None:
     with collected() as reasons:
         fails()
     assert reasons == ["LookupError('a defect')"]
+
+
+async def test_a_reload_during_the_start_waits_for_a_worker_that_can_refuse_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def read_again(_: Config) -> tuple[Config, list[str]]:
+        return Config(), []
+
+    monkeypatch.setattr(members, "read_again", read_again)
+    supervisor, asked = Members(first := Config()), asyncio.Event()
+    asked.set()
+    following = asyncio.create_task(follow_in_workers(supervisor, asked))
+    with supervisor.line(1) as theirs:
+        for _ in range(10):
+            await asyncio.sleep(0)
+        worker = Member(theirs)
+        worker.say_serving()
+        question = await worker.asked()
+        assert not await worker.agreed(question, ["no such handler"])
+    assert supervisor.config is first
+    await cancel_all([following])
