@@ -11,6 +11,8 @@ from delayqueue.errors import Code
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from delayqueue.store.types import Plan
+
 LIVE = ("delayed", "ready", "reserved", "buried")
 
 
@@ -173,15 +175,29 @@ class Model:
         self._make_ready(job_id)
         return Code.OK
 
-    def reschedule(self, job_id: str, delay_ms: int) -> int:
+    def reschedule(self, job_id: str, plan: Plan) -> int:
         if job_id not in self.jobs:
             return Code.NO_SUCH_JOB
         entry = self.jobs[job_id]
         if entry.state == "reserved":
             return Code.WRONG_STATE
-        self._expire_along(entry, self.now_ms + delay_ms)
-        self._delay(job_id, delay_ms)
+        due_ms = self._planned_ms(entry, plan)
+        if due_ms is not None:
+            self._expire_along(entry, due_ms)
+            self._delay(job_id, due_ms - self.now_ms)
+        elif entry.state == "ready" and plan.priority not in {None, entry.priority}:
+            self._make_ready(job_id)
+        self._rank(job_id, plan.priority)
         return Code.OK
+
+    def _planned_ms(self, entry: Entry, plan: Plan) -> int | None:
+        """When the job is due then; None if it stays where it is."""
+        if plan.delay_ms is not None:
+            return self.now_ms + plan.delay_ms
+        if plan.by_ms is None:
+            return None
+        due_ms = max(self.now_ms, entry.due_ms + plan.by_ms)
+        return None if entry.state == "ready" and due_ms <= self.now_ms else due_ms
 
     def cancel(self, tag: str) -> int:
         tagged = [job_id for job_id, entry in self.jobs.items() if tag in entry.job.tags]

@@ -30,7 +30,7 @@ from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.scripts import Scripts, read
 from delayqueue.store.servers.shards import Shards
 from delayqueue.store.store import Store
-from delayqueue.store.types import Ending, Range, Requeue
+from delayqueue.store.types import Ending, Plan, Range, Requeue
 from tests.store.bucket import SCHEDULERS, WHEEL_SLOTS, Bucket
 from tests.store.conftest import connect
 from tests.store.model import LIVE, Model
@@ -82,6 +82,13 @@ JOBS: Final = st.builds(
     retain_ms=MAYBE_MS,
     expire_ms=st.sampled_from([0, 0, 0, 20]),
     priority=PRIORITIES,
+)
+DELAYS: Final = DELAYS_MS.map(lambda ms: Plan(delay_ms=ms))
+DISTANCES: Final = st.sampled_from([None, -1000, -5, 0, 5]).map(lambda ms: Plan(by_ms=ms))
+PLANS: Final = st.builds(
+    lambda plan, priority: plan._replace(priority=priority),
+    DELAYS | DISTANCES,
+    st.none() | PRIORITIES,
 )
 USES_RECEIPT: Final = st.sampled_from(["none", "right", "right", "old"])
 
@@ -238,10 +245,10 @@ class Comparison(RuleBasedStateMachine):
     def kick(self, ids: list[str]) -> None:
         assert self.do(self.bucket.kick(*ids)) == [self.model.kick(job_id) for job_id in ids]
 
-    @rule(job_id=IDS, delay_ms=DELAYS_MS)
-    def reschedule(self, job_id: str, delay_ms: int) -> None:
-        moved = self.do(self.bucket.reschedule(job_id, delay_ms=delay_ms))
-        assert moved.code == self.model.reschedule(job_id, delay_ms)
+    @rule(job_id=IDS, plan=PLANS)
+    def reschedule(self, job_id: str, plan: Plan) -> None:
+        moved = self.do(self.bucket.change(job_id, **plan._asdict()))
+        assert moved.code == self.model.reschedule(job_id, plan)
 
     @rule(tag=TAGS)
     def cancel(self, tag: str) -> None:
