@@ -11,7 +11,7 @@ from delayqueue.domain.job import LIVE_STATES
 COUNTED: Final = ("pushed", "delivered", "finished")  # by each server since its start
 SERVER_COLUMNS: Final = [
     *("server", "version", *(f"{name}/s" for name in COUNTED)),
-    *("polls", "late p50", "late p99"),
+    *("polls", "late", "p99"),
 ]
 MIB: Final = 1024 * 1024
 

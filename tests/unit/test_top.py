@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from delayqueue.cli.tables import age, fitting
-from delayqueue.cli.top import Top
+from delayqueue.cli.top import SERVER_COLUMNS, Top
 from delayqueue.web.endpoints.operations import STATS
 
 
@@ -44,6 +44,11 @@ def test_a_long_name_loses_its_middle_and_pushes_no_column_off_the_terminal() ->
     assert first.endswith("close      7  buried")
     assert second.endswith("8")
     assert fitting(["topic"], [["short"]], 10) == "TOPIC\nshort"
+
+
+def test_servers_fit_a_terminal_of_80_columns() -> None:
+    busy = ["queue-7d9f8b6c5-x2x4v:9277 #1", "1.0.0", *3 * ["10000"], "20000", "25 ms", "5m"]
+    assert max(map(len, fitting(SERVER_COLUMNS, [busy], 80).splitlines())) <= 80
 
 
 def later(seconds: float, **done: int) -> dict[str, Any]:
