@@ -45,17 +45,19 @@ async def test_reading_that_does_not_end_is_given_up(monkeypatch: pytest.MonkeyP
 async def test_what_goes_wrong_unexpectedly_ends_nothing(tmp_path: Path) -> None:
     file = tmp_path / "tokens"
     file.write_text("odd")
+    failed: list[str] = []
     read: list[str] = []
 
     def fails_first() -> partial[None]:
         if file.read_text() == "odd":
+            failed.append("odd")
             raise LookupError("a defect")
         return partial(read.append, file.read_text())
 
     watching = asyncio.create_task(
         watch(lambda: [Watched((file,), fails_first)], asyncio.Lock()), name="watch"
     )
-    await asyncio.sleep(0)
+    await until(lambda: failed == ["odd"])
     file.write_text("good again")
     await until(lambda: read == ["good again"])
     await cancel_all([watching])
