@@ -14,7 +14,7 @@ _number = attrgetter("number")
 class Poll:
     """A client that waits for up to `wanted` jobs. Polls are numbered in order of arrival."""
 
-    __slots__ = ("deadline", "future", "number", "patient", "queue", "wanted")
+    __slots__ = ("_jobs", "deadline", "future", "number", "patient", "queue", "wanted")
 
     def __init__(self, number: int, wanted: int, wait_s: float) -> None:
         loop = asyncio.get_running_loop()
@@ -23,7 +23,8 @@ class Poll:
         self.patient = wait_s > 0  # False: is answered as soon as every bucket was asked once
         self.deadline = loop.time() + wait_s  # loop time
         self.queue: WaitQueue | None = None  # None = it is not waiting: not yet, or no longer
-        self.future: asyncio.Future[list[Reserved]] = loop.create_future()
+        self.future: asyncio.Future[None] = loop.create_future()  # done = answered or gone
+        self._jobs: list[Reserved] | None = None
 
     def __lt__(self, other: "Poll") -> bool:
         """Whether its deadline is earlier."""
@@ -32,19 +33,18 @@ class Poll:
     def answer(self, jobs: list[Reserved]) -> None:
         """Answer the poll, unless it is answered or gone."""
         if not self.future.done():
-            self.future.set_result(jobs)
+            self._jobs = jobs
+            self.future.set_result(None)
 
     def fail(self) -> None:
         """Tell the poll that the store is unavailable, unless it is answered or gone."""
         if not self.future.done():
             self.future.set_exception(Unavailable())
 
-    def taken(self) -> list[Reserved]:
-        """The jobs in its answer."""
-        future = self.future
-        if not future.done() or future.cancelled() or future.exception():
-            return []
-        return future.result()
+    def take(self) -> list[Reserved]:
+        """The jobs in its answer. It keeps none: an answered poll can live until its deadline, and a job be large."""
+        jobs, self._jobs = self._jobs, None
+        return jobs or []
 
 
 class WaitQueue:

@@ -81,9 +81,10 @@ class Waiters:
             if wait_s < LOOK_S:
                 hurry = asyncio.get_running_loop().call_later(wait_s, self._books.hurry, poll)
         try:
-            return await poll.future
+            await poll.future
+            return poll.take()
         except asyncio.CancelledError:
-            self.requeue(poll.taken())
+            self.requeue(poll.take())
             raise
         finally:
             if hurry is not None:

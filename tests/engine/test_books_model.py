@@ -49,6 +49,7 @@ class Client:
     patient: bool
     answered: set[int] = field(default_factory=set)  # buckets that have nothing more for it
     failed: set[int] = field(default_factory=set)
+    taken: list[Reserved] = field(default_factory=list)
 
     @property
     def waits(self) -> bool:
@@ -58,7 +59,10 @@ class Client:
     def outcome(self) -> list[Reserved] | BaseException | None:
         """Its jobs or its error; None = it has left."""
         future = self.poll.future
-        return None if future.cancelled() else future.exception() or future.result()
+        if future.cancelled():
+            return None
+        self.taken += self.poll.take()
+        return future.exception() or self.taken
 
 
 @dataclass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from delayqueue.engine.dispatcher import RETRY_S, SLOW_S
+from delayqueue.engine.wait_queue import Poll
 from delayqueue.engine.waiters import LOOK_S, Waiters
 from delayqueue.errors import Unavailable
 from delayqueue.store.store import Store
@@ -448,3 +450,19 @@ async def test_no_line_is_left_behind(store: Shelves, waiters: Waiters) -> None:
     resync(waiters, store)
     await asyncio.sleep(0.01)
     assert len(store.calls) == calls
+
+
+async def test_nothing_keeps_the_jobs_of_a_poll_that_was_answered(
+    store: Shelves, waiters: Waiters
+) -> None:
+    """Not until the poll's deadline, either: a thousand answered polls would be a thousand answers, of any size."""
+    polling = poll(waiters)
+    await asyncio.sleep(0)
+    arrive(store, waiters, "a")
+    jobs = await polling
+    assert ids(jobs) == ["a"]
+    assert not [
+        each
+        for each in gc.get_referrers(jobs)
+        if isinstance(each, (asyncio.Future, Poll)) and each is not polling
+    ]
