@@ -249,6 +249,7 @@ class Comparison(RuleBasedStateMachine):
     def reschedule(self, job_id: str, plan: Plan) -> None:
         moved = self.do(self.bucket.change(job_id, **plan._asdict()))
         assert moved.code == self.model.reschedule(job_id, plan)
+        self.time_passes(0)  # it may be due now
 
     @rule(tag=TAGS)
     def cancel(self, tag: str) -> None:
