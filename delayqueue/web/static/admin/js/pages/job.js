@@ -51,7 +51,7 @@ const isTold = ({ ended, message, attempts }) => Boolean(ended) || attempts.at(-
 /** What happened to it, oldest first. */
 function events(found) {
   const event = (at, text, kind = "", message = "") => h("li", { class: kind },
-    h("div", {}, h("b", {}, text), " ", h("span", { class: "soft small" }, time(at))), message && words(message));
+    h("div", {}, h("b", {}, text), " ", h("span", { class: "soft small time" }, time(at))), message && words(message));
   const past = found.due <= Date.now() / 1000;
   const list = [[found.created, event(found.created, t("created_event"))]];
   for (const attempt of found.attempts) {
