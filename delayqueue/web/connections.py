@@ -12,7 +12,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from delayqueue.errors import SlowRequest, TooLarge, TooMany
 from delayqueue.net.limits import Limits
 from delayqueue.net.unanswered import INCOMPLETE, SMALL_BYTES
-from delayqueue.web.http import SERVER, WAITING_PATHS
+from delayqueue.web.http import SERVER, WAITING_PATHS, without_slashes
 
 log = logging.getLogger(__name__)
 
@@ -180,7 +180,8 @@ class AiohttpConnection(web.RequestHandler):
             asked.append((self._latest.path, self._latest.content))
         if not asked or self.ssl_context:  # TLS connections cannot be half closed
             return False
-        if any(path in WAITING_PATHS or not payload.is_eof() for path, payload in asked):
+        waits = any(without_slashes(path) in WAITING_PATHS for path, _ in asked)
+        if waits or any(not payload.is_eof() for _, payload in asked):
             return False
         if not self._messages:
             self.close()  # after the answer

@@ -1,7 +1,6 @@
 """The way of every request: it is checked, finds its endpoint, and is answered in the envelope, whatever happens."""
 
 import logging
-import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -26,7 +25,7 @@ from delayqueue.web.auth import Authenticator
 from delayqueue.web.checks import loopback_only, same_origin, uncompressed
 from delayqueue.web.endpoint import Endpoint, Large, Refusal, Returnable
 from delayqueue.web.envelope import Responder
-from delayqueue.web.http import HttpRequest, HttpResponse, Peer
+from delayqueue.web.http import HttpRequest, HttpResponse, Peer, without_slashes
 from delayqueue.web.parse import Reader, is_array, parse_array
 from delayqueue.web.requests import Request
 
@@ -34,7 +33,6 @@ log = logging.getLogger(__name__)
 
 CLIENT_GONE: Final = 499  # nginx's code for it, for the access log
 PIECE: Final = 50  # elements of an array before others get their turn: at most half a millisecond
-SLASHES: Final = re.compile(r"/(?:\.?/)+")  # in //push, of a client whose base URL ends in a slash
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"  # editors on Windows and .NET put it before UTF-8
 WANTED: Final = frozenset({HttpResponse, Large, Returnable})  # a handler can return these, too
 
@@ -145,7 +143,7 @@ class Front:
         """The endpoint for this path and method. Raises NoSuchPath or WrongMethod if there is none."""
         methods = self._endpoints.get(request.path)
         if methods is None:
-            path = SLASHES.sub("/", request.path)  # where the original redirects to
+            path = without_slashes(request.path)
             if path not in self._of_original:
                 raise NoSuchPath
             request.path, methods = path, self._endpoints[path]

@@ -1,5 +1,6 @@
 """Requests and responses, whichever protocol carries them."""
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
@@ -7,8 +8,14 @@ Doubts = dict[str, dict[str, None]]  # by header, the names in it, each once
 
 # Requests to these wait: if the client closes the connection, or its half of it, it counts as gone.
 WAITING_PATHS: Final = frozenset({"/pop"})
+SLASHES: Final = re.compile(r"/(?:\.?/)+")  # in //push, of a client whose base URL ends in a slash
 SERVER: Final = "delay-queue"  # what answers call us: strangers need no versions
 JSON: Final[Mapping[str, str]] = {"Content-Type": "application/json; charset=utf-8"}
+
+
+def without_slashes(path: str) -> str:
+    """The path that the original redirects to from one with doubled slashes, or with /./ in it."""
+    return SLASHES.sub("/", path)
 
 
 class HttpRequest:

@@ -158,11 +158,12 @@ async def test_all_that_came_before_the_half_close_is_answered(
     assert await codes(server, sent) == [(200, OK)] * 3
 
 
+@pytest.mark.parametrize("path", ["/pop", "//pop", "/%70op"])
 async def test_a_poll_whose_client_half_closes_counts_as_gone(
-    api: Api, server: QueueServer, topic: str
+    api: Api, server: QueueServer, topic: str, path: str
 ) -> None:
     """A process that dies sends the same, so it is given no job."""
-    assert await answers(server, post("/pop", {"topic": topic, "timeout": 60})) == []
+    assert await answers(server, post(path, {"topic": topic, "timeout": 60})) == []
     (await api.push(topic=topic, id=topic)).ok()
     assert (await api.pop(topic, timeout=10)).ok()["attempt"] == 1
 
