@@ -1,6 +1,7 @@
 """The embedded store: real child processes, real kills, really truncated files."""
 
 import asyncio
+import errno
 import logging
 import os
 import shutil
@@ -405,6 +406,16 @@ class TestPlaceOf:
     ) -> None:
         monkeypatch.setenv("XDG_STATE_HOME", "~nobody-of-this-name/state")
         with pytest.raises(StartupError, match="no home directory; name a directory"):
+            place_of(None)
+
+    def test_a_directory_that_may_not_be_looked_into_is_named(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def denied(_: Path) -> bool:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+        monkeypatch.setattr(Path, "exists", denied)
+        with pytest.raises(StartupError, match=f"data_dir = {tmp_path}/data: Permission denied"):
             place_of(None)
 
     def test_what_is_configured_comes_first(self, tmp_path: Path) -> None:

@@ -31,10 +31,11 @@ def place_of(configured: Path | None) -> Path:
     """The absolute path of the embedded store, which need not exist yet.
 
     Without a configured one it is `data` in the current directory, where earlier versions put it, if a store is there;
-    else one of the user's, the same wherever the server is started. Raises StartupError if the user has no home.
+    else one of the user's, the same wherever the server is started. Raises StartupError if the user has no home, or may
+    not see what is in `data`.
     """
     here = Path("data")
-    if configured is None and not (here / PROGRAM).exists():
+    if configured is None and not _has_store(here):
         state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
         try:
             configured = Path(state).expanduser() / "delay-queue"
@@ -43,6 +44,11 @@ def place_of(configured: Path | None) -> Path:
                 "data_dir: this user has no home directory; name a directory", key="data_dir"
             ) from None
     return (configured or here).absolute()
+
+
+def _has_store(directory: Path) -> bool:
+    with naming(directory.absolute()):
+        return (directory / PROGRAM).exists()
 
 
 def holds_store(directory: Path) -> bool:
