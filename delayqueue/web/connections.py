@@ -117,7 +117,7 @@ class AiohttpConnection(web.RequestHandler):
 
     def forget(self, request: web.BaseRequest) -> None:
         """This request is answered, or its body is no longer needed."""
-        if self._counted is not request:
+        if self._counted is not request or self.transport is None:  # lost: nothing is held
             return
         self._counted = None
         self._is_discarding = not request.content.is_eof()

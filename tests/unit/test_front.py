@@ -75,6 +75,34 @@ async def test_a_client_that_is_gone_is_no_error_of_ours_and_the_answer_is_told(
     assert [record for record in caplog.records if record.levelno > logging.INFO] == []
 
 
+async def test_a_connection_that_is_lost_while_it_is_answered_holds_nothing() -> None:
+    held_bytes: list[int] = []
+
+    async def handler(_: HttpRequest) -> HttpResponse:
+        [connection] = server.connections
+        assert connection.transport is not None
+        await until(lambda: shared.unanswered.bytes > len(request))
+        held_bytes.append(shared.unanswered.bytes)
+        connection.transport.abort()
+        await asyncio.sleep(60)
+        return HttpResponse(b"for nobody")
+
+    shared = limits()
+    server = build_server(front(handler), 1 << 20, shared)
+    listener = await asyncio.get_running_loop().create_server(server, LOOPBACK, 0)
+    body = b"{}" + b" " * 40_000
+    head = f"POST /pop HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"
+    request = head.encode() + body
+    async with listener:
+        _, writer = await asyncio.open_connection(*listener.sockets[0].getsockname())
+        writer.write(request * 3)
+        await until(lambda: bool(held_bytes) and not server.connections)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        writer.close()
+    assert shared.unanswered.bytes == 0
+
+
 async def test_a_defect_is_logged_and_not_shown(caplog: pytest.LogCaptureFixture) -> None:
     async def handler(_: HttpRequest) -> HttpResponse:
         raise KeyError("a secret")
