@@ -319,6 +319,9 @@ class Connection(asyncio.Protocol):
     def _start(self, doing: Coroutine[Any, Any, bytes]) -> None:
         self._is_busy = True
         self._task = self._door.loop.create_task(self._run(doing), name=TASK)
+        self._task.add_done_callback(
+            lambda _: doing.close()
+        )  # it has not begun if it was cancelled at once
 
     async def _run(self, doing: Coroutine[Any, Any, bytes]) -> None:
         try:

@@ -12,6 +12,7 @@ from delayqueue.config.values import Address
 from delayqueue.keepalive import keep_alive
 
 BACKLOG: Final = 4096  # not yet accepted: thousands of polls come back at once after a restart
+HANDSHAKE_S: Final = 10.0  # a connection counts for max_connections only after its TLS handshake
 SHUTDOWN_S: Final = 4.0  # for requests in flight when the server stops; aiohttp waits for it twice
 
 
@@ -34,6 +35,7 @@ async def listen(
             address.host,
             address.port,
             ssl=tls,
+            ssl_handshake_timeout=HANDSHAKE_S if tls else None,
             backlog=BACKLOG,
             reuse_port=reuse_port,
         )

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
+from typing import TYPE_CHECKING
 
 from delayqueue.config.values import Address
 from delayqueue.net.listener import listen
+from tests.certificates import make
 from tests.processes import LOOPBACK
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
 
 
 async def test_a_client_whose_machine_vanishes_is_noticed_within_a_minute() -> None:
@@ -29,3 +37,19 @@ async def test_a_client_whose_machine_vanishes_is_noticed_within_a_minute() -> N
         assert idle + count * each <= 60
         writer.close()
         (await accepted).close()
+
+
+async def test_a_client_that_does_not_finish_its_tls_handshake_is_disconnected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("delayqueue.net.listener.HANDSHAKE_S", 0.1)
+    own = make(tmp_path, "own")
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls.load_cert_chain(own.cert, own.key)
+    async with await listen(
+        asyncio.Protocol, Address(LOOPBACK, 0), tls, key="bind_address", reuse_port=False
+    ) as server:
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        async with asyncio.timeout(20):
+            assert await reader.read() == b""
+        writer.close()
