@@ -25,7 +25,7 @@ from delayqueue.store.bucket.keys import BucketKeys
 from delayqueue.store.bucket.layout import check_layout, check_writable, layout_warnings
 from delayqueue.store.bucket.registry import registered_in
 from delayqueue.store.servers.connect import connect
-from delayqueue.store.servers.data_dir import place_of
+from delayqueue.store.servers.data_dir import holds_store, place_of
 from delayqueue.store.servers.durability import check_durability, replica_warnings
 from delayqueue.store.servers.embedded import check_startable, running_in
 from delayqueue.store.servers.health import durability_warnings
@@ -79,9 +79,17 @@ def _check_subscriber(declared: Declared, config: Config) -> None:
 
 def _check_store(config: Config) -> None:
     warnings = uvloop.run(_warnings(config))
-    _say("ok: store")
+    _say(f"ok: store{_place(config)}")
     for warning in warnings:
         _say(f"warning: {warning}")
+
+
+def _place(config: Config) -> str:
+    """Where the embedded store is, which depends on the directory and the user if `data_dir` is not set."""
+    if not config.embedded:
+        return ""
+    data_dir = place_of(config.data_dir)
+    return f" in {data_dir}" if holds_store(data_dir) else f", a new one in {data_dir}"
 
 
 async def _warnings(config: Config) -> list[str]:

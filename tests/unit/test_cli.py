@@ -203,7 +203,7 @@ def test_a_data_dir_in_use_is_one_line(run: Run, processes: Processes) -> None:
 def test_check_neither_starts_nor_makes_an_embedded_store(run: Run, tmp_path: Path) -> None:
     ended = run("check", settings={"bind_address": f"{LOOPBACK}:0"})
     assert (ended.returncode, ended.stderr) == (0, "")
-    assert ended.stdout == "ok: settings\nok: store\n"
+    assert ended.stdout == f"ok: settings\nok: store, a new one in {tmp_path}/delay-queue\n"
     assert list(tmp_path.iterdir()) == []
 
 
