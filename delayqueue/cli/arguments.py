@@ -153,6 +153,7 @@ SCHEDULED: Final = (
     argument(
         "--catch-up", choices=list(map(str, CatchUp)), help="what to do about missed times [once]"
     ),
+    argument("--paused", action="store_const", const=True, help="keep it, and push nothing"),
     IF_NAMED,
 )
 OF_TOPIC: Final = argument("topic", metavar="TOPIC", nargs="?", help="the topic; not given = all")

@@ -16,8 +16,8 @@ from delayqueue.client.payload import Payload, body_of
 class Schedule:
     """Jobs that are pushed at the times of `cron` in the time zone `tz`, or once every `every` seconds.
 
-    Either `cron` is "" or `every` is None. `next`: the next occurrence, None = never; `declared`: it comes from a
-    config file.
+    Either `cron` is "" or `every` is None. `next`: the next occurrence, None = never, as while it is `paused`;
+    `declared`: it comes from a config file.
     """
 
     name: str
@@ -30,6 +30,7 @@ class Schedule:
     catch_up: str
     next: float | None
     declared: bool
+    paused: bool = False  # servers of earlier versions do not tell it
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +56,10 @@ class ScheduleVerbs:
         tz: str | None = None,
         ttr: Seconds | None = None,
         catch_up: Literal["skip", "once", "all"] | None = None,
+        paused: bool | None = None,
         if_exists: OnConflict | None = None,
     ) -> Call[float | None]:
-        """Push jobs at the times of `cron`, or once every `every`.
+        """Push jobs at the times of `cron`, or once every `every`; while it is `paused`, none.
 
         Returns the next occurrence, None = never. Raises JobExists if the name is taken, unless `if_exists` is
         "replace" or "keep".
@@ -71,6 +73,7 @@ class ScheduleVerbs:
             tz=tz,
             ttr=in_seconds(ttr),
             catch_up=catch_up,
+            paused=paused,
             if_exists=if_exists,
         )
         return Call(

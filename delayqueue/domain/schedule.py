@@ -50,6 +50,7 @@ class Schedule:
     tz: str = "UTC"
     catch_up: CatchUp = CatchUp.ONCE
     declared: bool = False  # comes from a config file, not from a client
+    paused: bool = False  # has no next occurrence
 
     @classmethod
     def read(cls, definition: str) -> Self:
@@ -63,8 +64,11 @@ class Schedule:
 
     @property
     def definition(self) -> str:
-        """The schedule as the store keeps it."""
-        return json.dumps(asdict(self), ensure_ascii=False)
+        """The schedule as the store keeps it: one that is not paused as versions without pauses wrote it."""
+        return json.dumps(
+            {key: value for key, value in asdict(self).items() if key != "paused" or value},
+            ensure_ascii=False,
+        )
 
     def after(self, time_ms: int) -> int | None:
         """The first occurrence after that unix time; None = there is none in 50 years."""

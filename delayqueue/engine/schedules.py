@@ -183,4 +183,5 @@ def _due_jobs(
 
 
 def _entry(schedule: Schedule, now_ms: int) -> Entry:
-    return Entry(schedule.name, schedule.definition, schedule.after(now_ms))
+    next_ms = None if schedule.paused else schedule.after(now_ms)
+    return Entry(schedule.name, schedule.definition, next_ms)

@@ -161,6 +161,7 @@ class ScheduleState(TypedDict):
     body: str
     ttr: int
     catch_up: str
+    paused: bool
     next: float | None
     declared: bool
 

@@ -150,6 +150,7 @@ def schedule(planned: Planned) -> ScheduleState:
         "body": one.body,
         "ttr": one.ttr_ms // 1000,
         "catch_up": one.catch_up.value,
+        "paused": one.paused,
         "next": seconds(planned.next_ms),
         "declared": one.declared,
     }

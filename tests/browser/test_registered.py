@@ -209,6 +209,13 @@ def test_a_schedule_is_edited_and_keeps_the_rest(admin: Admin, queue: Client, to
     expect(row).to_contain_text("2h")
     after = one_named(queue.schedules(), topic)
     assert replace(after, next=before.next) == replace(before, every=7200)
+
+    admin.press("Pause", row)
+    expect(row).to_contain_text(admin.text("paused"))
+    assert one_named(queue.schedules(), topic) == replace(after, paused=True, next=None)
+    admin.press("Resume", row)
+    expect(row).not_to_contain_text(admin.text("paused"))
+    assert one_named(queue.schedules(), topic) == after
     queue.unschedule(topic)
 
 

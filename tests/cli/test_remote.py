@@ -227,6 +227,7 @@ def test_every_option_of_a_schedule_reaches_the_server(run: Run, topic: str) -> 
         "body": "all",
         "ttr": 300,
         "catch_up": "all",
+        "paused": False,
         "declared": False,
     }
     assert "another schedule" in run(*schedule, "--every", "36h").failed(1)

@@ -81,10 +81,26 @@ async def test_a_schedule_is_shown_with_its_next_time(api: Api, topic: str) -> N
             "body": "x",
             "ttr": 60,
             "catch_up": "skip",
+            "paused": False,
             "next": next_s,
             "declared": False,
         }
     ]
+
+
+async def test_a_paused_schedule_pushes_nothing_until_another_one_replaces_it(
+    api: Api, topic: str
+) -> None:
+    (await api.call("/schedule", schedule(topic))).ok()
+    paused = schedule(topic, paused=True, if_exists="replace")
+    assert (await api.call("/schedule", paused)).ok() == {"next": None}
+    [shown] = (await api.call("/schedules", {"topic": topic})).ok()
+    assert (shown["paused"], shown["next"]) == (True, None)
+    await taken(api, topic, within_s=0.1)
+    assert await taken(api, topic, within_s=1.5) == []
+    again = paused | {"paused": False}
+    assert (await api.call("/schedule", again)).ok()["next"] is not None
+    assert (await api.pop(topic, timeout=20)).ok() is not None
 
 
 async def test_an_occurrence_whose_id_somebody_pushed_comes_all_the_same(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -208,6 +209,16 @@ def test_each_occurrence_has_an_id_of_its_own() -> None:
 def test_a_definition_is_read_as_it_was_written() -> None:
     one = schedule(cron="0 0 * * *", tz="Asia/Tokyo", body="排队", catch_up=CatchUp.ALL)
     assert Schedule.read(one.definition) == one
+
+
+def test_only_a_paused_schedule_says_so_in_its_definition() -> None:
+    one = schedule(every_ms=1000)
+    assert (
+        "paused" not in one.definition
+    )  # as in earlier versions, so the same schedule is the same
+    assert Schedule.read(one.definition) == one
+    paused = replace(one, paused=True)
+    assert Schedule.read(paused.definition) == paused
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,11 @@ local function put(name, definition, time)
   local old = call('HGET', entries, name)
   if old == definition or old and if_exists == 'keep' then return end
   call('HSET', entries, name, definition)
-  if time ~= '' then call('ZADD', SCHEDULE_TIMES, time, name) end
+  if time ~= '' then
+    call('ZADD', SCHEDULE_TIMES, time, name)
+  elseif kind == 'schedules' then
+    call('ZREM', SCHEDULE_TIMES, name)  -- of the one that it replaces
+  end
   changed = true
 end
 

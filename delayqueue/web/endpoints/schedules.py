@@ -39,6 +39,7 @@ SCHEDULE: Final = ScheduleState(
     body="",
     ttr=60,
     catch_up="once",
+    paused=False,
     next=1795224600.0,
     declared=False,
 )
@@ -103,6 +104,7 @@ class ScheduleRequest(NameRequest, TimesRequest):
     body: Body | None = None
     ttr: Ttr | None = None
     catch_up: CatchUpWord | None = None
+    paused: bool | None = Field(None, description="Keep it, and push nothing.")
     if_exists: IfExistsWord | None = Field(
         None, description="What to do if the name is taken; `fail` by default."
     )
@@ -120,6 +122,7 @@ class ScheduleRequest(NameRequest, TimesRequest):
             body=self.body or "",
             ttr_ms=ms(self.ttr or DEFAULT_TTR_S),
             catch_up=self.catch_up or CatchUp.ONCE,
+            paused=bool(self.paused),
             **times,
         )
 

@@ -87,20 +87,28 @@ async function tryIt(name) {
   ]));
 }
 
-const SCHEDULES = () => ({
-  exported: ["name", "topic", "cron", "every", "tz", "body", "ttr", "catch_up", "next", "declared"],
-  title: t("schedules"), list: "schedules", request: {}, add: "schedule", remove: "unschedule", empty: t("noSchedules"), name: (one) => one.name,
+const SCHEDULES = (old) => ({
+  exported: ["name", "topic", "cron", "every", "tz", "body", "ttr", "catch_up", "paused", "next", "declared"],
+  title: t("schedules"), list: "schedules", request: {}, add: "schedule", remove: "unschedule", empty: t("noSchedules"),
+  name: (one) => [one.name, one.paused && [" ", h("span", { class: "tag" }, t("paused"))]],
   columns: [
     { name: t("topic"), class: "wide", cell: (one) => topicLink(one.topic) },
     { name: t("when"), class: "mono", cell: (one) => (one.cron ? `${one.cron} ${one.tz}` : t("everyLength", exactly(one.every))) },
     { name: t("next"), cell: (one) => (one.next === null ? "–" : h("span", { title: relative(one.next) }, time(one.next))) },
     { name: t("body"), class: "cut", cell: (one) => one.body },
   ],
-  actions: (one) => may("run-schedule") && action(t("runNow"), async () => {
-    if (await ask(t("runNow"), { text: t("runAsk", one.name, one.topic) }) === null) return;
-    const { id } = await call("run-schedule", { name: one.name });
-    await tell(t("pushedNow"), jobLink(id));
-  }, null, "run"),
+  actions: (one, refresh) => [
+    may("run-schedule") && action(t("runNow"), async () => {
+      if (await ask(t("runNow"), { text: t("runAsk", one.name, one.topic) }) === null) return;
+      const { id } = await call("run-schedule", { name: one.name });
+      await tell(t("pushedNow"), jobLink(id));
+    }, null, "run"),
+    may("schedule") && !one.declared && action(t(one.paused ? "resume" : "pause"), async () => {
+      const { next, declared, cron, every, ...same } = one;
+      await call("schedule", { ...same, ...(cron ? { cron } : { every, tz: null }), paused: !one.paused, if_exists: "replace" });
+      await refresh();
+    }, null, "pause"),
+  ],
   fields: [
     ["name", t("name"), { required: true }], ["topic", t("topic"), { required: true }],
     ["cron", t("cronHelp"), { placeholder: "30 9 * * 1-5" }], ["tz", t("zoneHelp"), { placeholder: "Asia/Shanghai" }],
@@ -108,7 +116,7 @@ const SCHEDULES = () => ({
     ["catch_up", t("catchUp"), { choices: [["once", t("catchOnce")], ["all", t("catchAll")], ["skip", t("catchNone")]] }],
     ["body", t("body"), { rows: 3 }],
   ],
-  given: ({ ttr, ...text }) => ({ ...text, ttr: ttr ? Number(ttr) : null }),
+  given: ({ ttr, ...text }) => ({ ...text, ttr: ttr ? Number(ttr) : null, paused: old.paused }),
   written: (one) => ({ ...one, every: one.every ? exactly(one.every) : "", tz: one.cron ? one.tz : "" }),
   isTimed: true,
 });
