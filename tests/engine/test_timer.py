@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 
@@ -13,10 +13,28 @@ from tests.engine.shelves import QUIET, Shelves
 from tests.waiting import until
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     import pytest
 
 LONG_S = 0.5  # far more than a rest, and than a busy machine delays a task
 BEHIND = QUIET._replace(change=Change([], next_due_ms=0))
+
+
+@asynccontextmanager
+async def running(timer: Timer) -> AsyncIterator[None]:
+    """The timer ticks while the block runs."""
+    task = asyncio.create_task(timer.run())
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def no_care() -> None:
+    """Nothing to repair."""
 
 
 async def test_the_store_is_cared_for_only_when_no_tick_is_behind() -> None:
@@ -32,11 +50,8 @@ async def test_the_store_is_cared_for_only_when_no_tick_is_behind() -> None:
             timer.arm(what.next_due_ms)
 
     timer = Timer(0, store, change, lambda _bucket: None, care)
-    running = asyncio.create_task(timer.run())
-    await until(lambda: bool(ticks_before))
-    running.cancel()
-    with suppress(asyncio.CancelledError):
-        await running
+    async with running(timer):
+        await until(lambda: bool(ticks_before))
     assert not store.next_ticks
     assert ticks_before == [5]  # three that were late, a quiet one, and the next second's
 
@@ -48,15 +63,9 @@ async def test_housekeeping_follows_the_backlog_of_empty_topics(
     store = Shelves()
     store.empty_topics = 30_000
 
-    async def care() -> None:
-        pass
-
-    timer = Timer(0, store, lambda _bucket, _notify: None, lambda _bucket: None, care)
-    running = asyncio.create_task(timer.run())
-    await until(lambda: store.empty_topics == 0 and store.swept_topics[-1] == SWEEP_TOPICS)
-    running.cancel()
-    with suppress(asyncio.CancelledError):
-        await running
+    timer = Timer(0, store, lambda _bucket, _notify: None, lambda _bucket: None, no_care)
+    async with running(timer):
+        await until(lambda: store.empty_topics == 0 and store.swept_topics[-1] == SWEEP_TOPICS)
     assert max(store.swept_topics) == MOST_SWEEP_TOPICS
     assert len(store.swept_topics) < 90  # seconds
 
@@ -73,16 +82,10 @@ async def test_while_jobs_fall_due_all_the_time_ticks_take_half_of_it() -> None:
             self.spans_s.append((began_s, asyncio.get_running_loop().time()))
             return await super().tick(bucket, limit)
 
-    async def care() -> None:
-        pass
-
     store = Slow()
-    timer = Timer(0, store, lambda _bucket, _what: timer.arm(1), lambda _bucket: None, care)
-    running = asyncio.create_task(timer.run())
-    await until(lambda: len(store.spans_s) > 10)
-    running.cancel()
-    with suppress(asyncio.CancelledError):
-        await running
+    timer = Timer(0, store, lambda _bucket, _what: timer.arm(1), lambda _bucket: None, no_care)
+    async with running(timer):
+        await until(lambda: len(store.spans_s) > 10)
     for (began_s, ended_s), (next_s, _) in pairwise(store.spans_s):
         assert next_s - ended_s > 0.9 * min(ended_s - began_s, MOST_REST_S)
 
@@ -101,14 +104,8 @@ async def test_after_a_tick_that_had_to_wait_for_the_store_it_rests_no_longer_th
                 self.ended_s = asyncio.get_running_loop().time()
             return await super().tick(bucket, limit)
 
-    async def care() -> None:
-        pass
-
     store = Stalled()
-    timer = Timer(0, store, lambda _bucket, _what: timer.arm(1), lambda _bucket: None, care)
-    running = asyncio.create_task(timer.run())
-    await until(lambda: len(store.tick_times_s) > 1)
-    running.cancel()
-    with suppress(asyncio.CancelledError):
-        await running
+    timer = Timer(0, store, lambda _bucket, _what: timer.arm(1), lambda _bucket: None, no_care)
+    async with running(timer):
+        await until(lambda: len(store.tick_times_s) > 1)
     assert store.tick_times_s[1] - store.ended_s < LONG_S
