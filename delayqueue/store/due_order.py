@@ -123,34 +123,29 @@ class DueOrder:
         jobs: list[Found] = []
         mark, looked, is_end = window.first, 0, False
         is_bounded = window.last is None or state not in READY
+
+        async def read_on(limit: int, last: str = "") -> None:
+            nonlocal mark, is_end, looked
+            piece = await self._ranges.find(
+                bucket,
+                self._topic,
+                state,
+                self._due,
+                behind=behind,
+                limit=limit,
+                first=mark,
+                last=last,
+            )
+            jobs.extend(piece.jobs)
+            mark, is_end, looked = piece.mark, piece.is_end, looked + piece.looked
+
         try:
             while window.is_open and not is_end and (looked < SECTION or not is_bounded):
-                piece = await self._ranges.find(
-                    bucket,
-                    self._topic,
-                    state,
-                    self._due,
-                    behind=behind,
-                    limit=SECTION - looked if is_bounded else SECTION,
-                    first=mark,
-                )
-                jobs += piece.jobs
-                mark, is_end, looked = piece.mark, piece.is_end, looked + piece.looked
+                await read_on(SECTION - looked if is_bounded else SECTION)
             if window.last is None:
                 return jobs, Window(window.first, mark, is_end)
             while window.last and not is_end:
-                piece = await self._ranges.find(
-                    bucket,
-                    self._topic,
-                    state,
-                    self._due,
-                    behind=behind,
-                    limit=SECTION,
-                    first=mark,
-                    last=window.last,
-                )
-                jobs += piece.jobs
-                mark, is_end = piece.mark, piece.is_end
+                await read_on(SECTION, window.last)
         except Unavailable as error:
             self.away[bucket] = error
             return [], window

@@ -73,6 +73,6 @@ end
 local page = call('HSCAN', TOPICS, cursor, 'COUNT', limit)  -- a small hash comes whole, whatever the limit
 -- pcall: a topic with a broken key does not keep the others from being swept; inspect.lua repairs it
 for i = 1, #page[2], 2 do pcall(look_at, page[2][i], page[2][i + 1]) end
-local window = math.max(1, math.floor(2 * WINDOW / math.max(1, #haunted)))
+local window = math.max(1, math.floor(WINDOW / math.max(1, #haunted / 2)))
 for i = 1, #haunted, 2 do pcall(drop_some, haunted[i], haunted[i + 1], window) end
 return { has_room() and page[1] or cursor, ghosts, forgotten, ended }
