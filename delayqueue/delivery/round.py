@@ -141,11 +141,10 @@ class Round:
 
     def _is_handed_on(self, subscriber: Subscriber) -> bool:
         """Whether a later subscriber is told the result."""
-        names = [one.name for one in self._subscribers()]
+        subscribers = self._subscribers()
+        names = [one.name for one in subscribers]
         behind = names.index(subscriber.name) + 1 if subscriber.name in names else 0
-        return any(
-            one.handler or one.payload is Payload.EVENT for one in self._subscribers()[behind:]
-        )
+        return any(one.handler or one.payload is Payload.EVENT for one in subscribers[behind:])
 
     def _tell(self, recording: Recording, outcome: Outcome) -> None:
         """Log a failure; without the answer's text, which may hold what no log should."""
