@@ -55,7 +55,7 @@ async def left_when(event: asyncio.Event) -> AsyncIterator[None]:
             raise
 
 
-def is_told_to_end(error: BaseException) -> bool:
+def is_cancellation(error: BaseException) -> bool:
     """Whether the error is a cancellation of the running task; code that it calls can raise one of its own making."""
     task = asyncio.current_task()
     return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0

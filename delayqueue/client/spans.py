@@ -13,7 +13,7 @@ from opentelemetry.trace import Link, SpanKind, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from delayqueue import __version__
-from delayqueue.domain.message import said_of
+from delayqueue.domain.message import message_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -96,7 +96,7 @@ def _during(span: Span, *no_failure: type[BaseException]) -> Iterator[None]:
             if not isinstance(error, no_failure):
                 kind = type(error)
                 span.set_attribute("error.type", f"{kind.__module__}.{kind.__qualname__}")
-                span.set_status(StatusCode.ERROR, said_of(error))
+                span.set_status(StatusCode.ERROR, message_of(error))
                 with suppress(Exception):  # its __str__ may raise, too
                     span.record_exception(error)
             raise

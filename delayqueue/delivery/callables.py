@@ -14,7 +14,7 @@ from delayqueue.config.startup import StartupError
 from delayqueue.delivery.outcome import RESULT_BYTES, TOO_LONG, Event, Outcome
 from delayqueue.delivery.side_loop import SideLoop
 from delayqueue.domain.handler import check_done, check_runs
-from delayqueue.domain.message import said_by, text_of
+from delayqueue.domain.message import error_message, text_of
 from delayqueue.domain.subscriber import Subscriber
 from delayqueue.log import one_line
 from delayqueue.threads import Threads
@@ -43,7 +43,7 @@ def load(spec: str) -> Handler:
     try:
         found = attrgetter(name)(importlib.import_module(module))
     except BaseException as error:  # a module may do anything, for example exit
-        raise ValueError(f"cannot be imported: {said_by(error)}") from error
+        raise ValueError(f"cannot be imported: {error_message(error)}") from error
     if not callable(found):
         raise ValueError(f"is a {type(found).__name__} and cannot be called")  # noqa: TRY004  # of text
     check_runs(found)
@@ -200,4 +200,4 @@ def _succeeded(said: object) -> Outcome:
 
 
 def _failed(error: BaseException) -> Outcome:
-    return Outcome(False, said_by(error), error=error)
+    return Outcome(False, error_message(error), error=error)

@@ -21,7 +21,7 @@ from delayqueue.delivery.connections import Connections
 from delayqueue.delivery.outcome import RESULT_BYTES, TOO_LONG, Event, Outcome
 from delayqueue.delivery.side_loop import SideLoop
 from delayqueue.domain.body import raw_body, readable
-from delayqueue.domain.message import said_of
+from delayqueue.domain.message import message_of
 from delayqueue.domain.subscriber import Payload, Subscriber, signing_key
 
 CONNECT_S: Final = 10.0  # for DNS, connecting and TLS
@@ -77,11 +77,13 @@ class Webhooks:
             ) as response:
                 return _outcome(subscriber, response, *await _beginning(response))
         except TimeoutError as error:
-            return Outcome(False, said_of(error) or f"timeout: {subscriber.timeout_ms / 1000:g} s")
+            return Outcome(
+                False, message_of(error) or f"timeout: {subscriber.timeout_ms / 1000:g} s"
+            )
         except aiohttp.ClientResponseError as error:
-            return Outcome(False, f"no valid answer: {said_of(error.message)}")
+            return Outcome(False, f"no valid answer: {message_of(error.message)}")
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            return Outcome(False, said_of(error) or type(error).__name__)
+            return Outcome(False, message_of(error) or type(error).__name__)
 
 
 async def _session(guard: AddressGuard, resolver: AbstractResolver) -> aiohttp.ClientSession:

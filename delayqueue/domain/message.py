@@ -8,7 +8,7 @@ def clean(text: str) -> str:
     return _escaped(text[:MAX_MESSAGE_CHARS])[:MAX_MESSAGE_CHARS]
 
 
-def said_of(value: object) -> str:
+def message_of(value: object) -> str:
     """The start of a return value as text, whatever its `__str__` does."""
     return clean(text_of(value))
 
@@ -24,9 +24,9 @@ def text_of(value: object) -> str:
         return f"({type(value).__name__}, whose text is not available: {type(error).__name__})"
 
 
-def said_by(error: BaseException) -> str:
+def error_message(error: BaseException) -> str:
     """An exception as text, with its type."""
-    text, kind = said_of(error), type(error).__name__
+    text, kind = message_of(error), type(error).__name__
     return clean(f"{kind}: {text}" if text else kind)
 
 

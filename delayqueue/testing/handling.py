@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from delayqueue.tasks import is_told_to_end
-from delayqueue.worker.calls import Calls
+from delayqueue.tasks import is_cancellation
+from delayqueue.worker.executor import Executor
 from delayqueue.worker.verdict import Finished, verdict_of
 
 if TYPE_CHECKING:
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 async def verdict_on(worker: Worker, job: ReservedJob, context: Any) -> Verdict:
     """What the worker would report about this attempt."""
     try:
-        return Finished(await worker.handlers.run(job, Calls(), context))
+        return Finished(await worker.handlers.run(job, Executor(), context))
     except BaseException as error:
-        if is_told_to_end(error):
+        if is_cancellation(error):
             raise
         return verdict_of(error)

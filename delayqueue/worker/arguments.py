@@ -23,7 +23,7 @@ UNCHECKED: Final = (
     (Any,),
     (object,),
 )  # for a dict or a list: what JSON has
-MOST_TOLD: Final = 5  # mistakes in a body
+MOST_MISTAKES: Final = 5  # in a body, that a message lists
 
 
 def arguments_of(handler: Callable[..., Any]) -> tuple[Argument, ...]:
@@ -135,11 +135,11 @@ def _reason(error: ValueError) -> str:
     errors = getattr(error, "errors", None)
     if errors is None:
         return str(error)
-    told = [
+    mistakes = [
         ": ".join(filter(None, (".".join(map(str, one["loc"])), one["msg"])))
         for one in errors(include_url=False, include_input=False, include_context=False)
     ]
-    return "; ".join(told[:MOST_TOLD])
+    return "; ".join(mistakes[:MOST_MISTAKES])
 
 
 def _title(kind: Any) -> str:

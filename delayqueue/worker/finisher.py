@@ -39,7 +39,7 @@ class Finisher:
             await asyncio.wait(self._requests)
 
     async def finish(self, job: ReservedJob, message: str = "") -> None:
-        """The same as AsyncClient.finish(), with the same errors."""
+        """Finish a job that this worker holds. Raises what AsyncClient.finish() raises."""
         batch = self._batches.get(message)
         if batch is None or len(batch.jobs) == MAX_BATCH:
             batch = self._batches[message] = self._begin(message)

@@ -11,13 +11,13 @@ from delayqueue.client import tracing
 from delayqueue.client.jobs import ReservedJob
 from delayqueue.domain.handler import check_done, check_runs
 from delayqueue.domain.job import MAX_POP_TOPICS
-from delayqueue.domain.message import said_of
+from delayqueue.domain.message import message_of
 from delayqueue.worker.arguments import Argument, arguments_of, name_of, required
 from delayqueue.worker.policy import Policy
 from delayqueue.worker.verdict import Retry
 
 if TYPE_CHECKING:
-    from delayqueue.worker.calls import Calls
+    from delayqueue.worker.executor import Executor
 
 Handler: TypeAlias = Callable[..., Any]
 Next: TypeAlias = Callable[[ReservedJob], Awaitable[None]]
@@ -94,25 +94,25 @@ class Handlers:
         """What the handlers share, from its start to its end; None without a lifespan."""
         return nullcontext() if self._lifespan is None else asynccontextmanager(self._lifespan)()
 
-    async def run(self, job: ReservedJob, calls: Calls, context: Any) -> str:
+    async def run(self, job: ReservedJob, executor: Executor, context: Any) -> str:
         """Call the job's handlers one after the other; an exception ends it. Returns their messages."""
-        said: list[str] = []
+        messages: list[str] = []
 
         async def innermost(job: ReservedJob) -> None:
             for entry in self._of_topic[job.topic]:
                 arguments = [of(job, context) for of in entry.arguments]
                 call = partial(entry.handler, *arguments)
-                result = await calls.call(call, entry.timeout_s, f"job {job.id}")
+                result = await executor.call(call, entry.timeout_s, f"job {job.id}")
                 check_done(result)
                 if result is not None:
-                    said.append(said_of(result))
+                    messages.append(message_of(result))
 
         course: Next = innermost
         for middleware, takes_context in reversed(self._middlewares):
             course = _around(middleware, course, (context,) if takes_context else ())
         with tracing.processing(job, no_failure=Retry):
             await course(job)
-        return "; ".join(said)
+        return "; ".join(messages)
 
 
 def _around(

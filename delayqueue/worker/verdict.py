@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from delayqueue import threads
 from delayqueue.client.jobs import seconds
 from delayqueue.domain.job import MAX_DELAY_S
-from delayqueue.domain.message import clean, said_by, said_of
+from delayqueue.domain.message import clean, error_message, message_of
 
 if TYPE_CHECKING:
     from delayqueue.client.jobs import Seconds
@@ -76,15 +76,15 @@ class TimeLimit(Exception):
 def verdict_of(error: BaseException) -> Released | Buried:
     """What a handler's exception means."""
     if isinstance(error, Retry):
-        return Released(said_of(error), error.delay)
+        return Released(message_of(error), error.delay)
     if isinstance(error, Bury):
-        return Buried(said_of(error))
+        return Buried(message_of(error))
     if isinstance(error, TimeLimit):
-        return Released(said_of(error), traceback=_end_of(error.__cause__))
-    return Released(said_by(error), traceback=_end_of(error))
+        return Released(message_of(error), traceback=_end_of(error.__cause__))
+    return Released(error_message(error), traceback=_end_of(error))
 
 
-def told(message: str, calls: str) -> str:
+def with_traceback(message: str, calls: str) -> str:
     """A message followed by the end of a traceback, cut to the maximum length."""
     return clean(f"{message}\n{calls}") if calls else message
 

@@ -9,7 +9,7 @@ from delayqueue.client.jobs import seconds
 from delayqueue.worker import program
 from delayqueue.worker.handlers import Handlers
 from delayqueue.worker.policy import Policy
-from delayqueue.worker.shift import Shift
+from delayqueue.worker.worker_run import WorkerRun
 
 if TYPE_CHECKING:
     import asyncio
@@ -116,4 +116,4 @@ class Worker:
             AsyncClient(self.url, token=self.token) as client,
             self.handlers.context() as context,
         ):
-            await Shift(self.handlers, client, self.concurrency, context).work(stop, grace)
+            await WorkerRun(self.handlers, client, self.concurrency, context).work(stop, grace)

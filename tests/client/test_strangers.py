@@ -14,7 +14,7 @@ from delayqueue import Worker
 from delayqueue.client import Client, ReservedJob, TooMany, TransportError
 from delayqueue.client import calls as rules
 from delayqueue.client.calls import Answer, Call, conversation
-from delayqueue.worker import shift
+from delayqueue.worker import worker_run
 from tests.client.conftest import Caller
 from tests.client.every_verb import CALLS, Scene
 from tests.processes import LOOPBACK
@@ -146,7 +146,7 @@ ODD: Final = {
 async def test_a_worker_goes_on_after_an_odd_answer_and_asks_without_haste(
     kind: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(shift, "RETRY_S", 0.2)
+    monkeypatch.setattr(worker_run, "RETRY_S", 0.2)
     monkeypatch.setattr(rules, "EARLY_PAUSE_S", 0.2)
     served: list[float] = []
     async with stranger(ODD[kind], served) as url:

@@ -1,4 +1,4 @@
-"""Calls a worker's functions: plain ones in threads, async ones in the loop, each with a time limit."""
+"""Runs a worker's functions: plain ones in threads, async ones in the loop, each with a time limit."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class Calls:
-    """The calls of one run of a worker. `freed` is called when an abandoned call has ended after all."""
+class Executor:
+    """Runs the functions of one run of a worker; `freed` is called when the thread of an abandoned one has ended."""
 
     def __init__(self, freed: Callable[[], None] = lambda: None) -> None:
         self._freed = freed

@@ -12,11 +12,19 @@ from delayqueue.client.calls import TransportError
 from delayqueue.client.jobs import seconds
 from delayqueue.domain.job import MAX_BATCH
 from delayqueue.errors import NoSuchJob, QueueError, StaleReceipt, TooMany, Unavailable
-from delayqueue.tasks import cancel_all, is_told_to_end
+from delayqueue.tasks import cancel_all, is_cancellation
 from delayqueue.worker import lease
-from delayqueue.worker.calls import Calls
+from delayqueue.worker.executor import Executor
 from delayqueue.worker.finisher import Finisher
-from delayqueue.worker.verdict import Buried, Bury, Finished, Released, Retry, told, verdict_of
+from delayqueue.worker.verdict import (
+    Buried,
+    Bury,
+    Finished,
+    Released,
+    Retry,
+    verdict_of,
+    with_traceback,
+)
 
 if TYPE_CHECKING:
     from delayqueue.client.aio import AsyncClient
@@ -35,7 +43,7 @@ ENDS: Final = {Finished: "finished", Released: "released", Buried: "buried"}
 TTR_EXPIRED: Final = "ttr expired"  # the server's message for a job whose worker has died
 
 
-class Shift:
+class WorkerRun:
     """One run of a worker; `context` is what its lifespan yields."""
 
     def __init__(
@@ -45,7 +53,7 @@ class Shift:
         self._client = client
         self._finisher = Finisher(client)
         self._changed = asyncio.Event()
-        self._calls = Calls(freed=self._changed.set)
+        self._executor = Executor(freed=self._changed.set)
         self._concurrency = concurrency
         self._context = context
         self._running: set[asyncio.Task[None]] = set()
@@ -91,8 +99,8 @@ class Shift:
                 )
             except (QueueError, TransportError) as error:
                 log.warning("cannot fetch jobs: %s", error)
-                asked_s = error.retry_after_s if isinstance(error, TooMany) else 0
-                await asyncio.sleep(max(RETRY_S, asked_s))
+                wanted_s = error.retry_after_s if isinstance(error, TooMany) else 0
+                await asyncio.sleep(max(RETRY_S, wanted_s))
                 continue
             for job in jobs:
                 task = asyncio.create_task(self._work(job), name=f"job {job.id}")
@@ -109,7 +117,7 @@ class Shift:
     def _places(self) -> int:
         """The places for jobs. While jobs are reported others may run, but not ever more: the server may be slow."""
         too_many = max(0, len(self._reporting) - self._concurrency)
-        return self._concurrency - len(self._running) - too_many - self._calls.hanging
+        return self._concurrency - len(self._running) - too_many - self._executor.hanging
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
@@ -133,9 +141,9 @@ class Shift:
             log.error("job %s of %s: its worker has died %d times", job.id, job.topic, last)
             return Released(f"its worker has died {last} times")
         try:
-            return Finished(await self._handlers.run(job, self._calls, self._context))
+            return Finished(await self._handlers.run(job, self._executor, self._context))
         except BaseException as error:  # other people's code: whatever it raises
-            if is_told_to_end(error):
+            if is_cancellation(error):
                 raise
             verdict = verdict_of(error)
             log.warning(
@@ -164,10 +172,10 @@ class Shift:
         return False
 
     async def _report(self, job: ReservedJob, verdict: Verdict) -> None:
-        """Tell the server, however long that takes: it decides whether the reservation is still this worker's."""
+        """Report how the job ended, however long that takes: the server decides whether this worker still holds it."""
         for tries in count():
             try:
-                await self._tell(job, verdict)
+                await self._send(job, verdict)
                 end = ENDS[type(verdict)]
                 log.info("job %s of %s, attempt %d: %s", job.id, job.topic, job.attempt, end)
             except (StaleReceipt, NoSuchJob):
@@ -187,14 +195,14 @@ class Shift:
                 )
             return
 
-    async def _tell(self, job: ReservedJob, verdict: Verdict) -> None:
+    async def _send(self, job: ReservedJob, verdict: Verdict) -> None:
         match verdict:
             case Finished(message):
                 await self._finisher.finish(job, message)
             case Released():
                 await self._release(job, verdict)
             case Buried():
-                message = told(verdict.message, verdict.traceback)
+                message = with_traceback(verdict.message, verdict.traceback)
                 await self._client.bury(job, message=message)
 
     async def _release(self, job: ReservedJob, verdict: Released) -> None:
@@ -206,5 +214,5 @@ class Shift:
             retry=None if policy.max_attempts is None else delays_s,
             # endless, and for older servers, which do not know `retry` here
             fallback=delays_s[min(job.attempt, len(delays_s)) - 1] if delays_s else None,
-            message=told(verdict.message, verdict.traceback),
+            message=with_traceback(verdict.message, verdict.traceback),
         )
