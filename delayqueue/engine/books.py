@@ -111,16 +111,21 @@ class Books:
     def next(self, bucket: int) -> list[Demand]:
         """What the next call should ask of the bucket, the longest wait first; [] = nothing."""
         book = self._buckets[bucket]
+        if not book.pending:
+            return []
         queues = [queue for queue in book.pending if queue.wanted > queue.asked]
         if len(queues) > 1:
             queues.sort(key=lambda queue: queue.first_number)
         book.pending = dict.fromkeys(queues[DEMANDS_PER_CALL:])
-        book.asks = [self._ask(queue, bucket) for queue in queues[:DEMANDS_PER_CALL]]
         book.counted = not book.slow
-        if book.counted:
-            for ask in book.asks:
-                ask.queue.asked += ask.wanted
-        return [Demand(ask.queue.topics, ask.wanted, ask.queue.by_priority) for ask in book.asks]
+        demands: list[Demand] = []
+        for queue in queues[:DEMANDS_PER_CALL]:
+            ask = self._ask(queue, bucket)
+            book.asks.append(ask)
+            if book.counted:
+                queue.asked += ask.wanted
+            demands.append(Demand(queue.topics, ask.wanted, queue.by_priority))
+        return demands
 
     def delivered(
         self, bucket: int, found: Sequence[list[Reserved]], complete: int

@@ -14,7 +14,7 @@ class Deadlines:
 
     def __init__(self, expire: Callable[[Poll], None]) -> None:
         self._expire = expire
-        self._heap: list[Poll] = []
+        self._heap: list[tuple[float, int, Poll]] = []  # by deadline, then number
         self._timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
@@ -25,10 +25,10 @@ class Deadlines:
         """Expire the poll at its deadline, unless it is done by then; `waiting` polls wait, including this one."""
         heap = self._heap
         if len(heap) > 2 * waiting + SPARE:
-            heap[:] = [each for each in heap if not each.future.done()]
+            heap[:] = [entry for entry in heap if not entry[2].future.done()]
             heapify(heap)
-        heappush(heap, poll)
-        if heap[0] is poll:
+        heappush(heap, (poll.deadline, poll.number, poll))
+        if heap[0][2] is poll:
             self._arm(poll.deadline)
 
     def _arm(self, at: float) -> None:
@@ -39,10 +39,10 @@ class Deadlines:
     def _expire_due(self) -> None:
         now = asyncio.get_running_loop().time()
         heap, self._timer = self._heap, None
-        while heap and (heap[0].deadline <= now or heap[0].future.done()):
-            self._expire(heappop(heap))
+        while heap and (heap[0][0] <= now or heap[0][2].future.done()):
+            self._expire(heappop(heap)[2])
         if heap:
-            self._arm(heap[0].deadline)
+            self._arm(heap[0][0])
 
     def close(self) -> None:
         """Expire no more polls."""

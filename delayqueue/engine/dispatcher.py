@@ -8,7 +8,7 @@ from delayqueue.domain.job import Reserved
 from delayqueue.engine.books import Books
 from delayqueue.errors import Unavailable
 from delayqueue.store.bucket.bucket_store import BucketStore
-from delayqueue.store.types import Change, Demand
+from delayqueue.store.types import Change, Popped
 
 log = logging.getLogger(__name__)
 
@@ -36,29 +36,42 @@ class Dispatcher:
         self._books = books
         self._requeue = requeue
         self._notify = notify
-        self._task: asyncio.Task[None] | None = None
+        self._loop = asyncio.get_running_loop()
+        self._is_awake = False  # it asks, or will
+        self._call: asyncio.Future[Popped] | None = None  # in flight
+        self._began_s = 0.0  # loop time
+        self._watch: asyncio.TimerHandle | None = None  # looks whether a call takes long
 
     def wake(self) -> None:
-        """The books have something to ask for."""
-        if self._task is None:
-            self._task = asyncio.create_task(self._run(), name=f"dispatcher {self._bucket}")
+        """The books have something to ask for; polls that arrive in this turn of the loop go with the same call."""
+        if not self._is_awake:
+            self._is_awake = True
+            self._loop.call_soon(self._ask)
 
     async def close(self) -> None:
-        """Wait for the call in flight."""
-        if self._task is not None:
-            await self._task
+        """Wait for the call in flight; the books ask for nothing more."""
+        if self._call is not None:
+            await asyncio.wait([self._call])
+        if self._watch is not None:
+            self._watch.cancel()
 
-    async def _run(self) -> None:
-        try:
-            while demands := self._books.next(self._bucket):
-                await self._ask(demands)
-        finally:
-            self._task = None
+    def _ask(self) -> None:
+        demands = self._books.next(self._bucket)
+        if not demands:
+            self._is_awake = False
+            return
+        self._began_s = self._loop.time()
+        if self._watch is None:
+            self._watch = self._loop.call_later(SLOW_S, self._look)
+        self._call = asyncio.ensure_future(self._store.pop(self._bucket, demands))
+        self._call.add_done_callback(self._answered)
 
-    async def _ask(self, demands: list[Demand]) -> None:
-        slow = asyncio.get_running_loop().call_later(SLOW_S, self._books.slow, self._bucket)
+    def _answered(self, call: asyncio.Future[Popped]) -> None:
+        self._call = None
+        if call.cancelled():  # the loop ends
+            return
         try:
-            popped = await self._store.pop(self._bucket, demands)
+            popped = call.result()
             if left := self._books.delivered(self._bucket, popped.jobs, popped.complete):
                 self._requeue(left)
             self._notify(self._bucket, popped.change)
@@ -66,6 +79,17 @@ class Dispatcher:
             if not isinstance(error, Unavailable):
                 log.exception("cannot pop jobs from bucket %d", self._bucket + 1)
             self._books.failed(self._bucket)
-            await asyncio.sleep(RETRY_S)
-        finally:
-            slow.cancel()
+            self._loop.call_later(RETRY_S, self._ask)
+        else:
+            self._ask()
+
+    def _look(self) -> None:
+        """Tell the books if the call in flight takes long. One timer looks after all calls of a SLOW_S."""
+        self._watch = None
+        if self._call is None:
+            return
+        due_s = self._began_s + SLOW_S
+        if due_s <= self._loop.time():
+            self._books.slow(self._bucket)
+        else:
+            self._watch = self._loop.call_at(due_s, self._look)

@@ -14,21 +14,18 @@ _number = attrgetter("number")
 class Poll:
     """A client that waits for up to `wanted` jobs. Polls are numbered in order of arrival."""
 
-    __slots__ = ("_jobs", "deadline", "future", "number", "patient", "queue", "wanted")
+    __slots__ = ("_jobs", "deadline", "future", "grace_s", "number", "patient", "queue", "wanted")
 
-    def __init__(self, number: int, wanted: int, wait_s: float) -> None:
+    def __init__(self, number: int, wanted: int, wait_s: float, grace_s: float = 0) -> None:
         loop = asyncio.get_running_loop()
         self.number = number
         self.wanted = wanted
         self.patient = wait_s > 0  # False: is answered as soon as every bucket was asked once
         self.deadline = loop.time() + wait_s  # loop time
+        self.grace_s = grace_s  # after the deadline, for buckets that have not been asked yet
         self.queue: WaitQueue | None = None  # None = it is not waiting: not yet, or no longer
         self.future: asyncio.Future[None] = loop.create_future()  # done = answered or gone
         self._jobs: list[Reserved] | None = None
-
-    def __lt__(self, other: "Poll") -> bool:
-        """Whether its deadline is earlier."""
-        return self.deadline < other.deadline
 
     def answer(self, jobs: list[Reserved]) -> None:
         """Answer the poll, unless it is answered or gone."""

@@ -38,7 +38,7 @@ class Waiters:
         self._max_polls = max_polls
         self._books = Books()
         self._dispatchers: list[Dispatcher] = []
-        self._deadlines = Deadlines(self._books.expire)
+        self._deadlines = Deadlines(self._expire)
         self._numbers = count(1)
         self._requeuing: set[asyncio.Task[None]] = set()
         self._closing = False
@@ -63,34 +63,43 @@ class Waiters:
     ) -> list[Reserved]:
         """Reserve up to `wanted` jobs; if none is ready, wait up to `wait_s` for the first. [] = none came.
 
-        They come from the first topics first, or by priority across all. A job that is ready is found however short the
-        wait is. Raises Unavailable if the store fails before it has once said that nothing is ready; later failures are
-        waited out, unless `wait_s` is 0. If the caller is cancelled, it takes nothing: what was reserved for it is put
-        back. Raises TooMany if as many polls are waiting as may.
+        Raises what poll() and its future raise. If the caller is cancelled, it takes nothing: what was reserved for it
+        is put back.
         """
-        if self._closing:
-            return []
-        if wait_s > 0 and 0 < self._max_polls <= self.waiting:
-            raise TooMany(TOO_MANY_POLLS, retry_after_s=RETRY_AFTER_S)
-        poll = Poll(next(self._numbers), wanted, max(wait_s, LOOK_S) if wait_s > 0 else 0)
-        self._books.add(topics, poll, by_priority=by_priority)
+        poll = self.poll(topics, wanted, wait_s, by_priority=by_priority)
         del topics  # the queue has its own copy
-        hurry = None
-        if poll.patient:
-            self._deadlines.add(poll, self.waiting)
-            if wait_s < LOOK_S:
-                hurry = asyncio.get_running_loop().call_later(wait_s, self._books.hurry, poll)
         try:
             await poll.future
-            return poll.take()
         except asyncio.CancelledError:
-            self.requeue(poll.take())
+            self.leave(poll)
             raise
-        finally:
-            if hurry is not None:
-                hurry.cancel()
-            if poll.queue is not None:
-                self._books.remove(poll)
+        return poll.take()
+
+    def poll(
+        self, topics: tuple[str, ...], wanted: int, wait_s: float, *, by_priority: bool = False
+    ) -> Poll:
+        """Begin to wait for up to `wanted` jobs. Whoever calls it takes the answer, or leaves.
+
+        They come from the first topics first, or by priority across all. A job that is ready is found however short the
+        wait is. The poll's future raises Unavailable if the store fails before it has once said that nothing is ready;
+        later failures are waited out, unless `wait_s` is 0. Raises TooMany if as many polls are waiting as may.
+        """
+        poll = Poll(next(self._numbers), wanted, wait_s, max(0, LOOK_S - wait_s))
+        if self._closing:
+            poll.answer([])
+            return poll
+        if poll.patient and 0 < self._max_polls <= self.waiting:
+            raise TooMany(TOO_MANY_POLLS, retry_after_s=RETRY_AFTER_S)
+        self._books.add(topics, poll, by_priority=by_priority)
+        if poll.patient:
+            self._deadlines.add(poll, self.waiting)
+        return poll
+
+    def leave(self, poll: Poll) -> None:
+        """The client no longer waits: what was reserved for it is put back."""
+        self._books.remove(poll)
+        poll.future.cancel()
+        self.requeue(poll.take())
 
     def wake(self, bucket: int, topic: str, arrived: int) -> None:
         """`bucket` has `arrived` more ready jobs of `topic`."""
@@ -119,6 +128,17 @@ class Waiters:
             await dispatcher.close()
         while self._requeuing:
             await asyncio.wait(self._requeuing)
+
+    def _expire(self, poll: Poll) -> None:
+        """The poll's wait is over, but each bucket is asked once, if that does not take too long."""
+        if poll.grace_s:
+            self._books.hurry(poll)
+        else:
+            self._books.expire(poll)
+        if poll.queue is not None:
+            poll.deadline += poll.grace_s
+            poll.grace_s = 0
+            self._deadlines.add(poll, self.waiting)
 
     async def _requeue_all(self, returns: list[Requeue]) -> None:
         try:

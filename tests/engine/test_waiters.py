@@ -335,6 +335,18 @@ async def test_a_bucket_that_hangs_does_not_keep_polls_from_the_others() -> None
     assert ids(await asyncio.wait_for(poll(waiters), 1)) == [stuck]
 
 
+async def test_a_call_that_hangs_soon_after_another_call_does_not_keep_its_poll_either() -> None:
+    store = Shelves(2)
+    waiters = waiters_on(store)
+    store.put("t", store.id_in(0, "quick"))
+    assert len(await poll(waiters)) == 1
+    await asyncio.sleep(SLOW_S / 2)
+    store.hung = {0}
+    store.put("t", other := store.id_in(1))
+    assert ids(await asyncio.wait_for(poll(waiters), 1)) == [other]
+    assert ("pop", 0) in store.calls[1:], "it was asked first"
+
+
 async def test_waiting_polls_outlast_a_failure_and_are_served_after_it(
     store: Shelves, waiters: Waiters
 ) -> None:
