@@ -11,7 +11,7 @@ from typing import Any
 
 from delayqueue.config.sections import Declared
 from delayqueue.config.startup import StartupError
-from delayqueue.delivery.outcome import RESULT_BYTES, TOO_LONG, Event, Outcome
+from delayqueue.delivery.outcome import RESULT_BYTES, TOO_LONG, CallOutcome, Event
 from delayqueue.delivery.side_loop import SideLoop
 from delayqueue.domain.handler import check_done, check_runs
 from delayqueue.domain.message import error_message, text_of
@@ -68,7 +68,7 @@ class PythonHandlers:
         """Whether the subscriber's handler is one of these."""
         return subscriber.handler in self._handlers
 
-    async def call(self, subscriber: Subscriber, job: Event) -> Outcome:
+    async def call(self, subscriber: Subscriber, job: Event) -> CallOutcome:
         """Call a subscriber's handler; an exception is a failure, the return value is the message.
 
         At its timeout it has failed. Nothing can stop a plain function, so one that hangs keeps its place among the
@@ -76,7 +76,7 @@ class PythonHandlers:
         been called.
         """
         timeout_s = subscriber.timeout_ms / 1000
-        call = _Call(subscriber.handler, self._handlers[subscriber.handler], job)
+        call = _HandlerCall(subscriber.handler, self._handlers[subscriber.handler], job)
         try:
             async with asyncio.timeout(timeout_s):
                 return await self._call(subscriber, call)
@@ -87,9 +87,9 @@ class PythonHandlers:
                     "%s was not called for %g s: %s blocks the loop of async handlers",
                     *(subscriber.name, timeout_s, blocking or "another handler"),
                 )
-            return Outcome(False, f"timeout: {timeout_s:g} s", called=not call.waits_for_loop)
+            return CallOutcome(False, f"timeout: {timeout_s:g} s", called=not call.waits_for_loop)
 
-    async def _call(self, subscriber: Subscriber, call: "_Call") -> Outcome:
+    async def _call(self, subscriber: Subscriber, call: "_HandlerCall") -> CallOutcome:
         loop = asyncio.get_running_loop()
         place = self._places.setdefault(subscriber, asyncio.Semaphore(subscriber.concurrency))
         await place.acquire()
@@ -120,7 +120,7 @@ class PythonHandlers:
             leave()
             return _failed(error)
 
-    async def _in_thread(self, call: "_Call") -> Outcome | None:
+    async def _in_thread(self, call: "_HandlerCall") -> CallOutcome | None:
         try:
             return await self._threads.run(call.plain)
         except asyncio.CancelledError:
@@ -128,7 +128,7 @@ class PythonHandlers:
             raise
 
 
-class _Call:
+class _HandlerCall:
     """One call of a handler. It raises nothing; at its end it calls `leave`, in any thread, possibly twice."""
 
     def __init__(self, name: str, handler: Handler, job: Event) -> None:
@@ -147,7 +147,7 @@ class _Call:
             getattr(self._handler, "__call__", None)  # noqa: B004  # an object whose __call__ is async
         )
 
-    def plain(self) -> Outcome | None:
+    def plain(self) -> CallOutcome | None:
         """Call the handler; None if it turned out to be async and must still be awaited."""
         try:
             said = self._handler(self._job)
@@ -162,7 +162,7 @@ class _Call:
         self.leave()
         return outcome
 
-    async def asynchronous(self) -> Outcome:
+    async def asynchronous(self) -> CallOutcome:
         """Await the handler."""
         self.waits_for_loop = False
         if (
@@ -190,14 +190,14 @@ class _Call:
         self.leave()
 
 
-def _succeeded(said: object) -> Outcome:
+def _succeeded(said: object) -> CallOutcome:
     check_done(said)
     text = "" if said is None else text_of(said)
     written = text.encode()
     if len(written) <= RESULT_BYTES:
-        return Outcome(True, text)
-    return Outcome(True, written[:RESULT_BYTES].decode("utf-8", "ignore"), lacks=TOO_LONG)
+        return CallOutcome(True, text)
+    return CallOutcome(True, written[:RESULT_BYTES].decode("utf-8", "ignore"), lacks=TOO_LONG)
 
 
-def _failed(error: BaseException) -> Outcome:
-    return Outcome(False, error_message(error), error=error)
+def _failed(error: BaseException) -> CallOutcome:
+    return CallOutcome(False, error_message(error), error=error)

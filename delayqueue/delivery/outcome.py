@@ -1,4 +1,4 @@
-"""The outcome of a subscriber's call, and what later subscribers are told of it."""
+"""The outcome of a subscriber's call, and what later subscribers get of it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -10,7 +10,7 @@ RESULT_BYTES: Final = 64 * 1024  # of a subscriber's answer, as later ones may g
 TOO_LONG: Final = f"is longer than {RESULT_BYTES} bytes"
 
 
-class Outcome(NamedTuple):
+class CallOutcome(NamedTuple):
     """`message` is the other side's answer. `gone`: it wants no more calls. `retry_after_ms`: no call before that.
 
     `error` is what a Python handler raised, `status` the HTTP status of a webhook's answer, 0 if none came. `lacks`

@@ -17,8 +17,8 @@ from aiohttp.abc import AbstractResolver
 
 from delayqueue import __version__
 from delayqueue.delivery.addresses import AddressGuard, Network, Resolver
-from delayqueue.delivery.connections import Connections
-from delayqueue.delivery.outcome import RESULT_BYTES, TOO_LONG, Event, Outcome
+from delayqueue.delivery.connector import MeteredConnector
+from delayqueue.delivery.outcome import RESULT_BYTES, TOO_LONG, CallOutcome, Event
 from delayqueue.delivery.side_loop import SideLoop
 from delayqueue.domain.body import raw_body, readable
 from delayqueue.domain.message import message_of
@@ -53,16 +53,16 @@ class Webhooks:
             finally:
                 await side_loop.run(_close(session))
 
-    async def call(self, subscriber: Subscriber, job: Event) -> Outcome:
+    async def call(self, subscriber: Subscriber, job: Event) -> CallOutcome:
         """POST the job's body, or the event: a 2xx is a success if the answer is as expected."""
         timeout_s = subscriber.timeout_ms / 1000
         try:
             async with asyncio.timeout(timeout_s + LATE_S):
                 return await self._side_loop.run(self._call(subscriber, job))
         except TimeoutError:
-            return Outcome(False, f"timeout: {timeout_s:g} s")
+            return CallOutcome(False, f"timeout: {timeout_s:g} s")
 
-    async def _call(self, subscriber: Subscriber, job: Event) -> Outcome:
+    async def _call(self, subscriber: Subscriber, job: Event) -> CallOutcome:
         text = event_text(job) if subscriber.payload is Payload.EVENT else job.body
         body = raw_body(text)
         try:
@@ -77,18 +77,18 @@ class Webhooks:
             ) as response:
                 return _outcome(subscriber, response, *await _beginning(response))
         except TimeoutError as error:
-            return Outcome(
+            return CallOutcome(
                 False, message_of(error) or f"timeout: {subscriber.timeout_ms / 1000:g} s"
             )
         except aiohttp.ClientResponseError as error:
-            return Outcome(False, f"no valid answer: {message_of(error.message)}")
+            return CallOutcome(False, f"no valid answer: {message_of(error.message)}")
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            return Outcome(False, message_of(error) or type(error).__name__)
+            return CallOutcome(False, message_of(error) or type(error).__name__)
 
 
 async def _session(guard: AddressGuard, resolver: AbstractResolver) -> aiohttp.ClientSession:
     return aiohttp.ClientSession(
-        connector=Connections(guard, resolver),
+        connector=MeteredConnector(guard, resolver),
         cookie_jar=aiohttp.DummyCookieJar(),
         auto_decompress=False,  # only the start of an answer is needed
         headers={"User-Agent": f"delay-queue/{__version__}", "Accept-Encoding": "identity"},
@@ -170,13 +170,13 @@ async def _beginning(response: aiohttp.ClientResponse) -> tuple[str, str]:
 
 def _outcome(
     subscriber: Subscriber, response: aiohttp.ClientResponse, said: str, lacks: str
-) -> Outcome:
+) -> CallOutcome:
     message = f"{response.status} {said}".strip()
     is_2xx = 200 <= response.status < 300
     if is_2xx and not subscriber.is_expected(said):
         message = f"not {subscriber.expect}: {message}"
         is_2xx = False
-    return Outcome(
+    return CallOutcome(
         succeeded=is_2xx,
         message=message,
         retry_after_ms=_retry_after_ms(response.headers.get("Retry-After", "")),

@@ -30,8 +30,8 @@ from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError, StoreUnwell
 from delayqueue.config.values import Address
 from delayqueue.delivery.callables import PythonHandlers
-from delayqueue.delivery.callers import Callers
-from delayqueue.delivery.subscribers import Delivery
+from delayqueue.delivery.caller import SubscriberCaller
+from delayqueue.delivery.consumers import TopicConsumers
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.log import set_up
 from delayqueue.metrics import CONNECTIONS, UNANSWERED_BYTES, Metrics
@@ -150,7 +150,9 @@ async def _serve_here(
             await settings.declare()
         _spare_the_collector()
         context, shared = settings.tls.context if settings.tls else None, folder is not None
-        delivery = Delivery(queue, Callers(webhooks, PythonHandlers(settings.handlers)))
+        consumers = TopicConsumers(
+            queue, SubscriberCaller(webhooks, PythonHandlers(settings.handlers))
+        )
         loops = queue.background() | {
             "shards": shards.watch,
             "store": opening.run,
@@ -159,7 +161,7 @@ async def _serve_here(
             if member
             else partial(settings.follow, told.again),
             "sections": settings.keep_declared,
-            "delivery": delivery.run,
+            "delivery": consumers.run,
         }
         if replicas := store.replicas:
             loops["replicas"] = partial(replicas.watch, shards)
@@ -168,7 +170,7 @@ async def _serve_here(
             aclosing(queue.history),
             aclosing(queue),  # last, so that what delivery has put back arrives
             running(loops, told.stop),
-            aclosing(delivery),
+            aclosing(consumers),
             # before HTTP, whose /readyz says that all is open
             _beanstalk(config, settings, limits, reuse_port=shared),
             listening(
@@ -187,7 +189,7 @@ async def _serve_here(
         log.info("serving on %s%s", config.bind_address, settings.terms)
         await told.stop.wait()
         log.info("stopping")
-        delivery.stop()
+        consumers.stop()
 
 
 @asynccontextmanager

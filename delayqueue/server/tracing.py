@@ -41,8 +41,8 @@ async def tracing(config: Config, instance: str) -> AsyncIterator[Traced]:
         yield Traced()
         return
     provider = _provider(instance)
-    from delayqueue.delivery.spans import TracedWebhooks  # noqa: PLC0415  # they need the packages
-    from delayqueue.web.spans import TracedFront  # noqa: PLC0415
+    from delayqueue.delivery.traced_webhooks import TracedWebhooks  # noqa: PLC0415  # they need the packages
+    from delayqueue.web.traced_front import TracedFront  # noqa: PLC0415
 
     tracer = provider.get_tracer("delayqueue", __version__)
     scheme = "https" if config.tls_cert else "http"

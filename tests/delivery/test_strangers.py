@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from aiohttp import connector
 
-from delayqueue.delivery import connections, webhook
+from delayqueue.delivery import connector as ours
+from delayqueue.delivery import webhook
 from delayqueue.delivery.addresses import Resolver
-from delayqueue.delivery.connections import CALL_BYTES
-from delayqueue.delivery.outcome import Event, Outcome
+from delayqueue.delivery.connector import CALL_BYTES
+from delayqueue.delivery.outcome import CallOutcome, Event
 from delayqueue.delivery.webhook import Webhooks
 from delayqueue.domain.subscriber import Subscriber
 from tests import certificates
@@ -60,7 +61,7 @@ def tls(pair: certificates.Pair, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLCont
     return context
 
 
-async def call(scheme: str, port: int, body: str = "{}", *, timeout_s: float = 60) -> Outcome:
+async def call(scheme: str, port: int, body: str = "{}", *, timeout_s: float = 60) -> CallOutcome:
     """The outcome of one call."""
     async with Webhooks.open([HERE]) as webhooks:
         return await webhooks.call(target(scheme, port, timeout_s), job(body))
@@ -84,7 +85,7 @@ async def test_what_has_no_end_is_cut_off(tls: ssl.SSLContext, scheme: str, name
     if name in IN_A_BODY:
         assert outcome.message.startswith("200")  # the status counts
     elif name in BEFORE_A_HEAD:
-        assert outcome == Outcome(succeeded=False, message=TOO_MUCH)
+        assert outcome == CallOutcome(succeeded=False, message=TOO_MUCH)
     elif name in IN_A_HEAD:
         assert outcome.message.startswith("no valid answer: ")
 
@@ -94,7 +95,7 @@ async def test_tickets_without_end_are_cut_off(tls: ssl.SSLContext) -> None:
     tls.num_tickets = 10_000
     with sending(Endless(b"HTTP/1.1 204 No Content\r\n\r\n", b""), tls) as stranger:
         outcome = await call("https", stranger.port)
-    assert outcome == Outcome(succeeded=False, message=TOO_MUCH)
+    assert outcome == CallOutcome(succeeded=False, message=TOO_MUCH)
 
 
 async def test_what_follows_an_answer_is_limited() -> None:
@@ -176,7 +177,7 @@ async def test_a_host_that_moves_is_followed_though_calls_are_steady(
         for _ in range(3):
             assert (await webhooks.call(one, job())).succeeded
         assert lookups == 1, "a young connection is used again"
-        monkeypatch.setattr(connections, "AGE_S", 0.0)
+        monkeypatch.setattr(ours, "AGE_S", 0.0)
         for _ in range(3):
             assert (await webhooks.call(one, job())).succeeded
         assert lookups == 4

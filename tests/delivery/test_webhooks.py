@@ -14,7 +14,7 @@ import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from delayqueue.delivery.addresses import AddressGuard, Resolver
-from delayqueue.delivery.outcome import RESULT_BYTES, TOO_LONG, Event, Outcome
+from delayqueue.delivery.outcome import RESULT_BYTES, TOO_LONG, CallOutcome, Event
 from delayqueue.delivery.webhook import Webhooks, header_text, sign
 from delayqueue.domain.body import body_of, raw_body
 from delayqueue.domain.subscriber import Subscriber
@@ -45,7 +45,9 @@ def job(job_id: str = "j", body: str = "{}") -> Event:
     return Event("t", job_id, body, 1, "", 0, 1000, None)
 
 
-async def call(url: str, *, allowed: str = "", resolver: AbstractResolver | None = None) -> Outcome:
+async def call(
+    url: str, *, allowed: str = "", resolver: AbstractResolver | None = None
+) -> CallOutcome:
     """The outcome of one call."""
     networks = [ip_network(allowed)] if allowed else []
     async with Webhooks.open(networks, resolver) as webhooks:
@@ -177,7 +179,7 @@ async def test_who_does_not_answer_in_time_has_failed(receiver: Receiver) -> Non
     async with Webhooks.open([HERE]) as webhooks:
         one = Subscriber(name="s", topic="t", url=url, timeout_ms=200)
         outcome = await webhooks.call(one, job())
-    assert outcome == Outcome(succeeded=False, message="timeout: 0.2 s")
+    assert outcome == CallOutcome(succeeded=False, message="timeout: 0.2 s")
 
 
 async def test_a_closed_port_is_a_failure_that_says_so() -> None:

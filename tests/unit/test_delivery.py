@@ -1,4 +1,4 @@
-"""The delivery's tasks end with it, and one that dies ends it."""
+"""The tasks of the consumers end with them, and one that dies ends all."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from delayqueue.delivery.runner import Runner
-from delayqueue.delivery.subscribers import Delivery
+from delayqueue.delivery.consumer import TopicConsumer
+from delayqueue.delivery.consumers import TopicConsumers
 from delayqueue.domain.job import Reserved
 from delayqueue.domain.receipt import receipt_for
 from delayqueue.domain.subscriber import Subscriber
@@ -42,10 +42,10 @@ class Queue:
         raise NotImplementedError
 
 
-def delivery_of(queue: Queue) -> Delivery:
-    callers: Any = SimpleNamespace(can_call=lambda _: True)
+def consumers_of(queue: Queue) -> TopicConsumers:
+    caller: Any = SimpleNamespace(can_call=lambda _: True)
     as_queue: Any = queue
-    return Delivery(as_queue, callers)
+    return TopicConsumers(as_queue, caller)
 
 
 async def test_a_cancellation_that_gets_lost_is_repeated() -> None:
@@ -60,7 +60,7 @@ async def test_a_cancellation_that_gets_lost_is_repeated() -> None:
             await asyncio.sleep(3600)
 
     queue = Deaf()
-    running = asyncio.create_task(delivery_of(queue).run())
+    running = asyncio.create_task(consumers_of(queue).run())
     await until(lambda: queue.pops == 1)
     running.cancel()
     await asyncio.wait([running], timeout=10)
@@ -69,13 +69,13 @@ async def test_a_cancellation_that_gets_lost_is_repeated() -> None:
     assert is_over
 
 
-async def test_a_task_that_dies_ends_the_delivery_with_its_error() -> None:
+async def test_a_task_that_dies_ends_all_with_its_error() -> None:
     class Broken(Queue):
         async def wait(self) -> None:
             raise LookupError("a bug")
 
     with pytest.raises(LookupError, match="a bug"):
-        await asyncio.wait_for(delivery_of(Broken()).run(), 10)
+        await asyncio.wait_for(consumers_of(Broken()).run(), 10)
 
 
 async def test_a_batch_is_not_kept_while_the_next_one_is_waited_for() -> None:
@@ -96,15 +96,15 @@ async def test_a_batch_is_not_kept_while_the_next_one_is_waited_for() -> None:
             return batch
 
     queue: Any = Once()
-    callers: Any = None
-    runner = Runner(
+    caller: Any = None
+    consumer = TopicConsumer(
         queue,
-        callers,
+        caller,
         "t",
         refresh=lambda: asyncio.sleep(3600),
         spawn=lambda work, name: asyncio.create_task(work, name=name),
     )
-    runner.subscribe([ONE])
+    consumer.subscribe([ONE])
     try:
         await until(lambda: queue.pops == 2)
         gc.collect()

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import TypeVar
 
-from delayqueue.delivery.callers import Callers
-from delayqueue.delivery.outcome import Earlier, Event, Outcome
+from delayqueue.delivery.caller import SubscriberCaller
+from delayqueue.delivery.outcome import CallOutcome, Earlier, Event
 from delayqueue.domain.job import Reserved, Result
 from delayqueue.domain.message import clean
 from delayqueue.domain.receipt import nonce_of
@@ -28,7 +28,7 @@ LOG_CHARS = 200  # of a message
 T = TypeVar("T")
 
 
-class Round:
+class Delivery:
     """Calls the subscribers that have not succeeded so far, one after the other, and records each result at once.
 
     So a crash repeats at most the call that was in flight. `subscribers` returns the topic's present ones, in order;
@@ -38,7 +38,7 @@ class Round:
     def __init__(
         self,
         queue: DelayQueue,
-        callers: Callers,
+        caller: SubscriberCaller,
         job: Reserved,
         *,
         subscribers: Callable[[], Sequence[Subscriber]],
@@ -46,7 +46,7 @@ class Round:
         stopping: asyncio.Event,
     ) -> None:
         self._queue = queue
-        self._callers = callers
+        self._caller = caller
         self._job = job
         self._nonce = nonce_of(job.receipt, job.id)
         self._subscribers = subscribers
@@ -89,7 +89,7 @@ class Round:
         await self._end()
 
     async def _so_far(self) -> tuple[dict[str, Result], int]:
-        """The results of earlier rounds, and when this one began."""
+        """The results of earlier deliveries, and when this one began."""
         if self._job.attempt == 1:
             return {}, 0
         [view] = await self._surely(lambda: self._queue.get([self._job.id]))
@@ -102,7 +102,7 @@ class Round:
         loop = asyncio.get_running_loop()
         started_at = loop.time()
         event = Event.of(self._job, dict(self._results))
-        outcome = self._kept(subscriber, await self._callers.call(subscriber, event))
+        outcome = self._kept(subscriber, await self._caller.call(subscriber, event))
         if not outcome.called:
             return False
         word = "succeeded" if outcome.succeeded else "failed"
@@ -123,12 +123,12 @@ class Round:
             delay_ms=self._delay_ms(subscriber, attempts_before, outcome),
         )
         if not outcome.succeeded:
-            self._tell(recording, outcome)
+            self._log_failure(recording, outcome)
         await self._surely(lambda: self._queue.record(recording))
         self._note(subscriber.name, outcome.succeeded, recording.message, recording.delay_ms)
         return True
 
-    def _kept(self, subscriber: Subscriber, outcome: Outcome) -> Outcome:
+    def _kept(self, subscriber: Subscriber, outcome: CallOutcome) -> CallOutcome:
         """The outcome with as much of its message as is kept: all of a result that a later subscriber gets.
 
         If that is not possible, the attempt has failed, because half a result is worse than none.
@@ -136,31 +136,33 @@ class Round:
         if not (outcome.succeeded and self._is_handed_on(subscriber)):
             return outcome._replace(message=clean(outcome.message))
         if outcome.lacks:
-            return Outcome(False, f"its result, which others get, {outcome.lacks}")
+            return CallOutcome(False, f"its result, which others get, {outcome.lacks}")
         return outcome
 
     def _is_handed_on(self, subscriber: Subscriber) -> bool:
-        """Whether a later subscriber is told the result."""
+        """Whether a later subscriber gets the result."""
         subscribers = self._subscribers()
         names = [one.name for one in subscribers]
         behind = names.index(subscriber.name) + 1 if subscriber.name in names else 0
         return any(one.handler or one.payload is Payload.EVENT for one in subscribers[behind:])
 
-    def _tell(self, recording: Recording, outcome: Outcome) -> None:
+    def _log_failure(self, recording: Recording, outcome: CallOutcome) -> None:
         """Log a failure; without the answer's text, which may hold what no log should."""
-        said = f"HTTP status {outcome.status}" if outcome.status else recording.message[:LOG_CHARS]
+        reason = (
+            f"HTTP status {outcome.status}" if outcome.status else recording.message[:LOG_CHARS]
+        )
         log.warning(
             "subscriber %r failed with job %r of topic %r, attempt %d: %s",
             recording.subscriber,
             self._job.id,
             self._job.topic,
             recording.attempts,
-            said,
+            reason,
             exc_info=outcome.error,
         )
 
     def _delay_ms(
-        self, subscriber: Subscriber, attempts_before: int, outcome: Outcome
+        self, subscriber: Subscriber, attempts_before: int, outcome: CallOutcome
     ) -> int | None:
         """How long the subscriber waits for its next call; None = there is none."""
         own = self._job.retry_ms
@@ -224,7 +226,7 @@ class Round:
 
 
 def _is_open(result: Result | None, now_ms: int) -> bool:
-    """Whether the subscriber must be called in this round."""
+    """Whether the subscriber must be called in this delivery."""
     if result is None:
         return True
     return not result.succeeded and result.due_ms is not None and result.due_ms <= now_ms

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any
 
-from delayqueue.delivery.callers import Callers
-from delayqueue.delivery.round import Round
+from delayqueue.delivery.caller import SubscriberCaller
+from delayqueue.delivery.delivery import Delivery
 from delayqueue.domain.job import Reserved
 from delayqueue.domain.subscriber import Subscriber
 from delayqueue.engine.queue import DelayQueue
@@ -17,7 +17,7 @@ RETRY_S = 0.2  # before the next try if the store has failed, or too many polls 
 Spawn = Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]]
 
 
-class Runner:
+class TopicConsumer:
     """Consumes a topic like any worker, with at most the smallest concurrency of its subscribers as jobs in hand.
 
     A job is with one subscriber at a time. So no subscriber gets more calls at once, and no job waits for its turn.
@@ -26,19 +26,19 @@ class Runner:
     def __init__(
         self,
         queue: DelayQueue,
-        callers: Callers,
+        caller: SubscriberCaller,
         topic: str,
         *,
         refresh: Callable[[], Awaitable[None]],
         spawn: Spawn,
     ) -> None:
         self._queue = queue
-        self._callers = callers
+        self._caller = caller
         self._topic = topic
         self._refresh = refresh
         self._spawn = spawn
         self._subscribers: Sequence[Subscriber] = ()
-        self._rounds: set[asyncio.Task[None]] = set()
+        self._deliveries: set[asyncio.Task[None]] = set()
         self._reserving: asyncio.Task[None] | None = None
         self._room = asyncio.Event()
         self._stopping = asyncio.Event()
@@ -61,9 +61,9 @@ class Runner:
             self._reserving.cancel()
 
     @property
-    def rounds(self) -> set[asyncio.Task[None]]:
+    def deliveries(self) -> set[asyncio.Task[None]]:
         """The jobs in hand."""
-        return self._rounds
+        return self._deliveries
 
     def _limit(self) -> int:
         return min(subscriber.concurrency for subscriber in self._subscribers)
@@ -71,7 +71,7 @@ class Runner:
     async def _reserve(self) -> None:
         while True:
             self._room.clear()
-            room = self._limit() - len(self._rounds)
+            room = self._limit() - len(self._deliveries)
             if room <= 0:
                 await self._room.wait()
                 continue
@@ -86,18 +86,18 @@ class Runner:
             self._begin(job)
 
     def _begin(self, job: Reserved) -> None:
-        work = Round(
+        work = Delivery(
             self._queue,
-            self._callers,
+            self._caller,
             job,
             subscribers=lambda: self._subscribers,
             refresh=self._refresh,
             stopping=self._stopping,
         )
         task = self._spawn(work.run(), f"job of {self._topic}")
-        self._rounds.add(task)
+        self._deliveries.add(task)
         task.add_done_callback(self._end)
 
     def _end(self, task: asyncio.Task[None]) -> None:
-        self._rounds.discard(task)
+        self._deliveries.discard(task)
         self._room.set()

@@ -1,12 +1,12 @@
 """How each subscriber is called: as a webhook, or as a Python handler of this process."""
 
 from delayqueue.delivery.callables import PythonHandlers
-from delayqueue.delivery.outcome import Event, Outcome
+from delayqueue.delivery.outcome import CallOutcome, Event
 from delayqueue.delivery.webhook import Webhooks
 from delayqueue.domain.subscriber import Subscriber
 
 
-class Callers:
+class SubscriberCaller:
     """Calls subscribers.
 
     Only handlers that this process's own config file names are callable: write access to the store must not decide
@@ -21,7 +21,7 @@ class Callers:
         """Whether this process can call the subscriber."""
         return bool(subscriber.url) or self._handlers.knows(subscriber)
 
-    async def call(self, subscriber: Subscriber, job: Event) -> Outcome:
+    async def call(self, subscriber: Subscriber, job: Event) -> CallOutcome:
         """Call a subscriber for which can_call() is true."""
         if subscriber.url:
             return await self._webhooks.call(subscriber, job)

@@ -9,7 +9,7 @@ from opentelemetry.context import Context
 from opentelemetry.trace import SpanKind, StatusCode, Tracer
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from delayqueue.delivery.outcome import Event, Outcome
+from delayqueue.delivery.outcome import CallOutcome, Event
 from delayqueue.delivery.side_loop import SideLoop
 from delayqueue.delivery.webhook import Webhooks
 from delayqueue.domain.subscriber import Subscriber
@@ -30,8 +30,8 @@ class TracedWebhooks(Webhooks):
         super().__init__(side_loop, session)
         self._tracer = tracer
 
-    async def call(self, subscriber: Subscriber, job: Event) -> Outcome:
-        """As a Webhooks does."""
+    async def call(self, subscriber: Subscriber, job: Event) -> CallOutcome:
+        """Call a subscriber's URL, in a span."""
         url = urlsplit(subscriber.url)
         with self._tracer.start_as_current_span(
             f"deliver {job.topic}",
@@ -55,7 +55,7 @@ class TracedWebhooks(Webhooks):
             if outcome.status:
                 span.set_attribute("http.response.status_code", outcome.status)
             if not outcome.succeeded:
-                said = f"HTTP status {outcome.status}" if outcome.status else outcome.message
+                reason = f"HTTP status {outcome.status}" if outcome.status else outcome.message
                 span.set_attribute("error.type", str(outcome.status or "_OTHER"))
-                span.set_status(StatusCode.ERROR, said)
+                span.set_status(StatusCode.ERROR, reason)
             return outcome

@@ -62,7 +62,7 @@ class MeteredSocket(socket.socket):
             raise ConnectionAbortedError(f"sent more than {CALL_BYTES} bytes during a call")
 
 
-class Connections(aiohttp.TCPConnector):
+class MeteredConnector(aiohttp.TCPConnector):
     """Metered connections, to addresses that `guard` permits. One older than AGE_S is not used again."""
 
     def __init__(self, guard: AddressGuard, resolver: AbstractResolver) -> None:

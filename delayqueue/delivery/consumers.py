@@ -1,4 +1,4 @@
-"""Webhook delivery: follows the subscribers as they come and go, with a runner for each topic that has some."""
+"""Webhook delivery: follows the subscribers as they come and go, with a consumer for each topic that has some."""
 
 import asyncio
 import logging
@@ -7,8 +7,8 @@ from contextlib import suppress
 from itertools import groupby
 from typing import Any
 
-from delayqueue.delivery.callers import Callers
-from delayqueue.delivery.runner import Runner
+from delayqueue.delivery.caller import SubscriberCaller
+from delayqueue.delivery.consumer import TopicConsumer
 from delayqueue.domain.subscriber import Subscriber
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.engine.subscribers import Subscribed
@@ -22,13 +22,13 @@ REFRESH_S = 0.5  # how soon a topic's first subscriber is served
 GRACE_S = 3.0  # for calls in flight when the server stops
 
 
-class Delivery:
+class TopicConsumers:
     """Calls the subscribers of this server's store. `run` is a background loop of the server."""
 
-    def __init__(self, queue: DelayQueue, callers: Callers) -> None:
+    def __init__(self, queue: DelayQueue, caller: SubscriberCaller) -> None:
         self._queue = queue
-        self._callers = callers
-        self._runners: dict[str, Runner] = {}
+        self._caller = caller
+        self._consumers: dict[str, TopicConsumer] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._death: asyncio.Future[None] | None = None  # of a task; None while run() does not
         self._stopping = False
@@ -64,35 +64,35 @@ class Delivery:
     def stop(self) -> None:
         """Reserve nothing more."""
         self._stopping = True
-        for runner in self._runners.values():
-            runner.stop()
+        for consumer in self._consumers.values():
+            consumer.stop()
 
     async def aclose(self) -> None:
         """Wait for calls in flight, but not for long."""
-        rounds = {task for runner in self._runners.values() for task in runner.rounds}
-        if rounds:
-            await asyncio.wait(rounds, timeout=GRACE_S)
+        deliveries = {task for consumer in self._consumers.values() for task in consumer.deliveries}
+        if deliveries:
+            await asyncio.wait(deliveries, timeout=GRACE_S)
 
     def _follow(self, subscribers: Iterable[Subscribed]) -> None:
         by_topic = {
             topic: list(group)
             for topic, group in groupby(subscribers, lambda one: one.subscriber.topic)
         }
-        for topic in by_topic.keys() - self._runners.keys():
-            self._runners[topic] = Runner(
-                self._queue, self._callers, topic, refresh=self.refresh, spawn=self._spawn
+        for topic in by_topic.keys() - self._consumers.keys():
+            self._consumers[topic] = TopicConsumer(
+                self._queue, self._caller, topic, refresh=self.refresh, spawn=self._spawn
             )
-        for topic, runner in list(self._runners.items()):
-            runner.subscribe(self._callable(topic, by_topic.get(topic, [])))
-            if topic not in by_topic and not runner.rounds:
-                del self._runners[topic]
+        for topic, consumer in list(self._consumers.items()):
+            consumer.subscribe(self._callable(topic, by_topic.get(topic, [])))
+            if topic not in by_topic and not consumer.deliveries:
+                del self._consumers[topic]
 
     def _callable(self, topic: str, subscribed: list[Subscribed]) -> list[Subscriber]:
         """The subscribers; none if one is paused or cannot be called by this process, because no job may skip it."""
         if any(one.paused_ms is not None for one in subscribed):
             return []
         subscribers = [one.subscriber for one in subscribed]
-        foreign = [one.name for one in subscribers if not self._callers.can_call(one)]
+        foreign = [one.name for one in subscribers if not self._caller.can_call(one)]
         if not foreign:
             return subscribers
         log.warning(
