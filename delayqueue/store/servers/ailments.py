@@ -27,10 +27,10 @@ OF_CLASS: Final[dict[type[RedisError], Text]] = {
     ReadOnlyError: Text(
         "存储是只读副本", "it is a read-only replica: name the master, or the Sentinels"
     ),
+    MasterDownError: Text("存储与它的主服务器断开", "it has lost its master"),
     ClusterDownError: Text(
         "集群中没有服务器负责所需的槽", "no server of the Cluster holds a slot that is needed"
     ),
-    MasterDownError: Text("存储与它的主服务器断开", "it has lost its master"),
     OutOfMemoryError: Text("存储的内存已满", "its memory is full"),
     TryAgainError: Text("集群正在移动槽", "the Cluster is moving a slot"),
     NotReplicatedError: Text("跟随的副本太少", "too few replicas follow"),

@@ -1,0 +1,332 @@
+"""What becomes of a call that goes wrong: which errors let it be made again, and what its caller sees of the others."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
+
+import hiredis
+import pytest
+from redis.asyncio import BlockingConnectionPool, Redis
+
+from delayqueue.config.values import Address
+from delayqueue.errors import Text, Unavailable
+from delayqueue.store.bucket.bucket_store import BucketStore
+from delayqueue.store.bucket.buckets import Buckets, Layout
+from delayqueue.store.bucket.caller import LayoutChanged
+from delayqueue.store.servers.shards import SLOTS, Shards, Span
+from tests.processes import LOOPBACK
+from tests.waiting import until
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+ANSWER_S: Final = 0.3
+UNKNOWN_YET: Final = Text("布局未知", "its layout is unknown")
+RAISES, FOLLOWS = "touch", "exports"  # verbs whose heads say so of a changed layout
+NO_FUNCTIONS: Final = b"-ERR unknown command 'FCALL', with args beginning with: 'x'\r\n"
+NOT_FOUND: Final = b"-ERR Function not found\r\n"
+SILENCE, END = b"", b"end"  # no answer; the end of the connection
+HASHES: Final = {b"HGETALL": b"*0\r\n"}  # the layout that a store without data has
+
+
+def late() -> bytes:
+    return b"-LATE %d is the time here\r\n" % (time.time() * 1000)
+
+
+def done() -> bytes:
+    """The answer to a call that is done: nothing to tell."""
+    return b"*3\r\n*0\r\n*0\r\n:%d\r\n" % (time.time() * 1000)
+
+
+class Scripted:
+    """A server that answers calls of verbs as it was told, and then with success. It remembers all commands."""
+
+    def __init__(self, *answers: bytes) -> None:
+        self.answers = list(answers)
+        self.heard: list[list[bytes]] = []
+        self._writers = set[asyncio.StreamWriter]()
+        self.port = 0
+
+    @asynccontextmanager
+    async def listening(self) -> AsyncIterator[Self]:
+        async with await asyncio.start_server(self._serve, LOOPBACK) as listener:
+            self.port = listener.sockets[0].getsockname()[1]
+            yield self
+            for writer in self._writers:
+                writer.close()
+            await until(lambda: not self._writers)
+
+    @property
+    def calls(self) -> list[bytes]:
+        """What the verbs were called by: FCALL or EVALSHA."""
+        return [name for name, *_ in self.heard if name in {b"FCALL", b"EVALSHA"}]
+
+    @property
+    def loads(self) -> int:
+        """How often something was loaded."""
+        return sum(words[0] in {b"FUNCTION", b"SCRIPT"} for words in self.heard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.add(writer)
+        parser = hiredis.Reader()
+        try:
+            while data := await reader.read(1 << 16):
+                parser.feed(data)
+                while (words := parser.gets()) is not False:
+                    if (answer := self._answer(words)) == END:
+                        return
+                    writer.write(answer)
+        except ConnectionError:  # as a client that has waited too long ends it
+            return
+        finally:
+            writer.close()
+            self._writers.remove(writer)
+
+    def _answer(self, words: list[bytes]) -> bytes:
+        if words[0] == b"CLIENT":  # SETINFO of redis-py
+            return b"+OK\r\n"
+        self.heard.append(words)
+        if words[0] in {b"FCALL", b"EVALSHA"}:
+            return self.answers.pop(0) if self.answers else done()
+        return HASHES.get(words[0], b"+OK\r\n")
+
+
+class Bed(NamedTuple):
+    """A store over one scripted server; a second one knows nothing."""
+
+    server: Scripted
+    other: Scripted
+    store: BucketStore
+    reads: list[int]  # of the topology
+
+
+class Told:
+    """A topology that names this server."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.reads: list[int] = []
+
+    async def find(self) -> list[Span]:
+        self.reads.append(self.port)
+        return [Span(0, SLOTS - 1, Address(LOOPBACK, self.port))]
+
+    async def replicas(self, master: Redis) -> int:  # noqa: ARG002
+        return 0
+
+
+def client(address: Address) -> Redis:
+    pool = BlockingConnectionPool(
+        host=address.host,
+        port=address.port,
+        protocol=2,
+        max_connections=9,
+        timeout=ANSWER_S / 2,
+        socket_timeout=ANSWER_S,
+    )
+    return Redis.from_pool(pool)
+
+
+def is_connecting() -> bool:
+    return any(task.get_name() == "connection to the store" for task in asyncio.all_tasks())
+
+
+@asynccontextmanager
+async def bed(*answers: bytes) -> AsyncIterator[Bed]:
+    async with Scripted(*answers).listening() as server, Scripted().listening() as other:
+        told = Told(server.port)
+        shards = Shards(told, client, client, await told.find(), ANSWER_S)
+        told.reads.clear()
+        yield Bed(server, other, BucketStore(shards, Buckets("b_%d", "q_%s")), told.reads)
+        await until(lambda: not is_connecting())
+        await shards.aclose()
+
+
+async def outcome(store: BucketStore, verb: str = RAISES) -> type[BaseException] | None:
+    """What the caller sees of a call: None = success."""
+    try:
+        await store.run(verb, 0, [])
+    except Unavailable as error:
+        return type(error)
+    return None
+
+
+def ailment(store: BucketStore) -> Text | None:
+    return store.caller.ailment()
+
+
+@pytest.mark.parametrize(
+    ("answers", "calls", "loads"),
+    [
+        ((NOT_FOUND,), ["FCALL"] * 2, 1),
+        ((NOT_FOUND,) * 3, ["FCALL"] * 4, 3),
+        ((NO_FUNCTIONS,), ["FCALL", "EVALSHA"], 0),
+        ((b"-NOPERM no\r\n",), ["FCALL", "EVALSHA"], 0),
+        ((NO_FUNCTIONS, b"-NOSCRIPT no\r\n"), ["FCALL", "EVALSHA", "EVALSHA"], 1),
+        ((late(),), ["FCALL"] * 2, 0),
+        ((NOT_FOUND, late()), ["FCALL"] * 3, 1),
+        ((late(), NOT_FOUND), ["FCALL"] * 3, 1),
+        ((late(), NO_FUNCTIONS, b"-NOSCRIPT no\r\n"), ["FCALL"] * 2 + ["EVALSHA"] * 2, 1),
+    ],
+    ids=[
+        "no library",
+        "no library, three times",
+        "no functions",
+        "functions are forbidden",
+        "neither functions nor the script",
+        "an unknown clock",
+        "no library, and an unknown clock",
+        "an unknown clock, and no library",
+        "an unknown clock, no functions, no script",
+    ],
+)
+async def test_what_has_surely_not_been_done_is_done_again(
+    answers: tuple[bytes, ...], calls: list[str], loads: int
+) -> None:
+    async with bed(*answers) as (server, _, store, reads):
+        assert await outcome(store) is None
+        assert [name.decode() for name in server.calls] == calls
+        assert server.loads == loads
+        assert ailment(store) is None
+        assert reads == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "ails"),
+    [
+        (b"-ERR planted\r\n", "it refuses calls; the log says more"),
+        (b"-WRONGTYPE no\r\n", "it refuses calls; the log says more"),
+        (b"-LOADING it\r\n", "it is loading its data"),
+        (b"-READONLY it\r\n", "it is a read-only replica: name the master, or the Sentinels"),
+        (b"-MASTERDOWN it\r\n", "it has lost its master"),
+        (b"-OOM it\r\n", "its memory is full"),
+        (b"-MISCONF it\r\n", "it cannot write to its disk: make room there"),
+        (b"-NOREPLICAS it\r\n", "too few replicas follow"),
+        (b"-BUSY it\r\n", "it is busy with a script"),
+        (b"-CLUSTERDOWN it\r\n", "no server of the Cluster holds a slot that is needed"),
+        (b"-TRYAGAIN it\r\n", "the Cluster is moving a slot"),
+        (b"-ASK 1 127.0.0.1:1\r\n", "no server of the Cluster holds a slot that is needed"),
+        (SILENCE, "it does not answer"),
+        (END, "it cannot be reached"),
+        (b"?\r\n", "it cannot be reached"),
+    ],
+    ids=lambda value: value.decode().strip() or "silence" if isinstance(value, bytes) else "",
+)
+async def test_what_may_have_been_done_or_is_refused_is_not_done_again(
+    answer: bytes, ails: str
+) -> None:
+    async with bed(answer) as (server, _, store, _reads):
+        assert await outcome(store) is Unavailable
+        assert len(server.calls) == 1
+        found = ailment(store)
+        assert found is not None
+        assert found.en == ails
+        assert await outcome(store) is None, "the next call goes on"
+        assert ailment(store) is None
+
+
+async def test_a_server_without_the_library_for_ever_is_given_up() -> None:
+    async with bed(*[NOT_FOUND] * 99) as (server, _, store, _reads):
+        assert await outcome(store) is Unavailable
+        assert len(server.calls) < 10
+
+
+async def test_a_call_follows_its_bucket_and_is_done_once() -> None:
+    async with bed() as (server, other, store, _reads):
+        slot = store.shards._slots.setdefault(store.buckets[0].tag, 1)
+        server.answers = [b"-MOVED %d %s:%d\r\n" % (slot, LOOPBACK.encode(), other.port)]
+        changed = store.shards.changed
+        assert await outcome(store) is None
+        assert await outcome(store) is None
+        assert (len(server.calls), len(other.calls)) == (1, 2)
+        assert changed.is_set()
+
+
+async def test_servers_that_send_a_call_in_a_circle_are_given_up() -> None:
+    async with bed() as (server, other, store, _reads):
+        slot = store.shards._slots.setdefault(store.buckets[0].tag, 1)
+        server.answers, other.answers = (
+            [b"-MOVED %d %s:%d\r\n" % (slot, LOOPBACK.encode(), target.port)] * 99
+            for target in (other, server)
+        )
+        assert await outcome(store) is Unavailable
+        assert len(server.calls) + len(other.calls) < 10
+        found = ailment(store)
+        assert found is not None
+        assert found.en == "no server of the Cluster holds a slot that is needed"
+
+
+async def test_after_a_silence_the_next_call_asks_first_where_the_bucket_is() -> None:
+    async with bed(SILENCE) as (server, _, store, reads):
+        assert await outcome(store) is Unavailable
+        assert reads == []
+        assert await asyncio.gather(*(outcome(store) for _ in range(9))) == [None] * 9
+        assert reads == [server.port], "once"
+
+
+async def test_a_stale_layout_is_for_the_caller_of_a_verb_that_names_ids() -> None:
+    async with bed(b"-STALELAYOUT it\r\n") as (server, _, store, _reads):
+        assert await outcome(store) is LayoutChanged
+        assert len(server.calls) == 1
+        assert ailment(store) is None
+
+
+@pytest.mark.parametrize("has_lost_it", [False, True])
+async def test_a_verb_that_means_the_same_under_any_layout_follows_it(has_lost_it: bool) -> None:
+    async with bed(b"-STALELAYOUT it\r\n") as (server, _, store, _reads):
+        if not has_lost_it:
+            store.buckets.adopt(Layout(size=1, generation=-1))
+        assert await outcome(store, FOLLOWS) is (Unavailable if has_lost_it else None)
+        assert len(server.calls) == (1 if has_lost_it else 2)
+
+
+async def test_no_call_is_made_before_the_layout_is_known() -> None:
+    async with bed() as (server, _, store, _reads):
+        store.caller.close(UNKNOWN_YET)
+        assert await outcome(store) is Unavailable
+        assert ailment(store) is UNKNOWN_YET
+        store.caller.open()
+        assert await outcome(store) is None
+        assert len(server.calls) == 1
+
+
+async def test_calls_behind_a_silent_server_fail_within_the_time_of_a_call() -> None:
+    """Some are sent, some wait for a connection, most wait for an exchange."""
+    async with bed(*[SILENCE] * 999) as (_, _, store, _reads):
+        began_s = time.monotonic()
+        found = await asyncio.gather(*(outcome(store) for _ in range(1000)))
+        assert found == [Unavailable] * 1000
+        assert time.monotonic() - began_s < 10 * ANSWER_S, "not one after the other"
+        assert store.caller.away() == {0}
+
+
+async def test_of_many_calls_those_that_were_not_sent_outlive_a_broken_connection() -> None:
+    async with bed(END) as (server, _, store, _reads):
+        found = await asyncio.gather(*(outcome(store) for _ in range(1000)))
+        assert {Unavailable, None} == set(found)
+        lost = found.count(Unavailable)
+        assert lost <= 32, "an exchange"
+        await until(lambda: len(server.calls) == 1000 - lost + 1)
+
+
+async def test_a_call_that_is_cancelled_while_it_is_done_again_goes_no_further() -> None:
+    async with bed(NOT_FOUND, SILENCE) as (server, _, store, reads):
+        call = asyncio.ensure_future(store.run(RAISES, 0, []))
+        await until(lambda: len(server.calls) == 2)
+        call.cancel()
+        await asyncio.sleep(2 * ANSWER_S)
+        assert call.cancelled()
+        assert len(server.calls) == 2
+        assert ailment(store) is None
+        assert reads == [], "nobody blames the server"
+
+
+async def test_arguments_that_no_bytes_stand_for_are_an_error_of_their_call() -> None:
+    async with bed() as (server, _, store, _reads):
+        with pytest.raises(UnicodeEncodeError):
+            await store.run(RAISES, 0, ["\ud800"])
+        assert server.calls == []
+        assert await outcome(store) is None
