@@ -23,7 +23,7 @@ TEST_LOCK := deploy/requirements-test.txt
 COMPILE := $(BIN)/uv pip compile pyproject.toml - --universal --python-version 3.11 --generate-hashes \
 	--no-annotate --no-emit-index-url --no-emit-find-links --upgrade --quiet --custom-compile-command 'make lock'
 
-.PHONY: help serve test test-every-store lint format fuzz faults bench docs clean package image release chart-tools lock audit
+.PHONY: help serve test test-every-store lint format fuzz faults bench walk docs clean package image release chart-tools lock audit
 
 help: ## this list
 	@awk -F ':[^#]*## ' '/^[a-z-]+:.*## / { printf "%-20s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,6 +57,9 @@ faults: $(VENV)/.installed-dev ## break everything for half an hour; writes docs
 
 bench: $(VENV)/.installed-dev ## measure; see bench/README.md
 	$(BIN)/python -m bench
+
+walk: $(VENV)/.installed-dev ## print the functions that a push, a pop, … call, and how many these are
+	$(BIN)/python -m bench.walk
 
 docs: $(VENV)/.installed-python ## build the documentation as a site into build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

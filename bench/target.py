@@ -5,7 +5,7 @@ import http.client
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,6 +16,7 @@ from redis import Redis
 from bench.processes import BenchError, free_port, program, wait_until
 
 OURS, ORIGINAL = "ours", "original"
+DELAY_QUEUE = (str(Path(sys.executable).with_name("delay-queue")),)
 REPLICATES_S = 20.0
 SCRIPT_CALLS = {"cmdstat_fcall", "cmdstat_fcall_ro", "cmdstat_evalsha", "cmdstat_evalsha_ro"}
 SLOW_ENTRIES = 1000
@@ -180,7 +181,11 @@ class Beanstalkd:
 
 @contextlib.contextmanager
 def own_server(
-    folder: Path, port: int, store_port: int, options: Mapping[str, str]
+    folder: Path,
+    port: int,
+    store_port: int,
+    options: Mapping[str, str],
+    command: Sequence[str] = DELAY_QUEUE,
 ) -> Iterator[None]:
     """Our server on that port and Redis until the end of the block; `options` are config keys."""
     settings = {
@@ -192,7 +197,7 @@ def own_server(
         "DELAYQUEUE_" + key.upper().replace(".", "_"): value
         for key, value in (settings | dict(options)).items()
     }
-    with program([str(Path(sys.executable).with_name("delay-queue"))], port, folder, environ):
+    with program(list(command), port, folder, environ):
         yield
 
 
