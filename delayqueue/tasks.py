@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Hasha
 from contextlib import asynccontextmanager
 from functools import partial
 from time import monotonic
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 AGAIN_S = 0.2
 TURN_S = 0.01  # after which a busy task lets others go on
@@ -34,6 +34,53 @@ async def cancel_all(tasks: Iterable[asyncio.Task[Any]]) -> None:
         raise asyncio.CancelledError
 
 
+class TaskGroup:
+    """Tasks that end together: a block `async with` them cancels all at its end, until they have ended.
+
+    asyncio's own TaskGroup cancels once, and that can get lost (cancel_all). If a task fails, failed() raises its
+    error, and so does the end of the block, unless the block itself failed.
+    """
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._ended = False
+
+    def create_task(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        """Start a task. Raises RuntimeError if the block has ended."""
+        if self._ended:
+            work.close()
+            raise RuntimeError("the group has ended")
+        task = asyncio.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._end)
+        return task
+
+    async def failed(self, limit_s: float | None = None) -> None:
+        """Wait until a task fails, but at most `limit_s`; raises its error."""
+        await asyncio.wait([self._failure], timeout=limit_s)
+        if self._failure.done():
+            self._failure.result()
+
+    def _end(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not self._failure.done():
+            self._failure.set_exception(error)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, _: object, error: BaseException | None, __: object) -> None:
+        self._ended = True
+        try:
+            await cancel_all(self._tasks)
+        finally:
+            failure = self._failure.exception() if self._failure.done() else None
+        if failure is not None and error is None:
+            raise failure
+
+
 @asynccontextmanager
 async def left_when(event: asyncio.Event) -> AsyncIterator[None]:
     """Leave the block as soon as the event is set, whatever it waits for."""
@@ -55,10 +102,15 @@ async def left_when(event: asyncio.Event) -> AsyncIterator[None]:
             raise
 
 
+def is_cancelled() -> bool:
+    """Whether the running task has been cancelled."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
 def is_cancellation(error: BaseException) -> bool:
     """Whether the error is a cancellation of the running task; code that it calls can raise one of its own making."""
-    task = asyncio.current_task()
-    return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
+    return isinstance(error, asyncio.CancelledError) and is_cancelled()
 
 
 async def by_turns(items: Iterable[Item]) -> AsyncIterator[Item]:
@@ -109,6 +161,12 @@ class SingleFlight(Generic[Result]):
             flight.result.add_done_callback(partial(self._forget, key))
         result: Result = await asyncio.shield(flight.result)
         return result
+
+    async def do_anew(self, key: Hashable, work: Callable[[], Awaitable[Result]]) -> Result:
+        """What work returns or raises that begins after this call, for callers that an earlier result would mislead."""
+        if flight := self._flights.get(key):
+            await asyncio.wait([flight.result])
+        return await self.do(key, work)
 
     def _forget(self, key: Hashable, result: asyncio.Future[Any]) -> None:
         if not result.cancelled():

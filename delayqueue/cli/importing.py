@@ -5,8 +5,6 @@ import sys
 import time
 from argparse import Namespace
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Final
 
 import uvloop
@@ -27,7 +25,7 @@ from delayqueue.store.original.source import AnotherImport, Original
 from delayqueue.store.servers.health import durability_warnings
 from delayqueue.store.servers.shards import Shards
 from delayqueue.store.store import Store
-from delayqueue.tasks import cancel_all
+from delayqueue.tasks import TaskGroup
 
 REPORT_S: Final = 2.0
 SAFE: Final = "imported jobs are safe; run the import again to continue"
@@ -51,7 +49,8 @@ async def _import_all(config: Config, asked: Namespace) -> int:
         original = Original(old, names._replace(key_prefix=prefix))
         importer = Importer(original, await _store(new, config), await data_id(new, config))
         started_at = time.monotonic()
-        async with _reporting(importer):
+        async with TaskGroup() as group:
+            group.create_task(_report(importer), "report")
             await importer.run()
     return _end(importer, time.monotonic() - started_at)
 
@@ -76,17 +75,8 @@ def _patterns(config: Config, asked: Namespace) -> tuple[str, str]:
         raise StartupError(f"--bucket-name, --queue-name: {error}") from None
 
 
-@asynccontextmanager
-async def _reporting(importer: Importer) -> AsyncIterator[None]:
-    """Report progress now and then."""
-    task = asyncio.create_task(_report(importer), name="report")
-    try:
-        yield
-    finally:
-        await cancel_all([task])
-
-
 async def _report(importer: Importer) -> None:
+    """Report progress now and then."""
     imported = 0
     while True:
         await asyncio.sleep(REPORT_S)

@@ -15,7 +15,7 @@ from delayqueue.engine.rebalance import Rebalance
 from delayqueue.errors import Unavailable
 from delayqueue.server.stores import join_shards, open_store
 from delayqueue.store.bucket.layout import AnotherChange
-from delayqueue.tasks import cancel_all
+from delayqueue.tasks import TaskGroup
 
 REPORT_S: Final = 2.0
 SAFE: Final = "nothing is lost: run it again to continue"
@@ -38,11 +38,9 @@ async def _rebalance(config: Config, size: int) -> int:
     async with join_shards(config) as shards:
         work = Rebalance((await open_store(shards, config)).by_bucket, size)
         began = time.monotonic()
-        report = asyncio.create_task(_report(work), name="report")
-        try:
+        async with TaskGroup() as group:
+            group.create_task(_report(work), "report")
             await work.run()
-        finally:
-            await cancel_all([report])
     _say(f"moved {work.moved} jobs in {time.monotonic() - began:.1f} s")
     if size != config.bucket_size:
         _say(f"set bucket_size = {size} in the servers' settings")

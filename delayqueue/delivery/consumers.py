@@ -2,10 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from itertools import groupby
-from typing import Any
 
 from delayqueue.delivery.caller import SubscriberCaller
 from delayqueue.delivery.consumer import TopicConsumer
@@ -13,8 +12,7 @@ from delayqueue.domain.subscriber import Subscriber
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.engine.subscribers import Subscribed
 from delayqueue.errors import Unavailable
-from delayqueue.store.batcher import Batcher
-from delayqueue.tasks import cancel_all
+from delayqueue.tasks import SingleFlight, TaskGroup
 
 log = logging.getLogger(__name__)
 
@@ -29,37 +27,27 @@ class TopicConsumers:
         self._queue = queue
         self._caller = caller
         self._consumers: dict[str, TopicConsumer] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._death: asyncio.Future[None] | None = None  # of a task; None while run() does not
+        self._tasks = TaskGroup()
         self._stopping = False
         self._revision = ""
-        self._refreshes = Batcher(self._refresh, "subscribers")
+        self._refreshes = SingleFlight[None]()
 
     async def run(self) -> None:
-        """Follow the subscribers until cancelled; then jobs in hand are given back. If a task of it dies, all end.
-
-        No TaskGroup: it cancels its tasks once, and that can get lost (tasks.py).
-        """
-        self._death = asyncio.get_running_loop().create_future()
-        try:
-            while not self._death.done():
+        """Follow the subscribers until cancelled; then jobs in hand are given back. If a task of it dies, all end."""
+        async with self._tasks:
+            while True:
                 with suppress(Unavailable):
                     await self.refresh()
-                await asyncio.wait([self._death], timeout=REFRESH_S)
-            self._death.result()
-        finally:
-            self._death = None
-            await cancel_all(self._tasks)
+                await self._tasks.failed(REFRESH_S)
 
     async def refresh(self) -> None:
         """Read the present subscribers. Raises Unavailable if the store does not answer."""
-        await self._refreshes.submit((None,))
+        await self._refreshes.do_anew(None, self._refresh)
 
-    async def _refresh(self, asked: list[None]) -> list[None]:
+    async def _refresh(self) -> None:
         self._revision, subscribers = await self._queue.subscribers.changes(self._revision)
         if subscribers is not None and not self._stopping:
             self._follow(subscribers)
-        return asked
 
     def stop(self) -> None:
         """Reserve nothing more."""
@@ -80,7 +68,11 @@ class TopicConsumers:
         }
         for topic in by_topic.keys() - self._consumers.keys():
             self._consumers[topic] = TopicConsumer(
-                self._queue, self._caller, topic, refresh=self.refresh, spawn=self._spawn
+                self._queue,
+                self._caller,
+                topic,
+                refresh=self.refresh,
+                spawn=self._tasks.create_task,
             )
         for topic, consumer in list(self._consumers.items()):
             consumer.subscribe(self._callable(topic, by_topic.get(topic, [])))
@@ -101,18 +93,3 @@ class TopicConsumers:
             ", ".join(foreign),
         )
         return []
-
-    def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
-        if self._death is None:
-            work.close()
-            raise RuntimeError("is not running")
-        task = asyncio.create_task(work, name=name)
-        self._tasks.add(task)
-        task.add_done_callback(self._end)
-        return task
-
-    def _end(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        error = None if task.cancelled() else task.exception()
-        if error is not None and self._death is not None and not self._death.done():
-            self._death.set_exception(error)

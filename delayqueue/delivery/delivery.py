@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import TypeVar
 
 from delayqueue.delivery.caller import SubscriberCaller
@@ -16,7 +16,7 @@ from delayqueue.engine.queue import DelayQueue
 from delayqueue.errors import NoSuchJob, StaleReceipt, Unavailable
 from delayqueue.metrics import SUBSCRIBER_CALLS
 from delayqueue.store.types import Postponement, Recording
-from delayqueue.tasks import cancel_all
+from delayqueue.tasks import TaskGroup
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +58,8 @@ class Delivery:
     async def run(self) -> None:
         """Work on the job until it is finished, postponed or given back. If cancelled, gives it back."""
         try:
-            async with self._lease():
+            async with TaskGroup() as group:
+                group.create_task(self._keep(), f"lease of {self._job.topic}")
                 await self._work()
         except (StaleReceipt, NoSuchJob):
             log.info("job %r was taken away from its subscribers", self._job.id)
@@ -208,16 +209,8 @@ class Delivery:
                 return await call()
             await asyncio.sleep(RETRY_S)
 
-    @asynccontextmanager
-    async def _lease(self) -> AsyncIterator[None]:
-        """Extend the reservation while the block runs."""
-        keeper = asyncio.create_task(self._keep(), name=f"lease of {self._job.topic}")
-        try:
-            yield
-        finally:
-            await cancel_all([keeper])
-
     async def _keep(self) -> None:
+        """Extend the reservation until cancelled, or until it is lost."""
         job = self._job
         with suppress(StaleReceipt, NoSuchJob):
             while True:

@@ -9,7 +9,7 @@ from delayqueue.engine.timer import INTERVAL_S, Timer
 from delayqueue.metrics import TICK_AGE
 from delayqueue.store.store import Store
 from delayqueue.store.types import Change
-from delayqueue.tasks import cancel_all
+from delayqueue.tasks import TaskGroup
 
 READY_TICKS: Final = 5  # a timer that has missed this many intervals is not ready
 
@@ -31,25 +31,19 @@ class Timers:
         store.metrics.show(TICK_AGE, self._tick_age_s)
 
     async def run(self) -> None:
-        """Run each timer in its own task, until cancelled; if one dies, all end.
+        """Run each timer in its own task, until cancelled; if one dies, all end, and its error is raised."""
+        async with TaskGroup() as group:
+            group.create_task(self._run_all(group), "timers")
+            await group.failed()
 
-        No TaskGroup: it cancels its tasks once, and that can get lost (tasks.py).
-        """
-        tasks: list[asyncio.Task[None]] = []
-        growth = asyncio.create_task(self._grown.wait(), name="growth")
-        try:
-            while True:
-                for bucket in range(len(tasks), len(self._timers)):
-                    run = self._timers[bucket].run()
-                    tasks.append(asyncio.create_task(run, name=f"timer {bucket}"))
-                await asyncio.wait([growth, *tasks], return_when=asyncio.FIRST_COMPLETED)
-                for task in tasks:
-                    if task.done():
-                        task.result()
-                self._grown.clear()
-                growth = asyncio.create_task(self._grown.wait(), name="growth")
-        finally:
-            await cancel_all([growth, *tasks])
+    async def _run_all(self, group: TaskGroup) -> None:
+        running = 0
+        while True:
+            for bucket in range(running, len(self._timers)):
+                group.create_task(self._timers[bucket].run(), f"timer {bucket}")
+            running = len(self._timers)
+            self._grown.clear()
+            await self._grown.wait()
 
     def stale(self) -> set[int]:
         """The buckets whose timer has not ticked recently."""

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 
 from delayqueue.config.startup import StartupError
-from delayqueue.tasks import cancel_all
+from delayqueue.tasks import TaskGroup, is_cancelled
 
 log = logging.getLogger(__name__)
 
@@ -19,34 +19,28 @@ class LoopDied(Exception):
 
 @asynccontextmanager
 async def running(loops: Mapping[str, Loop], stop: asyncio.Event) -> AsyncIterator[None]:
-    """Run the loops; one that dies stops the server, loudly. At the end raises LoopDied if one did.
+    """Run the loops; one that dies sets `stop`, loudly. Then the end of the block raises LoopDied.
 
-    Or the StartupError of one that has found out only now that the settings are wrong.
+    Or StartupError, if a loop has found out only now that the settings are wrong.
     """
-    told_to_end: set[asyncio.Task[None]] = set()
-    died: list[str] = []
-    refused: list[StartupError] = []
-
-    def ended(task: asyncio.Task[None]) -> None:
-        error = None if task.cancelled() else task.exception()
-        if error is None and task in told_to_end:
-            return
-        if isinstance(error, StartupError):
-            refused.append(error)
-        else:
-            log.critical("%s died", task.get_name(), exc_info=error)
-            died.append(task.get_name())
-        stop.set()
-
-    tasks = [asyncio.create_task(run(), name=name) for name, run in loops.items()]
-    for task in tasks:
-        task.add_done_callback(ended)
-    try:
+    async with TaskGroup() as group:
+        for name, run in loops.items():
+            group.create_task(_run(name, run, stop), name)
         yield
-    finally:
-        told_to_end.update(task for task in tasks if not task.done())
-        await cancel_all(tasks)
-    if refused:
-        raise refused[0]
-    if died:
-        raise LoopDied(", ".join(died))
+
+
+async def _run(name: str, run: Loop, stop: asyncio.Event) -> None:
+    """Run a loop until it is cancelled. If it ends by itself, sets `stop`, and raises LoopDied or its StartupError."""
+    death: BaseException | None = None
+    try:
+        await run()
+    except StartupError:
+        stop.set()
+        raise
+    except (Exception, asyncio.CancelledError) as error:
+        death = error
+    if is_cancelled() and not isinstance(death, Exception):
+        return
+    log.critical("%s died", name, exc_info=death)
+    stop.set()
+    raise LoopDied(name) from death

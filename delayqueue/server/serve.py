@@ -85,7 +85,7 @@ async def serve(config: Config) -> None:
         if told.stop.is_set():
             return
         pulses = [0.0] if config.workers == 1 else shared_pulses(config.workers)
-        async with Service(os.environ, os.getpid()).telling(pulses, told.stop):
+        async with Service(os.environ, os.getpid()).reporting(pulses, told.stop):
             if config.workers == 1:
                 alone = _Place(partial(prepare_store, shards, config, socket_path))
                 await _serve_here(config, shards, told, pulses, alone)

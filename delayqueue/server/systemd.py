@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
-from delayqueue.tasks import cancel_all
+from delayqueue.tasks import TaskGroup
 
 log = logging.getLogger(__name__)
 
@@ -29,31 +29,29 @@ class Service:
         self._pause_s = int(limit_us) / 2_000_000 or NO_WATCHDOG_S
 
     @asynccontextmanager
-    async def telling(self, pulses: Sequence[float], stop: asyncio.Event) -> AsyncIterator[None]:
+    async def reporting(self, pulses: Sequence[float], stop: asyncio.Event) -> AsyncIterator[None]:
         """Report the processes' state while the block runs.
 
         `pulses` holds for each process the monotonic time when it was last seen to work, 0 before it serves. systemd is
         told when the service is ready, that it is alive while all pulses are fresh, and that it stops once `stop` is
         set.
         """
-        task = asyncio.create_task(self._follow(pulses, stop), name="service")
-        try:
+        async with TaskGroup() as group:
+            group.create_task(self._follow(pulses, stop), "service")
             yield
-        finally:
-            await cancel_all([task])
 
     async def _follow(self, pulses: Sequence[float], stop: asyncio.Event) -> None:
         while not all(pulses) and not stop.is_set():
             await _pause(stop, START_S)
         if not stop.is_set():
-            self._tell("READY=1")
+            self._send("READY=1")
         while not stop.is_set():
             if time.monotonic() - min(pulses) < self._pause_s:
-                self._tell("WATCHDOG=1")
+                self._send("WATCHDOG=1")
             await _pause(stop, self._pause_s)
-        self._tell("STOPPING=1")
+        self._send("STOPPING=1")
 
-    def _tell(self, state: str) -> None:
+    def _send(self, state: str) -> None:
         if not self._address:
             return
         try:

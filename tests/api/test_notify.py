@@ -100,7 +100,7 @@ async def test_a_process_that_hangs_keeps_the_service_silent(systemd: Systemd) -
     """Its heartbeat gets old, though the others are well."""
     service = Service({"NOTIFY_SOCKET": systemd.name, "WATCHDOG_USEC": "200000"}, os.getpid())
     pulses, stop = [time.monotonic() + 3600, 0.0], asyncio.Event()
-    async with service.telling(pulses, stop):
+    async with service.reporting(pulses, stop):
         pulses[1] = time.monotonic() - 3600
         assert await asyncio.to_thread(systemd.hears) == "READY=1"
         await asyncio.sleep(0.3)  # three times the interval
@@ -113,7 +113,7 @@ async def test_a_watchdog_meant_for_another_process_gets_no_signs_of_life(
 ) -> None:
     given = {"NOTIFY_SOCKET": systemd.name, "WATCHDOG_USEC": "200000", "WATCHDOG_PID": "1"}
     stop = asyncio.Event()
-    async with Service(given, os.getpid()).telling([time.monotonic()], stop):
+    async with Service(given, os.getpid()).reporting([time.monotonic()], stop):
         heard = [await asyncio.to_thread(systemd.hears) for _ in range(2)]
         await asyncio.sleep(0.3)
         stop.set()
@@ -126,7 +126,7 @@ async def test_a_server_goes_on_when_systemd_does_not_listen(
 ) -> None:
     stop = asyncio.Event()
     service = Service({"NOTIFY_SOCKET": str(tmp_path / "nobody")}, os.getpid())
-    async with service.telling([time.monotonic()], stop):
+    async with service.reporting([time.monotonic()], stop):
         await until(lambda: "cannot tell systemd READY=1" in caplog.text)
 
 
