@@ -9,6 +9,7 @@ from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.record import text
 
 NAMES_PER_CALL: Final = 100  # about 3 ms of the store's time
+HOUR_MS: Final = 3_600_000
 HOURS: Final = 24  # this one and those before, as kept by record.lua
 FAILURES: Final = 5  # in an answer, newest first
 
@@ -50,7 +51,8 @@ async def calls_of(store: BucketStore, names: Sequence[str]) -> dict[str, Calls]
     for bucket in range(store.buckets.count):
         for start in range(0, len(names), NAMES_PER_CALL):
             piece = names[start : start + NAMES_PER_CALL]
-            hour, parts = await store.run("calls", bucket, list(piece))
+            reply = await store.run("calls", bucket, piece)
+            parts, hour = reply.results, reply.now_ms // HOUR_MS
             for name, counts, failures in zip(piece, parts[::2], parts[1::2], strict=True):
                 found[name].add(hour, counts, failures)
     return found

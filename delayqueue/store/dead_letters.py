@@ -55,7 +55,8 @@ class DeadLetters:
                 continue
             if names[0] != topic:
                 mark = b""
-            done, after, found = await self._store.run("buried", bucket, [mark, PIECE, *names])
+            reply = await self._store.run("buried", bucket, [mark, PIECE, *names])
+            done, (after, found) = reply.looked, reply.results
             more = _letters(names, found)
             wanted = [letter for letter in more if is_wanted(letter)]
             # a full page looks on, to see whether there are more

@@ -61,13 +61,12 @@ class Finding:
         jobs: list[FoundJob] = []
         looked = 0
         for _ in range(PIECES):
-            raw_scan, count, found = await self._store.run(
-                "find", bucket, [kind, scan, *wanted], scope
-            )
+            reply = await self._store.run("find", bucket, [kind, scan, *wanted], scope)
+            raw_scan, found = reply.results
             if found and len(jobs) >= limit:
                 break  # this only was to see whether there are more
             scan = raw_scan.decode()
-            looked += count
+            looked += reply.looked
             jobs += [_found(*found[i : i + 4]) for i in range(0, len(found), 4)]
             if scan == "0":
                 bucket, kind = (bucket + 1, "job") if kind == "ended" else (bucket, "ended")

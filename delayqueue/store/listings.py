@@ -66,8 +66,9 @@ class Listings:
         """The topic's next job in this state: the next to be handed out, to become due, or to be kicked."""
         views = []
         for bucket in range(self._store.buckets.count):
-            if ids := await self._store.run("peek", bucket, [topic, state.value]):
-                views += await self._store.get(bucket, ids, scope)
+            reply = await self._store.run("peek", bucket, [topic, state.value])
+            if reply.results:
+                views += await self._store.get(bucket, reply.results, scope)
         return min(
             (view for view in views if view is not None and view.state is state),
             key=lambda view: (view.priority if state is State.READY else 0, view.due_ms),

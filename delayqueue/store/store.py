@@ -235,7 +235,7 @@ class Store:
         self, heard: Callable[[int, str, int], None], subscribed: Callable[[int], None]
     ) -> None:
         """Call `heard` with what other processes made ready, endlessly; see Announcements.listen."""
-        await Announcements(self._shards, self.buckets, self.by_bucket.sender).listen(
+        await Announcements(self._shards, self.buckets, self.by_bucket.caller.sender).listen(
             heard, subscribed
         )
 

@@ -234,10 +234,10 @@ class Topics:
 
     async def _pause(self, topic: str, hold_ms: int | None) -> None:
         change = await self._store.pause(FIRST, topic, hold_ms)
-        self._notify(FIRST, change._replace(next_due_ms=hold_ms or None))
-        await self._let_others_follow(topic, hold_ms or None)
+        self._notify(FIRST, change)
+        await self._let_others_follow(topic)
 
-    async def _let_others_follow(self, topic: str, next_due_ms: int | None = None) -> None:
+    async def _let_others_follow(self, topic: str) -> None:
         """Copy a topic's settings from the first bucket to all others, until they have not changed meanwhile.
 
         So if several clients set them at once, the last one in the first bucket wins everywhere. If a copy was
@@ -252,7 +252,7 @@ class Topics:
                 change = await self._limits.split_limits(
                     bucket, topic, settings, len(self._buckets)
                 )
-                self._notify(bucket, change._replace(next_due_ms=next_due_ms))
+                self._notify(bucket, change)
             written = settings
 
     async def limit(self, topic: str, changes: Mapping[str, float | None]) -> Limit:

@@ -31,7 +31,7 @@ async def test_a_call_whose_time_is_over_is_refused_and_changes_nothing(
     before = await snapshot(bucket.redis)
     built = scripts(bucket.wheel_slots)
     functions, keys = Functions(built), [bucket.keys.tag, bucket.keys.queue_name]
-    late = Terms(GENERATION, asyncio.get_running_loop().time() - 0.001)
+    late = Terms(GENERATION, asyncio.get_running_loop().time() - 0.001, "me")
     for verb in built.verbs:
         with pytest.raises(ResponseError, match=r"LATE \d{13} is the time here"):
             await functions.call(verb, keys, NO_ARGUMENTS, late, bucket.redis, wait)
@@ -63,8 +63,9 @@ async def test_after_a_step_back_a_late_call_is_refused_as_before(
     loop = asyncio.get_running_loop()
     for step_ms in (0, -HOUR_MS):
         clock.pass_ms(step_ms)
-        on_time, late = Terms(GENERATION, loop.time() + 60), Terms(GENERATION, loop.time() - 1)
-        await functions.call("delete", keys, ["me"], on_time, wheel.redis, None)
+        on_time = Terms(GENERATION, loop.time() + 60, "me")
+        late = Terms(GENERATION, loop.time() - 1, "me")
+        await functions.call("delete", keys, [], on_time, wheel.redis, None)
         clock.pass_ms(1)
         with pytest.raises(ResponseError, match="LATE"):
-            await functions.call("delete", keys, ["me"], late, wheel.redis, None)
+            await functions.call("delete", keys, [], late, wheel.redis, None)

@@ -112,7 +112,7 @@ async def test_a_rate_holds_over_time_however_many_are_asked_for(
 @pytest.mark.parametrize(
     ("rate", "ready", "expected", "reason"),
     [
-        (4, 1, (1, None), "no job is held back"),
+        (4, 1, (1, HOUR_MS), "no job is held back: the TTR"),
         (4, 2, (1, 250), "the next one"),
         (4, 9, (1, 250), "of many the next one, too"),
         (1000, 200, (100, 10), "a fast topic is woken for some at once"),
@@ -143,8 +143,8 @@ async def test_the_timer_wakes_those_who_wait_when_the_rate_lets_more_go(
 async def test_nothing_wakes_a_topic_whose_jobs_may_go(turned: Bucket, clock: Clock) -> None:
     await limit(turned, rate=4, burst=2)
     await fill(turned, 5)
-    assert await ask(turned, wanted=1) == (1, None)
-    assert (await turned.store.tick(0)).change == ([], HOUR_MS), "the TTR of the job that went"
+    assert await ask(turned, wanted=1) == (1, HOUR_MS), "the TTR of the job that goes"
+    assert (await turned.store.tick(0)).change == ([], HOUR_MS)
 
 
 async def test_a_faster_rate_counts_at_once(turned: Bucket, clock: Clock) -> None:

@@ -128,13 +128,13 @@ class Doubling:
         self.pages = 0
 
     async def run(self, verb: str, bucket: int, args: list[Any], *rest: Any) -> Any:
-        answer = await self._run(verb, bucket, args, *rest)
+        reply = await self._run(verb, bucket, args, *rest)
         if verb == "tag_ids":
             self.pages += 1
-            place, ids = answer
+            place, ids = reply.results
             again = await self._run(verb, bucket, [*args[:2], b"0"], *rest)
-            return [place, [*ids, *again[1], *ids]]
-        return answer
+            return reply._replace(results=[place, [*ids, *again.results[1], *ids]])
+        return reply
 
 
 @in_two_stores

@@ -1,8 +1,6 @@
 """The store, one bucket at a time, with a method per script. store.py has the same verbs for jobs of any bucket."""
 
-import secrets
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
 from typing import Any, TypeVar
 
 from delayqueue.config.failpoint import Failpoint
@@ -16,7 +14,7 @@ from delayqueue.store.bucket.buckets import Buckets
 from delayqueue.store.bucket.caller import Caller
 from delayqueue.store.bucket.record import dump_options, dump_schedule, text
 from delayqueue.store.bucket.replies import (
-    change,
+    Reply,
     moved,
     reservation,
     reserved,
@@ -28,7 +26,6 @@ from delayqueue.store.scripts import ZSET, Scripts
 from delayqueue.store.servers.durability import Durability
 from delayqueue.store.servers.shards import Shards
 from delayqueue.store.types import (
-    NO_CHANGE,
     START,
     Burial,
     Change,
@@ -90,19 +87,24 @@ class BucketStore:
         self.follow_layout = self.caller.follow_layout
         self.begin_move, self.end_move = self.caller.begin_move, self.caller.end_move
         self._nonces = nonces()
-        self.sender = secrets.token_hex(6)  # marks this process's announcements, for it to ignore
 
     async def push(self, bucket: int, jobs: Sequence[Job], scope: Scope = EVERYWHERE) -> Pushed:
         """Add or replace jobs that all belong to `bucket`."""
-        args: list[Any] = [self.sender]
+        args: list[Any] = []
         for job in jobs:
             args += (job.id, job.topic, when(job.delay_ms, job.due_ms), job.ttr_ms, job.expire_ms)
             if_exists = f"{job.if_exists.value} strict" if job.is_strict else job.if_exists.value
             args += (job.retain_ms, if_exists, dump_options(job), raw_body(job.body))
-        next_due_ms, codes, ready, others = await self.run("push", bucket, args, scope)
-        for at in range(0, len(others), 2):
-            jobs[others[at]].other_topic = text(others[at + 1])
-        return Pushed(codes, change(ready, next_due_ms))
+        reply = await self.run("push", bucket, args, scope)
+        codes: list[int] = []
+        for job, result in zip(jobs, reply.results, strict=False):
+            if isinstance(result, int):
+                codes.append(result)
+            else:
+                code, other_topic = result
+                codes.append(code)
+                job.other_topic = text(other_topic)
+        return Pushed(codes, reply.change)
 
     async def pop(self, bucket: int, demands: Sequence[Demand]) -> Popped:
         """Reserve ready jobs: for each demand at most as many as it wants, [] if none is ready."""
@@ -110,70 +112,69 @@ class BucketStore:
         args: list[Any] = [nonce]
         for demand in demands:
             args += (demand.wanted, int(demand.by_priority), len(demand.topics), *demand.topics)
-        complete, answers, next_due_ms = await self.run("pop", bucket, args)
-        jobs = [reserved(found, nonce) for found in answers]
-        return Popped(jobs, complete, change([], next_due_ms))
+        reply = await self.run("pop", bucket, args)
+        jobs = [reserved(found, nonce) for found in reply.results]
+        return Popped(jobs, reply.looked, reply.change)
 
     async def reserve(
         self, bucket: int, ids: Sequence[str], scope: Scope = EVERYWHERE
     ) -> tuple[list[Reservation], Change]:
         """Reserve jobs that are not reserved, in any other state. May return results for the first ids only."""
         nonce = next(self._nonces)
-        answers = await self.run("reserve", bucket, [nonce, *ids], scope)
-        return [reservation(nonce, *answer) for answer in answers], NO_CHANGE
+        reply = await self.run("reserve", bucket, [nonce, *ids], scope)
+        found = zip(ids, reply.results, strict=False)
+        return [reservation(job_id, nonce, result) for job_id, result in found], reply.change
 
     async def requeue(self, bucket: int, returns: Sequence[Requeue]) -> tuple[int, Change]:
         """Undo reservations: to the head of the list, the attempt uncounted. Returns how many, from the last one on."""
-        args: list[Any] = [self.sender]
+        args: list[Any] = []
         for job_id, nonce, message, was_buried in returns:
             args += (nonce, job_id, message, int(was_buried))
-        ready, looked, next_due_ms = await self.run("requeue", bucket, args)
-        return looked, change(ready, next_due_ms)
+        reply = await self.run("requeue", bucket, args)
+        return reply.looked, reply.change
 
     async def finish(
         self, bucket: int, endings: Sequence[Ending], scope: Scope = EVERYWHERE
     ) -> tuple[list[int], Change]:
         """End jobs whose work is done. Returns a code for each."""
-        codes, ready = await self.run("finish", bucket, [self.sender, *_flat(endings)], scope)
-        return codes, change(ready)
+        reply = await self.run("finish", bucket, _flat(endings), scope)
+        return reply.results, reply.change
 
     async def delete(
         self, bucket: int, endings: Sequence[Ending], scope: Scope = EVERYWHERE
     ) -> tuple[list[int], Change]:
         """End jobs that are no longer wanted. Returns a code for each."""
-        codes, ready = await self.run("delete", bucket, [self.sender, *_flat(endings)], scope)
-        return codes, change(ready)
+        reply = await self.run("delete", bucket, _flat(endings), scope)
+        return reply.results, reply.change
 
     async def bury(
         self, bucket: int, burials: Sequence[Burial], scope: Scope = EVERYWHERE
     ) -> tuple[list[int], Change]:
         """Bury jobs. Returns a code for each."""
-        codes, ready = await self.run("bury", bucket, [self.sender, *_flat(burials)], scope)
-        return codes, change(ready)
+        reply = await self.run("bury", bucket, _flat(burials), scope)
+        return reply.results, reply.change
 
     async def release(
         self, bucket: int, releases: Sequence[Release], scope: Scope = EVERYWHERE
     ) -> tuple[list[Moved], Change]:
         """Give reserved jobs back. Returns the new due time of each, None if it was buried or has expired."""
         rows = [(*one[:-1], dump_schedule(one.retry_ms)) for one in releases]
-        args = [self.sender, *_flat(rows)]
-        codes, dues, ready, next_due_ms = await self.run("release", bucket, args, scope)
-        return moved(codes, dues), change(ready, next_due_ms)
+        reply = await self.run("release", bucket, _flat(rows), scope)
+        return moved(reply), reply.change
 
     async def touch(
         self, bucket: int, touches: Sequence[Touch], scope: Scope = EVERYWHERE
     ) -> list[Moved]:
         """Extend reservations. Returns the new deadline of each."""
-        codes, deadlines = await self.run("touch", bucket, _flat(touches), scope)
-        return moved(codes, deadlines)
+        return moved(await self.run("touch", bucket, _flat(touches), scope))
 
     async def reschedule(
         self, bucket: int, reschedules: Sequence[Reschedule], scope: Scope = EVERYWHERE
     ) -> tuple[list[Moved], Change]:
         """Give jobs that are not reserved a new due time, a new priority, or both."""
         args = [part for one in reschedules for part in (one.id, *one.plan.args)]
-        codes, dues, next_due_ms = await self.run("reschedule", bucket, args, scope)
-        return moved(codes, dues), change([], next_due_ms)
+        reply = await self.run("reschedule", bucket, args, scope)
+        return moved(reply), reply.change
 
     async def kick(
         self, bucket: int, kicks: Sequence[Kick], scope: Scope = EVERYWHERE
@@ -182,47 +183,44 @@ class BucketStore:
         jobs = [
             part for one in kicks for part in (one.id, "" if one.body is None else f"={one.body}")
         ]
-        codes, ready, _ = await self.run("kick", bucket, [self.sender, "", "", 0, *jobs], scope)
-        return codes, change(ready)
+        reply = await self.run("kick", bucket, ["", "", 0, *jobs], scope)
+        return reply.results, reply.change
 
     async def kick_topic(
         self, bucket: int, topic: str, state: State, most: int
     ) -> tuple[int, bool, Change]:
         """Make the topic's first buried or delayed jobs ready. Returns how many, and whether more may be left."""
-        args = [self.sender, topic, state.value, most]
-        codes, ready, found = await self.run("kick", bucket, args, follows=True)
-        has_more = len(codes) < found or found == most
-        return codes.count(Code.OK), has_more, change(ready)
+        reply = await self.run("kick", bucket, [topic, state.value, most], follows=True)
+        has_more = len(reply.results) < reply.looked or reply.looked == most
+        return reply.results.count(Code.OK), has_more, reply.change
 
     async def get(
         self, bucket: int, ids: Sequence[str | bytes], scope: Scope = EVERYWHERE
     ) -> list[JobView | None]:
         """All about jobs, None for an unknown id; only the first ones if the answer would get too large."""
-        answers = await self.run("get", bucket, ids, scope)
+        reply = await self.run("get", bucket, ids, scope)
         return [
             view(text(job_id) if isinstance(job_id, bytes) else job_id, *answer) if answer else None
-            for job_id, answer in zip(ids, answers, strict=False)
+            for job_id, answer in zip(ids, reply.results, strict=False)
         ]
 
     async def weigh(self, bucket: int, ids: Sequence[str], scope: Scope = EVERYWHERE) -> list[int]:
         """How many bytes get() would read of each job."""
-        weights: list[int] = await self.run("weigh", bucket, ids, scope)
-        return weights
+        return (await self.run("weigh", bucket, ids, scope)).results
 
     async def tick(self, bucket: int, limit: int = TICK_LIMIT) -> Ticked:
         """Move what is due."""
-        answer = await self.run("tick", bucket, [self.sender, limit])
-        next_due_ms, ready, redelivered, in_all, expired, set_aside, buried = answer
+        reply = await self.run("tick", bucket, [limit])
+        redelivered, in_all, expired, set_aside, buried = reply.results
         names = [(text(buried[i]), text(buried[i + 1])) for i in range(0, len(buried), 2)]
-        return Ticked(change(ready, next_due_ms), redelivered, in_all, expired, set_aside, names)
+        return Ticked(reply.change, redelivered, in_all, expired, set_aside, names)
 
     async def settle(
         self, bucket: int, settlements: Sequence[Settlement], _scope: Scope = EVERYWHERE
     ) -> list[int]:
         """Give staged jobs their due times, or drop them. Returns a code for each."""
         args = [STAGED_DUE_MS, *_flat(settlements)]
-        codes: list[int] = await self.run("settle", bucket, args)
-        return codes
+        return (await self.run("settle", bucket, args)).results
 
     async def sweep(
         self, bucket: int, cursor: int, topics: int, buried_retain_ms: int | None = None
@@ -232,26 +230,25 @@ class BucketStore:
         A buried job is kept for `buried_retain_ms` (None = until somebody ends it) unless its topic says otherwise.
         """
         retain = "" if buried_retain_ms is None else buried_retain_ms
-        return Swept(*map(int, await self.run("sweep", bucket, [cursor, topics, retain])))
+        reply = await self.run("sweep", bucket, [cursor, topics, retain])
+        return Swept(*map(int, reply.results))
 
     async def cancel(self, bucket: int, page: TagPage) -> tuple[TagPlace, int, Change]:
         """End jobs of a tag, as the methods of Tags do."""
-        args = [self.sender, *page.args]
-        after, count, ready = await self.run("cancel", bucket, args, page.scope)
-        return after, count, change(ready)
+        reply = await self.run("cancel", bucket, page.args, page.scope)
+        return reply.results, reply.looked, reply.change
 
     async def purge(
         self, bucket: int, topic: str, state: str, limit: int
     ) -> tuple[int, bool, Change]:
         """Drop a topic's jobs in a state ("ended": kept results, "": all). Returns how many, and if more are left."""
-        args = [self.sender, topic, state, limit]
-        dropped, more, ready = await self.run("purge", bucket, args)
-        return dropped, more == 1, change(ready)
+        reply = await self.run("purge", bucket, [topic, state, limit])
+        return reply.looked, reply.results[0] == 1, reply.change
 
     async def pause(self, bucket: int, topic: str, hold_ms: int | None) -> Change:
         """Pause a topic's deliveries for `hold_ms`, 0 = until resumed; None = resume them."""
         hold = "" if hold_ms is None else hold_ms
-        return change(await self.run("pause", bucket, [self.sender, topic, hold]))
+        return (await self.run("pause", bucket, [topic, hold])).change
 
     async def list_jobs(
         self,
@@ -264,7 +261,7 @@ class BucketStore:
     ) -> TagListing:
         """A page of the jobs of a tag, for an answer that already holds `held_bytes`."""
         args = [what.topic, what.tag, what.state, *what.due, limit, held_bytes, *place]
-        after, found, held, is_full = await self.run("list", bucket, args, scope)
+        after, found, held, is_full = (await self.run("list", bucket, args, scope)).results
         views = (view(text(job_id), *parts) for job_id, *parts in found)
         jobs = [each for each in views if each is not None]
         return TagListing(jobs, after, held, is_full == 1)
@@ -276,7 +273,7 @@ class BucketStore:
         totals, place, together = [0] * steps, 0, steps
         while place >= 0:
             args = [start_ms, step_ms, steps, place, together, *topics]
-            place, together, counts = await self.run("forecast", bucket, args)
+            place, together, counts = (await self.run("forecast", bucket, args)).results
             totals = [total + count for total, count in zip(totals, counts, strict=True)]
         return totals
 
@@ -307,8 +304,11 @@ class BucketStore:
 
     async def topics(self, bucket: int, topics: Sequence[str]) -> list[TopicCounts]:
         """The exact counts of topics."""
-        answers = await in_pieces(partial(self.run, "topics", bucket), topics)
-        return [topic_counts(answer) for answer in answers]
+
+        async def count(piece: Sequence[str]) -> Sequence[Any]:
+            return (await self.run("topics", bucket, piece)).results
+
+        return [topic_counts(answer) for answer in await in_pieces(count, topics)]
 
     async def heartbeat(self, name: str, figures: str, silence_ms: int) -> None:
         """Record that the process `name` is alive; processes that were silent for longer are dropped."""
@@ -316,7 +316,7 @@ class BucketStore:
 
     async def servers(self, silence_ms: int) -> list[tuple[str, int, str]]:
         """Name, time last heard in ms and figures of all processes that were heard within `silence_ms`."""
-        found = await self.run("servers", 0, [silence_ms])
+        found = (await self.run("servers", 0, [silence_ms])).results
         return [(text(found[i]), found[i + 1], text(found[i + 2])) for i in range(0, len(found), 3)]
 
     def run(
@@ -327,7 +327,7 @@ class BucketStore:
         scope: Scope = EVERYWHERE,
         *,
         follows: bool | None = None,
-    ) -> Awaitable[Any]:
+    ) -> Awaitable[Reply]:
         """Run a script, also for other modules of this package (registry.py, results.py); see Caller.run."""
         return self.caller.run(verb, bucket, args, scope, follows=follows)
 

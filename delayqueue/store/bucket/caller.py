@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from time import monotonic, perf_counter
@@ -20,6 +21,7 @@ from delayqueue.metrics import SCRIPT_ERRORS, SCRIPT_SECONDS, Metrics
 from delayqueue.store.bucket.buckets import Buckets, Layout
 from delayqueue.store.bucket.layout import begin_move, end_move, settle_layout
 from delayqueue.store.bucket.measure import count_events, count_repairs
+from delayqueue.store.bucket.replies import Reply, read_reply
 from delayqueue.store.scripts import Scripts
 from delayqueue.store.servers.ailments import UNKNOWN, ailment
 from delayqueue.store.servers.durability import Durability
@@ -68,6 +70,7 @@ class Caller:
         self._back_at: dict[int, float] = {}  # it has answered again
         self._ailments: dict[int, Text] = {}  # by bucket: why its last call failed
         self._closed: Text | None = None  # why nothing can be called yet
+        self.sender = secrets.token_hex(6)  # marks this process's announcements, for it to ignore
 
     async def run(
         self,
@@ -77,7 +80,7 @@ class Caller:
         scope: Scope = EVERYWHERE,
         *,
         follows: bool | None = None,
-    ) -> Any:
+    ) -> Reply:
         """Run a script and return its answer. Raises LayoutChanged if the bucket was chosen by an outdated layout.
 
         `follows`: whether the call means the same under a newer layout; None = as the verb's head says.
@@ -193,23 +196,25 @@ class Caller:
 
     async def _run_once(
         self, generation: int, verb: str, bucket: int, args: Sequence[Any], scope: Scope
-    ) -> Any:
+    ) -> Reply:
         """Run a script by this generation of the layout: nothing is awaited before the bucket is chosen."""
         keys = self._buckets[bucket]
         names = [keys.tag, keys.queue_name]
         if scope is not EVERYWHERE:
             names.append(keys.tag + json.dumps(scope.entries, ensure_ascii=False))
         until_s = asyncio.get_running_loop().time() + self._shards.answer_s
-        call = partial(self._functions.call, verb, names, args, Terms(generation, until_s))
+        terms = Terms(generation, until_s, self.sender)
+        call = partial(self._functions.call, verb, names, args, terms)
         if self._failpoint:
             self._failpoint.reach(f"{verb}.before")
         began = perf_counter()
-        answer, events = await self.ask(
+        answer = await self.ask(
             verb, bucket, partial(self._durability.keep, self._verbs[verb], call)
         )
         self._metrics.observe(SCRIPT_SECONDS, perf_counter() - began, verb)
-        count_events(self._metrics, events)
-        count_repairs(self._metrics, verb, answer)
+        reply = read_reply(answer)
+        count_events(self._metrics, reply.events)
+        count_repairs(self._metrics, verb, reply.results)
         if self._failpoint:
             self._failpoint.reach(f"{verb}.after")
-        return answer
+        return reply

@@ -5,7 +5,6 @@ from typing import Any
 
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.record import text
-from delayqueue.store.bucket.replies import change
 from delayqueue.store.types import Finding, Inspected, Piece
 
 
@@ -19,25 +18,25 @@ class Inspection:
         self, bucket: int, pieces: Sequence[Piece], limit: int, *, repair: bool
     ) -> Inspected:
         """Check about `limit` entries of the pieces, the last piece first; with `repair`, damage is repaired."""
-        args: list[Any] = [self._store.sender, int(repair), limit]
+        args: list[Any] = [int(repair), limit]
         for piece in pieces:
             args += piece
-        rest, looked, findings, suspects, ready = await self._store.run("inspect", bucket, args)
+        reply = await self._store.run("inspect", bucket, args)
+        rest, findings, suspects = reply.results
         return Inspected(
             [Piece(name, cursor) for name, cursor in _rows(rest, 2)],
-            looked,
+            reply.looked,
             [
                 Finding(kind.decode(), text(name), text(job_id), mended == b"1")
                 for kind, name, job_id, mended in _rows(findings, 4)
             ],
             [(topic, job_id) for topic, job_id in _rows(suspects, 2)],
-            change(ready),
+            reply.change,
         )
 
     async def ready_ids(self, bucket: int, topic: bytes, first: int, last: int) -> list[bytes]:
         """The ids in this range of a topic's ready list, including ghosts; -1 is the last position."""
-        ids: list[bytes] = await self._store.run("ready_ids", bucket, [topic, first, last])
-        return ids
+        return (await self._store.run("ready_ids", bucket, [topic, first, last])).results
 
 
 def _rows(flat: Sequence[bytes], width: int) -> Iterator[Sequence[bytes]]:

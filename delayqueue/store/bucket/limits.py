@@ -6,7 +6,6 @@ from typing import Final
 
 from delayqueue.domain.limit import Limit
 from delayqueue.store.bucket.bucket_store import BucketStore
-from delayqueue.store.bucket.replies import change
 from delayqueue.store.types import Change, Limited
 
 FIRST: Final = 0  # the bucket where a topic is configured; the others copy its settings
@@ -30,11 +29,12 @@ class Limits:
 
         `declared`: they come from a config file, and limits that it does not name are removed.
         """
-        args = [self._store.sender, topic, bucket, self._store.buckets.count, int(declared)]
+        args = [topic, bucket, self._store.buckets.count, int(declared)]
         for name, value in changes.items():
             args += (name, "" if value is None else value)
-        code, written, ready = await self._store.run("limit", bucket, args)
-        return Limited(code, Limit.read(json.loads(written)), change(ready))
+        reply = await self._store.run("limit", bucket, args)
+        code, written = reply.results
+        return Limited(code, Limit.read(json.loads(written)), reply.change)
 
     async def all(self, bucket: int) -> dict[str, Limit]:
         """The topics that have limits."""
@@ -45,5 +45,5 @@ class Limits:
 
     async def split_limits(self, bucket: int, topic: str, written: str, buckets: int) -> Change:
         """Give a topic these settings (JSON) in one of `buckets` buckets; "" = those that the bucket has."""
-        args = [self._store.sender, topic, written, bucket, buckets]
-        return change(await self._store.run("split_limits", bucket, args))
+        args = [topic, written, bucket, buckets]
+        return (await self._store.run("split_limits", bucket, args)).change

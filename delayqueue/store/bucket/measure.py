@@ -33,31 +33,31 @@ def count_events(metrics: Metrics, events: Sequence[Any]) -> None:
             metrics.observe(_TIMES[event], each / 1000)
 
 
-def count_repairs(metrics: Metrics, verb: str, answer: Any) -> None:
+def count_repairs(metrics: Metrics, verb: str, results: Sequence[Any]) -> None:
     """Count the damage that a call of `verb` has repaired."""
     count = _REPAIRS.get(verb)
     if count is not None:
-        count(metrics, answer)
+        count(metrics, results)
 
 
-def _tick(metrics: Metrics, answer: Any) -> None:
-    if answer[5]:
-        metrics.count(REPAIRS, "set_aside", by=answer[5])
+def _tick(metrics: Metrics, results: Sequence[Any]) -> None:
+    if results[3]:
+        metrics.count(REPAIRS, "set_aside", by=results[3])
 
 
-def _sweep(metrics: Metrics, answer: Any) -> None:
-    if answer[1]:
-        metrics.count(REPAIRS, "ghosts", by=answer[1])
+def _sweep(metrics: Metrics, results: Sequence[Any]) -> None:
+    if results[1]:
+        metrics.count(REPAIRS, "ghosts", by=results[1])
 
 
-def _inspect(metrics: Metrics, answer: Any) -> None:
-    findings = answer[2]
+def _inspect(metrics: Metrics, results: Sequence[Any]) -> None:
+    findings = results[1]
     mended = zip(findings[::4], findings[3::4], strict=True)
     for kind, number in Counter(kind for kind, is_mended in mended if is_mended == b"1").items():
         metrics.count(REPAIRS, kind.decode(), by=number)
 
 
-_REPAIRS: Final[dict[str, Callable[[Metrics, Any], None]]] = {
+_REPAIRS: Final[dict[str, Callable[[Metrics, Sequence[Any]], None]]] = {
     "tick": _tick,
     "sweep": _sweep,
     "inspect": _inspect,

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from delayqueue.domain.body import body_of
+from delayqueue.errors import Code
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.record import parse_record, text
-from delayqueue.store.bucket.replies import change
 from delayqueue.store.types import Change, Found, Position, Range, Taken, TakeReply
 
 
@@ -44,26 +44,28 @@ class Ranges:
         """
         known = (behind.due_ms, behind.id) if behind else ("", "")
         marks = (first.encode("latin-1"), last.encode("latin-1"))
-        mark, is_end, looked, found = await self._store.run(
-            "range", bucket, [topic, state, *due, *known, limit, *marks]
-        )
+        reply = await self._store.run("range", bucket, [topic, state, *due, *known, limit, *marks])
+        mark, is_end, found = reply.results
         jobs = [
             Found(Position(int(found[i + 1]), found[i]), bucket, found[i + 2])
             for i in range(0, len(found), 3)
         ]
-        return Piece(jobs, mark.decode("latin-1"), is_end == 1, looked)
+        return Piece(jobs, mark.decode("latin-1"), is_end == 1, reply.looked)
 
     async def take(self, bucket: int, topic: str, due: Range, ids: Sequence[bytes]) -> TakeReply:
         """Remove and return those of the jobs that are delayed or ready, and due in the range."""
-        looked, gone, found = await self._store.run("take", bucket, [topic, *due, *ids])
-        jobs = [_taken(*found[i : i + 3]) for i in range(0, len(found), 3)]
-        return TakeReply(looked, gone, jobs)
+        results = (await self._store.run("take", bucket, [topic, *due, *ids])).results
+        jobs = [
+            _taken(job_id, *result)
+            for job_id, result in zip(ids, results, strict=False)
+            if not isinstance(result, int)
+        ]
+        return TakeReply(len(results), results.count(Code.NO_SUCH_JOB), jobs)
 
     async def restore(self, bucket: int, jobs: Sequence[Taken]) -> Change:
         """Undo takes; a job that was pushed with the same id since stays."""
         args = [part for job in jobs for part in (job.raw_id, job.record, job.run)]
-        next_due_ms = await self._store.run("restore", bucket, args)
-        return change([], next_due_ms)
+        return (await self._store.run("restore", bucket, args)).change
 
 
 def _taken(raw_id: bytes, raw: bytes, run: bytes) -> Taken:

@@ -165,13 +165,13 @@ def _parse_notes(raw: bytes, at: int) -> list[Attempt]:
     return notes
 
 
-def reserved_job(raw_id: bytes, raw: bytes, attempt: int, receipt: str) -> Reserved:
+def reserved_job(job_id: str, raw: bytes, attempt: int, receipt: str) -> Reserved:
     """A job that `pop` reserved, from its record."""
     record = parse_record(raw)
     options = _options(record)
     return Reserved(
         topic=text(record.topic),
-        id=text(raw_id),
+        id=job_id,
         body=body_of(record.body),
         attempt=attempt,
         receipt=receipt,

@@ -47,24 +47,25 @@ class Registry:
 
         Returns a code: JOB_EXISTS if the name is taken and `if_exists` or a config file forbids it.
         """
-        codes = await self._run("register", [kind, if_exists, *_flat([entry])])
-        return int(codes[0])
+        [code] = await self._run("register", [kind, if_exists, *_flat([entry])])
+        return int(code)
 
     async def declare(self, kind: Kind, entries: Sequence[Entry]) -> list[int]:
         """Replace all that the config file declared before.
 
         Returns a code for each; if one is refused, nothing has changed.
         """
-        codes: list[int] = await self._run("register", [kind, "declare", *_flat(entries)])
-        return codes
+        return await self._run("register", [kind, "declare", *_flat(entries)])
 
     async def unregister(self, kind: Kind, name: str, definition: str = "") -> int:
         """Remove an entry; with a definition only if it is that one. Returns a code."""
-        return int(await self._run("unregister", [kind, name, definition]))
+        [code] = await self._run("unregister", [kind, name, definition])
+        return int(code)
 
     async def pause_subscriber(self, name: str, *, is_paused: bool) -> int:
         """Pause or resume a subscriber. Returns a code."""
-        return int(await self._run("pause_subscriber", [name, int(is_paused)]))
+        [code] = await self._run("pause_subscriber", [name, int(is_paused)])
+        return int(code)
 
     async def registered(self, kind: Kind, known: str = "", name: str = "") -> Registered:
         """All entries of a kind, or the one with that name, unless `known` is still their revision."""
@@ -73,19 +74,21 @@ class Registry:
 
     async def state(self) -> RegistryState:
         """The store's time, and how many of each kind are registered."""
-        return RegistryState(*await self._run("registry_state", []))
+        reply = await self._store.run("registry_state", BUCKET, [])
+        return RegistryState(reply.now_ms, *reply.results)
 
     async def numbers(self, count: int) -> int:
         """The first of `count` consecutive numbers that nobody else gets.
 
         A store that loses its last writes may give some of them again.
         """
-        return int(await self._run("numbers", [count]))
+        [first] = await self._run("numbers", [count])
+        return int(first)
 
     async def due_schedules(self) -> DueSchedules:
         """The schedules that are due; not all of them if they are many."""
-        now_ms, wait_ms, found = await self._run("due_schedules", [DUE_LIMIT])
-        return DueSchedules(now_ms, None if wait_ms < 0 else wait_ms, _entries(found))
+        reply = await self._store.run("due_schedules", BUCKET, [DUE_LIMIT])
+        return DueSchedules(reply.now_ms, reply.change.next_due_ms, _entries(reply.results))
 
     async def enqueue_due(self, due_jobs: DueJobs) -> Enqueued:
         """Push the jobs of a schedule and set its next occurrence.
@@ -107,17 +110,17 @@ class Registry:
         args += (due_jobs.topic, due_jobs.ttr_ms, due_jobs.body)
         for one in due_jobs.jobs:
             args += one
-        done, *taken = await self._run("enqueue_due", args)
-        if done and due_jobs.jobs:
-            self._notify(BUCKET, Change([], 0))
+        reply = await self._store.run("enqueue_due", BUCKET, args)
+        done, *taken = reply.results
+        self._notify(BUCKET, reply.change)
         return Enqueued(done == 1, [text(job_id) for job_id in taken])
 
     def owns(self, job_id: str) -> bool:
         """Whether a job with this id would be in the same bucket as the schedules."""
         return self._store.buckets.of(job_id) == BUCKET
 
-    async def _run(self, verb: str, args: Sequence[Any]) -> Any:
-        return await self._store.run(verb, BUCKET, args)
+    async def _run(self, verb: str, args: Sequence[Any]) -> list[Any]:
+        return (await self._store.run(verb, BUCKET, args)).results
 
 
 async def registered_in(shards: Shards, keys: BucketKeys, kind: Kind) -> dict[str, str]:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from delayqueue.domain.job import JobView, Reserved, State
 from delayqueue.domain.limit import Limit
@@ -15,45 +15,54 @@ from delayqueue.store.types import Arrivals, Change, Moved, Reservation, TopicCo
 BURIED = -1  # instead of the time of a job that is delivered again
 
 
+class Reply(NamedTuple):
+    """A script's answer. The script's head says what `results` and `times` hold."""
+
+    results: list[Any]  # one for each item, or what this verb has to tell
+    times: Sequence[int]  # ms, for each item; () if the verb has none
+    looked: int  # how many items are done
+    change: Change
+    events: Sequence[Any]  # event, topic, how many jobs, ms of some of them or None, ...
+    now_ms: int  # the store's time
+
+
 def or_none(number: int) -> int | None:
     """A script's number; None if it is negative."""
     return None if number < 0 else number
 
 
-def change(ready: Sequence[Any], next_due_ms: int = -1) -> Change:
-    """What became ready, given as topic, count, topic, count, ...; and ms until something is due."""
-    arrivals: Arrivals = [(text(ready[i]), ready[i + 1]) for i in range(0, len(ready), 2)]
-    return Change(arrivals, or_none(next_due_ms))
+def read_reply(answer: Sequence[Any]) -> Reply:
+    """Parse the answer of any script (end_call in _prelude.lua)."""
+    now_ms, next_due_ms, looked, results, times, topics = answer[:6]
+    end = 6 + 2 * topics
+    ready: Arrivals = [(text(answer[i]), answer[i + 1]) for i in range(6, end, 2)]
+    change = Change(ready, or_none(next_due_ms))
+    return Reply(results, times or (), looked, change, answer[end:], now_ms)
 
 
-def moved(codes: list[int], times: list[int]) -> list[Moved]:
-    """A code and a time for each job."""
+def moved(reply: Reply) -> list[Moved]:
+    """What each job is now, from a code and a time for each."""
     return [
         Moved(code, or_none(time), code == Code.OK and time == BURIED)
-        for code, time in zip(codes, times, strict=True)
+        for code, time in zip(reply.results, reply.times, strict=True)
     ]
 
 
 def reserved(found: Sequence[Any], nonce: str) -> list[Reserved]:
     """The jobs that `pop` reserved with this nonce, given as id, record, attempt, ..."""
+    ids = [text(raw_id) for raw_id in found[::3]]
     return [
-        reserved_job(found[i], found[i + 1], found[i + 2], receipt_for(nonce, text(found[i])))
-        for i in range(0, len(found), 3)
+        reserved_job(job_id, record, attempt, receipt_for(nonce, job_id))
+        for job_id, record, attempt in zip(ids, found[1::3], found[2::3], strict=True)
     ]
 
 
-def reservation(
-    nonce: str,
-    code: int,
-    raw_id: bytes = b"",
-    record: bytes = b"",
-    attempt: int = 0,
-    was_buried: int = 0,
-) -> Reservation:
-    """The answer of `reserve` for a job."""
-    if code != Code.OK:
-        return Reservation(code, None)
-    job = reserved_job(raw_id, record, attempt, receipt_for(nonce, text(raw_id)))
+def reservation(job_id: str, nonce: str, result: int | Sequence[Any]) -> Reservation:
+    """The result of `reserve` for a job."""
+    if isinstance(result, int):
+        return Reservation(result, None)
+    code, record, attempt, was_buried = result
+    job = reserved_job(job_id, record, attempt, receipt_for(nonce, job_id))
     job.was_buried = was_buried == 1
     return Reservation(code, job)
 

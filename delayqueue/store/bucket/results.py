@@ -6,7 +6,7 @@ from typing import Any
 
 from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.store.bucket.bucket_store import BucketStore
-from delayqueue.store.bucket.replies import change, moved
+from delayqueue.store.bucket.replies import moved
 from delayqueue.store.types import Change, Moved, Postponement, Recording
 
 
@@ -24,8 +24,7 @@ class Results:
         for one in recordings:
             args += (one.id, one.nonce, one.subscriber, "1" if one.succeeded else "0", one.message)
             args += (one.attempts, one.took_ms, "" if one.delay_ms is None else one.delay_ms)
-        codes: list[int] = await self._store.run("record", bucket, args)
-        return codes
+        return (await self._store.run("record", bucket, args)).results
 
     async def postpone(
         self, bucket: int, postponements: Sequence[Postponement], _scope: Scope = EVERYWHERE
@@ -34,8 +33,8 @@ class Results:
 
         Returns the due time of each, None if it was buried.
         """
-        args: list[Any] = [self._store.sender]
+        args: list[Any] = []
         for one in postponements:
             args += (one.id, one.nonce, one.message, json.dumps(one.subscribers))
-        codes, dues, ready, next_due_ms = await self._store.run("postpone", bucket, args)
-        return moved(codes, dues), change(ready, next_due_ms)
+        reply = await self._store.run("postpone", bucket, args)
+        return moved(reply), reply.change

@@ -34,7 +34,7 @@ class SlotStore:
             args += mark
         for row in rows:
             args += (_field(row.topic), _packed(row))
-        return bool(await self._store.run("add_history", BUCKET, args))
+        return (await self._store.run("add_history", BUCKET, args)).results == [1]
 
     async def read(self, ring: Ring, topic: str, scope: Scope = EVERYWHERE) -> Slots:
         """All slots of a ring, of a topic or of all topics (""); the last one is the current one."""
@@ -46,10 +46,11 @@ class SlotStore:
         while len(packed) < ring.places:
             back = ring.places - 1 - len(packed)
             what = (*ring, MOST_TOPICS, topic, back, min(piece, back + 1), last, int(not packed))
-            last, at_ms, found, raw = await self._store.run("history", BUCKET, what, scope)
+            reply = await self._store.run("history", BUCKET, what, scope)
+            last, found, raw = reply.results
             packed += found
             if now_ms < 0:
-                raw_marks, now_ms = raw, at_ms
+                raw_marks, now_ms = raw, reply.now_ms
         start_ms = (int(last) - ring.places + 1) * ring.step_ms
         known = (_mark(raw, now_ms) for raw in raw_marks)
         marks = [mark for mark in known if mark and now_ms - mark.ago_ms >= start_ms]

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from delayqueue.domain.job import State
 from delayqueue.store.bucket.bucket_store import BucketStore
-from delayqueue.store.bucket.replies import change, or_none
+from delayqueue.store.bucket.replies import or_none
 from delayqueue.store.types import Change, Plan, TagPage, TagPlace
 
 
@@ -29,21 +29,21 @@ class Tags:
         self, bucket: int, page: TagPage, *, state: State
     ) -> tuple[TagPlace, int, Change]:
         """Make the jobs in that state, buried or delayed, ready now."""
-        args = [self._store.sender, state.value, *page.args]
-        after, count, ready = await self._store.run("kick_tag", bucket, args, page.scope)
-        return after, count, change(ready)
+        args = [state.value, *page.args]
+        reply = await self._store.run("kick_tag", bucket, args, page.scope)
+        return reply.results, reply.looked, reply.change
 
     async def reschedule(
         self, bucket: int, page: TagPage, plan: Plan
     ) -> tuple[TagPlace, int, Change, Rescheduled]:
         """Give the jobs that are not reserved a new due time, a new priority, or both."""
         args = [*plan.args, *page.args]
-        answer = await self._store.run("reschedule_tag", bucket, args, page.scope)
-        after, count, due_ms, wait_ms, ids = answer
-        return after, count, change([], wait_ms), Rescheduled(or_none(due_ms), ids)
+        reply = await self._store.run("reschedule_tag", bucket, args, page.scope)
+        after, due_ms, ids = reply.results
+        return after, reply.looked, reply.change, Rescheduled(or_none(due_ms), ids)
 
     async def ids(self, bucket: int, page: TagPage) -> tuple[TagPlace, list[bytes]]:
         """The ids of the jobs, in any topic, and where the next page begins, START = there is none."""
         args = [page.tag, page.limit, *page.place]
-        after, ids = await self._store.run("tag_ids", bucket, args, page.scope)
+        after, ids = (await self._store.run("tag_ids", bucket, args, page.scope)).results
         return [after], ids

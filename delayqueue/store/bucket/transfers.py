@@ -1,11 +1,10 @@
 """Moves jobs between buckets: into a transfer, into the other bucket; then the transfer is dropped."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.record import text
-from delayqueue.store.bucket.replies import change
 from delayqueue.store.types import Change
 
 
@@ -37,15 +36,14 @@ class Transfers:
 
     async def export(self, source: int, target: int, ids: Sequence[str]) -> Transfer:
         """Take the jobs with these ids out of `source`. If a transfer is on its way already, it is returned instead."""
-        args: list[Any] = [self._store.sender, target, *ids]
-        number, parts, ready = await self._store.run("export", source, args)
-        return Transfer(number, parts, change(ready))
+        reply = await self._store.run("export", source, [target, *ids])
+        number, parts = reply.results
+        return Transfer(number, parts, reply.change)
 
     async def import_(self, source: int, target: int, transfer: Transfer) -> Change:
         """Put a transfer's jobs into `target`, unless it already has them."""
-        args: list[Any] = [self._store.sender, source, transfer.number, *transfer.parts]
-        next_due_ms, ready = await self._store.run("import", target, args)
-        return change(ready, next_due_ms)
+        args = [source, transfer.number, *transfer.parts]
+        return (await self._store.run("import", target, args)).change
 
     async def confirm(self, source: int, target: int, transfer: Transfer) -> None:
         """The transfer has arrived."""
@@ -53,10 +51,9 @@ class Transfers:
 
     async def under_way(self, source: int) -> list[int]:
         """The buckets that have transfers on their way to them."""
-        targets: list[int] = await self._store.run("exports", source, [])
-        return targets
+        return (await self._store.run("exports", source, [])).results
 
     async def ids(self, bucket: int, kind: str, cursor: str) -> IdPage:
         """A page of the ids in a bucket: of jobs (`job`) or of kept results (`ended`)."""
-        after, ids, *rest = await self._store.run("ids", bucket, [kind, cursor])
+        after, ids, *rest = (await self._store.run("ids", bucket, [kind, cursor])).results
         return IdPage(after.decode(), [text(job_id) for job_id in ids], *rest)

@@ -47,7 +47,7 @@ local verbs = {{}}
 local refusal = begin(KEYS, ARGV)
 if refusal then return refusal end
 {opening}
-return with_events(verbs.{verb}(KEYS, ARGV))
+return end_call(verbs.{verb}(KEYS, ARGV))
 """
 # The flag of a script: after a first write that takes no memory, the store allows its other writes when it is full.
 OPEN_WHEN_FULL: Final = "redis.pcall('ZREM', TIMERS, '')"
@@ -55,21 +55,21 @@ OPEN_WHEN_FULL: Final = "redis.pcall('ZREM', TIMERS, '')"
 LIBRARY: Final = """\
 #!lua name={library}
 {constants}
-local begin, with_events, verbs
+local begin, end_call, verbs
 
 local function build()
 {parts}
 local verbs = {{}}
 {functions}
-return begin, with_events, verbs
+return begin, end_call, verbs
 end
 
 local function register(verb, flags)
   redis.register_function({{
     function_name = '{prefix}' .. verb, flags = flags,
     callback = function(keys, args)
-      if not verbs then begin, with_events, verbs = build() end
-      return begin(keys, args) or with_events(verbs[verb](keys, args))
+      if not verbs then begin, end_call, verbs = build() end
+      return begin(keys, args) or end_call(verbs[verb](keys, args))
     end,
   }})
 end

@@ -1,9 +1,9 @@
 -- Ends jobs, for finish and delete.
 -- requires  _life
 
--- Ends jobs: `args` holds for each its id, its receipt and a message, after the sender. A receipt "" = in any state,
+-- Ends jobs: `args` holds for each its id, its receipt and a message. A receipt "" = in any state,
 -- "-" = unless it is reserved, "-1700000000000" = unless it is reserved or was not pushed at that time (ms). The event of a job that was handed out has ms since then.
--- Returns { { code per job }, { topic, jobs that may go now, ... } }
+-- Returns a code for each.
 local function end_jobs(args, state, event)
   local now, codes = now_ms(), {}
 
@@ -26,6 +26,6 @@ local function end_jobs(args, state, event)
     return OK
   end
 
-  for at = 2, #args, 3 do codes[#codes + 1] = safely(end_one, args[at], args[at + 1], args[at + 2]) end
-  return { codes, announce_arrivals(args[1]) }
+  for at = 1, #args, 3 do codes[#codes + 1] = safely(end_one, args[at], args[at + 1], args[at + 2]) end
+  return codes
 end

@@ -104,9 +104,23 @@ local function drop_ghosts(topic, place, count)
   return dropped
 end
 
+local function arrive(topic, count) arrivals[topic] = (arrivals[topic] or 0) + (count or 1) end
+
+-- Lets all ready jobs of a paused topic go.
+local function arrive_all(topic)
+  local ready = count_ready(topic)
+  if ready > (arrivals[topic] or 0) then arrivals[topic] = ready end
+end
+
+-- If a topic limits how many jobs are reserved at once, the end of a reservation lets others go.
+local function let_others_go(topic)
+  local limit = settings_of(topic).limit
+  if limit and limit.concurrency then arrive_all(topic) end
+end
+
 local function unreserve(id, topic)
   if call('ZREM', reserved_key(topic), id) == 0 then return false end
-  freed[topic] = true
+  freed[topic] = let_others_go
   return true
 end
 
@@ -235,32 +249,6 @@ local function set_priority(id, job, priority)
 end
 
 local function bury_job(id, job, now) call('ZADD', buried_key(job.topic), int(now), id) end
-
-local function arrive(topic, count) arrivals[topic] = (arrivals[topic] or 0) + (count or 1) end
-
--- Lets all ready jobs of a paused topic go.
-local function arrive_all(topic)
-  local ready = count_ready(topic)
-  if ready > (arrivals[topic] or 0) then arrivals[topic] = ready end
-end
-
--- If a topic limits how many jobs are reserved at once, the end of a reservation lets others go.
-local function let_others_go(topic)
-  local limit = settings_of(topic).limit
-  if limit and limit.concurrency then arrive_all(topic) end
-end
-
--- Tells the other processes; returns { topic, count, ... } for this one. The last step of every verb that makes jobs
--- ready or ends reservations.
-local function announce_arrivals(sender)
-  for topic in pairs(freed) do pcall(let_others_go, topic) end  -- what was done must be reported, whatever state the list is in
-  local flat = {}
-  for topic, count in pairs(arrivals) do
-    announce(sender, topic, count)
-    flat[#flat + 1], flat[#flat + 2] = topic, count
-  end
-  return flat
-end
 
 local function make_ready(id, job)
   add_ready(id, job)

@@ -36,22 +36,25 @@ end
 -- The state of one call: begin() resets all of it.
 local call_ms                   -- the store's time at its beginning
 local scope                     -- the topics that the client may reach, nil = all
-local freed                     -- topics with a reservation that ended
-local arrivals                  -- topic -> jobs that became ready, for announcements and for the answer
+local sender                    -- the server process that calls: it skips its own announcements
+local freed                     -- topic with a reservation that ended -> what that lets happen, at the end of the call
+local arrivals                  -- topic -> jobs that became ready
+local earliest                  -- of the times that the call has set, ms; nil = none
 local sound_topics, sound_sets  -- whose keys check_keys has checked
 local read_bytes                -- of jobs that the answer holds
 local done_bytes                -- of jobs that it has processed
 local events                    -- event, topic, how many jobs, { ms, ... } or false, ...
 
 -- The first step of every call. Returns the error with which it ends, having changed nothing, or nil.
--- The last argument is "GENERATION UNTIL". GENERATION is that of the layout that the server knows: with an older one it would
+-- The last argument is "GENERATION UNTIL SENDER". GENERATION is that of the layout that the server knows: with an older one it would
 -- look for jobs in the wrong bucket. After UNTIL, a time of the store's clock in ms, the server no longer waits for the call:
--- done all the same, it could undo what was acknowledged since (clock.py).
--- A "w" behind them says that the server waits for replicas: with WAIT, which from Redis 7.2 on waits for what
+-- done all the same, it could undo what was acknowledged since (clock.py). SENDER names the server process.
+-- A " w" behind them says that it waits for replicas: with WAIT, which from Redis 7.2 on waits for what
 -- the connection wrote and not for what it read. So even a call that finds everything done already writes something.
 local function begin(keys, args)
   call_ms = clock_ms()
-  local generation, until_ms, waits = string.match(table.remove(args), '^(%d+) (%d+)(w?)$')
+  local generation, until_ms, waits
+  generation, until_ms, sender, waits = string.match(table.remove(args), '^(%d+) (%d+) (%S+) ?(w?)$')
   if call_ms > tonumber(until_ms) then
     return redis.error_reply(string.format('LATE %.0f is the time here, and nobody waits for this call any more', call_ms))
   end
@@ -60,7 +63,7 @@ local function begin(keys, args)
     name_keys()
   end
   scope = keys[3] and cjson.decode(string.sub(keys[3], #tag + 1))
-  freed, arrivals, sound_topics, sound_sets, read_bytes, done_bytes = {}, {}, {}, {}, 0, 0
+  freed, arrivals, earliest, sound_topics, sound_sets, read_bytes, done_bytes = {}, {}, nil, {}, {}, 0, 0
   events = {}
   local fence = tag .. ':fence'
   if tonumber(call('ZSCORE', fence, 'generation') or 0) > tonumber(generation) then
@@ -97,8 +100,26 @@ local function tell(event, topic, count, ms)
   end
 end
 
--- The last step of every call: the verb's answer, the events, and the store's time, for the next call's UNTIL.
-local function with_events(answer) return { answer, events, call_ms } end
+local PUBLISH = redis.REDIS_VERSION_NUM and 'SPUBLISH' or 'PUBLISH'  -- Redis has both from 7.0 on
+
+-- The last step of every call: announces to other server processes which topics have more ready jobs, and returns the answer,
+-- which replies.py reads: { the store's time; ms until the earliest of the times that were set, -1 = none; how many items are done;
+-- results; times or false; how many topics have more ready jobs; topic, count, ... ; the events }.
+-- results: a list, one for each item, or what this verb has to tell; times: a list of ms, one for each item.
+local function end_call(results, times, looked)
+  for topic, let_happen in pairs(freed) do pcall(let_happen, topic) end  -- what was done must be reported, whatever fails here
+  local wait = earliest and math.max(0, earliest - call_ms) or -1
+  local answer, topics, at = { call_ms, wait, looked or #results, results, times or false, 0 }, 0, 6
+  for topic, count in pairs(arrivals) do
+    call(PUBLISH, tag .. ':ready', sender .. ' ' .. count .. ' ' .. topic)
+    topics = topics + 1
+    answer[at + 1], answer[at + 2] = topic, count
+    at = at + 2
+  end
+  answer[6] = topics
+  for i = 1, #events do answer[at + i] = events[i] end
+  return answer
+end
 
 -- Lua prints 1.7950e+12, but Redis wants all digits.
 local function int(number) return string.format('%.0f', number) end
@@ -112,12 +133,14 @@ local function time_of(when, now)
   return string.sub(when, 1, 1) == '+' and now + time or time
 end
 
-local function wake_at(topic, time_ms) call('ZADD', TIMERS, 'LT', int(time_ms), topic) end
+-- The answer says when the next thing is due: not later than this.
+local function due_at(time_ms) earliest = math.min(earliest or time_ms, time_ms) end
 
-local PUBLISH = redis.REDIS_VERSION_NUM and 'SPUBLISH' or 'PUBLISH'  -- Redis has both from 7.0 on
-
--- Tells the other server processes that `topic` has `count` more ready jobs. `sender` lets a process skip its own messages.
-local function announce(sender, topic, count) call(PUBLISH, tag .. ':ready', sender .. ' ' .. count .. ' ' .. topic) end
+-- The timer has to look at the topic then.
+local function wake_at(topic, time_ms)
+  call('ZADD', TIMERS, 'LT', int(time_ms), topic)
+  due_at(time_ms)
+end
 
 -- The record (record.py, the twin): a header of numbers, then topic, options and body untouched, by length.
 --   "0" due created ttr topic_length                                   22 bytes, if the three below are 0

@@ -6,7 +6,7 @@
 -- ARGV  topics that a slot names at most, number of rings, for each its length in ms and its places; number of marks, for each
 --       its kind, ms since it began, ms that it lasted, server ("" = all); then rows: field (a, o or tTOPIC) and
 --       its figures (_history.lua)
--- returns 1 if the caller should count the jobs in the store and add that: once in each slot of the first ring; else 0
+-- returns { 1 if the caller should count the jobs in the store and add that: once in each slot of the first ring; else 0 }
 -- keeps: a slot names the topics that came first; the figures of others are under o. Counts are added; of numbers of jobs the
 --        largest is kept. A key of ours that does not hold a slot is removed.
 local most_topics, rings = tonumber(ARGV[1]), tonumber(ARGV[2])
@@ -85,4 +85,4 @@ for ring = 1, rings do
   if ring == 1 then looks = call('HSETNX', key, 'l', 1) end
 end
 if rows_at > marks_at + 1 then add_marks() end
-return looks
+return { looks }

@@ -4,7 +4,7 @@
 -- layout  follows
 -- KEYS  tag, queue name
 -- ARGV  mark of the last entry of the first topic that was read ("" at first), entries looked at, at most, topics
--- returns { topics that are done, mark of the last entry of the next one that was read ("" = none), { number of the topic
+-- returns { mark of the last entry that was read of the topic behind those that are done ("" = none), { number of the topic
 --           (from 1), id, ms when it was buried, run, ... } }
 -- keeps: a job that stays buried is read, whatever becomes of others.
 local mark, limit = ARGV[1], tonumber(ARGV[2])
@@ -24,14 +24,14 @@ for number = 1, #ARGV - 2 do
   local entries = left > 0 and call('ZRANGE', buried_key(topic), math.max(0, left - limit), left - 1, 'WITHSCORES') or {}
   for at = #entries - 1, 1, -2 do
     local id, buried_ms = entries[at], entries[at + 1]
-    if has_done_enough() then return { number - 1, mark, found } end
+    if has_done_enough() then return { mark, found }, nil, number - 1 end
     local run = call('HGET', RUNS, id) or ''
     count_work(#run)
     found[#found + 1], found[#found + 2], found[#found + 3], found[#found + 4] = number, id, buried_ms, run
     mark = marks.of(id, buried_ms)
   end
   limit = limit - #entries / 2
-  if limit <= 0 then return { number - 1, mark, found } end
+  if limit <= 0 then return { mark, found }, nil, number - 1 end
   mark = ''
 end
-return { #ARGV - 2, '', found }
+return { '', found }, nil, #ARGV - 2

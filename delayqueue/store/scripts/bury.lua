@@ -4,10 +4,9 @@
 -- layout  raises
 -- waits  changes
 -- KEYS  tag, queue name
--- ARGV  sender, then for each job: id, receipt ("" = in any state), message, priority ("" = keep its own)
--- returns { { code per job }, { topic, jobs that may go now, ... } }
+-- ARGV  for each job: id, receipt ("" = in any state), message, priority ("" = keep its own)
+-- returns a code for each
 -- keeps: with a receipt only the reservation that it names is buried.
-local sender = ARGV[1]
 local now = now_ms()
 
 local function bury(id, receipt, message, priority)
@@ -33,5 +32,5 @@ local function bury(id, receipt, message, priority)
 end
 
 local codes = {}
-for at = 2, #ARGV, 4 do codes[#codes + 1] = safely(bury, unpack(ARGV, at, at + 3)) end
-return { codes, announce_arrivals(sender) }
+for at = 1, #ARGV, 4 do codes[#codes + 1] = safely(bury, unpack(ARGV, at, at + 3)) end
+return codes

@@ -4,12 +4,12 @@
 -- layout  follows
 -- KEYS  tag, queue name
 -- ARGV  names of subscribers
--- returns { hour since 1970; for each name { "succeeded HOUR" or "failed HOUR" or "ms HOUR", number, ... },
---           { the last failure (JSON: at ms, id, message), ... } }
+-- returns for each name { "succeeded HOUR" or "failed HOUR" or "ms HOUR", number, ... },
+--         and { the last failure (JSON: at ms, id, message), ... }
 local MOST = 100  -- more than there can be: three fields an hour, five failures
 local found = {}
 for _, name in ipairs(ARGV) do
   found[#found + 1] = call('HGETALL', calls_key(name))
   found[#found + 1] = call('LRANGE', failures_key(name), 0, MOST)
 end
-return { math.floor(now_ms() / 3600000), found }
+return found

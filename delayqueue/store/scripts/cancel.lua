@@ -4,14 +4,14 @@
 -- layout  follows
 -- waits  changes
 -- KEYS  tag, queue name
--- ARGV  sender, tag name, topic ("" = every), jobs looked at, about, where to go on (_tag.lua)
--- returns { where to go on, jobs cancelled, { topic, jobs that may go now, ... } }
-local sender, name, topic, limit = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+-- ARGV  tag name, topic ("" = every), jobs looked at, about, where to go on (_tag.lua)
+-- returns where to go on; the answer says how many were cancelled
+local name, topic, limit = ARGV[1], ARGV[2], ARGV[3]
 local now = now_ms()
 
-local after, count = each_tagged(name, topic, limit, { unpack(ARGV, 5) }, function(id, job)
+local after, count = each_tagged(name, topic, limit, { unpack(ARGV, 4) }, function(id, job)
   finish_job(id, job, 'cancelled', '', now)
   tell('cancelled', job.topic, 1)
   return OK
 end)
-return { after, count, announce_arrivals(sender) }
+return after, nil, count

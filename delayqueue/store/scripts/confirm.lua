@@ -5,7 +5,7 @@
 -- waits  never
 -- KEYS  tag, queue name
 -- ARGV  number of the other bucket, number of the parcel
--- returns 1, or 0 if that parcel no longer exists
+-- returns { 1 }, or { 0 } if that parcel no longer exists
 local key = parcel_key(ARGV[1])
-if call('LINDEX', key, 0) ~= ARGV[2] then return 0 end
-return call('DEL', key)
+if call('LINDEX', key, 0) ~= ARGV[2] then return { 0 } end
+return { call('DEL', key) }

@@ -4,7 +4,7 @@
 -- layout  follows
 -- KEYS  tag, queue name
 -- ARGV  schedules at most
--- returns { now ms, ms until the next time of any (0 = it has come, -1 = there is none), { name, definition, time, ... } }
+-- returns { name, definition, time, ... }
 local now = now_ms()
 local found = {}
 for _, name in ipairs(call('ZRANGEBYSCORE', SCHEDULE_TIMES, '-inf', int(now), 'LIMIT', 0, ARGV[1])) do
@@ -13,4 +13,5 @@ for _, name in ipairs(call('ZRANGEBYSCORE', SCHEDULE_TIMES, '-inf', int(now), 'L
   found[#found + 1] = tonumber(call('ZSCORE', SCHEDULE_TIMES, name))
 end
 local first = tonumber(call('ZRANGE', SCHEDULE_TIMES, 0, 0, 'WITHSCORES')[2])
-return { now, first and math.max(0, first - now) or -1, found }
+if first then due_at(first) end
+return found

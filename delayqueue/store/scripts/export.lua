@@ -5,13 +5,13 @@
 -- layout  raises
 -- waits  pushes
 -- KEYS  tag, queue name
--- ARGV  sender, number of the other bucket, ids
--- returns { number of the parcel, 0 = none; { id, place, ms, record, run, ... }; { topic, ready jobs, ... } }
+-- ARGV  number of the other bucket, ids
+-- returns { number of the parcel, 0 = none; { id, place, ms, record, run, ... } }
 --         place = delayed, ready, reserved (ms = deadline), buried (ms = since), ended (ms = when it is dropped; record =
 --         what is kept), broken (ms = since; the record is unreadable)
 -- keeps: a parcel that is on its way is returned instead of a new one. So a caller that gets none knows that all
 --        of the ids that were ever here have arrived, or ended. A job leaves its place in the same script that puts it into the parcel.
-local sender, target = ARGV[1], ARGV[2]
+local target = ARGV[1]
 local MOST_BYTES = 1024 * 1024
 local PIECE = 1000  -- elements that one command adds
 local now = now_ms()
@@ -71,18 +71,18 @@ end
 local under_way = call('LRANGE', parcel_key(target), 0, -1)
 if #under_way > 0 then
   local number = tonumber(table.remove(under_way, 1))
-  return { number, under_way, {} }
+  return { number, under_way }
 end
 local seen = {}
-for at = 3, #ARGV do
+for at = 2, #ARGV do
   local id = ARGV[at]
   if bytes >= MOST_BYTES then break end
   if not seen[id] then put(id) end
   seen[id] = true
 end
-if #parcel == 0 then return { 0, {}, {} } end
+if #parcel == 0 then return { 0, {} } end
 -- By the clock, so that a server that has lost its last writes does not use a number again.
 local number = math.max(now, tonumber(call('HGET', SENT, target) or 0) + 1)
 call('HSET', SENT, target, int(number))
 send(int(number))
-return { number, parcel, announce_arrivals(sender) }
+return { number, parcel }

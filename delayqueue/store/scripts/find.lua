@@ -4,7 +4,7 @@
 -- layout  follows
 -- KEYS  tag, queue name
 -- ARGV  "job" or "ended", cursor ("0" at first), part of the id, part of the body, topic ("" = any of these three)
--- returns { next cursor ("0" = that was all), jobs searched, { id, topic, state, due ms, ... } }
+-- returns { next cursor ("0" = that was all), { id, topic, state, due ms, ... } }
 -- keeps: a job that stays in the hash is seen by a search from the first cursor to the last; after a failover the search of this
 --        hash begins again.
 local key, cursor, id_part, body_part, topic = ARGV[1] == 'job' and JOBS or ENDED, own_cursor(ARGV[2]), ARGV[3], ARGV[4], ARGV[5]
@@ -31,4 +31,4 @@ repeat
   end
   page_size = bytes - before < PAGE_BYTES and math.min(LONGEST_PAGE, page_size * 2) or 1
 until cursor == '0' or looked >= MOST_LOOKED or bytes >= MOST_BYTES
-return { signed(cursor), looked, found }
+return { signed(cursor), found }, nil, looked

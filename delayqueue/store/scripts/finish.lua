@@ -4,7 +4,7 @@
 -- layout  raises
 -- waits  changes
 -- KEYS  tag, queue name
--- ARGV  sender, then for each job: id, receipt ("" = in any state), message
--- returns { { code per job }, { topic, jobs that may go now, ... } }
+-- ARGV  for each job: id, receipt ("" = in any state), message
+-- returns a code for each
 -- keeps: with a receipt only the reservation that it names is finished.
 return end_jobs(ARGV, 'finished', 'finished')

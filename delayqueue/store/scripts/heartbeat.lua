@@ -5,7 +5,7 @@
 -- waits  never
 -- KEYS  tag, queue name
 -- ARGV  name, figures (JSON), ms of silence after which one is dropped
--- returns 0
+-- returns {}
 local name, figures, silence = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local now = now_ms()
 call('HSET', SERVERS, name, int(now) .. ' ' .. figures)
@@ -14,4 +14,4 @@ for i = 1, #entries, 2 do
   local heard = string.match(entries[i + 1], '^(%d+) ')
   if not heard or math.abs(now - heard) > silence then call('HDEL', SERVERS, entries[i]) end
 end
-return 0
+return {}

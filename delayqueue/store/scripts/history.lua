@@ -5,7 +5,7 @@
 -- KEYS  tag, queue name
 -- ARGV  length of the ring's slots in ms, its places, topics that a slot names at most, topic ("" = all), how many slots back
 --       from the last one (0) to begin, how many slots, number of the last slot ("" = the current one), 1 = with the marks
--- returns { number of the last slot, now ms, { figures of each slot (_history.lua), "" if nothing is known, ... },
+-- returns { number of the last slot, { figures of each slot (_history.lua), "" if nothing is known, ... },
 --           { mark ("ms kind lasted server"), ... } }
 -- For a client that may reach some topics only, "all" means those of them that the slots name.
 local step, places, most_topics, topic = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
@@ -44,4 +44,4 @@ end
 local found, marks = {}, {}
 for number = last - back, last - back + count - 1 do found[#found + 1] = of_slot(number) end
 if has_marks then marks = redis.pcall('LRANGE', tag .. ':history:marks', 0, -1) end
-return { last, now, found, marks.err and {} or marks }
+return { last, found, marks.err and {} or marks }

@@ -4,11 +4,11 @@
 -- waits  pushes
 -- needs  sync, replicas
 -- KEYS  tag, queue name
--- ARGV  sender, number of the bucket that sent the parcel, number of the parcel, then id, place, ms, record, run, ...
--- returns { ms until the next due time (-1 = none), { topic, jobs made ready, ... } }
+-- ARGV  number of the bucket that sent the parcel, number of the parcel, then id, place, ms, record, run, ...
+-- returns {}
 -- keeps: a parcel is imported once, however often it comes, even if its jobs have moved on since. A job that is here already
 --        stays: a server that lost its last writes may have sent it again.
-local sender, source, number = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local source, number = ARGV[1], tonumber(ARGV[2])
 local STRIDE = 5
 
 local function put_ended(id, time, ended)
@@ -51,12 +51,11 @@ local function put(id, place, time, record, run)
   call('HSETNX', TOPICS, job.topic, '')
 end
 
-if number <= tonumber(call('HGET', TAKEN, source) or 0) then return { -1, {} } end
-for at = 4, #ARGV, STRIDE do
+if number <= tonumber(call('HGET', TAKEN, source) or 0) then return {} end
+for at = 3, #ARGV, STRIDE do
   local job = ARGV[at + 1] == 'ended' and job_of_ended(ARGV[at + 3]) or unpack_record(ARGV[at + 3])
   if job then check_keys(job) end
 end
-for at = 4, #ARGV, STRIDE do put(unpack(ARGV, at, at + STRIDE - 1)) end
+for at = 3, #ARGV, STRIDE do put(unpack(ARGV, at, at + STRIDE - 1)) end
 call('HSET', TAKEN, source, number)
-local next_time = first_of(TIMERS)
-return { next_time and math.max(0, next_time - now_ms()) or -1, announce_arrivals(sender) }
+return {}

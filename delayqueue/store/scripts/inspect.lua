@@ -5,14 +5,12 @@
 -- layout  follows
 -- waits  never
 -- KEYS  tag, queue name
--- ARGV  sender, "1" to repair or "0", how much to check (entries, about), then pieces, the last one first: name, cursor, ...
+-- ARGV  "1" to repair or "0", how much to check (entries, about), then pieces, the last one first: name, cursor, ...
 --       name = a key without the tag, "" = the keyspace; cursor = "0" at first. For sets also "=ID": that entry alone; for
 --       `job` that job, which is not in the middle of its ready list.
--- returns { { name, cursor, ... } left to check, entries checked, { kind, name, id, "1" if repaired, ... },
---           { topic, id, ... } jobs that are lost unless they are in their ready list, which is too long to check here,
---           { topic, jobs made ready, ... } }
-local sender = ARGV[1]
-repairs, left = ARGV[2] == '1', tonumber(ARGV[3])
+-- returns { { name, cursor, ... } left to check, { kind, name, id, "1" if repaired, ... },
+--           { topic, id, ... } jobs that are lost unless they are in their ready list, which is too long to check here }
+repairs, left = ARGV[1] == '1', tonumber(ARGV[2])
 local PAGE, LONGEST_PAGE = 4, 256  -- entries that one command reads; more if Redis stores a key compactly
 local KEYS_PAGE = 100
 local pieces = {}
@@ -167,7 +165,7 @@ local function look_at_keyspace(cursor)
   for _, key in ipairs(page[2]) do later(string.sub(key, #tag + 2), '0') end
 end
 
-for at = 4, #ARGV, 2 do later(ARGV[at], ARGV[at + 1]) end
+for at = 3, #ARGV, 2 do later(ARGV[at], ARGV[at + 1]) end
 while #pieces > 0 and left > 0 do
   local name, cursor = unpack(table.remove(pieces))
   if name == '' then
@@ -179,4 +177,4 @@ while #pieces > 0 and left > 0 do
 end
 local rest = {}
 for _, piece in ipairs(pieces) do rest[#rest + 1], rest[#rest + 2] = piece[1], piece[2] end
-return { rest, looked, findings, suspects, announce_arrivals(sender) }
+return { rest, findings, suspects }, nil, looked

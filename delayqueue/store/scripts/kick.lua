@@ -4,10 +4,10 @@
 -- layout  raises
 -- waits  changes
 -- KEYS  tag, queue name
--- ARGV  sender, topic, state (buried | delayed), count, then for each job: id, its body ("=" and the new one, or "" to keep it).
+-- ARGV  topic, state (buried | delayed), count, then for each job: id, its body ("=" and the new one, or "" to keep it).
 --       With a topic: its first `count` jobs in that state. With topic "": the given jobs.
--- returns { { code per id, for the first ones }, { topic, jobs made ready, ... }, how many ids there were }
-local sender, topic, wanted, count = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
+-- returns a code per id, for the first ones; the answer says how many ids there were
+local topic, wanted, count = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local now = now_ms()
 
 local function first_ids()
@@ -16,7 +16,7 @@ local function first_ids()
 end
 
 local ids, bodies = {}, {}
-for at = 5, #ARGV, 2 do
+for at = 4, #ARGV, 2 do
   ids[#ids + 1] = ARGV[at]
   if ARGV[at + 1] ~= '' then bodies[#ids] = string.sub(ARGV[at + 1], 2) end
 end
@@ -24,4 +24,4 @@ if topic ~= '' then ids = first_ids() end
 local states = topic == '' and { buried = true, delayed = true } or { [wanted] = true }
 local codes = {}
 for i, id in ipairs(ids) do codes[i] = safely(kick, id, now, states, bodies[i]) end
-return { codes, announce_arrivals(sender), #ids }
+return codes, nil, #ids

@@ -4,10 +4,10 @@
 -- layout  follows
 -- waits  changes
 -- KEYS  tag, queue name
--- ARGV  sender, state (buried | delayed), tag name, topic ("" = every), jobs looked at, about, where to go on (_tag.lua)
--- returns { where to go on, jobs kicked, { topic, jobs made ready, ... } }
-local sender, state, name, topic, limit = unpack(ARGV)
+-- ARGV  state (buried | delayed), tag name, topic ("" = every), jobs looked at, about, where to go on (_tag.lua)
+-- returns where to go on; the answer says how many were kicked
+local state, name, topic, limit = unpack(ARGV)
 local now = now_ms()
 
-local after, count = each_tagged(name, topic, limit, { unpack(ARGV, 6) }, function(id) return kick(id, now, { [state] = true }) end)
-return { after, count, announce_arrivals(sender) }
+local after, count = each_tagged(name, topic, limit, { unpack(ARGV, 5) }, function(id) return kick(id, now, { [state] = true }) end)
+return after, nil, count

@@ -4,16 +4,16 @@
 -- layout  raises
 -- waits  changes
 -- KEYS  tag, queue name
--- ARGV  sender, topic, this bucket's number (from 0), number of buckets, "1" if a config file says it, else "0",
+-- ARGV  topic, this bucket's number (from 0), number of buckets, "1" if a config file says it, else "0",
 --       then name, value, ...: rate (a second), burst, concurrency, buried_retain_ms; value "" = remove it. What is not named
 --       stays, unless a config file says it; a rate without a burst gets one of a tenth of a second.
 -- returns { 0, WRONG_STATE if a config file says otherwise, or 1 for a burst without a rate;
---           the limits in force (JSON); { topic, ready jobs, ... } }
+--           the limits in force (JSON) }
 -- keeps: `share` is the part of the whole that this bucket allows.
-local sender, topic, number, buckets, declared = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5] == '1'
+local topic, number, buckets, declared = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4] == '1'
 local INVALID = 1
 local named = {}
-for at = 6, #ARGV, 2 do named[ARGV[at]] = ARGV[at + 1] end
+for at = 5, #ARGV, 2 do named[ARGV[at]] = ARGV[at + 1] end
 
 -- The limits after these changes; nil for a burst without a rate.
 local function merged(limit)
@@ -44,4 +44,4 @@ elseif next(named) then
     code = INVALID
   end
 end
-return { code, settings.limit and cjson.encode(settings.limit) or '{}', announce_arrivals(sender) }
+return { code, settings.limit and cjson.encode(settings.limit) or '{}' }

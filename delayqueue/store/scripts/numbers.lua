@@ -4,6 +4,6 @@
 -- waits  never
 -- KEYS  tag, queue name
 -- ARGV  how many
--- returns the first of them; the others follow it
+-- returns { the first of them }; the others follow it
 local count = tonumber(ARGV[1])
-return call('INCRBY', tag .. ':numbers', int(count)) - count + 1
+return { call('INCRBY', tag .. ':numbers', int(count)) - count + 1 }

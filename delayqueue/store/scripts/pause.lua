@@ -4,9 +4,9 @@
 -- layout  raises
 -- waits  changes
 -- KEYS  tag, queue name
--- ARGV  sender, topic, ms to pause it ("0" = until it is resumed, "" = resume it)
--- returns { topic, ready jobs of a resumed topic }
-local sender, topic, hold = ARGV[1], ARGV[2], tonumber(ARGV[3])
+-- ARGV  topic, ms to pause it ("0" = until it is resumed, "" = resume it)
+-- returns {}
+local topic, hold = ARGV[1], tonumber(ARGV[2])
 
 local settings = settings_of(topic)
 if hold then
@@ -17,4 +17,4 @@ elseif settings.paused_until then
   arrive_all(topic)
 end
 save_settings(topic, settings)
-return announce_arrivals(sender)
+return {}

@@ -7,9 +7,8 @@
 -- KEYS  tag, queue name
 -- ARGV  receipt (unique to this call), then for each request: count, 1 = the most urgent jobs of all topics or 0 = the
 --       first topics' jobs, number of topics, topics in the order to search
--- returns { how many of the requests, from the first on, were done before the call reached its limits;
---           for each request { id, record, attempt, ... };
---           ms until a topic that its rate holds back may go on, or -1 }. The event of a first attempt has ms from due to now
+-- returns for each request { id, record, attempt, ... }; the answer says how many of the requests, from the first on, were done
+--         before the call reached its limits. The event of a first attempt has ms from due to now
 -- keeps: an id is trusted only if its record exists, belongs to this topic, and is in none of the sets. A client that is told of
 --        a job has its reservation: it is written first.
 local receipt = ARGV[1]
@@ -19,7 +18,6 @@ local LIMIT_LOOKS = 2000  -- ids and topics that a call looks at: about 15 ms
 local looks = 0
 local is_full = false  -- the call has reached its limits
 local knows_priorities = has_priorities()
-local next_time  -- at which a topic's rate lets jobs go again
 
 -- Reads the records of the ids and reserves those that are truly ready. Returns the ghosts met.
 local function reserve(topic, ids, found, is_list)
@@ -135,10 +133,7 @@ local function pop_topic(topic, count, found)
   fill(topic, before + let_through(topic, limit, count - before, now), found)
   count_through(topic, limit, #found / 3 - before, now)
   local time = next_through(topic, limit, now)
-  if time and time > now then
-    wake_at(topic, time)
-    next_time = math.min(next_time or time, time)
-  end
+  if time and time > now then wake_at(topic, time) end
 end
 
 -- The priority of the first ready job of a topic; nil if there is none.
@@ -195,4 +190,4 @@ while at <= #ARGV do
   if not is_full then complete = complete + 1 end
   at = at + 3 + size
 end
-return { complete, answer, next_time and next_time - now or -1 }
+return answer, nil, complete

@@ -5,9 +5,8 @@
 -- layout  raises
 -- waits  changes
 -- KEYS  tag, queue name
--- ARGV  sender, then for each job: id, receipt, message, names of its subscribers (JSON array)
--- returns { { code per job }, { due ms per job, -1 = buried, -2 = expired }, { topic, jobs made ready, ... },
---           ms to the earliest of the due times, or -1 }
+-- ARGV  for each job: id, receipt, message, names of its subscribers (JSON array)
+-- returns a code for each, and when it is due: ms, -1 = buried, -2 = expired
 -- keeps: the pauses of those that failed in this round begin together, now, so that equal schedules stay in step.
 local now = now_ms()
 

@@ -4,13 +4,13 @@
 -- layout  follows
 -- waits  changes
 -- KEYS  tag, queue name
--- ARGV  sender, topic, state (delayed | ready | reserved | buried | ended; "" = all), jobs dropped at most
--- returns { jobs dropped, 1 if there are more, else 0, { topic, jobs that may go now, ... } }
+-- ARGV  topic, state (delayed | ready | reserved | buried | ended; "" = all), jobs dropped at most
+-- returns { 1 if there are more, else 0 }; the answer says how many were dropped
 -- keeps: it comes to an end even if entries without a job of this topic stay where they are. If all states are dropped
 --        and there are no more, the topic had no job at that moment, however they move.
-local sender, topic = ARGV[1], ARGV[2]
-local states = ARGV[3] ~= '' and { ARGV[3] } or { 'delayed', 'ready', 'reserved', 'buried', 'ended' }
-local limit = math.max(1, math.floor(tonumber(ARGV[4]) / #states))
+local topic = ARGV[1]
+local states = ARGV[2] ~= '' and { ARGV[2] } or { 'delayed', 'ready', 'reserved', 'buried', 'ended' }
+local limit = math.max(1, math.floor(tonumber(ARGV[3]) / #states))
 local now = now_ms()
 
 -- Also their last members in the sorted set of ready jobs.
@@ -63,4 +63,4 @@ for _, state in ipairs(states) do
   total, has_more = total + dropped, has_more or more
 end
 has_more = has_more or total > 0 and has_done_enough()
-return { total, has_more and 1 or 0, announce_arrivals(sender) }
+return { has_more and 1 or 0 }, nil, total

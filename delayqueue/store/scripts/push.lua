@@ -4,24 +4,21 @@
 -- waits  pushes
 -- needs  sync, replicas
 -- KEYS  tag, queue name
--- ARGV  sender, then for each job:
+-- ARGV  for each job:
 --       id, topic, when ("+" delay in ms, or "=" due in ms), ttr ms, expire (ms after due, 0 = never),
 --       retain ms, if_exists (replace | keep | fail; "strict" after it: fail if another topic has the id), options (JSON or
 --       ""), body
--- returns { ms to the earliest time at which one falls due or expires (-1 = none), { code per job }, { topic, jobs made ready, ... },
---           { place of a job among these, from 0, and the other topic that had its id, ... } }
+-- returns for each job, of the first ones, a code, or { code, the other topic that had its id }
 -- keeps: a replaced job is never delivered as it was: it leaves its old place in the same script. A client that
 --        may reach some topics only replaces no job of another. Its id and the time of its push identify a job, so two pushes
 --        of an id never have the same time.
 local STRIDE = 9
-local sender = ARGV[1]
 local now = now_ms()
 local AHEAD_MS = 1000  -- a job that is replaced was pushed now, or later: before the clock was put back a little
 
 -- The additions of a call are written together: one command per key instead of one per job.
 local records, delayed, ready, wake, tagged = {}, {}, {}, {}, {}
 local ranked, priorities = {}, {}
-local earliest
 
 local function append(lists, name, first, second)
   local list = lists[name]
@@ -68,15 +65,10 @@ local function is_overdue(topic)
   return overdue[topic]
 end
 
-local function due_at(topic, time)
-  soonest(topic, time)
-  earliest = math.min(earliest or time, time)
-end
-
 local function place(id, job)
   if is_overdue(job.topic) or job.due > now then
     append(delayed, job.topic, job.due, id)
-    due_at(job.topic, job.due)
+    soonest(job.topic, job.due)
   elseif job.priority then
     append(ranked, job.topic, int(job.priority), rank_of(id, job))
   else
@@ -88,7 +80,7 @@ local function place(id, job)
   end
   if job.expire > 0 then
     call('ZADD', expire_key(job.topic), int(job.expire), id)
-    due_at(job.topic, job.expire)
+    soonest(job.topic, job.expire)
   end
   for _, name in ipairs(job.tags or {}) do append(tagged, name, id) end
 end
@@ -102,23 +94,21 @@ local function replace(id, old, record)
   if old.priority then call('HDEL', PRIORITIES, id) end
 end
 
-local others = {}
-
-local function push(place_in_call, id, job, if_exists, old_record, ended)
+-- Returns a code, and the other topic that had the id.
+local function push(id, job, if_exists, old_record, ended)
   local old = old_record and unpack_record(old_record)
   count_work(0, job)
   if old then count_work(#old_record, old) end
   if old and is_hidden(old.topic) or ended and is_hidden_ended(ended) then return EXISTS end
   local former = old or ended and job_of_ended(ended)
-  local is_others = former and former.topic ~= job.topic
-  if is_others then others[#others + 1], others[#others + 2] = place_in_call, former.topic end
+  local other = former and former.topic ~= job.topic and former.topic or nil
   if old or ended then
     local word, strict = string.match(if_exists, '^(%a+) ?(%a*)$')
-    if word == 'fail' or is_others and strict == 'strict' then return EXISTS end
-    if word == 'keep' then return OK end
+    if word == 'fail' or other and strict == 'strict' then return EXISTS, other end
+    if word == 'keep' then return OK, other end
   end
   -- before anything is written: a command that fails half-way would leave the jobs of other topics in no index
-  if not pcall(check_keys, job) or old and not pcall(check_keys, old) then return UNAVAILABLE end
+  if not pcall(check_keys, job) or old and not pcall(check_keys, old) then return UNAVAILABLE, other end
   if former and former.created >= now and former.created < now + AHEAD_MS then job.created = former.created + 1 end
   local record = pack_record(job)
   if old then replace(id, old, record) end
@@ -127,7 +117,7 @@ local function push(place_in_call, id, job, if_exists, old_record, ended)
   place(id, job)
   if ended then forget_ended(id, ended) end  -- after the first write that takes memory
   tell('pushed', job.topic, 1)
-  return OK
+  return OK, other
 end
 
 local function job_at(at)
@@ -141,15 +131,15 @@ local function job_at(at)
   }
 end
 
-local codes, seen = {}, {}
+local results, seen = {}, {}
 local has_ended = call('EXISTS', ENDED) == 1
-for at = 2, #ARGV, STRIDE do
+for at = 1, #ARGV, STRIDE do
   if has_done_enough() then break end
   local id = ARGV[at]
   if seen[id] then write() end  -- the id occurs twice in this call: the second one replaces the first
   seen[id] = true
-  codes[#codes + 1] = push(#codes, id, job_at(at), ARGV[at + 6], call('HGET', JOBS, id), has_ended and call('HGET', ENDED, id))
+  local code, other = push(id, job_at(at), ARGV[at + 6], call('HGET', JOBS, id), has_ended and call('HGET', ENDED, id))
+  results[#results + 1] = other and { code, other } or code
 end
 write()
-
-return { earliest and math.max(0, earliest - now) or -1, codes, announce_arrivals(sender), others }
+return results

@@ -6,8 +6,8 @@
 -- ARGV  topic, state ("ended" = finished, cancelled or expired; "ready" and "ranked" = ready, with the usual priority and with
 --       another one), first and last due ms (inclusive), due ms and id of the last job that is known already ("" = none),
 --       entries read, at most, mark to start from ("" at first), mark to stop at ("" = at the end)
--- returns { mark to go on from, 1 if there is no more before the end, else 0; entries read,
---           { id, due ms, bytes, ... } of jobs after the known one }
+-- returns { mark to go on from, 1 if there is no more before the end, else 0; { id, due ms, bytes, ... } of jobs after the
+--           known one }; the answer says how many entries were read
 -- Delayed jobs come in the order of their due times and need no marks. The other states' indexes are not sorted by it.
 local topic, state, first, last = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local known_due, known_id, limit, from, to = tonumber(ARGV[5]), ARGV[6], tonumber(ARGV[7]), ARGV[8], ARGV[9]
@@ -42,7 +42,7 @@ local function find_delayed()
     local id = page[i]
     add(id, page[i + 1], bytes_of(id))
   end
-  return { '', #page / 2 < limit and 1 or 0, #page / 2, found }
+  return { '', #page / 2 < limit and 1 or 0, found }, nil, #page / 2
 end
 
 -- The ids from one place of the index to another, and a function for the mark behind the n-th of them.
@@ -80,7 +80,7 @@ local function find()
   end
   local start, count = place(from), limit
   if to ~= '' then count = math.min(limit, place(to) - start) end
-  if count <= 0 then return { to, 1, 0, found } end
+  if count <= 0 then return { to, 1, found }, nil, 0 end
   local ids, mark_behind
   if key then ids, mark_behind = set_at(key, start, start + count - 1) else ids, mark_behind = list_at(start, start + count - 1) end
   local looked, seen = 0, {}
@@ -95,7 +95,7 @@ local function find()
     end
   end
   local is_end = looked == #ids and (looked < count or count < limit)
-  return { looked > 0 and mark_behind(looked) or from, is_end and 1 or 0, looked, found }
+  return { looked > 0 and mark_behind(looked) or from, is_end and 1 or 0, found }, nil, looked
 end
 
 if state == 'delayed' then return find_delayed() end

@@ -6,7 +6,7 @@
 -- KEYS  tag, queue name
 -- ARGV  for each record: id, receipt, subscriber, "1" if it succeeded, else "0", message, attempts, ms that it took,
 --       ms until it may be called again ("" = never)
--- returns { code per record }
+-- returns a code for each
 -- keeps: only the holder of the reservation records; the results are in the job's run and stay there until its end.
 --        A record that is sent again changes nothing but its times.
 --

@@ -8,7 +8,7 @@
 -- ARGV  kind (subscribers | schedules), what to do with a name that exists (replace | keep | fail | declare),
 --       then for each: name, definition (JSON), time ms of the first occurrence ("" = none)
 --       declare: these are all that the config file declares; others that were declared before are removed
--- returns { code per entry }; declare changes nothing if one of them is refused
+-- returns a code for each; declare changes nothing if one of them is refused
 -- keeps: what a config file declares and what was registered at run time never replace each other. An entry that is
 --        already registered as given stays untouched.
 local kind, if_exists = ARGV[1], ARGV[2]

@@ -5,11 +5,10 @@
 -- layout  raises
 -- waits  changes
 -- KEYS  tag, queue name
--- ARGV  sender, then for each job: id, receipt ("" = none), delay ms ("" = by the schedule), message,
+-- ARGV  for each job: id, receipt ("" = none), delay ms ("" = by the schedule), message,
 --       fallback ms ("" = none: at once without a schedule), priority ("" = keep its own),
 --       schedule ("" = none, else ",1000,5000,": the delays in ms)
--- returns { { code per job }, { due ms per job, -1 = buried, -2 = expired }, { topic, jobs made ready, ... },
---           ms to the earliest of the due times, or -1 }
+-- returns a code for each, and when it is due: ms, -1 = buried, -2 = expired
 -- keeps: only a reserved job is released; with a receipt only that reservation.
 local now = now_ms()
 

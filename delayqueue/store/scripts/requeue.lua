@@ -6,20 +6,17 @@
 -- layout  raises
 -- waits  never
 -- KEYS  tag, queue name
--- ARGV  sender, then for each job its receipt, its id, a message ("" = none) and "1" if it was buried, else "0"; in the order
+-- ARGV  for each job its receipt, its id, a message ("" = none) and "1" if it was buried, else "0"; in the order
 --       in which they were reserved
--- returns { { topic, jobs made ready, ... }, jobs processed, from the last one on, ms to the earliest due time or -1 }
+-- returns {}; the answer says how many were processed, from the last one on
 -- keeps: only the reservation that the receipt names is undone.
 local STRIDE = 4
-local sender = ARGV[1]
 local now = now_ms()
-local earliest
 
 local function put_back(id, job, run, was_buried)
   if was_buried then return bury_job(id, job, now) end
   if is_early(job, run, now) then
     check_keys(job)
-    earliest = math.min(earliest or job.due, job.due)
     return delay_job(id, job, job.due)
   end
   add_ready(id, job, true)
@@ -47,9 +44,9 @@ local function requeue(receipt, id, message, was_buried)
 end
 
 local looked = 0
-for at = #ARGV - STRIDE + 1, 2, -STRIDE do
+for at = #ARGV - STRIDE + 1, 1, -STRIDE do
   if has_done_enough() then break end
   looked = looked + 1
   pcall(requeue, unpack(ARGV, at, at + STRIDE - 1))
 end
-return { announce_arrivals(sender), looked, earliest and earliest - now or -1 }
+return {}, nil, looked

@@ -7,7 +7,7 @@
 -- needs  replicas
 -- KEYS  tag, queue name
 -- ARGV  receipt (unique to this call), then ids
--- returns for each of the first ids { code, id, record, attempt, 1 if it was buried, else 0 }, { code } if it is not OK
+-- returns for each of the first ids { OK, record, attempt, 1 if it was buried, else 0 }, or a code
 -- keeps: a client that is told of a job has its reservation.
 local receipt = ARGV[1]
 local now = now_ms()
@@ -36,13 +36,13 @@ local function reserve(id)
   local limit = settings_of(job.topic).limit
   if limit then count_through(job.topic, limit, 1, now) end
   tell('delivered', job.topic, 1)
-  return OK, { OK, id, pack_record(job), run.attempt, state == 'buried' and 1 or 0 }
+  return OK, { OK, pack_record(job), run.attempt, state == 'buried' and 1 or 0 }
 end
 
-local answers = {}
+local results = {}
 for at = 2, #ARGV do
   local code, found = safely(reserve, ARGV[at])
   if not code then break end
-  answers[#answers + 1] = code == OK and found or { code }
+  results[#results + 1] = code == OK and found or code
 end
-return answers
+return results

@@ -6,12 +6,9 @@
 -- waits  never
 -- KEYS  tag, queue name
 -- ARGV  id, record, run ("" = none), for each job
--- returns ms to the earliest time at which one falls due or expires, or -1
+-- returns {}
 -- keeps: a job that was pushed with the same id since stays, and so does its kept record.
 local now = now_ms()
-local earliest
-
-local function soonest(time) earliest = math.min(earliest or time, time) end
 
 local function restore(id, job, run)
   check_keys(job)
@@ -24,7 +21,6 @@ local function restore(id, job, run)
   if job.expire > 0 then
     call('ZADD', expire_key(job.topic), int(job.expire), id)
     wake_at(job.topic, job.expire)
-    soonest(job.expire)
   end
   delay_job(id, job, job.due)
   call('HSETNX', TOPICS, job.topic, '')
@@ -32,7 +28,6 @@ local function restore(id, job, run)
     call('HDEL', ENDED, id)
     call('ZREM', done_key(job.topic), id)
   end
-  soonest(job.due)
   tell('returned', job.topic, 1)
 end
 
@@ -40,4 +35,4 @@ for at = 1, #ARGV, 3 do
   local id, job = ARGV[at], unpack_record(ARGV[at + 1])
   if job and call('HEXISTS', JOBS, id) == 0 then pcall(restore, id, job, ARGV[at + 2]) end
 end
-return earliest and math.max(0, earliest - now) or -1
+return {}

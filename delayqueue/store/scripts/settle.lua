@@ -5,7 +5,7 @@
 -- waits  pushes
 -- KEYS  tag, queue name
 -- ARGV  the due time that marks a staged job (ms), then for each job: id, due ms ("" = drop it)
--- returns { code per job }: NOT_FOUND if it is no longer staged
+-- returns a code for each: NOT_FOUND if it is no longer staged
 -- keeps: a job that somebody finished, cancelled, kicked or pushed again since then is left as it is.
 local staged_due = tonumber(ARGV[1])
 

@@ -5,12 +5,11 @@
 -- layout  follows
 -- waits  never
 -- KEYS  tag, queue name
--- ARGV  sender, limit (jobs moved at most in this call, shared among the due topics)
--- returns { ms until the next due time (0 = more is due now, -1 = nothing waits), { topic, jobs made ready, ... },
---           redelivered, buried, expired, set aside, { topic and id of the first buried ones, ... } }. The event of due jobs
---           has ms from due to now of each topic's oldest one
+-- ARGV  limit (jobs moved at most in this call, shared among the due topics)
+-- returns { redelivered, buried, expired, set aside, { topic and id of the first buried ones, ... } }; the answer says until when
+--         nothing is due. The event of due jobs has ms from due to now of each topic's oldest one
 -- keeps: the work is proportional to what is due; a topic that fails does not delay the others.
-local sender, limit = ARGV[1], tonumber(ARGV[2])
+local limit = tonumber(ARGV[1])
 local TOPICS_PER_CALL = 500
 local SET_ASIDE_MS = 60000  -- a job or topic that a broken key blocks is tried again after this
 local now = now_ms()
@@ -168,6 +167,5 @@ for _, topic in ipairs(topics) do
   end
 end
 
-local next_time = first_of(TIMERS)
-local wait = next_time and math.max(0, next_time - now) or -1
-return { wait, announce_arrivals(sender), redelivered, buried, expired, set_aside, named }
+earliest = first_of(TIMERS)  -- of all topics
+return { redelivered, buried, expired, set_aside, named }

@@ -5,7 +5,7 @@
 -- waits  changes
 -- KEYS  tag, queue name
 -- ARGV  for each job: id, receipt ("" = none), ttr ms ("" = the job's own)
--- returns { { code per job }, { deadline ms per job, -1 = none } }
+-- returns a code for each, and its deadline in ms, -1 = none
 -- keeps: only a reserved job is touched; with a receipt only that reservation.
 local now = now_ms()
 local codes, deadlines = {}, {}
@@ -23,4 +23,4 @@ for at = 1, #ARGV, 3 do
   local code, deadline = safely(touch, ARGV[at], ARGV[at + 1], ARGV[at + 2])
   codes[#codes + 1], deadlines[#deadlines + 1] = code, deadline
 end
-return { codes, deadlines }
+return codes, deadlines

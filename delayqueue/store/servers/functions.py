@@ -49,6 +49,9 @@ class Terms(NamedTuple):
 
     generation: int  # of the layout: there is no later one
     until_s: float  # the loop's time: after that nobody waits for the call
+    sender: (
+        str  # names this process; it is told what others announce, not what it has announced itself
+    )
 
 
 class _Refused(Exception):
@@ -94,8 +97,8 @@ class Functions:
         terms: Terms,
         redis: Redis,
         wait: Wait | None,
-    ) -> tuple[Any, Sequence[Any]]:
-        """Call a verb on these terms; returns its answer and its events.
+    ) -> Sequence[Any]:
+        """Call a verb on these terms; returns its answer (end_call in _prelude.lua).
 
         A server whose clock is unknown, or has jumped ahead, refuses a call that is on time, and tells its own. That
         has changed nothing, so the call is made again.
@@ -109,10 +112,10 @@ class Functions:
         while True:
             asked_s = loop.time()
             until_ms = server.clock.at_ms(terms.until_s)
-            told = f"{terms.generation} {until_ms}{'w' if wait else ''}"
+            told = f"{terms.generation} {until_ms} {terms.sender}{' w' if wait else ''}"
             rest = len(keys), *keys, *args, told
             try:
-                answer, events, now_ms = await self._call(verb, rest, redis, server, wait, asked_s)
+                answer: Sequence[Any] = await self._call(verb, rest, redis, server, wait, asked_s)
             except ResponseError as error:
                 if (found_ms := told_by(error)) is None:
                     raise
@@ -120,8 +123,8 @@ class Functions:
                 if loop.time() > terms.until_s:
                     raise
             else:
-                server.clock.heard(now_ms, asked_s)
-                return answer, events
+                server.clock.heard(answer[0], asked_s)
+                return answer
 
     async def _call(
         self,
