@@ -1,23 +1,45 @@
-"""Notices files that have changed, so that tokens and certificates are replaced without a restart."""
+"""Reloads the settings: reads the config again while the server runs, and logs the result.
+
+Whatever cannot be used changes nothing. settings.py puts them into force, reload_workers.py in all processes or none.
+"""
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
-from pathlib import Path
-from typing import Final, NamedTuple, TypeVar
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Final, NamedTuple, Self, TypeVar
 
+from delayqueue.beanstalk.access import Access
+from delayqueue.config.config import Config
+from delayqueue.config.loading import load
+from delayqueue.config.reloaded import changed_to
 from delayqueue.config.startup import StartupError
+from delayqueue.domain.access import Grant
+from delayqueue.log import set_up
 from delayqueue.threads import Threads
+from delayqueue.web.auth import all_grants
+from delayqueue.web.tls import Tls
 
 log = logging.getLogger(__name__)
 
-LOOK_S: Final = 0.5  # between two checks of the files
 READ_S: Final = 60.0  # to read files, or to import a handler: some modules take long
 
 T = TypeVar("T")
 
-Stamp = tuple[int, int, int] | None
-Use = Callable[[], None]  # puts something that was read into force; raises nothing
+
+class Files(NamedTuple):
+    """What the files that a config names hold, read and checked."""
+
+    grants: Sequence[Grant]
+    tls: Tls | None
+    access: Access
+
+    @classmethod
+    def of(cls, config: Config) -> Self:
+        """Read them. Raises StartupError if one is invalid."""
+        return cls(all_grants(config), Tls.of(config), Access.of(config))
 
 
 async def in_time(doing: str, work: Callable[[], T]) -> T:
@@ -32,61 +54,43 @@ async def in_time(doing: str, work: Callable[[], T]) -> T:
         raise StartupError(f"{doing} takes longer than {READ_S:g} s") from None
 
 
-class Watched(NamedTuple):
-    """Files that belong together, and the function that reads them again.
+async def read_again(config: Config) -> tuple[Config, list[str]]:
+    """The new config after reading the file of `config` again, and the keys of changes that take a restart.
 
-    It runs in a thread, changes nothing, and raises StartupError if they are invalid.
+    Raises StartupError if something is wrong with it, or with a file of tokens or TLS that it names, or if it would
+    open a door.
     """
-
-    files: tuple[Path, ...]
-    read: Callable[[], Use]
+    return await in_time("reading the settings", partial(_read_again, config))
 
 
-async def watch(watched: Callable[[], Iterable[Watched]], changing: asyncio.Lock) -> None:
-    """Reload what has changed, endlessly. If that fails, it is logged, and the previous contents stay in force.
-
-    `watched` is called each time, so that other files can take the place of those at the start. `changing` is held
-    meanwhile: settings change one after the other.
-    """
-    in_force: dict[tuple[Path, ...], tuple[Stamp, ...]] = {}
-    seen: dict[tuple[Path, ...], tuple[Stamp, ...]] = {}
-    while True:
-        async with changing:
-            for each in watched():
-                files, stamps = each.files, _stamps(each.files)
-                if files not in in_force:
-                    in_force[files] = stamps
-                    await _reload(
-                        each, logging.DEBUG
-                    )  # may have changed since they were first read
-                # only when they no longer change: they may be half written
-                elif stamps == seen[files] != in_force[files]:
-                    in_force[files] = stamps
-                    await _reload(each)
-                seen[files] = stamps
-        await asyncio.sleep(LOOK_S)
+def _read_again(config: Config) -> tuple[Config, list[str]]:
+    found, left = changed_to(config, load(config.file, os.environ))
+    Files.of(found)
+    return found, left
 
 
-async def _reload(watched: Watched, level: int = logging.INFO) -> None:
-    names = ", ".join(map(str, watched.files))
+@contextmanager
+def collected() -> Iterator[list[str]]:
+    """The reasons why the block fails, a line each, instead of an exception."""
+    reasons: list[str] = []
     try:
-        use = await in_time(f"reading {names}", watched.read)
+        yield reasons
     except StartupError as error:
-        log.error("not reloaded, the previous version stays: %s", error)  # noqa: TRY400  # the message says everything
-    except Exception:  # a bug must not end the server
-        log.exception("not reloaded, the previous version stays: %s", names)
-    else:
-        use()
-        log.log(level, "reloaded: %s", names)
+        reasons += error.messages
+    except Exception as error:  # a bug must not end the server
+        log.exception("a reload failed unexpectedly")
+        reasons.append(repr(error))
 
 
-def _stamps(files: tuple[Path, ...]) -> tuple[Stamp, ...]:
-    return tuple(map(_stamp, files))
+def announce(config: Config, left: Sequence[str] = ()) -> None:
+    """Log that the new config is in force, in the way that it says; the changes of `left` take a restart."""
+    set_up(config.log_level, config.log_format)
+    log.info("reloaded: %s", config.file or "the environment")
+    if left:
+        log.warning("not changed: %s; this takes a restart", ", ".join(left))
 
 
-def _stamp(file: Path) -> Stamp:
-    try:
-        status = file.stat()
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size, status.st_ino
+def refuse(reasons: Iterable[str]) -> None:
+    """Log why the settings stay as they were."""
+    for line in reasons:
+        log.error("not reloaded, the previous settings stay: %s", line)

@@ -40,11 +40,11 @@ from delayqueue.net.limits import Limits
 from delayqueue.net.listener import unusable
 from delayqueue.net.unanswered import LONGEST_TOGETHER, Unanswered
 from delayqueue.net.unread import Unread
+from delayqueue.server.file_watch import watch
 from delayqueue.server.loops import running
-from delayqueue.server.members import Member, Members, follow_in_workers
 from delayqueue.server.opening import FIRST_S, Opening, prepare_store
 from delayqueue.server.processes import claim, let_supervisor_reload, shared_pulses, supervise
-from delayqueue.server.reload import watch
+from delayqueue.server.reload_workers import Coordinator, Participant
 from delayqueue.server.settings import Settings
 from delayqueue.server.stores import build_store, open_shards
 from delayqueue.server.systemd import START_S, Service
@@ -69,7 +69,7 @@ class Signals(NamedTuple):
     """Signals to this process."""
 
     stop: asyncio.Event  # SIGTERM, SIGINT
-    again: asyncio.Event  # SIGHUP: reload the settings
+    reload: asyncio.Event  # SIGHUP
 
 
 async def serve(config: Config) -> None:
@@ -77,30 +77,30 @@ async def serve(config: Config) -> None:
 
     Raises StartupError if the server cannot start; every other error is a bug.
     """
-    told = _signals()
+    signals = _signals()
     _claim(config)  # before anything is started that would have to be stopped again
     async with AsyncExitStack() as stack:
-        async with left_when(told.stop):  # an embedded store may load for minutes
+        async with left_when(signals.stop):  # an embedded store may load for minutes
             shards, socket_path = await stack.enter_async_context(open_shards(config, waits=True))
-        if told.stop.is_set():
+        if signals.stop.is_set():
             return
         pulses = [0.0] if config.workers == 1 else shared_pulses(config.workers)
-        async with Service(os.environ, os.getpid()).reporting(pulses, told.stop):
+        async with Service(os.environ, os.getpid()).reporting(pulses, signals.stop):
             if config.workers == 1:
                 alone = _Place(partial(prepare_store, shards, config, socket_path))
-                await _serve_here(config, shards, told, pulses, alone)
+                await _serve_here(config, shards, signals, pulses, alone)
             else:
                 # wrong settings end the start here; worker 1 logs everything else
                 with suppress(StoreUnwell, TimeoutError):
                     async with asyncio.timeout(FIRST_S):
                         await prepare_store(shards, config, socket_path, is_first=False)
-                members = Members(config)
+                coordinator = Coordinator(config)
                 with _meeting_place() as peers:
-                    prepare = partial(_prepared, members, socket_path, Path(peers), pulses)
+                    prepare = partial(_prepared, coordinator, socket_path, Path(peers), pulses)
                     async with running(
-                        {"settings": partial(follow_in_workers, members, told.again)}, told.stop
+                        {"settings": partial(coordinator.reload_on, signals.reload)}, signals.stop
                     ):
-                        await supervise(config.workers, prepare, told.stop)
+                        await supervise(config.workers, prepare, signals.stop)
 
 
 def _meeting_place() -> TemporaryDirectory[str]:
@@ -117,18 +117,18 @@ class _Place(NamedTuple):
     prepare: Callable[[], Awaitable[Layout]]  # for Opening
     number: int = 1
     folder: Path | None = None
-    member: Member | None = None
+    participant: Participant | None = None
 
 
 async def _serve_here(
     config: Config,
     shards: Shards,
-    told: Signals,
+    signals: Signals,
     pulses: MutableSequence[float],
     place: _Place,
 ) -> None:
     """Serve as one of those that share `pulses`."""
-    prepare, number, folder, member = place
+    prepare, number, folder, participant = place
     store = build_store(shards, config, Layout(config.bucket_size))
     opening = Opening(store.by_bucket, config, prepare)
     await opening.begin()
@@ -157,9 +157,9 @@ async def _serve_here(
             "shards": shards.watch,
             "store": opening.run,
             "reload": partial(watch, settings.watched, settings.changing),
-            "settings": partial(settings.obey, member)
-            if member
-            else partial(settings.follow, told.again),
+            "settings": partial(settings.reload_with, participant)
+            if participant
+            else partial(settings.reload_on, signals.reload),
             "sections": settings.keep_declared,
             "delivery": consumers.run,
         }
@@ -169,7 +169,7 @@ async def _serve_here(
             peers.answering(),
             aclosing(queue.history),
             aclosing(queue),  # last, so that what delivery has put back arrives
-            running(loops, told.stop),
+            running(loops, signals.stop),
             aclosing(consumers),
             # before HTTP, whose /readyz says that all is open
             _beanstalk(config, settings, limits, reuse_port=shared),
@@ -181,13 +181,13 @@ async def _serve_here(
                 most_bytes=_most_bytes(config),
                 reuse_port=shared,
             ),
-            running({"pulse": partial(_pulse, queue, pulses, number)}, told.stop),
+            running({"pulse": partial(_pulse, queue, pulses, number)}, signals.stop),
             aclosing(queue),  # first, so that polls are answered and requests can end
             settings.door.draining(),
         ):
             await stack.enter_async_context(lifetime)
         log.info("serving on %s%s", config.bind_address, settings.terms)
-        await told.stop.wait()
+        await signals.stop.wait()
         log.info("stopping")
         consumers.stop()
 
@@ -253,27 +253,27 @@ class _Work:
             uvloop.run(self._serve())
 
     async def _serve(self) -> None:
-        told = _signals()
+        signals = _signals()
         let_supervisor_reload()
         config, path = self.config, self.socket_path
         async with connect(config, path, waits=True) as shards:
             is_first = self.number == 1
             prepare = partial(prepare_store, shards, config, path, is_first=is_first)
-            place = _Place(prepare, self.number, self.folder, Member(self.line))
-            await _serve_here(config, shards, told, self.pulses, place)
+            place = _Place(prepare, self.number, self.folder, Participant(self.line))
+            await _serve_here(config, shards, signals, self.pulses, place)
 
 
 @contextmanager
 def _prepared(
-    members: Members,
+    coordinator: Coordinator,
     socket_path: str | None,
     folder: Path,
     pulses: MutableSequence[float],
     number: int,
 ) -> Iterator[_Work]:
-    """The work of process `number`, which is one of the members until the block ends."""
-    with members.line(number) as line:
-        yield _Work(members.config, socket_path, folder, pulses, number, line)
+    """The work of process `number`, which reloads with the others until the block ends."""
+    with coordinator.line(number) as line:
+        yield _Work(coordinator.config, socket_path, folder, pulses, number, line)
 
 
 def _name(config: Config, number: int) -> str:
@@ -282,12 +282,12 @@ def _name(config: Config, number: int) -> str:
 
 
 def _signals() -> Signals:
-    told = Signals(asyncio.Event(), asyncio.Event())
+    signals = Signals(asyncio.Event(), asyncio.Event())
     loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGTERM, told.stop.set)
-    loop.add_signal_handler(signal.SIGINT, told.stop.set)
-    loop.add_signal_handler(signal.SIGHUP, told.again.set)
-    return told
+    loop.add_signal_handler(signal.SIGTERM, signals.stop.set)
+    loop.add_signal_handler(signal.SIGINT, signals.stop.set)
+    loop.add_signal_handler(signal.SIGHUP, signals.reload.set)
+    return signals
 
 
 def check_addresses(config: Config) -> None:

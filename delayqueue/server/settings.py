@@ -17,9 +17,9 @@ from delayqueue.delivery.trial import try_webhook
 from delayqueue.delivery.webhook import Webhooks
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.errors import Unavailable
-from delayqueue.server.members import Member
-from delayqueue.server.reload import Use, Watched, in_time
-from delayqueue.server.rereading import Files, announce, collected, read_again, refuse
+from delayqueue.server.file_watch import Use, Watched
+from delayqueue.server.reload import Files, announce, collected, in_time, read_again, refuse
+from delayqueue.server.reload_workers import Participant
 from delayqueue.web.api import Api
 from delayqueue.web.auth import Authenticator, all_grants
 from delayqueue.web.endpoints import ENDPOINTS
@@ -34,7 +34,7 @@ RETRY_S: Final = 1.0  # before sections are declared once more in a store that d
 CHECK_S: Final = 2.0  # for a look into the store before a reload
 
 
-class Change(NamedTuple):
+class Prepared(NamedTuple):
     """New settings, with everything that could fail behind them: to put them into force, nothing is read again."""
 
     config: Config
@@ -108,37 +108,37 @@ class Settings:
             if self._undeclared.is_set():
                 await asyncio.sleep(RETRY_S)
 
-    async def follow(self, asked: asyncio.Event) -> None:
-        """Reload the config whenever `asked` is set, until cancelled. If it cannot be used, nothing changes."""
+    async def reload_on(self, requested: asyncio.Event) -> None:
+        """Reload the config whenever `requested` is set, until cancelled. If it cannot be used, nothing changes."""
         while True:
-            await asked.wait()
-            asked.clear()
+            await requested.wait()
+            requested.clear()
             async with self.changing:
                 with collected() as refusals:
-                    found, left = await read_again(self._config)
-                    change = await self._prepare(found)
+                    config, left = await read_again(self._config)
+                    prepared = await self._prepare(config)
                 if refusals:
                     refuse(refusals)
                 else:
-                    self._use(change)
-                    announce(found, left)
+                    self._use(prepared)
+                    announce(config, left)
 
-    async def obey(self, member: Member) -> None:
-        """Use the configs that all workers can use, until cancelled."""
-        member.say_serving()
+    async def reload_with(self, participant: Participant) -> None:
+        """Vote on configs, and use those that all workers can use, until cancelled."""
+        participant.report_serving()
         while True:
-            question = await member.asked()
+            proposed = await participant.proposed()
             async with self.changing:
                 with collected() as refusals:
-                    change = await self._prepare(question.config)
-                if not await member.agreed(question, refusals):
+                    prepared = await self._prepare(proposed.config)
+                if not await participant.vote(proposed, refusals):
                     continue
                 if (
                     refusals
                 ):  # the others agreed while this one started: the next one starts with that config
                     raise StartupError(*refusals)
-                self._use(change)
-                announce(question.config)
+                self._use(prepared)
+                announce(proposed.config)
 
     @property
     def terms(self) -> str:
@@ -163,7 +163,7 @@ class Settings:
         tls = Tls.of(self._config)
         return partial(self._use_tls, tls)
 
-    async def _prepare(self, config: Config) -> Change:
+    async def _prepare(self, config: Config) -> Prepared:
         """Raises StartupError if something that the config names cannot be used. Changes nothing.
 
         Files are read and modules imported in a thread, so that everything else goes on.
@@ -177,17 +177,17 @@ class Settings:
         with suppress(Unavailable, TimeoutError):  # tokens do not wait for the store
             async with asyncio.timeout(CHECK_S):
                 await self._check(config.sections or Sections())
-        return Change(config, files, handlers, self._front(config))
+        return Prepared(config, files, handlers, self._front(config))
 
-    def _use(self, change: Change) -> None:
+    def _use(self, prepared: Prepared) -> None:
         """Put prepared settings into force: nothing here can fail."""
-        config = self._config = change.config
-        self._use_tls(change.files.tls)
-        self._guard.use(change.files.grants, config.token_rate)
-        self.door.access = change.files.access
-        self.handlers.update(change.handlers)  # one that is no longer named may still be running
+        config = self._config = prepared.config
+        self._use_tls(prepared.files.tls)
+        self._guard.use(prepared.files.grants, config.token_rate)
+        self.door.access = prepared.files.access
+        self.handlers.update(prepared.handlers)  # one that is no longer named may still be running
         self._queue.metrics.most_topics = config.metrics_topics
-        self.front.answer_as(change.front)
+        self.front.answer_as(prepared.front)
         self._undeclared.set()
 
     def _use_tls(self, tls: Tls | None) -> None:

@@ -12,10 +12,10 @@ import pytest
 
 from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError
-from delayqueue.server import members, reload
-from delayqueue.server.members import Member, Members, follow_in_workers
-from delayqueue.server.reload import Watched, watch
-from delayqueue.server.rereading import collected
+from delayqueue.server import reload, reload_workers
+from delayqueue.server.file_watch import Watched, watch
+from delayqueue.server.reload import collected
+from delayqueue.server.reload_workers import Coordinator, Participant
 from delayqueue.tasks import cancel_all
 from tests.waiting import until
 
@@ -78,16 +78,16 @@ async def test_a_reload_during_the_start_waits_for_a_worker_that_can_refuse_it(
     async def read_again(_: Config) -> tuple[Config, list[str]]:
         return Config(), []
 
-    monkeypatch.setattr(members, "read_again", read_again)
-    supervisor, asked = Members(first := Config()), asyncio.Event()
-    asked.set()
-    following = asyncio.create_task(follow_in_workers(supervisor, asked))
-    with supervisor.line(1) as theirs:
+    monkeypatch.setattr(reload_workers, "read_again", read_again)
+    coordinator, requested = Coordinator(first := Config()), asyncio.Event()
+    requested.set()
+    following = asyncio.create_task(coordinator.reload_on(requested))
+    with coordinator.line(1) as theirs:
         for _ in range(10):
             await asyncio.sleep(0)
-        worker = Member(theirs)
-        worker.say_serving()
-        question = await worker.asked()
-        assert not await worker.agreed(question, ["no such handler"])
-    assert supervisor.config is first
+        worker = Participant(theirs)
+        worker.report_serving()
+        proposed = await worker.proposed()
+        assert not await worker.vote(proposed, ["no such handler"])
+    assert coordinator.config is first
     await cancel_all([following])
