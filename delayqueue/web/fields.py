@@ -63,29 +63,29 @@ class Refused(BadValue):
         return Text(zh.replace(NAME, place, 1), en.replace(NAME, place, 1))
 
 
-class Says:
-    """What pydantic does not know about a type, for its JSON Schema."""
+class SchemaExtra:
+    """Adds members to the JSON Schema that pydantic makes of a type: limits that it does not know."""
 
-    def __init__(self, **says: object) -> None:
-        self._says = says
+    def __init__(self, **extra: object) -> None:
+        self._extra = extra
 
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
         """The schema, with these additions."""
-        return handler(schema) | self._says
+        return handler(schema) | self._extra
 
 
-class By(Says):
+class Validate(SchemaExtra):
     """A rule in Python: `check` returns what a value means, or raises BadValue.
 
-    `written` is the type as sent, if it differs from that of the result. `says`: as in Says.
+    `written` is the type as sent, if it differs from that of the result. `extra` are members of its JSON Schema.
     """
 
     def __init__(
-        self, check: Callable[[Any], object], written: CoreSchema | None = None, **says: object
+        self, check: Callable[[Any], object], written: CoreSchema | None = None, **extra: object
     ) -> None:
-        super().__init__(**says)
+        super().__init__(**extra)
         self._check = check
         self._written = written
 
@@ -96,7 +96,7 @@ class By(Says):
         return no_info_after_validator_function(self._check, self._written or handler(source))
 
 
-class Between(Says):
+class Bounds(SchemaExtra):
     """A number from `least` to `most`; pydantic's core compares, without a call in Python.
 
     `zh` and `en` say what it must be; they can contain {least} and {most}.
@@ -119,10 +119,10 @@ class Between(Says):
         """First the type, then the value: a wrong type has its own message."""
         number = handler(source)
         bounded: Any = {**number, **self._bounds}
-        told = custom_error_schema(
+        refused = custom_error_schema(
             bounded, REFUSED, custom_error_message=REFUSED, custom_error_context={"rule": self}
         )
-        return chain_schema([number, told])
+        return chain_schema([number, refused])
 
     def refusal(self, value: float) -> Refused:
         """The message for a value out of range."""
@@ -212,7 +212,7 @@ def is_traceparent(text: str) -> bool:
     return TRACEPARENT.fullmatch(text) is not None
 
 
-def one_of(*words: str) -> By:
+def one_of(*words: str) -> Validate:
     """The rule for a text that is one of these; its value is that one."""
     by_name = {str(word): word for word in words}
 
@@ -225,7 +225,7 @@ def one_of(*words: str) -> By:
             )
         return word
 
-    return By(check, TEXT, enum=list(by_name))
+    return Validate(check, TEXT, enum=list(by_name))
 
 
 def check_body(body: str, limit_bytes: int) -> None:
@@ -269,52 +269,55 @@ FIRST: Final[Any] = Field(fail_fast=True)  # of thousands of invalid items, the 
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
 JobId = Annotated[
-    str, STRIPPED, By(check_id), Field(description=f"Names the job, 1 to {MAX_ID_BYTES} bytes.")
+    str,
+    STRIPPED,
+    Validate(check_id),
+    Field(description=f"Names the job, 1 to {MAX_ID_BYTES} bytes."),
 ]
 JobIds = Annotated[
     list[JobId],
     FIRST,
-    By(check_ids, minItems=1, maxItems=MAX_BATCH),
+    Validate(check_ids, minItems=1, maxItems=MAX_BATCH),
     Field(description="Many at once, instead of `id`."),
 ]
 Topic = Annotated[
     str,
     STRIPPED,
-    By(check_topic),
+    Validate(check_topic),
     Field(description=f"What kind of job it is, 1 to {MAX_TOPIC_BYTES} bytes."),
 ]
 PushedTopic = Annotated[
     str,
     STRIPPED,
-    By(check_pushed_topic),
+    Validate(check_pushed_topic),
     Field(description=f"What kind of job it is, 1 to {MAX_TOPIC_BYTES} bytes."),
 ]
 PopTopics = Annotated[
     tuple[str, ...],
-    By(check_pop_topics, TEXT),
+    Validate(check_pop_topics, TEXT),
     Field(description="The kind of job, or several kinds with commas between."),
 ]
 Tag = Annotated[
-    str, STRIPPED, By(check_tag), Field(description=f"A tag, 1 to {MAX_TAG_BYTES} bytes.")
+    str, STRIPPED, Validate(check_tag), Field(description=f"A tag, 1 to {MAX_TAG_BYTES} bytes.")
 ]
 Tags = Annotated[
     tuple[Tag, ...],
     Field(strict=False),
     FIRST,
-    By(check_tags, maxItems=MAX_TAGS),
+    Validate(check_tags, maxItems=MAX_TAGS),
     Field(description=f"Tags to cancel or list by, at most {MAX_TAGS}."),
 ]
 Body = Annotated[str, Field(description="The data for the worker; kept byte for byte.")]
-Seconds = Annotated[Number, Between(0, MAX_DELAY_S, "取值范围0 - 2^31", LENGTH)]
-SomeSeconds = Annotated[Seconds, By(check_some_seconds, minimum=0.001)]
+Seconds = Annotated[Number, Bounds(0, MAX_DELAY_S, "取值范围0 - 2^31", LENGTH)]
+SomeSeconds = Annotated[Seconds, Validate(check_some_seconds, minimum=0.001)]
 Delay = Annotated[
     Number,
-    Between(0, MAX_DELAY_S, "取值范围0 - (2^31 - 1)", LENGTH),
+    Bounds(0, MAX_DELAY_S, "取值范围0 - (2^31 - 1)", LENGTH),
     Field(description="Seconds from now until it is due."),
 ]
 DueTime = Annotated[
     Number,
-    Between(
+    Bounds(
         0,
         MAX_DUE_S,
         "是unix时间戳（秒），取值范围{least} - {most}",
@@ -323,32 +326,32 @@ DueTime = Annotated[
 ]
 Distance = Annotated[
     Number,
-    Between(-MAX_DELAY_S, MAX_DELAY_S, "取值范围-2^31 - 2^31", "must be -2^31 to 2^31 seconds"),
+    Bounds(-MAX_DELAY_S, MAX_DELAY_S, "取值范围-2^31 - 2^31", "must be -2^31 to 2^31 seconds"),
     Field(description="Seconds by which each job's own due time moves; earlier if negative."),
 ]
 Priority = Annotated[
     int,
-    Between(0, MAX_PRIORITY),
+    Bounds(0, MAX_PRIORITY),
     Field(
         description=f"Of ready jobs the smallest number goes first; {USUAL_PRIORITY} by default."
     ),
 ]
 Ttr = Annotated[
     int,
-    Between(1, MAX_TTR_S, en="must be {least} to {most} seconds"),
+    Bounds(1, MAX_TTR_S, en="must be {least} to {most} seconds"),
     Field(description="Time to run in seconds: how long a worker may take."),
 ]
-JobCount = Annotated[int, Between(1, MAX_BATCH), Field(description="How many jobs.")]
+JobCount = Annotated[int, Bounds(1, MAX_BATCH), Field(description="How many jobs.")]
 IfExistsWord = Annotated[IfExists, one_of(*IfExists)]
 JobState = Annotated[State, one_of(*State), Field(description="Only jobs in this state.")]
 Receipt = Annotated[str, Field(description="The receipt of the reservation, from /pop.")]
 Message = Annotated[
     str,
-    By(lambda text: text[:MAX_MESSAGE_CHARS]),  # the rest is cut off
+    Validate(lambda text: text[:MAX_MESSAGE_CHARS]),  # the rest is cut off
     Field(description=f"Kept with the attempt, {MAX_MESSAGE_CHARS} characters at most."),
 ]
 Traceparent = Annotated[
     str,
-    By(check_traceparent),
+    Validate(check_traceparent),
     Field(description="W3C trace context, instead of the request's header; /pop returns it."),
 ]

@@ -13,12 +13,22 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 from delayqueue.domain import retry
 from delayqueue.domain.subscriber import MAX_NAME_BYTES, check_name
 from delayqueue.errors import BadValue, Invalid, Text
-from delayqueue.web.fields import FIRST, STRIPPED, By, JobId, JobIds, Number, Says, Tag, Topic
+from delayqueue.web.fields import (
+    FIRST,
+    STRIPPED,
+    JobId,
+    JobIds,
+    Number,
+    SchemaExtra,
+    Tag,
+    Topic,
+    Validate,
+)
 
 Name = Annotated[
     str,
     STRIPPED,
-    By(check_name),
+    Validate(check_name),
     Field(description=f"Names the subscriber or the schedule, 1 to {MAX_NAME_BYTES} bytes."),
 ]
 
@@ -165,25 +175,27 @@ class NameRequest(Request):
 Delays = Annotated[
     list[Number | str],
     FIRST,
-    Says(maxItems=retry.MAX_STEPS),
+    SchemaExtra(maxItems=retry.MAX_STEPS),
     Field(description='Seconds, or texts such as "15s", "2m".'),
 ]
 Preset = Annotated[
-    str, Says(enum=list(retry.PRESETS)), Field(description="The schedule of a payment service.")
+    str,
+    SchemaExtra(enum=list(retry.PRESETS)),
+    Field(description="The schedule of a payment service."),
 ]
 Steps = Annotated[
     int,
-    Says(minimum=1, maximum=retry.MAX_STEPS),
+    SchemaExtra(minimum=1, maximum=retry.MAX_STEPS),
     Field(description="The number of delays by a formula."),
 ]
 Factor = Annotated[
     Number,
-    Says(minimum=1, maximum=100),
+    SchemaExtra(minimum=1, maximum=100),
     Field(description="Each delay is this many times the one before."),
 ]
 Jitter = Annotated[
     Number,
-    Says(minimum=0, maximum=1),
+    SchemaExtra(minimum=0, maximum=1),
     Field(description="Each delay is moved by up to this part of itself."),
 ]
 

@@ -9,7 +9,7 @@ from delayqueue.store.dead_letters import MOST, DeadLetter
 from delayqueue.tasks import by_turns
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import VIEWERS, Large, endpoint
-from delayqueue.web.fields import Between
+from delayqueue.web.fields import Bounds
 from delayqueue.web.requests import AnyTopicRequest
 from delayqueue.web.responses import Buried, DeadLetterGroup
 
@@ -22,7 +22,7 @@ GROUP: Final = DeadLetterGroup(
     ids=["1001"],
 )
 IdCount = Annotated[
-    int, Between(1, MOST), Field(description="The most ids per group; 1 by default.")
+    int, Bounds(1, MOST), Field(description="The most ids per group; 1 by default.")
 ]
 
 

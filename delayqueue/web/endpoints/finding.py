@@ -10,7 +10,7 @@ from delayqueue.errors import BadValue, Invalid, Text
 from delayqueue.store.finding import Wanted
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import VIEWERS, Large, endpoint
-from delayqueue.web.fields import By, JobCount
+from delayqueue.web.fields import JobCount, Validate
 from delayqueue.web.requests import AnyTopicRequest
 
 DEFAULT_COUNT: Final = 100
@@ -40,7 +40,7 @@ def check_part(text: str) -> str:
     return text
 
 
-Part = Annotated[str, By(check_part)]
+Part = Annotated[str, Validate(check_part)]
 
 
 class FindRequest(AnyTopicRequest):

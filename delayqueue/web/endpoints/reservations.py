@@ -20,7 +20,7 @@ from delayqueue.web.fields import (
     Number,
     PopTopics,
     Receipt,
-    Says,
+    SchemaExtra,
     Seconds,
     Ttr,
     ms_or_none,
@@ -41,7 +41,7 @@ class PopRequest(Request):
     """A poll: its topics, and how long it waits."""
 
     topic: PopTopics
-    timeout: Annotated[Number, Says(minimum=0)] | None = Field(
+    timeout: Annotated[Number, SchemaExtra(minimum=0)] | None = Field(
         None,
         description="Seconds to wait for the first job, at most `queue_block_timeout`; 0 = do not wait.",
     )

@@ -18,11 +18,11 @@ from delayqueue.web.endpoint import ADMINS, BAD, OF_JOB, VIEWERS, Large, endpoin
 from delayqueue.web.fields import (
     TEXT,
     Body,
-    By,
     IfExistsWord,
     Number,
     PushedTopic,
     Ttr,
+    Validate,
     check_body,
     ms,
 )
@@ -53,20 +53,20 @@ def check_every(value: float | str) -> float | str:
 
 Cron = Annotated[
     str,
-    By(rules.check_cron),
+    Validate(rules.check_cron),
     Field(description="Minute, hour, day, month, weekday; a field for seconds may come first."),
 ]
 Every = Annotated[
     Number | str,
-    By(check_every),
+    Validate(check_every),
     Field(description='Seconds, or a text such as "15m"; counted from 1970.'),
 ]
 TimeZone = Annotated[
-    str, By(rules.check_tz), Field(description="The time zone of `cron`; UTC by default.")
+    str, Validate(rules.check_tz), Field(description="The time zone of `cron`; UTC by default.")
 ]
 CatchUpWord = Annotated[
     CatchUp,
-    By(rules.check_catch_up, TEXT, enum=list(CatchUp)),
+    Validate(rules.check_catch_up, TEXT, enum=list(CatchUp)),
     Field(description="What to do about missed occurrences; `once` by default."),
 ]
 

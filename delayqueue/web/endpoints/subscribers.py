@@ -14,12 +14,12 @@ from delayqueue.web.api import Api
 from delayqueue.web.endpoint import ADMINS, BAD, OF_JOB, VIEWERS, Large, endpoint
 from delayqueue.web.fields import (
     TEXT,
-    Between,
     Body,
-    By,
+    Bounds,
     IfExistsWord,
     Number,
     PushedTopic,
+    Validate,
     check_body,
 )
 from delayqueue.web.requests import AnyTopicRequest, NameRequest, RetryRequest
@@ -51,44 +51,44 @@ def check_timeout(value_s: float) -> float:
 
 Order = Annotated[
     int,
-    Between(-rules.MAX_ORDER, rules.MAX_ORDER),
+    Bounds(-rules.MAX_ORDER, rules.MAX_ORDER),
     Field(description="A topic's subscribers are called in this order."),
 ]
 Url = Annotated[
     str,
-    By(rules.check_url, maxLength=rules.MAX_URL_CHARS),
+    Validate(rules.check_url, maxLength=rules.MAX_URL_CHARS),
     Field(description="The http or https URL that jobs are POSTed to."),
 ]
 Timeout = Annotated[
     Number,
-    By(check_timeout, exclusiveMinimum=0, maximum=rules.MAX_TIMEOUT_S),
+    Validate(check_timeout, exclusiveMinimum=0, maximum=rules.MAX_TIMEOUT_S),
     Field(description="Seconds that a call may take."),
 ]
 Calls = Annotated[
     int,
-    Between(1, rules.MAX_CONCURRENCY),
+    Bounds(1, rules.MAX_CONCURRENCY),
     Field(description="The most calls at once from each server process."),
 ]
 Secret = Annotated[
     str,
-    By(rules.check_secret),
+    Validate(rules.check_secret),
     Field(description="The key that signs webhooks: `whsec_` and base64."),
 ]
 Expect = Annotated[
     str,
-    By(rules.check_expect),
+    Validate(rules.check_expect),
     Field(description="What the answer must be, or contain if written as *TEXT*."),
 ]
 OnFailureWord = Annotated[
     OnFailure,
-    By(rules.check_on_failure, TEXT, enum=list(OnFailure)),
+    Validate(rules.check_on_failure, TEXT, enum=list(OnFailure)),
     Field(
         description="What happens to the job once the subscriber has failed for good: it is buried or finished."
     ),
 ]
 PayloadWord = Annotated[
     Payload,
-    By(rules.check_payload, TEXT, enum=list(Payload)),
+    Validate(rules.check_payload, TEXT, enum=list(Payload)),
     Field(
         description="What is sent: the job's body, or a JSON object with the job and the results so far."
     ),

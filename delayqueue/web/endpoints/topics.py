@@ -15,12 +15,12 @@ from delayqueue.web.api import Api
 from delayqueue.web.endpoint import ADMINS, BAD, VIEWERS, Large, endpoint
 from delayqueue.web.fields import (
     FIRST,
-    Between,
-    By,
+    Bounds,
     JobCount,
     Number,
     SomeSeconds,
     Topic,
+    Validate,
     ms,
     ms_or_none,
     one_of,
@@ -42,17 +42,17 @@ TOPIC: Final = TopicState(
 
 Rate = Annotated[
     Number,
-    By(rules.check_rate, minimum=rules.MIN_RATE, maximum=rules.MAX_RATE),
+    Validate(rules.check_rate, minimum=rules.MIN_RATE, maximum=rules.MAX_RATE),
     Field(description="Deliveries a second; null = no limit."),
 ]
 Burst = Annotated[
     int,
-    By(rules.check_burst, minimum=1, maximum=rules.MAX_BURST),
+    Validate(rules.check_burst, minimum=1, maximum=rules.MAX_BURST),
     Field(description="Deliveries at once after a pause; a tenth of `rate` by default."),
 ]
 Concurrency = Annotated[
     int,
-    By(rules.check_concurrency, minimum=1, maximum=rules.MAX_CONCURRENCY),
+    Validate(rules.check_concurrency, minimum=1, maximum=rules.MAX_CONCURRENCY),
     Field(description="Jobs reserved at once, at least bucket_size."),
 ]
 PurgeState = Annotated[
@@ -136,7 +136,7 @@ class TopicsRequest(Request):
         None, description="By name, or by this count with the largest first."
     )
     reverse: bool | None = Field(None, description="In reverse order.")
-    offset: Annotated[int, Between(0, MAX_OFFSET)] | None = Field(
+    offset: Annotated[int, Bounds(0, MAX_OFFSET)] | None = Field(
         None, description="How many to skip."
     )
     limit: JobCount | None = Field(None, description="The most to return.")
