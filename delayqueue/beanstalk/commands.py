@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 PUT: Final = "put"
+DELETE: Final = "delete"
 MAX_TUBE_BYTES: Final = 200
 MOST_U32: Final = 2**32 - 1
 MOST_U64: Final = 2**64 - 1

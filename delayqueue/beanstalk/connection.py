@@ -2,26 +2,17 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, Final, cast
 
-from delayqueue.beanstalk.commands import OUT_OF_MEMORY, PUT, Command, Refusal
+from delayqueue.beanstalk.answers import TIMED_OUT, Answer, Closing, Pending, answer_to
+from delayqueue.beanstalk.commands import DELETE, PUT, Command, Refusal
 from delayqueue.beanstalk.door import Door
 from delayqueue.beanstalk.parser import Parser
+from delayqueue.beanstalk.putting import job_to_put, put, refusal_to_put
 from delayqueue.beanstalk.session import Held, Session
-from delayqueue.beanstalk.verbs import (
-    AT_ONCE,
-    DELETED,
-    LATER,
-    NOT_FOUND,
-    TIMED_OUT,
-    Closing,
-    delete_former,
-)
-from delayqueue.domain.body import body_of
-from delayqueue.domain.job import MAX_DELAY_S, IfExists, Job
-from delayqueue.errors import Code, QueueError, TooMany, Unavailable
+from delayqueue.beanstalk.verbs import VERBS, delete_held
 from delayqueue.net.group import Group
 from delayqueue.net.limits import Limits
 from delayqueue.net.loopback import is_loopback
@@ -32,13 +23,8 @@ log = logging.getLogger(__name__)
 MAX_AHEAD_BYTES: Final = 64 * 1024  # that wait for their turn; then nothing more is read
 LONG_BYTES: Final = 16 * 1024  # a longer answer is sent before the next command is carried out
 MOST_AT_ONCE: Final = 500  # commands of one kind that go together
-MAX_TTR_S: Final = 60 * 86_400  # a job's record has no room for a longer one
 
 GOODBYE_S: Final = 0.1  # for sending the end of a TLS connection; its client need not answer it
-
-INTERNAL_ERROR: Final = b"INTERNAL_ERROR\r\n"
-DRAINING: Final = b"DRAINING\r\n"
-TASK: Final = "beanstalk command"
 
 
 class Connection(asyncio.Protocol):
@@ -56,7 +42,7 @@ class Connection(asyncio.Protocol):
         "_limits",
         "_parser",
         "_putting_bytes",
-        "_task",
+        "_stop",
         "_transport",
         "session",
     )
@@ -75,7 +61,7 @@ class Connection(asyncio.Protocol):
         self._is_busy = False  # a command is under way
         self._is_full = False  # so much has arrived that reading is paused
         self._is_stalled = False  # so much is unsent that no command is started
-        self._task: asyncio.Task[None] | None = None  # carries out a command
+        self._stop: Callable[[], object] | None = None  # ends the wait of the command under way
         self.session = Session(door.tubes)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -92,13 +78,13 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Take part of a command, or one, or several."""
-        self._parser.feed(data)
+        held_bytes = self._parser.feed(data)
         if not self._is_busy and not self._is_stalled:
             self._go_on()
         elif self._parser.pending_bytes > MAX_AHEAD_BYTES and not self._is_full:
             self._is_full = True
             self._transport.pause_reading()
-        if self._counts or self._parser.held_bytes + self._putting_bytes > SMALL_BYTES:
+        if self._counts or held_bytes + self._putting_bytes > SMALL_BYTES:
             self._count()
 
     def eof_received(self) -> bool:
@@ -160,8 +146,7 @@ class Connection(asyncio.Protocol):
 
     def abort(self) -> None:
         """Close at once."""
-        if self._task is not None:
-            self._task.cancel()
+        self._stop_waiting()
         self._transport.abort()
 
     def _count(self) -> None:
@@ -171,12 +156,13 @@ class Connection(asyncio.Protocol):
         self._limits.unanswered.holds(self, held_bytes)
 
     def _stop_waiting(self) -> None:
-        if self.session.is_waiting and self._task is not None:
-            self._task.cancel()
+        if self._stop is not None:
+            self._stop()
 
     def _answered(self, answer: bytes) -> None:
         """Send the answer of a command that was under way."""
         self._is_busy = False
+        self._putting_bytes = 0
         if self.session.is_closed or self._transport.is_closing():
             return
         self._write(answer)
@@ -190,9 +176,14 @@ class Connection(asyncio.Protocol):
         answers: list[bytes] = []
         for _ in range(MOST_AT_ONCE):
             command = self._next()
-            if command is None or not self._do(command, answers):
+            if command is None:
                 break
-            if answers and len(answers[-1]) > LONG_BYTES:
+            answer = self._do(command)
+            if not isinstance(answer, bytes):
+                self._wait_for(answer)
+                break
+            answers.append(answer)
+            if len(answer) > LONG_BYTES:
                 self._let_others()
                 break
         else:
@@ -202,7 +193,7 @@ class Connection(asyncio.Protocol):
         if self._is_full and self._parser.pending_bytes <= MAX_AHEAD_BYTES:
             self._is_full = False
             self._transport.resume_reading()
-        if self.is_idle and (self.session.has_ended or self._door.is_draining):
+        if (self.session.has_ended or self._door.is_draining) and self.is_idle:
             self.close()
 
     def _let_others(self) -> None:
@@ -218,157 +209,83 @@ class Connection(asyncio.Protocol):
         self._answer_bytes = len(data)
         self._transport.write(data)
 
-    def _do(self, command: Command | Refusal, answers: list[bytes]) -> bool:
-        """Carry out a command, or start it; returns whether it is done."""
-        door = self._door
+    def _do(self, command: Command | Refusal) -> Answer:
+        """Carry out a command, or start it."""
         if isinstance(command, Refusal):
-            door.count(command.counted)
-            answers.append(command.answer)
-            return True
+            self._door.count(command.counted)
+            return command.answer
         name, args = command
-        if name == PUT:
-            return self._put(command, answers)
-        door.count(name)
-        if (verb := AT_ONCE.get(name)) is not None:
-            answers.append(verb(door, self.session, *args))
-            return True
-        if name == "quit":
-            self._door.loop.call_soon(self.close)
-            self._is_busy = True
-        elif name == "delete" and (held := self.session.take(args[0])) is not None:
-            self._delete(args[0], held)
-        else:
-            self._start(LATER[name](door, self.session, *args))
-        return False
+        self._door.count(name)
+        try:
+            if name == PUT:
+                return self._put(*args)
+            if name == DELETE and (held := self.session.take(args[0])) is not None:
+                return self._delete(args[0], held)
+            return VERBS[name](self._door, self.session, *args)
+        except Exception as error:
+            return answer_to(error)
 
-    def _put(self, command: Command | Refusal | None, answers: list[bytes]) -> bool:
-        """Put this job and the puts that follow it."""
-        door, tube = self._door, self.session.used
+    def _put(self, *numbers_and_body: Any) -> Answer:
+        """Put this job and those of the puts that follow it."""
+        tube = self.session.used.name
         self.session.is_producer = True
-        refusal = self._refusal_to_put()
-        jobs: list[Job] = []
-        while isinstance(command, Command) and command.name == PUT and len(jobs) < MOST_AT_ONCE:
-            door.count(PUT)
-            if refusal:
-                answers.append(refusal)
-            else:
-                jobs.append(_job(tube.name, *command.args))
-            command = self._parser.next()
-        self._ahead = command
-        if jobs:
-            self._is_busy = True
-            self._putting_bytes = sum(len(job.body) for job in jobs)
-            door.put.add(jobs, self._was_put)
-        return not jobs
+        if refusal := refusal_to_put(self._door, tube):
+            return refusal
+        jobs = [job_to_put(tube, *numbers_and_body)]
+        while len(jobs) < MOST_AT_ONCE and (command := self._one_more(PUT)) is not None:
+            jobs.append(job_to_put(tube, *command.args))
+        self._door.counts[PUT] += len(jobs) - 1
+        self._putting_bytes = sum(len(job.body) for job in jobs)
+        return put(self._door, jobs)
 
-    def _refusal_to_put(self) -> bytes:
-        if self._door.is_draining:
-            return DRAINING
-        return b"" if self._door.allows(self.session.used.name) else NOT_FOUND
-
-    def _was_put(self, numbers: Sequence[int | Exception]) -> None:
-        self._putting_bytes = 0
-        self._answered(b"".join(map(_inserted, numbers)))
-
-    def _delete(self, number: int, held: Held) -> None:
-        """Delete this job and those of the deletes that follow, as long as this connection holds them."""
-        numbers, jobs = [number], [held]
-        while len(jobs) < MOST_AT_ONCE:
-            command = self._ahead = self._parser.next()
-            if not isinstance(command, Command) or command.name != "delete":
-                break
+    def _delete(self, number: int, held: Held) -> Answer:
+        """Delete this job and those of the deletes that follow it, as long as this connection holds them."""
+        jobs = {number: held}
+        while len(jobs) < MOST_AT_ONCE and (command := self._one_more(DELETE)) is not None:
             next_held = self.session.take(command.args[0])
             if next_held is None:
+                self._ahead = command
                 break
-            self._door.count("delete")
-            numbers.append(command.args[0])
-            jobs.append(next_held)
-            self._ahead = None
-        self._is_busy = True
-        self._door.finish.add(jobs, partial(self._were_ended, numbers, jobs))
+            jobs[command.args[0]] = next_held
+        self._door.counts[DELETE] += len(jobs) - 1
+        return delete_held(self._door, self.session, jobs)
 
-    def _were_ended(
-        self, numbers: list[int], jobs: list[Held], codes: Sequence[int | Exception]
+    def _one_more(self, name: str) -> Command | None:
+        """The next command, if it is another one of that name."""
+        command = self._next()
+        if isinstance(command, Command) and command.name == name:
+            return command
+        self._ahead = command
+        return None
+
+    def _wait_for(self, answer: Pending | Coroutine[Any, Any, bytes]) -> None:
+        """Answer once the call has ended; until then, further commands wait."""
+        if not isinstance(answer, Pending):
+            task = self._door.loop.create_task(answer, name="beanstalk command")
+            answer = Pending(task, asyncio.Future.result)
+        self._is_busy, self._stop = True, answer.stop
+        call = asyncio.ensure_future(answer.call)
+        self._door.calls.add(call)
+        call.add_done_callback(partial(self._ended, answer.read))
+
+    def _ended(
+        self, read: Callable[[asyncio.Future[Any]], Answer], call: asyncio.Future[Any]
     ) -> None:
-        if any(codes):
-            self._start(self._look_after(numbers, jobs, codes))
-            return
-        for held in jobs:
-            self._door.tubes.count(held.job.topic).deletes += 1
-        self._answered(DELETED * len(jobs))
-
-    async def _look_after(
-        self, numbers: list[int], jobs: list[Held], codes: Sequence[int | Exception]
-    ) -> bytes:
-        """The answers if not all jobs could be deleted.
-
-        A job whose TTR has expired can be ready, and is deleted as such.
-        """
-        answers = []
-        for number, held, code in zip(numbers, jobs, codes, strict=True):
-            if isinstance(code, Exception) or code == Code.UNAVAILABLE:
-                self._door.keep(self.session, number, held)
-                answers.append(answer_to(code if isinstance(code, Exception) else Unavailable()))
-            elif code == Code.OK:
-                answers.append(DELETED)
-            else:
-                deleting = delete_former(self._door, self.session, number, held)
-                answers.append(await _or_error(deleting))
-        return b"".join(answers)
-
-    def _start(self, doing: Coroutine[Any, Any, bytes]) -> None:
-        self._is_busy = True
-        self._task = self._door.loop.create_task(self._run(doing), name=TASK)
-        self._task.add_done_callback(
-            lambda _: doing.close()
-        )  # it has not begun if it was cancelled at once
-
-    async def _run(self, doing: Coroutine[Any, Any, bytes]) -> None:
+        self._door.calls.discard(call)
+        self._stop = None
         try:
-            answer = await _or_error(doing)
+            answer = read(call)
         except Closing:
             self.close()
-        except asyncio.CancelledError:  # it was waiting
-            if not self.session.has_ended:
-                raise
-            self._answered(TIMED_OUT)
-        else:
+            return
+        except asyncio.CancelledError:  # its wait was stopped
+            answer = TIMED_OUT
+        except Exception as error:
+            answer = answer_to(error)
+        if isinstance(answer, bytes):
             self._answered(answer)
-
-
-async def _or_error(doing: Coroutine[Any, Any, bytes]) -> bytes:
-    """The answer, or the answer to what was raised."""
-    try:
-        return await doing
-    except Closing:
-        raise
-    except Exception as error:
-        if not isinstance(error, QueueError):
-            log.exception("command failed")
-        return answer_to(error)
-
-
-def answer_to(error: Exception) -> bytes:
-    """The answer to an error."""
-    if isinstance(error, (Unavailable, TooMany)):
-        return OUT_OF_MEMORY
-    return NOT_FOUND if isinstance(error, QueueError) else INTERNAL_ERROR
-
-
-def _inserted(number: int | Exception) -> bytes:
-    return answer_to(number) if isinstance(number, Exception) else b"INSERTED %d\r\n" % number
-
-
-def _job(topic: str, priority: int, delay_s: int, ttr_s: int, body: bytes) -> Job:
-    return Job(
-        topic=topic,
-        id="",  # gets a number
-        body=body_of(body),
-        ttr_ms=max(1, min(ttr_s, MAX_TTR_S)) * 1000,
-        delay_ms=min(delay_s, MAX_DELAY_S) * 1000,
-        if_exists=IfExists.FAIL,
-        priority=priority,
-    )
+        else:
+            self._wait_for(answer)
 
 
 def _host(transport: asyncio.BaseTransport) -> str | None:

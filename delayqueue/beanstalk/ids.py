@@ -24,6 +24,14 @@ class Numbers:
         self._skip = 0  # numbers to leave out before the next block
         self._fetching = asyncio.Lock()
 
+    def take(self, count: int) -> range | None:
+        """That many new numbers; None if some must be fetched first, by next()."""
+        first = self._next
+        if self._end - first < count:
+            return None
+        self._next += count
+        return range(first, self._next)
+
     async def next(self) -> int:
         """A new number. Raises Unavailable if the store does not answer."""
         while self._next == self._end:
@@ -69,22 +77,30 @@ class Ids:
         self._ids.move_to_end(number)
         return job_id
 
-    async def number_of(self, job_id: str) -> int:
-        """The number of the job with this id.
-
-        Raises Unavailable if it needs a new one and the store does not answer.
-        """
+    def find(self, job_id: str) -> int | None:
+        """The number of the job with this id; None if it has none yet."""
         if _CANONICAL.fullmatch(job_id):
             number = int(job_id)
             if number < ALIASES_FROM:
                 return number
         known = self._aliases.get(job_id)
-        if known is None:
-            number = ALIASES_FROM + await self._numbers.next()
-            known = self._aliases.setdefault(job_id, number)  # another caller may have been first
-            self._ids[known] = job_id
-            if len(self._ids) > self._most:
-                _, forgotten = self._ids.popitem(last=False)
-                del self._aliases[forgotten]
+        if known is not None:
+            self._ids.move_to_end(known)
+        return known
+
+    async def number_of(self, job_id: str) -> int:
+        """The number of the job with this id, a new one if necessary.
+
+        Raises Unavailable if the store does not answer.
+        """
+        known = self.find(job_id)
+        if known is not None:
+            return known
+        number = ALIASES_FROM + await self._numbers.next()
+        known = self._aliases.setdefault(job_id, number)  # another caller may have been first
+        self._ids[known] = job_id
         self._ids.move_to_end(known)
+        if len(self._ids) > self._most:
+            _, forgotten = self._ids.popitem(last=False)
+            del self._aliases[forgotten]
         return known

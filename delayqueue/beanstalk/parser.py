@@ -57,12 +57,12 @@ class Parser:
 
     @property
     def pending_bytes(self) -> int:
-        """How many bytes have arrived that are not part of a command yet."""
+        """How many bytes have arrived that are not part of a command yet, without those of a body."""
         return len(self._data) - self._at
 
     @property
     def held_bytes(self) -> int:
-        """The same, with what has arrived of a body."""
+        """How many bytes have arrived that are not part of a complete command."""
         return self.pending_bytes + len(self._body)
 
     def give_up(self) -> bool:
@@ -74,14 +74,15 @@ class Parser:
         self._put, self._body = None, NOTHING
         return True
 
-    def feed(self, data: bytes) -> None:
-        """Add bytes that have arrived."""
+    def feed(self, data: bytes) -> int:
+        """Add bytes that have arrived. Returns how many are held now."""
         if self._put is not None:
             missing = self._put[3] + len(END) - len(self._body)
             self._body += data[:missing]
             data = data[missing:]
         self._data = self._data[self._at :] + data if self._at < len(self._data) else data
         self._at = 0
+        return len(self._data) + len(self._body)
 
     def next(self) -> Command | Refusal | None:
         """The next command, or the answer to a bad one; None = incomplete."""

@@ -1,38 +1,37 @@
-"""Carries out each command, except `put`, `quit`, and `delete` of a job that the connection holds (connection.py)."""
+"""What each command does, except `put` and those that reserve a job."""
 
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
-from typing import Any, Final
+import asyncio
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final
 
+from delayqueue.beanstalk.answers import (
+    BURIED,
+    DELETED,
+    KICKED,
+    NOT_FOUND,
+    NOT_IGNORED,
+    PAUSED,
+    RELEASED,
+    TOUCHED,
+    Answer,
+    Closing,
+    Pending,
+    answer_to,
+)
 from delayqueue.beanstalk.commands import OUT_OF_MEMORY
 from delayqueue.beanstalk.door import Door
-from delayqueue.beanstalk.many_tubes import pop_one
-from delayqueue.beanstalk.session import MARGIN_S, Held, Session
+from delayqueue.beanstalk.reserving import reserve, reserve_job
+from delayqueue.beanstalk.session import Held, Session
 from delayqueue.beanstalk.stats import BURIED as BURIED_BY
 from delayqueue.beanstalk.stats import RELEASED as RELEASED_BY
 from delayqueue.beanstalk.stats import job_stats, server_stats, tube_stats, yaml_list
 from delayqueue.domain.body import raw_body
-from delayqueue.domain.job import LIVE_STATES, MAX_DELAY_S, JobView, Reserved, State
+from delayqueue.domain.job import LIVE_STATES, MAX_DELAY_S, JobView, State
 from delayqueue.engine.queue import raise_for
-from delayqueue.errors import NoSuchJob, StaleReceipt, Unavailable, WrongState
+from delayqueue.errors import Code, NoSuchJob, StaleReceipt, Unavailable, WrongState
 from delayqueue.metrics import REFUSED
 from delayqueue.store.topics import TopicView
-
-AtOnce = Callable[..., bytes]
-Later = Callable[..., Coroutine[Any, Any, bytes]]
-
-NOT_FOUND: Final = b"NOT_FOUND\r\n"
-TIMED_OUT: Final = b"TIMED_OUT\r\n"
-DEADLINE_SOON: Final = b"DEADLINE_SOON\r\n"
-DELETED: Final = b"DELETED\r\n"
-BURIED: Final = b"BURIED\r\n"
-KICKED: Final = b"KICKED\r\n"
-
-FOREVER_S: Final = 2.0**31
-
-
-class Closing(Exception):
-    """The server is stopping: the connection ends without an answer."""
 
 
 def use(door: Door, session: Session, name: str) -> bytes:
@@ -54,7 +53,7 @@ def watch(door: Door, session: Session, name: str) -> bytes:
 
 def ignore(_: Door, session: Session, name: str) -> bytes:
     count = session.ignore(name)
-    return b"WATCHING %d\r\n" % count if count else b"NOT_IGNORED\r\n"
+    return b"WATCHING %d\r\n" % count if count else NOT_IGNORED
 
 
 def list_tube_used(_: Door, session: Session) -> bytes:
@@ -65,60 +64,62 @@ def list_tubes_watched(_: Door, session: Session) -> bytes:
     return yaml_list(session.watched)
 
 
-async def reserve(door: Door, session: Session, timeout_s: float = FOREVER_S) -> bytes:
-    """Reserve a job of the watched tubes; waits, but not into the last second of the TTR of a job that it holds."""
-    session.is_worker = True
-    now = door.loop.time()
-    until = session.deadline(now) - MARGIN_S
-    wait_s = 0 if session.has_ended else max(0, min(timeout_s, until - now))
-    session.is_waiting = wait_s > 0
-    try:
-        tubes = door.reachable(session.watched)
-        jobs = await pop_one(door.queue, tubes, wait_s)
-    finally:
-        session.is_waiting = False
-    if jobs:
-        return await _reserved(door, session, jobs[0])
-    if door.loop.time() >= until:
-        return DEADLINE_SOON
-    if door.is_draining and timeout_s == FOREVER_S:
-        raise Closing
-    return TIMED_OUT
-
-
-async def reserve_job(door: Door, session: Session, number: int) -> bytes:
-    session.is_worker = True
-    return await _reserved(
-        door, session, await door.queue.reserve(_id(door, session, number), door.scope)
+def delete_held(door: Door, session: Session, held: dict[int, Held]) -> Answer:
+    """Delete jobs that this connection has held until now, by number. The answer holds a line for each."""
+    jobs = [each.job for each in held.values()]
+    call = door.queue.finish(
+        [job.id for job in jobs], [job.receipt for job in jobs], scope=door.scope
     )
 
+    def read(call: asyncio.Future[list[int]]) -> Answer:
+        try:
+            codes = call.result()
+        except Exception as error:
+            for number, each in held.items():
+                door.keep(session, number, each)
+            return answer_to(error) * len(held)
+        if any(codes):
+            return _delete_others(door, session, held, codes)
+        for job in jobs:
+            door.tubes.count(job.topic).deletes += 1
+        return DELETED * len(held)
 
-async def _reserved(door: Door, session: Session, job: Reserved) -> bytes:
-    """Tell the client of a job that is now reserved for it."""
-    try:
-        number = await door.ids.number_of(job.id)
-    except BaseException:
-        door.queue.requeue((job,))
-        raise
-    if session.is_closed:
-        door.queue.requeue((job,))
-        raise Closing
-    body = raw_body(job.body)
-    session.hold(number, job, door.loop.time())
-    return b"RESERVED %d %d\r\n%b\r\n" % (number, len(body), body)
+    return Pending(call, read)
+
+
+async def _delete_others(
+    door: Door, session: Session, held: dict[int, Held], codes: Sequence[int]
+) -> bytes:
+    """The answers if not all jobs could be deleted.
+
+    A job whose TTR has expired can be ready, and is deleted as such.
+    """
+    answers = []
+    for (number, each), code in zip(held.items(), codes, strict=True):
+        if code == Code.UNAVAILABLE:
+            door.keep(session, number, each)
+            answers.append(OUT_OF_MEMORY)
+        elif code == Code.OK:
+            answers.append(_deleted(door, each.job.topic))
+        else:
+            try:
+                answers.append(await _delete_former(door, session, number, each))
+            except Exception as error:
+                answers.append(answer_to(error))
+    return b"".join(answers)
 
 
 async def delete(door: Door, session: Session, number: int) -> bytes:
     """Delete a job that this connection does not hold, and nobody else."""
     held = session.take_former(number)
     if held is not None:
-        return await delete_former(door, session, number, held)
+        return await _delete_former(door, session, number, held)
     view = await _view(door, session, number)
     await door.queue.discard(view.id, door.scope)
     return _deleted(door, view.topic)
 
 
-async def delete_former(door: Door, session: Session, number: int, held: Held) -> bytes:
+async def _delete_former(door: Door, session: Session, number: int, held: Held) -> bytes:
     """Delete a job that a connection had reserved, unless one that was pushed meanwhile has taken its place."""
     try:
         await door.queue.discard(held.job.id, door.scope, held.job.created_ms)
@@ -133,52 +134,65 @@ def _deleted(door: Door, topic: str) -> bytes:
     return DELETED
 
 
-@contextmanager
-def _given_up(door: Door, session: Session, number: int) -> Iterator[Reserved]:
-    """A job that the connection gives up in the block. Raises NoSuchJob if it does not hold it.
-
-    If the store does not carry that out, the connection keeps the job; if the reservation is over, it may delete it.
-    """
+def release(door: Door, session: Session, number: int, priority: int, delay_s: int) -> Answer:
     held = session.take(number)
     if held is None:
-        raise NoSuchJob
+        return NOT_FOUND
+    job, delay_ms = held.job, min(delay_s, MAX_DELAY_S) * 1000
+    call = door.queue.release(
+        job.id, job.receipt, delay_ms, RELEASED_BY, scope=door.scope, priority=priority
+    )
+    return Pending(call, partial(_given_up, door, session, number, held, RELEASED))
+
+
+def bury(door: Door, session: Session, number: int, priority: int) -> Answer:
+    held = session.take(number)
+    if held is None:
+        return NOT_FOUND
+    job = held.job
+    call = door.queue.bury(job.id, job.receipt, BURIED_BY, door.scope, priority=priority)
+    return Pending(call, partial(_given_up, door, session, number, held, BURIED))
+
+
+def _given_up(
+    door: Door,
+    session: Session,
+    number: int,
+    held: Held,
+    answer: bytes,
+    call: asyncio.Future[object],
+) -> bytes:
+    """The answer to a command that gives up a job.
+
+    If the store has not carried that out, the connection keeps the job; if the reservation is over, it may delete it.
+    """
     try:
-        yield held.job
+        call.result()
     except Unavailable:
         door.keep(session, number, held)
         raise
     except (NoSuchJob, StaleReceipt):
         session.lose(number, held)
         raise
+    return answer
 
 
-async def release(door: Door, session: Session, number: int, priority: int, delay_s: int) -> bytes:
-    delay_ms = min(delay_s, MAX_DELAY_S) * 1000
-    with _given_up(door, session, number) as job:
-        await door.queue.release(
-            job.id, job.receipt, delay_ms, RELEASED_BY, scope=door.scope, priority=priority
-        )
-    return b"RELEASED\r\n"
-
-
-async def bury(door: Door, session: Session, number: int, priority: int) -> bytes:
-    with _given_up(door, session, number) as job:
-        await door.queue.bury(job.id, job.receipt, BURIED_BY, door.scope, priority=priority)
-    return BURIED
-
-
-async def touch(door: Door, session: Session, number: int) -> bytes:
+def touch(door: Door, session: Session, number: int) -> Answer:
     held = session.held(number)
     if held is None:
         return NOT_FOUND
-    now = door.loop.time()
-    try:
-        await door.queue.touch(held.job.id, held.job.receipt, None, door.scope)
-    except (NoSuchJob, StaleReceipt):  # its TTR has expired, or somebody has ended it
-        session.lose(number, held)
-        raise
-    session.touched(held, now + held.job.ttr_ms / 1000)
-    return b"TOUCHED\r\n"
+    now_s = door.loop.time()
+
+    def read(call: asyncio.Future[int | None]) -> bytes:
+        try:
+            call.result()
+        except (NoSuchJob, StaleReceipt):  # its TTR has expired, or somebody has ended it
+            session.lose(number, held)
+            raise
+        session.touched(held, now_s + held.job.ttr_ms / 1000)
+        return TOUCHED
+
+    return Pending(door.queue.touch(held.job.id, held.job.receipt, None, door.scope), read)
 
 
 async def kick(door: Door, session: Session, most: int) -> bytes:
@@ -191,7 +205,7 @@ async def kick(door: Door, session: Session, most: int) -> bytes:
 
 
 async def kick_job(door: Door, session: Session, number: int) -> bytes:
-    [code] = await door.queue.kick([_id(door, session, number)], door.scope)
+    [code] = await door.queue.kick([door.id_of(session, number)], door.scope)
     raise_for(code)
     return KICKED
 
@@ -251,7 +265,11 @@ async def pause_tube(door: Door, _: Session, name: str, hold_s: int) -> bytes:
     tube = door.tubes.count(name)
     tube.pauses += 1
     tube.pause_s = hold_s
-    return b"PAUSED\r\n"
+    return PAUSED
+
+
+async def end(_: Door, __: Session) -> bytes:
+    raise Closing
 
 
 async def _existing(door: Door, name: str) -> TopicView:
@@ -265,26 +283,18 @@ async def _existing(door: Door, name: str) -> TopicView:
 
 async def _view(door: Door, session: Session, number: int) -> JobView:
     """Raises NoSuchJob if it no longer exists."""
-    [view] = await door.queue.get([_id(door, session, number)], door.scope)
+    [view] = await door.queue.get([door.id_of(session, number)], door.scope)
     if view is None or view.state not in LIVE_STATES:
         raise NoSuchJob
     return view
 
 
-def _id(door: Door, session: Session, number: int) -> str:
-    held = session.held(number)
-    return held.job.id if held is not None else door.ids.id_of(number)
-
-
-# Commands that do not need the store, and those that do.
-AT_ONCE: Final[dict[str, AtOnce]] = {
+VERBS: Final[dict[str, Callable[..., Answer]]] = {
     "use": use,
     "watch": watch,
     "ignore": ignore,
     "list-tube-used": list_tube_used,
     "list-tubes-watched": list_tubes_watched,
-}
-LATER: Final[dict[str, Later]] = {
     "reserve": reserve,
     "reserve-with-timeout": reserve,
     "reserve-job": reserve_job,
@@ -303,4 +313,5 @@ LATER: Final[dict[str, Later]] = {
     "stats": stats,
     "list-tubes": list_tubes,
     "pause-tube": pause_tube,
+    "quit": end,
 }

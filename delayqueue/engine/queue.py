@@ -12,6 +12,7 @@ from delayqueue.engine.schedules import Schedules
 from delayqueue.engine.subscribers import Subscribers
 from delayqueue.engine.taking import Taking
 from delayqueue.engine.timers import Timers, stale_before
+from delayqueue.engine.wait_queue import Poll
 from delayqueue.engine.waiters import Waiters
 from delayqueue.errors import OF_CODE, Code, Text
 from delayqueue.metrics import BUCKETS_AWAY, WAITING_POLLS
@@ -89,6 +90,16 @@ class DelayQueue:
         Waits up to `wait_s` for the first.
         """
         return self._waiters.pop(topics, count, wait_s, by_priority=by_priority)
+
+    def poll(
+        self, topics: tuple[str, ...], count: int, wait_s: float, *, by_priority: bool = False
+    ) -> Poll:
+        """Begin to wait as pop() does. Whoever calls it takes the poll's answer, or leaves."""
+        return self._waiters.poll(topics, count, wait_s, by_priority=by_priority)
+
+    def leave(self, poll: Poll) -> None:
+        """End a poll whose client is gone: what was reserved for it is put back."""
+        self._waiters.leave(poll)
 
     def requeue(self, jobs: Iterable[Reserved], message: str = "") -> None:
         """Undo reservations whose client is gone: the jobs are ready again at once, and the attempt does not count.

@@ -37,6 +37,7 @@ class Poll:
         """Tell the poll that the store is unavailable, unless it is answered or gone."""
         if not self.future.done():
             self.future.set_exception(Unavailable())
+            self.future.exception()  # nobody may be left to hear it
 
     def take(self) -> list[Reserved]:
         """The jobs in its answer. It keeps none: an answered poll can live until its deadline, and a job be large."""

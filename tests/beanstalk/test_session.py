@@ -1,21 +1,12 @@
-"""What belongs to a connection, and connections that want the same at once."""
+"""What belongs to a connection."""
 
 from __future__ import annotations
 
-import asyncio
 import math
-from typing import TYPE_CHECKING
 
-import pytest
-
-from delayqueue.beanstalk.lane import MOST_BYTES, MOST_ITEMS, Lane
 from delayqueue.beanstalk.session import MOST_FORMER, MOST_WATCHED, Session
 from delayqueue.beanstalk.tubes import DEFAULT, MOST_WATCHED_TOGETHER, NOT_COUNTED, Tubes
 from delayqueue.domain.job import Reserved
-from delayqueue.errors import Unavailable
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def reserved(job_id: str, ttr_s: int = 10) -> Reserved:
@@ -122,51 +113,3 @@ def test_a_connection_knows_the_last_jobs_whose_ttr_is_over() -> None:
     assert session.take_former(1) is None
     session.hold(2, reserved("2"), now=10)
     assert session.take_former(2) is None
-
-
-async def test_what_comes_in_one_turn_goes_in_one_call() -> None:
-    calls: list[list[int]] = []
-    heard: list[Sequence[int | Exception]] = []
-
-    async def work(items: list[int]) -> list[int | Exception]:
-        calls.append(items)
-        await asyncio.sleep(0)
-        return [item * 10 for item in items]
-
-    lane = Lane(work, "test")
-    lane.add([1, 2], heard.append)
-    lane.add([3], heard.append)
-    await asyncio.sleep(0)
-    lane.add([4], heard.append)
-    await lane.close()
-    assert calls == [[1, 2, 3], [4]]
-    assert heard == [[10, 20], [30], [40]]
-
-
-@pytest.mark.parametrize("error", [Unavailable(), ValueError()])
-async def test_what_a_call_raises_everybody_hears(error: Exception) -> None:
-    heard: list[Sequence[int | Exception]] = []
-
-    async def work(_: list[int]) -> list[int | Exception]:
-        raise error
-
-    lane = Lane(work, "test")
-    lane.add([1, 2], heard.append)
-    lane.add([3], heard.append)
-    await lane.close()
-    assert heard == [[error, error], [error]]
-
-
-@pytest.mark.parametrize(("count", "size"), [(MOST_ITEMS // 2, 1), (2, MOST_BYTES // 4)])
-async def test_a_call_has_so_much_at_most(count: int, size: int) -> None:
-    calls: list[int] = []
-
-    async def work(items: list[bytes]) -> list[int | Exception]:
-        calls.append(len(items))
-        return [0] * len(items)
-
-    lane = Lane(work, "test", len)
-    for _ in range(4):
-        lane.add([b"x" * size] * count, lambda _: None)
-    await lane.close()
-    assert calls == [2 * count] * 2

@@ -1,0 +1,102 @@
+"""Puts jobs under numbers of their own."""
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+
+from delayqueue.beanstalk.answers import DRAINING, NOT_FOUND, Answer, Pending, answer_to
+from delayqueue.beanstalk.commands import OUT_OF_MEMORY
+from delayqueue.beanstalk.door import Door
+from delayqueue.beanstalk.ids import BLOCK
+from delayqueue.domain.body import body_of
+from delayqueue.domain.job import MAX_DELAY_S, IfExists, Job
+from delayqueue.errors import Code, Unavailable
+
+MAX_TTR_S: Final = 60 * 86_400  # a job's record has no room for a longer one
+# Steps over numbers that are somebody's ids: each is twice as far as the one before, the last one half a billion.
+MOST_TRIES: Final = 20
+
+
+def refusal_to_put(door: Door, topic: str) -> bytes:
+    """Why no job can be put into the tube now, b"" = one can."""
+    if door.is_draining:
+        return DRAINING
+    return b"" if door.allows(topic) else NOT_FOUND
+
+
+def job_to_put(topic: str, priority: int, delay_s: int, ttr_s: int, body: bytes) -> Job:
+    """The job that a `put` describes, without a number."""
+    return Job(
+        topic=topic,
+        id="",
+        body=body_of(body),
+        ttr_ms=max(1, min(ttr_s, MAX_TTR_S)) * 1000,
+        delay_ms=min(delay_s, MAX_DELAY_S) * 1000,
+        if_exists=IfExists.FAIL,
+        priority=priority,
+    )
+
+
+def put(door: Door, jobs: Sequence[Job]) -> Answer:
+    """Push jobs of one tube under new numbers. The answer holds a line for each."""
+    numbers = door.numbers.take(len(jobs))
+    if numbers is None:
+        return _put_slowly(door, jobs)
+    for job, number in zip(jobs, numbers, strict=True):
+        job.id = str(number)
+    return Pending(door.queue.push_many(jobs, door.scope), partial(_were_put, door, jobs))
+
+
+def _were_put(door: Door, jobs: Sequence[Job], call: asyncio.Future[list[int]]) -> Answer:
+    try:
+        codes = call.result()
+    except Exception as error:
+        return answer_to(error) * len(jobs)
+    if Code.JOB_EXISTS in codes:
+        return _put_behind(door, jobs, codes)
+    return _inserted(door, jobs, codes)
+
+
+async def _put_slowly(door: Door, jobs: Sequence[Job]) -> bytes:
+    """Put jobs whose numbers must be fetched first."""
+    try:
+        codes = await _push(door, jobs)
+    except Exception as error:
+        return answer_to(error) * len(jobs)
+    return await _put_behind(door, jobs, codes)
+
+
+async def _put_behind(door: Door, jobs: Sequence[Job], codes: list[int]) -> bytes:
+    """Put those jobs again whose numbers are somebody's ids, such as those of orders.
+
+    There may be many in a row: then the numbers go on behind them, for all jobs that follow.
+    """
+    for tries in range(MOST_TRIES):
+        left = [at for at, code in enumerate(codes) if code == Code.JOB_EXISTS]
+        if not left:
+            break
+        door.numbers.leave(int(jobs[left[-1]].id), BLOCK * (2**tries - 1))
+        try:
+            again = await _push(door, [jobs[at] for at in left])
+        except Unavailable:  # the other jobs are there
+            break
+        for at, code in zip(left, again, strict=True):
+            codes[at] = code
+    return _inserted(door, jobs, codes)
+
+
+async def _push(door: Door, jobs: Sequence[Job]) -> list[int]:
+    for job in jobs:
+        job.id = str(await door.numbers.next())
+    return await door.queue.push_many(jobs, door.scope)
+
+
+def _inserted(door: Door, jobs: Sequence[Job], codes: Sequence[int]) -> bytes:
+    done = codes.count(Code.OK)
+    door.puts += done
+    door.tubes.count(jobs[0].topic).puts += done
+    return b"".join(
+        b"INSERTED %b\r\n" % job.id.encode() if code == Code.OK else OUT_OF_MEMORY
+        for job, code in zip(jobs, codes, strict=True)
+    )

@@ -1,0 +1,115 @@
+"""Reserves jobs for a connection: of its watched tubes, or by number."""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+
+from delayqueue.beanstalk.answers import DEADLINE_SOON, TIMED_OUT, Answer, Closing, Pending
+from delayqueue.beanstalk.door import Door
+from delayqueue.beanstalk.session import MARGIN_S, Session
+from delayqueue.domain.body import raw_body
+from delayqueue.domain.job import Reserved
+from delayqueue.engine.queue import DelayQueue
+from delayqueue.engine.wait_queue import Poll
+
+FOREVER_S: Final = 2.0**31
+MOST_TUBES: Final = 500  # per poll: about 3 ms of the store's time
+
+
+def reserve(door: Door, session: Session, timeout_s: float = FOREVER_S) -> Answer:
+    """Reserve a job of the watched tubes; waits, but not into the last second of the TTR of a job that it holds."""
+    session.is_worker = True
+    now_s = door.loop.time()
+    until_s = session.deadline(now_s) - MARGIN_S
+    wait_s = 0 if session.has_ended else max(0, min(timeout_s, until_s - now_s))
+    session.is_waiting = wait_s > 0
+
+    def read(take: Callable[[], list[Reserved]], call: asyncio.Future[Any]) -> Answer:
+        session.is_waiting = False
+        call.result()  # raises if the store has failed
+        if jobs := take():
+            return _reserved(door, session, jobs[0])
+        if door.loop.time() >= until_s:
+            return DEADLINE_SOON
+        if door.is_draining and timeout_s == FOREVER_S:
+            raise Closing
+        return TIMED_OUT
+
+    tubes = door.reachable(session.watched)
+    if len(tubes) > MOST_TUBES:
+        task = door.loop.create_task(pop_of_many(door.queue, tubes, wait_s), name="many tubes")
+        return Pending(task, partial(read, task.result), task.cancel if wait_s else None)
+    poll = door.queue.poll(tubes, 1, wait_s, by_priority=True)
+    stop = partial(door.queue.leave, poll) if wait_s else None
+    return Pending(poll.future, partial(read, poll.take), stop)
+
+
+def reserve_job(door: Door, session: Session, number: int) -> Answer:
+    """Reserve the job with this number, although it may be delayed or buried."""
+    session.is_worker = True
+
+    def read(call: asyncio.Future[Reserved]) -> Answer:
+        return _reserved(door, session, call.result())
+
+    return Pending(door.queue.reserve(door.id_of(session, number), door.scope), read)
+
+
+def _reserved(door: Door, session: Session, job: Reserved) -> Answer:
+    """Tell the client of a job that is now reserved for it."""
+    number = door.ids.find(job.id)
+    if number is None:
+        return _numbered(door, session, job)
+    return _told(door, session, number, job)
+
+
+async def _numbered(door: Door, session: Session, job: Reserved) -> bytes:
+    """Tell the client of a job whose id has no number yet."""
+    try:
+        number = await door.ids.number_of(job.id)
+    except BaseException:
+        door.queue.requeue((job,))
+        raise
+    return _told(door, session, number, job)
+
+
+def _told(door: Door, session: Session, number: int, job: Reserved) -> bytes:
+    if session.is_closed:
+        door.queue.requeue((job,))
+        raise Closing
+    body = raw_body(job.body)
+    session.hold(number, job, door.loop.time())
+    return b"RESERVED %d %d\r\n%b\r\n" % (number, len(body), body)
+
+
+async def pop_of_many(queue: DelayQueue, tubes: tuple[str, ...], wait_s: float) -> list[Reserved]:
+    """The most urgent job of some of these tubes, [] if none comes in time: a poll for all would take too long.
+
+    Raises what DelayQueue.pop raises; a cancelled caller takes nothing.
+    """
+    pieces = [tubes[at : at + MOST_TUBES] for at in range(0, len(tubes), MOST_TUBES)]
+    if wait_s:
+        return await _first(queue, pieces, wait_s)
+    for piece in pieces:
+        if jobs := await queue.pop(piece, 1, 0, by_priority=True):
+            return jobs
+    return []
+
+
+async def _first(queue: DelayQueue, pieces: list[tuple[str, ...]], wait_s: float) -> list[Reserved]:
+    """What the first poll to be answered brings; jobs that others bring at the same time are put back."""
+    polls = list[Poll]()
+    try:
+        polls.extend(queue.poll(piece, 1, wait_s, by_priority=True) for piece in pieces)
+        waiting = {poll.future for poll in polls}
+        while waiting:
+            ended, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            for poll in polls:
+                if poll.future in ended:
+                    poll.future.result()  # raises if the store has failed
+                    if jobs := poll.take():
+                        return jobs
+        return []
+    finally:
+        for poll in polls:
+            queue.leave(poll)

@@ -1,0 +1,95 @@
+"""A connection that watches more tubes than one poll can take."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from delayqueue.beanstalk.reserving import MOST_TUBES, pop_of_many
+from delayqueue.engine.waiters import Waiters
+from delayqueue.errors import TooMany, Unavailable
+from delayqueue.store.store import Store
+from tests.engine.shelves import Shelves
+from tests.waiting import until
+
+if TYPE_CHECKING:
+    from delayqueue.domain.job import Reserved
+    from delayqueue.engine.queue import DelayQueue
+
+TUBES = tuple(f"tube-{n}" for n in range(2 * MOST_TUBES + 1))
+FIRST, LAST = TUBES[0], TUBES[-1]
+LONG_S = 30.0
+
+
+@pytest.fixture
+async def shelves() -> Shelves:
+    return Shelves()
+
+
+@pytest.fixture
+async def waiters(shelves: Shelves) -> Waiters:
+    return Waiters(Store(shelves), max_polls=4)
+
+
+def popping(waiters: Waiters, wait_s: float = LONG_S) -> asyncio.Task[list[Reserved]]:
+    return asyncio.create_task(pop_of_many(cast("DelayQueue", waiters), TUBES, wait_s))
+
+
+@pytest.mark.parametrize("wait_s", [0, LONG_S])
+async def test_a_job_of_the_last_tube_is_found(
+    shelves: Shelves, waiters: Waiters, wait_s: float
+) -> None:
+    shelves.put(LAST, "a")
+    [job] = await popping(waiters, wait_s)
+    assert (job.id, job.topic) == ("a", LAST)
+    assert waiters.waiting == 0
+
+
+async def test_without_a_wait_nothing_is_an_answer(waiters: Waiters) -> None:
+    assert await popping(waiters, 0) == []
+
+
+async def test_of_jobs_that_come_at_the_same_time_one_is_taken_and_the_others_go_back(
+    shelves: Shelves, waiters: Waiters
+) -> None:
+    shelves.put(FIRST, "a")
+    shelves.put(LAST, "b")
+    [job] = await popping(waiters)
+    await waiters.close()
+    assert [*shelves.held] == [job.id]
+    assert waiters.waiting == 0
+
+
+@pytest.mark.parametrize("steps", range(8))
+async def test_who_is_gone_takes_nothing(shelves: Shelves, waiters: Waiters, steps: int) -> None:
+    gone = popping(waiters)
+    await until(lambda: waiters.waiting == 3)
+    shelves.put(FIRST, "a")
+    shelves.put(LAST, "b")
+    waiters.wake(0, FIRST, 1)
+    waiters.wake(0, LAST, 1)
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    gone.cancel()
+    [took] = await asyncio.gather(gone, return_exceptions=True)
+    await waiters.close()
+    assert len(shelves.held) == (0 if isinstance(took, BaseException) else 1)
+    assert waiters.waiting == 0
+
+
+async def test_of_polls_that_are_too_many_none_is_left(waiters: Waiters) -> None:
+    first = popping(waiters)
+    await until(lambda: waiters.waiting == 3)
+    with pytest.raises(TooMany):
+        await popping(waiters)
+    assert waiters.waiting == 3
+    first.cancel()
+
+
+async def test_a_store_that_fails_ends_the_wait(shelves: Shelves, waiters: Waiters) -> None:
+    shelves.down.add(0)
+    with pytest.raises(Unavailable):
+        await popping(waiters)
+    assert waiters.waiting == 0
