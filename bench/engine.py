@@ -21,7 +21,9 @@ from bench.processes import cpu_seconds, free_port, program
 from bench.target import redis_command
 from delayqueue.config.config import Config
 from delayqueue.config.values import Address
+from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.job import Job
+from delayqueue.engine.jobs import Jobs
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.server.stores import open_store
 from delayqueue.store.servers.connect import connect
@@ -59,30 +61,30 @@ async def _measure(port: int, asked: argparse.Namespace) -> None:
         store_pid = int((await redis.info())["process_id"])
         print("| | µs of this process | µs of Redis | jobs/s |\n| --- | --- | --- | --- |")
         for _ in range(asked.rounds):
-            for name, work in _works(queue).items():
+            for name, work in _works(queue.within(EVERYWHERE)).items():
                 print(f"| {name} | {await _timed(work, asked, store_pid)} |", flush=True)
         await queue.aclose()
         await cancel_all(loops)
 
 
-def _works(queue: DelayQueue) -> dict[str, Callable[[], Awaitable[object]]]:
+def _works(jobs: Jobs) -> dict[str, Callable[[], Awaitable[object]]]:
     """What each caller does repeatedly."""
     numbers, ids = count(), count()
     reserved: list[tuple[str, str]] = []
 
     async def push() -> None:
-        await queue.push(_job(f"sleeping-{next(numbers)}", DAY_MS))
+        await jobs.push(_job(f"sleeping-{next(numbers)}", DAY_MS))
 
     async def push_ready() -> None:
-        await queue.push(_job(f"ready-{next(ids)}", 0))
+        await jobs.push(_job(f"ready-{next(ids)}", 0))
 
     async def pop() -> None:
-        [job] = await queue.pop((TOPIC,), 1, 10)
+        [job] = await jobs.pop((TOPIC,), 1, 10)
         reserved.append((job.id, job.receipt))
 
     async def finish() -> None:
         job_id, receipt = reserved.pop()
-        await queue.finish([job_id], [receipt])
+        await jobs.finish([job_id], [receipt])
 
     return {"push, due tomorrow": push, "push, due now": push_ready, "pop": pop, "finish": finish}
 

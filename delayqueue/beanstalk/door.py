@@ -27,7 +27,7 @@ class Door:
 
     def __init__(self, queue: DelayQueue, access: Access) -> None:
         self.queue = queue
-        self.access = access
+        self.use(access)
         self.loop = asyncio.get_running_loop()
         self.tubes = Tubes()
         self.numbers = Numbers(queue.numbers)
@@ -41,6 +41,11 @@ class Door:
         self.connected = 0
         self.puts = 0
         self.counts: Counter[str] = Counter(dict.fromkeys(NAMES, 0))
+
+    def use(self, access: Access) -> None:
+        """Let clients reach what these settings say, from now on."""
+        self.access = access
+        self.jobs = self.queue.within(access.scope)
 
     @property
     def scope(self) -> Scope:
@@ -66,8 +71,8 @@ class Door:
         self.sessions.discard(session)
         jobs = session.close(self.loop.time())
         if untold is not None and (job := jobs.pop(untold, None)) is not None:
-            self.queue.requeue((job,))
-        self.queue.requeue(jobs.values(), "" if self.is_draining else LOST)
+            self.jobs.requeue((job,))
+        self.jobs.requeue(jobs.values(), "" if self.is_draining else LOST)
 
     def allows(self, topic: str) -> bool:
         """Whether clients may reach this topic."""
@@ -87,13 +92,13 @@ class Door:
     def keep(self, session: Session, number: int, held: Held) -> None:
         """The store has not done what a job needed: the connection keeps it, or it is put back."""
         if session.is_closed:
-            self.queue.requeue((held.job,))
+            self.jobs.requeue((held.job,))
         else:
             session.put_back(number, held)
 
     async def topics(self) -> list[TopicView]:
         """The topics that clients may reach."""
-        return await self.queue.topics.all(self.allows)
+        return await self.jobs.topics.all(self.allows)
 
     def all_tubes(self, topics: Iterable[TopicView]) -> set[str]:
         """The tubes that exist: those that connections refer to, and topics that are not empty."""

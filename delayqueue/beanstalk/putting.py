@@ -45,7 +45,7 @@ def put(door: Door, jobs: Sequence[Job]) -> Answer:
         return _put_slowly(door, jobs)
     for job, number in zip(jobs, numbers, strict=True):
         job.id = str(number)
-    return Pending(door.queue.push_many(jobs, door.scope), partial(_were_put, door, jobs))
+    return Pending(door.jobs.push_many(jobs), partial(_were_put, door, jobs))
 
 
 def _were_put(door: Door, jobs: Sequence[Job], call: asyncio.Future[list[int]]) -> Answer:
@@ -89,7 +89,7 @@ async def _put_behind(door: Door, jobs: Sequence[Job], codes: list[int]) -> byte
 async def _push(door: Door, jobs: Sequence[Job]) -> list[int]:
     for job in jobs:
         job.id = str(await door.numbers.next())
-    return await door.queue.push_many(jobs, door.scope)
+    return await door.jobs.push_many(jobs)
 
 
 def _inserted(door: Door, jobs: Sequence[Job], codes: Sequence[int]) -> bytes:

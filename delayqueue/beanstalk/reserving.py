@@ -10,7 +10,7 @@ from delayqueue.beanstalk.door import Door
 from delayqueue.beanstalk.session import MARGIN_S, Session
 from delayqueue.domain.body import raw_body
 from delayqueue.domain.job import Reserved
-from delayqueue.engine.queue import DelayQueue
+from delayqueue.engine.jobs import Jobs
 from delayqueue.engine.wait_queue import Poll
 
 FOREVER_S: Final = 2.0**31
@@ -38,10 +38,10 @@ def reserve(door: Door, session: Session, timeout_s: float = FOREVER_S) -> Answe
 
     tubes = door.reachable(session.watched)
     if len(tubes) > MOST_TUBES:
-        task = door.loop.create_task(pop_of_many(door.queue, tubes, wait_s), name="many tubes")
+        task = door.loop.create_task(pop_of_many(door.jobs, tubes, wait_s), name="many tubes")
         return Pending(task, partial(read, task.result), task.cancel if wait_s else None)
-    poll = door.queue.poll(tubes, 1, wait_s, by_priority=True)
-    stop = partial(door.queue.leave, poll) if wait_s else None
+    poll = door.jobs.poll(tubes, 1, wait_s, by_priority=True)
+    stop = partial(door.jobs.leave, poll) if wait_s else None
     return Pending(poll.future, partial(read, poll.take), stop)
 
 
@@ -52,7 +52,7 @@ def reserve_job(door: Door, session: Session, number: int) -> Answer:
     def read(call: asyncio.Future[Reserved]) -> Answer:
         return _reserved(door, session, call.result())
 
-    return Pending(door.queue.reserve(door.id_of(session, number), door.scope), read)
+    return Pending(door.jobs.reserve(door.id_of(session, number)), read)
 
 
 def _reserved(door: Door, session: Session, job: Reserved) -> Answer:
@@ -68,48 +68,48 @@ async def _numbered(door: Door, session: Session, job: Reserved) -> bytes:
     try:
         number = await door.ids.number_of(job.id)
     except BaseException:
-        door.queue.requeue((job,))
+        door.jobs.requeue((job,))
         raise
     return _told(door, session, number, job)
 
 
 def _told(door: Door, session: Session, number: int, job: Reserved) -> bytes:
     if session.is_closed:
-        door.queue.requeue((job,))
+        door.jobs.requeue((job,))
         raise Closing
     body = raw_body(job.body)
     session.hold(number, job, door.loop.time())
     return b"RESERVED %d %d\r\n%b\r\n" % (number, len(body), body)
 
 
-async def pop_of_many(queue: DelayQueue, tubes: tuple[str, ...], wait_s: float) -> list[Reserved]:
+async def pop_of_many(jobs: Jobs, tubes: tuple[str, ...], wait_s: float) -> list[Reserved]:
     """The most urgent job of some of these tubes, [] if none comes in time: a poll for all would take too long.
 
-    Raises what DelayQueue.pop raises; a cancelled caller takes nothing.
+    Raises what Jobs.pop raises; a cancelled caller takes nothing.
     """
     pieces = [tubes[at : at + MOST_TUBES] for at in range(0, len(tubes), MOST_TUBES)]
     if wait_s:
-        return await _first(queue, pieces, wait_s)
+        return await _first(jobs, pieces, wait_s)
     for piece in pieces:
-        if jobs := await queue.pop(piece, 1, 0, by_priority=True):
-            return jobs
+        if found := await jobs.pop(piece, 1, 0, by_priority=True):
+            return found
     return []
 
 
-async def _first(queue: DelayQueue, pieces: list[tuple[str, ...]], wait_s: float) -> list[Reserved]:
+async def _first(jobs: Jobs, pieces: list[tuple[str, ...]], wait_s: float) -> list[Reserved]:
     """What the first poll to be answered brings; jobs that others bring at the same time are put back."""
     polls = list[Poll]()
     try:
-        polls.extend(queue.poll(piece, 1, wait_s, by_priority=True) for piece in pieces)
+        polls.extend(jobs.poll(piece, 1, wait_s, by_priority=True) for piece in pieces)
         waiting = {poll.future for poll in polls}
         while waiting:
             ended, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
             for poll in polls:
                 if poll.future in ended:
                     poll.future.result()  # raises if the store has failed
-                    if jobs := poll.take():
-                        return jobs
+                    if found := poll.take():
+                        return found
         return []
     finally:
         for poll in polls:
-            queue.leave(poll)
+            jobs.leave(poll)

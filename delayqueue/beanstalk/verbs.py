@@ -67,9 +67,7 @@ def list_tubes_watched(_: Door, session: Session) -> bytes:
 def delete_held(door: Door, session: Session, held: dict[int, Held]) -> Answer:
     """Delete jobs that this connection has held until now, by number. The answer holds a line for each."""
     jobs = [each.job for each in held.values()]
-    call = door.queue.finish(
-        [job.id for job in jobs], [job.receipt for job in jobs], scope=door.scope
-    )
+    call = door.jobs.finish([job.id for job in jobs], [job.receipt for job in jobs])
 
     def read(call: asyncio.Future[list[int]]) -> Answer:
         try:
@@ -115,14 +113,14 @@ async def delete(door: Door, session: Session, number: int) -> bytes:
     if held is not None:
         return await _delete_former(door, session, number, held)
     view = await _view(door, session, number)
-    await door.queue.discard(view.id, door.scope)
+    await door.jobs.discard(view.id)
     return _deleted(door, view.topic)
 
 
 async def _delete_former(door: Door, session: Session, number: int, held: Held) -> bytes:
     """Delete a job that a connection had reserved, unless one that was pushed meanwhile has taken its place."""
     try:
-        await door.queue.discard(held.job.id, door.scope, held.job.created_ms)
+        await door.jobs.discard(held.job.id, held.job.created_ms)
     except (Unavailable, WrongState):
         session.lose(number, held)
         raise
@@ -139,9 +137,7 @@ def release(door: Door, session: Session, number: int, priority: int, delay_s: i
     if held is None:
         return NOT_FOUND
     job, delay_ms = held.job, min(delay_s, MAX_DELAY_S) * 1000
-    call = door.queue.release(
-        job.id, job.receipt, delay_ms, RELEASED_BY, scope=door.scope, priority=priority
-    )
+    call = door.jobs.release(job.id, job.receipt, delay_ms, RELEASED_BY, priority=priority)
     return Pending(call, partial(_given_up, door, session, number, held, RELEASED))
 
 
@@ -150,7 +146,7 @@ def bury(door: Door, session: Session, number: int, priority: int) -> Answer:
     if held is None:
         return NOT_FOUND
     job = held.job
-    call = door.queue.bury(job.id, job.receipt, BURIED_BY, door.scope, priority=priority)
+    call = door.jobs.bury(job.id, job.receipt, BURIED_BY, priority=priority)
     return Pending(call, partial(_given_up, door, session, number, held, BURIED))
 
 
@@ -192,7 +188,7 @@ def touch(door: Door, session: Session, number: int) -> Answer:
         session.touched(held, now_s + held.job.ttr_ms / 1000)
         return TOUCHED
 
-    return Pending(door.queue.touch(held.job.id, held.job.receipt, None, door.scope), read)
+    return Pending(door.jobs.touch(held.job.id, held.job.receipt, None), read)
 
 
 async def kick(door: Door, session: Session, most: int) -> bytes:
@@ -200,12 +196,12 @@ async def kick(door: Door, session: Session, most: int) -> bytes:
     name, kicked = session.used.name, 0
     for state in (State.BURIED, State.DELAYED):
         if most and not kicked and door.allows(name):
-            kicked = await door.queue.topics.kick(name, state, most)
+            kicked = await door.jobs.topics.kick(name, state, most)
     return b"KICKED %d\r\n" % kicked
 
 
 async def kick_job(door: Door, session: Session, number: int) -> bytes:
-    [code] = await door.queue.kick([door.id_of(session, number)], door.scope)
+    [code] = await door.jobs.kick([door.id_of(session, number)])
     raise_for(code)
     return KICKED
 
@@ -227,7 +223,7 @@ async def peek_buried(door: Door, session: Session) -> bytes:
 
 
 async def _peek_first(door: Door, session: Session, state: State) -> bytes:
-    view = await door.queue.listings.first(session.used.name, state, door.scope)
+    view = await door.jobs.listings.first(session.used.name, state)
     if view is None:
         return NOT_FOUND
     return _found(await door.ids.number_of(view.id), view)
@@ -259,9 +255,9 @@ async def list_tubes(door: Door, _: Session) -> bytes:
 async def pause_tube(door: Door, _: Session, name: str, hold_s: int) -> bytes:
     await _existing(door, name)
     if hold_s:
-        await door.queue.topics.pause(name, hold_s * 1000)
+        await door.jobs.topics.pause(name, hold_s * 1000)
     else:
-        await door.queue.topics.resume(name)
+        await door.jobs.topics.resume(name)
     tube = door.tubes.count(name)
     tube.pauses += 1
     tube.pause_s = hold_s
@@ -275,7 +271,7 @@ async def end(_: Door, __: Session) -> bytes:
 async def _existing(door: Door, name: str) -> TopicView:
     """Raises NoSuchJob, which becomes NOT_FOUND, unless the tube exists and clients may reach it."""
     if door.allows(name):
-        [topic] = await door.queue.topics.of([name])
+        [topic] = await door.jobs.topics.of([name])
         if name in door.all_tubes([topic]):
             return topic
     raise NoSuchJob
@@ -283,7 +279,7 @@ async def _existing(door: Door, name: str) -> TopicView:
 
 async def _view(door: Door, session: Session, number: int) -> JobView:
     """Raises NoSuchJob if it no longer exists."""
-    [view] = await door.queue.get([door.id_of(session, number)], door.scope)
+    [view] = await door.jobs.get([door.id_of(session, number)])
     if view is None or view.state not in LIVE_STATES:
         raise NoSuchJob
     return view

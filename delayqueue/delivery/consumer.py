@@ -8,6 +8,7 @@ from delayqueue.delivery.caller import SubscriberCaller
 from delayqueue.delivery.delivery import Delivery
 from delayqueue.domain.job import Reserved
 from delayqueue.domain.subscriber import Subscriber
+from delayqueue.engine.jobs import Jobs
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.errors import TooMany, Unavailable
 
@@ -26,6 +27,7 @@ class TopicConsumer:
     def __init__(
         self,
         queue: DelayQueue,
+        jobs: Jobs,
         caller: SubscriberCaller,
         topic: str,
         *,
@@ -33,6 +35,7 @@ class TopicConsumer:
         spawn: Spawn,
     ) -> None:
         self._queue = queue
+        self._jobs = jobs
         self._caller = caller
         self._topic = topic
         self._refresh = refresh
@@ -82,12 +85,13 @@ class TopicConsumer:
 
     async def _begin_some(self, room: int) -> None:
         """Begin the next jobs. They are not kept here: a batch can be 80 MB, and the next one may be long in coming."""
-        for job in await self._queue.pop((self._topic,), room, POLL_S):
+        for job in await self._jobs.pop((self._topic,), room, POLL_S):
             self._begin(job)
 
     def _begin(self, job: Reserved) -> None:
         work = Delivery(
             self._queue,
+            self._jobs,
             self._caller,
             job,
             subscribers=lambda: self._subscribers,

@@ -8,6 +8,7 @@ from itertools import groupby
 
 from delayqueue.delivery.caller import SubscriberCaller
 from delayqueue.delivery.consumer import TopicConsumer
+from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.subscriber import Subscriber
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.engine.subscribers import Subscribed
@@ -25,6 +26,7 @@ class TopicConsumers:
 
     def __init__(self, queue: DelayQueue, caller: SubscriberCaller) -> None:
         self._queue = queue
+        self._jobs = queue.within(EVERYWHERE)
         self._caller = caller
         self._consumers: dict[str, TopicConsumer] = {}
         self._tasks = TaskGroup()
@@ -69,6 +71,7 @@ class TopicConsumers:
         for topic in by_topic.keys() - self._consumers.keys():
             self._consumers[topic] = TopicConsumer(
                 self._queue,
+                self._jobs,
                 self._caller,
                 topic,
                 refresh=self.refresh,

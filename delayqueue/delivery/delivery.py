@@ -12,6 +12,7 @@ from delayqueue.domain.job import Reserved, Result
 from delayqueue.domain.message import clean
 from delayqueue.domain.receipt import nonce_of
 from delayqueue.domain.subscriber import OnFailure, Payload, Subscriber
+from delayqueue.engine.jobs import Jobs
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.errors import NoSuchJob, StaleReceipt, Unavailable
 from delayqueue.metrics import SUBSCRIBER_CALLS
@@ -35,9 +36,10 @@ class Delivery:
     `refresh` makes sure that they are up to date, and raises Unavailable if the store does not answer.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # what delivery shares, and the job
         self,
         queue: DelayQueue,
+        jobs: Jobs,
         caller: SubscriberCaller,
         job: Reserved,
         *,
@@ -46,6 +48,7 @@ class Delivery:
         stopping: asyncio.Event,
     ) -> None:
         self._queue = queue
+        self._jobs = jobs
         self._caller = caller
         self._job = job
         self._nonce = nonce_of(job.receipt, job.id)
@@ -64,7 +67,7 @@ class Delivery:
         except (StaleReceipt, NoSuchJob):
             log.info("job %r was taken away from its subscribers", self._job.id)
         except asyncio.CancelledError:
-            self._queue.requeue([self._job])
+            self._jobs.requeue([self._job])
             raise
         except Exception:
             log.exception("bug: job %r is delivered again after its TTR", self._job.id)
@@ -81,11 +84,11 @@ class Delivery:
                     self._note(name, result.succeeded, result.message, result.due_ms)
                 continue
             if self._stopping.is_set():
-                self._queue.requeue([self._job])
+                self._jobs.requeue([self._job])
                 return
             if not await self._call(subscriber, result.attempts if result else 0):
                 await asyncio.sleep(UNCALLED_S)
-                self._queue.requeue([self._job])
+                self._jobs.requeue([self._job])
                 return
         await self._end()
 
@@ -93,7 +96,7 @@ class Delivery:
         """The results of earlier deliveries, and when this one began."""
         if self._job.attempt == 1:
             return {}, 0
-        [view] = await self._surely(lambda: self._queue.get([self._job.id]))
+        [view] = await self._surely(lambda: self._jobs.get([self._job.id]))
         if view is None:
             raise NoSuchJob
         return {result.subscriber: result for result in view.results}, view.started_ms or 0
@@ -125,7 +128,7 @@ class Delivery:
         )
         if not outcome.succeeded:
             self._log_failure(recording, outcome)
-        await self._surely(lambda: self._queue.record(recording))
+        await self._surely(lambda: self._jobs.record(recording))
         self._note(subscriber.name, outcome.succeeded, recording.message, recording.delay_ms)
         return True
 
@@ -179,14 +182,14 @@ class Delivery:
             "; ".join(f"{one.name}: {self._results[one.name].message}" for one in failed)
         )
         if not subscribers:  # all were unsubscribed meanwhile: the job waits for new ones
-            self._queue.requeue([self._job])
+            self._jobs.requeue([self._job])
         elif all(self._is_over(one) for one in failed):
             ends = [self._job.id], [self._job.receipt]
-            await self._surely(lambda: self._queue.finish(*ends, message))
+            await self._surely(lambda: self._jobs.finish(*ends, message))
         else:
             names = tuple(one.name for one in subscribers)
             postponement = Postponement(self._job.id, self._nonce, message, names)
-            await self._surely(lambda: self._queue.postpone(postponement))
+            await self._surely(lambda: self._jobs.postpone(postponement))
 
     def _is_over(self, subscriber: Subscriber) -> bool:
         """Whether a failed subscriber is not called again, and the job goes on to its end all the same."""
@@ -215,7 +218,7 @@ class Delivery:
         with suppress(StaleReceipt, NoSuchJob):
             while True:
                 await asyncio.sleep(job.ttr_ms / 1000 / TOUCHES_PER_TTR)
-                await self._surely(lambda: self._queue.touch(job.id, job.receipt, None))
+                await self._surely(lambda: self._jobs.touch(job.id, job.receipt, None))
 
 
 def _is_open(result: Result | None, now_ms: int) -> bool:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from random import uniform
 from typing import Final, NamedTuple
 
-from delayqueue.domain.access import EVERYWHERE, Scope
+from delayqueue.domain.access import Scope
 from delayqueue.domain.job import LIVE_STATES
 from delayqueue.domain.slots import (
     MOST_TOPICS,
@@ -22,7 +22,7 @@ from delayqueue.domain.tally import Counts, Tally
 from delayqueue.errors import Unavailable
 from delayqueue.metrics import Metrics
 from delayqueue.store.store import Store
-from delayqueue.store.topics import TopicView
+from delayqueue.store.topics import Topics, TopicView
 
 log = logging.getLogger(__name__)
 
@@ -51,9 +51,15 @@ class History:
     """
 
     def __init__(
-        self, store: Store, metrics: Metrics, name: str, stale: Callable[[], Collection[int]]
+        self,
+        store: Store,
+        topics: Topics,
+        metrics: Metrics,
+        name: str,
+        stale: Callable[[], Collection[int]],
     ) -> None:
         self._store = store
+        self._topics = topics
         self._metrics = metrics
         self._name = name
         self._stale = stale
@@ -81,7 +87,7 @@ class History:
                 async with asyncio.timeout(LAST_S):
                     await self._add()
 
-    async def read(self, span: str, topic: str, scope: Scope = EVERYWHERE) -> Slots:
+    async def read(self, span: str, topic: str, scope: Scope) -> Slots:
         """The last 3h, 2d or 30d of a topic, or of all topics (""). Raises Unavailable."""
         return await self._store.slots.read(RINGS[span], topic, scope)
 
@@ -109,7 +115,7 @@ class History:
 
     async def _look(self, named: Iterable[str]) -> list[Row]:
         """Count the jobs in the store: rows for all, for the topics with the most, and for the others."""
-        topics, store = self._store.topics, self._store.by_bucket
+        topics, store = self._topics, self._store.by_bucket
         counts = [await store.topic_count(bucket) for bucket in range(store.buckets.count)]
         if sum(counts) > ALL_TOPICS:
             return [Row(view.topic, NO_COUNTS, _depth(view)) for view in await topics.of(named)]

@@ -1,46 +1,27 @@
-"""The delay queue inside one server process: the verbs that HTTP and webhook delivery call."""
+"""The delay queue inside one server process."""
 
-import logging
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 
 from delayqueue.domain.access import EVERYWHERE, Scope
-from delayqueue.domain.job import Job, JobView, Reserved
-from delayqueue.domain.receipt import HELD_BY_NOBODY, nonce_of
 from delayqueue.engine.heartbeat import Heartbeat, ServerView
 from delayqueue.engine.history import History
+from delayqueue.engine.jobs import Jobs
 from delayqueue.engine.schedules import Schedules
 from delayqueue.engine.subscribers import Subscribers
 from delayqueue.engine.taking import Taking
 from delayqueue.engine.timers import Timers, stale_before
-from delayqueue.engine.wait_queue import Poll
 from delayqueue.engine.waiters import Waiters
-from delayqueue.errors import OF_CODE, Code, Text
+from delayqueue.errors import Text
 from delayqueue.metrics import BUCKETS_AWAY, WAITING_POLLS
 from delayqueue.store.store import Store
-from delayqueue.store.types import (
-    Burial,
-    Change,
-    Ending,
-    Health,
-    Kick,
-    Moved,
-    Plan,
-    Postponement,
-    Recording,
-    Release,
-    Reschedule,
-    Touch,
-)
-
-log = logging.getLogger(__name__)
+from delayqueue.store.topics import Topics
+from delayqueue.store.types import Change, Health
 
 
 class DelayQueue:
-    """The verbs on jobs; those on topics and tags are in `topics`, those on ranges in `listings` and `taking`.
+    """What belongs to the process: timers, waiting polls, background loops, health. The verbs on jobs need a scope.
 
-    Verbs for one job raise the error for its code (NoSuchJob, WrongState, StaleReceipt, JobExists); verbs for many jobs
-    return a code for each. All raise Unavailable if the store does not answer; if only some buckets do not, verbs for
-    many give their jobs that code.
+    Whatever asks the store raises Unavailable if that does not answer.
     """
 
     def __init__(
@@ -57,186 +38,24 @@ class DelayQueue:
         self.metrics.show(BUCKETS_AWAY, lambda: len(self.stale_buckets()))
         self._store = store
         self._waiters = Waiters(store, max_polls)
-        self.taking = Taking(store)
-        self.topics = store.topics
-        self.listings = store.listings
-        self.dead_letters = store.dead_letters
-        self.finding = store.finding
+        self._taking = Taking(store)
         self.subscribers = Subscribers(store.registry, store.by_bucket)
         self.schedules = Schedules(store.registry)
         self.timers = Timers(store, self._waiters.resync, buried_retain_ms)
         self._heartbeat = Heartbeat(store.by_bucket, self.metrics, name)
-        self.history = History(store, self.metrics, name, self.stale_buckets)
+        topics = Topics(store, EVERYWHERE)
+        self.history = History(store, topics, self.metrics, name, self.stale_buckets)
         self._keeps_history = keeps_history
         store.buckets.on_growth(self._waiters.grow)
         store.on_change(self._wake)
 
-    async def push(self, job: Job, scope: Scope = EVERYWHERE) -> None:
-        """Add a job, or replace the one with that id. Raises JobExists if `if_exists` is `fail`."""
-        [code] = await self._store.push((job,), scope)
-        raise_for(code)
-
-    def push_many(
-        self, jobs: Sequence[Job], scope: Scope = EVERYWHERE
-    ) -> Coroutine[None, None, list[int]]:
-        """Add many jobs. Returns a code for each."""
-        return self._store.push(jobs, scope)
-
-    def pop(
-        self, topics: tuple[str, ...], count: int, wait_s: float, *, by_priority: bool = False
-    ) -> Coroutine[None, None, list[Reserved]]:
-        """Reserve up to `count` ready jobs, by order of topics, or by priority across all of them.
-
-        Waits up to `wait_s` for the first.
-        """
-        return self._waiters.pop(topics, count, wait_s, by_priority=by_priority)
-
-    def poll(
-        self, topics: tuple[str, ...], count: int, wait_s: float, *, by_priority: bool = False
-    ) -> Poll:
-        """Begin to wait as pop() does. Whoever calls it takes the poll's answer, or leaves."""
-        return self._waiters.poll(topics, count, wait_s, by_priority=by_priority)
-
-    def leave(self, poll: Poll) -> None:
-        """End a poll whose client is gone: what was reserved for it is put back."""
-        self._waiters.leave(poll)
-
-    def requeue(self, jobs: Iterable[Reserved], message: str = "") -> None:
-        """Undo reservations whose client is gone: the jobs are ready again at once, and the attempt does not count.
-
-        A job that was reserved by its id before it was due goes back to its time, a buried one is buried again. A
-        message is kept with the jobs, among the remarks that belong to no attempt.
-        """
-        self._waiters.requeue(jobs, message)
-
-    def finish(
-        self,
-        ids: Sequence[str],
-        receipts: Sequence[str],
-        message: str = "",
-        scope: Scope = EVERYWHERE,
-    ) -> Coroutine[None, None, list[int]]:
-        """End jobs whose work is done. Returns a code for each.
-
-        A receipt other than "" limits it to that reservation.
-        """
-        return self._store.finish(_endings(ids, receipts, message), scope)
-
-    def delete(
-        self,
-        ids: Sequence[str],
-        receipts: Sequence[str],
-        message: str = "",
-        scope: Scope = EVERYWHERE,
-    ) -> Coroutine[None, None, list[int]]:
-        """End jobs that are no longer wanted; receipts and codes as in finish()."""
-        return self._store.delete(_endings(ids, receipts, message), scope)
-
-    def get(
-        self, ids: Sequence[str], scope: Scope = EVERYWHERE
-    ) -> Coroutine[None, None, list[JobView | None]]:
-        """All about jobs, None for an unknown id; only the first ones if the answer would get too large."""
-        return self._store.get(ids, scope)
-
-    async def release(  # noqa: PLR0913  # everything that can be said about a failed attempt
-        self,
-        job_id: str,
-        receipt: str,
-        delay_ms: int | None,
-        message: str,
-        fallback_ms: int | None = None,
-        scope: Scope = EVERYWHERE,
-        *,
-        priority: int | None = None,
-        retry_ms: tuple[int, ...] | None = None,
-    ) -> int | None:
-        """Give a reserved job back after a failed attempt. A `priority` replaces the job's own, None = keep it.
-
-        The job waits for `delay_ms`; if that is None, as its schedule says; if it has none, as `retry_ms` says, whose
-        end buries it even with a `delay_ms`, or else for `fallback_ms`. Returns its due time; None if its schedule was
-        over, so that it is buried, or if it has expired.
-        """
-        nonce = _nonce(receipt, job_id)
-        item = Release(job_id, nonce, delay_ms, message, fallback_ms, priority, retry_ms)
-        [moved] = await self._store.release((item,), scope)
-        if moved.buried:
-            log.warning("job %r is buried: it failed with no retries left", job_id)
-        return _time_of(moved)
-
-    async def discard(
-        self, job_id: str, scope: Scope = EVERYWHERE, created_ms: int | None = None
-    ) -> None:
-        """End a job that is no longer wanted, unless it is reserved (WrongState).
-
-        With `created_ms` only the job of that push: raises NoSuchJob if another one has replaced it.
-        """
-        nonce = HELD_BY_NOBODY if created_ms is None else f"{HELD_BY_NOBODY}{created_ms}"
-        [code] = await self._store.delete([Ending(job_id, nonce, "")], scope)
-        raise_for(code)
-
-    async def reserve(self, job_id: str, scope: Scope = EVERYWHERE) -> Reserved:
-        """Reserve this job, although it may be delayed or buried.
-
-        Raises NoSuchJob if it does not exist or has ended, WrongState if it is reserved.
-        """
-        [found] = await self._store.reserve((job_id,), scope)
-        if found.job is None:
-            raise OF_CODE[Code(found.code)]
-        return found.job
+    def within(self, scope: Scope) -> Jobs:
+        """The verbs on jobs, for a client that may reach the topics of a scope."""
+        return Jobs(self._store, self._waiters, self._taking, scope)
 
     def numbers(self, count: int) -> Coroutine[None, None, int]:
         """The first of `count` consecutive numbers that no other server process gets."""
         return self._store.registry.numbers(count)
-
-    async def touch(
-        self, job_id: str, receipt: str, ttr_ms: int | None, scope: Scope = EVERYWHERE
-    ) -> int | None:
-        """Extend a reservation by `ttr_ms` from now, or by the job's own TTR; returns the deadline."""
-        item = Touch(job_id, _nonce(receipt, job_id), ttr_ms)
-        [moved] = await self._store.touch((item,), scope)
-        return _time_of(moved)
-
-    async def bury(
-        self,
-        job_id: str,
-        receipt: str,
-        message: str,
-        scope: Scope = EVERYWHERE,
-        *,
-        priority: int | None = None,
-    ) -> None:
-        """Bury a job. A `priority` replaces the job's own, None = keep it."""
-        item = Burial(job_id, _nonce(receipt, job_id), message, priority)
-        [code] = await self._store.bury((item,), scope)
-        raise_for(code)
-        log.warning("job %r is buried: its worker gave it up", job_id)
-
-    async def record(self, recording: Recording) -> None:
-        """Record a subscriber's result for a job that is reserved for it."""
-        [code] = await self._store.record((recording,))
-        raise_for(code)
-
-    async def postpone(self, postponement: Postponement) -> None:
-        """Give a reserved job back until a failed subscriber may be called again, or bury it."""
-        [moved] = await self._store.postpone((postponement,))
-        raise_for(moved.code)
-        if moved.buried:
-            log.warning("job %r is buried: its subscribers failed for good", postponement.id)
-
-    def reschedule(
-        self, ids: Sequence[str], plan: Plan, scope: Scope = EVERYWHERE
-    ) -> Coroutine[None, None, list[Moved]]:
-        """Give jobs that are not reserved a new due time, a new priority, or both; an id may occur once only.
-
-        Returns a code and the due time for each.
-        """
-        return self._store.reschedule([Reschedule(job_id, plan) for job_id in ids], scope)
-
-    def kick(
-        self, ids: Sequence[str], scope: Scope = EVERYWHERE, *, body: str | None = None
-    ) -> Coroutine[None, None, list[int]]:
-        """Make buried or delayed jobs ready now, with another `body` if it is not None. Returns a code for each."""
-        return self._store.kick([Kick(job_id, body) for job_id in ids], scope)
 
     def servers(self) -> Coroutine[None, None, list[ServerView]]:
         """All server processes on this store."""
@@ -292,7 +111,7 @@ class DelayQueue:
     async def aclose(self) -> None:
         """Answer every waiting poll with nothing, and put back what was reserved for it."""
         await self._waiters.close()
-        await self.taking.close()
+        await self._taking.close()
 
     async def _listen(self) -> None:
         """Wake polls by other processes' messages; ask for what may have been missed."""
@@ -302,25 +121,3 @@ class DelayQueue:
         """Let waiting polls have what has become ready."""
         for topic, arrived in change.ready:
             self._waiters.wake(bucket, topic, arrived)
-
-
-def raise_for(code: int) -> None:
-    """Raise the error that a script's code stands for."""
-    if code != Code.OK:
-        raise OF_CODE[Code(code)]
-
-
-def _time_of(moved: Moved) -> int | None:
-    raise_for(moved.code)
-    return moved.time_ms
-
-
-def _nonce(receipt: str, job_id: str) -> str:
-    return nonce_of(receipt, job_id) if receipt else ""
-
-
-def _endings(ids: Sequence[str], receipts: Sequence[str], message: str) -> list[Ending]:
-    return [
-        Ending(job_id, _nonce(receipt, job_id), message)
-        for job_id, receipt in zip(ids, receipts, strict=True)
-    ]

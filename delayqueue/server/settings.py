@@ -15,6 +15,7 @@ from delayqueue.delivery.addresses import AddressGuard
 from delayqueue.delivery.callables import Handler, load_all
 from delayqueue.delivery.trial import try_webhook
 from delayqueue.delivery.webhook import Webhooks
+from delayqueue.domain.access import EVERYWHERE
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.errors import Unavailable
 from delayqueue.server.file_watch import Use, Watched
@@ -60,6 +61,7 @@ class Settings:
         self.changing = asyncio.Lock()  # held while settings change
         self._config = config
         self._queue = queue
+        self._jobs = queue.within(EVERYWHERE)
         self._peers = peers
         self._webhooks = webhooks
         self._make_front = make_front
@@ -87,7 +89,7 @@ class Settings:
             await self._check(sections)
             await self._queue.subscribers.declare([one.subscriber for one in sections.subscribers])
             await self._queue.schedules.declare(sections.schedules)
-            await self._queue.topics.declare_limits(sections.limits)
+            await self._jobs.topics.declare_limits(sections.limits)
         except Unavailable:
             if not self._waits_to_declare:
                 log.warning("the sections of the file are declared when the store answers again")
@@ -184,7 +186,7 @@ class Settings:
         config = self._config = prepared.config
         self._use_tls(prepared.files.tls)
         self._guard.use(prepared.files.grants, config.token_rate)
-        self.door.access = prepared.files.access
+        self.door.use(prepared.files.access)
         self.handlers.update(prepared.handlers)  # one that is no longer named may still be running
         self._queue.metrics.most_topics = config.metrics_topics
         self.front.answer_as(prepared.front)
@@ -196,7 +198,7 @@ class Settings:
 
     async def _check(self, sections: Sections) -> None:
         """Raises StartupError if the store cannot accept the sections' declarations, Unavailable if it fails."""
-        self._queue.topics.check_limits(sections.limits)
+        self._jobs.topics.check_limits(sections.limits)
         await self._queue.subscribers.check_declared(
             [one.subscriber for one in sections.subscribers]
         )
@@ -205,6 +207,7 @@ class Settings:
     def _front(self, config: Config) -> Front:
         api = Api(
             self._queue,
+            self._jobs,
             Responder(config.language),
             config.max_body_bytes,
             config.strict,

@@ -3,7 +3,7 @@
 import re
 from typing import Final, NamedTuple
 
-from delayqueue.domain.access import EVERYWHERE, Scope
+from delayqueue.domain.access import Scope
 from delayqueue.errors import Invalid
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.record import text
@@ -40,14 +40,13 @@ class Findings(NamedTuple):
 
 
 class Finding:
-    """The search. Raises Unavailable if the store does not answer."""
+    """The search. The jobs of a scope. Raises Unavailable if the store does not answer."""
 
-    def __init__(self, store: BucketStore) -> None:
+    def __init__(self, store: BucketStore, scope: Scope) -> None:
         self._store = store
+        self._scope = scope
 
-    async def find(
-        self, wanted: Wanted, limit: int, cursor: str, scope: Scope = EVERYWHERE
-    ) -> Findings:
+    async def find(self, wanted: Wanted, limit: int, cursor: str) -> Findings:
         """Jobs with these texts, in no particular order, until about `limit` are found, or enough was searched.
 
         If more follow within the same reach, the cursor leads to them. Raises Invalid if the cursor does not come from
@@ -61,7 +60,7 @@ class Finding:
         jobs: list[FoundJob] = []
         looked = 0
         for _ in range(PIECES):
-            reply = await self._store.run("find", bucket, [kind, scan, *wanted], scope)
+            reply = await self._store.run("find", bucket, [kind, scan, *wanted], self._scope)
             raw_scan, found = reply.results
             if found and len(jobs) >= limit:
                 break  # this only was to see whether there are more

@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final, TypeVar
 
-from delayqueue.domain.access import EVERYWHERE, Scope
+from delayqueue.domain.access import Scope
 from delayqueue.domain.job import JobView, State
 from delayqueue.errors import Invalid
 from delayqueue.store.bucket.bucket_store import BucketStore
@@ -27,20 +27,19 @@ SCAN: Final = re.compile(b"[0-9]{1,20}(@[0-9a-f]{1,64})?")  # as scan_tag() writ
 class Listings:
     """Each page comes with the cursor of the next one. All raise Unavailable if the store does not answer."""
 
-    def __init__(self, store: BucketStore) -> None:
+    def __init__(self, store: BucketStore, scope: Scope) -> None:
         self._store = store
+        self._scope = scope
         self._ranges = Ranges(store)
 
-    async def list_jobs(
-        self, what: Listing, limit: int, cursor: str, scope: Scope = EVERYWHERE
-    ) -> tuple[list[JobView], str]:
+    async def list_jobs(self, what: Listing, limit: int, cursor: str) -> tuple[list[JobView], str]:
         """A page of at most `limit` jobs, and at most MAX_ANSWER_BYTES; and the next cursor, "" at the end.
 
         The jobs of a topic come in the order of their due times, those of a tag in no particular order. Raises Invalid
         if the cursor does not come from this same listing.
         """
         if what.tag:
-            return await self._of_tag(what, limit, cursor, scope)
+            return await self._of_tag(what, limit, cursor)
         buckets = range(self._store.buckets.count)
         states = INDEXES.get(what.state, (what.state,))
         order = DueOrder(self._ranges, buckets, what.topic, states, what.due)
@@ -54,42 +53,40 @@ class Listings:
             jobs = jobs[: fitting([job.bytes for job in jobs])]
             if len(jobs) < len(section.jobs):
                 after = _cursor(what, section.part, jobs[-1].position)
-                return await self._views(what, jobs, scope), after
+                return await self._views(what, jobs), after
             if section.part.is_last:
-                return await self._views(what, jobs, scope), ""
+                return await self._views(what, jobs), ""
             part, behind = section.part.following(), None
             if jobs:
                 break
-        return await self._views(what, jobs, scope), _cursor(what, part, None)
+        return await self._views(what, jobs), _cursor(what, part, None)
 
-    async def first(self, topic: str, state: State, scope: Scope = EVERYWHERE) -> JobView | None:
+    async def first(self, topic: str, state: State) -> JobView | None:
         """The topic's next job in this state: the next to be handed out, to become due, or to be kicked."""
         views = []
         for bucket in range(self._store.buckets.count):
             reply = await self._store.run("peek", bucket, [topic, state.value])
             if reply.results:
-                views += await self._store.get(bucket, reply.results, scope)
+                views += await self._store.get(bucket, reply.results, self._scope)
         return min(
             (view for view in views if view is not None and view.state is state),
             key=lambda view: (view.priority if state is State.READY else 0, view.due_ms),
             default=None,
         )
 
-    async def _views(self, what: Listing, jobs: Sequence[Found], scope: Scope) -> list[JobView]:
+    async def _views(self, what: Listing, jobs: Sequence[Found]) -> list[JobView]:
         """All about these jobs, leaving out those that no longer match the listing."""
         views: dict[Found, JobView | None] = {}
         for bucket in {job.bucket for job in jobs}:
             mine = [job for job in jobs if job.bucket == bucket]
             while mine:
                 ids = [job.position.id for job in mine]
-                found = await self._store.get(bucket, ids, scope)
+                found = await self._store.get(bucket, ids, self._scope)
                 views.update(zip(mine, found, strict=False))
                 mine = mine[len(found) :]
         return [view for job in jobs if (view := views[job]) is not None and _is_in(view, what)]
 
-    async def _of_tag(
-        self, what: Listing, limit: int, cursor: str, scope: Scope
-    ) -> tuple[list[JobView], str]:
+    async def _of_tag(self, what: Listing, limit: int, cursor: str) -> tuple[list[JobView], str]:
         bucket, place = read_cursor(cursor, what)
         inner = _read_tag_place(place) if cursor else START
         jobs: list[JobView] = []
@@ -100,7 +97,7 @@ class Listings:
             if len(jobs) >= limit or is_full:
                 break
             page = await self._store.list_jobs(
-                bucket, what, limit - len(jobs), inner, held_bytes, scope
+                bucket, what, limit - len(jobs), inner, held_bytes, self._scope
             )
             jobs += page.jobs
             held_bytes, is_full = page.bytes, page.is_full

@@ -4,6 +4,7 @@ The router brings each job to its bucket; `by_bucket` is the store one bucket at
 buckets: the timers, the polls, the scrubber, and what changes the number of buckets.
 """
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from typing import Final
@@ -20,16 +21,12 @@ from delayqueue.store.bucket.ranges import Ranges
 from delayqueue.store.bucket.registry import Registry
 from delayqueue.store.bucket.results import Results
 from delayqueue.store.bucket.slot_store import SlotStore
-from delayqueue.store.dead_letters import DeadLetters
-from delayqueue.store.finding import Finding
-from delayqueue.store.listings import Listings
 from delayqueue.store.looking import Looking
 from delayqueue.store.lookup import Lookup
 from delayqueue.store.router import Call, Item, Result, Router
 from delayqueue.store.servers.health import health
 from delayqueue.store.servers.replication import Replicas
 from delayqueue.store.takes import Takes
-from delayqueue.store.topics import Topics
 from delayqueue.store.types import (
     NO_CHANGE,
     Burial,
@@ -91,10 +88,7 @@ class Store:
         self._lookup = Lookup(
             self._quiet_router("weigh", by_bucket.weigh), self._quiet_router("get", by_bucket.get)
         )
-        self.topics = Topics(by_bucket, self.migration, self.notify)
-        self.listings = Listings(by_bucket)
-        self.dead_letters = DeadLetters(by_bucket)
-        self.finding = Finding(by_bucket)
+        self.moving_by = asyncio.Lock()  # for the call that remembers each job that it has moved
         self.looking = Looking(by_bucket)
         self.registry = Registry(by_bucket, self.migration, self.notify)
         self.slots = SlotStore(by_bucket)

@@ -1,6 +1,5 @@
 """The verbs on topics and tags. They go through all buckets, a bounded piece at a time."""
 
-import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -9,15 +8,14 @@ from functools import partial
 from typing import TypeVar, cast
 
 from delayqueue.config.startup import StartupError
-from delayqueue.domain.access import EVERYWHERE, Scope
+from delayqueue.domain.access import Scope
 from delayqueue.domain.job import State
 from delayqueue.domain.limit import Limit
 from delayqueue.errors import Code, Invalid, Text, Unavailable, WrongState
-from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.caller import LayoutChanged
 from delayqueue.store.bucket.limits import FIRST, Limits
-from delayqueue.store.bucket.migration import Migration
 from delayqueue.store.bucket.tags import Tags
+from delayqueue.store.store import Store
 from delayqueue.store.types import START, Change, Plan, TagPage, TagPlace, TopicCounts
 from delayqueue.tasks import by_turns
 
@@ -79,17 +77,16 @@ class TopicView:
 
 
 class Topics:
-    """Verbs that concern many jobs. `notify(bucket, change)` is called with what became ready or due."""
+    """Verbs that concern many jobs; those on tags find the jobs of a scope only."""
 
-    def __init__(
-        self, store: BucketStore, migration: Migration, notify: Callable[[int, Change], None]
-    ) -> None:
-        self._store = store
-        self._migration = migration
-        self._limits = Limits(store)
-        self._tags = Tags(store)
-        self._moving = asyncio.Lock()  # a call remembers each job that it has moved
-        self._notify = notify
+    def __init__(self, store: Store, scope: Scope) -> None:
+        self._store = store.by_bucket
+        self._migration = store.migration
+        self._limits = Limits(self._store)
+        self._tags = Tags(self._store)
+        self._moving = store.moving_by
+        self._notify = store.notify
+        self._scope = scope
 
     async def kick(self, topic: str, state: State, most: int) -> int:
         """Make `most` of the topic's jobs in that state, buried or delayed, ready. Returns how many.
@@ -117,20 +114,19 @@ class Topics:
             raise failure
         return kicked
 
-    async def cancel(self, tag: str, topic: str, scope: Scope = EVERYWHERE) -> int:
+    async def cancel(self, tag: str, topic: str) -> int:
         """End all jobs of a tag, in one topic or in all (""), in any state. Returns how many."""
-        return await self._each_page(tag, topic, scope, self._store.cancel)
+        return await self._each_page(tag, topic, self._store.cancel)
 
     async def kick_tag(self, tag: str, topic: str, state: State) -> int:
         """Make a tag's jobs in that state, buried or delayed, ready, in one topic or in all (""). Returns how many."""
-        return await self._each_page(tag, topic, EVERYWHERE, partial(self._tags.kick, state=state))
+        return await self._each_page(tag, topic, partial(self._tags.kick, state=state))
 
     async def reschedule_tag(
         self,
         tag: str,
         topic: str,
         plan: Plan,
-        scope: Scope = EVERYWHERE,
     ) -> int:
         """Move a tag's jobs that are not reserved, or give them another priority, in one topic or in all ("").
 
@@ -138,7 +134,7 @@ class Topics:
         """
         if plan.by_ms is not None:
             async with self._moving:
-                return await self._move_tag(tag, topic, plan, scope)
+                return await self._move_tag(tag, topic, plan)
 
         async def reschedule(bucket: int, page: TagPage) -> Paged:
             nonlocal plan
@@ -147,16 +143,16 @@ class Topics:
                 plan = plan._replace(due_ms=done.due_ms)
             return cast("Paged", paged)
 
-        return await self._each_page(tag, topic, scope, reschedule)
+        return await self._each_page(tag, topic, reschedule)
 
-    async def _move_tag(self, tag: str, topic: str, plan: Plan, scope: Scope) -> int:
+    async def _move_tag(self, tag: str, topic: str, plan: Plan) -> int:
         """Move each job of a tag by a distance: once, although SSCAN may return an id twice."""
         moved: set[bytes] = set()
 
         async def of(bucket: int) -> AsyncIterator[int]:
             place = None
             while place != START:
-                page = TagPage(tag, topic, PIECE, place or START, scope)
+                page = TagPage(tag, topic, PIECE, place or START, self._scope)
                 place, ids = await self._tags.ids(bucket, page)
                 left = [*START, *(job_id for job_id in dict.fromkeys(ids) if job_id not in moved)]
                 while len(left) > 1:
@@ -174,14 +170,14 @@ class Topics:
         return await self._all_of(of, MOVED_IN_PART)
 
     async def _each_page(
-        self, tag: str, topic: str, scope: Scope, change: Callable[..., Awaitable[Paged]]
+        self, tag: str, topic: str, change: Callable[..., Awaitable[Paged]]
     ) -> int:
         """Change the jobs of a tag, in pieces. Returns how many were changed."""
 
         async def of(bucket: int) -> AsyncIterator[int]:
             place = None
             while place != START:
-                page = TagPage(tag, topic, PIECE, place or START, scope)
+                page = TagPage(tag, topic, PIECE, place or START, self._scope)
                 place, count, changed = await change(bucket, page)
                 self._notify(bucket, changed)
                 yield count

@@ -4,8 +4,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Self
 
-from delayqueue.domain.access import EVERYWHERE, Scope
+from delayqueue.domain.access import Scope
 from delayqueue.domain.subscriber import Subscriber, Trial
+from delayqueue.engine.jobs import Jobs
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.web.auth import Authenticator
 from delayqueue.web.endpoint import Endpoint
@@ -19,6 +20,7 @@ class Api:
     """Everything that handlers use, once per server process."""
 
     queue: DelayQueue
+    jobs: Jobs  # of the topics that the client may reach
     responder: Responder
     max_body_bytes: int
     strict: bool
@@ -34,8 +36,12 @@ class Api:
     try_webhook: Callable[[Subscriber, str], Awaitable[Trial]]  # with this body
     endpoints: tuple[Endpoint, ...]  # all endpoints
     new_id: IdMaker = field(default_factory=IdMaker)
-    scope: Scope = EVERYWHERE  # the topics that the client may reach
+
+    @property
+    def scope(self) -> Scope:
+        """The topics that the client may reach."""
+        return self.jobs.scope
 
     def confined(self, scope: Scope) -> Self:
         """The same for a client that may reach some topics only."""
-        return replace(self, scope=scope)
+        return replace(self, jobs=self.queue.within(scope))

@@ -73,7 +73,8 @@ async def test_an_idle_client_with_tls_does_not_delay_the_end(
     pair = make(tmp_path, "server")
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(*pair)
-    nothing = cast("DelayQueue", SimpleNamespace(numbers=None, requeue=lambda *_: None))
+    jobs = SimpleNamespace(requeue=lambda *_: None)
+    nothing = cast("DelayQueue", SimpleNamespace(numbers=None, within=lambda _: jobs))
     door = Door(nothing, Access.of(Config()))
     address = Address(LOOPBACK, free_port())
     async with asyncio.timeout(20):  # a client would have 30 s to answer

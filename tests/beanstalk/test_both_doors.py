@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, Self, cast
 
 import pytest
 
@@ -80,11 +80,14 @@ class OrdersAreIds:
         self.calls: Counter[str] = Counter()
         self.pushed: list[int] = []
 
+    def within(self, _: Scope) -> Self:
+        return self
+
     async def numbers(self, count: int) -> int:
         self.calls["numbers"] += 1
         return await self._counter.fetch(count)
 
-    async def push_many(self, jobs: Sequence[Job], _: Scope) -> list[int]:
+    async def push_many(self, jobs: Sequence[Job]) -> list[int]:
         self.calls["push"] += 1
         numbers = [int(job.id) for job in jobs]
         self.pushed += [number for number in numbers if number > self._last]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
+from delayqueue.domain.access import EVERYWHERE
+from delayqueue.engine.queue import DelayQueue
 from delayqueue.engine.rebalance import Rebalance
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.buckets import Buckets, Layout
@@ -20,11 +22,16 @@ if TYPE_CHECKING:
 
     from redis.asyncio import Redis
 
-    from delayqueue.engine.queue import DelayQueue
+    from delayqueue.engine.jobs import Jobs
     from delayqueue.store.types import Change
 
 BEFORE, AFTER = 2, 3  # buckets
 EVER: Final = Range(0, 10**15)
+
+
+def all_jobs(store: Store) -> Jobs:
+    """The verbs on all jobs of a store, in a process of its own."""
+    return DelayQueue(store).within(EVERYWHERE)
 
 
 def nobody(bucket: int, change: Change) -> None:
@@ -89,7 +96,7 @@ def ids(number: int) -> list[str]:
 A, B = ids(2)
 
 
-async def pop_all(queue: DelayQueue, topic: str) -> list[str]:
+async def pop_all(queue: Jobs, topic: str) -> list[str]:
     """The ids of all ready jobs; each bucket answers for itself."""
     popped: list[str] = []
     while jobs := await queue.pop((topic,), 1000, 0):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.receipt import receipt_for
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.engine.rebalance import Rebalance
@@ -21,12 +22,24 @@ from delayqueue.store.bucket.transfers import Transfers
 from delayqueue.store.store import Store
 from delayqueue.store.types import Burial, Demand, Ending, Listing
 from delayqueue.tasks import cancel_all
-from tests.engine.moving import AFTER, BEFORE, EVER, A, B, Installation, nobody, source, target
+from tests.engine.moving import (
+    AFTER,
+    BEFORE,
+    EVER,
+    A,
+    B,
+    Installation,
+    all_jobs,
+    nobody,
+    source,
+    target,
+)
 from tests.store.bucket import HOUR_MS, STATES, job
 from tests.waiting import until
 
 if TYPE_CHECKING:
     from delayqueue.domain.job import Reserved
+    from delayqueue.engine.jobs import Jobs
 
 
 async def put_in(store: Store, state: str, job_id: str, **options: Any) -> None:
@@ -42,7 +55,7 @@ async def put_in(store: Store, state: str, job_id: str, **options: Any) -> None:
         await store.finish([Ending(job_id, "", "done")])
 
 
-async def look(queue: DelayQueue, job_id: str) -> Any:
+async def look(queue: Jobs, job_id: str) -> Any:
     [view] = await queue.get([job_id])
     return view
 
@@ -52,7 +65,7 @@ async def test_a_job_moves_with_all_that_is_known_of_it(ours: Installation, stat
     server = ours.server()
     options = {"tags": ("order",), "retry_ms": (5, 6), "priority": 7}
     await put_in(server, state, A, expire_ms=2 * HOUR_MS, **options)
-    queue = DelayQueue(server)
+    queue = all_jobs(server)
     before = await look(queue, A)
     await ours.begin()
     assert (await ours.finish()).moved == 1
@@ -62,7 +75,8 @@ async def test_a_job_moves_with_all_that_is_known_of_it(ours: Installation, stat
 
 
 async def test_a_receipt_is_good_before_and_after(ours: Installation) -> None:
-    queue = DelayQueue(server := ours.server())
+    process = DelayQueue(server := ours.server())
+    queue = process.within(EVERYWHERE)
     for job_id in (A, B):
         await queue.push(job(job_id))
     [first, second] = (await server.by_bucket.pop(0, [Demand(("t",), 2)])).jobs[0]
@@ -72,12 +86,12 @@ async def test_a_receipt_is_good_before_and_after(ours: Installation) -> None:
     stale = receipt_for("0123456789ab-1", second.id)
     assert await queue.finish([second.id], [stale]) == [Code.STALE_RECEIPT]
     assert await queue.finish([second.id], [second.receipt]) == [Code.OK]
-    await queue.aclose()
+    await process.aclose()
 
 
 @pytest.mark.parametrize("dies", ["before", "sent", "taken in", "confirmed"])
 async def test_wherever_somebody_dies_a_server_finds_the_job(ours: Installation, dies: str) -> None:
-    queue = DelayQueue(ours.server())
+    queue = all_jobs(ours.server())
     await queue.push(job(A, delay_ms=HOUR_MS))
     await ours.begin()
     if dies != "before":
@@ -93,7 +107,7 @@ async def test_wherever_somebody_dies_a_server_finds_the_job(ours: Installation,
 
 
 async def test_a_parcel_that_comes_again_brings_nothing_back(ours: Installation) -> None:
-    queue = DelayQueue(ours.server())
+    queue = all_jobs(ours.server())
     await queue.push(job(A, delay_ms=HOUR_MS))
     await ours.begin()
     transfer = await ours.export(A)
@@ -106,7 +120,7 @@ async def test_a_parcel_that_comes_again_brings_nothing_back(ours: Installation)
 
 
 async def test_a_parcel_on_its_way_comes_in_place_of_a_new_one(ours: Installation) -> None:
-    queue = DelayQueue(ours.server())
+    queue = all_jobs(ours.server())
     await queue.push_many([job(A), job(B)])
     await ours.begin()
     first = await ours.export(A)
@@ -120,7 +134,7 @@ async def test_a_parcel_on_its_way_comes_in_place_of_a_new_one(ours: Installatio
 
 async def test_a_job_that_is_there_already_stays(ours: Installation) -> None:
     """As after a failover, in which the old bucket's server forgot that it had sent the job off."""
-    queue = DelayQueue(ours.server())
+    queue = all_jobs(ours.server())
     await queue.push(job(A, body="old"))
     await ours.begin()
     transfer = await ours.export(A)
@@ -131,7 +145,7 @@ async def test_a_job_that_is_there_already_stays(ours: Installation) -> None:
 
 
 async def test_what_was_left_on_its_way_is_forwarded(ours: Installation) -> None:
-    queue = DelayQueue(ours.server())
+    queue = all_jobs(ours.server())
     await queue.push(job(A))
     await ours.begin()
     await ours.export(A)
@@ -147,7 +161,7 @@ async def test_a_server_of_the_old_layout_adds_nothing_to_an_old_bucket(
     await ours.begin()
     with pytest.raises(LayoutChanged):
         await server.by_bucket.push(0, [job(A)])
-    await DelayQueue(server).push(job(A))
+    await all_jobs(server).push(job(A))
     assert server.buckets.layout == ours.mover.buckets.layout
     assert (await ours.finish()).moved == 0
 
@@ -155,7 +169,7 @@ async def test_a_server_of_the_old_layout_adds_nothing_to_an_old_bucket(
 async def test_a_call_that_waited_behind_the_change_goes_to_the_new_bucket(
     ours: Installation,
 ) -> None:
-    queue = DelayQueue(ours.server())
+    queue = all_jobs(ours.server())
     await ours.begin()
     pushes = [queue.push(job(f"{n}")) for n in range(50)]
     await asyncio.gather(*pushes)
@@ -166,7 +180,7 @@ async def test_what_a_bucket_has_done_is_not_done_again_when_it_becomes_the_only
     ours: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = (next(f"{n}" for n in count() if source(f"{n}") == at) for at in (0, 1))
-    queue = DelayQueue(server := ours.server())
+    queue = all_jobs(server := ours.server())
     is_pushed = asyncio.Event()
     reserved: list[Reserved] = []
     run = server.by_bucket.run
@@ -196,7 +210,7 @@ async def test_a_cancel_misses_no_job_that_moves_past_it(
     names = (f"job-{n}" for n in count())
     astray = (name for name in names if (source(name), target(name)) == (1, 0))
     passed, parked = next(astray), A
-    queue = DelayQueue(server := ours.server())
+    queue = all_jobs(server := ours.server())
     await queue.push_many([job(passed, tags=("x",)), job(parked, tags=("x",))])
     await ours.begin()
     await server.by_bucket.follow_layout()
@@ -219,24 +233,25 @@ async def test_a_cancel_misses_no_job_that_moves_past_it(
 async def test_a_poll_that_waits_hears_of_jobs_in_buckets_that_are_new(
     ours: Installation,
 ) -> None:
-    queue = DelayQueue(ours.server())
-    loops = [asyncio.create_task(run()) for run in queue.background().values()]
+    process = DelayQueue(ours.server())
+    queue = process.within(EVERYWHERE)
+    loops = [asyncio.create_task(run()) for run in process.background().values()]
     try:
         poll = asyncio.create_task(queue.pop(("t",), 1, 30))
-        await until(lambda: queue.metrics.snapshot()[WAITING_POLLS.name] == [[[], 1]])
+        await until(lambda: process.metrics.snapshot()[WAITING_POLLS.name] == [[[], 1]])
         await ours.begin()
-        await until(lambda: queue.bucket_count == AFTER)
-        other = DelayQueue(Store(ours.mover))
+        await until(lambda: process.bucket_count == AFTER)
+        other = all_jobs(Store(ours.mover))
         await other.push(job(A, delay_ms=300))
         [popped] = await poll
         assert popped.id == A
     finally:
         await cancel_all(loops)
-        await queue.aclose()
+        await process.aclose()
 
 
 async def test_a_key_of_another_type_stops_a_job_where_it_is(ours: Installation) -> None:
-    queue = DelayQueue(ours.server())
+    queue = all_jobs(ours.server())
     await queue.push(job(A, tags=("x",)))
     await ours.begin()
     await ours.redis.set("{dq_bucket_3}:tag:x", "not a set")
@@ -260,7 +275,8 @@ async def test_what_a_person_has_to_look_at_moves_as_it_is(ours: Installation) -
 
 
 async def test_a_job_goes_back_to_the_bucket_that_it_came_from(ours: Installation) -> None:
-    queue = DelayQueue(ours.server())
+    process = DelayQueue(ours.server())
+    queue = process.within(EVERYWHERE)
     await queue.push(job(A))
     await ours.begin()
     await ours.finish()
@@ -268,7 +284,7 @@ async def test_a_job_goes_back_to_the_bucket_that_it_came_from(ours: Installatio
     await ours.finish()
     [popped] = await queue.pop(("t",), 9, 0)
     queue.requeue([popped])
-    await queue.aclose()
+    await process.aclose()
     assert (await look(queue, A)).state == "ready"
 
 

@@ -19,6 +19,7 @@ from delayqueue.store.bucket.buckets import Buckets
 from delayqueue.store.bucket.transfers import Transfers
 from delayqueue.store.servers.shards import Shards
 from delayqueue.store.store import Store
+from delayqueue.store.topics import Topics
 from delayqueue.store.types import Change, Demand, Popped, Pushed, Range, Ticked, TopicCounts
 from tests.store.bucket import SCHEDULERS, WHEEL_SLOTS
 from tests.store.conftest import connect
@@ -129,7 +130,7 @@ class Moving(Comparison):
         self.everywhere = Everywhere(store)
         self.bucket = replace(self.bucket, store=self.everywhere)
         whole = self.everywhere.whole
-        self.topics, self.taking = whole.topics, Taking(whole)
+        self.topics, self.taking = Topics(whole, EVERYWHERE), Taking(whole)
 
     @precondition(lambda self: not self._mover.buckets.layout.moving)
     @rule(size=st.sampled_from(SIZES))

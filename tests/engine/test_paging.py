@@ -12,16 +12,16 @@ import pytest
 
 from delayqueue.domain.job import MAX_ID_BYTES
 from delayqueue.domain.receipt import nonce_of
-from delayqueue.engine.queue import DelayQueue
 from delayqueue.store import dead_letters
 from delayqueue.store.types import Burial, Listing, Plan, Requeue
-from tests.engine.moving import EVER
+from tests.engine.moving import EVER, all_jobs
 from tests.store.bucket import HOUR_MS, LATER_MS, job
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
     from delayqueue.domain.job import Reserved
+    from delayqueue.engine.jobs import Jobs
     from delayqueue.store.store import Store
     from tests.engine.moving import Installation
 
@@ -41,7 +41,7 @@ class Crowd:
     """Jobs of one topic and tag in all states, and a history of what becomes of some of them."""
 
     def __init__(self, store: Store, seed: int) -> None:
-        self.queue = DelayQueue(store)
+        self.queue = all_jobs(store)
         self.staying: set[str] = set()
         self._store = store
         self._random = Random(seed)
@@ -109,7 +109,7 @@ class Crowd:
                 ids = await self.push(3)
             case _:
                 ids = ()
-                for bucket in range(queue.bucket_count):
+                for bucket in range(self._store.buckets.count):
                     await self._store.by_bucket.tick(bucket)
                     await self._store.by_bucket.sweep(bucket, 0, 100)
         self.staying -= {*ids}
@@ -119,9 +119,7 @@ def _return(held: Reserved) -> Requeue:
     return Requeue(held.id, nonce_of(held.receipt, held.id))
 
 
-async def pages(
-    queue: DelayQueue, what: Listing, limits: Sequence[int]
-) -> AsyncIterator[list[str]]:
+async def pages(queue: Jobs, what: Listing, limits: Sequence[int]) -> AsyncIterator[list[str]]:
     """The ids on each page of a listing, with another limit each time."""
     cursor = ""
     for number in range(MOST_PAGES):
@@ -224,7 +222,7 @@ async def test_jobs_that_become_due_meanwhile_are_on_pages(ours: Installation, t
 
     async def come_due() -> None:
         await asyncio.sleep(LATER_MS / 1000)
-        for bucket in range(crowd.queue.bucket_count):
+        for bucket in range(crowd._store.buckets.count):
             await crowd._store.by_bucket.tick(bucket)
 
     assert {each.id for each in waiting} - await seen_if(crowd.queue, turn, come_due) == set()
@@ -238,7 +236,7 @@ async def test_a_failover_at_any_page_hides_no_ready_job(ours: Installation) -> 
 
 
 async def seen_if(
-    queue: DelayQueue, turn: int, happens: Callable[[], Awaitable[None]] | None
+    queue: Jobs, turn: int, happens: Callable[[], Awaitable[None]] | None
 ) -> set[str]:
     """The ids on pages of the topic if something happens after that page, None = a failover."""
     seen, cursor = set[str](), ""
@@ -262,7 +260,7 @@ def of_another_process(cursor: str) -> str:
 
 @pytest.mark.parametrize("what", [OF_TOPIC, OF_TAG], ids=["topic", "tag"])
 async def test_the_longest_ids_fit_into_cursors(ours: Installation, what: Listing) -> None:
-    queue = DelayQueue(ours.server())
+    queue = all_jobs(ours.server())
     ids = [f"{number:03}".ljust(MAX_ID_BYTES // 2, "é")[:-2] for number in range(300)]
     await queue.push_many([job(each, tags=("x",)) for each in ids])
     seen = [job_id async for page in pages(queue, what, [1, 30]) for job_id in page]

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from delayqueue.domain.job import State
-from delayqueue.engine.queue import DelayQueue
 from delayqueue.errors import Invalid, Unavailable
 from delayqueue.store.cursor import write_cursor
 from delayqueue.store.types import Listing, Range
-from tests.engine.moving import BEFORE, EVER, source
+from tests.engine.moving import BEFORE, EVER, all_jobs, source
 from tests.store.bucket import HOUR_MS, job
 from tests.store.invariants import violations
 
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from delayqueue.domain.job import JobView
+    from delayqueue.engine.jobs import Jobs
     from delayqueue.store.listings import Listings
     from tests.engine.moving import Installation
 
@@ -64,9 +64,9 @@ def failing_from(place: Any, name: str, number: int) -> Callable[[], None]:
     return lambda: setattr(place, name, method)
 
 
-async def with_jobs(ours: Installation, **options: Any) -> DelayQueue:
+async def with_jobs(ours: Installation, **options: Any) -> Jobs:
     """A server, and jobs in both buckets that are due one after the other in the order of their names."""
-    queue = DelayQueue(ours.server())
+    queue = all_jobs(ours.server())
     assert {source(name) for name in NAMES} == set(range(BEFORE))
     await queue.push_many([job(name, due_ms=n + 1, **options) for n, name in enumerate(NAMES)])
     return queue
@@ -132,7 +132,7 @@ async def test_a_bucket_that_is_away_keeps_nobody_from_the_jobs_of_the_others(
 async def test_who_hangs_up_takes_nothing(ours: Installation, delay_ms: int) -> None:
     options: dict[str, Any] = {"tags": ("x",), "expire_ms": HOUR_MS, "retain_ms": HOUR_MS}
     store = ours.server()
-    queue = DelayQueue(store)
+    queue = all_jobs(store)
     await queue.push_many([job(name, delay_ms=delay_ms, **options) for name in NAMES])
     before = await queue.get(NAMES)
     took = queue._store._takes._ranges.take
@@ -190,7 +190,7 @@ async def test_a_range_that_spans_now_is_listed_in_due_order_over_states_and_buc
 
 async def test_jobs_that_become_ready_between_two_pages_are_listed_once(ours: Installation) -> None:
     store = ours.server()
-    queue = DelayQueue(store)
+    queue = all_jobs(store)
     await queue.push_many([job(name, delay_ms=HOUR_MS) for name in NAMES])
     what, cursor, found = Listing("t", "", "", EVER), "", list[str]()
     while True:
@@ -219,7 +219,7 @@ async def test_a_cursor_of_somebody_else_is_refused(
     ours: Installation, what: Listing, cursor: str
 ) -> None:
     with pytest.raises(Invalid):
-        await ours.server().listings.list_jobs(what, 7, cursor)
+        await all_jobs(ours.server()).listings.list_jobs(what, 7, cursor)
 
 
 @pytest.mark.parametrize("what", [Listing("t", "", "", EVER), Listing("", "x", "", EVER)])
@@ -267,7 +267,7 @@ async def test_what_ends_many_jobs_says_how_far_it_came(
 ) -> None:
     monkeypatch.setattr("delayqueue.store.topics.PIECE", 20)
     store = ours.server()
-    queue = DelayQueue(store)
+    queue = all_jobs(store)
     await queue.push_many([job(name, delay_ms=HOUR_MS, tags=("x",)) for name in NAMES])
     repair = failing_from(store.by_bucket, verb, 2)
     work = (
@@ -286,7 +286,7 @@ async def test_what_ends_many_jobs_says_how_far_it_came(
 
 async def test_a_kick_counts_what_it_kicked_though_a_bucket_is_away(ours: Installation) -> None:
     store = ours.server()
-    queue = DelayQueue(store)
+    queue = all_jobs(store)
     await queue.push_many([job(name, delay_ms=HOUR_MS) for name in NAMES])
     failing_from(store.by_bucket, "kick_topic", 2)
     mine = sum(source(name) == 0 for name in NAMES)

@@ -25,6 +25,7 @@ from tests.engine.moving import (
     A,
     B,
     Installation,
+    all_jobs,
     before_call,
     nobody,
     pop_all,
@@ -36,14 +37,15 @@ from tests.store.conftest import connect
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from delayqueue.engine.jobs import Jobs
     from tests.processes import Processes
 
 NAMES = [f"job-{n}" for n in range(300)]
 
 
-async def with_jobs(ours: Installation, names: Sequence[str] = NAMES) -> DelayQueue:
+async def with_jobs(ours: Installation, names: Sequence[str] = NAMES) -> Jobs:
     """A server and delayed jobs."""
-    queue = DelayQueue(ours.server())
+    queue = all_jobs(ours.server())
     for at in range(0, len(names), 500):
         await queue.push_many([job(name, delay_ms=HOUR_MS) for name in names[at : at + 500]])
     return queue
@@ -68,7 +70,7 @@ async def test_one_change_at_a_time(ours: Installation) -> None:
 
 
 async def test_two_who_move_jobs_at_once_do_not_disturb_each_other(ours: Installation) -> None:
-    queue = DelayQueue(ours.server())
+    queue = all_jobs(ours.server())
     await queue.push_many([job(name) for name in NAMES])
     await ours.begin()
     other = ours.server().by_bucket
@@ -162,7 +164,7 @@ async def test_what_cannot_be_reached_does_not_keep_the_rest_of_an_array(
     ours: Installation,
 ) -> None:
     """The former bucket of some jobs is away."""
-    queue = DelayQueue(ours.server())
+    queue = all_jobs(ours.server())
     await ours.begin()
     await ours.redis.set("{dq_bucket_1}:sent", "of another type")
     await ours.redis.set("{dq_bucket_1}:parcel:2", "of another type")
@@ -188,7 +190,7 @@ async def test_a_fence_beyond_the_layout_is_told(
 
 
 async def test_pauses_and_limits_hold_in_the_new_buckets(ours: Installation) -> None:
-    queue = DelayQueue(ours.server())
+    queue = all_jobs(ours.server())
     await queue.topics.pause("t", 0)
     await queue.topics.limit("u", {"concurrency": 9})
     await ours.begin()
@@ -201,7 +203,7 @@ async def test_pauses_and_limits_hold_in_the_new_buckets(ours: Installation) -> 
 
 
 async def test_pauses_hold_from_the_first_moment_on(ours: Installation) -> None:
-    queue = DelayQueue(ours.server())
+    queue = all_jobs(ours.server())
     await queue.topics.pause("t", 0)
     work = Rebalance(ours.mover, AFTER)
     # after the change has begun, before anything else is done
@@ -214,7 +216,7 @@ async def test_pauses_hold_from_the_first_moment_on(ours: Installation) -> None:
 
 
 async def test_a_pause_that_was_lifted_does_not_come_back(ours: Installation) -> None:
-    queue = DelayQueue(ours.server())
+    queue = all_jobs(ours.server())
     await queue.topics.pause("t", 0)
     await ours.begin(1)
     await ours.finish()
@@ -228,7 +230,7 @@ async def test_a_pause_that_was_lifted_does_not_come_back(ours: Installation) ->
 async def test_what_is_set_meanwhile_stays_set(
     ours: Installation, verb: str, args: tuple[Any, ...]
 ) -> None:
-    queue = DelayQueue(ours.server())
+    queue = all_jobs(ours.server())
     await queue.topics.limit("t", {"rate": 1000})
     if verb == "resume":
         await queue.topics.pause("t", 0)
@@ -241,7 +243,7 @@ async def test_what_is_set_meanwhile_stays_set(
 
 
 async def test_a_limit_is_checked_by_the_number_that_there_is(ours: Installation) -> None:
-    unaware = DelayQueue(ours.server())
+    unaware = all_jobs(ours.server())
     await ours.begin(5)
     with pytest.raises(Invalid, match="at least 5"):
         await unaware.topics.limit("t", {"concurrency": 2})
@@ -255,14 +257,14 @@ async def test_a_limit_is_checked_by_the_number_that_there_is(ours: Installation
 
 
 async def test_a_limit_that_is_too_small_for_so_many_buckets_is_named(ours: Installation) -> None:
-    await DelayQueue(ours.server()).topics.limit("u", {"concurrency": 2})
+    await all_jobs(ours.server()).topics.limit("u", {"concurrency": 2})
     with pytest.raises(StartupError, match="'u': concurrency: must be at least "):
         await ours.begin()
     assert not ours.mover.buckets.layout.moving
 
 
 async def test_the_whole_of_a_limit_is_there_when_fewer_buckets_are(ours: Installation) -> None:
-    queue = DelayQueue(ours.server())
+    queue = all_jobs(ours.server())
     await queue.topics.limit("t", {"concurrency": 16})
     await ours.begin(1)
     before_call(ours.mover, "end_move", 1, dying)

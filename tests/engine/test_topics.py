@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from delayqueue.domain.job import State
-from delayqueue.engine.queue import DelayQueue
 from delayqueue.errors import NoSuchJob, Unavailable
-from tests.engine.moving import BEFORE, before_call
+from tests.engine.moving import BEFORE, all_jobs, before_call
 from tests.store.bucket import HOUR_MS, job
 
 if TYPE_CHECKING:
+    from delayqueue.engine.jobs import Jobs
     from tests.engine.moving import Installation
 
 PAUSE, RESUME = ("pause", "t", 0), ("resume", "t")
 FOUR, EIGHT = ("limit", "t", {"concurrency": 4}), ("limit", "t", {"concurrency": 8})
 
 
-async def set_topic(queue: DelayQueue, verb: str, *args: Any) -> Any:
+async def set_topic(queue: Jobs, verb: str, *args: Any) -> Any:
     return await getattr(queue.topics, verb)(*args)
 
 
@@ -49,7 +49,7 @@ async def settings(ours: Installation) -> list[Any]:
 async def test_who_sets_a_topic_in_between_sets_it_everywhere(
     ours: Installation, one: tuple[Any, ...], other: tuple[Any, ...], is_set: dict[str, Any]
 ) -> None:
-    queues = [DelayQueue(ours.server()) for _ in "12"]
+    queues = [all_jobs(ours.server()) for _ in "12"]
     await set_topic(queues[1], *PAUSE)
     await set_topic(queues[1], *RESUME)
     before_call(queues[0]._store.by_bucket.caller, "run", 2, partial(set_topic, queues[1], *other))
@@ -61,7 +61,7 @@ async def test_a_change_that_failed_half_way_is_healed_by_the_next_one(ours: Ins
     async def failing() -> None:
         raise Unavailable
 
-    queue = DelayQueue(ours.server())
+    queue = all_jobs(ours.server())
     before_call(queue._store.by_bucket.caller, "run", 2, failing)
     with pytest.raises(Unavailable):
         await set_topic(queue, *PAUSE)
@@ -74,7 +74,7 @@ async def test_a_purge_of_all_states_misses_no_job_that_moves_meanwhile(
     ours: Installation, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     monkeypatch.setattr("delayqueue.store.topics.PIECE", 5)
-    queue = DelayQueue(ours.server())
+    queue = all_jobs(ours.server())
     names = [f"job-{n}" for n in range(20)]
     await queue.push_many([job(name) for name in names])
     held = await queue.pop(("t",), 10, 0)
@@ -90,7 +90,7 @@ async def test_a_purge_of_all_states_misses_no_job_that_moves_meanwhile(
 
 
 async def test_a_job_that_is_buried_again_meanwhile_is_not_kicked_again(ours: Installation) -> None:
-    queue = DelayQueue(store := ours.server())
+    queue = all_jobs(store := ours.server())
     job_id = next(f"{n}" for n in range(99) if store.buckets.of(f"{n}") == 0)
     await queue.push(job(job_id))
     await queue.bury(job_id, "", "")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.job import IfExists, Job
 from delayqueue.domain.receipt import nonce_of
 from delayqueue.store.bucket.bucket_store import BucketStore, in_pieces
@@ -264,7 +265,7 @@ class Bucket:
 
     async def pages(self, what: Listing, limit: int = 10) -> AsyncIterator[list[JobView]]:
         """The pages of a listing of this bucket alone."""
-        listings, cursor = Listings(self.store), ""
+        listings, cursor = Listings(self.store, EVERYWHERE), ""
         while True:
             jobs, cursor = await listings.list_jobs(what, limit, cursor)
             yield jobs

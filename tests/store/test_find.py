@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from delayqueue.domain.access import Scope
+from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.domain.job import Job
 from delayqueue.errors import Invalid
 from delayqueue.store.cursor import write_cursor
-from delayqueue.store.finding import Wanted
+from delayqueue.store.finding import Finding, Wanted
 from delayqueue.store.store import Store
 from delayqueue.store.types import Ending
 
@@ -30,6 +30,10 @@ async def store(bucket: Bucket) -> Store:
     return store
 
 
+def everywhere(store: Store) -> Finding:
+    return Finding(store.by_bucket, EVERYWHERE)
+
+
 @pytest.mark.parametrize(
     ("wanted", "found"),
     [
@@ -43,13 +47,13 @@ async def store(bucket: Bucket) -> Store:
     ],
 )
 async def test_all_texts_must_be_there(store: Store, wanted: Wanted, found: set[str]) -> None:
-    answer = await store.finding.find(wanted, 100, "")
+    answer = await everywhere(store).find(wanted, 100, "")
     assert ({job.id for job in answer.jobs}, answer.looked, answer.cursor) == (found, 3, "")
 
 
 async def test_one_that_has_ended_is_found_with_its_state(store: Store) -> None:
     assert await store.finish([Ending("R-1002", "", "")]) == [0]
-    (job,) = (await store.finding.find(Wanted("R-1002", "", ""), 100, "")).jobs
+    (job,) = (await everywhere(store).find(Wanted("R-1002", "", ""), 100, "")).jobs
     assert (job.topic, job.state) == ("order", "finished")
 
 
@@ -58,19 +62,21 @@ async def test_a_page_with_all_that_match_has_no_cursor(store: Store) -> None:
         ids = [f"m-{n}" for n in range(start, start + 1000)]
         await store.push([Job(topic="many", id=each, body="", ttr_ms=1000) for each in ids])
     for wanted, has_more in ((Wanted("R-1001", "", ""), False), (Wanted("m-", "", ""), True)):
-        answer = await store.finding.find(wanted, 1, "")
+        answer = await everywhere(store).find(wanted, 1, "")
         assert (len(answer.jobs) >= 1, answer.cursor != "") == (True, has_more)
 
 
 async def test_a_cursor_of_another_process_of_the_store_begins_again(store: Store) -> None:
     wanted = Wanted("1001", "", "")
     cursor = write_cursor(wanted, 0, "job 4242@0123abcd")
-    answer = await store.finding.find(wanted, 100, cursor)
+    answer = await everywhere(store).find(wanted, 100, cursor)
     assert {job.id for job in answer.jobs} == {"R-1001%a", "排队-1001"}
 
 
 async def test_other_topics_are_hidden(store: Store) -> None:
-    answer = await store.finding.find(Wanted("1001", "", ""), 100, "", Scope.of(["order*"]))
+    answer = await Finding(store.by_bucket, Scope.of(["order*"])).find(
+        Wanted("1001", "", ""), 100, ""
+    )
     assert [job.id for job in answer.jobs] == ["R-1001%a"]
 
 
@@ -84,7 +90,7 @@ async def test_a_call_looks_at_so_many_and_the_cursor_leads_to_the_rest(store: S
         )
     wanted, cursor, calls, looked, found = Wanted("29", "", "many"), "", 0, 0, set()
     while not calls or cursor:
-        answer = await store.finding.find(wanted, 1000, cursor)
+        answer = await everywhere(store).find(wanted, 1000, cursor)
         assert answer.looked < 12_000
         calls, looked, cursor = calls + 1, looked + answer.looked, answer.cursor
         found |= {job.id for job in answer.jobs}
@@ -92,4 +98,4 @@ async def test_a_call_looks_at_so_many_and_the_cursor_leads_to_the_rest(store: S
     assert looked >= 12_003
     assert found == {f"{n:05}" for n in range(12_000) if "29" in f"{n:05}"}
     with pytest.raises(Invalid):
-        await store.finding.find(Wanted("30", "", ""), 100, answer.cursor or "x")
+        await everywhere(store).find(Wanted("30", "", ""), 100, answer.cursor or "x")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from delayqueue.domain.access import Scope
+from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.domain.job import MAX_PRIORITY, USUAL_PRIORITY, State
 from delayqueue.store.listings import Listings
 from delayqueue.store.types import Demand
@@ -14,7 +14,7 @@ READY = State.READY
 
 
 async def first(bucket: Bucket, state: State, topic: str = "t") -> str | None:
-    found = await Listings(bucket.store).first(topic, state)
+    found = await Listings(bucket.store, EVERYWHERE).first(topic, state)
     return found.id if found else None
 
 
@@ -56,9 +56,8 @@ async def test_the_job_that_was_buried_first(bucket: Bucket) -> None:
 
 async def test_a_job_out_of_reach_is_not_there(bucket: Bucket) -> None:
     await bucket.push(job("a"))
-    listings = Listings(bucket.store)
-    assert await listings.first("t", READY, Scope(("u",))) is None
-    assert await listings.first("t", READY, Scope(("t",)))
+    assert await Listings(bucket.store, Scope(("u",))).first("t", READY) is None
+    assert await Listings(bucket.store, Scope(("t",))).first("t", READY)
 
 
 async def test_urgent_jobs_are_counted(bucket: Bucket) -> None:

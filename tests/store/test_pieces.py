@@ -10,7 +10,6 @@ import pytest
 from delayqueue.domain.access import Scope
 from delayqueue.domain.job import MAX_TAGS, State
 from delayqueue.engine.fsck import examine
-from delayqueue.engine.queue import DelayQueue
 from delayqueue.errors import Code, Unavailable
 from delayqueue.store.bucket.bucket_store import in_pieces
 from delayqueue.store.bucket.inspection import Inspection
@@ -27,6 +26,7 @@ from delayqueue.store.types import (
     TagPage,
     TagPlace,
 )
+from tests.engine.moving import all_jobs
 from tests.store.bucket import HOUR_MS, a_moment, in_two_stores, job
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ async def test_a_call_comes_to_so_many_bytes_of_jobs_and_says_how_far_it_came(
     items = [item(job_id) for job_id in IDS]
     codes, _ = await getattr(bucket.store, verb)(0, items)
     assert codes == [0] * FIT
-    queue = DelayQueue(Store(bucket.store))
+    queue = all_jobs(Store(bucket.store))
     if verb == "bury":
         assert await bucket.bury(*IDS[FIT:]) == [0] * (JOBS - FIT)
     elif verb == "kick":
@@ -77,7 +77,7 @@ async def test_a_push_replaces_so_many_bytes_of_jobs_in_a_call(bucket: Bucket) -
     await with_large_jobs(bucket)
     small = [job(job_id, body="new") for job_id in IDS]
     assert (await bucket.store.push(0, small)).codes == [0] * FIT
-    assert await DelayQueue(Store(bucket.store)).push_many(small) == [0] * JOBS
+    assert await all_jobs(Store(bucket.store)).push_many(small) == [0] * JOBS
     assert [each.body for each in await bucket.pop()] == ["new"] * JOBS
 
 
@@ -220,7 +220,7 @@ async def test_what_one_call_did_is_told_though_the_next_one_fails(bucket: Bucke
         return await finish(*args)
 
     bucket.store.finish = fail_the_second  # type: ignore[method-assign,assignment]
-    codes = await DelayQueue(Store(bucket.store)).finish(IDS, [""] * JOBS)
+    codes = await all_jobs(Store(bucket.store)).finish(IDS, [""] * JOBS)
     assert codes == [Code.OK] * FIT + [Code.UNAVAILABLE] * (JOBS - FIT)
 
 

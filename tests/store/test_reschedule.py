@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.job import MAX_DUE_S
 from delayqueue.errors import Code, Unavailable
 from delayqueue.store.bucket.bucket_store import STAGED_DUE_MS
 from delayqueue.store.store import Store
+from delayqueue.store.topics import Topics
 from delayqueue.store.types import Moved, Plan, Reschedule
 from tests.store.bucket import HOUR_MS, STATES, in_two_stores, job
 
@@ -63,7 +65,10 @@ async def test_no_distance_leads_behind_the_last_due_time(bucket: Bucket) -> Non
 async def test_a_job_that_an_import_has_staged_is_not_moved_by_a_distance(bucket: Bucket) -> None:
     await bucket.push(job("a", due_ms=STAGED_DUE_MS, tags=("x",)))
     assert await bucket.change("a", by_ms=-HOUR_MS) == Moved(Code.INVALID, None)
-    assert await Store(bucket.store).topics.reschedule_tag("x", "", Plan(by_ms=-HOUR_MS)) == 0
+    assert (
+        await Topics(Store(bucket.store), EVERYWHERE).reschedule_tag("x", "", Plan(by_ms=-HOUR_MS))
+        == 0
+    )
     assert (await bucket.view("a")).due_ms == STAGED_DUE_MS
 
 
@@ -148,7 +153,7 @@ async def test_each_job_of_a_tag_moves_once_though_the_store_names_it_twice(
         await bucket.push(*(job(job_id, due_ms=due_ms, tags=("x",)) for job_id, due_ms in some))
     doubling = Doubling(bucket)
     monkeypatch.setattr(bucket.store, "run", doubling.run)
-    topics = Store(bucket.store).topics
+    topics = Topics(Store(bucket.store), EVERYWHERE)
     assert await topics.reschedule_tag("x", "", Plan(by_ms=-60_000)) == MANY
     assert doubling.pages > 1
     for job_id in ("job-0", "job-350", f"job-{MANY - 1}"):
@@ -169,7 +174,7 @@ async def test_a_move_that_broke_off_does_not_ask_for_a_repeat(
         return await run(verb, *rest)
 
     monkeypatch.setattr(bucket.store, "run", fail)
-    topics = Store(bucket.store).topics
+    topics = Topics(Store(bucket.store), EVERYWHERE)
     with pytest.raises(Unavailable, match="moves them again"):
         await topics.reschedule_tag("x", "", Plan(by_ms=1))
     with pytest.raises(Unavailable, match="try again for the rest"):
@@ -178,7 +183,7 @@ async def test_a_move_that_broke_off_does_not_ask_for_a_repeat(
 
 async def test_the_priority_of_a_tags_jobs_changes_and_is_counted_once(bucket: Bucket) -> None:
     await bucket.push(*(job(job_id, tags=("x",)) for job_id in "abc"))
-    topics = Store(bucket.store).topics
+    topics = Topics(Store(bucket.store), EVERYWHERE)
     assert await topics.reschedule_tag("x", "", Plan(priority=5)) == 3
     assert await topics.reschedule_tag("x", "", Plan(priority=5)) == 0
     assert await topics.reschedule_tag("x", "", Plan(delay_ms=HOUR_MS, priority=6)) == 3

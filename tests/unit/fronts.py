@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from delayqueue.config.config import Config
+from delayqueue.domain.access import EVERYWHERE
 from delayqueue.metrics import Metrics
 from delayqueue.web.api import Api
 from delayqueue.web.auth import Authenticator
@@ -19,11 +20,12 @@ Handler = Callable[[HttpRequest], Awaitable[HttpResponse]]
 def front_of(*endpoints: Endpoint, **settings: Any) -> Front:
     """A front with these endpoints."""
     config = Config(language="en", protected_mode=False, **settings)
-    queue: Any = SimpleNamespace(metrics=Metrics())
-    queue.confined = lambda _: queue
+    queue: Any = SimpleNamespace(metrics=Metrics(), scope=EVERYWHERE)
+    queue.within = lambda scope: SimpleNamespace(scope=scope)
     peers: Any = None
     nothing_tried: Any = None
     api = Api(
+        queue,
         queue,
         Responder(config.language),
         config.max_body_bytes,

@@ -7,7 +7,7 @@ import gc
 import weakref
 from contextlib import suppress
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 
@@ -20,11 +20,17 @@ from delayqueue.engine.subscribers import Subscribed
 from delayqueue.tasks import cancel_all
 from tests.waiting import until
 
+if TYPE_CHECKING:
+    from delayqueue.domain.access import Scope
+
 ONE = Subscriber(name="s", topic="t", url="http://127.0.0.1/")
 
 
 class Queue:
     """A queue with one subscriber; its pop behaves as a test says."""
+
+    def within(self, _: Scope) -> Self:
+        return self
 
     def __init__(self) -> None:
         self.subscribers = self
@@ -98,6 +104,7 @@ async def test_a_batch_is_not_kept_while_the_next_one_is_waited_for() -> None:
     queue: Any = Once()
     caller: Any = None
     consumer = TopicConsumer(
+        queue,
         queue,
         caller,
         "t",

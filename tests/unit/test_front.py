@@ -174,9 +174,9 @@ async def test_jobs_of_many_bytes_are_popped_by_turns(body: str, kind: type) -> 
     async def one_job(*_: object) -> list[Reserved]:
         return [Reserved("t", "1001", body + "y", 1, "receipt", 0, 5000, None)]
 
-    queue = SimpleNamespace(pop=one_job, requeue=list)
+    jobs = SimpleNamespace(pop=one_job, requeue=list)
     asked = PopRequest.model_validate({"topic": "t", "count": 10})
-    popped: Any = await pop.run(SimpleNamespace(queue=queue, longest_wait_s=1), asked, request(""))
+    popped: Any = await pop.run(SimpleNamespace(jobs=jobs, longest_wait_s=1), asked, request(""))
     assert isinstance(popped.data, kind)
 
 

@@ -42,12 +42,12 @@ class BuriedRequest(AnyTopicRequest):
 )
 async def buried(api: Api, asked: BuriedRequest) -> Large[Buried]:
     """Group dead letters by the reason of their last failure."""
-    topics = await api.queue.topics.names(
+    topics = await api.jobs.topics.names(
         lambda topic: asked.topic in {None, topic} and api.scope.allows(topic)
     )
     what = ("buried", asked.topic, asked.reason)
     reasons = _Reasons()
-    letters, cursor = await api.queue.dead_letters.page(
+    letters, cursor = await api.jobs.dead_letters.page(
         topics,
         what,
         asked.cursor or "",

@@ -73,7 +73,7 @@ class FindRequest(AnyTopicRequest):
 async def find(api: Api, asked: FindRequest) -> Large[Findings]:
     """Search jobs for a part of their id or body."""
     limit = asked.limit or DEFAULT_COUNT
-    found = await api.queue.finding.find(asked.wanted(), limit, asked.cursor or "", api.scope)
+    found = await api.jobs.finding.find(asked.wanted(), limit, asked.cursor or "")
     jobs = [
         FoundJob(id=job.id, topic=job.topic, state=job.state, due=job.due_ms / 1000)
         for job in found.jobs

@@ -7,7 +7,7 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from delayqueue.domain.job import MAX_DUE_S, State
-from delayqueue.engine.queue import raise_for
+from delayqueue.engine.jobs import raise_for
 from delayqueue.errors import Code, Invalid, Text
 from delayqueue.store.types import Plan
 from delayqueue.web import serializers
@@ -168,7 +168,7 @@ async def get(api: Api, asked: GetRequest) -> FullJob | Large[list[FullJob | Res
     ids = asked.each()
     found = [
         None if job is None else serializers.full(job, options=asked.options or False)
-        for job in await api.queue.get(ids, api.scope)
+        for job in await api.jobs.get(ids)
     ]
     if not asked.many:
         return found[0]
@@ -181,14 +181,14 @@ async def get(api: Api, asked: GetRequest) -> FullJob | Large[list[FullJob | Res
 )
 async def kick(api: Api, asked: KickRequest) -> Kicked:
     """Make buried or delayed jobs ready now."""
-    topics, state = api.queue.topics, asked.state or State.BURIED
+    topics, state = api.jobs.topics, asked.state or State.BURIED
     body = asked.with_body(api.max_body_bytes)
     if asked.by_tag():
         return {"count": await topics.kick_tag(asked.tag or "", asked.topic or "", state)}
     if asked.by_topic():
         return {"count": await topics.kick(asked.topic or "", state, asked.count or 1)}
     ids = asked.each()
-    codes = await api.queue.kick(ids, api.scope, body=body)
+    codes = await api.jobs.kick(ids, body=body)
     if not asked.many:
         raise_for(codes[0])
         return {"count": 1}
@@ -206,9 +206,9 @@ async def reschedule(api: Api, asked: RescheduleRequest) -> Due | Rescheduled:
     """Give jobs a new due time, a new priority, or both."""
     if asked.by_tag():
         tag, topic = asked.tag or "", asked.topic or ""
-        return {"count": await api.queue.topics.reschedule_tag(tag, topic, asked.plan(), api.scope)}
+        return {"count": await api.jobs.topics.reschedule_tag(tag, topic, asked.plan())}
     ids = list(dict.fromkeys(asked.each()))  # a distance moves each job once
-    moved = dict(zip(ids, await api.queue.reschedule(ids, asked.plan(), api.scope), strict=True))
+    moved = dict(zip(ids, await api.jobs.reschedule(ids, asked.plan()), strict=True))
     if not asked.many:
         [one] = moved.values()
         if one.code == Code.INVALID:
@@ -229,7 +229,7 @@ async def reschedule(api: Api, asked: RescheduleRequest) -> Due | Rescheduled:
 @endpoint("/cancel", PRODUCERS, asks={"tag": "user:7"}, answers={"count": 2})
 async def cancel(api: Api, asked: CancelRequest) -> Count:
     """End all jobs of a tag."""
-    return {"count": await api.queue.topics.cancel(asked.tag, asked.topic or "", api.scope)}
+    return {"count": await api.jobs.topics.cancel(asked.tag, asked.topic or "")}
 
 
 def results(ids: Sequence[str], codes: Sequence[int]) -> list[Result]:

@@ -52,7 +52,7 @@ STATS: Final = Stats(
 async def stats(api: Api, request: HttpRequest) -> Stats:
     """Return the sums over all topics, servers, store, settings."""
     api.scope.check(None)
-    topics = await api.queue.topics.all()
+    topics = await api.jobs.topics.all()
     health = await api.queue.health()
     return {
         "topics": len(topics),
@@ -134,7 +134,7 @@ async def metrics(api: Api, request: HttpRequest) -> HttpResponse:
 async def _of_store(api: Api) -> StoreFigures | None:
     try:
         return StoreFigures(
-            topics=await api.queue.topics.all(),
+            topics=await api.jobs.topics.all(),
             health=await api.queue.health(),
             subscribers=await api.queue.subscribers.count(),
             schedules=await api.queue.schedules.count(),

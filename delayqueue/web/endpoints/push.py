@@ -123,7 +123,7 @@ async def push(
     job = asked.job(api.max_body_bytes, api.new_id, _trace(request))
     job.is_strict = api.strict
     try:
-        await api.queue.push(job, api.scope)
+        await api.jobs.push(job)
     except JobExists:
         raise JobExists(_exists(job)) from None
     finally:
@@ -140,9 +140,7 @@ async def _push_many(
     for job in jobs:
         if isinstance(job, Job):
             job.is_strict = api.strict
-    codes = iter(
-        await api.queue.push_many([job for job in jobs if isinstance(job, Job)], api.scope)
-    )
+    codes = iter(await api.jobs.push_many([job for job in jobs if isinstance(job, Job)]))
     outcomes: list[PushResult] = []
     added = api.responder.say(request, ADDED)
     for job in jobs:

@@ -122,9 +122,7 @@ class ForecastRequest(AnyTopicRequest):
 async def list_jobs(api: Api, asked: ListRequest) -> Large[Page]:
     """List a page of the jobs of a topic or a tag."""
     limit = asked.limit or DEFAULT_PAGE
-    jobs, cursor = await api.queue.listings.list_jobs(
-        asked.what(), limit, asked.cursor or "", api.scope
-    )
+    jobs, cursor = await api.jobs.listings.list_jobs(asked.what(), limit, asked.cursor or "")
     return Large({"jobs": [serializers.full(job) for job in jobs], "cursor": cursor})
 
 
@@ -143,8 +141,8 @@ async def take(api: Api, asked: TakeRequest) -> Returnable[Large[list[TakenJob]]
         raise Invalid(
             Text("需要 start、end、after 或 before", "give one of start, end, after, before")
         )
-    jobs = await api.queue.taking.take(asked.topic, asked.due(), asked.count or DEFAULT_PAGE)
-    undelivered = partial(api.queue.taking.restore, jobs) if jobs else None
+    jobs = await api.jobs.taking.take(asked.topic, asked.due(), asked.count or DEFAULT_PAGE)
+    undelivered = partial(api.jobs.taking.restore, jobs) if jobs else None
     return Returnable(Large([serializers.taken(job) for job in jobs]), undelivered)
 
 
@@ -158,5 +156,5 @@ async def forecast(api: Api, asked: ForecastRequest) -> Forecast:
     """Count how many jobs fall due in each step."""
     start_ms, step_ms, steps = asked.steps()
     topics = [] if asked.topic is None else [asked.topic]
-    counts = await api.queue.topics.forecast(topics, start_ms, step_ms, steps)
+    counts = await api.jobs.topics.forecast(topics, start_ms, step_ms, steps)
     return {"start": start_ms / 1000, "step": step_ms / 1000, "counts": counts}

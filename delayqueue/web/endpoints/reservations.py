@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from delayqueue.engine.queue import raise_for
+from delayqueue.engine.jobs import raise_for
 from delayqueue.errors import Invalid, NoSuchJob, StaleReceipt, Text
 from delayqueue.web import serializers
 from delayqueue.web.api import Api
@@ -138,11 +138,11 @@ async def pop(
     If the client is gone before it has the answer, they are put back at once.
     """
     many = asked.count is not None
-    reserving = api.queue.pop(asked.topic, asked.count or 1, asked.wait_s(api.longest_wait_s))
+    reserving = api.jobs.pop(asked.topic, asked.count or 1, asked.wait_s(api.longest_wait_s))
     del asked  # thousands of polls wait here, so they hold nothing that is no longer needed
     jobs = await reserving
     data = [serializers.reserved(job) for job in jobs]
-    requeue = partial(api.queue.requeue, jobs) if jobs else None
+    requeue = partial(api.jobs.requeue, jobs) if jobs else None
     if not many:
         return Returnable(data[0] if data else None, requeue)
     is_large = sum(len(job.body) for job in jobs) > AT_ONCE_CHARS
@@ -153,7 +153,7 @@ async def pop(
 async def finish(api: Api, asked: EndRequest) -> list[Result] | None:
     """End jobs whose work is done."""
     ids = asked.each()
-    codes = await api.queue.finish(ids, asked.receipt_of_each(), asked.message or "", api.scope)
+    codes = await api.jobs.finish(ids, asked.receipt_of_each(), asked.message or "")
     return _each(asked, ids, codes)
 
 
@@ -167,7 +167,7 @@ async def finish(api: Api, asked: EndRequest) -> list[Result] | None:
 async def delete(api: Api, asked: EndRequest) -> list[Result] | None:
     """End jobs that are no longer wanted."""
     ids = asked.each()
-    codes = await api.queue.delete(ids, asked.receipt_of_each(), asked.message or "", api.scope)
+    codes = await api.jobs.delete(ids, asked.receipt_of_each(), asked.message or "")
     return _each(asked, ids, codes)
 
 
@@ -180,13 +180,12 @@ async def delete(api: Api, asked: EndRequest) -> list[Result] | None:
 )
 async def release(api: Api, asked: ReleaseRequest) -> Due:
     """Give a reserved job back after a failed attempt."""
-    due_ms = await api.queue.release(
+    due_ms = await api.jobs.release(
         asked.id,
         asked.receipt or "",
         ms_or_none(asked.delay),
         asked.message or "",
         ms_or_none(asked.fallback),
-        api.scope,
         retry_ms=asked.retry.delays_ms if asked.retry else None,
     )
     return {"due": serializers.seconds(due_ms)}
@@ -201,9 +200,7 @@ async def release(api: Api, asked: ReleaseRequest) -> Due:
 )
 async def touch(api: Api, asked: TouchRequest) -> Deadline:
     """Extend a reservation."""
-    deadline_ms = await api.queue.touch(
-        asked.id, asked.receipt or "", ms_or_none(asked.ttr), api.scope
-    )
+    deadline_ms = await api.jobs.touch(asked.id, asked.receipt or "", ms_or_none(asked.ttr))
     return {"deadline": serializers.seconds(deadline_ms)}
 
 
@@ -215,7 +212,7 @@ async def touch(api: Api, asked: TouchRequest) -> Deadline:
 )
 async def bury(api: Api, asked: BuryRequest) -> None:
     """Bury a job: set it aside until somebody looks at it."""
-    await api.queue.bury(asked.id, asked.receipt or "", asked.message or "", api.scope)
+    await api.jobs.bury(asked.id, asked.receipt or "", asked.message or "")
 
 
 def _each(asked: EndRequest, ids: Sequence[str], codes: Sequence[int]) -> list[Result] | None:

@@ -170,7 +170,7 @@ async def preview_schedule(api: Api, asked: PreviewRequest) -> list[Occurrence]:
 async def run_schedule(api: Api, asked: NameRequest) -> NewId:
     """Push a schedule's job now."""
     job = await api.queue.schedules.job_now(asked.name)
-    await api.queue.push(job)
+    await api.jobs.push(job)
     return {"id": job.id}
 
 

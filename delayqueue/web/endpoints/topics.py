@@ -155,25 +155,25 @@ class TopicsRequest(Request):
 )
 async def limit(api: Api, asked: LimitRequest) -> LimitState:
     """Limit a topic's deliveries."""
-    return serializers.limit(await api.queue.topics.limit(asked.topic, asked.changes()))
+    return serializers.limit(await api.jobs.topics.limit(asked.topic, asked.changes()))
 
 
 @endpoint("/pause", ADMINS, asks={"topic": "order", "seconds": 600})
 async def pause(api: Api, asked: PauseRequest) -> None:
     """Pause a topic's deliveries."""
-    await api.queue.topics.pause(asked.topic, ms(asked.seconds or 0))
+    await api.jobs.topics.pause(asked.topic, ms(asked.seconds or 0))
 
 
 @endpoint("/resume", ADMINS, asks={"topic": "order"})
 async def resume(api: Api, asked: TopicRequest) -> None:
     """Resume a topic's deliveries."""
-    await api.queue.topics.resume(asked.topic)
+    await api.jobs.topics.resume(asked.topic)
 
 
 @endpoint("/purge", ADMINS, asks={"topic": "order", "state": "buried"}, answers={"count": 7})
 async def purge(api: Api, asked: PurgeRequest) -> Count:
     """Drop a topic's jobs without a trace."""
-    return {"count": await api.queue.topics.purge(asked.topic, asked.state or "")}
+    return {"count": await api.jobs.topics.purge(asked.topic, asked.state or "")}
 
 
 @endpoint("/topics", VIEWERS, methods=("POST", "GET"), asks={"match": "order"}, answers=[TOPIC])
@@ -183,7 +183,7 @@ async def topics(api: Api, asked: TopicsRequest) -> Large[list[TopicState]]:
     part, start = asked.match or "", asked.offset or 0
     end = None if asked.limit is None else start + asked.limit
     by_name = not (asked.only or asked.reverse) and asked.sort in {None, "topic"}
-    found = await api.queue.topics.all(
+    found = await api.jobs.topics.all(
         lambda topic: (
             (names is None or topic in names) and part in topic and api.scope.allows(topic)
         ),
