@@ -7,7 +7,7 @@ from pydantic_core import to_json
 
 from delayqueue.errors import DONE, QueueError, Text
 from delayqueue.tasks import by_turns
-from delayqueue.web import doubts
+from delayqueue.web import warnings
 from delayqueue.web.access_log import REQUEST_ID, REQUEST_ID_KEY, request_id
 from delayqueue.web.http import JSON, HttpRequest, HttpResponse
 
@@ -92,8 +92,8 @@ async def _write(value: object, written: list[bytes]) -> None:
 
 
 def _headers(request: HttpRequest) -> Mapping[str, str]:
-    """The Content-Type, doubts about the request, and its id if the client gave one."""
-    headers = {**JSON, **doubts.headers(request.doubts)} if request.doubts else JSON
+    """The Content-Type, warnings about the request, and its id if the client gave one."""
+    headers = {**JSON, **warnings.headers(request.warnings)} if request.warnings else JSON
     if REQUEST_ID_KEY not in request.headers or not (given := request_id(request)):
         return headers
     return {**headers, REQUEST_ID: given}

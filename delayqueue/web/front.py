@@ -177,7 +177,7 @@ class Front:
             raw = b"{}"
         asked = self._reader.read(model, raw, request)
         if api.scope is not EVERYWHERE:
-            api.scope.check(asked.reach())
+            api.scope.check(asked.named_topics())
         return asked
 
     async def _read_many(
@@ -198,7 +198,7 @@ class Front:
         """Parse an item; an invalid one does not affect the others."""
         try:
             asked = self._reader.read_item(model, item, request)
-            api.scope.check(asked.reach())
+            api.scope.check(asked.named_topics())
         except QueueError as error:
             return Refusal(item, error)
         return asked

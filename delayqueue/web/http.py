@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
-Doubts = dict[str, dict[str, None]]  # by header, the names in it, each once
+Warnings = dict[str, dict[str, None]]  # by header, the names in it, each once
 
 # Requests to these wait: if the client closes the connection, or its half of it, it counts as gone.
 WAITING_PATHS: Final = frozenset({"/pop"})
@@ -22,10 +22,10 @@ class HttpRequest:
     """One request.
 
     `path` is without query and %-escapes, `headers` are by their names in lower case, the first one of each name.
-    `peer` is the client's address, None if it is not known. `doubts` are for the answer's headers.
+    `peer` is the client's address, None if it is not known. `warnings` are for the answer's headers.
     """
 
-    __slots__ = ("body", "doubts", "headers", "method", "path", "peer")
+    __slots__ = ("body", "headers", "method", "path", "peer", "warnings")
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class HttpRequest:
         self.headers = headers
         self.peer = peer
         self.body = body
-        self.doubts: Doubts | None = None
+        self.warnings: Warnings | None = None
 
     async def read(self) -> bytes:
         """The whole body. Raises TooLarge, SlowRequest or TooMany."""

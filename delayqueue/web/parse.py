@@ -13,11 +13,11 @@ from pydantic_core import from_json
 from delayqueue.domain.job import MAX_BATCH
 from delayqueue.errors import BadJson, BadValue, Invalid, Text, TooLarge, shown
 from delayqueue.metrics import REQUEST_WARNINGS, Metrics
-from delayqueue.web import doubts
-from delayqueue.web.doubts import NAME_CHARS, NAMES
+from delayqueue.web import warnings
 from delayqueue.web.fields import Refused
 from delayqueue.web.http import HttpRequest
 from delayqueue.web.requests import LONG_DELAY_S, Request
+from delayqueue.web.warnings import NAME_CHARS, NAMES
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ class Reader:
         self._logged: set[tuple[str, str]] = set()  # unknown fields, by path
 
     def read(self, model: type[Model], raw: bytes, request: HttpRequest) -> Model:
-        """Parse one JSON object; doubts are noted in `request`.
+        """Parse one JSON object; warnings are noted in `request`.
 
         Raises BadJson or Invalid, which names the first invalid field, or TooLarge if it has too many members.
         """
@@ -101,12 +101,12 @@ class Reader:
         except ValidationError as error:
             found: list[Any] = error.errors(include_url=False)
         else:
-            self._heed(model, members, request)
+            self._warn(model, members, request)
             return asked
         for each in found:
             if each["type"] in KINDS and not _is_absent(model, each):
                 raise BadJson(_of_type(each, found))
-        self._heed(model, members, request)  # a misspelt field is why the right one is missing
+        self._warn(model, members, request)  # a misspelt field is why the right one is missing
         raise Invalid(_of_value(model, found))
 
     def _log(self, unknown: Iterable[str], path: str) -> None:
@@ -123,21 +123,21 @@ class Reader:
                 "; further fields are not named" if len(self._logged) == MOST_LOGGED else "",
             )
 
-    def _heed(self, model: type[Request], members: object, request: HttpRequest) -> None:
-        """Note doubts in the answer. Raises Invalid if `strict` refuses them."""
+    def _warn(self, model: type[Request], members: object, request: HttpRequest) -> None:
+        """Note warnings for the answer. Raises Invalid if `strict` refuses what they are about."""
         unknown = list(_unknown(model, members))
         if unknown:
-            doubts.note(request, doubts.UNKNOWN_FIELDS, unknown)
+            warnings.note(request, warnings.UNKNOWN_FIELDS, unknown)
             self._metrics.count(REQUEST_WARNINGS, "unknown_field")
             if self._strict:
-                doubts.refuse_unknown(unknown[0], model.siblings(unknown[0]))
+                warnings.refuse_unknown(unknown[0], model.siblings(unknown[0]))
             self._log(unknown, request.path)
         delay_s = _long_delay_s(model, members)
         if delay_s:
-            doubts.note(request, doubts.LONG_DELAY, [f"{delay_s:.0f}"])
+            warnings.note(request, warnings.LONG_DELAY, [f"{delay_s:.0f}"])
             self._metrics.count(REQUEST_WARNINGS, "long_delay")
             if self._strict:
-                doubts.refuse_long_delay(delay_s)
+                warnings.refuse_long_delay(delay_s)
 
 
 def parse_array(raw: bytes) -> list[object]:
@@ -237,7 +237,7 @@ def _is_absent(model: type[Request], found: Found) -> bool:
 
 def _of_value(model: type[Request], found: list[Any]) -> Text:
     """The message for the first invalid value."""
-    first = min(found, key=lambda each: each["loc"][0] != model.told_first)
+    first = min(found, key=lambda each: each["loc"][0] != model.report_first)
     return _of_absent(model, first["loc"][0]) if _is_absent(model, first) else _of_rule(first)
 
 

@@ -1,6 +1,6 @@
 """Common to all requests: how their models parse JSON, and fields that several of them have.
 
-null is the same as absent. Unknown fields are kept separately: doubts.py reports them.
+null is the same as absent. Unknown fields are kept separately: warnings.py reports them.
 """
 
 from collections.abc import Iterable, Mapping
@@ -44,14 +44,14 @@ class Request(BaseModel):
     # whether the original has it: the original also accepts `Topic` for `topic`, and PUT for POST
     of_original: ClassVar[bool] = False
     # of several invalid fields this one is reported, otherwise the first
-    told_first: ClassVar[str] = ""
+    report_first: ClassVar[str] = ""
     # messages for missing fields, if there is more to say than for an empty one
     absent: ClassVar[Mapping[str, Text]] = MappingProxyType({})
     # the models of the objects in it, by field
     inner: ClassVar[dict[str, type["Request"]]] = {}
 
-    def reach(self) -> Iterable[str] | None:
-        """The topics that it concerns, None = all. A verb by id returns (): the store checks those."""
+    def named_topics(self) -> Iterable[str] | None:
+        """The topics that a client must be allowed to reach, None = all; () if the store checks them, by id."""
         return None
 
     @classmethod
@@ -92,7 +92,7 @@ class OneRequest(Request):
 
     id: JobId
 
-    def reach(self) -> Iterable[str] | None:
+    def named_topics(self) -> Iterable[str] | None:
         """No topic: only a job."""
         return ()
 
@@ -103,7 +103,7 @@ class IdRequest(Request):
     id: JobId | None = None
     ids: JobIds | None = None
 
-    def reach(self) -> Iterable[str] | None:
+    def named_topics(self) -> Iterable[str] | None:
         """No topic: only jobs."""
         return ()
 
@@ -128,7 +128,7 @@ class TopicRequest(Request):
 
     topic: Topic
 
-    def reach(self) -> Iterable[str] | None:
+    def named_topics(self) -> Iterable[str] | None:
         """The topic."""
         return (self.topic,)
 
@@ -138,7 +138,7 @@ class AnyTopicRequest(Request):
 
     topic: Topic | None = Field(None, description="Only of this topic.")
 
-    def reach(self) -> Iterable[str] | None:
+    def named_topics(self) -> Iterable[str] | None:
         """Its topic, or all."""
         return None if self.topic is None else (self.topic,)
 
@@ -149,7 +149,7 @@ class TagRequest(IdRequest):
     tag: Tag | None = None
     topic: Topic | None = None
 
-    def reach(self) -> Iterable[str] | None:
+    def named_topics(self) -> Iterable[str] | None:
         """Its topic, if it has one; a tag can be on jobs of all topics."""
         if self.topic is not None:
             return (self.topic,)

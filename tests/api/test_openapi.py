@@ -54,7 +54,7 @@ def test_an_example_is_what_it_is_an_example_of(endpoint: Endpoint) -> None:
         asked = endpoint.takes.model_validate(endpoint.asks)
         assert asked.model_fields_set == set(endpoint.asks)
         assert not asked.is_doubtful
-        asked.reach()
+        asked.named_topics()
     TypeAdapter(endpoint.gives).validate_python(endpoint.answers)
 
 

@@ -13,7 +13,7 @@ from delayqueue.cli.local import IMPORTED
 from delayqueue.config.config import Config
 from delayqueue.domain.job import MAX_ID_BYTES, MAX_TOPIC_BYTES
 from delayqueue.store.original import names, pulse, source
-from delayqueue.web import doubts
+from delayqueue.web import warnings
 from delayqueue.web.app import KEEPALIVE_S, READ_S
 from delayqueue.web.endpoints.jobs import GetRequest
 from delayqueue.web.endpoints.push import PushRequest
@@ -101,7 +101,7 @@ def test_the_differences_that_a_client_can_see_are_those_of_the_code(page: str) 
         f"{KEEPALIVE_S:.0f} ",
         f"{READ_S:.0f} ",
         f"{Config().queue_block_timeout_s} ",
-        doubts.UNKNOWN_FIELDS,
+        warnings.UNKNOWN_FIELDS,
     ):
         assert said in here or said in " ".join(row[0] for row in rows), said
     assert str(MOST_MEMBERS) in " ".join(row[0] for row in rows)

@@ -76,7 +76,7 @@ class HistoryRequest(AnyTopicRequest):
         None, description="In steps of a minute, 10 minutes or an hour; 3h by default."
     )
 
-    def reach(self) -> Iterable[str]:
+    def named_topics(self) -> Iterable[str]:
         """Its topic, or those that the client may reach."""
         return () if self.topic is None else (self.topic,)
 

@@ -9,7 +9,6 @@ from delayqueue.errors import ADDED, OF_CODE, Code, JobExists, QueueError, Text,
 from delayqueue.metrics import REQUEST_WARNINGS
 from delayqueue.tasks import by_turns
 from delayqueue.web.api import Api
-from delayqueue.web.doubts import OTHER_TOPICS, note
 from delayqueue.web.endpoint import BAD, PRODUCERS, Refusal, endpoint
 from delayqueue.web.fields import (
     Body,
@@ -32,6 +31,7 @@ from delayqueue.web.fields import (
 from delayqueue.web.http import HttpRequest
 from delayqueue.web.requests import Request, RetryRequest
 from delayqueue.web.responses import NewId, PushResult
+from delayqueue.web.warnings import OTHER_TOPICS, note
 
 
 class PushRequest(Request):
@@ -64,9 +64,9 @@ class PushRequest(Request):
     traceparent: Traceparent | None = None
 
     of_original = True
-    told_first = "id"  # as in the original
+    report_first = "id"  # as in the original
 
-    def reach(self) -> Iterable[str]:
+    def named_topics(self) -> Iterable[str]:
         """Its topic."""
         return (self.topic,)
 

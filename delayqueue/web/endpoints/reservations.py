@@ -51,7 +51,7 @@ class PopRequest(Request):
 
     of_original = True
 
-    def reach(self) -> Iterable[str]:
+    def named_topics(self) -> Iterable[str]:
         """Its topics."""
         return self.topic
 

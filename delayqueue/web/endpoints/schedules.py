@@ -92,7 +92,7 @@ class TimesRequest(Request):
 class PreviewRequest(TimesRequest):
     """Times to preview."""
 
-    def reach(self) -> Iterable[str]:
+    def named_topics(self) -> Iterable[str]:
         """No topic."""
         return ()
 

@@ -141,7 +141,7 @@ class TopicsRequest(Request):
     )
     limit: JobCount | None = Field(None, description="The most to return.")
 
-    def reach(self) -> Iterable[str]:
+    def named_topics(self) -> Iterable[str]:
         """No check: only topics that the client may reach are returned."""
         return ()
 

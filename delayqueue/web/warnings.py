@@ -1,4 +1,4 @@
-"""Doubtful requests: a misspelt field, a unix time as delay, an id that is in use in another topic.
+"""Warnings of doubtful requests: a misspelt field, a unix time as delay, an id that is in use in another topic.
 
 The original accepts them silently, so they are accepted, with a response header that names them; `strict = yes` refuses
 them.
@@ -11,7 +11,7 @@ from typing import Final
 from urllib.parse import quote
 
 from delayqueue.errors import Invalid, Text
-from delayqueue.web.http import Doubts, HttpRequest
+from delayqueue.web.http import HttpRequest, Warnings
 
 UNKNOWN_FIELDS: Final = "X-Delayqueue-Unknown-Fields"
 LONG_DELAY: Final = "X-Delayqueue-Long-Delay"
@@ -24,14 +24,14 @@ HEADER_BYTES: Final = 1000  # many clients accept no more than 8 kB of headers
 
 def note(request: HttpRequest, header: str, names: Iterable[str]) -> None:
     """Add names to a header of the answer; a name that several jobs of an array share appears once."""
-    request.doubts = request.doubts or {}
-    found = request.doubts.setdefault(header, {})
+    request.warnings = request.warnings or {}
+    found = request.warnings.setdefault(header, {})
     if len(found) < NAMES:
         found |= dict.fromkeys(name[:NAME_CHARS] for name in islice(names, NAMES))
 
 
-def headers(noted: Doubts) -> Mapping[str, str]:
-    """The doubts as headers of the answer."""
+def headers(noted: Warnings) -> Mapping[str, str]:
+    """The warnings as headers of the answer."""
     return {header: _listed(names) for header, names in noted.items()}
 
 

@@ -33,7 +33,7 @@ async def strict_api(strict_url: str) -> AsyncIterator[Api]:
         yield client
 
 
-JOB: Final = {"topic": "doubts", "id": "doubts", "ttr": 60}
+JOB: Final = {"topic": "warnings", "id": "warnings", "ttr": 60}
 
 
 @pytest.mark.parametrize(
@@ -42,10 +42,10 @@ JOB: Final = {"topic": "doubts", "id": "doubts", "ttr": 60}
         ("/push", JOB | {"dely": 5}, "dely"),
         ("/push", JOB | {"retry": {"preset": "wechat", "jiter": 1}, "x": 1}, "x, retry.jiter"),
         ("/push", JOB | {"a,b\r\nC: d": 1, "延": 2}, "a%2Cb%0D%0AC%3A%20d, %E5%BB%B6"),
-        ("/push", {"topic": "doubts", "idd": "doubts", "ttr": 60}, "idd"),
-        ("/pop", {"topic": "doubts", "wait": 0, "timeout": 0}, "wait"),
-        ("/finish", {"id": "doubts", "reciept": "r"}, "reciept"),  # codespell:ignore
-        ("/cancel", {"tag": "doubts", "topics": ["a"]}, "topics"),
+        ("/push", {"topic": "warnings", "idd": "warnings", "ttr": 60}, "idd"),
+        ("/pop", {"topic": "warnings", "wait": 0, "timeout": 0}, "wait"),
+        ("/finish", {"id": "warnings", "reciept": "r"}, "reciept"),  # codespell:ignore
+        ("/cancel", {"tag": "warnings", "topics": ["a"]}, "topics"),
         ("/topics", {"limits": 1}, "limits"),
         ("/subscribe", {"name": "n", "retry": {"max": 1, "y": 1}}, "retry.y"),
     ],
@@ -70,7 +70,7 @@ async def test_the_jobs_of_an_array_share_one_header(api: Api, topic: str) -> No
     assert answer.headers[UNKNOWN] == "dely, x0, x1"
 
 
-async def test_a_request_without_doubts_has_no_header(api: Api, topic: str) -> None:
+async def test_a_request_without_a_warning_has_no_header(api: Api, topic: str) -> None:
     # on the same connection, after a request that had some
     (await api.push(topic=topic, id=topic, dely=1)).ok()
     answer = await api.push(topic=topic, id=topic, delay=YEAR_S, retry={"preset": "wechat"})
@@ -91,7 +91,7 @@ async def test_a_unix_time_as_delay_is_told(api: Api, topic: str, path: str) -> 
     assert UNKNOWN not in answer.headers
 
 
-async def test_doubts_are_counted(api: Api, topic: str) -> None:
+async def test_warnings_are_counted(api: Api, topic: str) -> None:
     async def counted() -> dict[str, float]:
         async with api.session.get(f"{api.url}/metrics") as response:
             lines = (await response.text()).splitlines()
