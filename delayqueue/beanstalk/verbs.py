@@ -28,7 +28,7 @@ from delayqueue.beanstalk.stats import RELEASED as RELEASED_BY
 from delayqueue.beanstalk.stats import job_stats, server_stats, tube_stats, yaml_list
 from delayqueue.domain.body import raw_body
 from delayqueue.domain.job import LIVE_STATES, MAX_DELAY_S, JobView, State
-from delayqueue.engine.queue import raise_for
+from delayqueue.engine.jobs import raise_for
 from delayqueue.errors import Code, NoSuchJob, StaleReceipt, Unavailable, WrongState
 from delayqueue.metrics import REFUSED
 from delayqueue.store.topics import TopicView

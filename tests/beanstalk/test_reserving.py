@@ -16,7 +16,7 @@ from tests.waiting import until
 
 if TYPE_CHECKING:
     from delayqueue.domain.job import Reserved
-    from delayqueue.engine.queue import DelayQueue
+    from delayqueue.engine.jobs import Jobs
 
 TUBES = tuple(f"tube-{n}" for n in range(2 * MOST_TUBES + 1))
 FIRST, LAST = TUBES[0], TUBES[-1]
@@ -34,7 +34,7 @@ async def waiters(shelves: Shelves) -> Waiters:
 
 
 def popping(waiters: Waiters, wait_s: float = LONG_S) -> asyncio.Task[list[Reserved]]:
-    return asyncio.create_task(pop_of_many(cast("DelayQueue", waiters), TUBES, wait_s))
+    return asyncio.create_task(pop_of_many(cast("Jobs", waiters), TUBES, wait_s))
 
 
 @pytest.mark.parametrize("wait_s", [0, LONG_S])
