@@ -220,7 +220,7 @@ def beanstalk(server: Server, scale: Scale) -> Outcome:
         server,
         lambda: _put(server, new_topic(), in_flight=IN_FLIGHT, seconds=seconds),
     )
-    if server.speech == OURS:
+    if server.protocol == OURS:
         pushed = push(server, scale).figures
         figures |= {"/push": pushed["jobs"]} | {
             f"/push, {part}": pushed[part] for part in ("server", "store", "both")

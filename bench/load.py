@@ -78,7 +78,7 @@ def loading(
 ) -> Iterator[Load]:
     """Run a script during the block, at most. `settings` are its variables."""
     environ = os.environ | {name.upper(): f"{value:.0f}" for name, value in settings.items()}
-    environ |= {"TOPIC": topic, "SPEECH": server.speech, "RUN": secrets.token_hex(3)}
+    environ |= {"TOPIC": topic, "PROTOCOL": server.protocol, "RUN": secrets.token_hex(3)}
     command = ["wrk", f"-t{threads}", f"-c{connections}", f"-d{seconds}", "-s", script, server.url]
     with subprocess.Popen(
         command,

@@ -20,7 +20,7 @@ DELAY_QUEUE = (str(Path(sys.executable).with_name("delay-queue")),)
 REPLICATES_S = 20.0
 SCRIPT_CALLS = {"cmdstat_fcall", "cmdstat_fcall_ro", "cmdstat_evalsha", "cmdstat_evalsha_ro"}
 SLOW_ENTRIES = 1000
-# the ready list of a topic, per way of speaking (speech.lua)
+# the ready list of a topic, by protocol (protocol.lua)
 READY_LISTS = {
     OURS: "{{dq_bucket_1}}:dq_queue_{topic}",
     ORIGINAL: "dq_queue_{topic}",
@@ -70,11 +70,11 @@ class StoreView:
 class Server:
     """A running server.
 
-    `speech` is a key of speech.lua; without `store` or `beanstalk_port` some measures are not possible.
+    `protocol` is a key of protocol.lua; without `store` or `beanstalk_port` some measures are not possible.
     """
 
     port: int
-    speech: str
+    protocol: str
     store: StoreView | None
     beanstalk_port: int | None = None
 
@@ -97,7 +97,7 @@ class Server:
 
     def ready(self, topic: str) -> int:
         """Number of ids in the topic's ready list."""
-        return self.seen().list_length(READY_LISTS[self.speech].format(topic=topic))
+        return self.seen().list_length(READY_LISTS[self.protocol].format(topic=topic))
 
 
 class Target(Protocol):
@@ -121,14 +121,14 @@ class Foreign:
     @contextlib.contextmanager
     def running(self) -> Iterator[Server]:
         """The server as it is. Raises BenchError if it does not answer."""
-        speech, _, url = self.url.rpartition("+")
+        protocol, _, url = self.url.rpartition("+")
         port = urlsplit(url).port
         if port is None or urlsplit(url).hostname not in {"127.0.0.1", "localhost"}:
             raise BenchError(f"{self.name}: {url}: must be http://127.0.0.1:PORT")
         store = StoreView(self.redis_url) if self.redis_url else None
         if self.flush and store:
             store.flush()
-        yield Server(port, speech or _recognise(port), store)
+        yield Server(port, protocol or _recognise(port), store)
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ def burst(server: Server, scale: Scale) -> Outcome:
 
 def lateness(server: Server, scale: Scale) -> Outcome:
     """500 jobs/s with random delays, seen by consumers in long polls."""
-    if server.speech == "lmstfy":
+    if server.protocol == "lmstfy":
         raise BenchError("not measured here: lmstfy gives bodies back as base64")
     topic = new_topic()
     seconds = scale.lateness_seconds

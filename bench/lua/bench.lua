@@ -24,7 +24,7 @@ function bench.number(name)
 end
 
 bench.topic = os.getenv("TOPIC")
-bench.speech = dofile("speech.lua")[os.getenv("SPEECH")]
+bench.protocol = dofile("protocols.lua")[os.getenv("PROTOCOL")]
 
 local budget_jobs = bench.number("COUNT") -- 0: until the time is over
 local run = os.getenv("RUN") -- makes the ids of this load different from all others

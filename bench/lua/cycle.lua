@@ -10,18 +10,18 @@ function request()
   if id then
     bench.begin()
     bench.count(1, 0)
-    return bench.speech.finish(bench.topic, id)
+    return bench.protocol.finish(bench.topic, id)
   end
   if pushed > asked then
     asked = asked + 1
-    return bench.speech.pop(bench.topic)
+    return bench.protocol.pop(bench.topic)
   end
   pushed = pushed + 1
-  return bench.speech.push({topic = bench.topic, id = bench.next_id(), delay_s = DELAY_S, body = body})
+  return bench.protocol.push({topic = bench.topic, id = bench.next_id(), delay_s = DELAY_S, body = body})
 end
 
 function response(status, _, answer)
-  local id = bench.speech.popped(answer)
+  local id = bench.protocol.popped(answer)
   if id then unfinished[#unfinished + 1] = id end
-  if bench.speech.accepted(status, answer) == 0 then bench.count(0, 1) end
+  if bench.protocol.accepted(status, answer) == 0 then bench.count(0, 1) end
 end

@@ -5,18 +5,18 @@ local unfinished = {}
 function request()
   bench.begin()
   local id = table.remove(unfinished)
-  if id then return bench.speech.finish(bench.topic, id) end
-  return bench.speech.pop(bench.topic)
+  if id then return bench.protocol.finish(bench.topic, id) end
+  return bench.protocol.pop(bench.topic)
 end
 
 function response(status, _, answer)
   local now_us = bench.now_us()
-  local id, body = bench.speech.popped(answer)
+  local id, body = bench.protocol.popped(answer)
   if id then
     unfinished[#unfinished + 1] = id
     late_ms[#late_ms + 1] = now_us / 1000 - tonumber(body)
     bench.count(1, 0)
-  elseif bench.speech.accepted(status, answer) == 0 then
+  elseif bench.protocol.accepted(status, answer) == 0 then
     bench.count(0, 1)
   end
 end

@@ -16,7 +16,7 @@ function delay()
 end
 
 local function due_ms(now_ms)
-  if bench.speech.whole_seconds then
+  if bench.protocol.whole_seconds then
     return (math.floor(now_ms / 1000) + math.random(LEAST_S, MOST_S)) * 1000
   end
   return math.floor(now_ms) + math.random(LEAST_S * 1000, MOST_S * 1000)
@@ -27,10 +27,10 @@ function request()
   local job = {topic = bench.topic, id = bench.next_id(), now_ms = bench.now_us() / 1000}
   job.due_ms = due_ms(job.now_ms)
   job.body = string.format("%013d", job.due_ms)
-  return bench.speech.push(job)
+  return bench.protocol.push(job)
 end
 
 function response(status, _, answer)
-  local accepted = bench.speech.accepted(status, answer)
+  local accepted = bench.protocol.accepted(status, answer)
   bench.count(accepted, 1 - accepted)
 end

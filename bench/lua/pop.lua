@@ -3,10 +3,10 @@ local bench = dofile("bench.lua")
 
 function request()
   bench.begin()
-  return bench.speech.pop(bench.topic)
+  return bench.protocol.pop(bench.topic)
 end
 
 function response(_, _, answer)
-  local popped = bench.speech.popped(answer) and 1 or 0
+  local popped = bench.protocol.popped(answer) and 1 or 0
   bench.count(popped, 1 - popped)
 end

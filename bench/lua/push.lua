@@ -1,7 +1,7 @@
 -- Pushes jobs as fast as they are taken. BATCH jobs a request; each sleeps DELAY_FROM to DELAY_TO seconds,
 -- or until DUE (unix seconds); COUNT ends it.
 local bench = dofile("bench.lua")
-local batch = bench.speech.push_batch and bench.number("BATCH") or 1
+local batch = bench.protocol.push_batch and bench.number("BATCH") or 1
 local delay_from, delay_to = bench.number("DELAY_FROM"), bench.number("DELAY_TO")
 local due_ms = bench.number("DUE") * 1000
 local body = string.rep("b", bench.number("BODY_BYTES"))
@@ -22,13 +22,13 @@ end
 
 function request()
   bench.begin()
-  if batch <= 1 then return bench.speech.push(make_job()) end
+  if batch <= 1 then return bench.protocol.push(make_job()) end
   local jobs = {}
   for i = 1, batch do jobs[i] = make_job() end
-  return bench.speech.push_batch(jobs)
+  return bench.protocol.push_batch(jobs)
 end
 
 function response(status, _, answer)
-  local accepted = bench.speech.accepted(status, answer, batch > 1)
+  local accepted = bench.protocol.accepted(status, answer, batch > 1)
   bench.count(accepted, math.max(1, batch) - accepted)
 end

@@ -2,5 +2,5 @@
 local bench = dofile("bench.lua")
 
 function request()
-  return bench.speech.pop(bench.topic)
+  return bench.protocol.pop(bench.topic)
 end

@@ -1,4 +1,4 @@
--- How to speak to each kind of server: requests out, the meaning of its answers in.
+-- The protocol of each kind of server: requests out, the meaning of its answers in.
 --   push(job)            job: topic, id, body and delay_s (whole seconds) or due_ms (unix time)
 --   push_batch(jobs)     where the server has it
 --   pop(topic) finish(topic, id)
@@ -28,7 +28,7 @@ local function id_and_body(answer)
   return answer:match('"id":%s*"([^"]+)"'), answer:match('"body":%s*"([^"]*)"')
 end
 
--- The five endpoints, as ouqiang/delay-queue and its forks speak them.
+-- The five endpoints of ouqiang/delay-queue and its forks.
 local original = {whole_seconds = true}
 
 local function original_job(job, when)
