@@ -10,8 +10,8 @@ from tests.faults.attack.job_verbs import JobVerbs
 from tests.faults.attack.many_verbs import ManyVerbs
 
 if TYPE_CHECKING:
-    from tests.faults.attack.gate import Gate
-    from tests.faults.attack.voice import Crowd
+    from tests.faults.attack.pause_gate import PauseGate
+    from tests.faults.attack.random_client import Crowd
 
 WEIGHTS: Final = {
     "push": 24,
@@ -40,7 +40,7 @@ WEIGHTS: Final = {
 class Attacker(JobVerbs, ManyVerbs):
     """One client, which passes a gate before each step."""
 
-    async def run(self, gate: Gate) -> None:
+    async def run(self, gate: PauseGate) -> None:
         """Attack until cancelled."""
         while True:
             async with gate.passed():
@@ -49,7 +49,7 @@ class Attacker(JobVerbs, ManyVerbs):
                 await getattr(self, f"_{verb}")()
 
 
-async def attack(crowd: Crowd, gate: Gate, *, seed: int, clients: int) -> None:
+async def attack(crowd: Crowd, gate: PauseGate, *, seed: int, clients: int) -> None:
     """Let this many clients attack until cancelled, each with its own seed."""
     async with asyncio.TaskGroup() as group:
         for number in range(clients):

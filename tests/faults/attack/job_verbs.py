@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from delayqueue.domain.job import MAX_PRIORITY, USUAL_PRIORITY
 from delayqueue.domain.receipt import nonce_of
 from tests.faults.attack.life import Spec, Told
-from tests.faults.attack.voice import (
+from tests.faults.attack.random_client import (
     LIMITED,
     LONGEST_POLL_S,
     RETRIES_MS,
@@ -16,7 +16,7 @@ from tests.faults.attack.voice import (
     TAGS,
     TICKS,
     TOPICS,
-    Voice,
+    RandomClient,
     code_of,
     moment,
     ms,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tests.faults.attack.shadow import About
 
 
-class JobVerbs(Voice):
+class JobVerbs(RandomClient):
     """Verbs on one job, or on several by their ids."""
 
     async def _push(self) -> None:
@@ -46,7 +46,7 @@ class JobVerbs(Voice):
         def read(answer: Envelope, job_id: str) -> Told:
             return Told(answer.data[ids.index(job_id)]["code"] if many else answer.code)
 
-        await self.tell("push", ("/push", wire if many else wire[0]), asked, read)  # type: ignore[arg-type]
+        await self.send_recorded("push", ("/push", wire if many else wire[0]), asked, read)  # type: ignore[arg-type]
 
     def _job(self, job_id: str) -> tuple[Json, Json]:
         self.crowd.pushes += 1
@@ -98,7 +98,7 @@ class JobVerbs(Voice):
             payload["count"] = self.rng.choice([1, 3, 20])
         pauses = {topic: self.crowd.pauses.get(topic) for topic in topics}
         ticket, since_ms = self.crowd.shadow.began(), now_ms()
-        answer = await self.ask("pop", "/pop", payload)
+        answer = await self.send("pop", "/pop", payload)
         if answer is None:
             lost: About = {"topics": topics}, None
             self.crowd.shadow.heard(
@@ -148,7 +148,7 @@ class JobVerbs(Voice):
             self.crowd.ticks.add(job["id"])
         if job["due"] > time.time() + 0.002:
             self.crowd.wrong.append(f"{job} came early")
-        await self.ask("finish", "/finish", {"id": job["id"], "receipt": job["receipt"]})
+        await self.send("finish", "/finish", {"id": job["id"], "receipt": job["receipt"]})
 
     async def _finish(self, job_id: str = "") -> None:
         await self._end("finish", "finished", job_id)
@@ -167,7 +167,7 @@ class JobVerbs(Voice):
         asked = {
             each: {"how": how, "receipt": nonce} for each, nonce in zip(ids, nonces, strict=True)
         }
-        await self.tell(verb, (f"/{verb}", payload), asked, code_of)
+        await self.send_recorded(verb, (f"/{verb}", payload), asked, code_of)
 
     async def _held(self, verb: str, job_id: str, asked: Json, wire: Json, time_field: str) -> None:
         """A verb on one job that is reserved, or should be."""
@@ -179,7 +179,7 @@ class JobVerbs(Voice):
             return Told(answer.code, time_of(answer, time_field))
 
         asked = {job_id: asked | {"receipt": nonce}}
-        await self.tell(verb, (f"/{verb}", wire), asked, read)
+        await self.send_recorded(verb, (f"/{verb}", wire), asked, read)
 
     async def _release(self, job_id: str = "") -> None:
         delay_ms, fallback_ms = (
@@ -210,7 +210,7 @@ class JobVerbs(Voice):
             codes = {each["id"]: each["code"] for each in answer.data["results"]} if many else {}
             return Told(codes.get(job_id, answer.code))
 
-        await self.tell("kick", ("/kick", payload), {each: {} for each in ids}, read)
+        await self.send_recorded("kick", ("/kick", payload), {each: {} for each in ids}, read)
 
     async def _kick_some(self) -> None:
         topic = self.rng.choice(TOPICS)
@@ -228,4 +228,4 @@ class JobVerbs(Voice):
             return Told(answer.code, time_of(answer, "due"))
 
         asked = {job_id: {"due": due, "delay_ms": delay_ms}}
-        await self.tell("reschedule", ("/reschedule", wire), asked, read)
+        await self.send_recorded("reschedule", ("/reschedule", wire), asked, read)

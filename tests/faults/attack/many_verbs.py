@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from tests.faults.attack.life import FOR_EVER_MS, Told
-from tests.faults.attack.voice import (
+from tests.faults.attack.random_client import (
     LIMITED,
     MOST_RESERVED,
     SCHEDULES,
@@ -15,7 +15,7 @@ from tests.faults.attack.voice import (
     TAGS,
     TICKS,
     TOPICS,
-    Voice,
+    RandomClient,
     moment,
     ms,
     now_ms,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 PURGED: Final = (*STATES, "ended")
 
 
-class ManyVerbs(Voice):
+class ManyVerbs(RandomClient):
     """Verbs on topics, tags, ranges and schedules."""
 
     async def _cancel(self) -> None:
@@ -43,7 +43,7 @@ class ManyVerbs(Voice):
         topic, state = self.rng.choice(TOPICS), self.rng.choice(["", *PURGED])
         payload = {"topic": topic} | ({"state": state} if state else {})
         ticket, since_ms = self.crowd.shadow.began(), now_ms()
-        answer = await self.ask("purge", "/purge", payload)
+        answer = await self.send("purge", "/purge", payload)
         told = None if answer is None else Told()
         for each in (
             (state,) if state else PURGED
@@ -59,7 +59,7 @@ class ManyVerbs(Voice):
             payload["start"] = round(middle_s - self.rng.choice([0.5, 5]), 3)
         payload["end"] = round(middle_s + self.rng.choice([0, 0.5, 2]), 3)
         ticket, since_ms = self.crowd.shadow.began(), now_ms()
-        answer = await self.ask("take", "/take", payload)
+        answer = await self.send("take", "/take", payload)
         # an id comes twice if its job was pushed again meanwhile
         about: list[dict[str, About]] = [{}]
         if answer is None:
@@ -84,7 +84,7 @@ class ManyVerbs(Voice):
         def read(answer: Envelope, job_id: str) -> Told:
             return seen(answer.data[ids.index(job_id)] if many else answer.data)
 
-        await self.tell("look", ("/get", payload), {each: {} for each in ids}, read)
+        await self.send_recorded("look", ("/get", payload), {each: {} for each in ids}, read)
 
     async def _list(self) -> None:
         payload: Json = {"limit": self.rng.choice([1, 5, 100])}
@@ -95,7 +95,7 @@ class ManyVerbs(Voice):
             payload["state"] = self.rng.choice([*STATES, "finished", "cancelled", "expired"])
         for _ in range(self.rng.choice([1, 3, 20])):
             ticket, since_ms = self.crowd.shadow.began(), now_ms()
-            answer = await self.ask("list", "/list", payload)
+            answer = await self.send("list", "/list", payload)
             if answer is None or answer.data is None:
                 return
             about: dict[str, About] = {
@@ -120,7 +120,7 @@ class ManyVerbs(Voice):
                 ("/subscribers", {}),
             ]
         )
-        await self.ask("show", path, payload)
+        await self.send("show", path, payload)
 
     @contextmanager
     def _changing(self, topic: str, until_ms: int | None) -> Iterator[None]:
@@ -164,7 +164,7 @@ class ManyVerbs(Voice):
     async def _schedule(self) -> None:
         name = self.rng.choice(SCHEDULES)
         if self.rng.random() < 0.3:
-            await self.ask("schedule", "/unschedule", {"name": name})
+            await self.send("schedule", "/unschedule", {"name": name})
             return
         payload = {"name": name, "topic": TICKS, "every": self.rng.choice([1, 2]), "ttr": 5}
-        await self.ask("schedule", "/schedule", payload | {"if_exists": "replace"})
+        await self.send("schedule", "/schedule", payload | {"if_exists": "replace"})

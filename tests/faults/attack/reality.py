@@ -11,7 +11,7 @@ from zlib import crc32
 from delayqueue.domain.job import USUAL_PRIORITY
 from delayqueue.store.bucket.keys import BucketKeys
 from tests.faults.attack.life import NOBODY, Kept, Live, Spec, State
-from tests.faults.attack.voice import STATES
+from tests.faults.attack.random_client import STATES
 from tests.store.contents import RUN, contents_of, parse, parse_ended, snapshot
 from tests.store.invariants import violations_of
 

@@ -12,12 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from delayqueue.tasks import cancel_all
 from tests.delivery.receiver import receiving
 from tests.faults.attack.attackers import attack
-from tests.faults.attack.gate import Gate
-from tests.faults.attack.hooks import NAMES, Hooks
-from tests.faults.attack.hooks import TOPIC as HOOK
-from tests.faults.attack.reality import Plan, Reality, look
-from tests.faults.attack.shadow import Shadow
-from tests.faults.attack.voice import (
+from tests.faults.attack.pause_gate import PauseGate
+from tests.faults.attack.random_client import (
     LIMITED,
     MOST_RESERVED,
     SCHEDULES,
@@ -27,6 +23,10 @@ from tests.faults.attack.voice import (
     Crowd,
     now_ms,
 )
+from tests.faults.attack.reality import Plan, Reality, look
+from tests.faults.attack.shadow import Shadow
+from tests.faults.attack.webhook_load import NAMES, WebhookLoad
+from tests.faults.attack.webhook_load import TOPIC as HOOK
 from tests.faults.bed import DATABASE, START_S, assert_fsck_finds_nothing, redis_of
 from tests.faults.clock import Clock
 from tests.processes import REPOSITORY
@@ -117,9 +117,9 @@ class Attack:
         self._plan = plan
         self._apis = apis
         self._seed = seed
-        self._gate = Gate()
+        self._gate = PauseGate()
         self._crowd = Crowd(apis, Shadow([f"job/{number}" for number in range(IDS)], now_ms()))
-        self._hooks = Hooks(apis, receiver, self._gate, seed)
+        self._webhooks = WebhookLoad(apis, receiver, self._gate, seed)
         self._counts: Counter[str] = Counter()
         self._hold_s = HOLD_S
 
@@ -127,9 +127,9 @@ class Attack:
         """Attack for this long, then check that all jobs end. Raises AssertionError as soon as something is wrong."""
         limit = {"topic": LIMITED, "concurrency": MOST_RESERVED}
         (await self._apis[0].call("/limit", limit)).ok()
-        await self._hooks.subscribe(NAMES[0])
+        await self._webhooks.subscribe(NAMES[0])
         crowd = attack(self._crowd, self._gate, seed=self._seed, clients=CLIENTS)
-        tasks = [asyncio.create_task(each) for each in (crowd, self._hooks.run())]
+        tasks = [asyncio.create_task(each) for each in (crowd, self._webhooks.run())]
         until_s = time.monotonic() + seconds
         try:
             while any(not task.done() for task in tasks):
@@ -146,7 +146,7 @@ class Attack:
             "abandoned": self._crowd.abandoned.total(),
             "operations judged": self._crowd.shadow.judged,
             "too many states": self._crowd.shadow.unjudged,
-            "webhook calls": self._hooks.calls,
+            "webhook calls": self._webhooks.calls,
             **self._counts,
         }
 
@@ -178,7 +178,7 @@ class Attack:
         shadow = self._crowd.shadow
         unjudged = shadow.unjudged
         wrong = shadow.judge({i: states[i] for i in shadow if i in states}, real.now_ms)
-        wrong += self._hooks.judge(real.ids())
+        wrong += self._webhooks.judge(real.ids())
         wrong += self._crowd.wrong
         if len(shadow.stuck) > self._crowd.abandoned["pop"]:
             wrong.append(f"reserved for nobody: {shadow.stuck}")
@@ -207,15 +207,15 @@ class Attack:
         api, topics = self._apis[0], (*TOPICS, LIMITED, TICKS, HOOK)
         for name in SCHEDULES:
             await api.call("/unschedule", {"name": name})
-        await self._hooks.subscribe(NAMES[0])
+        await self._webhooks.subscribe(NAMES[0])
         for topic in topics:
             lifted = {"topic": topic, "rate": None, "concurrency": None}
             (await api.call("/resume", {"topic": topic})).ok()
             (await api.call("/limit", lifted)).ok()
         await until_async(lambda: self._drained(api, topics), within_s=DRAINED_S)
         for name in NAMES:
-            await self._hooks.unsubscribe(name)
-        _assert_nothing(self._hooks.judge(set()))
+            await self._webhooks.unsubscribe(name)
+        _assert_nothing(self._webhooks.judge(set()))
         try:
             await until_async(self._is_empty, within_s=FORGOTTEN_S)
         except AssertionError:

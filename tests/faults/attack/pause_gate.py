@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 
-class Gate:
+class PauseGate:
     """Clients pass it before each step."""
 
     def __init__(self) -> None:

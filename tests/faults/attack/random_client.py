@@ -1,4 +1,4 @@
-"""How an attacker sends requests: at random, to any server, now and then without waiting for the answer."""
+"""A client that sends random requests to any server, now and then without waiting for the answer."""
 
 from __future__ import annotations
 
@@ -67,14 +67,14 @@ class Crowd:
         return pause if pause and now_ms() < pause[1] else None
 
 
-class Voice:
-    """The voice of one attacker."""
+class RandomClient:
+    """Sends requests, and records in the shadow what it sent and received."""
 
     def __init__(self, crowd: Crowd, rng: random.Random) -> None:
         self.crowd = crowd
         self.rng = rng
 
-    async def ask(self, verb: str, path: str, payload: Json) -> Envelope | None:
+    async def send(self, verb: str, path: str, payload: Json) -> Envelope | None:
         """The answer; None if the client did not wait for it."""
         call = self.rng.choice(self.crowd.apis).call(path, payload)
         try:
@@ -93,16 +93,16 @@ class Voice:
             self.crowd.wrong.append(f"{path} {payload}: {answer.code} {answer.message}")
         return answer
 
-    async def tell(
+    async def send_recorded(
         self,
         verb: str,
         request: tuple[str, Json],
         asked: Mapping[str, Mapping[str, Any]],
         read: Callable[[Envelope, str], Told],
     ) -> Envelope | None:
-        """Send a request for these ids; `read` returns what the answer says about one."""
+        """Send a request for these ids and record it; `read` returns what the answer says about one."""
         ticket, since_ms = self.crowd.shadow.began(), now_ms()
-        answer = await self.ask(verb, *request)
+        answer = await self.send(verb, *request)
         about: dict[str, About] = {
             job_id: (what, None if answer is None else read(answer, job_id))
             for job_id, what in asked.items()
@@ -128,7 +128,9 @@ class Voice:
 
     async def all(self, verb: str, request: tuple[str, Json], asked: Json) -> None:
         """A verb that may affect any job."""
-        await self.tell(verb, request, dict.fromkeys(self.crowd.ids, asked), lambda *_: Told())
+        await self.send_recorded(
+            verb, request, dict.fromkeys(self.crowd.ids, asked), lambda *_: Told()
+        )
 
     async def sure(self, path: str, payload: Json) -> None:
         """Send a request, and wait for the answer."""

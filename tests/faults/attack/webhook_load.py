@@ -9,14 +9,14 @@ from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from tests.delivery.receiver import Answer
-from tests.faults.attack.voice import now_ms
+from tests.faults.attack.random_client import now_ms
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tests.api_client import Api, Json
     from tests.delivery.receiver import Call, Receiver
-    from tests.faults.attack.gate import Gate
+    from tests.faults.attack.pause_gate import PauseGate
 
 TOPIC: Final = "hook"
 NAMES: Final = ("w0", "w1")
@@ -35,10 +35,10 @@ class _Pushed:
     calls: int = 0
 
 
-class Hooks:
+class WebhookLoad:
     """Pushes jobs, each with an id of its own, and judges the calls."""
 
-    def __init__(self, apis: Sequence[Api], receiver: Receiver, gate: Gate, seed: int) -> None:
+    def __init__(self, apis: Sequence[Api], receiver: Receiver, gate: PauseGate, seed: int) -> None:
         self.calls = 0
         self._apis = apis
         self._receiver = receiver
