@@ -175,9 +175,10 @@ class Connection(asyncio.Protocol):
         """Carry out commands, until one takes time."""
         answers: list[bytes] = []
         for _ in range(MOST_AT_ONCE):
-            command = self._next()
+            command = self._ahead or self._parser.next()
             if command is None:
                 break
+            self._ahead = None
             answer = self._do(command)
             if not isinstance(answer, bytes):
                 self._wait_for(answer)
@@ -201,10 +202,6 @@ class Connection(asyncio.Protocol):
         self._is_busy = True
         self._door.loop.call_soon(self._answered, b"")
 
-    def _next(self) -> Command | Refusal | None:
-        command, self._ahead = self._ahead, None
-        return command or self._parser.next()
-
     def _write(self, data: bytes) -> None:
         self._answer_bytes = len(data)
         self._transport.write(data)
@@ -212,10 +209,10 @@ class Connection(asyncio.Protocol):
     def _do(self, command: Command | Refusal) -> Answer:
         """Carry out a command, or start it."""
         if isinstance(command, Refusal):
-            self._door.count(command.counted)
+            self._door.counts[command.counted] += 1
             return command.answer
         name, args = command
-        self._door.count(name)
+        self._door.counts[name] += 1
         try:
             if name == PUT:
                 return self._put(*args)
@@ -252,7 +249,7 @@ class Connection(asyncio.Protocol):
 
     def _one_more(self, name: str) -> Command | None:
         """The next command, if it is another one of that name."""
-        command = self._next()
+        command = self._parser.next()
         if isinstance(command, Command) and command.name == name:
             return command
         self._ahead = command

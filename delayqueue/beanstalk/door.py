@@ -40,7 +40,7 @@ class Door:
         self.began_s = self.loop.time()
         self.connected = 0
         self.puts = 0
-        self.counts: Counter[str] = Counter(dict.fromkeys(NAMES, 0))
+        self.counts: Counter[str] = Counter(dict.fromkeys(NAMES, 0))  # commands; "" = unknown ones
 
     def use(self, access: Access) -> None:
         """Let clients reach what these settings say, from now on."""
@@ -51,11 +51,6 @@ class Door:
     def scope(self) -> Scope:
         """The topics that can be reached."""
         return self.access.scope
-
-    def count(self, command: str) -> None:
-        """Count a command, "" = an unknown one."""
-        if command:
-            self.counts[command] += 1
 
     def came(self, session: Session) -> None:
         """Count a connection that begins."""

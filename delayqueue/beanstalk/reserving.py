@@ -58,9 +58,7 @@ def reserve_job(door: Door, session: Session, number: int) -> Answer:
 def _reserved(door: Door, session: Session, job: Reserved) -> Answer:
     """Tell the client of a job that is now reserved for it."""
     number = door.ids.find(job.id)
-    if number is None:
-        return _numbered(door, session, job)
-    return _told(door, session, number, job)
+    return _numbered(door, session, job) if number is None else _told(door, session, number, job)
 
 
 async def _numbered(door: Door, session: Session, job: Reserved) -> bytes:

@@ -110,10 +110,12 @@ class Session:
 
     def put_back(self, number: int, held: Held) -> None:
         """The connection still holds the job."""
-        self.take(number)  # an earlier reservation, which somebody else has ended
-        self.take_former(number)
         if self._jobs is None:
             self._jobs = {}
+        elif number in self._jobs:  # an earlier reservation, which somebody else has ended
+            self.take(number)
+        if self._former is not None:
+            self.take_former(number)
         self._jobs[number] = held
         if self._soonest is not None:
             self._soonest = min(self._soonest, held.deadline)
@@ -123,7 +125,7 @@ class Session:
         return self._jobs.get(number) if self._jobs else None
 
     def take(self, number: int) -> Held | None:
-        """The same, and the connection no longer holds it."""
+        """The job with that number, if this connection has held it until now."""
         held = self._jobs.pop(number, None) if self._jobs else None
         if held is not None and held.deadline == self._soonest:
             self._soonest = None

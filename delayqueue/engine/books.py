@@ -113,18 +113,24 @@ class Books:
         book = self._buckets[bucket]
         if not book.pending:
             return []
-        queues = [queue for queue in book.pending if queue.wanted > queue.asked]
+        queues, book.pending = list(book.pending), {}
         if len(queues) > 1:
             queues.sort(key=lambda queue: queue.first_number)
-        book.pending = dict.fromkeys(queues[DEMANDS_PER_CALL:])
         book.counted = not book.slow
         demands: list[Demand] = []
-        for queue in queues[:DEMANDS_PER_CALL]:
-            ask = self._ask(queue, bucket)
-            book.asks.append(ask)
+        for queue in queues:
+            most = queue.wanted - queue.asked
+            if most <= 0:
+                continue
+            if len(demands) == DEMANDS_PER_CALL:
+                book.pending[queue] = None
+                continue
+            credit, queue.credits[bucket] = queue.credits[bucket], 0
+            wanted = min(credit, most, JOBS_PER_DEMAND)
             if book.counted:
-                queue.asked += ask.wanted
-            demands.append(Demand(queue.topics, ask.wanted, queue.by_priority))
+                queue.asked += wanted
+            book.asks.append(Ask(queue, wanted, credit - wanted, self._last_number))
+            demands.append(Demand(queue.topics, wanted, queue.by_priority))
         return demands
 
     def delivered(
@@ -138,12 +144,16 @@ class Books:
         asks = self._end_call(bucket)
         left: list[Reserved] = []
         for place, (ask, jobs) in enumerate(zip(asks, found, strict=True)):
-            left += self._hand_out(ask.queue, jobs)
+            queue = ask.queue
+            if jobs:
+                left += self._hand_out(queue, jobs)
+            if not queue.wanted:  # nobody waits there any more
+                continue
             if len(jobs) < ask.wanted and place < complete:
-                self._answer(ask.queue.note_dry(bucket, ask.last_number))
+                self._answer(queue.note_dry(bucket, ask.last_number))
             else:
                 self._keep_credits(ask, bucket, len(jobs))
-            self._offer(ask.queue)
+            self._offer(queue)
         return left
 
     def failed(self, bucket: int) -> None:
@@ -164,9 +174,11 @@ class Books:
 
     def slow(self, bucket: int) -> None:
         """The call takes long: other buckets may be asked for the same jobs; any excess is put back."""
-        self._buckets[bucket].slow = True
-        self._discount(bucket)
-        for ask in self._buckets[bucket].asks:
+        book = self._buckets[bucket]
+        book.slow = True
+        if book.counted:
+            self._discount(book)
+        for ask in book.asks:
             self._offer(ask.queue)
 
     def close(self) -> None:
@@ -206,24 +218,18 @@ class Books:
                 if credit:
                     self._credit(queue, bucket, 0)
 
-    def _ask(self, queue: WaitQueue, bucket: int) -> Ask:
-        credit, queue.credits[bucket] = queue.credits[bucket], 0
-        wanted = min(credit, queue.wanted - queue.asked, JOBS_PER_DEMAND)
-        return Ask(queue, wanted, credit - wanted, self._last_number)
-
     def _end_call(self, bucket: int) -> list[Ask]:
         """What the call had asked for; it no longer counts as asked."""
-        self._discount(bucket)
         book = self._buckets[bucket]
+        if book.counted:
+            self._discount(book)
         asks, book.asks = book.asks, []
         return asks
 
-    def _discount(self, bucket: int) -> None:
-        book = self._buckets[bucket]
-        if book.counted:
-            book.counted = False
-            for ask in book.asks:
-                ask.queue.asked -= ask.wanted
+    def _discount(self, book: BucketState) -> None:
+        book.counted = False
+        for ask in book.asks:
+            ask.queue.asked -= ask.wanted
 
     def _keep_credits(self, ask: Ask, bucket: int, brought: int) -> None:
         """Keep the credits beyond what the bucket brought."""

@@ -88,11 +88,11 @@ class Waiters:
         if self._closing:
             poll.answer([])
             return poll
-        if poll.patient and 0 < self._max_polls <= self.waiting:
+        if poll.patient and 0 < self._max_polls <= self._books.waiting:
             raise TooMany(TOO_MANY_POLLS, retry_after_s=RETRY_AFTER_S)
         self._books.add(topics, poll, by_priority=by_priority)
         if poll.patient:
-            self._deadlines.add(poll, self.waiting)
+            self._deadlines.add(poll, self._books.waiting)
         return poll
 
     def leave(self, poll: Poll) -> None:
@@ -138,7 +138,7 @@ class Waiters:
         if poll.queue is not None:
             poll.deadline += poll.grace_s
             poll.grace_s = 0
-            self._deadlines.add(poll, self.waiting)
+            self._deadlines.add(poll, self._books.waiting)
 
     async def _requeue_all(self, returns: list[Requeue]) -> None:
         try:
