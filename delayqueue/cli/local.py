@@ -74,7 +74,7 @@ WORKER: Final = (
 )
 
 LOCAL: Final = (
-    local("serve", "run the server; the default without a verb", "delayqueue.cli.running:serve"),
+    local("serve", "run the server; the default without a verb", "delayqueue.cli.serve:serve"),
     Verb(
         "check",
         "check the settings and the store; start and write nothing",

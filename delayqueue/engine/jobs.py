@@ -11,8 +11,8 @@ from delayqueue.engine.wait_queue import Poll
 from delayqueue.engine.waiters import Waiters
 from delayqueue.errors import OF_CODE, Code
 from delayqueue.store.dead_letters import DeadLetters
-from delayqueue.store.finding import Finding
 from delayqueue.store.listings import Listings
+from delayqueue.store.search import Search
 from delayqueue.store.store import Store
 from delayqueue.store.topics import Topics
 from delayqueue.store.types import (
@@ -50,7 +50,7 @@ class Jobs:
         self.topics = Topics(store, scope)
         self.listings = Listings(store.by_bucket, scope)
         self.dead_letters = DeadLetters(store.by_bucket)
-        self.finding = Finding(store.by_bucket, scope)
+        self.search = Search(store.by_bucket, scope)
 
     async def push(self, job: Job) -> None:
         """Add a job, or replace the one with that id. Raises JobExists if `if_exists` is `fail`."""

@@ -10,8 +10,8 @@ from delayqueue.engine.declared import entry_of
 from delayqueue.errors import Code, JobExists, NoSuchJob, Text, WrongState
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.registry import Registry
-from delayqueue.store.calls import Calls, calls_of
 from delayqueue.store.entries import Entry
+from delayqueue.store.subscriber_calls import SubscriberCalls, calls_of
 from delayqueue.tasks import by_turns
 
 log = logging.getLogger(__name__)
@@ -89,7 +89,7 @@ class Subscribers:
         """How many subscribers there are."""
         return (await self._registry.state()).subscribers
 
-    async def calls(self, names: Sequence[str]) -> dict[str, Calls]:
+    async def calls(self, names: Sequence[str]) -> dict[str, SubscriberCalls]:
         """The calls of these subscribers within the last day."""
         return await calls_of(self._store, names)
 

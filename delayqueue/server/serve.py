@@ -43,6 +43,7 @@ from delayqueue.net.unread import Unread
 from delayqueue.server.file_watch import watch
 from delayqueue.server.loops import running
 from delayqueue.server.opening import FIRST_S, Opening, prepare_store
+from delayqueue.server.peers import Peers
 from delayqueue.server.processes import claim, let_supervisor_reload, shared_pulses, supervise
 from delayqueue.server.reload_workers import Coordinator, Participant
 from delayqueue.server.settings import Settings
@@ -56,7 +57,6 @@ from delayqueue.tasks import left_when
 from delayqueue.threads import not_waited_for
 from delayqueue.web.listening import listening
 from delayqueue.web.metrics import process_figures
-from delayqueue.web.peers import Peers
 
 log = logging.getLogger(__name__)
 

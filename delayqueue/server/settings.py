@@ -19,6 +19,7 @@ from delayqueue.domain.access import EVERYWHERE
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.errors import Unavailable
 from delayqueue.server.file_watch import Use, Watched
+from delayqueue.server.peers import Peers
 from delayqueue.server.reload import Files, announce, collected, in_time, read_again, refuse
 from delayqueue.server.reload_workers import Participant
 from delayqueue.web.api import Api
@@ -26,7 +27,6 @@ from delayqueue.web.auth import Authenticator, all_grants
 from delayqueue.web.endpoints import ENDPOINTS
 from delayqueue.web.envelope import Responder
 from delayqueue.web.front import Front, build_front, is_protected
-from delayqueue.web.peers import Peers
 from delayqueue.web.tls import Tls
 
 log = logging.getLogger(__name__)
@@ -212,7 +212,7 @@ class Settings:
             config.max_body_bytes,
             config.strict,
             config.queue_block_timeout_s,
-            self._peers,
+            self._peers.snapshots,
             config.metrics_topics,
             config.shown(),
             _set_in(config),

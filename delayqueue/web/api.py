@@ -8,11 +8,11 @@ from delayqueue.domain.access import Scope
 from delayqueue.domain.subscriber import Subscriber, Trial
 from delayqueue.engine.jobs import Jobs
 from delayqueue.engine.queue import DelayQueue
+from delayqueue.metrics import Snapshot
 from delayqueue.web.auth import Authenticator
 from delayqueue.web.endpoint import Endpoint
 from delayqueue.web.envelope import Responder
 from delayqueue.web.ids import IdMaker
-from delayqueue.web.peers import Peers
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Api:
     max_body_bytes: int
     strict: bool
     longest_wait_s: float
-    peers: Peers
+    snapshots: Callable[[], Awaitable[dict[str, Snapshot]]]  # figures of all workers, by number
     metrics_topics: int
     settings: Mapping[str, str]  # to show
     set_in: Mapping[

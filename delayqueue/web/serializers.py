@@ -7,7 +7,7 @@ from delayqueue.domain.limit import Limit
 from delayqueue.engine.heartbeat import ServerView
 from delayqueue.engine.schedules import Planned
 from delayqueue.engine.subscribers import Subscribed
-from delayqueue.store.calls import Calls
+from delayqueue.store.subscriber_calls import SubscriberCalls
 from delayqueue.store.topics import TopicView
 from delayqueue.store.types import Taken
 from delayqueue.web.responses import (
@@ -114,7 +114,7 @@ def subscriber(found: Subscribed) -> SubscriberState:
     }
 
 
-def calls(of_one: Calls) -> CallCounts:
+def calls(of_one: SubscriberCalls) -> CallCounts:
     """A subscriber's calls."""
     count = of_one.succeeded + of_one.failed
     return {

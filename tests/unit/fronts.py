@@ -22,7 +22,7 @@ def front_of(*endpoints: Endpoint, **settings: Any) -> Front:
     config = Config(language="en", protected_mode=False, **settings)
     queue: Any = SimpleNamespace(metrics=Metrics(), scope=EVERYWHERE)
     queue.within = lambda scope: SimpleNamespace(scope=scope)
-    peers: Any = None
+    no_snapshots: Any = None
     nothing_tried: Any = None
     api = Api(
         queue,
@@ -31,7 +31,7 @@ def front_of(*endpoints: Endpoint, **settings: Any) -> Front:
         config.max_body_bytes,
         config.strict,
         config.queue_block_timeout_s,
-        peers,
+        no_snapshots,
         config.metrics_topics,
         {},
         {},

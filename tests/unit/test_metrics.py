@@ -15,10 +15,10 @@ from delayqueue.metrics import (
     Histogram,
     Metrics,
 )
+from delayqueue.server.peers import Peers
 from delayqueue.store.topics import TopicView
 from delayqueue.store.types import Health
 from delayqueue.web.metrics import Figures, StoreFigures, exposition, process_figures
-from delayqueue.web.peers import Peers
 from tests.figures import Samples, samples_of
 
 HEALTH = Health(0, 0, durable=True)
@@ -181,7 +181,7 @@ async def test_a_worker_that_is_gone_is_left_out_until_its_successor_comes(tmp_p
 async def test_a_worker_that_is_stuck_holds_up_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("delayqueue.web.peers.ANSWER_S", 0.05)
+    monkeypatch.setattr("delayqueue.server.peers.ANSWER_S", 0.05)
     held: list[asyncio.StreamWriter] = []
     silent = await asyncio.start_unix_server(lambda _, writer: held.append(writer), tmp_path / "2")
     async with silent:

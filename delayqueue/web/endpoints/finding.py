@@ -7,7 +7,7 @@ from typing_extensions import TypedDict
 
 from delayqueue.domain.job import MAX_ID_BYTES
 from delayqueue.errors import BadValue, Invalid, Text
-from delayqueue.store.finding import Wanted
+from delayqueue.store.search import SearchTerms
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import VIEWERS, Large, endpoint
 from delayqueue.web.fields import JobCount, Validate
@@ -53,11 +53,11 @@ class FindRequest(AnyTopicRequest):
     )
     cursor: str | None = Field(None, description="The cursor that the previous answer returned.")
 
-    def wanted(self) -> Wanted:
+    def wanted(self) -> SearchTerms:
         """The search in the form that the store takes."""
         if self.id is None and self.text is None:
             raise Invalid(Text("需要 id 或 text", "give id, text or both"))
-        return Wanted(self.id or "", self.text or "", self.topic or "")
+        return SearchTerms(self.id or "", self.text or "", self.topic or "")
 
 
 @endpoint(
@@ -73,7 +73,7 @@ class FindRequest(AnyTopicRequest):
 async def find(api: Api, asked: FindRequest) -> Large[Findings]:
     """Search jobs for a part of their id or body."""
     limit = asked.limit or DEFAULT_COUNT
-    found = await api.jobs.finding.find(asked.wanted(), limit, asked.cursor or "")
+    found = await api.jobs.search.find(asked.wanted(), limit, asked.cursor or "")
     jobs = [
         FoundJob(id=job.id, topic=job.topic, state=job.state, due=job.due_ms / 1000)
         for job in found.jobs

@@ -126,7 +126,7 @@ async def metrics(api: Api, request: HttpRequest) -> HttpResponse:
     """Return metrics, for Prometheus."""
     api.scope.check(None)
     store = await _of_store(api)  # before the workers' figures, which include this call
-    figures = Figures(await api.peers.snapshots(), store, api.metrics_topics)
+    figures = Figures(await api.snapshots(), store, api.metrics_topics)
     text, content_type = exposition(figures, request.headers.get("accept", ""))
     return HttpResponse(body=text, headers={"Content-Type": content_type})
 

@@ -14,7 +14,7 @@ KINDS: Final = ("job", "ended")
 PLACE: Final = re.compile("(job|ended) ([0-9]{1,20}(?:@[0-9a-f]{1,64})?)")
 
 
-class Wanted(NamedTuple):
+class SearchTerms(NamedTuple):
     """What to search for; "" = any."""
 
     id_part: str
@@ -22,7 +22,7 @@ class Wanted(NamedTuple):
     topic: str
 
 
-class FoundJob(NamedTuple):
+class Hit(NamedTuple):
     """A job that was found."""
 
     id: str
@@ -31,22 +31,22 @@ class FoundJob(NamedTuple):
     due_ms: int
 
 
-class Findings(NamedTuple):
+class SearchResult(NamedTuple):
     """The jobs found among the `looked` that were searched; `cursor` leads on, "" = all have been searched."""
 
-    jobs: list[FoundJob]
+    jobs: list[Hit]
     looked: int
     cursor: str
 
 
-class Finding:
-    """The search. The jobs of a scope. Raises Unavailable if the store does not answer."""
+class Search:
+    """Searches the jobs of a scope. Raises Unavailable if the store does not answer."""
 
     def __init__(self, store: BucketStore, scope: Scope) -> None:
         self._store = store
         self._scope = scope
 
-    async def find(self, wanted: Wanted, limit: int, cursor: str) -> Findings:
+    async def find(self, wanted: SearchTerms, limit: int, cursor: str) -> SearchResult:
         """Jobs with these texts, in no particular order, until about `limit` are found, or enough was searched.
 
         If more follow within the same reach, the cursor leads to them. Raises Invalid if the cursor does not come from
@@ -57,7 +57,7 @@ class Finding:
         if place is None or bucket >= self._store.buckets.count:
             raise Invalid(BAD)
         kind, scan = place.groups()
-        jobs: list[FoundJob] = []
+        jobs: list[Hit] = []
         looked = 0
         for _ in range(PIECES):
             reply = await self._store.run("find", bucket, [kind, scan, *wanted], self._scope)
@@ -70,9 +70,9 @@ class Finding:
             if scan == "0":
                 bucket, kind = (bucket + 1, "job") if kind == "ended" else (bucket, "ended")
             if bucket >= self._store.buckets.count:
-                return Findings(jobs, looked, "")
-        return Findings(jobs, looked, write_cursor(wanted, bucket, f"{kind} {scan}"))
+                return SearchResult(jobs, looked, "")
+        return SearchResult(jobs, looked, write_cursor(wanted, bucket, f"{kind} {scan}"))
 
 
-def _found(raw_id: bytes, topic: bytes, state: bytes, due_ms: bytes) -> FoundJob:
-    return FoundJob(text(raw_id), text(topic), state.decode(), int(due_ms))
+def _found(raw_id: bytes, topic: bytes, state: bytes, due_ms: bytes) -> Hit:
+    return Hit(text(raw_id), text(topic), state.decode(), int(due_ms))

@@ -23,7 +23,7 @@ class Failure(NamedTuple):
 
 
 @dataclass(slots=True)
-class Calls:
+class SubscriberCalls:
     """A subscriber's calls within a day, their total length, and the last failures."""
 
     succeeded: int = 0
@@ -45,9 +45,9 @@ class Calls:
         self.failures = sorted(self.failures, reverse=True)[:FAILURES]
 
 
-async def calls_of(store: BucketStore, names: Sequence[str]) -> dict[str, Calls]:
+async def calls_of(store: BucketStore, names: Sequence[str]) -> dict[str, SubscriberCalls]:
     """The calls of these subscribers. Raises Unavailable if the store does not answer."""
-    found = {name: Calls() for name in names}
+    found = {name: SubscriberCalls() for name in names}
     for bucket in range(store.buckets.count):
         for start in range(0, len(names), NAMES_PER_CALL):
             piece = names[start : start + NAMES_PER_CALL]
