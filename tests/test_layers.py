@@ -17,6 +17,7 @@ MODULES: Final = sorted(PACKAGE.rglob("*.py"))
 ROOMS: Final = {
     "ground": ("errors", "keepalive", "log", "tasks", "threads", "__version__"),
     "domain": ("domain",),  # what a delay queue is about, without IO
+    "answers": ("answers",),  # what the server answers and the Python client reads
     "metrics": ("metrics",),
     "config": ("config",),
     "servers": ("store.servers",),  # Redis servers: their topology, and calls to them
@@ -42,6 +43,7 @@ KNOWS: Final[dict[str, set[str]]] = {
     "ground": set(),
     "domain": {"ground"},
     "metrics": {"ground", "domain"},
+    "answers": {"domain"},
     "config": {"ground", "domain"},
     "types": {"ground", "domain"},
     "scripts": {"domain"},
@@ -51,12 +53,12 @@ KNOWS: Final[dict[str, set[str]]] = {
     "original": BASE | {"servers"},
     "engine": BELOW_STORE | {"store", "original"},
     "net": {"ground", "metrics", "config"},
-    "web": BASE | {"net", "store", "engine"},
+    "web": BASE | {"answers", "net", "store", "engine"},
     "beanstalk": BASE | {"net", "store", "engine"},
     "delivery": BASE | {"store", "engine"},
     "server": BELOW_STORE | {"store", "engine", "net", "web", "beanstalk", "delivery"},
-    "client": {"ground", "domain"},
-    "worker": {"ground", "domain", "client"},
+    "client": {"ground", "domain", "answers"},
+    "worker": {"ground", "domain", "answers", "client"},
     "cli": BELOW_STORE
     | {"store", "original", "engine", "web", "beanstalk", "delivery", "server", "client", "worker"},
     "package": {"client", "worker"},

@@ -17,6 +17,8 @@ from typing import (
     get_type_hints,
 )
 
+from pydantic_core import to_jsonable_python
+
 from delayqueue.domain.access import Role
 from delayqueue.errors import (
     DONE,
@@ -154,7 +156,7 @@ def endpoint(  # noqa: PLR0913  # a declaration, in which all but path and roles
             gives=_data(gives),
             errors=errors,
             asks=asks,
-            answers=answers,
+            answers=to_jsonable_python(answers),
             done=done,
             tag=_tag(sys.modules[handler.__module__]),
         )

@@ -1,15 +1,16 @@
 """The envelope around every answer, {"code", "message", "data"}, in the client's language."""
 
 from collections.abc import Mapping
+from dataclasses import is_dataclass
 from http import HTTPStatus
 
-from pydantic_core import to_json
-
+from delayqueue.answers.answer import members_of
 from delayqueue.errors import DONE, QueueError, Text
 from delayqueue.tasks import by_turns
 from delayqueue.web import warnings
 from delayqueue.web.access_log import REQUEST_ID, REQUEST_ID_KEY, request_id
 from delayqueue.web.http import JSON, HttpRequest, HttpResponse
+from delayqueue.web.responses import as_json
 
 
 def envelope(code: int, message: str, data: object = None) -> dict[str, object]:
@@ -21,7 +22,7 @@ def answer(
     body: object, status: HTTPStatus = HTTPStatus.OK, headers: Mapping[str, str] = JSON
 ) -> HttpResponse:
     """An answer with this object as JSON."""
-    return HttpResponse(_json(body), headers, status)
+    return HttpResponse(as_json(body), headers, status)
 
 
 class Responder:
@@ -48,7 +49,7 @@ class Responder:
             return answer(envelope(0, said, data), headers=headers)
         body = self._without_data.get(said)
         if body is None:
-            body = self._without_data[said] = to_json(envelope(0, said))
+            body = self._without_data[said] = as_json(envelope(0, said))
         return HttpResponse(body, headers)
 
     async def ok_by_turns(
@@ -68,27 +69,25 @@ class Responder:
         return answer(body, error.status, headers)
 
 
-def _json(value: object) -> bytes:
-    return to_json(value, inf_nan_mode="null")  # an invalid id comes back as it was sent
-
-
 async def _write(value: object, written: list[bytes]) -> None:
     """Append the JSON: an object member by member, a list by turns."""
+    if is_dataclass(value):
+        value = members_of(value)
     if isinstance(value, dict):
         before = b"{"
         for name, member in value.items():
-            written += before, _json(name), b":"
+            written += before, as_json(name), b":"
             await _write(member, written)
             before = b","
         written.append(b"}" if value else b"{}")
     elif isinstance(value, list):
         before = b"["
         async for element in by_turns(value):
-            written += before, _json(element)
+            written += before, as_json(element)
             before = b","
         written.append(b"]" if value else b"[]")
     else:
-        written.append(_json(value))
+        written.append(as_json(value))
 
 
 def _headers(request: HttpRequest) -> Mapping[str, str]:

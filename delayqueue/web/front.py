@@ -239,7 +239,7 @@ def _topics(jobs: Any) -> set[str]:
     if isinstance(jobs, Large):
         jobs = jobs.data
     each = jobs if isinstance(jobs, list) else [jobs] if jobs else []
-    return {job["topic"] for job in each}
+    return {job.topic for job in each}
 
 
 async def _deliver(response: HttpResponse, undelivered: Callable[[], None], client: Peer) -> int:

@@ -21,6 +21,7 @@ from delayqueue.errors import (
 from delayqueue.web.endpoint import Endpoint
 from delayqueue.web.http import HttpResponse
 from delayqueue.web.requests import Request
+from delayqueue.web.responses import described
 
 Json = dict[str, Any]
 
@@ -139,7 +140,9 @@ def _as_sent(schema: Json) -> Json:
 
 
 def _success(endpoint: Endpoint, errors: Sequence[type[QueueError]], schemas: Json) -> Json:
-    gives = TypeAdapter(endpoint.gives).json_schema(ref_template=REF, mode="serialization")
+    gives = TypeAdapter(described(endpoint.gives)).json_schema(
+        ref_template=REF, mode="serialization"
+    )
     schemas |= gives.pop("$defs", {})
     done = _envelope_of(gives, {0})
     examples = {"done": _example(0, endpoint.done.en, endpoint.answers)}

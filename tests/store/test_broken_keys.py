@@ -235,7 +235,7 @@ ODD_ENDS = (
 async def known(bucket: Bucket) -> list[str]:
     """The jobs that are answered, as clients see them."""
     found = await bucket.store.get(0, ["a", "odd", "b"])
-    return [full(each)["id"] for each in found if each]
+    return [full(each).id for each in found if each]
 
 
 @pytest.mark.parametrize("run", ODD_RUNS, ids=lambda run: run[:20])

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
 from delayqueue.cli.tables import age, fitting
 from delayqueue.cli.top import SERVER_COLUMNS, Top
-from delayqueue.web.endpoints.operations import STATS
+from delayqueue.web.endpoints.operations import stats
+
+STATS: Final[dict[str, Any]] = stats.answers
 
 
 def test_rates_are_what_a_server_did_between_two_of_its_reports() -> None:
     top = Top()
-    assert rates(top({**STATS})) == ["-", "-", "-"]
+    assert rates(top(STATS)) == ["-", "-", "-"]
     assert rates(top(later(10, pushed=20, finished=5))) == ["2", "0", "0"]
     assert rates(top(later(10, pushed=20, finished=5))) == ["2", "0", "0"]  # no news
     assert rates(top(later(12, pushed=24, finished=7))) == ["2", "0", "1"]

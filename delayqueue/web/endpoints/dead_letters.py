@@ -1,9 +1,12 @@
 """Why jobs are buried, over all topics."""
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import Annotated, Final
 
 from pydantic import Field
 
+from delayqueue.answers.topics import Buried, DeadLetterGroup
 from delayqueue.domain.reason import reason_of
 from delayqueue.store.dead_letters import MOST, DeadLetter
 from delayqueue.tasks import by_turns
@@ -11,7 +14,6 @@ from delayqueue.web.api import Api
 from delayqueue.web.endpoint import VIEWERS, Large, endpoint
 from delayqueue.web.fields import Bounds
 from delayqueue.web.requests import AnyTopicRequest
-from delayqueue.web.responses import Buried, DeadLetterGroup
 
 GROUP: Final = DeadLetterGroup(
     reason="HTTP 503",
@@ -38,7 +40,7 @@ class BuriedRequest(AnyTopicRequest):
     "/buried",
     VIEWERS,
     asks={"topic": "order"},
-    answers=Buried(groups=[GROUP], cursor=""),
+    answers=Buried([GROUP], ""),
 )
 async def buried(api: Api, asked: BuriedRequest) -> Large[Buried]:
     """Group dead letters by the reason of their last failure."""
@@ -53,11 +55,11 @@ async def buried(api: Api, asked: BuriedRequest) -> Large[Buried]:
         asked.cursor or "",
         lambda letter: asked.reason is None or reasons[letter.message] == asked.reason,
     )
-    groups: dict[str, DeadLetterGroup] = {}
+    by_reason: dict[str, list[DeadLetter]] = {}
     async for letter in by_turns(letters):
-        _add(groups, letter, reasons[letter.message], asked.ids or 1)
-    ordered = sorted(groups.values(), key=lambda group: -group["count"])
-    return Large({"groups": ordered, "cursor": cursor})
+        by_reason.setdefault(reasons[letter.message], []).append(letter)
+    groups = [_group(reason, found, asked.ids or 1) for reason, found in by_reason.items()]
+    return Large(Buried(sorted(groups, key=lambda group: -group.count), cursor))
 
 
 class _Reasons(dict[str, str]):
@@ -68,13 +70,13 @@ class _Reasons(dict[str, str]):
         return reason
 
 
-def _add(groups: dict[str, DeadLetterGroup], letter: DeadLetter, reason: str, ids: int) -> None:
-    at = letter.buried_ms / 1000
-    group = groups.setdefault(
-        reason, DeadLetterGroup(reason=reason, count=0, first=at, last=at, topics={}, ids=[])
+def _group(reason: str, letters: Sequence[DeadLetter], most_ids: int) -> DeadLetterGroup:
+    times_ms = [letter.buried_ms for letter in letters]
+    return DeadLetterGroup(
+        reason=reason,
+        count=len(letters),
+        first=min(times_ms) / 1000,
+        last=max(times_ms) / 1000,
+        topics=Counter(letter.topic for letter in letters),
+        ids=[letter.id for letter in letters[:most_ids]],
     )
-    group["count"] += 1
-    group["first"], group["last"] = min(group["first"], at), max(group["last"], at)
-    group["topics"][letter.topic] = group["topics"].get(letter.topic, 0) + 1
-    if len(group["ids"]) < ids:
-        group["ids"].append(letter.id)

@@ -3,8 +3,8 @@
 from typing import Annotated, Final
 
 from pydantic import Field
-from typing_extensions import TypedDict
 
+from delayqueue.answers.jobs import Findings, FoundJob
 from delayqueue.domain.job import MAX_ID_BYTES
 from delayqueue.errors import BadValue, Invalid, Text
 from delayqueue.store.search import SearchTerms
@@ -14,23 +14,6 @@ from delayqueue.web.fields import JobCount, Validate
 from delayqueue.web.requests import AnyTopicRequest
 
 DEFAULT_COUNT: Final = 100
-
-
-class FoundJob(TypedDict):
-    """A job that was found; /get returns all about it."""
-
-    id: str
-    topic: str
-    state: str
-    due: float
-
-
-class Findings(TypedDict):
-    """The jobs found among the `looked` that were searched. `cursor`: to search on, "" = all have been searched."""
-
-    jobs: list[FoundJob]
-    looked: int
-    cursor: str
 
 
 def check_part(text: str) -> str:
@@ -78,4 +61,4 @@ async def find(api: Api, asked: FindRequest) -> Large[Findings]:
         FoundJob(id=job.id, topic=job.topic, state=job.state, due=job.due_ms / 1000)
         for job in found.jobs
     ]
-    return Large({"jobs": jobs, "looked": found.looked, "cursor": found.cursor})
+    return Large(Findings(jobs, found.looked, found.cursor))

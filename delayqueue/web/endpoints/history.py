@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from typing import Annotated, Any, Final
 
 from pydantic import Field
-from typing_extensions import TypedDict
 
+from delayqueue.answers.servers import History, HistoryMark
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.job import LIVE_STATES
 from delayqueue.domain.slots import RINGS, Mark, Slot
@@ -16,40 +16,6 @@ from delayqueue.web.requests import AnyTopicRequest
 
 COUNTS: Final = ("pushed", "delivered", "finished", "failed")
 FIRST_SPAN: Final = "3h"
-
-
-class HistoryMark(TypedDict):
-    """A server was `started`, an `outage` of the store lasted that many seconds, or a `failover` happened.
-
-    `server`: the one that was started; "" = it concerns all.
-    """
-
-    at: float
-    kind: str
-    lasted: float
-    server: str
-
-
-class History(TypedDict):
-    """Figures per step of time, the first step at `start`; null = nothing is known.
-
-    Jobs that were pushed, delivered and finished, and failed attempts; lateness of first deliveries; the most jobs seen
-    in a state.
-    """
-
-    start: float
-    step: float
-    pushed: list[int | None]
-    delivered: list[int | None]
-    finished: list[int | None]
-    failed: list[int | None]
-    lateness_mean: list[float | None]
-    lateness_worst: list[float | None]
-    delayed: list[int | None]
-    ready: list[int | None]
-    reserved: list[int | None]
-    buried: list[int | None]
-    marks: list[HistoryMark]
 
 
 EXAMPLE: Final = History(

@@ -6,6 +6,17 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
+from delayqueue.answers.answer import LEFT_OUT
+from delayqueue.answers.jobs import (
+    Count,
+    Due,
+    FailedAttempt,
+    FullJob,
+    Kicked,
+    MovedJob,
+    Rescheduled,
+    Result,
+)
 from delayqueue.domain.job import MAX_DUE_S, State
 from delayqueue.engine.jobs import raise_for
 from delayqueue.errors import Code, Invalid, Text
@@ -27,15 +38,6 @@ from delayqueue.web.fields import (
     when_ms,
 )
 from delayqueue.web.requests import AnyTopicRequest, IdRequest, TagRequest
-from delayqueue.web.responses import (
-    Count,
-    Due,
-    FullJob,
-    Kicked,
-    MovedJob,
-    Rescheduled,
-    Result,
-)
 
 FULL: Final = FullJob(
     topic="order",
@@ -43,7 +45,7 @@ FULL: Final = FullJob(
     delay=1795217037,
     ttr=60,
     body="unpaid?",
-    state="delayed",
+    state=State.DELAYED,
     attempt=1,
     tags=("user:7",),
     priority=1024,
@@ -52,10 +54,11 @@ FULL: Final = FullJob(
     due=1795217037.354,
     started=1795216000.0,
     ended=None,
-    attempts=[
-        {"attempt": 1, "started": 1795216000.0, "ended": 1795216012.5, "message": "no answer"}
-    ],
-    results=[],
+    attempts=(FailedAttempt(1, 1795216000.0, 1795216012.5, "no answer"),),
+    results=(),
+    retry=LEFT_OUT,
+    retain=LEFT_OUT,
+    expires=LEFT_OUT,
 )
 TOO_LATE: Final = Text(
     f"by：到期时间不能超过{MAX_DUE_S}（2286年）",
@@ -184,15 +187,15 @@ async def kick(api: Api, asked: KickRequest) -> Kicked:
     topics, state = api.jobs.topics, asked.state or State.BURIED
     body = asked.with_body(api.max_body_bytes)
     if asked.by_tag():
-        return {"count": await topics.kick_tag(asked.tag or "", asked.topic or "", state)}
+        return Kicked(await topics.kick_tag(asked.tag or "", asked.topic or "", state))
     if asked.by_topic():
-        return {"count": await topics.kick(asked.topic or "", state, asked.count or 1)}
+        return Kicked(await topics.kick(asked.topic or "", state, asked.count or 1))
     ids = asked.each()
     codes = await api.jobs.kick(ids, body=body)
     if not asked.many:
         raise_for(codes[0])
-        return {"count": 1}
-    return {"count": codes.count(Code.OK), "results": results(ids, codes)}
+        return Kicked(1)
+    return Kicked(codes.count(Code.OK), results(ids, codes))
 
 
 @endpoint(
@@ -206,7 +209,7 @@ async def reschedule(api: Api, asked: RescheduleRequest) -> Due | Rescheduled:
     """Give jobs a new due time, a new priority, or both."""
     if asked.by_tag():
         tag, topic = asked.tag or "", asked.topic or ""
-        return {"count": await api.jobs.topics.reschedule_tag(tag, topic, asked.plan())}
+        return Rescheduled(await api.jobs.topics.reschedule_tag(tag, topic, asked.plan()))
     ids = list(dict.fromkeys(asked.each()))  # a distance moves each job once
     moved = dict(zip(ids, await api.jobs.reschedule(ids, asked.plan()), strict=True))
     if not asked.many:
@@ -214,24 +217,20 @@ async def reschedule(api: Api, asked: RescheduleRequest) -> Due | Rescheduled:
         if one.code == Code.INVALID:
             raise Invalid(TOO_LATE)
         raise_for(one.code)
-        return {"due": serializers.seconds(one.time_ms)}
-    rows: list[MovedJob] = [
-        {
-            "id": job_id,
-            "code": moved[job_id].code,
-            "due": serializers.seconds(moved[job_id].time_ms),
-        }
+        return Due(serializers.seconds(one.time_ms))
+    rows = [
+        MovedJob(job_id, moved[job_id].code, serializers.seconds(moved[job_id].time_ms))
         for job_id in asked.each()
     ]
-    return {"count": sum(row["code"] == Code.OK for row in rows), "results": rows}
+    return Rescheduled(sum(row.code == Code.OK for row in rows), rows)
 
 
 @endpoint("/cancel", PRODUCERS, asks={"tag": "user:7"}, answers={"count": 2})
 async def cancel(api: Api, asked: CancelRequest) -> Count:
     """End all jobs of a tag."""
-    return {"count": await api.jobs.topics.cancel(asked.tag, asked.topic or "")}
+    return Count(await api.jobs.topics.cancel(asked.tag, asked.topic or ""))
 
 
 def results(ids: Sequence[str], codes: Sequence[int]) -> list[Result]:
     """The id and code of each."""
-    return [{"id": job_id, "code": code} for job_id, code in zip(ids, codes, strict=True)]
+    return list(map(Result, ids, codes))

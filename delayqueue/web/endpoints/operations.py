@@ -4,6 +4,14 @@ from collections.abc import Iterable
 from heapq import nlargest
 from typing import Final
 
+from delayqueue.answers.servers import (
+    Access,
+    Attention,
+    Readiness,
+    ServerState,
+    Stats,
+    StoreState,
+)
 from delayqueue.errors import Text, Unavailable
 from delayqueue.store.topics import TopicView
 from delayqueue.web import serializers
@@ -12,7 +20,6 @@ from delayqueue.web.endpoint import ALL, OPEN, VIEWERS, endpoint
 from delayqueue.web.endpoints.topics import TOPIC, troubles
 from delayqueue.web.http import HttpRequest, HttpResponse
 from delayqueue.web.metrics import Figures, StoreFigures, exposition
-from delayqueue.web.responses import Access, Readiness, ServerState, Stats, StoreState
 
 BUSIEST: Final = 8
 MOST_TROUBLED: Final = 20
@@ -54,30 +61,30 @@ async def stats(api: Api, request: HttpRequest) -> Stats:
     api.scope.check(None)
     topics = await api.jobs.topics.all()
     health = await api.queue.health()
-    return {
-        "topics": len(topics),
-        "paused": sum(topic.paused_until_ms is not None for topic in topics),
-        "delayed": sum(topic.delayed for topic in topics),
-        "ready": sum(topic.ready for topic in topics),
-        "reserved": sum(topic.reserved for topic in topics),
-        "buried": sum(topic.buried for topic in topics),
-        "oldest_ready_age": serializers.seconds(_oldest_ms(topics)),
-        "busiest": [serializers.topic(topic) for topic in nlargest(BUSIEST, topics, key=_urgency)],
-        "attention": [
-            {"topic": serializers.topic(topic), "why": troubles(topic)}
+    return Stats(
+        topics=len(topics),
+        paused=sum(topic.paused_until_ms is not None for topic in topics),
+        delayed=sum(topic.delayed for topic in topics),
+        ready=sum(topic.ready for topic in topics),
+        reserved=sum(topic.reserved for topic in topics),
+        buried=sum(topic.buried for topic in topics),
+        oldest_ready_age=serializers.seconds(_oldest_ms(topics)),
+        busiest=[serializers.topic(topic) for topic in nlargest(BUSIEST, topics, key=_urgency)],
+        attention=[
+            Attention(serializers.topic(topic), troubles(topic))
             for topic in nlargest(MOST_TROUBLED, filter(troubles, topics), key=_urgency)
         ],
-        "servers": [serializers.server(server) for server in await api.queue.servers()],
-        "store": {
-            "version": health.version,
-            "memory": health.memory_bytes,
-            "memory_limit": health.memory_limit_bytes,
-            "durable": health.durable,
-            "warnings": [api.responder.say(request, warning) for warning in health.warnings],
-        },
-        "settings": dict(api.settings),
-        "set_in": dict(api.set_in),
-    }
+        servers=[serializers.server(server) for server in await api.queue.servers()],
+        store=StoreState(
+            version=health.version,
+            memory=health.memory_bytes,
+            memory_limit=health.memory_limit_bytes,
+            durable=health.durable,
+            warnings=[api.responder.say(request, warning) for warning in health.warnings],
+        ),
+        settings=dict(api.settings),
+        set_in=dict(api.set_in),
+    )
 
 
 def _urgency(topic: TopicView) -> tuple[int, int, int]:
@@ -93,7 +100,7 @@ def _oldest_ms(topics: Iterable[TopicView]) -> int | None:
 @endpoint("/whoami", ALL, errors=(), answers={"roles": ["consume"], "topics": ["orders.*"]})
 async def whoami(api: Api, request: HttpRequest) -> Access:
     """Return the roles of the token that was sent."""
-    return {"roles": sorted(api.guard.roles(request)), "topics": list(api.scope.entries)}
+    return Access(sorted(api.guard.roles(request)), list(api.scope.entries))
 
 
 @endpoint("/healthz", OPEN, methods=("GET",), errors=())
@@ -112,8 +119,8 @@ async def readyz(api: Api) -> Readiness | None:
     if len(away) == api.queue.bucket_count:
         raise Unavailable(_why(api.queue.ailment()))
     if api.queue.doubts:
-        return {"away": away, "durable": False}
-    return {"away": away} if away else None
+        return Readiness(away, durable=False)
+    return Readiness(away) if away else None
 
 
 def _why(ailment: Text | None) -> Text | None:

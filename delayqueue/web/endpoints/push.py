@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 
 from pydantic import Field
 
+from delayqueue.answers.jobs import NewId, PushResult
 from delayqueue.domain.job import MAX_ID_BYTES, USUAL_PRIORITY, IfExists, Job
 from delayqueue.errors import ADDED, OF_CODE, Code, JobExists, QueueError, Text, shown
 from delayqueue.metrics import REQUEST_WARNINGS
@@ -30,7 +31,6 @@ from delayqueue.web.fields import (
 )
 from delayqueue.web.http import HttpRequest
 from delayqueue.web.requests import Request, RetryRequest
-from delayqueue.web.responses import NewId, PushResult
 from delayqueue.web.warnings import OTHER_TOPICS, note
 
 
@@ -128,7 +128,7 @@ async def push(
         raise JobExists(_exists(job)) from None
     finally:
         _note_other_topic(api, job, request)
-    return {"id": job.id} if asked.id_is_ours else None
+    return NewId(job.id) if asked.id_is_ours else None
 
 
 async def _push_many(
@@ -154,7 +154,7 @@ async def _push_many(
         else:
             job_id, code, text = _id_of(job.item), job.error.code.value, job.error.text
         message = added if text is ADDED else api.responder.say(request, text)
-        outcomes.append({"id": job_id, "code": code, "message": message})
+        outcomes.append(PushResult(job_id, code, message))
     return outcomes
 
 

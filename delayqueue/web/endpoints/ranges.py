@@ -5,6 +5,8 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
+from delayqueue.answers.jobs import Page, TakenJob
+from delayqueue.answers.topics import Forecast
 from delayqueue.domain.job import MAX_DUE_S, MAX_FORECAST_STEPS
 from delayqueue.errors import Invalid, Text
 from delayqueue.store.types import Listing, Range
@@ -21,7 +23,6 @@ from delayqueue.web.fields import (
     ms,
 )
 from delayqueue.web.requests import AnyTopicRequest, Request, TopicRequest
-from delayqueue.web.responses import Forecast, Page, TakenJob
 
 DEFAULT_PAGE: Final = 100
 Start = Annotated[DueTime, Field(description="Unix seconds: the first due time.")]
@@ -117,13 +118,13 @@ class ForecastRequest(AnyTopicRequest):
     "/list",
     VIEWERS,
     asks={"topic": "order", "state": "delayed", "limit": 10},
-    answers={"jobs": [FULL], "cursor": ""},
+    answers=Page([FULL], ""),
 )
 async def list_jobs(api: Api, asked: ListRequest) -> Large[Page]:
     """List a page of the jobs of a topic or a tag."""
     limit = asked.limit or DEFAULT_PAGE
     jobs, cursor = await api.jobs.listings.list_jobs(asked.what(), limit, asked.cursor or "")
-    return Large({"jobs": [serializers.full(job) for job in jobs], "cursor": cursor})
+    return Large(Page([serializers.full(job) for job in jobs], cursor))
 
 
 @endpoint(
@@ -157,4 +158,4 @@ async def forecast(api: Api, asked: ForecastRequest) -> Forecast:
     start_ms, step_ms, steps = asked.steps()
     topics = [] if asked.topic is None else [asked.topic]
     counts = await api.jobs.topics.forecast(topics, start_ms, step_ms, steps)
-    return {"start": start_ms / 1000, "step": step_ms / 1000, "counts": counts}
+    return Forecast(start_ms / 1000, step_ms / 1000, counts)

@@ -6,6 +6,8 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
+from delayqueue.answers.answer import LEFT_OUT
+from delayqueue.answers.jobs import Deadline, Due, ReservedJob, Result
 from delayqueue.engine.jobs import raise_for
 from delayqueue.errors import Invalid, NoSuchJob, StaleReceipt, Text
 from delayqueue.web import serializers
@@ -26,12 +28,17 @@ from delayqueue.web.fields import (
     ms_or_none,
 )
 from delayqueue.web.requests import IdRequest, OneRequest, Request, RetryRequest
-from delayqueue.web.responses import Deadline, Due, ReservedJob, Result
 
 RECEIPT: Final = "3f9c1e7a2b60-1f-7d31c6aa"
 BY_RECEIPT: Final = (*BAD, NoSuchJob, StaleReceipt)
 RESERVED: Final = ReservedJob(
-    topic="order", id="1001", body="unpaid?", attempt=1, receipt=RECEIPT, due=1795217037.354
+    topic="order",
+    id="1001",
+    body="unpaid?",
+    attempt=1,
+    receipt=RECEIPT,
+    due=1795217037.354,
+    traceparent=LEFT_OUT,
 )
 
 AT_ONCE_CHARS: Final = 256 * 1024  # of bodies that become JSON in one go: a millisecond
@@ -188,7 +195,7 @@ async def release(api: Api, asked: ReleaseRequest) -> Due:
         ms_or_none(asked.fallback),
         retry_ms=asked.retry.delays_ms if asked.retry else None,
     )
-    return {"due": serializers.seconds(due_ms)}
+    return Due(serializers.seconds(due_ms))
 
 
 @endpoint(
@@ -201,7 +208,7 @@ async def release(api: Api, asked: ReleaseRequest) -> Due:
 async def touch(api: Api, asked: TouchRequest) -> Deadline:
     """Extend a reservation."""
     deadline_ms = await api.jobs.touch(asked.id, asked.receipt or "", ms_or_none(asked.ttr))
-    return {"deadline": serializers.seconds(deadline_ms)}
+    return Deadline(serializers.seconds(deadline_ms))
 
 
 @endpoint(

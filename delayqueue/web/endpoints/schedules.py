@@ -7,6 +7,8 @@ from zoneinfo import ZoneInfo
 
 from pydantic import Field
 
+from delayqueue.answers.jobs import NewId
+from delayqueue.answers.schedules import Next, Occurrence, ScheduleState
 from delayqueue.domain import schedule as rules
 from delayqueue.domain.job import IfExists
 from delayqueue.domain.retry import duration_ms
@@ -27,7 +29,6 @@ from delayqueue.web.fields import (
     ms,
 )
 from delayqueue.web.requests import AnyTopicRequest, NameRequest, Request
-from delayqueue.web.responses import NewId, Next, Occurrence, ScheduleState
 
 DEFAULT_TTR_S: Final = 60
 SCHEDULE: Final = ScheduleState(
@@ -141,7 +142,7 @@ class SchedulesRequest(AnyTopicRequest):
 async def schedule(api: Api, asked: ScheduleRequest) -> Next:
     """Push jobs at given times."""
     wanted, if_exists = asked.schedule(api.max_body_bytes), asked.if_exists or IfExists.FAIL
-    return {"next": serializers.seconds(await api.queue.schedules.schedule(wanted, if_exists))}
+    return Next(serializers.seconds(await api.queue.schedules.schedule(wanted, if_exists)))
 
 
 @endpoint(
@@ -155,7 +156,7 @@ async def preview_schedule(api: Api, asked: PreviewRequest) -> list[Occurrence]:
     planned = Schedule(name="", topic="", **asked.times())
     zone = ZoneInfo(planned.tz)
     return [
-        {"at": at_ms / 1000, "local": str(datetime.fromtimestamp(at_ms / 1000, zone))}
+        Occurrence(at_ms / 1000, str(datetime.fromtimestamp(at_ms / 1000, zone)))
         for at_ms in await api.queue.schedules.preview(planned)
     ]
 
@@ -171,7 +172,7 @@ async def run_schedule(api: Api, asked: NameRequest) -> NewId:
     """Push a schedule's job now."""
     job = await api.queue.schedules.job_now(asked.name)
     await api.jobs.push(job)
-    return {"id": job.id}
+    return NewId(job.id)
 
 
 @endpoint("/unschedule", ADMINS, errors=OF_JOB, asks={"name": "report"})

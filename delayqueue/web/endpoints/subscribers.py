@@ -4,6 +4,8 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
+from delayqueue.answers.answer import LEFT_OUT
+from delayqueue.answers.subscribers import SubscriberState, Trial
 from delayqueue.domain import subscriber as rules
 from delayqueue.domain.job import IfExists
 from delayqueue.domain.retry import duration_ms
@@ -23,7 +25,6 @@ from delayqueue.web.fields import (
     check_body,
 )
 from delayqueue.web.requests import AnyTopicRequest, NameRequest, RetryRequest
-from delayqueue.web.responses import SubscriberState, Trial
 
 SUBSCRIBER: Final = SubscriberState(
     name="send-invoice",
@@ -32,7 +33,7 @@ SUBSCRIBER: Final = SubscriberState(
     url="https://example.com/invoice",
     handler="",
     timeout=30.0,
-    retry=[5.0, 300.0, 1800.0],
+    retry=(5.0, 300.0, 1800.0),
     concurrency=10,
     signed=True,
     declared=False,
@@ -40,6 +41,7 @@ SUBSCRIBER: Final = SubscriberState(
     on_failure="bury",
     payload="body",
     paused=None,
+    calls=LEFT_OUT,
 )
 
 
@@ -168,15 +170,13 @@ async def unsubscribe(api: Api, asked: NameRequest) -> None:
 async def subscribers(api: Api, asked: SubscribersRequest) -> Large[list[SubscriberState]]:
     """List subscribers in calling order."""
     found = [
-        serializers.subscriber(one)
+        one
         for one in await api.queue.subscribers.all()
         if asked.topic in {None, one.subscriber.topic}
     ]
-    if asked.calls:
-        calls = await api.queue.subscribers.calls([one["name"] for one in found])
-        for one in found:
-            one["calls"] = serializers.calls(calls[one["name"]])
-    return Large(found)
+    names = [one.subscriber.name for one in found]
+    calls = await api.queue.subscribers.calls(names) if asked.calls else {}
+    return Large([serializers.subscriber(one, calls.get(one.subscriber.name)) for one in found])
 
 
 @endpoint("/pause-subscriber", ADMINS, errors=(*BAD, NoSuchJob), asks={"name": "send-invoice"})

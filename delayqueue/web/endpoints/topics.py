@@ -5,6 +5,8 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
+from delayqueue.answers.jobs import Count
+from delayqueue.answers.topics import LimitState, TopicState
 from delayqueue.domain import limit as rules
 from delayqueue.domain.job import LIVE_STATES
 from delayqueue.errors import WrongState
@@ -26,7 +28,6 @@ from delayqueue.web.fields import (
     one_of,
 )
 from delayqueue.web.requests import Request, TopicRequest
-from delayqueue.web.responses import Count, LimitState, TopicState
 
 TOPIC: Final = TopicState(
     topic="order",
@@ -173,7 +174,7 @@ async def resume(api: Api, asked: TopicRequest) -> None:
 @endpoint("/purge", ADMINS, asks={"topic": "order", "state": "buried"}, answers={"count": 7})
 async def purge(api: Api, asked: PurgeRequest) -> Count:
     """Drop a topic's jobs without a trace."""
-    return {"count": await api.jobs.topics.purge(asked.topic, asked.state or "")}
+    return Count(await api.jobs.topics.purge(asked.topic, asked.state or ""))
 
 
 @endpoint("/topics", VIEWERS, methods=("POST", "GET"), asks={"match": "order"}, answers=[TOPIC])

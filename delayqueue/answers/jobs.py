@@ -1,0 +1,174 @@
+"""Jobs, and what happened to them."""
+
+from dataclasses import field
+
+from delayqueue.answers.answer import LEFT_OUT, OPTIONAL, answer
+from delayqueue.domain.job import USUAL_PRIORITY, State
+
+
+@answer()
+class ReservedJob:
+    """A job that /pop handed out; `due` is when it was to be delivered."""
+
+    topic: str
+    id: str
+    body: str
+    attempt: int
+    receipt: str
+    due: float
+    traceparent: str = field(default="", metadata=OPTIONAL)  # if it was pushed with one
+
+
+@answer()
+class TakenJob:
+    """A job that /take handed out. It has left the queue, so there is nothing to finish."""
+
+    topic: str
+    id: str
+    body: str
+    due: float
+
+
+@answer("Attempt")
+class FailedAttempt:
+    """One delivery that was released, buried or not finished in time."""
+
+    attempt: int
+    started: float
+    ended: float
+    message: str
+
+
+@answer("Result")
+class SubscriberResult:
+    """A subscriber's result for a job: `succeeded` or `failed`. `due`: when it is called again, null = it is not."""
+
+    subscriber: str
+    status: str
+    attempts: int
+    started: float
+    ended: float
+    due: float | None
+    message: str
+
+
+@answer("JobDetails", kw_only=True)
+class FullJob:
+    """All about a job; `delay` is its due time in whole unix seconds, as in the original.
+
+    `retry`, `retain` and `expires` are there only if asked for: its own retry schedule, how long it is kept after its
+    end, and when it expires; null = it has none.
+    """
+
+    topic: str
+    id: str
+    delay: int = 0
+    ttr: int
+    body: str
+    state: State
+    attempt: int
+    tags: tuple[str, ...]
+    priority: int = USUAL_PRIORITY
+    message: str
+    created: float
+    due: float
+    started: float | None
+    ended: float | None
+    attempts: tuple[FailedAttempt, ...]
+    results: tuple[SubscriberResult, ...]
+    retry: tuple[float, ...] | None = field(default=None, metadata=OPTIONAL)
+    retain: float | None = field(default=None, metadata=OPTIONAL)
+    expires: float | None = field(default=None, metadata=OPTIONAL)
+
+
+@answer()
+class Page:
+    """Some of the jobs; `cursor` leads to the next page, "" on the last one."""
+
+    jobs: list[FullJob]
+    cursor: str
+
+
+@answer()
+class FoundJob:
+    """A job that was found; /get returns all about it."""
+
+    id: str
+    topic: str
+    state: str
+    due: float
+
+
+@answer()
+class Findings:
+    """The jobs found among the `looked` that were searched. `cursor`: to search on, "" = all have been searched."""
+
+    jobs: list[FoundJob]
+    looked: int
+    cursor: str
+
+
+@answer()
+class NewId:
+    """The id that the server generated."""
+
+    id: str
+
+
+@answer("Outcome")
+class PushResult:
+    """What happened to one job of an array."""
+
+    id: object
+    code: int
+    message: str = ""
+
+
+@answer()
+class Result:
+    """What happened to one of many ids."""
+
+    id: str
+    code: int
+
+
+@answer()
+class MovedJob(Result):
+    """What happened to one of many ids, and when it is due; null if it was not moved."""
+
+    due: float | None
+
+
+@answer()
+class Due:
+    """When the job is due again; null if it was buried or has expired."""
+
+    due: float | None
+
+
+@answer()
+class Deadline:
+    """When the reservation ends."""
+
+    deadline: float | None
+
+
+@answer()
+class Count:
+    """How many jobs were affected."""
+
+    count: int
+
+
+@answer()
+class Kicked(Count):
+    """How many jobs are ready now; with `ids`, what happened to each."""
+
+    results: list[Result] = field(default=LEFT_OUT, metadata=OPTIONAL)
+
+
+@answer()
+class Rescheduled(Count):
+    """How many jobs have the new due time or priority; with `ids`, what happened to each."""
+
+    results: list[MovedJob] = field(default=LEFT_OUT, metadata=OPTIONAL)

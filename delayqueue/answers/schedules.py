@@ -1,0 +1,37 @@
+"""Schedules and their times."""
+
+from dataclasses import field
+
+from delayqueue.answers.answer import answer
+
+
+@answer("Schedule")
+class ScheduleState:
+    """A schedule and its next occurrence. Either `cron` is "" or `every` null; `declared`: from a config file."""
+
+    name: str
+    topic: str
+    cron: str
+    every: float | None
+    tz: str
+    body: str
+    ttr: int
+    catch_up: str
+    paused: bool = field(default=False, kw_only=True)
+    next: float | None
+    declared: bool
+
+
+@answer()
+class Occurrence:
+    """One time of a schedule, also written in the schedule's time zone."""
+
+    at: float
+    local: str
+
+
+@answer()
+class Next:
+    """The next occurrence of a schedule; null = never again."""
+
+    next: float | None

@@ -1,0 +1,115 @@
+"""The servers, their store and their past, and what a token allows."""
+
+from dataclasses import field
+
+from delayqueue.answers.answer import LEFT_OUT, OPTIONAL, answer
+from delayqueue.answers.topics import TopicState
+
+
+@answer("ServerStats")
+class ServerState:
+    """A server process: jobs since its start, lateness in the last minute in seconds."""
+
+    name: str
+    version: str
+    started: float
+    seen: float
+    pushed: int
+    delivered: int
+    finished: int
+    waiting: int
+    lateness_p50: float | None
+    lateness_p99: float | None
+
+
+@answer("StoreStats")
+class StoreState:
+    """The store; memory in bytes, `memory_limit` 0 = none."""
+
+    version: str
+    memory: int
+    memory_limit: int
+    durable: bool
+    warnings: list[str]
+
+
+@answer()
+class Attention:
+    """A topic that needs attention, and why: `buried`, `late`, `paused`."""
+
+    topic: TopicState
+    why: list[str]
+
+
+@answer(kw_only=True)
+class Stats:
+    """An overview."""
+
+    topics: int
+    paused: int = 0
+    delayed: int
+    ready: int
+    reserved: int
+    buried: int
+    oldest_ready_age: float | None
+    busiest: list[TopicState]
+    attention: list[Attention] = field(default_factory=list)
+    servers: list[ServerState]
+    store: StoreState
+    settings: dict[str, str]
+    set_in: dict[str, str] = field(default_factory=dict)
+
+
+@answer()
+class Access:
+    """What a token allows."""
+
+    roles: list[str]
+    topics: list[str]
+
+
+@answer()
+class Readiness:
+    """The buckets, counted from 1, whose store does not answer while that of others does.
+
+    `durable`: false if a failover could lose an acknowledged job although `durability` should prevent that.
+    """
+
+    away: list[int]
+    durable: bool = field(default=LEFT_OUT, metadata=OPTIONAL)
+
+
+@answer()
+class HistoryMark:
+    """A server was `started`, an `outage` of the store lasted that many seconds, or a `failover` happened.
+
+    `server`: the one that was started; "" = it concerns all.
+    """
+
+    at: float
+    kind: str
+    lasted: float
+    server: str
+
+
+@answer()
+class History:
+    """Figures per step of time, the first step at `start`; null = nothing is known.
+
+    Jobs that were pushed, delivered and finished, and failed attempts; lateness of first deliveries; the most jobs seen
+    in a state.
+    """
+
+    start: float
+    step: float
+    pushed: list[int | None]
+    delivered: list[int | None]
+    finished: list[int | None]
+    failed: list[int | None]
+    lateness_mean: list[float | None]
+    lateness_worst: list[float | None]
+    delayed: list[int | None]
+    ready: list[int | None]
+    reserved: list[int | None]
+    buried: list[int | None]
+    marks: list[HistoryMark]

@@ -1,0 +1,58 @@
+"""Subscribers, and how calls of them went."""
+
+from dataclasses import field
+
+from delayqueue.answers.answer import NEVER_NULL, answer
+
+
+@answer()
+class FailedCall:
+    """A failed call of a subscriber: when, with which job, and the start of the error message."""
+
+    at: float
+    id: str
+    message: str
+
+
+@answer("Calls")
+class CallCounts:
+    """The calls of a subscriber within 24 hours, their average length in seconds, the last failures."""
+
+    succeeded: int
+    failed: int
+    took: float | None
+    failures: tuple[FailedCall, ...]
+
+
+@answer()
+class Trial:
+    """The outcome of a call with a made-up job: the HTTP status (0 = no answer), and the answer."""
+
+    succeeded: bool
+    status: int
+    took: float
+    message: str
+
+
+@answer("Subscriber")
+class SubscriberState:
+    """A webhook or Python handler for a topic's jobs. `handler`: the Python callable; `declared`: from a config file.
+
+    `paused`: since when, in unix seconds, null = not paused.
+    """
+
+    name: str
+    topic: str
+    order: int
+    url: str
+    handler: str
+    timeout: float
+    retry: tuple[float, ...]
+    concurrency: int
+    signed: bool
+    declared: bool
+    expect: str = ""
+    on_failure: str = "bury"
+    payload: str = "body"
+    paused: float | None = None
+    calls: CallCounts | None = field(default=None, metadata=NEVER_NULL)  # only if asked for

@@ -1,0 +1,65 @@
+"""Topics, the jobs that will fall due in them, and their dead letters."""
+
+from dataclasses import field
+
+from delayqueue.answers.answer import answer
+
+
+@answer("Limits")
+class LimitState:
+    """How fast and how many at once a topic's jobs are handed out, and for how many seconds its buried ones are kept.
+
+    null = no limit; for `buried_retain`, the server's setting. `declared`: from a config file.
+    """
+
+    rate: float | None
+    burst: int | None
+    concurrency: int | None
+    buried_retain: float | None = field(default=None, kw_only=True)
+    declared: bool
+
+
+@answer("TopicCounts")
+class TopicState:
+    """A topic and its exact counts. `paused`: false, true = until resumed, or the unix time at which it ends."""
+
+    topic: str
+    delayed: int
+    ready: int
+    reserved: int
+    buried: int
+    oldest_ready_age: float | None
+    paused: bool | float
+    limit: LimitState | None
+
+
+@answer()
+class Forecast:
+    """How many jobs fall due in each step, the first at `start`."""
+
+    start: float
+    step: float
+    counts: list[int]
+
+
+@answer()
+class DeadLetterGroup:
+    """Dead letters with one reason: how many, since when, how many of which topics, and some of their ids.
+
+    `reason`: the line of the message that says what went wrong, with # instead of ids and long numbers.
+    """
+
+    reason: str
+    count: int
+    first: float
+    last: float
+    topics: dict[str, int]
+    ids: list[str]
+
+
+@answer("DeadLetters")
+class Buried:
+    """A page of groups of dead letters, the largest first. `cursor` leads to the next page, "" on the last one."""
+
+    groups: list[DeadLetterGroup]
+    cursor: str
