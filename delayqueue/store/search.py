@@ -14,7 +14,7 @@ KINDS: Final = ("job", "ended")
 PLACE: Final = re.compile("(job|ended) ([0-9]{1,20}(?:@[0-9a-f]{1,64})?)")
 
 
-class SearchTerms(NamedTuple):
+class Wanted(NamedTuple):
     """What to search for; "" = any."""
 
     id_part: str
@@ -46,7 +46,7 @@ class Search:
         self._store = store
         self._scope = scope
 
-    async def find(self, wanted: SearchTerms, limit: int, cursor: str) -> SearchResult:
+    async def find(self, wanted: Wanted, limit: int, cursor: str) -> SearchResult:
         """Jobs with these texts, in no particular order, until about `limit` are found, or enough was searched.
 
         If more follow within the same reach, the cursor leads to them. Raises Invalid if the cursor does not come from

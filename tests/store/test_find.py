@@ -10,7 +10,7 @@ from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.domain.job import Job
 from delayqueue.errors import Invalid
 from delayqueue.store.cursor import write_cursor
-from delayqueue.store.search import Search, SearchTerms
+from delayqueue.store.search import Search, Wanted
 from delayqueue.store.store import Store
 from delayqueue.store.types import Ending
 
@@ -37,23 +37,23 @@ def everywhere(store: Store) -> Search:
 @pytest.mark.parametrize(
     ("wanted", "found"),
     [
-        (SearchTerms("1001", "", ""), {"R-1001%a", "排队-1001"}),
-        (SearchTerms("1%a", "", ""), {"R-1001%a"}),
-        (SearchTerms("", "排队", ""), {"R-1001%a"}),
-        (SearchTerms("", "R-1", ""), {"排队-1001"}),  # neither an id nor a topic is a body
-        (SearchTerms("", "name", "order"), {"R-1001%a", "R-1002"}),
-        (SearchTerms("", "name", "mail"), set()),
-        (SearchTerms("2", "other", ""), {"R-1002"}),
+        (Wanted("1001", "", ""), {"R-1001%a", "排队-1001"}),
+        (Wanted("1%a", "", ""), {"R-1001%a"}),
+        (Wanted("", "排队", ""), {"R-1001%a"}),
+        (Wanted("", "R-1", ""), {"排队-1001"}),  # neither an id nor a topic is a body
+        (Wanted("", "name", "order"), {"R-1001%a", "R-1002"}),
+        (Wanted("", "name", "mail"), set()),
+        (Wanted("2", "other", ""), {"R-1002"}),
     ],
 )
-async def test_all_texts_must_be_there(store: Store, wanted: SearchTerms, found: set[str]) -> None:
+async def test_all_texts_must_be_there(store: Store, wanted: Wanted, found: set[str]) -> None:
     answer = await everywhere(store).find(wanted, 100, "")
     assert ({job.id for job in answer.jobs}, answer.looked, answer.cursor) == (found, 3, "")
 
 
 async def test_one_that_has_ended_is_found_with_its_state(store: Store) -> None:
     assert await store.finish([Ending("R-1002", "", "")]) == [0]
-    (job,) = (await everywhere(store).find(SearchTerms("R-1002", "", ""), 100, "")).jobs
+    (job,) = (await everywhere(store).find(Wanted("R-1002", "", ""), 100, "")).jobs
     assert (job.topic, job.state) == ("order", "finished")
 
 
@@ -62,15 +62,15 @@ async def test_a_page_with_all_that_match_has_no_cursor(store: Store) -> None:
         ids = [f"m-{n}" for n in range(start, start + 1000)]
         await store.push([Job(topic="many", id=each, body="", ttr_ms=1000) for each in ids])
     for wanted, has_more in (
-        (SearchTerms("R-1001", "", ""), False),
-        (SearchTerms("m-", "", ""), True),
+        (Wanted("R-1001", "", ""), False),
+        (Wanted("m-", "", ""), True),
     ):
         answer = await everywhere(store).find(wanted, 1, "")
         assert (len(answer.jobs) >= 1, answer.cursor != "") == (True, has_more)
 
 
 async def test_a_cursor_of_another_process_of_the_store_begins_again(store: Store) -> None:
-    wanted = SearchTerms("1001", "", "")
+    wanted = Wanted("1001", "", "")
     cursor = write_cursor(wanted, 0, "job 4242@0123abcd")
     answer = await everywhere(store).find(wanted, 100, cursor)
     assert {job.id for job in answer.jobs} == {"R-1001%a", "排队-1001"}
@@ -78,7 +78,7 @@ async def test_a_cursor_of_another_process_of_the_store_begins_again(store: Stor
 
 async def test_other_topics_are_hidden(store: Store) -> None:
     answer = await Search(store.by_bucket, Scope.of(["order*"])).find(
-        SearchTerms("1001", "", ""), 100, ""
+        Wanted("1001", "", ""), 100, ""
     )
     assert [job.id for job in answer.jobs] == ["R-1001%a"]
 
@@ -91,7 +91,7 @@ async def test_a_call_looks_at_so_many_and_the_cursor_leads_to_the_rest(store: S
                 for n in range(start, start + 1000)
             ]
         )
-    wanted, cursor, calls, looked, found = SearchTerms("29", "", "many"), "", 0, 0, set()
+    wanted, cursor, calls, looked, found = Wanted("29", "", "many"), "", 0, 0, set()
     while not calls or cursor:
         answer = await everywhere(store).find(wanted, 1000, cursor)
         assert answer.looked < 12_000
@@ -101,4 +101,4 @@ async def test_a_call_looks_at_so_many_and_the_cursor_leads_to_the_rest(store: S
     assert looked >= 12_003
     assert found == {f"{n:05}" for n in range(12_000) if "29" in f"{n:05}"}
     with pytest.raises(Invalid):
-        await everywhere(store).find(SearchTerms("30", "", ""), 100, answer.cursor or "x")
+        await everywhere(store).find(Wanted("30", "", ""), 100, answer.cursor or "x")

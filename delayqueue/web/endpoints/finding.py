@@ -7,7 +7,7 @@ from pydantic import Field
 from delayqueue.answers.jobs import Findings, FoundJob
 from delayqueue.domain.job import MAX_ID_BYTES
 from delayqueue.errors import BadValue, Invalid, Text
-from delayqueue.store.search import SearchTerms
+from delayqueue.store.search import Wanted
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import VIEWERS, Large, endpoint
 from delayqueue.web.fields import JobCount, Validate
@@ -36,11 +36,11 @@ class FindRequest(AnyTopicRequest):
     )
     cursor: str | None = Field(None, description="The cursor that the previous answer returned.")
 
-    def wanted(self) -> SearchTerms:
+    def wanted(self) -> Wanted:
         """The search in the form that the store takes."""
         if self.id is None and self.text is None:
             raise Invalid(Text("需要 id 或 text", "give id, text or both"))
-        return SearchTerms(self.id or "", self.text or "", self.topic or "")
+        return Wanted(self.id or "", self.text or "", self.topic or "")
 
 
 @endpoint(
