@@ -7,7 +7,7 @@ import json
 import re
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from delayqueue.domain.body import body_of
 from delayqueue.domain.job import (
@@ -37,62 +37,49 @@ def text(raw: bytes) -> str:
     return raw.decode("utf-8", "replace")
 
 
-@dataclass(slots=True)
-class Record:
-    """The value of a job in `T:job`. Bytes are as pushed; the header is parsed only as needed."""
+class Record(NamedTuple):
+    """The value of a job in `T:job`. Bytes are as pushed."""
 
-    header: bytes
+    due_ms: int
+    created_ms: int
+    ttr_ms: int
+    expire_ms: int  # 0 = never
+    retain_ms: int
     topic: bytes
     options: bytes
     body: bytes
-
-    @property
-    def due_ms(self) -> int:
-        """When the job is due."""
-        return _number(self.header[1:8])
-
-    @property
-    def created_ms(self) -> int:
-        """When it was pushed."""
-        return _number(self.header[8:15])
-
-    @property
-    def ttr_ms(self) -> int:
-        """How long it may run."""
-        return _number(self.header[15:20])
-
-    @property
-    def expire_ms(self) -> int:
-        """When the job expires, 0 = never."""
-        return _number(self.header[22:29])  # a shorter header has none
-
-    @property
-    def retain_ms(self) -> int:
-        """For how long it is kept once it has ended."""
-        return _number(self.header[29:36])
 
 
 def parse_record(raw: bytes) -> Record:
     """Parse a record. Raises ValueError if it is not one."""
     kind, length = raw[:1], len(raw)
+    expire_ms = retain_ms = options_length = 0
     if kind == PLAIN and length >= PLAIN_BYTES:
-        topic_at, options_length = PLAIN_BYTES, 0
+        topic_at = PLAIN_BYTES
     elif kind == FULL and length >= FULL_BYTES:
-        topic_at, options_length = FULL_BYTES, _number(raw[36:FULL_BYTES])
+        topic_at = FULL_BYTES
+        expire_ms, retain_ms, options_length = _numbers(raw, PLAIN_BYTES, 7, 7, 5)
     else:
         raise ValueError("not a record")
-    options_at = topic_at + _number(raw[20:22])
+    due_ms, created_ms, ttr_ms, topic_length = _numbers(raw, 1, 7, 7, 5, 2)
+    options_at = topic_at + topic_length
     body_at = options_at + options_length
     if not topic_at <= options_at <= body_at <= length:
         raise ValueError("the lengths in a record are wrong")
-    return Record(raw[:topic_at], raw[topic_at:options_at], raw[options_at:body_at], raw[body_at:])
+    topic, options, body = raw[topic_at:options_at], raw[options_at:body_at], raw[body_at:]
+    return Record(due_ms, created_ms, ttr_ms, expire_ms, retain_ms, topic, options, body)
 
 
-def _number(digits: bytes) -> int:
-    number = 0
-    for digit in digits:
-        number = number * 90 + digit - 33
-    return number
+def _numbers(raw: bytes, at: int, *widths: int) -> list[int]:
+    """The numbers that stand there side by side, each with so many digits of base 90."""
+    numbers = []
+    for width in widths:
+        number = 0
+        for digit in raw[at : at + width]:
+            number = number * 90 + digit - 33
+        numbers.append(number)
+        at += width
+    return numbers
 
 
 def dump_options(job: Job) -> str:
@@ -168,7 +155,7 @@ def _parse_notes(raw: bytes, at: int) -> list[Attempt]:
 def reserved_job(job_id: str, raw: bytes, attempt: int, receipt: str) -> Reserved:
     """A job that `pop` reserved, from its record."""
     record = parse_record(raw)
-    options = _options(record)
+    options = _options(record) if record.options else {}
     return Reserved(
         topic=text(record.topic),
         id=job_id,
@@ -177,7 +164,7 @@ def reserved_job(job_id: str, raw: bytes, attempt: int, receipt: str) -> Reserve
         receipt=receipt,
         due_ms=record.due_ms,
         ttr_ms=record.ttr_ms,
-        retry_ms=_retry_ms(options.get("retry")),
+        retry_ms=_retry_ms(options["retry"]) if "retry" in options else None,
         traceparent=options.get("traceparent", ""),
         created_ms=record.created_ms,
     )
@@ -186,7 +173,7 @@ def reserved_job(job_id: str, raw: bytes, attempt: int, receipt: str) -> Reserve
 def live_view(job_id: str, state: State, raw: bytes, raw_run: bytes) -> JobView:
     """All about a job that has not ended."""
     record, run = parse_record(raw), parse_run(raw_run)
-    options = _options(record)
+    options = _options(record) if record.options else {}
     return JobView(
         topic=text(record.topic),
         id=job_id,
@@ -204,7 +191,7 @@ def live_view(job_id: str, state: State, raw: bytes, raw_run: bytes) -> JobView:
         remarks=tuple(note.message for note in run.notes if not note.attempt),
         results=run.results,
         priority=options.get("priority", USUAL_PRIORITY),
-        retry_ms=_retry_ms(options.get("retry")),
+        retry_ms=_retry_ms(options["retry"]) if "retry" in options else None,
         retain_ms=record.retain_ms,
         expire_ms=record.expire_ms,
     )
@@ -215,8 +202,6 @@ def _options(record: Record) -> dict[str, Any]:
 
     The scripts set a record aside if its options are unreadable; options that only Python cannot parse count as none.
     """
-    if not record.options:
-        return {}
     with suppress(*_UNREADABLE):
         options: Any = json.loads(text(record.options))
         if isinstance(options, dict):

@@ -50,11 +50,12 @@ def moved(reply: Reply) -> list[Moved]:
 
 def reserved(found: Sequence[Any], nonce: str) -> list[Reserved]:
     """The jobs that `pop` reserved with this nonce, given as id, record, attempt, ..."""
-    ids = [text(raw_id) for raw_id in found[::3]]
-    return [
-        reserved_job(job_id, record, attempt, receipt_for(nonce, job_id))
-        for job_id, record, attempt in zip(ids, found[1::3], found[2::3], strict=True)
-    ]
+    jobs = []
+    for at in range(0, len(found), 3):
+        raw_id, record, attempt = found[at : at + 3]
+        job_id = text(raw_id)
+        jobs.append(reserved_job(job_id, record, attempt, receipt_for(nonce, job_id)))
+    return jobs
 
 
 def reservation(job_id: str, nonce: str, result: int | Sequence[Any]) -> Reservation:
