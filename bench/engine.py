@@ -25,7 +25,7 @@ from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.job import Job
 from delayqueue.engine.jobs import Jobs
 from delayqueue.engine.queue import DelayQueue
-from delayqueue.server.stores import open_store
+from delayqueue.server.store import open_store
 from delayqueue.store.servers.connect import connect
 from delayqueue.tasks import cancel_all
 from tests.processes import LOOPBACK

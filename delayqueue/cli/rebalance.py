@@ -13,7 +13,7 @@ from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError
 from delayqueue.engine.rebalance import Rebalance
 from delayqueue.errors import Unavailable
-from delayqueue.server.stores import join_shards, open_store
+from delayqueue.server.store import join_shards, open_store
 from delayqueue.store.bucket.layout import AnotherChange
 from delayqueue.tasks import TaskGroup
 

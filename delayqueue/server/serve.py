@@ -42,12 +42,11 @@ from delayqueue.net.unanswered import LONGEST_TOGETHER, Unanswered
 from delayqueue.net.unread import Unread
 from delayqueue.server.file_watch import watch
 from delayqueue.server.loops import running
-from delayqueue.server.opening import FIRST_S, Opening, prepare_store
 from delayqueue.server.peers import Peers
 from delayqueue.server.processes import claim, let_supervisor_reload, shared_pulses, supervise
 from delayqueue.server.reload_workers import Coordinator, Participant
 from delayqueue.server.settings import Settings
-from delayqueue.server.stores import build_store, open_shards
+from delayqueue.server.store import FIRST_S, StoreOpening, build_store, open_shards, prepare_store
 from delayqueue.server.systemd import START_S, Service
 from delayqueue.server.tracing import tracing
 from delayqueue.store.bucket.buckets import Layout
@@ -114,7 +113,7 @@ def _meeting_place() -> TemporaryDirectory[str]:
 class _Place(NamedTuple):
     """Which of several processes this one is: its number, where they exchange figures, its line to the supervisor."""
 
-    prepare: Callable[[], Awaitable[Layout]]  # for Opening
+    prepare: Callable[[], Awaitable[Layout]]  # for StoreOpening
     number: int = 1
     folder: Path | None = None
     participant: Participant | None = None
@@ -130,7 +129,7 @@ async def _serve_here(
     """Serve as one of those that share `pulses`."""
     prepare, number, folder, participant = place
     store = build_store(shards, config, Layout(config.bucket_size))
-    opening = Opening(store.by_bucket, config, prepare)
+    opening = StoreOpening(store.by_bucket, config, prepare)
     await opening.begin()
     queue = DelayQueue(
         store,

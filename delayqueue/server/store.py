@@ -1,0 +1,169 @@
+"""The store as the settings say: connecting to it, building it, and opening it for a server.
+
+A store that is not well only delays that.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from typing import Final
+
+from delayqueue.config.config import Config
+from delayqueue.config.failpoint import VARIABLE, Failpoint
+from delayqueue.config.startup import StoreUnwell
+from delayqueue.errors import Text, Unavailable
+from delayqueue.store.bucket.bucket_store import BucketStore
+from delayqueue.store.bucket.buckets import Buckets, Layout
+from delayqueue.store.bucket.layout import check_layout, claim_layout, keep_layout, layout_warnings
+from delayqueue.store.scripts import Scripts
+from delayqueue.store.servers.connect import check_reachable, connect
+from delayqueue.store.servers.data_dir import place_of
+from delayqueue.store.servers.durability import Durability, check_durability
+from delayqueue.store.servers.embedded import EmbeddedServer, running_in
+from delayqueue.store.servers.functions import remove_old_functions
+from delayqueue.store.servers.health import durability_warnings
+from delayqueue.store.servers.shards import Shards
+from delayqueue.store.store import Store
+
+log = logging.getLogger(__name__)
+
+RETRY_S: Final = 1.0  # between two attempts to open the store
+FIRST_S: Final = 3.0  # that a start waits for the store, before clients are answered
+NOT_OPEN: Final = Text("服务尚未打开存储", "the server has not opened it yet")
+UNTIL_THEN: Final = (
+    "clients get code 6 (HTTP 503), /readyz says so, and all goes on by itself when it is well"
+)
+
+
+@asynccontextmanager
+async def open_shards(
+    config: Config, *, waits: bool = False
+) -> AsyncIterator[tuple[Shards, str | None]]:
+    """Connections to the store; with `redis.host = embedded` also the store itself, and its socket's path.
+
+    Raises StartupError and StoreUnwell as connect() does.
+    """
+    async with AsyncExitStack() as stack:
+        socket_path = None
+        if config.embedded:
+            server = await stack.enter_async_context(
+                EmbeddedServer(place_of(config.data_dir), config.redis_binary)
+            )
+            socket_path = server.socket_path
+        shards = await stack.enter_async_context(connect(config, socket_path, waits=waits))
+        yield shards, socket_path
+
+
+@asynccontextmanager
+async def join_shards(config: Config) -> AsyncIterator[Shards]:
+    """The store's connections, also next to a running server: its embedded store is shared."""
+    socket_path = await running_in(place_of(config.data_dir)) if config.embedded else None
+    async with connect(config, socket_path) if socket_path else _alone(config) as shards:
+        yield shards
+
+
+@asynccontextmanager
+async def _alone(config: Config) -> AsyncIterator[Shards]:
+    async with open_shards(config) as (shards, _):
+        yield shards
+
+
+async def open_store(shards: Shards, config: Config) -> Store:
+    """The store with these settings.
+
+    Raises StartupError if its data has another layout, StoreUnwell or Unavailable if it fails.
+    """
+    layout = await check_layout(shards, config)
+    store = build_store(shards, config, layout)
+    if not layout.fenced:
+        await store.by_bucket.follow_layout()
+    return store
+
+
+def build_store(shards: Shards, config: Config, layout: Layout) -> Store:
+    """The store with these settings, and this layout of its data."""
+    place = os.environ.get(VARIABLE)
+    return Store(
+        BucketStore(
+            shards,
+            Buckets(config.bucket_name, config.queue_name, layout),
+            scripts_of(config),
+            Failpoint(place) if place else None,
+            durability=Durability.of(config),
+        )
+    )
+
+
+def scripts_of(config: Config) -> Scripts:
+    """The scripts for the scheduler that the settings name."""
+    return Scripts(config.scheduler, config.wheel_slots)
+
+
+async def prepare_store(
+    shards: Shards, config: Config, socket_path: str | None, *, is_first: bool = True
+) -> Layout:
+    """Check that the store keeps what the settings promise, and claim the layout of its data, which is returned.
+
+    The first process of a server also removes old functions and logs warnings. Raises StartupError if a setting is
+    wrong, StoreUnwell if the store cannot be used now.
+    """
+    await check_reachable(shards, config, socket_path)
+    await check_durability(shards, config)
+    layout = await claim_layout(shards, config)
+    if is_first:
+        await remove_old_functions(shards, scripts_of(config))
+        for warning in layout_warnings(layout, config) + await durability_warnings(shards):
+            log.warning("%s", warning)
+    return layout
+
+
+class StoreOpening:
+    """Opens the store for this process, as soon as it is well: until then all calls raise Unavailable."""
+
+    def __init__(
+        self, store: BucketStore, config: Config, prepare: Callable[[], Awaitable[Layout]]
+    ) -> None:
+        """`prepare` returns the layout in force, as prepare_store() does."""
+        self._store = store
+        self._config = config
+        self._prepare = prepare
+        self._logged = ""  # what ails the store, as logged
+        store.caller.close(NOT_OPEN)
+
+    async def attempt(self) -> bool:
+        """Open the store if it is well. Raises StartupError if a setting is wrong."""
+        try:
+            layout = await self._prepare()
+            self._store.buckets.adopt(layout)
+            if not layout.fenced:
+                await self._store.follow_layout()
+        except StoreUnwell as error:
+            self._store.caller.close(error.text)
+            if str(error) != self._logged:
+                why = "; ".join(error.lines(self._config))
+                log.warning("%s; until then, %s", why, UNTIL_THEN)
+            self._logged = str(error)
+            return False
+        except Unavailable:  # and the log says why
+            return False
+        self._store.caller.open()
+        if self._logged:
+            log.info("the store is well, and open")
+        return True
+
+    async def begin(self) -> None:
+        """Try it once, but not for long. Raises StartupError if a setting is wrong."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FIRST_S):
+                await self.attempt()
+
+    async def run(self) -> None:
+        """Open the store unless it is open, then keep the layout, until cancelled."""
+        store = self._store
+        while True:
+            if not store.caller.is_closed or await self.attempt():
+                break
+            await asyncio.sleep(RETRY_S)
+        await keep_layout(store.shards, self._config, store.buckets, store.follow_layout)
