@@ -3,39 +3,39 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from delayqueue.client.blocking import Client
-from delayqueue.client.calls import TransportError
-from delayqueue.client.jobs import (
+from delayqueue.client.answers import (
+    Access,
     Attempt,
-    Job,
+    Attention,
+    Calls,
+    DeadLetterGroup,
+    DeadLetters,
+    FailedCall,
+    Findings,
+    Forecast,
+    FoundJob,
+    History,
+    HistoryMark,
     JobDetails,
+    Limits,
+    Occurrence,
     Outcome,
     Page,
     ReservedJob,
     Result,
-    TakenJob,
-)
-from delayqueue.client.payload import Payload
-from delayqueue.client.schedules import Occurrence, Schedule
-from delayqueue.client.servers import (
-    Access,
-    Attention,
-    History,
-    HistoryMark,
+    Schedule,
     ServerStats,
     Stats,
     StoreStats,
-)
-from delayqueue.client.subscribers import Calls, FailedCall, Subscriber, Trial
-from delayqueue.client.topics import (
-    DeadLetterGroup,
-    DeadLetters,
-    Findings,
-    Forecast,
-    FoundJob,
-    Limits,
+    Subscriber,
+    TakenJob,
     TopicCounts,
+    Trial,
 )
+from delayqueue.client.blocking import Client
+from delayqueue.client.calls import TransportError
+from delayqueue.client.jobs import Job
+from delayqueue.client.payload import Payload
 from delayqueue.errors import (
     Forbidden,
     Invalid,

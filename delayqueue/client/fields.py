@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from functools import cache
-from types import UnionType
-from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_hints
+from collections.abc import Callable
+from dataclasses import is_dataclass
+from enum import Enum
+from functools import cache, partial
+from types import NoneType, UnionType
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    TypeAlias,
+    TypeGuard,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
-from delayqueue.client.jobs import Attempt, JobDetails, Result, seconds, unix
-from delayqueue.domain.job import State
+from delayqueue.client.jobs import seconds, unix
 
 if TYPE_CHECKING:
     from delayqueue.client.jobs import Moment, Seconds
 
 T = TypeVar("T")
+Reader: TypeAlias = Callable[[Any], Any]
 
 
 def given(**fields: Any) -> dict[str, Any]:
@@ -49,19 +62,6 @@ def member(data: Any, name: str, kind: Any) -> Any:
     return value
 
 
-def details(data: dict[str, Any]) -> JobDetails:
-    """Build JobDetails from an answer."""
-    known: dict[str, Any] = {
-        "state": State(data["state"]),
-        "tags": tuple(listed(data["tags"])),
-        "attempts": tuple(each(Attempt, data["attempts"])),
-        "results": tuple(each(Result, data["results"])),
-    }
-    if data.get("retry") is not None:
-        known["retry"] = tuple(listed(data["retry"]))
-    return read(JobDetails, data | known)
-
-
 def listed(data: Any) -> list[Any]:
     """An answer that is a list. Raises TypeError if it is none."""
     if not isinstance(data, list):
@@ -70,36 +70,64 @@ def listed(data: Any) -> list[Any]:
 
 
 def each(kind: type[T], data: Any) -> list[T]:
-    """Build a list of dataclasses from an answer. Raises TypeError if it has another shape."""
+    """Build a list of an answer's objects. Raises TypeError or ValueError if they have another shape."""
     return [read(kind, one) for one in listed(data)]
 
 
 def read(kind: type[T], data: Any) -> T:
-    """Build a dataclass from an answer; members that only a newer server knows are ignored.
+    """Build one of the classes in answers/; members that only a newer server knows are ignored.
 
-    Raises TypeError if one is missing or of another type.
+    Raises TypeError or ValueError if a member is missing or of another type.
     """
     if not isinstance(data, dict):
         raise TypeError(f"an object was expected, not {data!r}")
     found = {}
-    for name, kinds in _members(kind).items():  # type: ignore[arg-type]  # a class is hashable
+    for name, reader in _members(kind).items():  # type: ignore[arg-type]  # a class is hashable
         if name in data:
-            value = found[name] = data[name]
-            if not isinstance(value, kinds):
-                raise TypeError(f"{name} is {value!r}")
+            try:
+                found[name] = reader(data[name])
+            except TypeError as error:
+                raise TypeError(f"{name}: {error}") from None
     return kind(**found)
 
 
 @cache
-def _members(kind: type) -> dict[str, tuple[type, ...]]:
-    """The types that each member may have."""
-    return {name: _plain(hint) for name, hint in get_type_hints(kind).items()}
+def _members(kind: type) -> dict[str, Reader]:
+    """What reads each member."""
+    return {name: _reader(hint) for name, hint in get_type_hints(kind).items()}
+
+
+def _reader(hint: Any) -> Reader:
+    """What reads a value of this annotation; it raises TypeError or ValueError if the value is another."""
+    if isinstance(hint, UnionType) and NoneType in get_args(hint):
+        one = _reader(Union[tuple(part for part in get_args(hint) if part is not NoneType)])  # noqa: UP007
+        return lambda value: None if value is None else one(value)
+    origin, parts = get_origin(hint) or hint, get_args(hint)
+    if origin in {list, tuple}:
+        element = parts[0]
+        read_all = partial(each, element) if _is_answer(element) else listed
+        return read_all if origin is list else lambda value: tuple(read_all(value))
+    if _is_answer(hint):
+        return partial(read, hint)
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return hint
+    return partial(_checked, _plain(hint))
+
+
+def _is_answer(hint: Any) -> TypeGuard[type[Any]]:
+    return isinstance(hint, type) and is_dataclass(hint)
+
+
+def _checked(kinds: tuple[type, ...], value: Any) -> Any:
+    if not isinstance(value, kinds):
+        raise TypeError(f"it is {value!r}")
+    return value
 
 
 def _plain(hint: Any) -> tuple[type, ...]:
-    """The types of the values that this annotation allows: (list,) for list[int], (int, float) for float."""
+    """The types of the values that this annotation allows: (int, float) for float."""
+    if hint is Any:
+        return (object,)
     if isinstance(hint, UnionType):
         return tuple(one for part in get_args(hint) for one in _plain(part))
-    if hint is float:
-        return (int, float)
-    return (get_origin(hint) or hint,)
+    return (int, float) if hint is float else (get_origin(hint) or hint,)

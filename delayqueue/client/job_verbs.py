@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence, Sized
 from functools import partial
 from typing import Any
 
+from delayqueue.client.answers import JobDetails, Outcome, ReservedJob
 from delayqueue.client.calls import Call, verb
 from delayqueue.client.fields import (
     count_of,
-    details,
     each,
     given,
     in_seconds,
@@ -23,11 +23,8 @@ from delayqueue.client.jobs import (
     DEFAULT_TTR_S,
     AnyState,
     Job,
-    JobDetails,
     Moment,
     OnConflict,
-    Outcome,
-    ReservedJob,
     Retry,
     Seconds,
     distance,
@@ -149,7 +146,10 @@ class JobVerbs:
         """Return all about a job, with `options` also its retry, retain and expires; None if it does not exist."""
         request = given(id=job_id, options=options)
         return Call(
-            "/get", request, lambda job: None if job is None else details(job), repeatable=True
+            "/get",
+            request,
+            lambda job: None if job is None else read(JobDetails, job),
+            repeatable=True,
         )
 
     @verb
@@ -302,7 +302,7 @@ def _get_many(ids: list[str], known: dict[str, JobDetails | None]) -> Call[list[
         before = len(known)
         for job_id, job in zip(wanted, listed(jobs), strict=True):
             if not job or "code" not in job:  # a job with a code was left out of the answer
-                known[job_id] = None if job is None else details(job)
+                known[job_id] = None if job is None else read(JobDetails, job)
         if len(known) == before:
             raise ValueError("no job had room in the answer")
         return [known.get(job_id) for job_id in ids]

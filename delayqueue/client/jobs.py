@@ -1,4 +1,4 @@
-"""Jobs as a Python program sees them. Times are unix seconds, durations are seconds, both with fractions."""
+"""A job to push. Times are unix seconds, durations are seconds, both with fractions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any, Literal, TypeAlias
 
 from delayqueue.client.payload import Payload, body_of
-from delayqueue.domain.job import USUAL_PRIORITY, IfExists, State
+from delayqueue.domain.job import IfExists, State
 from delayqueue.domain.retry import duration_ms
 
 Seconds: TypeAlias = float | str | timedelta  # a str is like "500ms", "15s", "10m", "1.5h", "1d"
@@ -104,97 +104,3 @@ class Job:
             "traceparent": self.traceparent,
         }
         return request | {name: value for name, value in options.items() if value is not None}
-
-
-@dataclass(frozen=True, slots=True)
-class ReservedJob:
-    """A job that this program has reserved: finish it within its TTR, or it is delivered again.
-
-    `attempt` counts from 1; `receipt` identifies this reservation; `traceparent` is the trace of its push.
-    """
-
-    topic: str
-    id: str
-    body: str
-    attempt: int
-    receipt: str
-    due: float
-    traceparent: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class TakenJob:
-    """A job that this program has taken out of the queue."""
-
-    topic: str
-    id: str
-    body: str
-    due: float
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """A failed attempt."""
-
-    attempt: int
-    started: float
-    ended: float
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """A subscriber's result for a job: "succeeded" or "failed". `due`: when it may be called again."""
-
-    subscriber: str
-    status: str
-    attempts: int
-    started: float
-    ended: float
-    due: float | None
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class JobDetails:
-    """All about a job. A time that was not reached is None.
-
-    `retry`, `retain` and `expires` are only set if they were asked for; None = it has none. They are its own retry
-    schedule, how long it is kept after its end, and when it expires.
-    """
-
-    topic: str
-    id: str
-    body: str
-    ttr: float
-    state: State
-    attempt: int
-    tags: tuple[str, ...]
-    message: str
-    created: float
-    due: float
-    started: float | None
-    ended: float | None
-    attempts: tuple[Attempt, ...]
-    results: tuple[Result, ...]
-    priority: int = USUAL_PRIORITY
-    retry: tuple[float, ...] | None = None
-    retain: float | None = None
-    expires: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What happened to one job of a batch; `code` 0 means success."""
-
-    id: str
-    code: int
-    message: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """Some jobs of a listing, and the cursor of the next page; "" on the last one."""
-
-    jobs: list[JobDetails]
-    cursor: str

@@ -1,44 +1,15 @@
-"""Schedules as a Python program sees them, and the verbs on them."""
+"""The verbs on schedules."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
+from delayqueue.client.answers import Occurrence, Schedule
 from delayqueue.client.calls import Call, verb
 from delayqueue.client.fields import each, given, in_seconds, member, nothing
 from delayqueue.client.jobs import OnConflict, Seconds
 from delayqueue.client.payload import Payload, body_of
-
-
-@dataclass(frozen=True, slots=True)
-class Schedule:
-    """Jobs that are pushed at the times of `cron` in the time zone `tz`, or once every `every` seconds.
-
-    Either `cron` is "" or `every` is None. `next`: the next occurrence, None = never, as while it is `paused`;
-    `declared`: it comes from a config file.
-    """
-
-    name: str
-    topic: str
-    cron: str
-    every: float | None
-    tz: str
-    body: str
-    ttr: float
-    catch_up: str
-    next: float | None
-    declared: bool
-    paused: bool = False  # servers of earlier versions do not tell it
-
-
-@dataclass(frozen=True, slots=True)
-class Occurrence:
-    """One time of a schedule, also written in the schedule's time zone."""
-
-    at: float
-    local: str
 
 
 class ScheduleVerbs:

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer, TracerProvider
 
     from delayqueue.client.address import ServerAddress
+    from delayqueue.client.answers import ReservedJob
     from delayqueue.client.calls import Call
-    from delayqueue.client.jobs import ReservedJob
 
 T = TypeVar("T")
 

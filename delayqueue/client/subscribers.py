@@ -1,70 +1,16 @@
-"""Subscribers as a Python program sees them, and the verbs on them."""
+"""The verbs on subscribers."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
+from delayqueue.client.answers import Subscriber, Trial
 from delayqueue.client.calls import Call, verb
-from delayqueue.client.fields import each, given, in_seconds, listed, nothing, read
+from delayqueue.client.fields import each, given, in_seconds, nothing, read
 from delayqueue.client.jobs import OnConflict, Retry, Seconds, retry_request
 
 LONGEST_TRIAL_S: Final = 30  # the longest that the server waits for the webhook's answer
-
-
-@dataclass(frozen=True, slots=True)
-class FailedCall:
-    """A failed call: when, with which job, and the start of the error message."""
-
-    at: float
-    id: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class Calls:
-    """A subscriber's calls within 24 hours, their average length in seconds, and the last failures, newest first."""
-
-    succeeded: int
-    failed: int
-    took: float | None
-    failures: tuple[FailedCall, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """The outcome of a call with a made-up job: the HTTP status (0 = no answer), its length in seconds, the answer."""
-
-    succeeded: bool
-    status: int
-    took: float
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class Subscriber:
-    """Something that the server calls with a topic's jobs: a `url`, or the Python callable `handler`.
-
-    `timeout` and `retry` are in seconds; `signed`: it has a secret; `declared`: it comes from a config file. `expect`:
-    what its answer must be, "" = anything. `paused`: since when, None = not paused; `calls`: only if asked for.
-    """
-
-    name: str
-    topic: str
-    order: int
-    url: str
-    handler: str
-    timeout: float
-    retry: tuple[float, ...]
-    concurrency: int
-    signed: bool
-    declared: bool
-    expect: str = ""
-    on_failure: str = "bury"
-    payload: str = "body"
-    paused: float | None = None
-    calls: Calls | None = None
 
 
 class SubscriberVerbs:
@@ -120,7 +66,7 @@ class SubscriberVerbs:
         return Call(
             "/subscribers",
             given(topic=topic, calls=calls),
-            lambda data: [_subscriber(one) for one in listed(data)],
+            partial(each, Subscriber),
             repeatable=True,
         )
 
@@ -142,14 +88,3 @@ class SubscriberVerbs:
         """
         request = {"name": name, "body": body}
         return Call("/try-subscriber", request, partial(read, Trial), wait_s=LONGEST_TRIAL_S)
-
-
-def _subscriber(data: dict[str, Any]) -> Subscriber:
-    calls = data.get("calls")
-    return read(
-        Subscriber, data | {"retry": tuple(listed(data["retry"])), "calls": calls and _calls(calls)}
-    )
-
-
-def _calls(data: dict[str, Any]) -> Calls:
-    return read(Calls, data | {"failures": tuple(each(FailedCall, data["failures"]))})

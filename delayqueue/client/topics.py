@@ -1,110 +1,35 @@
-"""Topics as a Python program sees them, and the verbs on topics, ranges and tags."""
+"""The verbs on topics, ranges and tags."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from types import EllipsisType
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
+from delayqueue.client.answers import (
+    DeadLetters,
+    Findings,
+    Forecast,
+    Limits,
+    Page,
+    TakenJob,
+    TopicCounts,
+)
 from delayqueue.client.calls import Call, verb
 from delayqueue.client.fields import (
     count_of,
-    details,
     each,
     given,
     in_seconds,
     in_unix,
-    listed,
-    member,
     nothing,
     read,
 )
-from delayqueue.client.jobs import AnyState, Moment, Page, Seconds, TakenJob, seconds, unix
+from delayqueue.client.jobs import AnyState, Moment, Seconds, seconds, unix
 
 DEFAULT_STEP_S: Final = 3600
 TopicFilter = Literal["buried", "late", "paused", "limited"]
 TopicSort = Literal["topic", "delayed", "ready", "reserved", "buried", "oldest"]
-
-
-@dataclass(frozen=True, slots=True)
-class Forecast:
-    """How many delayed jobs fall due in each step of `step` seconds, the first at `start`."""
-
-    start: float
-    step: float
-    counts: list[int]
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Limits of a topic's deliveries: `rate` a second, `burst` at once after a pause, `concurrency` reserved at once.
-
-    `buried_retain`: how many seconds buried jobs are kept. None = no limit, or the server's setting. `declared`: they
-    come from a config file.
-    """
-
-    rate: float | None
-    burst: int | None
-    concurrency: int | None
-    declared: bool
-    buried_retain: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class TopicCounts:
-    """A topic's counts.
-
-    `oldest_ready_age` is None if nothing is ready; `paused` may be the time at which the pause ends.
-    """
-
-    topic: str
-    delayed: int
-    ready: int
-    reserved: int
-    buried: int
-    oldest_ready_age: float | None
-    paused: bool | float
-    limit: Limits | None
-
-
-@dataclass(frozen=True, slots=True)
-class DeadLetterGroup:
-    """Dead letters with one reason: how many, buried from `first` to `last`, their topics, some of their ids."""
-
-    reason: str
-    count: int
-    first: float
-    last: float
-    topics: dict[str, int]
-    ids: list[str]
-
-
-@dataclass(frozen=True, slots=True)
-class DeadLetters:
-    """A page of dead letters, the largest group first; `cursor` leads to the next page, "" on the last one."""
-
-    groups: list[DeadLetterGroup]
-    cursor: str
-
-
-@dataclass(frozen=True, slots=True)
-class FoundJob:
-    """A job that was found; `get` returns all about it."""
-
-    id: str
-    topic: str
-    state: str
-    due: float
-
-
-@dataclass(frozen=True, slots=True)
-class Findings:
-    """The jobs found among the `looked` that were searched; `cursor` leads on, "" = all have been searched."""
-
-    jobs: list[FoundJob]
-    looked: int
-    cursor: str
 
 
 class TopicVerbs:
@@ -147,9 +72,7 @@ class TopicVerbs:
         return Call(
             "/list",
             request,
-            lambda data: Page(
-                [details(job) for job in listed(data["jobs"])], member(data, "cursor", str)
-            ),
+            partial(read, Page),
             repeatable=True,
         )
 
@@ -205,9 +128,7 @@ class TopicVerbs:
         return Call(
             "/buried",
             request,
-            lambda data: DeadLetters(
-                each(DeadLetterGroup, data["groups"]), member(data, "cursor", str)
-            ),
+            partial(read, DeadLetters),
             repeatable=True,
         )
 
@@ -226,7 +147,7 @@ class TopicVerbs:
         return Call(
             "/find",
             request,
-            lambda data: read(Findings, data | {"jobs": each(FoundJob, data["jobs"])}),
+            partial(read, Findings),
             repeatable=True,
         )
 
@@ -304,12 +225,6 @@ class TopicVerbs:
         return Call(
             "/topics",
             request,
-            lambda data: [topic_counts(topic) for topic in listed(data)],
+            partial(each, TopicCounts),
             repeatable=True,
         )
-
-
-def topic_counts(data: dict[str, Any]) -> TopicCounts:
-    """Build TopicCounts from an answer."""
-    limit = data["limit"] and read(Limits, data["limit"])
-    return read(TopicCounts, data | {"limit": limit})

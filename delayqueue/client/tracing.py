@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from delayqueue.client.address import ServerAddress
+    from delayqueue.client.answers import ReservedJob
     from delayqueue.client.calls import Call
-    from delayqueue.client.jobs import ReservedJob
 
 T = TypeVar("T")
 

@@ -13,7 +13,8 @@ import time
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from delayqueue.client.jobs import ReservedJob, new_id
+from delayqueue.client.answers import ReservedJob
+from delayqueue.client.jobs import new_id
 from delayqueue.client.payload import body_of
 from delayqueue.testing.handling import verdict_on
 from delayqueue.testing.queue import Queue, Ran

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from delayqueue.client.aio import AsyncClient
+from delayqueue.client.answers import ReservedJob
 from delayqueue.client.blocking import Client
-from delayqueue.client.jobs import ReservedJob, seconds
+from delayqueue.client.jobs import seconds
 from delayqueue.domain.job import USUAL_PRIORITY, State
 from delayqueue.errors import Code, JobExists, NoSuchJob, QueueError, WrongState
 from delayqueue.testing.handling import verdict_on

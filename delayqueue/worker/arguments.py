@@ -10,7 +10,7 @@ from importlib import import_module
 from types import SimpleNamespace
 from typing import Any, Final, TypeAlias, get_args, get_origin, get_type_hints
 
-from delayqueue.client.jobs import ReservedJob
+from delayqueue.client.answers import ReservedJob
 from delayqueue.worker.verdict import Bury
 
 Argument: TypeAlias = Callable[[ReservedJob, Any], Any]  # made of the job and the context

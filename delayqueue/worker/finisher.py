@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from delayqueue.client.aio import AsyncClient
-    from delayqueue.client.jobs import Outcome, ReservedJob
+    from delayqueue.client.answers import Outcome, ReservedJob
 
 
 class _Batch(NamedTuple):

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from delayqueue.client import tracing
-from delayqueue.client.jobs import ReservedJob
+from delayqueue.client.answers import ReservedJob
 from delayqueue.domain.handler import check_done, check_runs
 from delayqueue.domain.job import MAX_POP_TOPICS
 from delayqueue.domain.message import message_of

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from delayqueue.client.aio import AsyncClient
-    from delayqueue.client.jobs import ReservedJob
+    from delayqueue.client.answers import ReservedJob
 
 log = logging.getLogger(__name__)
 

@@ -28,7 +28,8 @@ from delayqueue.worker.verdict import (
 
 if TYPE_CHECKING:
     from delayqueue.client.aio import AsyncClient
-    from delayqueue.client.jobs import ReservedJob, Seconds
+    from delayqueue.client.answers import ReservedJob
+    from delayqueue.client.jobs import Seconds
     from delayqueue.worker.handlers import Handlers
     from delayqueue.worker.verdict import Verdict
 

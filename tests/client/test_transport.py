@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
-    from delayqueue.client.jobs import ReservedJob, Seconds
+    from delayqueue.client.answers import ReservedJob
+    from delayqueue.client.jobs import Seconds
     from tests.processes import Processes, QueueServer, StoreServer
 
 Kind = type[Client | AsyncClient]

@@ -1,0 +1,49 @@
+"""What the server answers, under the names that Python programs know."""
+
+from delayqueue.answers.jobs import FailedAttempt as Attempt
+from delayqueue.answers.jobs import Findings, FoundJob, Page, ReservedJob, TakenJob
+from delayqueue.answers.jobs import FullJob as JobDetails
+from delayqueue.answers.jobs import PushResult as Outcome
+from delayqueue.answers.jobs import SubscriberResult as Result
+from delayqueue.answers.schedules import Occurrence
+from delayqueue.answers.schedules import ScheduleState as Schedule
+from delayqueue.answers.servers import Access, Attention, History, HistoryMark, Stats
+from delayqueue.answers.servers import ServerState as ServerStats
+from delayqueue.answers.servers import StoreState as StoreStats
+from delayqueue.answers.subscribers import CallCounts as Calls
+from delayqueue.answers.subscribers import FailedCall, Trial
+from delayqueue.answers.subscribers import SubscriberState as Subscriber
+from delayqueue.answers.topics import Buried as DeadLetters
+from delayqueue.answers.topics import DeadLetterGroup, Forecast
+from delayqueue.answers.topics import LimitState as Limits
+from delayqueue.answers.topics import TopicState as TopicCounts
+
+__all__ = [
+    "Access",
+    "Attempt",
+    "Attention",
+    "Calls",
+    "DeadLetterGroup",
+    "DeadLetters",
+    "FailedCall",
+    "Findings",
+    "Forecast",
+    "FoundJob",
+    "History",
+    "HistoryMark",
+    "JobDetails",
+    "Limits",
+    "Occurrence",
+    "Outcome",
+    "Page",
+    "ReservedJob",
+    "Result",
+    "Schedule",
+    "ServerStats",
+    "Stats",
+    "StoreStats",
+    "Subscriber",
+    "TakenJob",
+    "TopicCounts",
+    "Trial",
+]
