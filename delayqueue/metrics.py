@@ -197,7 +197,7 @@ class Metrics:
         self._events: Counter[str] = Counter()
 
     def count(self, metric: Metric, *labels: object, by: int = 1) -> None:
-        """Something happened, `by` times."""
+        """Add `by` to a counter; `labels` are the values of its labels, in order."""
         self._counters[metric][labels] += by
 
     def tell(self, event: str, topic: str, number: int, times_ms: Sequence[int] = ()) -> None:

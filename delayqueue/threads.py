@@ -34,11 +34,11 @@ class Threads:
         return await self.begin(call)
 
     def begin(self, call: Callable[[], T]) -> asyncio.Future[T]:
-        """Like run(), for callers that do more than wait for the end."""
+        """Call `call` in a thread; the future has what it returns or raises. Cancelling the future does not stop it."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
 
-        def tell(settle: Callable[[], None]) -> None:
+        def report(settle: Callable[[], None]) -> None:
             def unless_cancelled() -> None:
                 if not future.done():
                     settle()
@@ -51,12 +51,12 @@ class Threads:
                 result = call()
             except (StopIteration, asyncio.CancelledError) as error:
                 failure = RuntimeError(type(error).__name__)
-                tell(lambda: future.set_exception(failure))
+                report(lambda: future.set_exception(failure))
             except BaseException as error:  # SystemExit, too, is for the caller
                 caught = error  # the other name ends with this block
-                tell(lambda: future.set_exception(caught))
+                report(lambda: future.set_exception(caught))
             else:
-                tell(lambda: future.set_result(result))
+                report(lambda: future.set_result(result))
 
         self._hand(work)
         return future

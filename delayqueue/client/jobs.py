@@ -38,7 +38,7 @@ def seconds(length: Seconds) -> float:
 
 
 def distance(by: Seconds) -> float:
-    """Like seconds(), of a duration that may be negative: also "-1h"."""
+    """A duration in seconds that may be negative: a number, a timedelta, or text as "-1h"."""
     if isinstance(by, str) and by[:1] in {"+", "-"}:
         length = seconds(by[1:])
         return -length if by[0] == "-" else length

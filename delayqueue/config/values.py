@@ -191,7 +191,7 @@ def _parts(text: str) -> list[str]:
 
 
 def _named(text: str, default_port: int) -> Address:
-    """Like `address`, but the host is required and the port is optional."""
+    """The address in HOST or HOST:PORT. Raises ValueError if the host is missing or the port is 0."""
     found = address(text if re.search(r":[0-9]+$", text) else f"{text}:{default_port}")
     if not found.host or not found.port:
         raise ValueError

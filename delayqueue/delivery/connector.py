@@ -44,13 +44,13 @@ class MeteredSocket(socket.socket):
             self._first_at = monotonic()
 
     def recv(self, size: int, flags: int = 0, /) -> bytes:
-        """As a socket does, in small portions."""
+        """Receive at most TURN_BYTES. Raises OSError if more than CALL_BYTES arrived during a call."""
         came = super().recv(min(size, TURN_BYTES), flags)
         self._count(len(came))
         return came
 
     def recv_into(self, buffer: Any, size: int = 0, flags: int = 0, /) -> int:
-        """As a socket does, in small portions."""
+        """Receive at most TURN_BYTES. Raises OSError if more than CALL_BYTES arrived during a call."""
         size = min(size or len(buffer), TURN_BYTES)
         came = super().recv_into(buffer, size, flags)
         self._count(came)

@@ -6,7 +6,7 @@ from collections.abc import Coroutine, Iterable, Sequence
 from delayqueue.domain.access import Scope
 from delayqueue.domain.job import Job, JobView, Reserved
 from delayqueue.domain.receipt import HELD_BY_NOBODY, nonce_of
-from delayqueue.engine.taking import Taking
+from delayqueue.engine.take_service import TakeService
 from delayqueue.engine.wait_queue import Poll
 from delayqueue.engine.waiters import Waiters
 from delayqueue.errors import OF_CODE, Code
@@ -42,7 +42,7 @@ class Jobs:
     many give their jobs that code.
     """
 
-    def __init__(self, store: Store, waiters: Waiters, taking: Taking, scope: Scope) -> None:
+    def __init__(self, store: Store, waiters: Waiters, taking: TakeService, scope: Scope) -> None:
         self._store = store
         self._waiters = waiters
         self.scope = scope

@@ -8,7 +8,7 @@ from delayqueue.engine.history import History
 from delayqueue.engine.jobs import Jobs
 from delayqueue.engine.schedules import Schedules
 from delayqueue.engine.subscribers import Subscribers
-from delayqueue.engine.taking import Taking
+from delayqueue.engine.take_service import TakeService
 from delayqueue.engine.timers import Timers, stale_before
 from delayqueue.engine.waiters import Waiters
 from delayqueue.errors import Text
@@ -38,7 +38,7 @@ class DelayQueue:
         self.metrics.show(BUCKETS_AWAY, lambda: len(self.stale_buckets()))
         self._store = store
         self._waiters = Waiters(store, max_polls)
-        self._taking = Taking(store)
+        self._taking = TakeService(store)
         self.subscribers = Subscribers(store.registry, store.by_bucket)
         self.schedules = Schedules(store.registry)
         self.timers = Timers(store, self._waiters.resync, buried_retain_ms)

@@ -19,6 +19,7 @@ from delayqueue.engine.wait_queue import Poll
 from delayqueue.errors import Text, TooMany, Unavailable
 from delayqueue.store.store import Store
 from delayqueue.store.types import Requeue
+from delayqueue.tasks import Tasks
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +41,7 @@ class Waiters:
         self._dispatchers: list[Dispatcher] = []
         self._deadlines = Deadlines(self._expire)
         self._numbers = count(1)
-        self._requeuing: set[asyncio.Task[None]] = set()
+        self._requeuing = Tasks("requeue")
         self._closing = False
         self.grow()
 
@@ -115,9 +116,7 @@ class Waiters:
             Requeue(job.id, nonce_of(job.receipt, job.id), message, job.was_buried) for job in jobs
         ]
         if returns:
-            task = asyncio.create_task(self._requeue_all(returns), name="requeue")
-            self._requeuing.add(task)
-            task.add_done_callback(self._requeuing.discard)
+            self._requeuing.start(self._requeue_all(returns))
 
     async def close(self) -> None:
         """Answer every poll with nothing from now on; wait for calls in flight and put back what they bring."""
@@ -126,8 +125,7 @@ class Waiters:
         self._books.close()
         for dispatcher in self._dispatchers:
             await dispatcher.close()
-        while self._requeuing:
-            await asyncio.wait(self._requeuing)
+        await self._requeuing.ended()
 
     def _expire(self, poll: Poll) -> None:
         """The poll's wait is over, but each bucket is asked once, if that does not take too long."""

@@ -48,7 +48,10 @@ def run(
 async def arun(
     worker: Worker, topic: str, body: Payload = "", *, attempt: int = 1, context: Any = ...
 ) -> Verdict:
-    """Like run(), for asynchronous tests."""
+    """What the worker would report about an attempt, for asynchronous tests.
+
+    `context` replaces what the worker's lifespan yields. Raises KeyError if the topic has no handlers.
+    """
     if topic not in worker.handlers.topics:
         raise KeyError(topic)
     given = worker.handlers.context() if context is ... else nullcontext(context)

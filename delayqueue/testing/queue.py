@@ -81,7 +81,10 @@ class Queue(Client):
         return asyncio.run(self.aadvance(length, context=context))
 
     async def aadvance(self, length: Seconds = 0, *, context: Any = ...) -> list[Ran]:
-        """Like advance(), for asynchronous tests."""
+        """Turn the clock forward, in asynchronous tests: jobs that fall due meanwhile are handled, each at its time.
+
+        `context` replaces what the workers' lifespans yield. Raises RuntimeError if jobs keep coming without end.
+        """
         until_s = self.now_s + seconds(length)
         ran: list[Ran] = []
         while due := self._first(until_s):
@@ -302,12 +305,12 @@ class Queue(Client):
 
 
 class _Asynchronous(AsyncClient):
-    """The same queue as an AsyncClient."""
+    """An AsyncClient whose calls go to a Queue in memory."""
 
     def __init__(self, queue: Queue) -> None:
         super().__init__("http://queue.test", token="")
         self._queue = queue
 
     async def send(self, call: Call[T]) -> T:
-        """Like Queue.send()."""
+        """Answer a call from the queue in memory."""
         return self._queue.send(call)

@@ -43,5 +43,5 @@ class Api:
         return self.jobs.scope
 
     def confined(self, scope: Scope) -> Self:
-        """The same for a client that may reach some topics only."""
+        """What the handlers of a client use that may reach only the topics of the scope."""
         return replace(self, jobs=self.queue.within(scope))

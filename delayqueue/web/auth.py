@@ -64,7 +64,7 @@ class Principal:
 
     @property
     def roles(self) -> frozenset[Role]:
-        """Its roles."""
+        """The roles of a token."""
         return frozenset(self._topics)
 
     def add(self, grant: Grant) -> None:

@@ -55,7 +55,7 @@ class Responder:
     async def ok_by_turns(
         self, request: HttpRequest, data: object, message: Text = DONE
     ) -> HttpResponse:
-        """The same for data that can be megabytes: others get their turn while it is written."""
+        """The answer of success with data that can be megabytes: others get their turn while it is written."""
         written: list[bytes] = []
         await _write(envelope(0, self.say(request, message), data), written)
         return HttpResponse(b"".join(written), _headers(request))

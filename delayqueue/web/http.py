@@ -66,7 +66,7 @@ class HttpResponse:
 
 
 class Peer(Protocol):
-    """The receiver of the answer."""
+    """The client's end of a connection, to which the answer is written."""
 
     async def send(self, response: HttpResponse) -> None:
         """Write the answer. Raises ConnectionError if the client is gone."""

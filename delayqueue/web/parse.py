@@ -164,7 +164,7 @@ def is_array(raw: bytes) -> bool:
 
 
 def in_lower_case(model: type[Request], members: object) -> object:
-    """The same with `Topic` or `TTR` as `topic` and `ttr`, as Go reads them.
+    """The members with names in lower case, because Go reads `Topic` and `TTR` as `topic` and `ttr`.
 
     If a field comes in several spellings, the last value that is not null counts, as in Go.
     """
@@ -193,7 +193,7 @@ def _unknown(model: type[Request], members: object) -> Iterator[str]:
 
 
 def _long_delay_s(model: type[Request], members: object) -> float:
-    """Its delay, if that is more than a year; otherwise 0."""
+    """The delay of a request in seconds, if that is more than a year; otherwise 0."""
     delay_s = members.get("delay") if isinstance(members, dict) else None
     if "delay" not in model.model_fields or not isinstance(delay_s, int | float):
         return 0

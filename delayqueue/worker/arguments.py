@@ -93,7 +93,7 @@ def _first(handler: Callable[..., Any], parameter: inspect.Parameter) -> Argumen
 
 
 def _annotation(handler: Callable[..., Any], parameter: inspect.Parameter) -> Any:
-    """Its annotation; a str if that cannot be resolved."""
+    """A parameter's annotation; a str if that cannot be resolved."""
     kind = parameter.annotation
     if not isinstance(kind, str):
         return kind

@@ -13,7 +13,7 @@ from hypothesis.stateful import precondition, rule, run_state_machine_as_test
 
 from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.engine.rebalance import Rebalance
-from delayqueue.engine.taking import Taking
+from delayqueue.engine.take_service import TakeService
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.buckets import Buckets
 from delayqueue.store.bucket.transfers import Transfers
@@ -130,7 +130,7 @@ class Moving(Comparison):
         self.everywhere = Everywhere(store)
         self.bucket = replace(self.bucket, store=self.everywhere)
         whole = self.everywhere.whole
-        self.topics, self.taking = Topics(whole, EVERYWHERE), Taking(whole)
+        self.topics, self.taking = Topics(whole, EVERYWHERE), TakeService(whole)
 
     @precondition(lambda self: not self._mover.buckets.layout.moving)
     @rule(size=st.sampled_from(SIZES))

@@ -26,7 +26,7 @@ from hypothesis.stateful import (
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.job import USUAL_PRIORITY, IfExists, Job
 from delayqueue.domain.receipt import HELD_BY_NOBODY, nonce_of, receipt_for
-from delayqueue.engine.taking import Taking
+from delayqueue.engine.take_service import TakeService
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.scripts import Scripts, read
 from delayqueue.store.servers.shards import Shards
@@ -120,7 +120,7 @@ class Comparison(RuleBasedStateMachine):
         store = BucketStore(Shards.one(self._redis), plain.store.buckets, stepped(scheduler, slots))
         self.bucket = Bucket(self._redis, plain.keys, store, slots)
         whole = Store(store)
-        self.topics, self.taking = Topics(whole, EVERYWHERE), Taking(whole)
+        self.topics, self.taking = Topics(whole, EVERYWHERE), TakeService(whole)
         # in the past, for verbs that use the store's own clock: in the end, all that is over here is over there
         self.model = Model(int(time.time() * 1000) - DAY_MS)
         self.old_receipts: dict[str, str] = {}

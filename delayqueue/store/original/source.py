@@ -47,7 +47,7 @@ class Look(NamedTuple):
 
     @property
     def times_s(self) -> list[float]:
-        """Its times in the buckets, in unix seconds."""
+        """The times of a job in the buckets, in unix seconds."""
         return [float(time) for time in self.times if time is not None]
 
 

@@ -161,7 +161,7 @@ def _target(config: Config, socket_path: str | None) -> dict[str, Any]:
 
 
 def _over_tcp(target: dict[str, Any]) -> dict[str, Any]:
-    """The same for a server on another machine: a replica of one that listens on a local socket, say."""
+    """The options of a connection over TCP, if `target` is a local socket: to its replica on another machine, say."""
     if "path" not in target:
         return target
     rest = {name: value for name, value in target.items() if name != "path"}

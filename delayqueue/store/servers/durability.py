@@ -35,7 +35,7 @@ class Durability:
 
     @classmethod
     def of(cls, config: Config) -> Self:
-        """As the settings say."""
+        """The durability that the settings ask for."""
         return cls(
             Fsync() if asks_for_sync(config) else None,
             Replicas(config) if asks_for_replicas(config) else None,

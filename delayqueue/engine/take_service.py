@@ -2,22 +2,23 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 
 from delayqueue.errors import Unavailable
 from delayqueue.store.store import Store
 from delayqueue.store.types import Range, Taken
+from delayqueue.tasks import Tasks
 
 log = logging.getLogger(__name__)
 
 
-class Taking:
+class TakeService:
     """Takes jobs: the client gets all of them, or nothing is taken."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._restoring = Tasks("restore")
 
     async def take(self, topic: str, due: Range, most: int) -> list[Taken]:
         """Remove and return the first jobs of a range, up to `most` and MAX_ANSWER_BYTES; each goes to one caller only.
@@ -29,22 +30,16 @@ class Taking:
         try:
             return await asyncio.shield(work)
         except asyncio.CancelledError:
-            self._in_background(self._undo(work))
+            self._restoring.start(self._undo(work))
             raise
 
     def restore(self, jobs: Sequence[Taken]) -> None:
         """Undo takes whose client is gone, in the background."""
-        self._in_background(self._restore(jobs))
+        self._restoring.start(self._restore(jobs))
 
     async def close(self) -> None:
         """Wait until everything is put back."""
-        while self._tasks:
-            await asyncio.wait(self._tasks)
-
-    def _in_background(self, work: Coroutine[None, None, None]) -> None:
-        task = asyncio.create_task(work, name="restore")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        await self._restoring.ended()
 
     async def _undo(self, work: asyncio.Task[list[Taken]]) -> None:
         with suppress(Unavailable):
