@@ -5,8 +5,7 @@ from __future__ import annotations
 import gc
 import signal
 import time
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
@@ -14,7 +13,7 @@ from tests.clusters import UNHURRIED, StoreCluster, WatchedStore
 from tests.processes import WITHOUT_FUNCTIONS, Processes
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator
+    from collections.abc import Generator, Iterator
 
     from tests.processes import StoreServer
 
@@ -106,28 +105,18 @@ def pytest_collection() -> Generator[None, object, object]:
     return collected
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> Generator[None]:
-    """Parameters marked `seldom` are used where the mark names the module, or with --every-store."""
-    parametrize, module = metafunc.parametrize, Path(str(metafunc.module.__file__)).name
-
-    def without_seldom(names: str, values: Iterable[Any], *args: Any, **options: Any) -> None:
-        parametrize(names, [each for each in values if _is_used(each, module)], *args, **options)
-
-    if not metafunc.config.getoption("every_store"):
-        metafunc.parametrize = without_seldom  # type: ignore[assignment, method-assign]
-    yield
-
-
-def _is_used(value: object, module: str) -> bool:
-    marks = getattr(value, "marks", ())
-    return all(module in mark.args for mark in marks if mark.name == "seldom")
-
-
 @pytest.hookimpl(trylast=True)  # pytest itself sorts them by their fixtures
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Long files come first."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tests marked `seldom` run in the modules that the mark names, or with --every-store; long files come first."""
+    if not config.getoption("every_store"):
+        seldom = [item for item in items if not _is_due(item)]
+        config.hook.pytest_deselected(items=seldom)
+        items[:] = [item for item in items if _is_due(item)]
     items.sort(key=lambda item: not LONG.intersection(item.path.parts))
+
+
+def _is_due(item: pytest.Item) -> bool:
+    return all(item.path.name in mark.args for mark in item.iter_markers("seldom"))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
