@@ -1,7 +1,7 @@
 """python -m bench.walk: which functions of the package a request calls, and how many calls these are.
 
-A server of its own runs unchanged but for what counts (counted.py). Each way is taken several times, and what most of
-these agree on is shown: at times the server's loops in the background come between.
+A server of its own runs unchanged but for what counts (counted.py). Each way is taken until the same calls have come
+several times: at times the server's loops in the background come between.
 """
 
 import argparse
@@ -20,14 +20,16 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from bench.counted import Call
-from bench.processes import free_port, program
+from bench.processes import BenchError, free_port, program
 from bench.target import own_server, redis_command
 
 KEPT: Final = Path(__file__).with_name("walk.json")
 COUNTED: Final = Path(__file__).with_name("counted.py")
 WARM_UP: Final = 2
-TIMES: Final = 9
+AGREEING: Final = 4  # times with the same calls
+MOST_TIMES: Final = 100
 QUIET_S: Final = 0.02  # without a call: the way is at its end
+TIMERS_S: Final = 0.15  # longer than any timer that a request leaves behind
 LIMIT_S: Final = 60.0
 WAIT_S: Final = 30
 DELAY_S: Final = 86_400
@@ -203,14 +205,21 @@ def _server() -> Iterator[tuple[Clients, Connection]]:
 
 
 def _usual(way: Callable[[Clients], Steps], clients: Clients, counted: Connection) -> list[Call]:
-    """What the server calls on this way in most cases."""
-    taken = [_take(way(clients), counted) for _ in range(WARM_UP + TIMES)]
-    ((calls, _),) = Counter(taken[WARM_UP:]).most_common(1)
-    return list(calls)
+    """What the server calls on this way unless its background comes between. Raises BenchError if that is unclear."""
+    for _ in range(WARM_UP):
+        _take(way(clients), counted)
+    seen: Counter[tuple[Call, ...]] = Counter()
+    for _ in range(MOST_TIMES):
+        calls = _take(way(clients), counted)
+        seen[calls] += 1
+        if seen[calls] == AGREEING:
+            return list(calls)
+    raise BenchError(f"other calls nearly each of {MOST_TIMES} times: is this machine very busy?")
 
 
 def _take(steps: Steps, counted: Connection) -> tuple[Call, ...]:
     next(steps)
+    time.sleep(TIMERS_S)
     _until_quiet(counted)
     next(steps)
     calls = _until_quiet(counted, at_least=1)
