@@ -15,7 +15,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-async def cancel_all(tasks: Iterable[asyncio.Task[Any]]) -> None:
+async def cancel_all(tasks: Iterable[asyncio.Future[Any]]) -> None:
     """Cancel until all have ended: a cancellation can get lost while redis-py connects (seen when a port is taken).
 
     If this is cancelled, it still waits: a task left behind here could lose its next cancellation as well.

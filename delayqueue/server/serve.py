@@ -173,7 +173,7 @@ async def _serve_here(
             # before HTTP, whose /readyz says that all is open
             _beanstalk(config, settings, limits, reuse_port=shared),
             listening(
-                settings.front,
+                settings,
                 config.bind_address,
                 context,
                 limits=limits,

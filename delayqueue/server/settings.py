@@ -189,7 +189,7 @@ class Settings:
         self.door.use(prepared.files.access)
         self.handlers.update(prepared.handlers)  # one that is no longer named may still be running
         self._queue.metrics.most_topics = config.metrics_topics
-        self.front.answer_as(prepared.front)
+        self.front = prepared.front
         self._undeclared.set()
 
     def _use_tls(self, tls: Tls | None) -> None:

@@ -10,7 +10,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from delayqueue.errors import Malformed
 from delayqueue.net.limits import Limits
 from delayqueue.web.connections import AiohttpConnection, Connections
-from delayqueue.web.front import Front
+from delayqueue.web.front import HasFront
 from delayqueue.web.http import SERVER, WAITING_PATHS, HttpRequest, HttpResponse
 
 log = logging.getLogger(__name__)
@@ -20,8 +20,8 @@ CHUNKED: Final = "chunked"  # the only transfer coding
 READ_S: Final = 30.0  # for a request's body to arrive; aiohttp itself has no limit
 
 
-def build_server(front: Front, most_bytes: int, limits: Limits) -> web.Server:
-    """A server that lets `front` answer everything; `most_bytes` limits a request's body.
+def build_server(server: HasFront, most_bytes: int, limits: Limits) -> web.Server:
+    """A server that lets the front of `server` answer everything; `most_bytes` limits a request's body.
 
     It is aiohttp's low-level server instead of its Application, whose router and middlewares take a tenth of the
     processor time of a push or a pop (measured): all paths are constant, so there is nothing to resolve.
@@ -33,7 +33,7 @@ def build_server(front: Front, most_bytes: int, limits: Limits) -> web.Server:
         _check_supported(request)
         answering = Answering(request)
         try:
-            await front.handle(Streamed(request), answering)
+            await server.front.handle(Streamed(request), answering)
         finally:
             _connection(request).forget(request)
         return answering.sent
@@ -50,7 +50,7 @@ def build_server(front: Front, most_bytes: int, limits: Limits) -> web.Server:
     return Connections(
         handle,
         limits=limits,
-        refuse=lambda reason: _written(front.refusal(Malformed(reason))),
+        refuse=lambda reason: _written(server.front.refusal(Malformed(reason))),
         request_factory=request,
         access_log=None,
         auto_decompress=False,  # otherwise it would unpack a request before checks.py refuses it

@@ -1,9 +1,9 @@
 """An endpoint, declared once: what the server, /openapi.json and the tests know about it is read from its handler."""
 
 import sys
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable
 from dataclasses import dataclass
-from inspect import signature
+from inspect import iscoroutinefunction, signature
 from types import ModuleType, UnionType
 from typing import (
     Any,
@@ -86,13 +86,26 @@ class Returnable(Generic[Data]):
     undelivered: Callable[[], None] | None
 
 
+@dataclass(slots=True)
+class Later(Generic[Data]):
+    """Data that comes with the result of a verb of the store; `data` makes it of that, or raises the client's error."""
+
+    result: Awaitable[Any]
+    data: Callable[[Any], Data]
+
+    def __await__(self) -> Generator[Any, None, Data]:
+        """The data."""
+        return self.data((yield from self.result.__await__()))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Endpoint:
     """An endpoint. `name` is its handler's; `run` calls the handler with everything that it may want.
 
     `takes` is the model of its body, None = it has none; with `takes_many` also an array of them. If one of its methods
     is GET, the body may be left out. `gives` is the type of the envelope's `data`, HttpResponse = it answers by itself.
-    `errors` are its own, in addition to those that any request can get. `asks` and `answers` are an example.
+    `errors` are its own, in addition to those that any request can get. `asks` and `answers` are an example. With
+    `has_task` its handler is a coroutine, otherwise it returns a Later.
     """
 
     name: str
@@ -101,6 +114,7 @@ class Endpoint:
     roles: Roles  # who may call it if tokens are set
     summary: str
     run: Run
+    has_task: bool = True
     takes: type[Request] | None = None
     takes_many: bool = False
     gives: Any = HttpResponse
@@ -137,6 +151,7 @@ def endpoint(  # noqa: PLR0913  # a declaration, in which all but path and roles
 
     Its parameters are `api`, and if it needs them, `asked`: its request model, and `request`: the HttpRequest. It
     returns the envelope's `data`, possibly in a Large or a Returnable, or an HttpResponse; its annotation says which.
+    A handler that only needs one verb of the store is no coroutine and returns a Later, so that it needs no task.
     The first line of its docstring says what it does.
     """
 
@@ -151,6 +166,7 @@ def endpoint(  # noqa: PLR0913  # a declaration, in which all but path and roles
             roles=roles,
             summary=_summary(handler),
             run=_uniform(handler),
+            has_task=iscoroutinefunction(handler),
             takes=takes,
             takes_many=takes_many,
             gives=_data(gives),
@@ -186,8 +202,8 @@ def _taken(asked: Any) -> tuple[type[Request] | None, bool]:
 
 def _data(gives: Any) -> Any:
     """The type of the data, without its wrapper."""
-    if get_origin(gives) in {Large, Returnable}:
-        return _data(get_args(gives)[0])
+    if get_origin(gives) in {Large, Later, Returnable, Coroutine}:
+        return _data(get_args(gives)[-1])
     if get_origin(gives) in {UnionType, Union}:  # a generic makes it the latter
         return Union[tuple(map(_data, get_args(gives)))]  # noqa: UP007  # the only way to make one of a tuple
     return gives

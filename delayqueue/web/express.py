@@ -12,13 +12,13 @@ from contextlib import suppress
 from email.utils import formatdate
 from http import HTTPStatus
 from time import time
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from delayqueue.errors import QueueError, TooMany
 from delayqueue.net.limits import Limits
 from delayqueue.net.unanswered import INCOMPLETE, SMALL_BYTES
 from delayqueue.tasks import cancel_all
-from delayqueue.web.front import Front
+from delayqueue.web.front import HasFront
 from delayqueue.web.head import END, MAX_HEAD_BYTES, Head, may_become_plain, read_head, start_of
 from delayqueue.web.http import JSON, SERVER, WAITING_PATHS, HttpRequest, HttpResponse
 
@@ -30,7 +30,6 @@ PATIENCE_S: Final = 2.0  # after which an incomplete request goes to aiohttp, wi
 IDLE_S: Final = 75.0  # after which a connection without a request is closed
 LOOK_S: Final = 1.0  # between two checks of all connections; the precision of these times
 
-TASK: Final = "request"
 OK_JSON: Final = (
     f"HTTP/1.1 200 OK\r\nServer: {SERVER}\r\n"
     "Content-Type: application/json; charset=utf-8\r\nContent-Length: "
@@ -46,13 +45,13 @@ class Express:
 
     def __init__(
         self,
-        front: Front,
+        server: HasFront,
         paths: Collection[str],
         limits: Limits,
         other: Callable[[], asyncio.Protocol],
         most_bytes: int,
     ) -> None:
-        self.front = front
+        self.server = server
         self.limits = limits
         self.paths = paths
         self.other = other
@@ -93,7 +92,7 @@ class Express:
 
     def refusal(self, error: QueueError) -> bytes:
         """The last answer on a connection."""
-        return self.written(self.front.refusal(error), closes=True)
+        return self.written(self.server.front.refusal(error), closes=True)
 
     def lost(self, connection: "Connection") -> None:
         """The connection is closed."""
@@ -117,7 +116,7 @@ class Express:
                 while not self.connections.isdisjoint(last):
                     self._one_is_lost.clear()
                     await self._one_is_lost.wait()
-        await cancel_all([each.task for each in self.connections if each.task is not None])
+        await cancel_all([each.pending for each in self.connections if each.pending is not None])
         for connection in list(self.connections):
             connection.abort()
 
@@ -141,7 +140,7 @@ class Connection(asyncio.Protocol):
         "_transport",
         "_waits",
         "_whole_bytes",
-        "task",
+        "pending",
     )
 
     _transport: asyncio.Transport
@@ -162,7 +161,9 @@ class Connection(asyncio.Protocol):
         self._whole_bytes = 0  # of the next request: it is parsed again once they are there
         self._since_s = express.now_s  # since when it is in its present state
         self._peer: str | None = None
-        self.task: asyncio.Task[None] | None = None  # answers the present request
+        self.pending: asyncio.Future[Any] | None = (
+            None  # what the answer to the present request waits for
+        )
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Read the peer's address while it is known: after a reset it is gone."""
@@ -179,7 +180,7 @@ class Connection(asyncio.Protocol):
             self._buffer += data
         else:
             self._buffer, self._since_s = data, self._express.now_s
-        if self.task is None and not self._is_stalled:
+        if self.pending is None and not self._is_stalled:
             if len(self._buffer) >= self._whole_bytes:
                 self._next()
         elif len(self._buffer) > MAX_AHEAD_BYTES and not self._is_full:
@@ -197,7 +198,7 @@ class Connection(asyncio.Protocol):
         if self._transport.get_extra_info("sslcontext"):  # TLS connections cannot be half closed
             self._buffer = b""
             return False
-        return self._is_stalled or (self.task is not None and not self._waits)
+        return self._is_stalled or (self.pending is not None and not self._waits)
 
     def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002  # the protocol's signature
         """The client is gone: stop waiting for it."""
@@ -206,8 +207,8 @@ class Connection(asyncio.Protocol):
         limits.connected.left()
         limits.unanswered.gone(self)
         limits.unread.flows(self._transport)
-        if self.task is not None:
-            self.task.cancel()
+        if self.pending is not None:
+            self.pending.cancel()
 
     def pause_writing(self) -> None:
         """The client reads more slowly than it is answered."""
@@ -219,7 +220,7 @@ class Connection(asyncio.Protocol):
         self._is_stalled = False
         self._express.limits.unread.flows(self._transport)
         self._since_s = self._express.now_s
-        if self.task is None:
+        if self.pending is None:
             self._go_on()
         elif self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
@@ -227,9 +228,9 @@ class Connection(asyncio.Protocol):
     def look(self, now_s: float) -> None:
         """End what takes too long."""
         lasted_s = now_s - self._since_s
-        if self.task is not None:
-            if self.task.done():  # without an answer, which is our bug
-                self.abort()
+        if self.pending is not None:
+            if self.pending.done():  # its callbacks come before this one
+                self._express.loop.call_soon(self._abort_unanswered, self.pending)
         elif self._is_stalled:
             return
         elif self._buffer:
@@ -240,15 +241,15 @@ class Connection(asyncio.Protocol):
 
     def close_if_idle(self) -> bool:
         """Close the connection, unless a request is being answered. Returns whether nothing was left to send."""
-        if self.task is None:
+        if self.pending is None:
             self._close()
-        return self.task is None and not self._is_stalled
+        return self.pending is None and not self._is_stalled
 
     def give_up(self) -> bool:
         """Refuse the request that has not arrived as a whole; behind one that is being answered, take no more."""
         if not self._buffer:
             return False
-        if self.task is None:
+        if self.pending is None:
             self._transport.write(self._express.refusal(TooMany(INCOMPLETE)))
             self._close()
         else:
@@ -257,6 +258,11 @@ class Connection(asyncio.Protocol):
             self._transport.pause_reading()
         self._count()
         return True
+
+    def _abort_unanswered(self, pending: asyncio.Future[Any]) -> None:
+        """Close if what the answer waited for has come, and nothing was answered, which is our bug."""
+        if self.pending is pending:
+            self.abort()
 
     def abort(self) -> None:
         """Close at once."""
@@ -296,19 +302,31 @@ class Connection(asyncio.Protocol):
         if self._waits and self._has_ended:
             return
         request = HttpRequest("POST", head.path, head.headers, self._peer, body)
-        answering = express.front.handle(request, self)
-        # with a name, because asyncio would generate one for each
-        self.task = express.loop.create_task(answering, name=TASK)
+        express.server.front.begin(request, self)
         if len(body) > SMALL_BYTES and not self._waits:  # a poll's body is soon forgotten
             self._request_bytes = len(body)
             self._count()
 
     async def send(self, response: HttpResponse) -> None:
-        """Write the answer to the present request, and go on. Raises ConnectionResetError if the client is gone.
+        """Write the answer to the present request. Raises ConnectionResetError if the client is gone.
 
         An answer that must arrive is waited for: a client that leaves while it is sent has not got it, and the
         cancellation says so.
         """
+        self._write(response)
+        if self._is_stalled and response.undelivered is not None:
+            response.body = b""  # the transport has it
+            self._drained = self._express.loop.create_future()
+            await self._drained
+            self._drained = None
+        self._answered()
+
+    def write(self, response: HttpResponse) -> None:
+        """Write the answer to the present request. Raises ConnectionResetError if the client is gone."""
+        self._write(response)
+        self._answered()
+
+    def _write(self, response: HttpResponse) -> None:
         transport = self._transport
         if transport.is_closing():
             raise ConnectionResetError
@@ -318,12 +336,10 @@ class Connection(asyncio.Protocol):
         transport.write(self._express.written(response, closes=self._closes))
         if transport.is_closing():  # it has found that the client is gone
             raise ConnectionResetError
-        if self._is_stalled and response.undelivered is not None:
-            response.body = b""  # the transport has it
-            self._drained = self._express.loop.create_future()
-            await self._drained
-            self._drained = None
-        self.task = None
+
+    def _answered(self) -> None:
+        """Go on with the next request."""
+        self.pending = None
         self._request_bytes = 0
         if self._closes or self._express.stopping:
             self._close()
@@ -336,7 +352,7 @@ class Connection(asyncio.Protocol):
     def _go_on(self) -> None:
         """Answer the next request; close if none can come any more."""
         self._next()
-        if self._has_ended and self.task is None and not self._is_stalled:
+        if self._has_ended and self.pending is None and not self._is_stalled:
             self._close()
 
     def _count(self) -> None:

@@ -1,11 +1,14 @@
 """The way of every request: it is checked, finds its endpoint, and is answered in the envelope, whatever happens."""
 
+import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
-from typing import Any, Final
+from types import MappingProxyType
+from typing import Any, Final, Protocol, cast
 
 from delayqueue.config.config import Config
 from delayqueue.domain.access import EVERYWHERE, Scope
@@ -23,9 +26,9 @@ from delayqueue.web.admin import pages
 from delayqueue.web.api import Api
 from delayqueue.web.auth import Authenticator
 from delayqueue.web.checks import loopback_only, same_origin, uncompressed
-from delayqueue.web.endpoint import Endpoint, Large, Refusal, Returnable
+from delayqueue.web.endpoint import Endpoint, Large, Later, Refusal, Returnable
 from delayqueue.web.envelope import Responder
-from delayqueue.web.http import HttpRequest, HttpResponse, Peer, without_slashes
+from delayqueue.web.http import Client, HttpRequest, HttpResponse, Peer, without_slashes
 from delayqueue.web.parse import Reader, is_array, parse_array
 from delayqueue.web.requests import Request
 
@@ -34,9 +37,8 @@ log = logging.getLogger(__name__)
 CLIENT_GONE: Final = 499  # nginx's code for it, for the access log
 PIECE: Final = 50  # elements of an array before others get their turn: at most half a millisecond
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"  # editors on Windows and .NET put it before UTF-8
-WANTED: Final = frozenset({HttpResponse, Large, Returnable})  # a handler can return these, too
+NO_METHODS: Final[Mapping[str, Endpoint]] = MappingProxyType({})
 
-Asked = Request | list[Request | Refusal]
 Check = Callable[[HttpRequest], None]  # raises the error with which the client is refused
 
 
@@ -53,8 +55,26 @@ def build_front(api: Api, config: Config, make: "Callable[..., Front] | None" = 
     return (make or Front)(api, [*api.endpoints, *pages()], checks, reader, access_log.note)
 
 
+class HasFront(Protocol):
+    """Has the front in force: settings that are read again put another one in its place."""
+
+    front: "Front"
+
+
+@dataclass(slots=True, eq=False)
+class Cycle:
+    """What is known of a request on its way to its answer."""
+
+    request: HttpRequest
+    began_s: float = field(default_factory=perf_counter)
+    path: str = OTHER_PATHS  # the endpoint's, for the metrics
+    endpoint: Endpoint = field(init=False)
+    admitted_by: int = 0  # the guard's revision
+    target: audit.Target | None = None
+
+
 class Front:
-    """Called with each request, by either protocol."""
+    """Answers each request, by either protocol."""
 
     def __init__(
         self,
@@ -81,63 +101,127 @@ class Front:
         """The paths that answer this method."""
         return frozenset(path for path, methods in self._endpoints.items() if method in methods)
 
-    def answer_as(self, other: "Front") -> None:
-        """Answer like the other one, from the next request on."""
-        vars(self).update(vars(other))
+    def begin(self, request: HttpRequest, client: Client) -> None:
+        """Begin to answer a request whose body is here; `client.pending` becomes what its answer waits for.
+
+        A request that needs one verb of the store is answered in a callback of that (`Later`), any other has a task.
+        """
+        endpoint = self._endpoints.get(request.path, NO_METHODS).get(request.method)
+        if endpoint is None or endpoint.has_task or not (request.body or b"").startswith(b"{"):
+            client.pending = task(self.handle(request, client))
+            return
+        cycle = Cycle(request)
+        try:
+            later = cast("Later[object]", self._run(cycle, self._admit(cycle)))
+        except Exception as error:
+            client.pending = task(
+                self._send(cycle, client, *_refusal(self._api.responder, request, error))
+            )
+        else:
+            client.pending = asyncio.ensure_future(later.result)
+            client.pending.add_done_callback(partial(self._settle, cycle, client, later.data))
 
     async def handle(self, request: HttpRequest, client: Peer) -> None:
-        """Answer a client's request. If the answer cannot be sent, what it gave away is taken back (`Returnable`)."""
-        began_s = perf_counter()
-        code, path = Code.OK, OTHER_PATHS
-        responder = self._api.responder
-        target: audit.Target | None = None
-        data: object = None
+        """Answer a request. If the answer cannot be sent, what it gave away is taken back (`Returnable`)."""
+        cycle = Cycle(request)
         try:
-            for check in self._checks:
-                check(request)
-            endpoint = self._find(request)
-            path = endpoint.path
-            guard = self._api.guard
-            api, admitted_by = self._admit(endpoint, request), guard.revision
-            if endpoint.takes is None:
-                running = endpoint.run(api, None, request)
-            else:
-                raw = await request.read() if request.body is None else request.body
-                request.body = None
-                raw = raw.removeprefix(BYTE_ORDER_MARK)
-                uncompressed(request, raw)
-                if endpoint.takes_many and is_array(raw):
-                    asked: Asked = await self._read_many(endpoint.takes, api, raw, request)
-                else:
-                    asked = self._read(endpoint, endpoint.takes, api, raw, request)
-                target = audit.target_of(endpoint, request, asked)
-                running = endpoint.run(api, asked, request)
-                del raw, asked  # a waiting poll no longer needs them
-            data = await running
-            recheck = None
-            if guard.revision != admitted_by:  # it may have lost its right to what it waited for
-                recheck = partial(guard.check_again, request, endpoint.roles)
-            response = (
-                await _as_wanted(responder, request, endpoint, data, recheck)
-                if type(data) in WANTED
-                else responder.ok(request, data, endpoint.done)
-            )
+            api = self._admit(cycle)
+            if cycle.endpoint.takes is not None and request.body is None:
+                request.body = await request.read()
+            data = await self._run(cycle, api)
         except ConnectionError:  # the client is gone, in the middle of its request
-            response = HttpResponse(status=CLIENT_GONE)
+            answer = Code.OK, HttpResponse(status=CLIENT_GONE)
         except Exception as error:
-            code, response = _refusal(responder, request, error)
-        audit.note(self._api.guard, request, target, code, data)
+            answer = _refusal(self._api.responder, request, error)
+        else:
+            await self._finish(cycle, client, data)
+            return
+        await self._send(cycle, client, *answer)
+
+    def _settle(
+        self,
+        cycle: Cycle,
+        client: Client,
+        data_of: Callable[[Any], object],
+        result: asyncio.Future[Any],
+    ) -> None:
+        """Answer with what a verb of the store has returned or raised."""
+        if result.cancelled():  # the client is gone
+            return
+        responder, code, data = self._api.responder, Code.OK, None
+        try:
+            data = data_of(result.result())
+            if type(data) is Large:
+                client.pending = task(self._finish(cycle, client, data))
+                return
+            response = responder.ok(cycle.request, data, cycle.endpoint.done)
+        except Exception as error:
+            del result  # it holds the error, whose traceback holds this frame
+            code, response = _refusal(responder, cycle.request, error)
+        self._record(cycle, code, response.status, data)
+        with suppress(ConnectionError):
+            client.write(response)
+
+    async def _finish(self, cycle: Cycle, client: Peer, data: object) -> None:
+        """Answer with the data that a handler has returned."""
+        code = Code.OK
+        try:
+            response = await self._response(cycle, data)
+        except Exception as error:
+            code, response = _refusal(self._api.responder, cycle.request, error)
+        await self._send(cycle, client, code, response, data)
+
+    async def _send(
+        self,
+        cycle: Cycle,
+        client: Peer,
+        code: Code,
+        response: HttpResponse,
+        data: object = None,
+    ) -> None:
+        """Send an answer. One that must arrive is undone if it does not, and recorded afterwards."""
         if response.undelivered is None:
-            self._note(request, path, response.status, code.value, began_s)
+            self._record(cycle, code, response.status, data)
             with suppress(ConnectionError):
                 await client.send(response)
-        else:
-            status = await _deliver(response, response.undelivered, client)
-            self._note(request, path, status, code.value, began_s)
+            return
+        status = response.status
+        try:
+            await client.send(response)
+        except BaseException as error:
+            response.undelivered()
+            if not isinstance(error, ConnectionError):
+                raise
+            status = CLIENT_GONE
+        self._record(cycle, code, status, data)
+
+    def _record(self, cycle: Cycle, code: Code, status: int, data: object) -> None:
+        """Count the answer, and log it as far as the settings and the client want that."""
+        if cycle.target is not None:
+            audit.note(self._api.guard, cycle.request, cycle.target, code, data)
+        self._note(cycle.request, cycle.path, status, code.value, cycle.began_s)
 
     def refusal(self, error: QueueError) -> HttpResponse:
         """The answer to something that is no request, or not all of one."""
         return self._api.responder.error(HttpRequest("", "", {}, None), error)
+
+    def _admit(self, cycle: Cycle) -> Api:
+        """Find the endpoint, and the Api with the topics that the client may reach.
+
+        Raises NoSuchPath, WrongMethod, Unauthorized, Forbidden or TooMany if it is refused.
+        """
+        request, guard = cycle.request, self._api.guard
+        for check in self._checks:
+            check(request)
+        endpoint = cycle.endpoint = self._find(request)
+        cycle.path = endpoint.path
+        cycle.admitted_by = guard.revision
+        scope = guard.admit(request, endpoint.roles)
+        if scope is EVERYWHERE:
+            return self._api
+        if scope not in self._confined:
+            self._confined[scope] = self._api.confined(scope)
+        return self._confined[scope]
 
     def _find(self, request: HttpRequest) -> Endpoint:
         """The endpoint for this path and method. Raises NoSuchPath or WrongMethod if there is none."""
@@ -152,45 +236,37 @@ class Front:
             raise WrongMethod(methods)
         return endpoint
 
-    def _admit(self, endpoint: Endpoint, request: HttpRequest) -> Api:
-        """The Api with the topics that the client may reach.
+    def _run(self, cycle: Cycle, api: Api) -> Awaitable[object]:
+        """Read the request, whatever its Content-Type, and call its handler.
 
-        Raises Unauthorized, Forbidden or TooMany if it is refused.
+        Raises Forbidden if the client may not reach its topics, and whatever the handler raises.
         """
-        scope = self._api.guard.admit(request, endpoint.roles)
-        if scope is EVERYWHERE:
-            return self._api
-        if scope not in self._confined:
-            self._confined[scope] = self._api.confined(scope)
-        return self._confined[scope]
-
-    def _read(
-        self,
-        endpoint: Endpoint,
-        model: type[Request],
-        api: Api,
-        raw: bytes,
-        request: HttpRequest,
-    ) -> Request:
-        """Parse the request, whatever its Content-Type. Raises Forbidden if the client may not reach its topics."""
+        request, endpoint = cycle.request, cycle.endpoint
+        if endpoint.takes is None:
+            return endpoint.run(api, None, request)
+        raw = (request.body or b"").removeprefix(BYTE_ORDER_MARK)
+        request.body = None  # a waiting poll no longer needs it
+        uncompressed(request, raw)
+        if endpoint.takes_many and is_array(raw):
+            return self._run_many(cycle, api, endpoint.takes, raw)
         if "GET" in endpoint.methods and not raw.strip():
             raw = b"{}"
-        asked = self._reader.read(model, raw, request)
+        asked = self._reader.read(endpoint.takes, raw, request)
         if api.scope is not EVERYWHERE:
             api.scope.check(asked.named_topics())
-        return asked
+        cycle.target = audit.target_of(endpoint, request, asked)
+        return endpoint.run(api, asked, request)
 
-    async def _read_many(
-        self, model: type[Request], api: Api, raw: bytes, request: HttpRequest
-    ) -> list[Request | Refusal]:
-        """Parse an array of requests."""
+    async def _run_many(self, cycle: Cycle, api: Api, model: type[Request], raw: bytes) -> object:
+        """Read an array of requests, and call its handler."""
         asked: list[Request | Refusal] = []
         items = parse_array(raw)
         async for at in by_turns(range(0, len(items), PIECE)):
             piece = items[at : at + PIECE]
             read = self._reader.read_items(model, piece) if api.scope is EVERYWHERE else None
-            asked += read or [self._read_item(model, api, item, request) for item in piece]
-        return asked
+            asked += read or [self._read_item(model, api, item, cycle.request) for item in piece]
+        cycle.target = audit.target_of(cycle.endpoint, cycle.request, asked)
+        return await cycle.endpoint.run(api, asked, cycle.request)
 
     def _read_item(
         self, model: type[Request], api: Api, item: object, request: HttpRequest
@@ -203,35 +279,30 @@ class Front:
             return Refusal(item, error)
         return asked
 
+    async def _response(self, cycle: Cycle, data: object) -> HttpResponse:
+        """The answer with this data.
 
-async def _as_wanted(
-    responder: Responder,
-    request: HttpRequest,
-    endpoint: Endpoint,
-    data: Any,
-    recheck: Callable[[Iterable[str]], None] | None = None,
-) -> HttpResponse:
-    """The answer of a handler that returned a Large, a Returnable or an HttpResponse.
-
-    `recheck` raises Unauthorized or Forbidden if the client may no longer have jobs of these topics: they are put back.
-    """
-    match data:
-        case HttpResponse():
-            return data
-        case Returnable():
-            try:
-                if recheck is not None:
-                    recheck(_topics(data.data))
-                response = await _as_wanted(responder, request, endpoint, data.data)
-            except BaseException:  # also if the client leaves while others have their turn
-                if data.undelivered is not None:
-                    data.undelivered()
-                raise
-            response.undelivered = data.undelivered
-            return response
-        case Large():
-            return await responder.ok_by_turns(request, data.data, endpoint.done)
-    return responder.ok(request, data, endpoint.done)
+        Raises Unauthorized or Forbidden if the client may no longer have the jobs in it: they are put back.
+        """
+        request, endpoint = cycle.request, cycle.endpoint
+        match data:
+            case HttpResponse():
+                return data
+            case Returnable():
+                try:
+                    guard = self._api.guard
+                    if guard.revision != cycle.admitted_by:
+                        guard.check_again(request, endpoint.roles, _topics(data.data))
+                    response = await self._response(cycle, data.data)
+                except BaseException:  # also if the client leaves while others have their turn
+                    if data.undelivered is not None:
+                        data.undelivered()
+                    raise
+                response.undelivered = data.undelivered
+                return response
+            case Large():
+                return await self._api.responder.ok_by_turns(request, data.data, endpoint.done)
+        return self._api.responder.ok(request, data, endpoint.done)
 
 
 def _topics(jobs: Any) -> set[str]:
@@ -240,18 +311,6 @@ def _topics(jobs: Any) -> set[str]:
         jobs = jobs.data
     each = jobs if isinstance(jobs, list) else [jobs] if jobs else []
     return {job.topic for job in each}
-
-
-async def _deliver(response: HttpResponse, undelivered: Callable[[], None], client: Peer) -> int:
-    """Send an answer that must arrive or be undone; returns the status for the log."""
-    try:
-        await client.send(response)
-    except BaseException as error:
-        undelivered()
-        if isinstance(error, ConnectionError):
-            return CLIENT_GONE
-        raise
-    return response.status
 
 
 def _refusal(
@@ -268,3 +327,8 @@ def _refusal(
     name = request_id(request) or new_request_id()
     log.error("%s %s failed, request %s", request.method, request.path, name, exc_info=error)
     return Unavailable.code, responder.error(request, Unavailable(), name)
+
+
+def task(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    """A task with a name, because asyncio would generate one for each."""
+    return asyncio.get_running_loop().create_task(work, name="request")

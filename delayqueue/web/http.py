@@ -1,8 +1,9 @@
 """Requests and responses, whichever protocol carries them."""
 
+import asyncio
 import re
 from collections.abc import Callable, Mapping
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 Warnings = dict[str, dict[str, None]]  # by header, the names in it, each once
 
@@ -69,4 +70,15 @@ class Peer(Protocol):
     """The client's end of a connection, to which the answer is written."""
 
     async def send(self, response: HttpResponse) -> None:
+        """Write the answer; one that must arrive is waited for. Raises ConnectionError if the client is gone."""
+
+
+class Client(Peer, Protocol):
+    """A receiver that need not wait to write."""
+
+    pending: (
+        asyncio.Future[Any] | None
+    )  # what the answer waits for; if the client leaves, it is cancelled
+
+    def write(self, response: HttpResponse) -> None:
         """Write the answer. Raises ConnectionError if the client is gone."""

@@ -12,12 +12,12 @@ from delayqueue.net.limits import Limits
 from delayqueue.net.listener import SHUTDOWN_S, listen
 from delayqueue.web.app import build_server
 from delayqueue.web.express import Express
-from delayqueue.web.front import Front
+from delayqueue.web.front import HasFront
 
 
 @asynccontextmanager
 async def listening(
-    front: Front,
+    server: HasFront,
     address: Address,
     tls: ssl.SSLContext | None,
     *,
@@ -25,12 +25,12 @@ async def listening(
     most_bytes: int,
     reuse_port: bool,
 ) -> AsyncIterator[None]:
-    """Let `front` answer on the address; `most_bytes` limits a request's body.
+    """Let the front of `server` answer on the address; `most_bytes` limits a request's body.
 
     Raises StartupError if the address is not available.
     """
-    other = build_server(front, most_bytes, limits)
-    express = Express(front, front.paths("POST"), limits, other, most_bytes)
+    other = build_server(server, most_bytes, limits)
+    express = Express(server, server.front.paths("POST"), limits, other, most_bytes)
     connection = limits.connected.limited(
         express.connection, lambda: express.refusal(TooMany(FULL))
     )

@@ -10,8 +10,8 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from delayqueue.domain.message import clean
 from delayqueue.web.access_log import Note
-from delayqueue.web.front import Front
-from delayqueue.web.http import HttpRequest, Peer
+from delayqueue.web.front import Front, task
+from delayqueue.web.http import Client, HttpRequest, Peer
 
 W3C: Final = TraceContextTextMapPropagator()
 
@@ -30,6 +30,10 @@ class TracedFront(Front):
         }
         self._tracer = tracer
         self._scheme = scheme
+
+    def begin(self, request: HttpRequest, client: Client) -> None:
+        """Answer in a task: the span lasts as long."""
+        client.pending = task(self.handle(request, client))
 
     async def handle(self, request: HttpRequest, client: Peer) -> None:
         """Answer a client's request. Its jobs get the span's context, unless they bring one."""

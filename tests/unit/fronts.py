@@ -1,6 +1,8 @@
 """A front without a server: its endpoints are called with a queue that only counts."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,12 +11,19 @@ from delayqueue.domain.access import EVERYWHERE
 from delayqueue.metrics import Metrics
 from delayqueue.web.api import Api
 from delayqueue.web.auth import Authenticator
-from delayqueue.web.endpoint import Endpoint
+from delayqueue.web.endpoint import OPEN, Endpoint, Later, endpoint
 from delayqueue.web.envelope import Responder
 from delayqueue.web.front import Front, build_front
 from delayqueue.web.http import HttpRequest, HttpResponse
 
 Handler = Callable[[HttpRequest], Awaitable[HttpResponse]]
+
+
+@dataclass
+class Server:
+    """Has a front."""
+
+    front: Front
 
 
 def front_of(*endpoints: Endpoint, **settings: Any) -> Front:
@@ -41,3 +50,25 @@ def front_of(*endpoints: Endpoint, **settings: Any) -> Front:
         endpoints,
     )
     return build_front(api, config)
+
+
+class Verb:
+    """A verb of the store that returns when the test wants it; it answers /push."""
+
+    def __init__(self) -> None:
+        self.calls: list[asyncio.Future[Any]] = []
+
+    def front(self) -> Front:
+        def run(api: Api, request: HttpRequest) -> Later[object]:  # it needs no queue
+            if request.headers.get("is") == "a defect":
+                raise KeyError("a secret")
+            self.calls.append(asyncio.get_running_loop().create_future())
+            return Later(self.calls[-1], self.data)
+
+        return front_of(endpoint("/push", OPEN)(run))
+
+    @staticmethod
+    def data(result: object) -> object:
+        if result == "a defect":
+            raise KeyError("a secret")
+        return result

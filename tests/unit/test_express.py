@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import logging
 import socket
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final
 
+import pytest
 import uvloop
 
 from delayqueue.web.app import build_server
 from delayqueue.web.express import Express
+from delayqueue.web.front import Front
 from delayqueue.web.head import Head, read_head
 from delayqueue.web.http import HttpRequest, HttpResponse
 from tests.hangups import reset
 from tests.processes import LOOPBACK
 from tests.shared_limits import limits
 from tests.unit.test_front import front
-from tests.waiting import until
+from tests.waiting import Turns, until
+
+from .fronts import Server, Verb
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-
-    import pytest
 
     from .fronts import Handler
 
@@ -30,11 +34,12 @@ MOST_BYTES: Final = 1 << 20
 
 
 @asynccontextmanager
-async def lane(handler: Handler) -> AsyncIterator[tuple[Express, int]]:
-    """The lane that lets `handler` answer /push and /pop, and its port."""
-    loop, answering, shared = asyncio.get_running_loop(), front(handler), limits()
-    aiohttp = build_server(answering, MOST_BYTES, shared)
-    express = Express(answering, answering.paths("POST"), shared, aiohttp, MOST_BYTES)
+async def lane(handler: Handler | Front) -> AsyncIterator[tuple[Express, int]]:
+    """The lane that lets a front answer, or `handler` in it /push and /pop; and its port."""
+    loop, shared = asyncio.get_running_loop(), limits()
+    server = Server(handler if isinstance(handler, Front) else front(handler))
+    aiohttp = build_server(server, MOST_BYTES, shared)
+    express = Express(server, server.front.paths("POST"), shared, aiohttp, MOST_BYTES)
     listener = await loop.create_server(express.connection, LOOPBACK, 0)
     try:
         yield express, listener.sockets[0].getsockname()[1]
@@ -61,7 +66,7 @@ async def test_aiohttp_reads_on_where_the_lane_had_paused() -> None:
         reader, writer = await asyncio.open_connection(LOOPBACK, port)
         long = post("/push", b"x" * 100_000)
         writer.write(post("/pop", b"poll"))
-        await until(lambda: any(each.task for each in express.connections))
+        await until(lambda: any(each.pending for each in express.connections))
         [connection] = express.connections
         sent = 0
         while connection._transport.is_reading():
@@ -137,3 +142,136 @@ async def test_a_head_is_read_once_however_slowly_its_body_comes(
             await reader.readuntil(b"0123456789")
         writer.close()
     assert len(reads) == 2
+
+
+async def read_answer(reader: asyncio.StreamReader) -> tuple[bytes, Any]:
+    """The head and the body of the next answer."""
+    async with asyncio.timeout(5):
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = int(head.partition(b"Content-Length: ")[2].split(b"\r")[0])
+        return head, json.loads(await reader.readexactly(length))
+
+
+async def test_a_request_behind_one_whose_verb_is_under_way_waits_for_it() -> None:
+    verb = Verb()
+    async with lane(verb.front()) as (_, port):
+        reader, writer = await asyncio.open_connection(LOOPBACK, port)
+        writer.write(post("/push", b"{}") * 2)
+        for number in (1, 2):
+            await until(lambda: len(verb.calls) == number)  # noqa: B023  # called before the next
+            for _ in range(10):
+                await asyncio.sleep(0)
+            assert len(verb.calls) == number
+            verb.calls[-1].set_result(number)
+            assert (await read_answer(reader))[1]["data"] == number
+        writer.close()
+
+
+async def test_a_client_that_leaves_while_its_verb_is_under_way_is_no_error(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    verb = Verb()
+    async with lane(verb.front()) as (express, port):
+        client = socket.create_connection((LOOPBACK, port))
+        client.sendall(post("/push", b"{}"))
+        await until(lambda: bool(verb.calls))
+        reset(client)
+        await until(lambda: not express.connections)
+        await until(verb.calls[0].done)
+        assert verb.calls[0].cancelled()
+    assert [record for record in caplog.records if record.levelno > logging.INFO] == []
+
+
+async def test_a_client_that_is_gone_when_its_verb_has_returned_is_no_error(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The result and the reset have arrived in one turn of the loop."""
+    verb = Verb()
+    async with lane(verb.front()) as (express, port):
+        client = socket.create_connection((LOOPBACK, port))
+        client.sendall(post("/push", b"{}"))
+        await until(lambda: bool(verb.calls))
+        verb.calls[0].set_result("for nobody")
+        reset(client)
+        await until(lambda: not express.connections)
+    assert [record for record in caplog.records if record.levelno > logging.INFO] == []
+
+
+@pytest.mark.parametrize("result", [True, False], ids=["in the call", "in the answer"])
+async def test_a_defect_beside_a_verb_is_logged_and_not_shown(
+    result: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    verb = Verb()
+    async with lane(verb.front()) as (_, port):
+        reader, writer = await asyncio.open_connection(LOOPBACK, port)
+        bad = post("/push", b"{}")
+        writer.write(bad.replace(b"Host: x", b"Host: x\r\nIs: a defect") if result else bad)
+        if not result:
+            await until(lambda: bool(verb.calls))
+            verb.calls[0].set_result("a defect")
+        head, answer = await read_answer(reader)
+        assert head.startswith(b"HTTP/1.1 503")
+        assert "secret" not in str(answer)
+        name = head.partition(b"X-Request-Id: ")[2].split(b"\r")[0].decode()
+        assert f"POST /push failed, request {name}" in caplog.text
+        assert "a secret" in caplog.text
+        writer.write(post("/push", b"{}"))
+        await until(lambda: len(verb.calls) == 2 - result)
+        verb.calls[-1].set_result("well")
+        assert (await read_answer(reader))[1]["data"] == "well"
+        writer.close()
+
+
+async def test_errors_of_requests_that_came_at_once_are_answered_one_a_turn() -> None:
+    """Neither do they nest, nor do others wait for all of them."""
+    count = 500
+    async with lane(Verb().front()) as (_, port), Turns() as turns:
+        reader, writer = await asyncio.open_connection(LOOPBACK, port)
+        writer.write(post("/push", b"{}").replace(b"Host: x", b"Host: x\r\nIs: a defect") * count)
+        before = turns.count
+        for _ in range(count):
+            assert (await read_answer(reader))[0].startswith(b"HTTP/1.1 503")
+        assert turns.count - before >= count
+        writer.close()
+
+
+async def test_a_request_whose_verb_is_given_up_is_not_left_without_an_end() -> None:
+    verb = Verb()
+    async with lane(verb.front()) as (_, port):
+        reader, writer = await asyncio.open_connection(LOOPBACK, port)
+        writer.write(post("/push", b"{}"))
+        await until(lambda: bool(verb.calls))
+        verb.calls[0].cancel()
+        async with asyncio.timeout(5):
+            with suppress(ConnectionError):
+                assert await reader.read() == b""
+        writer.close()
+
+
+async def test_a_lane_that_closes_waits_for_verbs_that_are_under_way() -> None:
+    verb = Verb()
+    async with lane(verb.front()) as (express, port):
+        reader, writer = await asyncio.open_connection(LOOPBACK, port)
+        writer.write(post("/push", b"{}"))
+        await until(lambda: bool(verb.calls))
+        closing = asyncio.create_task(express.close(5))
+        await asyncio.sleep(0.05)
+        assert not closing.done()
+        verb.calls[0].set_result("well")
+        head, answer = await read_answer(reader)
+        assert b"Connection: close" in head
+        assert answer["data"] == "well"
+        await closing
+        writer.close()
+
+
+async def test_a_lane_that_has_waited_long_enough_gives_up_its_verbs() -> None:
+    verb = Verb()
+    async with lane(verb.front()) as (express, port):
+        client = socket.create_connection((LOOPBACK, port))
+        client.sendall(post("/push", b"{}"))
+        await until(lambda: bool(verb.calls))
+        await express.close(0.05)
+        assert verb.calls[0].cancelled()
+        await until(lambda: not express.connections)
+        client.close()

@@ -24,7 +24,7 @@ from tests.processes import LOOPBACK
 from tests.shared_limits import limits
 from tests.waiting import Turns, until
 
-from .fronts import Handler, front_of
+from .fronts import Handler, Server, front_of
 
 LIST: Final = [{"id": n, "body": "\x01排"} for n in range(100)]
 
@@ -64,7 +64,7 @@ async def test_a_client_that_is_gone_is_no_error_of_ours_and_the_answer_is_told(
         connection.transport.abort()
         return HttpResponse(b"for nobody", undelivered=lambda: undelivered.append("told"))
 
-    server = build_server(front(handler), 1 << 20, limits())
+    server = build_server(Server(front(handler)), 1 << 20, limits())
     listener = await asyncio.get_running_loop().create_server(server, LOOPBACK, 0)
     async with listener:
         url = f"http://{LOOPBACK}:{listener.sockets[0].getsockname()[1]}/pop"
@@ -88,7 +88,7 @@ async def test_a_connection_that_is_lost_while_it_is_answered_holds_nothing() ->
         return HttpResponse(b"for nobody")
 
     shared = limits()
-    server = build_server(front(handler), 1 << 20, shared)
+    server = build_server(Server(front(handler)), 1 << 20, shared)
     listener = await asyncio.get_running_loop().create_server(server, LOOPBACK, 0)
     body = b"{}" + b" " * 40_000
     head = f"POST /pop HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n"

@@ -1,6 +1,7 @@
 """Jobs by their ids or tags, in any state."""
 
 from collections.abc import Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Annotated, Final
 
@@ -17,13 +18,13 @@ from delayqueue.answers.jobs import (
     Rescheduled,
     Result,
 )
-from delayqueue.domain.job import MAX_DUE_S, State
+from delayqueue.domain.job import MAX_DUE_S, JobView, State
 from delayqueue.engine.jobs import raise_for
 from delayqueue.errors import Code, Invalid, Text
 from delayqueue.store.types import Plan
 from delayqueue.web import serializers
 from delayqueue.web.api import Api
-from delayqueue.web.endpoint import ADMINS, HOLDERS, OF_JOB, PRODUCERS, Large, endpoint
+from delayqueue.web.endpoint import ADMINS, HOLDERS, OF_JOB, PRODUCERS, Large, Later, endpoint
 from delayqueue.web.fields import (
     Body,
     Delay,
@@ -166,12 +167,21 @@ class CancelRequest(AnyTopicRequest):
 
 
 @endpoint("/get", HOLDERS, asks={"id": "1001"}, answers=FULL)
-async def get(api: Api, asked: GetRequest) -> FullJob | Large[list[FullJob | Result | None]] | None:
+def get(
+    api: Api, asked: GetRequest
+) -> Later[FullJob | Large[list[FullJob | Result | None]] | None]:
     """Return all about jobs."""
     ids = asked.each()
+    return Later(api.jobs.get(ids), partial(_found, asked, ids))
+
+
+def _found(
+    asked: GetRequest, ids: Sequence[str], jobs: Sequence[JobView | None]
+) -> FullJob | Large[list[FullJob | Result | None]] | None:
+    """One id: its job. `ids`: those of the first jobs, and an error for each that was left out."""
     found = [
         None if job is None else serializers.full(job, options=asked.options or False)
-        for job in await api.jobs.get(ids)
+        for job in jobs
     ]
     if not asked.many:
         return found[0]

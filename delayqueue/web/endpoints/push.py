@@ -1,16 +1,19 @@
 """/push: a job, or an array of them."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
+from functools import partial
+from typing import Any
 
 from pydantic import Field
 
 from delayqueue.answers.jobs import NewId, PushResult
 from delayqueue.domain.job import MAX_ID_BYTES, USUAL_PRIORITY, IfExists, Job
+from delayqueue.engine.jobs import raise_for
 from delayqueue.errors import ADDED, OF_CODE, Code, JobExists, QueueError, Text, shown
 from delayqueue.metrics import REQUEST_WARNINGS
 from delayqueue.tasks import by_turns
 from delayqueue.web.api import Api
-from delayqueue.web.endpoint import BAD, PRODUCERS, Refusal, endpoint
+from delayqueue.web.endpoint import BAD, PRODUCERS, Later, Refusal, endpoint
 from delayqueue.web.fields import (
     Body,
     Delay,
@@ -114,20 +117,27 @@ class PushRequest(Request):
     },
     done=ADDED,
 )
-async def push(
+def push(
     api: Api, asked: PushRequest | list[PushRequest | Refusal], request: HttpRequest
-) -> NewId | list[PushResult] | None:
+) -> Later[NewId | None] | Coroutine[Any, Any, list[PushResult]]:
     """Add a job, or an array of jobs."""
     if isinstance(asked, list):
-        return await _push_many(api, asked, request)
+        return _push_many(api, asked, request)
     job = asked.job(api.max_body_bytes, api.new_id, _trace(request))
     job.is_strict = api.strict
-    try:
-        await api.jobs.push(job)
-    except JobExists:
-        raise JobExists(_exists(job)) from None
-    finally:
-        _note_other_topic(api, job, request)
+    codes = api.jobs.push_many((job,))
+    return Later(codes, partial(_pushed, api, asked, job, request))
+
+
+def _pushed(
+    api: Api, asked: PushRequest, job: Job, request: HttpRequest, codes: list[int]
+) -> NewId | None:
+    """The answer to a job."""
+    [code] = codes
+    _note_other_topic(api, job, request)
+    if code == Code.JOB_EXISTS:
+        raise JobExists(_exists(job))
+    raise_for(code)
     return NewId(job.id) if asked.id_is_ours else None
 
 

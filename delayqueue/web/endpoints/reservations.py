@@ -12,7 +12,16 @@ from delayqueue.engine.jobs import raise_for
 from delayqueue.errors import Invalid, NoSuchJob, StaleReceipt, Text
 from delayqueue.web import serializers
 from delayqueue.web.api import Api
-from delayqueue.web.endpoint import BAD, BOTH, CONSUMERS, OF_RESERVED, Large, Returnable, endpoint
+from delayqueue.web.endpoint import (
+    BAD,
+    BOTH,
+    CONSUMERS,
+    OF_RESERVED,
+    Large,
+    Later,
+    Returnable,
+    endpoint,
+)
 from delayqueue.web.endpoints.jobs import results
 from delayqueue.web.fields import (
     FIRST,
@@ -157,11 +166,11 @@ async def pop(
 
 
 @endpoint("/finish", CONSUMERS, errors=BY_RECEIPT, asks={"id": "1001", "receipt": RECEIPT})
-async def finish(api: Api, asked: EndRequest) -> list[Result] | None:
+def finish(api: Api, asked: EndRequest) -> Later[list[Result] | None]:
     """End jobs whose work is done."""
     ids = asked.each()
-    codes = await api.jobs.finish(ids, asked.receipt_of_each(), asked.message or "")
-    return _each(asked, ids, codes)
+    codes = api.jobs.finish(ids, asked.receipt_of_each(), asked.message or "")
+    return Later(codes, partial(_each, asked, ids))
 
 
 @endpoint(
@@ -171,11 +180,11 @@ async def finish(api: Api, asked: EndRequest) -> list[Result] | None:
     asks={"ids": ["1001", "1002"]},
     answers=[{"id": "1001", "code": 0}, {"id": "1002", "code": 0}],
 )
-async def delete(api: Api, asked: EndRequest) -> list[Result] | None:
+def delete(api: Api, asked: EndRequest) -> Later[list[Result] | None]:
     """End jobs that are no longer wanted."""
     ids = asked.each()
-    codes = await api.jobs.delete(ids, asked.receipt_of_each(), asked.message or "")
-    return _each(asked, ids, codes)
+    codes = api.jobs.delete(ids, asked.receipt_of_each(), asked.message or "")
+    return Later(codes, partial(_each, asked, ids))
 
 
 @endpoint(
@@ -185,9 +194,9 @@ async def delete(api: Api, asked: EndRequest) -> list[Result] | None:
     asks={"id": "1001", "receipt": RECEIPT, "delay": 60, "message": "no answer"},
     answers={"due": 1795217097.354},
 )
-async def release(api: Api, asked: ReleaseRequest) -> Due:
+def release(api: Api, asked: ReleaseRequest) -> Later[Due]:
     """Give a reserved job back after a failed attempt."""
-    due_ms = await api.jobs.release(
+    due_ms = api.jobs.release(
         asked.id,
         asked.receipt or "",
         ms_or_none(asked.delay),
@@ -195,7 +204,7 @@ async def release(api: Api, asked: ReleaseRequest) -> Due:
         ms_or_none(asked.fallback),
         retry_ms=asked.retry.delays_ms if asked.retry else None,
     )
-    return Due(serializers.seconds(due_ms))
+    return Later(due_ms, _due)
 
 
 @endpoint(
@@ -205,10 +214,10 @@ async def release(api: Api, asked: ReleaseRequest) -> Due:
     asks={"id": "1001", "receipt": RECEIPT, "ttr": 300},
     answers={"deadline": 1795217337.354},
 )
-async def touch(api: Api, asked: TouchRequest) -> Deadline:
+def touch(api: Api, asked: TouchRequest) -> Later[Deadline]:
     """Extend a reservation."""
-    deadline_ms = await api.jobs.touch(asked.id, asked.receipt or "", ms_or_none(asked.ttr))
-    return Deadline(serializers.seconds(deadline_ms))
+    deadline_ms = api.jobs.touch(asked.id, asked.receipt or "", ms_or_none(asked.ttr))
+    return Later(deadline_ms, _deadline)
 
 
 @endpoint(
@@ -217,9 +226,10 @@ async def touch(api: Api, asked: TouchRequest) -> Deadline:
     errors=OF_RESERVED,
     asks={"id": "1001", "receipt": RECEIPT, "message": "no such account"},
 )
-async def bury(api: Api, asked: BuryRequest) -> None:
+def bury(api: Api, asked: BuryRequest) -> Later[None]:
     """Bury a job: set it aside until somebody looks at it."""
-    await api.jobs.bury(asked.id, asked.receipt or "", asked.message or "")
+    buried = api.jobs.bury(asked.id, asked.receipt or "", asked.message or "")
+    return Later(buried, _nothing)
 
 
 def _each(asked: EndRequest, ids: Sequence[str], codes: Sequence[int]) -> list[Result] | None:
@@ -228,3 +238,15 @@ def _each(asked: EndRequest, ids: Sequence[str], codes: Sequence[int]) -> list[R
         return results(ids, codes)
     raise_for(codes[0])
     return None
+
+
+def _due(due_ms: int | None) -> Due:
+    return Due(serializers.seconds(due_ms))
+
+
+def _deadline(deadline_ms: int | None) -> Deadline:
+    return Deadline(serializers.seconds(deadline_ms))
+
+
+def _nothing(_: None) -> None:
+    """A verb whose success says everything."""
