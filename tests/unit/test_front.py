@@ -11,6 +11,7 @@ import pytest
 from aiohttp import ClientConnectionError, ClientSession
 
 from delayqueue import tasks
+from delayqueue.answers.jobs import TakenJob
 from delayqueue.domain.job import Reserved
 from delayqueue.errors import QueueError, TooLarge
 from delayqueue.web.api import Api
@@ -187,7 +188,7 @@ async def test_an_answer_in_pieces_is_json_when_it_is_empty(empty: Any) -> None:
     assert client.read[0].body == answer(envelope(0, "ok", empty)).body
 
 
-JOB: Final = {"topic": "t", "id": "a"}
+JOB: Final = TakenJob("t", "a", "", 0)
 
 
 @pytest.mark.parametrize(
