@@ -8,9 +8,9 @@ from typing import Any, Final, cast
 
 from delayqueue.beanstalk.answers import TIMED_OUT, Answer, Closing, Pending, answer_to
 from delayqueue.beanstalk.commands import DELETE, PUT, Command, Refusal
-from delayqueue.beanstalk.door import Door
 from delayqueue.beanstalk.parser import Parser
 from delayqueue.beanstalk.putting import job_to_put, put, refusal_to_put
+from delayqueue.beanstalk.server import BeanstalkServer
 from delayqueue.beanstalk.session import Held, Session
 from delayqueue.beanstalk.verbs import VERBS, delete_held
 from delayqueue.net.group import Group
@@ -35,13 +35,13 @@ class Connection(asyncio.Protocol):
         "_answer_bytes",
         "_connections",
         "_counts",
-        "_door",
         "_is_busy",
         "_is_full",
         "_is_stalled",
         "_limits",
         "_parser",
         "_putting_bytes",
+        "_server",
         "_stop",
         "_transport",
         "session",
@@ -49,11 +49,13 @@ class Connection(asyncio.Protocol):
 
     _transport: asyncio.Transport
 
-    def __init__(self, door: Door, limits: Limits, connections: Group["Connection"]) -> None:
-        self._door = door
+    def __init__(
+        self, server: BeanstalkServer, limits: Limits, connections: Group["Connection"]
+    ) -> None:
+        self._server = server
         self._limits = limits
         self._connections = connections  # all connections
-        self._parser = Parser(door.access.most_bytes)
+        self._parser = Parser(server.access.most_bytes)
         self._ahead: Command | Refusal | None = None  # read, but not carried out
         self._answer_bytes = 0  # of the last write
         self._counts = False  # it holds so much that Unanswered knows it
@@ -62,18 +64,18 @@ class Connection(asyncio.Protocol):
         self._is_full = False  # so much has arrived that reading is paused
         self._is_stalled = False  # so much is unsent that no command is started
         self._stop: Callable[[], object] | None = None  # ends the wait of the command under way
-        self.session = Session(door.tubes)
+        self.session = Session(server.tubes)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Accept a client."""
         self._transport = cast("asyncio.Transport", transport)
         self._limits.connected.came()
         self._limits.unread.watch(self._transport)
-        if self._door.access.loopback_only and not is_loopback(_host(transport)):
+        if self._server.access.loopback_only and not is_loopback(_host(transport)):
             log.debug("refused a client from another machine: protected mode")
             self._is_busy = True
             self._transport.abort()
-        self._door.came(self.session)
+        self._server.came(self.session)
         self._connections.add(self)
 
     def data_received(self, data: bytes) -> None:
@@ -102,7 +104,7 @@ class Connection(asyncio.Protocol):
         self._limits.connected.left()
         self._limits.unanswered.gone(self)
         self._limits.unread.flows(self._transport)
-        self._door.left(self.session, self.session.latest if self._is_stalled else None)
+        self._server.left(self.session, self.session.latest if self._is_stalled else None)
         self._connections.discard(self)
 
     def pause_writing(self) -> None:
@@ -142,7 +144,7 @@ class Connection(asyncio.Protocol):
         self._is_busy = True
         self._transport.close()
         if self._is_tls and not self._is_stalled:
-            self._door.loop.call_later(GOODBYE_S, self._transport.abort)
+            self._server.loop.call_later(GOODBYE_S, self._transport.abort)
 
     def abort(self) -> None:
         """Close at once."""
@@ -194,13 +196,13 @@ class Connection(asyncio.Protocol):
         if self._is_full and self._parser.pending_bytes <= MAX_AHEAD_BYTES:
             self._is_full = False
             self._transport.resume_reading()
-        if (self.session.has_ended or self._door.is_draining) and self.is_idle:
+        if (self.session.has_ended or self._server.is_draining) and self.is_idle:
             self.close()
 
     def _let_others(self) -> None:
         """Let others have their turn before the next command; wait, too, until what is written can be sent."""
         self._is_busy = True
-        self._door.loop.call_soon(self._answered, b"")
+        self._server.loop.call_soon(self._answered, b"")
 
     def _write(self, data: bytes) -> None:
         self._answer_bytes = len(data)
@@ -209,16 +211,16 @@ class Connection(asyncio.Protocol):
     def _do(self, command: Command | Refusal) -> Answer:
         """Carry out a command, or start it."""
         if isinstance(command, Refusal):
-            self._door.counts[command.counted] += 1
+            self._server.counts[command.counted] += 1
             return command.answer
         name, args = command
-        self._door.counts[name] += 1
+        self._server.counts[name] += 1
         try:
             if name == PUT:
                 return self._put(*args)
             if name == DELETE and (held := self.session.take(args[0])) is not None:
                 return self._delete(args[0], held)
-            return VERBS[name](self._door, self.session, *args)
+            return VERBS[name](self._server, self.session, *args)
         except Exception as error:
             return answer_to(error)
 
@@ -226,14 +228,14 @@ class Connection(asyncio.Protocol):
         """Put this job and those of the puts that follow it."""
         tube = self.session.used.name
         self.session.is_producer = True
-        if refusal := refusal_to_put(self._door, tube):
+        if refusal := refusal_to_put(self._server, tube):
             return refusal
         jobs = [job_to_put(tube, *numbers_and_body)]
         while len(jobs) < MOST_AT_ONCE and (command := self._one_more(PUT)) is not None:
             jobs.append(job_to_put(tube, *command.args))
-        self._door.counts[PUT] += len(jobs) - 1
+        self._server.counts[PUT] += len(jobs) - 1
         self._putting_bytes = sum(len(job.body) for job in jobs)
-        return put(self._door, jobs)
+        return put(self._server, jobs)
 
     def _delete(self, number: int, held: Held) -> Answer:
         """Delete this job and those of the deletes that follow it, as long as this connection holds them."""
@@ -244,8 +246,8 @@ class Connection(asyncio.Protocol):
                 self._ahead = command
                 break
             jobs[command.args[0]] = next_held
-        self._door.counts[DELETE] += len(jobs) - 1
-        return delete_held(self._door, self.session, jobs)
+        self._server.counts[DELETE] += len(jobs) - 1
+        return delete_held(self._server, self.session, jobs)
 
     def _one_more(self, name: str) -> Command | None:
         """The next command, if it is another one of that name."""
@@ -258,17 +260,17 @@ class Connection(asyncio.Protocol):
     def _wait_for(self, answer: Pending | Coroutine[Any, Any, bytes]) -> None:
         """Answer once the call has ended; until then, further commands wait."""
         if not isinstance(answer, Pending):
-            task = self._door.loop.create_task(answer, name="beanstalk command")
+            task = self._server.loop.create_task(answer, name="beanstalk command")
             answer = Pending(task, asyncio.Future.result)
         self._is_busy, self._stop = True, answer.stop
         call = asyncio.ensure_future(answer.call)
-        self._door.calls.add(call)
+        self._server.calls.add(call)
         call.add_done_callback(partial(self._ended, answer.read))
 
     def _ended(
         self, read: Callable[[asyncio.Future[Any]], Answer], call: asyncio.Future[Any]
     ) -> None:
-        self._door.calls.discard(call)
+        self._server.calls.discard(call)
         self._stop = None
         try:
             answer = read(call)

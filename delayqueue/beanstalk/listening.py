@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, suppress
 
 from delayqueue.beanstalk.commands import OUT_OF_MEMORY
 from delayqueue.beanstalk.connection import Connection
-from delayqueue.beanstalk.door import Door
+from delayqueue.beanstalk.server import BeanstalkServer
 from delayqueue.config.values import Address
 from delayqueue.net.group import Group
 from delayqueue.net.limits import Limits
@@ -16,7 +16,7 @@ from delayqueue.net.listener import SHUTDOWN_S, listen
 
 @asynccontextmanager
 async def listening(
-    door: Door,
+    server: BeanstalkServer,
     address: Address,
     tls: ssl.SSLContext | None,
     *,
@@ -30,7 +30,7 @@ async def listening(
     connections = Group[Connection]()
 
     def connection() -> Connection:
-        return Connection(door, limits, connections)
+        return Connection(server, limits, connections)
 
     limited = limits.connected.limited(connection, lambda: OUT_OF_MEMORY)
     listener = await listen(limited, address, tls, key="beanstalk_address", reuse_port=reuse_port)
@@ -39,7 +39,7 @@ async def listening(
     finally:
         listener.close()
         await _close(connections)
-        await door.close()
+        await server.close()
 
 
 async def _close(connections: Group[Connection]) -> None:

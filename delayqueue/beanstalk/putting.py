@@ -7,8 +7,8 @@ from typing import Final
 
 from delayqueue.beanstalk.answers import DRAINING, NOT_FOUND, Answer, Pending, answer_to
 from delayqueue.beanstalk.commands import OUT_OF_MEMORY
-from delayqueue.beanstalk.door import Door
 from delayqueue.beanstalk.ids import BLOCK
+from delayqueue.beanstalk.server import BeanstalkServer
 from delayqueue.domain.body import body_of
 from delayqueue.domain.job import MAX_DELAY_S, IfExists, Job
 from delayqueue.errors import Code, Unavailable
@@ -18,11 +18,11 @@ MAX_TTR_S: Final = 60 * 86_400  # a job's record has no room for a longer one
 MOST_TRIES: Final = 20
 
 
-def refusal_to_put(door: Door, topic: str) -> bytes:
+def refusal_to_put(server: BeanstalkServer, topic: str) -> bytes:
     """Why no job can be put into the tube now, b"" = one can."""
-    if door.is_draining:
+    if server.is_draining:
         return DRAINING
-    return b"" if door.allows(topic) else NOT_FOUND
+    return b"" if server.allows(topic) else NOT_FOUND
 
 
 def job_to_put(topic: str, priority: int, delay_s: int, ttr_s: int, body: bytes) -> Job:
@@ -38,36 +38,38 @@ def job_to_put(topic: str, priority: int, delay_s: int, ttr_s: int, body: bytes)
     )
 
 
-def put(door: Door, jobs: Sequence[Job]) -> Answer:
+def put(server: BeanstalkServer, jobs: Sequence[Job]) -> Answer:
     """Push jobs of one tube under new numbers. The answer holds a line for each."""
-    numbers = door.numbers.take(len(jobs))
+    numbers = server.numbers.take(len(jobs))
     if numbers is None:
-        return _put_slowly(door, jobs)
+        return _put_slowly(server, jobs)
     for job, number in zip(jobs, numbers, strict=True):
         job.id = str(number)
-    return Pending(door.jobs.push_many(jobs), partial(_were_put, door, jobs))
+    return Pending(server.jobs.push_many(jobs), partial(_were_put, server, jobs))
 
 
-def _were_put(door: Door, jobs: Sequence[Job], call: asyncio.Future[list[int]]) -> Answer:
+def _were_put(
+    server: BeanstalkServer, jobs: Sequence[Job], call: asyncio.Future[list[int]]
+) -> Answer:
     try:
         codes = call.result()
     except Exception as error:
         return answer_to(error) * len(jobs)
     if Code.JOB_EXISTS in codes:
-        return _put_behind(door, jobs, codes)
-    return _inserted(door, jobs, codes)
+        return _put_behind(server, jobs, codes)
+    return _inserted(server, jobs, codes)
 
 
-async def _put_slowly(door: Door, jobs: Sequence[Job]) -> bytes:
+async def _put_slowly(server: BeanstalkServer, jobs: Sequence[Job]) -> bytes:
     """Put jobs whose numbers must be fetched first."""
     try:
-        codes = await _push(door, jobs)
+        codes = await _push(server, jobs)
     except Exception as error:
         return answer_to(error) * len(jobs)
-    return await _put_behind(door, jobs, codes)
+    return await _put_behind(server, jobs, codes)
 
 
-async def _put_behind(door: Door, jobs: Sequence[Job], codes: list[int]) -> bytes:
+async def _put_behind(server: BeanstalkServer, jobs: Sequence[Job], codes: list[int]) -> bytes:
     """Put those jobs again whose numbers are somebody's ids, such as those of orders.
 
     There may be many in a row: then the numbers go on behind them, for all jobs that follow.
@@ -76,26 +78,26 @@ async def _put_behind(door: Door, jobs: Sequence[Job], codes: list[int]) -> byte
         left = [at for at, code in enumerate(codes) if code == Code.JOB_EXISTS]
         if not left:
             break
-        door.numbers.leave(int(jobs[left[-1]].id), BLOCK * (2**tries - 1))
+        server.numbers.leave(int(jobs[left[-1]].id), BLOCK * (2**tries - 1))
         try:
-            again = await _push(door, [jobs[at] for at in left])
+            again = await _push(server, [jobs[at] for at in left])
         except Unavailable:  # the other jobs are there
             break
         for at, code in zip(left, again, strict=True):
             codes[at] = code
-    return _inserted(door, jobs, codes)
+    return _inserted(server, jobs, codes)
 
 
-async def _push(door: Door, jobs: Sequence[Job]) -> list[int]:
+async def _push(server: BeanstalkServer, jobs: Sequence[Job]) -> list[int]:
     for job in jobs:
-        job.id = str(await door.numbers.next())
-    return await door.jobs.push_many(jobs)
+        job.id = str(await server.numbers.next())
+    return await server.jobs.push_many(jobs)
 
 
-def _inserted(door: Door, jobs: Sequence[Job], codes: Sequence[int]) -> bytes:
+def _inserted(server: BeanstalkServer, jobs: Sequence[Job], codes: Sequence[int]) -> bytes:
     done = codes.count(Code.OK)
-    door.puts += done
-    door.tubes.count(jobs[0].topic).puts += done
+    server.puts += done
+    server.tubes.count(jobs[0].topic).puts += done
     return b"".join(
         b"INSERTED %b\r\n" % job.id.encode() if code == Code.OK else OUT_OF_MEMORY
         for job, code in zip(jobs, codes, strict=True)

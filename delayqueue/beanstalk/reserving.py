@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, Final
 
 from delayqueue.beanstalk.answers import DEADLINE_SOON, TIMED_OUT, Answer, Closing, Pending
-from delayqueue.beanstalk.door import Door
+from delayqueue.beanstalk.server import BeanstalkServer
 from delayqueue.beanstalk.session import MARGIN_S, Session
 from delayqueue.domain.body import raw_body
 from delayqueue.domain.job import Reserved
@@ -17,10 +17,10 @@ FOREVER_S: Final = 2.0**31
 MOST_TUBES: Final = 500  # per poll: about 3 ms of the store's time
 
 
-def reserve(door: Door, session: Session, timeout_s: float = FOREVER_S) -> Answer:
+def reserve(server: BeanstalkServer, session: Session, timeout_s: float = FOREVER_S) -> Answer:
     """Reserve a job of the watched tubes; waits, but not into the last second of the TTR of a job that it holds."""
     session.is_worker = True
-    now_s = door.loop.time()
+    now_s = server.loop.time()
     until_s = session.deadline(now_s) - MARGIN_S
     wait_s = 0 if session.has_ended else max(0, min(timeout_s, until_s - now_s))
     session.is_waiting = wait_s > 0
@@ -29,54 +29,56 @@ def reserve(door: Door, session: Session, timeout_s: float = FOREVER_S) -> Answe
         session.is_waiting = False
         call.result()  # raises if the store has failed
         if jobs := take():
-            return _reserved(door, session, jobs[0])
-        if door.loop.time() >= until_s:
+            return _reserved(server, session, jobs[0])
+        if server.loop.time() >= until_s:
             return DEADLINE_SOON
-        if door.is_draining and timeout_s == FOREVER_S:
+        if server.is_draining and timeout_s == FOREVER_S:
             raise Closing
         return TIMED_OUT
 
-    tubes = door.reachable(session.watched)
+    tubes = server.reachable(session.watched)
     if len(tubes) > MOST_TUBES:
-        task = door.loop.create_task(pop_of_many(door.jobs, tubes, wait_s), name="many tubes")
+        task = server.loop.create_task(pop_of_many(server.jobs, tubes, wait_s), name="many tubes")
         return Pending(task, partial(read, task.result), task.cancel if wait_s else None)
-    poll = door.jobs.poll(tubes, 1, wait_s, by_priority=True)
-    stop = partial(door.jobs.leave, poll) if wait_s else None
+    poll = server.jobs.poll(tubes, 1, wait_s, by_priority=True)
+    stop = partial(server.jobs.leave, poll) if wait_s else None
     return Pending(poll.future, partial(read, poll.take), stop)
 
 
-def reserve_job(door: Door, session: Session, number: int) -> Answer:
+def reserve_job(server: BeanstalkServer, session: Session, number: int) -> Answer:
     """Reserve the job with this number, although it may be delayed or buried."""
     session.is_worker = True
 
     def read(call: asyncio.Future[Reserved]) -> Answer:
-        return _reserved(door, session, call.result())
+        return _reserved(server, session, call.result())
 
-    return Pending(door.jobs.reserve(door.id_of(session, number)), read)
+    return Pending(server.jobs.reserve(server.id_of(session, number)), read)
 
 
-def _reserved(door: Door, session: Session, job: Reserved) -> Answer:
+def _reserved(server: BeanstalkServer, session: Session, job: Reserved) -> Answer:
     """Tell the client of a job that is now reserved for it."""
-    number = door.ids.find(job.id)
-    return _numbered(door, session, job) if number is None else _told(door, session, number, job)
+    number = server.ids.find(job.id)
+    return (
+        _numbered(server, session, job) if number is None else _told(server, session, number, job)
+    )
 
 
-async def _numbered(door: Door, session: Session, job: Reserved) -> bytes:
+async def _numbered(server: BeanstalkServer, session: Session, job: Reserved) -> bytes:
     """Tell the client of a job whose id has no number yet."""
     try:
-        number = await door.ids.number_of(job.id)
+        number = await server.ids.number_of(job.id)
     except BaseException:
-        door.jobs.requeue((job,))
+        server.jobs.requeue((job,))
         raise
-    return _told(door, session, number, job)
+    return _told(server, session, number, job)
 
 
-def _told(door: Door, session: Session, number: int, job: Reserved) -> bytes:
+def _told(server: BeanstalkServer, session: Session, number: int, job: Reserved) -> bytes:
     if session.is_closed:
-        door.jobs.requeue((job,))
+        server.jobs.requeue((job,))
         raise Closing
     body = raw_body(job.body)
-    session.hold(number, job, door.loop.time())
+    session.hold(number, job, server.loop.time())
     return b"RESERVED %d %d\r\n%b\r\n" % (number, len(body), body)
 
 

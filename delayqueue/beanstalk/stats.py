@@ -8,7 +8,7 @@ from time import time
 from typing import Final
 
 from delayqueue import __version__
-from delayqueue.beanstalk.door import LOST, Door
+from delayqueue.beanstalk.server import LOST, BeanstalkServer
 from delayqueue.domain.job import Attempt, JobView, State
 from delayqueue.store.topics import TopicView
 
@@ -83,11 +83,11 @@ def _ended_by(message: str, attempts: Sequence[Attempt]) -> int:
     return sum(attempt.message == message for attempt in attempts)
 
 
-def tube_stats(door: Door, topic: TopicView) -> bytes:
+def tube_stats(server: BeanstalkServer, topic: TopicView) -> bytes:
     """The statistics of a tube. Jobs are the store's, all else is this process's."""
     name = topic.topic
-    tube = door.tubes.find(name)
-    watching = [session for session in door.sessions if session.watches(name)]
+    tube = server.tubes.find(name)
+    watching = [session for session in server.sessions if session.watches(name)]
     left_s = 0.0
     if topic.paused_until_ms:
         left_s = max(0.0, topic.paused_until_ms / 1000 - time())
@@ -140,36 +140,36 @@ SHOWN: Final = (
 )
 
 
-def server_stats(door: Door, topics: Sequence[TopicView]) -> bytes:
+def server_stats(server: BeanstalkServer, topics: Sequence[TopicView]) -> bytes:
     """The statistics of the server. Jobs are the store's, all else is this process's."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
-    sessions = door.sessions
+    sessions = server.sessions
     system = os.uname()
     return yaml_map(
         {
             **_jobs(topics),
-            **{f"cmd-{name}": door.counts[name] for name in SHOWN},
-            "job-timeouts": door.tubes.timeouts,
-            "total-jobs": door.puts,
-            "max-job-size": door.access.most_bytes,
-            "current-tubes": len(door.all_tubes(topics)),
+            **{f"cmd-{name}": server.counts[name] for name in SHOWN},
+            "job-timeouts": server.tubes.timeouts,
+            "total-jobs": server.puts,
+            "max-job-size": server.access.most_bytes,
+            "current-tubes": len(server.all_tubes(topics)),
             "current-connections": len(sessions),
             "current-producers": sum(session.is_producer for session in sessions),
             "current-workers": sum(session.is_worker for session in sessions),
             "current-waiting": sum(session.is_waiting for session in sessions),
-            "total-connections": door.connected,
+            "total-connections": server.connected,
             "pid": os.getpid(),
             "version": _quoted(__version__),
             "rusage-utime": f"{usage.ru_utime:.6f}",
             "rusage-stime": f"{usage.ru_stime:.6f}",
-            "uptime": int(door.loop.time() - door.began_s),
+            "uptime": int(server.loop.time() - server.began_s),
             "binlog-oldest-index": 0,
             "binlog-current-index": 0,
             "binlog-records-migrated": 0,
             "binlog-records-written": 0,
             "binlog-max-size": 10485760,
-            "draining": str(door.is_draining).lower(),
-            "id": door.id,
+            "draining": str(server.is_draining).lower(),
+            "id": server.id,
             "hostname": _quoted(system.nodename),
             "os": _quoted(system.version),
             "platform": _quoted(system.machine),

@@ -20,8 +20,8 @@ from delayqueue.beanstalk.answers import (
     answer_to,
 )
 from delayqueue.beanstalk.commands import OUT_OF_MEMORY
-from delayqueue.beanstalk.door import Door
 from delayqueue.beanstalk.reserving import reserve, reserve_job
+from delayqueue.beanstalk.server import BeanstalkServer
 from delayqueue.beanstalk.session import Held, Session
 from delayqueue.beanstalk.stats import BURIED as BURIED_BY
 from delayqueue.beanstalk.stats import RELEASED as RELEASED_BY
@@ -34,59 +34,59 @@ from delayqueue.metrics import REFUSED
 from delayqueue.store.topics import TopicView
 
 
-def use(door: Door, session: Session, name: str) -> bytes:
-    if not door.allows(name):
+def use(server: BeanstalkServer, session: Session, name: str) -> bytes:
+    if not server.allows(name):
         return NOT_FOUND
     session.use(name)
     return b"USING %b\r\n" % name.encode()
 
 
-def watch(door: Door, session: Session, name: str) -> bytes:
-    if not door.allows(name):
+def watch(server: BeanstalkServer, session: Session, name: str) -> bytes:
+    if not server.allows(name):
         return NOT_FOUND
     count = session.watch(name)
     if not count:
-        door.queue.metrics.count(REFUSED, "watched")
+        server.queue.metrics.count(REFUSED, "watched")
         return OUT_OF_MEMORY
     return b"WATCHING %d\r\n" % count
 
 
-def ignore(_: Door, session: Session, name: str) -> bytes:
+def ignore(_: BeanstalkServer, session: Session, name: str) -> bytes:
     count = session.ignore(name)
     return b"WATCHING %d\r\n" % count if count else NOT_IGNORED
 
 
-def list_tube_used(_: Door, session: Session) -> bytes:
+def list_tube_used(_: BeanstalkServer, session: Session) -> bytes:
     return b"USING %b\r\n" % session.used.name.encode()
 
 
-def list_tubes_watched(_: Door, session: Session) -> bytes:
+def list_tubes_watched(_: BeanstalkServer, session: Session) -> bytes:
     return yaml_list(session.watched)
 
 
-def delete_held(door: Door, session: Session, held: dict[int, Held]) -> Answer:
+def delete_held(server: BeanstalkServer, session: Session, held: dict[int, Held]) -> Answer:
     """Delete jobs that this connection has held until now, by number. The answer holds a line for each."""
     jobs = [each.job for each in held.values()]
-    call = door.jobs.finish([job.id for job in jobs], [job.receipt for job in jobs])
+    call = server.jobs.finish([job.id for job in jobs], [job.receipt for job in jobs])
 
     def read(call: asyncio.Future[list[int]]) -> Answer:
         try:
             codes = call.result()
         except Exception as error:
             for number, each in held.items():
-                door.keep(session, number, each)
+                server.keep(session, number, each)
             return answer_to(error) * len(held)
         if any(codes):
-            return _delete_others(door, session, held, codes)
+            return _delete_others(server, session, held, codes)
         for job in jobs:
-            door.tubes.count(job.topic).deletes += 1
+            server.tubes.count(job.topic).deletes += 1
         return DELETED * len(held)
 
     return Pending(call, read)
 
 
 async def _delete_others(
-    door: Door, session: Session, held: dict[int, Held], codes: Sequence[int]
+    server: BeanstalkServer, session: Session, held: dict[int, Held], codes: Sequence[int]
 ) -> bytes:
     """The answers if not all jobs could be deleted.
 
@@ -95,63 +95,67 @@ async def _delete_others(
     answers = []
     for (number, each), code in zip(held.items(), codes, strict=True):
         if code == Code.UNAVAILABLE:
-            door.keep(session, number, each)
+            server.keep(session, number, each)
             answers.append(OUT_OF_MEMORY)
         elif code == Code.OK:
-            answers.append(_deleted(door, each.job.topic))
+            answers.append(_deleted(server, each.job.topic))
         else:
             try:
-                answers.append(await _delete_former(door, session, number, each))
+                answers.append(await _delete_former(server, session, number, each))
             except Exception as error:
                 answers.append(answer_to(error))
     return b"".join(answers)
 
 
-async def delete(door: Door, session: Session, number: int) -> bytes:
+async def delete(server: BeanstalkServer, session: Session, number: int) -> bytes:
     """Delete a job that this connection does not hold, and nobody else."""
     held = session.take_former(number)
     if held is not None:
-        return await _delete_former(door, session, number, held)
-    view = await _view(door, session, number)
-    await door.jobs.discard(view.id)
-    return _deleted(door, view.topic)
+        return await _delete_former(server, session, number, held)
+    view = await _view(server, session, number)
+    await server.jobs.discard(view.id)
+    return _deleted(server, view.topic)
 
 
-async def _delete_former(door: Door, session: Session, number: int, held: Held) -> bytes:
+async def _delete_former(
+    server: BeanstalkServer, session: Session, number: int, held: Held
+) -> bytes:
     """Delete a job that a connection had reserved, unless one that was pushed meanwhile has taken its place."""
     try:
-        await door.jobs.discard(held.job.id, held.job.created_ms)
+        await server.jobs.discard(held.job.id, held.job.created_ms)
     except (Unavailable, WrongState):
         session.lose(number, held)
         raise
-    return _deleted(door, held.job.topic)
+    return _deleted(server, held.job.topic)
 
 
-def _deleted(door: Door, topic: str) -> bytes:
-    door.tubes.count(topic).deletes += 1
+def _deleted(server: BeanstalkServer, topic: str) -> bytes:
+    server.tubes.count(topic).deletes += 1
     return DELETED
 
 
-def release(door: Door, session: Session, number: int, priority: int, delay_s: int) -> Answer:
+def release(
+    server: BeanstalkServer, session: Session, number: int, priority: int, delay_s: int
+) -> Answer:
     held = session.take(number)
     if held is None:
         return NOT_FOUND
     job, delay_ms = held.job, min(delay_s, MAX_DELAY_S) * 1000
-    call = door.jobs.release(job.id, job.receipt, delay_ms, RELEASED_BY, priority=priority)
-    return Pending(call, partial(_given_up, door, session, number, held, RELEASED))
+    call = server.jobs.release(job.id, job.receipt, delay_ms, RELEASED_BY, priority=priority)
+    return Pending(call, partial(_given_up, server, session, number, held, RELEASED))
 
 
-def bury(door: Door, session: Session, number: int, priority: int) -> Answer:
+def bury(server: BeanstalkServer, session: Session, number: int, priority: int) -> Answer:
     held = session.take(number)
     if held is None:
         return NOT_FOUND
     job = held.job
-    call = door.jobs.bury(job.id, job.receipt, BURIED_BY, priority=priority)
-    return Pending(call, partial(_given_up, door, session, number, held, BURIED))
+    call = server.jobs.bury(job.id, job.receipt, BURIED_BY, priority=priority)
+    return Pending(call, partial(_given_up, server, session, number, held, BURIED))
 
 
 def _given_up(
-    door: Door,
+    server: BeanstalkServer,
     session: Session,
     number: int,
     held: Held,
@@ -165,7 +169,7 @@ def _given_up(
     try:
         call.result()
     except Unavailable:
-        door.keep(session, number, held)
+        server.keep(session, number, held)
         raise
     except (NoSuchJob, StaleReceipt):
         session.lose(number, held)
@@ -173,11 +177,11 @@ def _given_up(
     return answer
 
 
-def touch(door: Door, session: Session, number: int) -> Answer:
+def touch(server: BeanstalkServer, session: Session, number: int) -> Answer:
     held = session.held(number)
     if held is None:
         return NOT_FOUND
-    now_s = door.loop.time()
+    now_s = server.loop.time()
 
     def read(call: asyncio.Future[int | None]) -> bytes:
         try:
@@ -188,45 +192,45 @@ def touch(door: Door, session: Session, number: int) -> Answer:
         session.touched(held, now_s + held.job.ttr_ms / 1000)
         return TOUCHED
 
-    return Pending(door.jobs.touch(held.job.id, held.job.receipt, None), read)
+    return Pending(server.jobs.touch(held.job.id, held.job.receipt, None), read)
 
 
-async def kick(door: Door, session: Session, most: int) -> bytes:
+async def kick(server: BeanstalkServer, session: Session, most: int) -> bytes:
     """Kick buried jobs of the used tube; only if there are none, delayed ones."""
     name, kicked = session.used.name, 0
     for state in (State.BURIED, State.DELAYED):
-        if most and not kicked and door.allows(name):
-            kicked = await door.jobs.topics.kick(name, state, most)
+        if most and not kicked and server.allows(name):
+            kicked = await server.jobs.topics.kick(name, state, most)
     return b"KICKED %d\r\n" % kicked
 
 
-async def kick_job(door: Door, session: Session, number: int) -> bytes:
-    [code] = await door.jobs.kick([door.id_of(session, number)])
+async def kick_job(server: BeanstalkServer, session: Session, number: int) -> bytes:
+    [code] = await server.jobs.kick([server.id_of(session, number)])
     raise_for(code)
     return KICKED
 
 
-async def peek(door: Door, session: Session, number: int) -> bytes:
-    return _found(number, await _view(door, session, number))
+async def peek(server: BeanstalkServer, session: Session, number: int) -> bytes:
+    return _found(number, await _view(server, session, number))
 
 
-async def peek_ready(door: Door, session: Session) -> bytes:
-    return await _peek_first(door, session, State.READY)
+async def peek_ready(server: BeanstalkServer, session: Session) -> bytes:
+    return await _peek_first(server, session, State.READY)
 
 
-async def peek_delayed(door: Door, session: Session) -> bytes:
-    return await _peek_first(door, session, State.DELAYED)
+async def peek_delayed(server: BeanstalkServer, session: Session) -> bytes:
+    return await _peek_first(server, session, State.DELAYED)
 
 
-async def peek_buried(door: Door, session: Session) -> bytes:
-    return await _peek_first(door, session, State.BURIED)
+async def peek_buried(server: BeanstalkServer, session: Session) -> bytes:
+    return await _peek_first(server, session, State.BURIED)
 
 
-async def _peek_first(door: Door, session: Session, state: State) -> bytes:
-    view = await door.jobs.listings.first(session.used.name, state)
+async def _peek_first(server: BeanstalkServer, session: Session, state: State) -> bytes:
+    view = await server.jobs.listings.first(session.used.name, state)
     if view is None:
         return NOT_FOUND
-    return _found(await door.ids.number_of(view.id), view)
+    return _found(await server.ids.number_of(view.id), view)
 
 
 def _found(number: int, view: JobView) -> bytes:
@@ -234,52 +238,52 @@ def _found(number: int, view: JobView) -> bytes:
     return b"FOUND %d %d\r\n%b\r\n" % (number, len(body), body)
 
 
-async def stats_job(door: Door, session: Session, number: int) -> bytes:
+async def stats_job(server: BeanstalkServer, session: Session, number: int) -> bytes:
     held = session.held(number)
-    left_s = None if held is None else held.deadline - door.loop.time()
-    return job_stats(number, await _view(door, session, number), left_s)
+    left_s = None if held is None else held.deadline - server.loop.time()
+    return job_stats(number, await _view(server, session, number), left_s)
 
 
-async def stats_tube(door: Door, _: Session, name: str) -> bytes:
-    return tube_stats(door, await _existing(door, name))
+async def stats_tube(server: BeanstalkServer, _: Session, name: str) -> bytes:
+    return tube_stats(server, await _existing(server, name))
 
 
-async def stats(door: Door, _: Session) -> bytes:
-    return server_stats(door, await door.topics())
+async def stats(server: BeanstalkServer, _: Session) -> bytes:
+    return server_stats(server, await server.topics())
 
 
-async def list_tubes(door: Door, _: Session) -> bytes:
-    return yaml_list(sorted(door.all_tubes(await door.topics())))
+async def list_tubes(server: BeanstalkServer, _: Session) -> bytes:
+    return yaml_list(sorted(server.all_tubes(await server.topics())))
 
 
-async def pause_tube(door: Door, _: Session, name: str, hold_s: int) -> bytes:
-    await _existing(door, name)
+async def pause_tube(server: BeanstalkServer, _: Session, name: str, hold_s: int) -> bytes:
+    await _existing(server, name)
     if hold_s:
-        await door.jobs.topics.pause(name, hold_s * 1000)
+        await server.jobs.topics.pause(name, hold_s * 1000)
     else:
-        await door.jobs.topics.resume(name)
-    tube = door.tubes.count(name)
+        await server.jobs.topics.resume(name)
+    tube = server.tubes.count(name)
     tube.pauses += 1
     tube.pause_s = hold_s
     return PAUSED
 
 
-async def end(_: Door, __: Session) -> bytes:
+async def end(_: BeanstalkServer, __: Session) -> bytes:
     raise Closing
 
 
-async def _existing(door: Door, name: str) -> TopicView:
+async def _existing(server: BeanstalkServer, name: str) -> TopicView:
     """Raises NoSuchJob, which becomes NOT_FOUND, unless the tube exists and clients may reach it."""
-    if door.allows(name):
-        [topic] = await door.jobs.topics.of([name])
-        if name in door.all_tubes([topic]):
+    if server.allows(name):
+        [topic] = await server.jobs.topics.of([name])
+        if name in server.all_tubes([topic]):
             return topic
     raise NoSuchJob
 
 
-async def _view(door: Door, session: Session, number: int) -> JobView:
+async def _view(server: BeanstalkServer, session: Session, number: int) -> JobView:
     """Raises NoSuchJob if it no longer exists."""
-    [view] = await door.jobs.get([door.id_of(session, number)])
+    [view] = await server.jobs.get([server.id_of(session, number)])
     if view is None or view.state not in LIVE_STATES:
         raise NoSuchJob
     return view

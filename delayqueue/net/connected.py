@@ -14,7 +14,7 @@ LINGER_S: Final = 1.0  # for a client to read why it is refused
 
 
 class Connected:
-    """The number of connections of this process, at all doors; at most `most`, 0 = no limit."""
+    """The number of connections of this process, over all protocols; at most `most`, 0 = no limit."""
 
     def __init__(self, most: int, metrics: Metrics) -> None:
         self._most = most

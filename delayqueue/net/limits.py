@@ -9,7 +9,7 @@ from delayqueue.net.unread import Unread
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits that are shared by all doors: of connections, of requests and of answers."""
+    """The limits that are shared by all protocols: of connections, of requests and of answers."""
 
     connected: Connected
     unanswered: Unanswered

@@ -182,7 +182,7 @@ async def _serve_here(
             ),
             running({"pulse": partial(_pulse, queue, pulses, number)}, signals.stop),
             aclosing(queue),  # first, so that polls are answered and requests can end
-            settings.door.draining(),
+            settings.beanstalk.draining(),
         ):
             await stack.enter_async_context(lifetime)
         log.info("serving on %s%s", config.bind_address, settings.terms)
@@ -201,7 +201,7 @@ async def _beanstalk(
         return
     tls = settings.tls.context if settings.tls and config.beanstalk_tls else None
     async with beanstalk_listening(
-        settings.door, config.beanstalk_address, tls, limits=limits, reuse_port=reuse_port
+        settings.beanstalk, config.beanstalk_address, tls, limits=limits, reuse_port=reuse_port
     ):
         log.info("serving beanstalkd clients on %s", config.beanstalk_address)
         yield

@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Final, NamedTuple
 
-from delayqueue.beanstalk.door import Door
+from delayqueue.beanstalk.server import BeanstalkServer
 from delayqueue.config.config import FIELDS, Config
 from delayqueue.config.sections import Declared, Sections
 from delayqueue.config.startup import StartupError
@@ -70,7 +70,7 @@ class Settings:
         declared = _declared(config)
         self._addresses.check_declared(declared)
         self.handlers: dict[str, Handler] = load_all(declared)
-        self.door = Door(queue, files.access)
+        self.beanstalk = BeanstalkServer(queue, files.access)
         self._undeclared = asyncio.Event()  # sections that the store does not know yet
         self._waits_to_declare = False  # and the log has said so
         self.front: Front = self._front(config)
@@ -186,7 +186,7 @@ class Settings:
         config = self._config = prepared.config
         self._use_tls(prepared.files.tls)
         self._guard.use(prepared.files.grants, config.token_rate)
-        self.door.use(prepared.files.access)
+        self.beanstalk.use(prepared.files.access)
         self.handlers.update(prepared.handlers)  # one that is no longer named may still be running
         self._queue.metrics.most_topics = config.metrics_topics
         self.front = prepared.front

@@ -18,7 +18,7 @@ from tests.waiting import until, until_async
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from tests.beanstalk.conftest import Doors
+    from tests.beanstalk.conftest import Served
     from tests.processes import Processes, QueueServer, StoreServer
 
 MAX_BODY_BYTES: Final = 20_000
@@ -88,7 +88,7 @@ async def refuses(server: QueueServer, limit: str, before: float) -> bool:
 
 
 @pytest.fixture(scope="module")
-def doors(processes: Processes, redis_server: StoreServer) -> Doors:
+def listening(processes: Processes, redis_server: StoreServer) -> Served:
     return opened(
         processes,
         redis_server,
@@ -100,12 +100,15 @@ def doors(processes: Processes, redis_server: StoreServer) -> Doors:
 
 @pytest.mark.parametrize("size_bytes", [60_000, 150_000], ids=["express", "aiohttp"])
 async def test_incomplete_requests_are_refused_when_all_of_them_are_too_long_together(
-    doors: Doors, size_bytes: int
+    listening: Served, size_bytes: int
 ) -> None:
-    before = await refused(doors.server, "unanswered")
+    before = await refused(listening.server, "unanswered")
     count = 2 * TOGETHER_BYTES // size_bytes
     request = push(size_bytes)
-    async with clients(doors.server.port, count) as stalled, clients(doors.server.port, 2) as new:
+    async with (
+        clients(listening.server.port, count) as stalled,
+        clients(listening.server.port, 2) as new,
+    ):
         for each in stalled:
             await each.send(request[:-10])
         await until(lambda: sum(bool(each.got) for each in stalled) >= count // 4)
@@ -115,7 +118,7 @@ async def test_incomplete_requests_are_refused_when_all_of_them_are_too_long_tog
             assert (status, answer["code"]) == (429, TOO_MANY)
             assert b"\r\nRetry-After: 1\r\n" in each.got
         assert len(told) < count
-        assert await refused(doors.server, "unanswered") >= before + len(told)
+        assert await refused(listening.server, "unanswered") >= before + len(told)
         # who sends all of it at once comes through, short or long
         await new[0].send(push(100))
         await new[1].send(push(LONGEST_BYTES))
@@ -129,11 +132,14 @@ async def test_incomplete_requests_are_refused_when_all_of_them_are_too_long_tog
         assert {each.answer()[1]["code"] for each in patient} <= {0, TOO_MANY}
 
 
-async def test_what_comes_behind_a_poll_counts_and_its_own_body_does_not(doors: Doors) -> None:
+async def test_what_comes_behind_a_poll_counts_and_its_own_body_does_not(listening: Served) -> None:
     poll = {"topic": "nothing", "timeout": 60}
     own = json.dumps(poll).encode() + b" " * (LONGEST_BYTES - 200)
     count = 2 * TOGETHER_BYTES // LONGEST_BYTES
-    async with clients(doors.server.port, count) as polls, clients(doors.server.port, 1) as new:
+    async with (
+        clients(listening.server.port, count) as polls,
+        clients(listening.server.port, 1) as new,
+    ):
         for each in polls:
             await each.send(post("/pop", own))
         await new[0].send(push(LONGEST_BYTES))
@@ -142,13 +148,13 @@ async def test_what_comes_behind_a_poll_counts_and_its_own_body_does_not(doors: 
         assert not any(each.got or each.has_ended for each in polls)
 
 
-async def test_incomplete_puts_are_refused_and_their_connections_go_on(doors: Doors) -> None:
-    before = await refused(doors.server, "unanswered")
+async def test_incomplete_puts_are_refused_and_their_connections_go_on(listening: Served) -> None:
+    before = await refused(listening.server, "unanswered")
     count = 2 * TOGETHER_BYTES // MAX_BODY_BYTES
-    async with clients(doors.port, count) as stalled:
+    async with clients(listening.port, count) as stalled:
         for each in stalled:
             await each.send(b"put 0 60 60 %d\r\n" % MAX_BODY_BYTES + b"x" * (MAX_BODY_BYTES - 10))
-        await until_async(lambda: refuses(doors.server, "unanswered", before))
+        await until_async(lambda: refuses(listening.server, "unanswered", before))
         for each in stalled:
             await each.send(b"x" * 10 + b"\r\nuse other\r\n")
         await until(lambda: all(each.got.endswith(b"USING other\r\n") for each in stalled))
@@ -164,15 +170,18 @@ async def has_no_other_connection(server: QueueServer) -> bool:
 async def test_connections_beyond_the_limit_are_told_so_and_closed(
     processes: Processes, redis_server: StoreServer
 ) -> None:
-    doors = opened(processes, redis_server, max_connections=MOST_CONNECTIONS, language="en")
-    await until_async(lambda: has_no_other_connection(doors.server))
-    async with clients(doors.server.port, 2) as first, clients(doors.port, 3) as second:
+    listening = opened(processes, redis_server, max_connections=MOST_CONNECTIONS, language="en")
+    await until_async(lambda: has_no_other_connection(listening.server))
+    async with clients(listening.server.port, 2) as first, clients(listening.port, 3) as second:
         for each in first:
             await each.send(push(100))
         for each in second:
             await each.send(b"list-tube-used\r\n")
         await until(lambda: all(each.got for each in (*first, *second)))
-        async with clients(doors.server.port, 1) as http, clients(doors.port, 1) as beanstalk:
+        async with (
+            clients(listening.server.port, 1) as http,
+            clients(listening.port, 1) as beanstalk,
+        ):
             await http[0].send(push(100))
             await beanstalk[0].send(b"list-tube-used\r\n")
             await until(lambda: http[0].has_ended and beanstalk[0].has_ended)
@@ -184,7 +193,7 @@ async def test_connections_beyond_the_limit_are_told_so_and_closed(
         second.pop().close()
 
         async def served() -> bool:
-            async with clients(doors.server.port, 1) as again:
+            async with clients(listening.server.port, 1) as again:
                 await again[0].send(push(100))
                 await until(lambda: bool(again[0].got))
                 return again[0].answer()[0] == 200
@@ -193,7 +202,7 @@ async def test_connections_beyond_the_limit_are_told_so_and_closed(
 
     async def counted() -> bool:  # as soon as there is room to ask
         try:
-            return await refused(doors.server, "connections") >= 2
+            return await refused(listening.server, "connections") >= 2
         except AssertionError:
             return False
 

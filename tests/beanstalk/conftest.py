@@ -1,4 +1,4 @@
-"""Our server with the door open, and the real beanstalkd."""
+"""Our server with beanstalkd's protocol, and the real beanstalkd."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
     from tests.processes import Processes, QueueServer, StoreServer
 
 
-class Doors(NamedTuple):
+class Served(NamedTuple):
     """A server that speaks both protocols."""
 
     server: QueueServer
     port: int  # for clients of beanstalkd
 
 
-def opened(processes: Processes, store: StoreServer, **settings: Any) -> Doors:
+def opened(processes: Processes, store: StoreServer, **settings: Any) -> Served:
     port = free_port()
     settings |= {"beanstalk_address": f"{LOOPBACK}:{port}"}
     server = processes.server(store, **settings)
-    return Doors(server, port)
+    return Served(server, port)
 
 
 @pytest.fixture(scope="module")
-def doors(processes: Processes, redis_server: StoreServer) -> Doors:
+def served(processes: Processes, redis_server: StoreServer) -> Served:
     """Our server. Tests share it, so each uses its own tubes."""
     return opened(processes, redis_server)
 
@@ -47,19 +47,19 @@ def beanstalkd(processes: Processes) -> int:
 
 
 @pytest.fixture
-async def api(doors: Doors) -> AsyncIterator[Api]:
+async def api(served: Served) -> AsyncIterator[Api]:
     """A client over HTTP."""
-    async with open_api(doors.server.url) as client:
+    async with open_api(served.server.url) as client:
         yield client
 
 
 @pytest.fixture
-async def connect(doors: Doors) -> AsyncIterator[Callable[[], Awaitable[Wire]]]:
+async def connect(served: Served) -> AsyncIterator[Callable[[], Awaitable[Wire]]]:
     """Makes connections to our server."""
     made: list[Wire] = []
 
     async def connect() -> Wire:
-        made.append(await Wire.open(doors.port))
+        made.append(await Wire.open(served.port))
         return made[-1]
 
     yield connect

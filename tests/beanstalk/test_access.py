@@ -13,8 +13,8 @@ import pytest
 
 from delayqueue.beanstalk import listening as listening_module
 from delayqueue.beanstalk.access import Access
-from delayqueue.beanstalk.door import Door
 from delayqueue.beanstalk.listening import listening
+from delayqueue.beanstalk.server import BeanstalkServer
 from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError
 from delayqueue.config.values import Address
@@ -49,7 +49,7 @@ __all__ = ["own_address"]
         (Config(beanstalk_address=ADDRESS, beanstalk_tls=True), "needs tls_cert"),
     ],
 )
-def test_a_door_that_would_be_too_open_is_not_opened(config: Config, says: str) -> None:
+def test_a_server_that_would_be_too_open_is_not_started(config: Config, says: str) -> None:
     with pytest.raises(StartupError, match=says):
         Access.of(config)
 
@@ -75,12 +75,12 @@ async def test_an_idle_client_with_tls_does_not_delay_the_end(
     context.load_cert_chain(*pair)
     jobs = SimpleNamespace(requeue=lambda *_: None)
     nothing = cast("DelayQueue", SimpleNamespace(numbers=None, within=lambda _: jobs))
-    door = Door(nothing, Access.of(Config()))
+    server = BeanstalkServer(nothing, Access.of(Config()))
     address = Address(LOOPBACK, free_port())
     async with asyncio.timeout(20):  # a client would have 30 s to answer
-        async with listening(door, address, context, limits=limits(), reuse_port=False):
+        async with listening(server, address, context, limits=limits(), reuse_port=False):
             client = await asyncio.to_thread(deaf_client, address, pair.context())
-        assert not door.sessions
+        assert not server.sessions
     with client:
         assert (
             await asyncio.to_thread(client.recv, 100) == b""
@@ -166,7 +166,7 @@ async def test_protected_mode_cuts_strangers_off(
         server.close()
 
 
-async def test_the_door_speaks_tls(
+async def test_the_server_speaks_tls(
     processes: Processes, redis_server: StoreServer, tmp_path: Path
 ) -> None:
     pair, client = make(tmp_path, "server"), make(tmp_path, "client")

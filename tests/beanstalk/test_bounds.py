@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from .wire import Wire
 
 if TYPE_CHECKING:
-    from .conftest import Doors
+    from .conftest import Served
 
 MEBIBYTE: Final = 1 << 20
 WATCHED: Final = 20_000  # 4 MB in an answer
@@ -26,28 +26,28 @@ def most_memory_bytes(pid: int) -> int:
     return int(line.split()[1]) * 1024
 
 
-async def test_long_answers_that_nobody_reads_are_made_one_at_a_time(doors: Doors) -> None:
-    async with Wire.opened(doors.port) as wire, Wire.opened(doors.port) as other:
+async def test_long_answers_that_nobody_reads_are_made_one_at_a_time(served: Served) -> None:
+    async with Wire.opened(served.port) as wire, Wire.opened(served.port) as other:
         await wire.send(b"".join(b"watch %0199d\r\n" % n for n in range(WATCHED)))
         for _ in range(WATCHED):
             await wire.answer()
-        before = most_memory_bytes(doors.server.pid)
+        before = most_memory_bytes(served.server.pid)
         wire.read_nothing()
         await wire.send(b"list-tubes-watched\r\n" * 400)
         for _ in range(20):
             assert await other.ask(b"list-tube-used") == b"USING default\r\n"
             await asyncio.sleep(0.02)
-        assert most_memory_bytes(doors.server.pid) - before < 60 * MEBIBYTE
+        assert most_memory_bytes(served.server.pid) - before < 60 * MEBIBYTE
 
 
-async def test_a_flood_of_commands_lets_others_have_their_turn(doors: Doors) -> None:
+async def test_a_flood_of_commands_lets_others_have_their_turn(served: Served) -> None:
     async def flood(wire: Wire) -> None:
         while True:
             await wire.send(b"use a\r\nwatch b\r\nignore b\r\n" * 5000)
             for _ in range(15_000):
                 await wire.answer()
 
-    async with Wire.opened(doors.port) as wire, Wire.opened(doors.port) as other:
+    async with Wire.opened(served.port) as wire, Wire.opened(served.port) as other:
         flooding = asyncio.create_task(flood(wire))
         waits_s = []
         for _ in range(50):
@@ -58,16 +58,16 @@ async def test_a_flood_of_commands_lets_others_have_their_turn(doors: Doors) -> 
     assert sorted(waits_s)[25] < 1
 
 
-async def test_what_waits_for_its_turn_is_bounded(doors: Doors) -> None:
+async def test_what_waits_for_its_turn_is_bounded(served: Served) -> None:
     """A client that waits for a job can send more, but the server stops reading at a limit."""
-    async with Wire.opened(doors.port) as wire, Wire.opened(doors.port) as other:
-        before = most_memory_bytes(doors.server.pid)
+    async with Wire.opened(served.port) as wire, Wire.opened(served.port) as other:
+        before = most_memory_bytes(served.server.pid)
         await wire.send(b"watch nothing-comes\r\nignore default\r\nreserve-with-timeout 2\r\n")
         line = b"use %b\r\n" % (b"x" * 200)
         sending = asyncio.create_task(wire.send(line * 200_000))  # 40 MB
         await asyncio.sleep(0.5)
         assert not sending.done()
-        assert most_memory_bytes(doors.server.pid) - before < 20 * MEBIBYTE
+        assert most_memory_bytes(served.server.pid) - before < 20 * MEBIBYTE
         assert await other.ask(b"list-tube-used") == b"USING default\r\n"
         assert (await wire.answer(), await wire.answer(), await wire.answer()) == (
             b"WATCHING 2\r\n",

@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
     from tests.processes import Processes, StoreServer
 
-    from .conftest import Doors
+    from .conftest import Served
 
 EXIT_S: Final = 8.0
 ANSWER_S: Final = 8.0
 
 
 @pytest.fixture
-def ending(processes: Processes, redis_server: StoreServer) -> Iterator[Doors]:
+def ending(processes: Processes, redis_server: StoreServer) -> Iterator[Served]:
     """A server that is told to stop."""
-    doors = opened(processes, redis_server)
-    yield doors
-    doors.server.close()
+    served = opened(processes, redis_server)
+    yield served
+    served.server.close()
 
 
 async def test_a_server_that_stops_answers_and_gives_back(
@@ -74,7 +74,9 @@ async def _waiting(wire: Wire, wanted: int) -> bool:
     return (await wire.stats(b"stats"))["current-waiting"] == str(wanted)
 
 
-async def test_puts_under_way_are_answered_by_a_server_that_stops(ending: Doors, tube: str) -> None:
+async def test_puts_under_way_are_answered_by_a_server_that_stops(
+    ending: Served, tube: str
+) -> None:
     """Or the connection is closed."""
     server, port = ending
     async with Wire.opened(port) as wire:
@@ -152,9 +154,9 @@ async def _puts(wire: Wire) -> bool:
 
 
 async def test_answers_to_what_was_sent_come_though_the_client_ends_its_side(
-    doors: Doors, tube: str
+    served: Served, tube: str
 ) -> None:
-    async with Wire.opened(doors.port) as wire:
+    async with Wire.opened(served.port) as wire:
         await at_home(wire, tube)
         await wire.send(b"put 5 0 60 1\r\nx\r\n" * 50 + b"reserve\r\n" * 51 + b"list-tube-used\r\n")
         rest = await wire.end()

@@ -16,20 +16,20 @@ from .wire import Wire, say_at_once
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from .conftest import Doors
+    from .conftest import Served
 
 
 @pytest.mark.parametrize("sent", ODD.values(), ids=ODD)
 async def test_odd_bytes_are_answered_as_by_beanstalkd(
-    doors: Doors, beanstalkd: int, tube: str, sent: bytes
+    served: Served, beanstalkd: int, tube: str, sent: bytes
 ) -> None:
     whole = await answers_to(beanstalkd, f"{tube}-00000", [sent])
-    assert await answers_to(doors.port, f"{tube}-00000", [sent]) == whole
+    assert await answers_to(served.port, f"{tube}-00000", [sent]) == whole
     end = (
         sent.find(b"quit") if b"put" not in sent else -1
     )  # bytes that come later reset the connection
     cuts = [cut for cut in range(1, end % len(sent)) if len(sent) < 400 or cut % 10_007 == 1]
-    in_two = [answers_to(doors.port, f"{tube}-{cut:05}", [sent[:cut], sent[cut:]]) for cut in cuts]
+    in_two = [answers_to(served.port, f"{tube}-{cut:05}", [sent[:cut], sent[cut:]]) for cut in cuts]
     for cut, answers in zip(cuts, await asyncio.gather(*in_two), strict=True):
         assert answers == whole, cut
 
@@ -243,11 +243,11 @@ VARIABLE: Final = re.compile(
 
 @pytest.mark.parametrize("talk", TALKS.values(), ids=TALKS)
 async def test_a_talk_goes_as_with_beanstalkd(
-    doors: Doors, beanstalkd: int, tube: str, talk: str
+    served: Served, beanstalkd: int, tube: str, talk: str
 ) -> None:
     lines = [line.strip().replace("$TUBE", tube) for line in talk.splitlines() if line.strip()]
     theirs, ours = await asyncio.gather(
-        transcript(beanstalkd, tube, lines), transcript(doors.port, tube, lines)
+        transcript(beanstalkd, tube, lines), transcript(served.port, tube, lines)
     )
     assert ours == theirs
 
@@ -309,10 +309,10 @@ COMMANDS: Final = (
 
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_long_mixed_pipelines_are_answered_as_by_beanstalkd(
-    doors: Doors, beanstalkd: int, tube: str, seed: int
+    served: Served, beanstalkd: int, tube: str, seed: int
 ) -> None:
     theirs, ours = await asyncio.gather(
-        *(mixed(port, tube, random.Random(seed)) for port in (beanstalkd, doors.port))
+        *(mixed(port, tube, random.Random(seed)) for port in (beanstalkd, served.port))
     )
     assert ours == theirs
 

@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 LOST: Final = "connection lost"  # the message for jobs that were reserved for it
 
 
-class Door:
+class BeanstalkServer:
     """The queue as connections see it: by numbers."""
 
     def __init__(self, queue: DelayQueue, access: Access) -> None:

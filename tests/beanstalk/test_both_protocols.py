@@ -10,9 +10,9 @@ import pytest
 
 from delayqueue.beanstalk.access import Access
 from delayqueue.beanstalk.answers import Pending
-from delayqueue.beanstalk.door import Door
 from delayqueue.beanstalk.ids import Ids, Numbers
 from delayqueue.beanstalk.putting import put
+from delayqueue.beanstalk.server import BeanstalkServer
 from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.domain.job import Job
 from delayqueue.errors import Code
@@ -105,10 +105,10 @@ async def given(answer: Answer) -> bytes:
 
 async def test_numbers_go_on_behind_those_that_are_somebodys_ids() -> None:
     queue = OrdersAreIds(100_000)
-    door = Door(cast("DelayQueue", queue), Access(True, EVERYWHERE, 65_535))
+    server = BeanstalkServer(cast("DelayQueue", queue), Access(True, EVERYWHERE, 65_535))
 
     async def put_many(count: int) -> list[int]:
-        lines = await given(put(door, [Job("t", "", "body", 1000) for _ in range(count)]))
+        lines = await given(put(server, [Job("t", "", "body", 1000) for _ in range(count)]))
         assert lines.count(b"INSERTED") == count
         return [int(number) for number in lines.split()[1::2]]
 
@@ -199,7 +199,7 @@ async def _answers(wire: Wire, question: bytes, answer: bytes) -> bool:
     return await wire.ask(question) == answer
 
 
-async def test_a_priority_counts_at_both_doors(api: Api, wire: Wire, tube: str) -> None:
+async def test_a_priority_counts_over_both_protocols(api: Api, wire: Wire, tube: str) -> None:
     (await api.push(topic=tube, id=f"{tube}-a", priority=30)).ok()
     await wire.put(b"b", 20)
     (await api.push(topic=tube, id=f"{tube}-c", body="c", priority=10)).ok()
