@@ -7,15 +7,15 @@ from delayqueue.config.startup import StartupError
 from delayqueue.domain.access import EVERYWHERE, Scope
 
 
-class Access(NamedTuple):
-    """Access as derived from the settings."""
+class TubeAccess(NamedTuple):
+    """Access to tubes as derived from the settings."""
 
     loopback_only: bool
     scope: Scope
     most_bytes: int  # of a job's body
 
     @classmethod
-    def of(cls, config: Config) -> "Access":
+    def of(cls, config: Config) -> "TubeAccess":
         """Raises StartupError if clients could reach without a token what others need one for, or TLS is not set up."""
         if config.beanstalk_address and config.beanstalk_tls and not config.tls_cert:
             raise StartupError(

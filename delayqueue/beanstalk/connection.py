@@ -14,7 +14,7 @@ from delayqueue.beanstalk.server import BeanstalkServer
 from delayqueue.beanstalk.session import Held, Session
 from delayqueue.beanstalk.verbs import VERBS, delete_held
 from delayqueue.net.group import Group
-from delayqueue.net.limits import Limits
+from delayqueue.net.limits import ClientLimits
 from delayqueue.net.loopback import is_loopback
 from delayqueue.net.unanswered import SMALL_BYTES
 
@@ -50,7 +50,7 @@ class Connection(asyncio.Protocol):
     _transport: asyncio.Transport
 
     def __init__(
-        self, server: BeanstalkServer, limits: Limits, connections: Group["Connection"]
+        self, server: BeanstalkServer, limits: ClientLimits, connections: Group["Connection"]
     ) -> None:
         self._server = server
         self._limits = limits

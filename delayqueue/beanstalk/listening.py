@@ -10,7 +10,7 @@ from delayqueue.beanstalk.connection import Connection
 from delayqueue.beanstalk.server import BeanstalkServer
 from delayqueue.config.values import Address
 from delayqueue.net.group import Group
-from delayqueue.net.limits import Limits
+from delayqueue.net.limits import ClientLimits
 from delayqueue.net.listener import SHUTDOWN_S, listen
 
 
@@ -20,7 +20,7 @@ async def listening(
     address: Address,
     tls: ssl.SSLContext | None,
     *,
-    limits: Limits,
+    limits: ClientLimits,
     reuse_port: bool,
 ) -> AsyncIterator[None]:
     """Accept connections on the address. At the end of the block they are closed, and their jobs are put back.

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from delayqueue.beanstalk.access import Access
+from delayqueue.beanstalk.access import TubeAccess
 from delayqueue.beanstalk.commands import NAMES, is_tube
 from delayqueue.beanstalk.ids import Ids, Numbers
 from delayqueue.beanstalk.session import Held, Session
@@ -25,7 +25,7 @@ LOST: Final = "connection lost"  # the message for jobs that were reserved for i
 class BeanstalkServer:
     """The queue as connections see it: by numbers."""
 
-    def __init__(self, queue: DelayQueue, access: Access) -> None:
+    def __init__(self, queue: DelayQueue, access: TubeAccess) -> None:
         self.queue = queue
         self.use(access)
         self.loop = asyncio.get_running_loop()
@@ -42,7 +42,7 @@ class BeanstalkServer:
         self.puts = 0
         self.counts: Counter[str] = Counter(dict.fromkeys(NAMES, 0))  # commands; "" = unknown ones
 
-    def use(self, access: Access) -> None:
+    def use(self, access: TubeAccess) -> None:
         """Let clients reach what these settings say, from now on."""
         self.access = access
         self.jobs = self.queue.within(access.scope)

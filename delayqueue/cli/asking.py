@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from delayqueue.cli.call import CallError, Server
-from delayqueue.cli.verb import USAGE
+from delayqueue.cli.command import USAGE
 from delayqueue.cli.words import UNLIMITED
 from delayqueue.domain.job import LIVE_STATES, MAX_BATCH, State
 

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from delayqueue.cli.verb import REFUSED, UNREACHABLE, USAGE
+from delayqueue.cli.command import REFUSED, UNREACHABLE, USAGE
 from delayqueue.client import Client, QueueError, TransportError, Unavailable
 from delayqueue.client.calls import Call
 

@@ -9,8 +9,8 @@ from functools import partial
 import uvloop
 
 from delayqueue import log
-from delayqueue.beanstalk.access import Access
-from delayqueue.cli.verb import DONE, REFUSED, complain
+from delayqueue.beanstalk.access import TubeAccess
+from delayqueue.cli.command import DONE, REFUSED, complain
 from delayqueue.config.config import Config
 from delayqueue.config.loading import load
 from delayqueue.config.sections import Declared, Sections
@@ -47,7 +47,7 @@ def check(asked: Namespace) -> int:
         config, understood = error.rest, False
         wrong += error.lines(None)
     log.set_up(config.log_level, config.log_format)
-    looks = (Authenticator.of, Tls.of, Access.of, check_tracing, *_subscribers(config))
+    looks = (Authenticator.of, Tls.of, TubeAccess.of, check_tracing, *_subscribers(config))
     for look in (*looks, check_addresses):
         wrong += _found(look, config)
     if not wrong:

@@ -9,13 +9,13 @@ from typing import Any, Final, NamedTuple
 
 from delayqueue.cli import asking, outcome, tables
 from delayqueue.cli.call import SILENCE_S, CallError, Server
-from delayqueue.cli.verb import (
+from delayqueue.cli.command import (
     CONFIG_FILE,
     REFUSED,
     UNREACHABLE,
     USAGE,
     Argument,
-    Verb,
+    Command,
     argument,
     complain,
 )
@@ -59,7 +59,7 @@ def remote(
     *arguments: Argument,
     show: Callable[[Any], str] = tables.facts,
     nothing: str = "",
-) -> Verb:
+) -> Command:
     """A row: `ask` gets the arguments as the fields of a request, `show` makes the answer readable.
 
     If the answer is empty, `nothing` is printed and the status is 1. An argument whose dest is `watch` says how often
@@ -99,7 +99,7 @@ def remote(
 
     types = [one.options.get("type") for one in arguments]
     notes = [LENGTHS] * (not {length, distance}.isdisjoint(types)) + [TIMES] * (moment in types)
-    return Verb(name, text, run, (*arguments, *CONNECTION), "\n".join(notes))
+    return Command(name, text, run, (*arguments, *CONNECTION), "\n".join(notes))
 
 
 def server_of(asked: Namespace, silence_s: float = SILENCE_S) -> Server:

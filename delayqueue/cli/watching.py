@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from typing import Final
 
 from delayqueue.cli.call import CallError
+from delayqueue.cli.command import DONE
 from delayqueue.cli.tables import clipped
-from delayqueue.cli.verb import DONE
 
 ANOTHER_SCREEN: Final = "\x1b[?1049h\x1b[?25l"  # without a cursor
 FORMER_SCREEN: Final = "\x1b[?25h\x1b[?1049l"

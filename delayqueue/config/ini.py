@@ -25,7 +25,7 @@ class Line(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class IniSection:
     """The lines under one `[name]` header; the top of the file has the name ""."""
 
     name: str
@@ -33,12 +33,12 @@ class Section:
     lines: list[Line] = field(default_factory=list)
 
 
-def read(path: Path, mistakes: Mistakes) -> list[Section]:
+def read(path: Path, mistakes: Mistakes) -> list[IniSection]:
     """The sections of the file in order, the top of the file first. Raises Mistake if it cannot be read at all."""
-    sections = [Section("", str(path))]
+    sections = [IniSection("", str(path))]
     for where, line in _lines(path):
         if header := re.fullmatch(r"\[([^\]]*)\]\s*(?:[;#].*)?", line):
-            sections.append(Section(header[1].strip(), where))
+            sections.append(IniSection(header[1].strip(), where))
             continue
         with mistakes.noted():
             sections[-1].lines.append(_pair(where, line))

@@ -90,7 +90,7 @@ def _check_store(settings: Mapping[str, _Setting]) -> None:
             )
 
 
-def _from_top(top: ini.Section, mistakes: Mistakes) -> dict[str, _Setting]:
+def _from_top(top: ini.IniSection, mistakes: Mistakes) -> dict[str, _Setting]:
     settings: dict[str, _Setting] = {}
     for line in top.lines:
         with mistakes.noted():

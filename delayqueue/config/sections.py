@@ -46,7 +46,7 @@ class Sections(NamedTuple):
     limits: Mapping[str, Limit] = MappingProxyType({})  # by topic
 
 
-def read_sections(sections: Iterable[ini.Section], mistakes: Mistakes) -> Sections:
+def read_sections(sections: Iterable[ini.IniSection], mistakes: Mistakes) -> Sections:
     """What the sections declare; a section with a mistake declares nothing."""
     found: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS}
     for section in sections:
@@ -57,7 +57,7 @@ def read_sections(sections: Iterable[ini.Section], mistakes: Mistakes) -> Sectio
     )
 
 
-def _read(section: ini.Section, found: dict[str, dict[str, Any]], mistakes: Mistakes) -> None:
+def _read(section: ini.IniSection, found: dict[str, dict[str, Any]], mistakes: Mistakes) -> None:
     where = f"{section.where}: [{ini.printable(section.name)}]"
     kind, _, name = section.name.partition(" ")
     if kind not in KINDS:

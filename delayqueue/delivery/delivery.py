@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from delayqueue.delivery.caller import SubscriberCaller
 from delayqueue.delivery.outcome import CallOutcome, Earlier, Event
-from delayqueue.domain.job import Reserved, Result
+from delayqueue.domain.job import CallResult, Reserved
 from delayqueue.domain.message import clean
 from delayqueue.domain.receipt import nonce_of
 from delayqueue.domain.subscriber import OnFailure, Payload, Subscriber
@@ -92,7 +92,7 @@ class Delivery:
                 return
         await self._end()
 
-    async def _so_far(self) -> tuple[dict[str, Result], int]:
+    async def _so_far(self) -> tuple[dict[str, CallResult], int]:
         """The results of earlier deliveries, and when this one began."""
         if self._job.attempt == 1:
             return {}, 0
@@ -221,7 +221,7 @@ class Delivery:
                 await self._surely(lambda: self._jobs.touch(job.id, job.receipt, None))
 
 
-def _is_open(result: Result | None, now_ms: int) -> bool:
+def _is_open(result: CallResult | None, now_ms: int) -> bool:
     """Whether the subscriber must be called in this delivery."""
     if result is None:
         return True

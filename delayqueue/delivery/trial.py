@@ -9,12 +9,12 @@ from typing import Final
 from delayqueue.delivery.outcome import Event
 from delayqueue.delivery.webhook import Webhooks
 from delayqueue.domain.message import clean
-from delayqueue.domain.subscriber import Subscriber, Trial
+from delayqueue.domain.subscriber import Subscriber, TrialOutcome
 
 LONGEST_MS: Final = 30_000  # somebody is waiting for the answer
 
 
-async def try_webhook(webhooks: Webhooks, subscriber: Subscriber, body: str) -> Trial:
+async def try_webhook(webhooks: Webhooks, subscriber: Subscriber, body: str) -> TrialOutcome:
     """Call a subscriber's URL as with a real job; the request says that it is a trial."""
     event = Event(
         topic=subscriber.topic,
@@ -32,4 +32,4 @@ async def try_webhook(webhooks: Webhooks, subscriber: Subscriber, body: str) -> 
     bounded = replace(subscriber, timeout_ms=min(subscriber.timeout_ms, LONGEST_MS))
     outcome = await webhooks.call(bounded, event)
     took_ms = round(1000 * (loop.time() - started_at))
-    return Trial(outcome.succeeded, outcome.status, clean(outcome.message), took_ms)
+    return TrialOutcome(outcome.succeeded, outcome.status, clean(outcome.message), took_ms)

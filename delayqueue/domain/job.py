@@ -106,7 +106,7 @@ class Attempt:
 
 
 @dataclass(slots=True)
-class Result:
+class CallResult:
     """A subscriber's result for a job. `due_ms`: when it may be called again, None = never; 0 = at once."""
 
     subscriber: str
@@ -138,7 +138,7 @@ class JobView:
     started_ms: int | None
     ended_ms: int | None
     attempts: tuple[Attempt, ...]
-    results: tuple[Result, ...]
+    results: tuple[CallResult, ...]
     priority: int
     remarks: tuple[str, ...]
     retry_ms: tuple[int, ...] | None

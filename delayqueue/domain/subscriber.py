@@ -93,7 +93,7 @@ class Subscriber:
         return not wanted or said == wanted
 
 
-class Trial(NamedTuple):
+class TrialOutcome(NamedTuple):
     """The outcome of a call with a made-up job: the HTTP status (0 = no answer), and the answer."""
 
     succeeded: bool

@@ -43,7 +43,7 @@ class Noticed(NamedTuple):
     server: str = ""
 
 
-class History:
+class HistoryRecorder:
     """Adds the counts of this process about every ten seconds.
 
     Nothing waits for it: if the store does not accept the counts, or the process dies, they are dropped. `stale` names

@@ -4,7 +4,7 @@ from collections.abc import Callable, Coroutine, Sequence
 
 from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.engine.heartbeat import Heartbeat, ServerView
-from delayqueue.engine.history import History
+from delayqueue.engine.history import HistoryRecorder
 from delayqueue.engine.jobs import Jobs
 from delayqueue.engine.schedules import Schedules
 from delayqueue.engine.subscribers import Subscribers
@@ -44,7 +44,7 @@ class DelayQueue:
         self.timers = Timers(store, self._waiters.resync, buried_retain_ms)
         self._heartbeat = Heartbeat(store.by_bucket, self.metrics, name)
         topics = Topics(store, EVERYWHERE)
-        self.history = History(store, topics, self.metrics, name, self.stale_buckets)
+        self.history = HistoryRecorder(store, topics, self.metrics, name, self.stale_buckets)
         self._keeps_history = keeps_history
         store.buckets.on_growth(self._waiters.grow)
         store.on_change(self._wake)

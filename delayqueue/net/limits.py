@@ -8,7 +8,7 @@ from delayqueue.net.unread import Unread
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ClientLimits:
     """The limits that are shared by all protocols: of connections, of requests and of answers."""
 
     connected: Connected

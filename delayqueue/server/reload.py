@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Final, NamedTuple, Self, TypeVar
 
-from delayqueue.beanstalk.access import Access
+from delayqueue.beanstalk.access import TubeAccess
 from delayqueue.config.config import Config
 from delayqueue.config.loading import load
 from delayqueue.config.reloaded import changed_to
@@ -34,12 +34,12 @@ class Files(NamedTuple):
 
     grants: Sequence[Grant]
     tls: Tls | None
-    access: Access
+    access: TubeAccess
 
     @classmethod
     def of(cls, config: Config) -> Self:
         """Read them. Raises StartupError if one is invalid."""
-        return cls(all_grants(config), Tls.of(config), Access.of(config))
+        return cls(all_grants(config), Tls.of(config), TubeAccess.of(config))
 
 
 async def in_time(doing: str, work: Callable[[], T]) -> T:

@@ -36,7 +36,7 @@ from delayqueue.engine.queue import DelayQueue
 from delayqueue.log import set_up
 from delayqueue.metrics import CONNECTIONS, UNANSWERED_BYTES, Metrics
 from delayqueue.net.connected import Connected
-from delayqueue.net.limits import Limits
+from delayqueue.net.limits import ClientLimits
 from delayqueue.net.listener import unusable
 from delayqueue.net.unanswered import LONGEST_TOGETHER, Unanswered
 from delayqueue.net.unread import Unread
@@ -193,7 +193,7 @@ async def _serve_here(
 
 @asynccontextmanager
 async def _beanstalk(
-    config: Config, settings: Settings, limits: Limits, *, reuse_port: bool
+    config: Config, settings: Settings, limits: ClientLimits, *, reuse_port: bool
 ) -> AsyncIterator[None]:
     """Serve clients of beanstalkd, too, if the config has an address for them."""
     if config.beanstalk_address is None:
@@ -207,13 +207,13 @@ async def _beanstalk(
         yield
 
 
-def _limits(config: Config, metrics: Metrics) -> Limits:
+def _limits(config: Config, metrics: Metrics) -> ClientLimits:
     """What all clients of this process may take together; what they take is shown in `metrics`."""
     connected = Connected(config.max_connections, metrics)
     unanswered = Unanswered(LONGEST_TOGETHER * _most_bytes(config), metrics)
     metrics.show(CONNECTIONS, lambda: connected.count)
     metrics.show(UNANSWERED_BYTES, lambda: unanswered.bytes)
-    return Limits(connected, unanswered, Unread())
+    return ClientLimits(connected, unanswered, Unread())
 
 
 def _most_bytes(config: Config) -> int:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from delayqueue.domain.access import Scope
-from delayqueue.domain.subscriber import Subscriber, Trial
+from delayqueue.domain.subscriber import Subscriber, TrialOutcome
 from delayqueue.engine.jobs import Jobs
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.metrics import Snapshot
@@ -33,7 +33,7 @@ class Api:
     ]  # where those were set that do not have their defaults: "FILE:LINE", or a variable
     guard: Authenticator
     check_url: Callable[[str], str]  # raises BadValue for a URL that webhooks may not call
-    try_webhook: Callable[[Subscriber, str], Awaitable[Trial]]  # with this body
+    try_webhook: Callable[[Subscriber, str], Awaitable[TrialOutcome]]  # with this body
     endpoints: tuple[Endpoint, ...]  # all endpoints
     new_id: IdMaker = field(default_factory=IdMaker)
 

@@ -8,7 +8,7 @@ from aiohttp import HttpVersion10, HttpVersion11, hdrs, web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from delayqueue.errors import Malformed
-from delayqueue.net.limits import Limits
+from delayqueue.net.limits import ClientLimits
 from delayqueue.web.connections import AiohttpConnection, Connections
 from delayqueue.web.front import HasFront
 from delayqueue.web.http import SERVER, WAITING_PATHS, HttpRequest, HttpResponse
@@ -20,7 +20,7 @@ CHUNKED: Final = "chunked"  # the only transfer coding
 READ_S: Final = 30.0  # for a request's body to arrive; aiohttp itself has no limit
 
 
-def build_server(server: HasFront, most_bytes: int, limits: Limits) -> web.Server:
+def build_server(server: HasFront, most_bytes: int, limits: ClientLimits) -> web.Server:
     """A server that lets the front of `server` answer everything; `most_bytes` limits a request's body.
 
     It is aiohttp's low-level server instead of its Application, whose router and middlewares take a tenth of the

@@ -10,7 +10,7 @@ from aiohttp.http import RawRequestMessage
 from aiohttp.http_exceptions import HttpProcessingError
 
 from delayqueue.errors import SlowRequest, TooLarge, TooMany
-from delayqueue.net.limits import Limits
+from delayqueue.net.limits import ClientLimits
 from delayqueue.net.unanswered import INCOMPLETE, SMALL_BYTES
 from delayqueue.web.http import SERVER, WAITING_PATHS, without_slashes
 
@@ -22,7 +22,9 @@ Refuse = Callable[[str], web.Response]  # the answer to something that is not HT
 class Connections(web.Server):
     """Makes the protocol of each connection."""
 
-    def __init__(self, handler: Any, *, limits: Limits, refuse: Refuse, **settings: Any) -> None:
+    def __init__(
+        self, handler: Any, *, limits: ClientLimits, refuse: Refuse, **settings: Any
+    ) -> None:
         super().__init__(handler, **settings)
         self._limits = limits
         self._refuse = refuse
@@ -53,7 +55,7 @@ class AiohttpConnection(web.RequestHandler):
     _wire: asyncio.Transport
 
     def __init__(
-        self, server: web.Server, *, limits: Limits, refuse: Refuse, **settings: Any
+        self, server: web.Server, *, limits: ClientLimits, refuse: Refuse, **settings: Any
     ) -> None:
         super().__init__(server, **settings)
         self._limits = limits

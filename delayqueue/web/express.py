@@ -15,7 +15,7 @@ from time import time
 from typing import Any, Final, cast
 
 from delayqueue.errors import QueueError, TooMany
-from delayqueue.net.limits import Limits
+from delayqueue.net.limits import ClientLimits
 from delayqueue.net.unanswered import INCOMPLETE, SMALL_BYTES
 from delayqueue.tasks import cancel_all
 from delayqueue.web.front import HasFront
@@ -47,7 +47,7 @@ class Express:
         self,
         server: HasFront,
         paths: Collection[str],
-        limits: Limits,
+        limits: ClientLimits,
         other: Callable[[], asyncio.Protocol],
         most_bytes: int,
     ) -> None:

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from delayqueue.config.values import Address
 from delayqueue.errors import TooMany
 from delayqueue.net.connected import FULL
-from delayqueue.net.limits import Limits
+from delayqueue.net.limits import ClientLimits
 from delayqueue.net.listener import SHUTDOWN_S, listen
 from delayqueue.web.app import build_server
 from delayqueue.web.express import Express
@@ -21,7 +21,7 @@ async def listening(
     address: Address,
     tls: ssl.SSLContext | None,
     *,
-    limits: Limits,
+    limits: ClientLimits,
     most_bytes: int,
     reuse_port: bool,
 ) -> AsyncIterator[None]:

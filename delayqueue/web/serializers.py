@@ -14,7 +14,7 @@ from delayqueue.answers.subscribers import CallCounts, FailedCall, SubscriberSta
 from delayqueue.answers.topics import LimitState, TopicState
 from delayqueue.domain import subscriber as domain
 from delayqueue.domain.body import readable
-from delayqueue.domain.job import JobView, Reserved, Result
+from delayqueue.domain.job import CallResult, JobView, Reserved
 from delayqueue.domain.limit import Limit
 from delayqueue.engine.heartbeat import ServerView
 from delayqueue.engine.schedules import Planned
@@ -72,7 +72,7 @@ def full(job: JobView, *, options: bool = False) -> FullJob:
     )
 
 
-def _result(result: Result) -> SubscriberResult:
+def _result(result: CallResult) -> SubscriberResult:
     return SubscriberResult(
         subscriber=result.subscriber,
         status="succeeded" if result.succeeded else "failed",
@@ -119,7 +119,7 @@ def _calls(of_one: SubscriberCalls) -> CallCounts:
     )
 
 
-def trial(one: domain.Trial) -> Trial:
+def trial(one: domain.TrialOutcome) -> Trial:
     """The outcome of a trial."""
     return Trial(one.succeeded, one.status, one.took_ms / 1000, readable(one.message))
 

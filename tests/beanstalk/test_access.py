@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, cast
 import pytest
 
 from delayqueue.beanstalk import listening as listening_module
-from delayqueue.beanstalk.access import Access
+from delayqueue.beanstalk.access import TubeAccess
 from delayqueue.beanstalk.listening import listening
 from delayqueue.beanstalk.server import BeanstalkServer
 from delayqueue.config.config import Config
@@ -51,11 +51,13 @@ __all__ = ["own_address"]
 )
 def test_a_server_that_would_be_too_open_is_not_started(config: Config, says: str) -> None:
     with pytest.raises(StartupError, match=says):
-        Access.of(config)
+        TubeAccess.of(config)
 
 
 def test_what_is_reached_follows_the_settings() -> None:
-    assert Access.of(Config()) == Access(loopback_only=True, scope=Scope(("*",)), most_bytes=65_535)
+    assert TubeAccess.of(Config()) == TubeAccess(
+        loopback_only=True, scope=Scope(("*",)), most_bytes=65_535
+    )
     config = Config(
         beanstalk_address=ADDRESS,
         auth_tokens=GRANTS,
@@ -63,7 +65,7 @@ def test_what_is_reached_follows_the_settings() -> None:
         protected_mode=False,
         max_body_bytes=2000,
     )
-    assert Access.of(config) == Access(False, Scope(("a", "b*")), 2000)
+    assert TubeAccess.of(config) == TubeAccess(False, Scope(("a", "b*")), 2000)
 
 
 async def test_an_idle_client_with_tls_does_not_delay_the_end(
@@ -75,7 +77,7 @@ async def test_an_idle_client_with_tls_does_not_delay_the_end(
     context.load_cert_chain(*pair)
     jobs = SimpleNamespace(requeue=lambda *_: None)
     nothing = cast("DelayQueue", SimpleNamespace(numbers=None, within=lambda _: jobs))
-    server = BeanstalkServer(nothing, Access.of(Config()))
+    server = BeanstalkServer(nothing, TubeAccess.of(Config()))
     address = Address(LOOPBACK, free_port())
     async with asyncio.timeout(20):  # a client would have 30 s to answer
         async with listening(server, address, context, limits=limits(), reuse_port=False):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Self, cast
 
 import pytest
 
-from delayqueue.beanstalk.access import Access
+from delayqueue.beanstalk.access import TubeAccess
 from delayqueue.beanstalk.answers import Pending
 from delayqueue.beanstalk.ids import Ids, Numbers
 from delayqueue.beanstalk.putting import put
@@ -105,7 +105,7 @@ async def given(answer: Answer) -> bytes:
 
 async def test_numbers_go_on_behind_those_that_are_somebodys_ids() -> None:
     queue = OrdersAreIds(100_000)
-    server = BeanstalkServer(cast("DelayQueue", queue), Access(True, EVERYWHERE, 65_535))
+    server = BeanstalkServer(cast("DelayQueue", queue), TubeAccess(True, EVERYWHERE, 65_535))
 
     async def put_many(count: int) -> list[int]:
         lines = await given(put(server, [Job("t", "", "body", 1000) for _ in range(count)]))

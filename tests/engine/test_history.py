@@ -11,7 +11,7 @@ import pytest
 from delayqueue.domain.slots import MOST_TOPICS, Mark, Row
 from delayqueue.domain.tally import Counts
 from delayqueue.engine import history
-from delayqueue.engine.history import History
+from delayqueue.engine.history import HistoryRecorder
 from delayqueue.errors import Unavailable
 from delayqueue.metrics import Metrics
 from delayqueue.store.topics import TopicView
@@ -86,7 +86,7 @@ class Running:
         self.store: Store = store
         self.metrics = Metrics()
         self.stale: list[int] = []
-        self.history = History(store, store, self.metrics, "this", lambda: self.stale)
+        self.history = HistoryRecorder(store, store, self.metrics, "this", lambda: self.stale)
 
     async def __aenter__(self) -> Running:
         self.task = asyncio.create_task(self.history.run())

@@ -10,7 +10,7 @@ from delayqueue.store.types import Moved, Postponement, Recording
 from tests.store.bucket import HOUR_MS, LATER_MS, SOON_MS, a_moment, job, later
 
 if TYPE_CHECKING:
-    from delayqueue.domain.job import Reserved, Result
+    from delayqueue.domain.job import CallResult, Reserved
     from tests.store.bucket import Bucket
 
 NAMES = ("one", "two")
@@ -42,7 +42,7 @@ async def postpone(bucket: Bucket, held: Reserved, *names: str) -> Moved:
     return moved
 
 
-async def results(bucket: Bucket, job_id: str = "a") -> dict[str, Result]:
+async def results(bucket: Bucket, job_id: str = "a") -> dict[str, CallResult]:
     return {result.subscriber: result for result in (await bucket.view(job_id)).results}
 
 

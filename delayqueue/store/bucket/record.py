@@ -13,10 +13,10 @@ from delayqueue.domain.body import body_of
 from delayqueue.domain.job import (
     USUAL_PRIORITY,
     Attempt,
+    CallResult,
     Job,
     JobView,
     Reserved,
-    Result,
     State,
 )
 
@@ -107,7 +107,7 @@ class Run:
 
     attempt: int
     started_ms: int
-    results: tuple[Result, ...]
+    results: tuple[CallResult, ...]
     notes: tuple[Attempt, ...]
 
 
@@ -125,11 +125,11 @@ def parse_run(raw: bytes) -> Run:
     )
 
 
-def _parse_results(raw: bytes) -> list[Result]:
+def _parse_results(raw: bytes) -> list[CallResult]:
     """Unreadable results count as none, as in the scripts."""
     with suppress(*_UNREADABLE, KeyError, AttributeError):
         return [
-            Result(
+            CallResult(
                 subscriber=str(result["name"]),
                 succeeded=bool(result["ok"]),
                 message=str(result["message"]),
