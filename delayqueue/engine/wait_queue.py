@@ -46,7 +46,7 @@ class Poll:
 
 
 class WaitQueue:
-    """The polls for the same topics, first come, first served. Only Books changes it (books.py).
+    """The polls for the same topics, first come, first served. Only the matcher changes it (matcher.py).
 
     Polls arrive in the order of their numbers, so what a bucket has said holds for all polls up to a number, and no
     poll has to remember it.

@@ -1,8 +1,8 @@
 """The polls that wait for jobs.
 
-A poll leaves a future in the books (books.py). Each bucket has one dispatcher (dispatcher.py), which reserves as many
-jobs as the books want from it; they are handed out first come, first served. The books hear that a bucket may have
-something from a poll's own arrival, the timer, a push, or another process's message.
+The matcher (matcher.py) knows all polls and what they want. Each bucket has one poller (bucket_poller.py), which
+reserves as many jobs as the matcher wants from it; they are handed out first come, first served. That a bucket may have
+something, the matcher hears from a poll's own arrival, the timer, a push, or another process's message.
 """
 
 import asyncio
@@ -12,9 +12,9 @@ from itertools import count
 
 from delayqueue.domain.job import Reserved
 from delayqueue.domain.receipt import nonce_of
-from delayqueue.engine.books import Books
+from delayqueue.engine.bucket_poller import BucketPoller
 from delayqueue.engine.deadlines import Deadlines
-from delayqueue.engine.dispatcher import Dispatcher
+from delayqueue.engine.matcher import Matcher
 from delayqueue.engine.wait_queue import Poll
 from delayqueue.errors import Text, TooMany, Unavailable
 from delayqueue.store.store import Store
@@ -32,13 +32,13 @@ TOO_MANY_POLLS = Text(
 
 
 class Waiters:
-    """All waiting polls of this process; its dispatchers run as tasks of the loop."""
+    """All waiting polls of this process."""
 
     def __init__(self, store: Store, max_polls: int = 0) -> None:
         self._store = store
         self._max_polls = max_polls
-        self._books = Books()
-        self._dispatchers: list[Dispatcher] = []
+        self._matcher = Matcher()
+        self._pollers: list[BucketPoller] = []
         self._deadlines = Deadlines(self._expire)
         self._numbers = count(1)
         self._requeuing = Tasks("requeue")
@@ -48,16 +48,16 @@ class Waiters:
     @property
     def waiting(self) -> int:
         """How many polls are waiting."""
-        return self._books.waiting
+        return self._matcher.waiting
 
     def grow(self) -> None:
         """There may be more buckets: ask them, too."""
-        for bucket in range(len(self._dispatchers), len(self._store.buckets.keys)):
-            dispatcher = Dispatcher(
-                bucket, self._store.by_bucket, self._books, self.requeue, self._store.notify
+        for bucket in range(len(self._pollers), len(self._store.buckets.keys)):
+            poller = BucketPoller(
+                bucket, self._store.by_bucket, self._matcher, self.requeue, self._store.notify
             )
-            self._dispatchers.append(dispatcher)
-            self._books.grow(dispatcher.wake)
+            self._pollers.append(poller)
+            self._matcher.grow(poller.wake)
 
     async def pop(
         self, topics: tuple[str, ...], wanted: int, wait_s: float, *, by_priority: bool = False
@@ -89,26 +89,26 @@ class Waiters:
         if self._closing:
             poll.answer([])
             return poll
-        if poll.patient and 0 < self._max_polls <= self._books.waiting:
+        if poll.patient and 0 < self._max_polls <= self._matcher.waiting:
             raise TooMany(TOO_MANY_POLLS, retry_after_s=RETRY_AFTER_S)
-        self._books.add(topics, poll, by_priority=by_priority)
+        self._matcher.add(topics, poll, by_priority=by_priority)
         if poll.patient:
-            self._deadlines.add(poll, self._books.waiting)
+            self._deadlines.add(poll, self._matcher.waiting)
         return poll
 
     def leave(self, poll: Poll) -> None:
         """The client no longer waits: what was reserved for it is put back."""
-        self._books.remove(poll)
+        self._matcher.remove(poll)
         poll.future.cancel()
         self.requeue(poll.take())
 
     def wake(self, bucket: int, topic: str, arrived: int) -> None:
         """`bucket` has `arrived` more ready jobs of `topic`."""
-        self._books.notify(bucket, topic, arrived)
+        self._matcher.notify(bucket, topic, arrived)
 
     def resync(self, bucket: int) -> None:
         """Ask the bucket for some of what polls want, in turn, although nothing was reported: messages can get lost."""
-        self._books.resync(bucket)
+        self._matcher.resync(bucket)
 
     def requeue(self, jobs: Iterable[Reserved], message: str = "") -> None:
         """Undo reservations whose client is gone, in the background; a message is kept with the jobs."""
@@ -122,21 +122,21 @@ class Waiters:
         """Answer every poll with nothing from now on; wait for calls in flight and put back what they bring."""
         self._closing = True
         self._deadlines.close()
-        self._books.close()
-        for dispatcher in self._dispatchers:
-            await dispatcher.close()
+        self._matcher.close()
+        for poller in self._pollers:
+            await poller.close()
         await self._requeuing.ended()
 
     def _expire(self, poll: Poll) -> None:
         """The poll's wait is over, but each bucket is asked once, if that does not take too long."""
         if poll.grace_s:
-            self._books.hurry(poll)
+            self._matcher.hurry(poll)
         else:
-            self._books.expire(poll)
+            self._matcher.expire(poll)
         if poll.queue is not None:
             poll.deadline += poll.grace_s
             poll.grace_s = 0
-            self._deadlines.add(poll, self._books.waiting)
+            self._deadlines.add(poll, self._matcher.waiting)
 
     async def _requeue_all(self, returns: list[Requeue]) -> None:
         try:

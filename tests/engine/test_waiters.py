@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from delayqueue.engine.dispatcher import RETRY_S, SLOW_S
+from delayqueue.engine.bucket_poller import RETRY_S, SLOW_S
 from delayqueue.engine.wait_queue import Poll
 from delayqueue.engine.waiters import LOOK_S, Waiters
 from delayqueue.errors import Unavailable

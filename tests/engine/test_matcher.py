@@ -1,4 +1,4 @@
-"""The books of waiting polls, in small histories, without a store."""
+"""The matcher of waiting polls, in small histories, without a store."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from delayqueue.domain.job import Reserved
-from delayqueue.engine.books import Books
+from delayqueue.engine.matcher import Matcher
 from delayqueue.engine.wait_queue import Poll
 from delayqueue.errors import Unavailable
 
@@ -32,7 +32,7 @@ class Histories:
     """Plays a history. Polls have capital letters, buckets numbers, topics and jobs small letters."""
 
     def __init__(self, buckets: int) -> None:
-        self.books = Books()
+        self.matcher = Matcher()
         self.polls: dict[str, Poll] = {}
         self.awake: set[int] = set()
         self.buckets = 0
@@ -42,7 +42,7 @@ class Histories:
     def grow(self) -> None:
         bucket = self.buckets
         self.buckets += 1
-        self.books.grow(lambda: self.awake.add(bucket))
+        self.matcher.grow(lambda: self.awake.add(bucket))
 
     def play(self, step: str) -> None:
         for pattern, act in self.STEPS.items():
@@ -54,11 +54,11 @@ class Histories:
     def pop(self, name: str, topics: str, wanted: str | None, at_once: str | None) -> None:
         poll = Poll(len(self.polls) + 1, int(wanted or 1), 0 if at_once else LONG_S)
         self.polls[name] = poll
-        self.books.add(tuple(topics.split(",")), poll)
+        self.matcher.add(tuple(topics.split(",")), poll)
 
     def ask(self, bucket: str, expected: str) -> None:
-        """Ask as a dispatcher does: a sleeping one does not."""
-        demands = self.books.next(int(bucket)) if int(bucket) in self.awake else []
+        """BucketRequest as a poller does: a sleeping one does not."""
+        demands = self.matcher.next(int(bucket)) if int(bucket) in self.awake else []
         asked = " ".join(f"{','.join(each.topics)}:{each.wanted}" for each in demands)
         assert (asked or "nothing") == expected
         if not demands:
@@ -68,7 +68,7 @@ class Histories:
         found = [
             [job(each) for each in demand.split() if each != "-"] for demand in jobs.split("|")
         ]
-        self.left = self.books.delivered(int(bucket), found, 0 if more else len(found))
+        self.left = self.matcher.delivered(int(bucket), found, 0 if more else len(found))
 
     def answered(self, name: str, expected: str) -> None:
         self.polls[name].future.result()  # raises if there is none
@@ -90,18 +90,18 @@ class Histories:
         r"(\w) pops ([\w,]+)(?: (\d+))?( at once)?": pop,
         r"ask (\d) -> (.+)": ask,
         r"(\d) brings (.+?)( and has more)?": bring,
-        r"(\d) fails": lambda self, bucket: self.books.failed(int(bucket)),
-        r"(\d) is slow": lambda self, bucket: self.books.slow(int(bucket)),
-        r"(\d) has (\d+) (\w)": lambda self, bucket, count, topic: self.books.notify(
+        r"(\d) fails": lambda self, bucket: self.matcher.failed(int(bucket)),
+        r"(\d) is slow": lambda self, bucket: self.matcher.slow(int(bucket)),
+        r"(\d) has (\d+) (\w)": lambda self, bucket, count, topic: self.matcher.notify(
             int(bucket), topic, int(count)
         ),
-        r"resync (\d)": lambda self, bucket: self.books.resync(int(bucket)),
-        r"(\w)'s time is over": lambda self, name: self.books.hurry(self.polls[name]),
-        r"(\w) expires": lambda self, name: self.books.expire(self.polls[name]),
+        r"resync (\d)": lambda self, bucket: self.matcher.resync(int(bucket)),
+        r"(\w)'s time is over": lambda self, name: self.matcher.hurry(self.polls[name]),
+        r"(\w) expires": lambda self, name: self.matcher.expire(self.polls[name]),
         r"(\w) leaves": leaves,
-        r"(\w) is removed": lambda self, name: self.books.remove(self.polls[name]),
+        r"(\w) is removed": lambda self, name: self.matcher.remove(self.polls[name]),
         r"a bucket more": lambda self: self.grow(),
-        r"close": lambda self: self.books.close(),
+        r"close": lambda self: self.matcher.close(),
         r"(\w) gets (.+)": answered,
         r"(\w) hears of the failure": failed,
         r"(\w) waits": waits,
@@ -110,7 +110,7 @@ class Histories:
     }
 
     def _count(self, count: int) -> None:
-        assert self.books.waiting == count
+        assert self.matcher.waiting == count
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ class Counter:
 
     def __init__(self) -> None:
         self.count = 0
-        self.of(Books)  # Python 3.12 counts nothing while it first hears of bytecodes
+        self.of(Matcher)  # Python 3.12 counts nothing while it first hears of bytecodes
 
     def of(self, act: Callable[[], object]) -> int:
         self.count, before = 0, sys.gettrace()
@@ -238,31 +238,31 @@ class Counter:
 
 def costs(others: int, buckets: str) -> dict[str, int]:
     """The cost of each event while this many others wait, whom the buckets have answered, failed, or left hanging."""
-    books, counter = Histories(3).books, Counter()
+    matcher, counter = Histories(3).matcher, Counter()
     for number in range(1, others + 1):
-        books.add(("t",), Poll(number, 1, LONG_S))
+        matcher.add(("t",), Poll(number, 1, LONG_S))
     for bucket, state in enumerate(buckets.split()):
-        books.slow(bucket)  # so that all buckets are asked for all polls
-        assert books.next(bucket)
+        matcher.slow(bucket)  # so that all buckets are asked for all polls
+        assert matcher.next(bucket)
         if state == "answered":
-            books.delivered(bucket, [[]], 1)
+            matcher.delivered(bucket, [[]], 1)
         elif state == "failed":
-            books.failed(bucket)
+            matcher.failed(bucket)
     younger = [Poll(others + 1 + number, 1, number * LONG_S) for number in range(3)]
     events: dict[str, Callable[[], object]] = {
-        "a poll arrives": lambda: books.add(("t",), younger[1]),
-        "another arrives": lambda: books.add(("t",), younger[2]),
-        "one leaves": lambda: books.remove(younger[2]),
-        "one's time is over": lambda: books.hurry(younger[1]),
-        "a message": lambda: books.notify(1, "t", 1),
-        "a resync": lambda: books.resync(1),
-        "a call": lambda: books.next(1),
-        "it is slow": lambda: books.slow(1),
-        "it brings a job and has more": lambda: books.delivered(1, [[job("a")]], 0),
-        "the next call": lambda: books.next(1),
-        "it fails": lambda: books.failed(1),
-        "the one after it": lambda: books.next(1),
-        "it brings nothing": lambda: books.delivered(1, [[]], 1),
+        "a poll arrives": lambda: matcher.add(("t",), younger[1]),
+        "another arrives": lambda: matcher.add(("t",), younger[2]),
+        "one leaves": lambda: matcher.remove(younger[2]),
+        "one's time is over": lambda: matcher.hurry(younger[1]),
+        "a message": lambda: matcher.notify(1, "t", 1),
+        "a resync": lambda: matcher.resync(1),
+        "a call": lambda: matcher.next(1),
+        "it is slow": lambda: matcher.slow(1),
+        "it brings a job and has more": lambda: matcher.delivered(1, [[job("a")]], 0),
+        "the next call": lambda: matcher.next(1),
+        "it fails": lambda: matcher.failed(1),
+        "the one after it": lambda: matcher.next(1),
+        "it brings nothing": lambda: matcher.delivered(1, [[]], 1),
     }
     return {name: counter.of(act) for name, act in events.items()}
 

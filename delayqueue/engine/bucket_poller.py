@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable
 
 from delayqueue.domain.job import Reserved
-from delayqueue.engine.books import Books
+from delayqueue.engine.matcher import Matcher
 from delayqueue.errors import Unavailable
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.types import Change, Popped
@@ -16,8 +16,8 @@ RETRY_S = 0.2  # before the next try after the store has failed
 SLOW_S = 0.1  # a call that takes longer no longer keeps its polls from asking other buckets
 
 
-class Dispatcher:
-    """Asks its bucket for what the books want, as long as they want something.
+class BucketPoller:
+    """Asks its bucket for what the matcher wants, as long as it wants something.
 
     `requeue` takes the jobs that no poll is left to take. `notify` is called when a topic that waits for its rate may
     go on. If a call fails, for whatever reason, its polls are told, and the bucket is asked again.
@@ -27,13 +27,13 @@ class Dispatcher:
         self,
         bucket: int,
         store: BucketStore,
-        books: Books,
+        matcher: Matcher,
         requeue: Callable[[list[Reserved]], None],
         notify: Callable[[int, Change], None],
     ) -> None:
         self._bucket = bucket
         self._store = store
-        self._books = books
+        self._matcher = matcher
         self._requeue = requeue
         self._notify = notify
         self._loop = asyncio.get_running_loop()
@@ -43,20 +43,20 @@ class Dispatcher:
         self._watch: asyncio.TimerHandle | None = None  # looks whether a call takes long
 
     def wake(self) -> None:
-        """The books have something to ask for; polls that arrive in this turn of the loop go with the same call."""
+        """The matcher has something to ask for; polls that arrive in this turn of the loop go with the same call."""
         if not self._is_awake:
             self._is_awake = True
             self._loop.call_soon(self._ask)
 
     async def close(self) -> None:
-        """Wait for the call in flight; the books ask for nothing more."""
+        """Wait for the call in flight; the matcher asks for nothing more."""
         if self._call is not None:
             await asyncio.wait([self._call])
         if self._watch is not None:
             self._watch.cancel()
 
     def _ask(self) -> None:
-        demands = self._books.next(self._bucket)
+        demands = self._matcher.next(self._bucket)
         if not demands:
             self._is_awake = False
             return
@@ -72,24 +72,24 @@ class Dispatcher:
             return
         try:
             popped = call.result()
-            if left := self._books.delivered(self._bucket, popped.jobs, popped.complete):
+            if left := self._matcher.delivered(self._bucket, popped.jobs, popped.complete):
                 self._requeue(left)
             self._notify(self._bucket, popped.change)
         except Exception as error:
             if not isinstance(error, Unavailable):
                 log.exception("cannot pop jobs from bucket %d", self._bucket + 1)
-            self._books.failed(self._bucket)
+            self._matcher.failed(self._bucket)
             self._loop.call_later(RETRY_S, self._ask)
         else:
             self._ask()
 
     def _look(self) -> None:
-        """Tell the books if the call in flight takes long. One timer looks after all calls of a SLOW_S."""
+        """Tell the matcher if the call in flight takes long. One timer looks after all calls of a SLOW_S."""
         self._watch = None
         if self._call is None:
             return
         due_s = self._began_s + SLOW_S
         if due_s <= self._loop.time():
-            self._books.slow(self._bucket)
+            self._matcher.slow(self._bucket)
         else:
             self._watch = self._loop.call_at(due_s, self._look)

@@ -1,4 +1,4 @@
-"""The books of waiting polls: what they want, what each bucket may have for them, and what it is asked. No IO.
+"""Matches waiting polls with jobs: what they want, what each bucket may have for them, and what it is asked. No IO.
 
 A *credit* is a job that a bucket may have for a queue of polls: because a script reported one, or because the bucket
 has not been asked yet. A bucket is asked for no more jobs than it has credits, and all buckets together for no more
@@ -18,7 +18,7 @@ DEMANDS_PER_CALL = 200
 RESYNC_QUEUES = 500  # queues of polls that one resync asks for
 
 
-class Ask(NamedTuple):
+class BucketRequest(NamedTuple):
     """What a call asks of its bucket for one queue."""
 
     queue: WaitQueue
@@ -28,20 +28,20 @@ class Ask(NamedTuple):
 
 
 class BucketState:
-    """What the books know about one bucket."""
+    """What the matcher knows about one bucket."""
 
-    __slots__ = ("asks", "counted", "pending", "resync_at", "slow", "wake")
+    __slots__ = ("counted", "pending", "requests", "resync_at", "slow", "wake")
 
     def __init__(self, wake: Callable[[], None]) -> None:
         self.wake = wake
         self.pending: dict[WaitQueue, None] = {}  # queues to ask it for in the next call
-        self.asks: list[Ask] = []  # of the call in flight
-        self.counted = False  # whether those asks count towards what is asked for
+        self.requests: list[BucketRequest] = []  # of the call in flight
+        self.counted = False  # whether those requests count towards what is asked for
         self.slow = False  # its last call took long or failed: do not count on the next one
         self.resync_at = 0
 
 
-class Books:
+class Matcher:
     """Decides which poll gets what: all events of a process's waiting polls come here, each in a few steps.
 
     To ask a bucket, call next(), then delivered() or failed(), and so on until next() is empty. A bucket has one call
@@ -102,34 +102,36 @@ class Books:
 
     def resync(self, bucket: int) -> None:
         """Ask the bucket for some of the queues, in turn, although nothing was reported."""
-        book = self._buckets[bucket]
-        queues = list(islice(self._queues.values(), book.resync_at, book.resync_at + RESYNC_QUEUES))
-        book.resync_at = book.resync_at + RESYNC_QUEUES if len(queues) == RESYNC_QUEUES else 0
+        state = self._buckets[bucket]
+        queues = list(
+            islice(self._queues.values(), state.resync_at, state.resync_at + RESYNC_QUEUES)
+        )
+        state.resync_at = state.resync_at + RESYNC_QUEUES if len(queues) == RESYNC_QUEUES else 0
         for queue in queues:
             self._credit(queue, bucket, queue.wanted)
 
     def next(self, bucket: int) -> list[Demand]:
         """What the next call should ask of the bucket, the longest wait first; [] = nothing."""
-        book = self._buckets[bucket]
-        if not book.pending:
+        state = self._buckets[bucket]
+        if not state.pending:
             return []
-        queues, book.pending = list(book.pending), {}
+        queues, state.pending = list(state.pending), {}
         if len(queues) > 1:
             queues.sort(key=lambda queue: queue.first_number)
-        book.counted = not book.slow
+        state.counted = not state.slow
         demands: list[Demand] = []
         for queue in queues:
             most = queue.wanted - queue.asked
             if most <= 0:
                 continue
             if len(demands) == DEMANDS_PER_CALL:
-                book.pending[queue] = None
+                state.pending[queue] = None
                 continue
             credit, queue.credits[bucket] = queue.credits[bucket], 0
             wanted = min(credit, most, JOBS_PER_DEMAND)
-            if book.counted:
+            if state.counted:
                 queue.asked += wanted
-            book.asks.append(Ask(queue, wanted, credit - wanted, self._last_number))
+            state.requests.append(BucketRequest(queue, wanted, credit - wanted, self._last_number))
             demands.append(Demand(queue.topics, wanted, queue.by_priority))
         return demands
 
@@ -141,18 +143,18 @@ class Books:
         After the first `complete` demands the bucket may have more, although it brought less than was wanted.
         """
         self._buckets[bucket].slow = False
-        asks = self._end_call(bucket)
+        requests = self._end_call(bucket)
         left: list[Reserved] = []
-        for place, (ask, jobs) in enumerate(zip(asks, found, strict=True)):
-            queue = ask.queue
+        for place, (request, jobs) in enumerate(zip(requests, found, strict=True)):
+            queue = request.queue
             if jobs:
                 left += self._hand_out(queue, jobs)
             if not queue.wanted:  # nobody waits there any more
                 continue
-            if len(jobs) < ask.wanted and place < complete:
-                self._answer(queue.note_dry(bucket, ask.last_number))
+            if len(jobs) < request.wanted and place < complete:
+                self._answer(queue.note_dry(bucket, request.last_number))
             else:
-                self._keep_credits(ask, bucket, len(jobs))
+                self._keep_credits(request, bucket, len(jobs))
             self._offer(queue)
         return left
 
@@ -161,25 +163,25 @@ class Books:
 
         Polls that have arrived since then fail, too: behind another call they would wait twice as long.
         """
-        book = self._buckets[bucket]
-        book.slow = True
-        asks = self._end_call(bucket)
-        for queue in [*(ask.queue for ask in asks), *book.pending]:
+        state = self._buckets[bucket]
+        state.slow = True
+        requests = self._end_call(bucket)
+        for queue in [*(request.queue for request in requests), *state.pending]:
             for poll in queue.note_failure(bucket, self._last_number):
                 self.remove(poll)
                 poll.fail()
-        for ask in asks:
-            ask.queue.credits[bucket] += ask.wanted + ask.spare
-            self._offer(ask.queue)
+        for request in requests:
+            request.queue.credits[bucket] += request.wanted + request.spare
+            self._offer(request.queue)
 
     def slow(self, bucket: int) -> None:
         """The call takes long: other buckets may be asked for the same jobs; any excess is put back."""
-        book = self._buckets[bucket]
-        book.slow = True
-        if book.counted:
-            self._discount(book)
-        for ask in book.asks:
-            self._offer(ask.queue)
+        state = self._buckets[bucket]
+        state.slow = True
+        if state.counted:
+            self._discount(state)
+        for request in state.requests:
+            self._offer(request.queue)
 
     def close(self) -> None:
         """Answer every poll with nothing."""
@@ -200,16 +202,16 @@ class Books:
             del queues[queue]
             if not queues:
                 del self._by_topic[topic]
-        for book in self._buckets:
-            book.pending.pop(queue, None)
+        for state in self._buckets:
+            state.pending.pop(queue, None)
 
     def _credit(self, queue: WaitQueue, bucket: int, count: int) -> None:
         """Give the queue `count` more credits at the bucket."""
         queue.credits[bucket] += count
-        book = self._buckets[bucket]
-        if queue not in book.pending and queue.wanted > queue.asked:
-            book.pending[queue] = None
-            book.wake()
+        state = self._buckets[bucket]
+        if queue not in state.pending and queue.wanted > queue.asked:
+            state.pending[queue] = None
+            state.wake()
 
     def _offer(self, queue: WaitQueue) -> None:
         """Ask all buckets that may have something, if the polls want more than is asked for."""
@@ -218,23 +220,23 @@ class Books:
                 if credit:
                     self._credit(queue, bucket, 0)
 
-    def _end_call(self, bucket: int) -> list[Ask]:
+    def _end_call(self, bucket: int) -> list[BucketRequest]:
         """What the call had asked for; it no longer counts as asked."""
-        book = self._buckets[bucket]
-        if book.counted:
-            self._discount(book)
-        asks, book.asks = book.asks, []
-        return asks
+        state = self._buckets[bucket]
+        if state.counted:
+            self._discount(state)
+        requests, state.requests = state.requests, []
+        return requests
 
-    def _discount(self, book: BucketState) -> None:
-        book.counted = False
-        for ask in book.asks:
-            ask.queue.asked -= ask.wanted
+    def _discount(self, state: BucketState) -> None:
+        state.counted = False
+        for request in state.requests:
+            request.queue.asked -= request.wanted
 
-    def _keep_credits(self, ask: Ask, bucket: int, brought: int) -> None:
+    def _keep_credits(self, request: BucketRequest, bucket: int, brought: int) -> None:
         """Keep the credits beyond what the bucket brought."""
-        queue = ask.queue
-        credit = queue.credits[bucket] + ask.wanted - brought + ask.spare
+        queue = request.queue
+        credit = queue.credits[bucket] + request.wanted - brought + request.spare
         if queue.wanted and queue.last_number > queue.dry_up_to[bucket]:
             credit = max(credit, 1)  # older polls took the jobs that younger ones had credits for
         queue.credits[bucket] = credit

@@ -1,4 +1,4 @@
-"""The books of the polls keep their promises, whatever happens in whatever order. Without IO.
+"""The matcher of waiting polls keeps its promises, whatever happens in whatever order. Without IO.
 
 The model is a store of several buckets whose calls are served and answered at any time, or fail.
 HYPOTHESIS_PROFILE=long tries many more sequences.
@@ -25,7 +25,7 @@ from hypothesis.stateful import (
 )
 
 from delayqueue.domain.job import Reserved
-from delayqueue.engine.books import Ask, Books
+from delayqueue.engine.matcher import BucketRequest, Matcher
 from delayqueue.engine.wait_queue import Poll, WaitQueue
 
 if TYPE_CHECKING:
@@ -77,18 +77,18 @@ class Call:
 
 
 class Machine(RuleBasedStateMachine):
-    """The books beside the model."""
+    """The matcher beside the model."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.books = Books()
+        self.matcher = Matcher()
         self.clients: list[Client] = []  # all polls so far, in order
         self.numbers, self.job_ids = count(1), count(1)
         self.ready: list[dict[str, deque[str]]] = []  # of each bucket
         self.calls: list[Call | None] = []
         self.slow: set[int] = set()
         self.awake: set[int] = set()
-        self.messages: list[tuple[int, str]] = []  # of jobs that the books do not know of
+        self.messages: list[tuple[int, str]] = []  # of jobs that the matcher does not know of
         self.lossy = False  # messages may be lost
         self.lost = False  # one was
         self.generations: Counter[tuple[str, ...]] = Counter()  # how often no poll was left
@@ -105,7 +105,7 @@ class Machine(RuleBasedStateMachine):
         bucket = len(self.calls)
         self.calls.append(None)
         self.ready.append({topic: deque() for topic in TOPICS})
-        self.books.grow(lambda: self.awake.add(bucket))
+        self.matcher.grow(lambda: self.awake.add(bucket))
 
     @rule(
         topics=st.sampled_from(LISTS),
@@ -115,14 +115,14 @@ class Machine(RuleBasedStateMachine):
     def pop(self, topics: tuple[str, ...], wanted: int, patient: bool) -> None:
         poll = Poll(next(self.numbers), wanted, 30 if patient else 0)
         self.clients.append(Client(poll, topics, patient))
-        self.books.add(topics, poll)
+        self.matcher.add(topics, poll)
 
     @rule(place=PLACES, topic=st.sampled_from(TOPICS), jobs=st.integers(1, 3), told=st.booleans())
     def arrive(self, place: int, topic: str, jobs: int, told: bool) -> None:
         bucket = place % len(self.calls)
         self.ready[bucket][topic].extend(str(next(self.job_ids)) for _ in range(jobs))
         if told:
-            self.books.notify(bucket, topic, jobs)
+            self.matcher.notify(bucket, topic, jobs)
         else:
             self.messages += [(bucket, topic)] * jobs
 
@@ -133,11 +133,11 @@ class Machine(RuleBasedStateMachine):
         if lost and self.lossy:
             self.lost = True
         else:
-            self.books.notify(*message, 1)
+            self.matcher.notify(*message, 1)
 
     @rule(place=PLACES)
     def resync(self, place: int) -> None:
-        self.books.resync(place % len(self.calls))
+        self.matcher.resync(place % len(self.calls))
 
     @rule(place=PLACES)
     @precondition(lambda self: self.idle())
@@ -145,17 +145,17 @@ class Machine(RuleBasedStateMachine):
         idle = self.idle()
         bucket = idle[place % len(idle)]
         before = {topics: self.asked_for(topics) for topics in LISTS}
-        demands = self.books.next(bucket)
+        demands = self.matcher.next(bucket)
         if not demands:
             self.awake.discard(bucket)
             return
         assert [*dict.fromkeys(each.topics for each in demands)] == [
             each.topics for each in demands
         ]
-        firsts = [self.in_books(each.topics)[0].poll.number for each in demands]
+        firsts = [self.in_matcher(each.topics)[0].poll.number for each in demands]
         assert firsts == sorted(firsts), "who waits longest is asked for first"
         for topics, wanted, _ in demands:
-            polls_want = sum(each.poll.wanted for each in self.in_books(topics))
+            polls_want = sum(each.poll.wanted for each in self.in_matcher(topics))
             assert 0 < wanted <= polls_want - before[topics], "no more is asked for than is wanted"
         counted = [] if bucket in self.slow else [self.generations[each.topics] for each in demands]
         self.calls[bucket] = Call(demands, len(self.clients), counted)
@@ -166,7 +166,7 @@ class Machine(RuleBasedStateMachine):
         bucket, call = self.flight(place)
         call.counted = []
         self.slow.add(bucket)
-        self.books.slow(bucket)
+        self.matcher.slow(bucket)
 
     @rule(place=PLACES, complete=st.integers(0, 4))
     @precondition(lambda self: self.flying())
@@ -195,7 +195,7 @@ class Machine(RuleBasedStateMachine):
                 is_dry = len(jobs) < demand.wanted and at < call.complete
                 if client.topics == demand.topics and was_asked_for and is_dry:
                     client.answered.add(bucket)
-        left = self.books.delivered(bucket, call.found, call.complete)
+        left = self.matcher.delivered(bucket, call.found, call.complete)
         self.check_delivery(waited, call, left)
         for job in left:
             self.ready[bucket][job.topic].appendleft(job.id)
@@ -212,7 +212,7 @@ class Machine(RuleBasedStateMachine):
             self.ready[bucket][job.topic].append(job.id)
             self.messages.append((bucket, job.topic))
         waited = self.waiting()
-        self.books.failed(bucket)
+        self.matcher.failed(bucket)
         asked = {demand.topics for demand in call.demands}
         for client in waited:
             client.failed.add(bucket)
@@ -230,25 +230,25 @@ class Machine(RuleBasedStateMachine):
         waiting = self.waiting()
         client = waiting[place % len(waiting)]
         if how == "hurry":
-            self.books.hurry(client.poll)
+            self.matcher.hurry(client.poll)
             if client.waits:
                 client.patient = False
             else:
                 assert client.outcome == []
                 assert client.answered | client.failed == {*range(len(self.calls))}
         elif how == "expire":
-            self.books.expire(client.poll)
+            self.matcher.expire(client.poll)
             assert client.outcome == []
         else:
             client.poll.future.cancel()
             if how == "leave":
-                self.books.remove(client.poll)
+                self.matcher.remove(client.poll)
 
     @rule(place=PLACES)
-    @precondition(lambda self: self.in_books() != self.waiting())
+    @precondition(lambda self: self.in_matcher() != self.waiting())
     def remove(self, place: int) -> None:
-        gone = [each for each in self.in_books() if not each.waits]
-        self.books.remove(gone[place % len(gone)].poll)
+        gone = [each for each in self.in_matcher() if not each.waits]
+        self.matcher.remove(gone[place % len(gone)].poll)
 
     @rule()
     def settle(self) -> None:
@@ -256,12 +256,12 @@ class Machine(RuleBasedStateMachine):
         self.answer_all()
         assert all(client.patient for client in self.waiting()), "who would not wait is answered"
         while self.messages:
-            self.books.notify(*self.messages.pop(), 1)
+            self.matcher.notify(*self.messages.pop(), 1)
             self.answer_all()
         if self.lost:
             self.lost = False
             for bucket in range(len(self.calls)):
-                self.books.resync(bucket)
+                self.matcher.resync(bucket)
             self.answer_all()
         for client in self.waiting():
             for ready in self.ready:
@@ -276,24 +276,26 @@ class Machine(RuleBasedStateMachine):
 
     @invariant()
     def counts_those_who_wait(self) -> None:
-        assert self.books.waiting == len(self.in_books())
+        assert self.matcher.waiting == len(self.in_matcher())
         assert all(client.poll.queue is not None for client in self.waiting())
 
     @invariant()
     def note_what_is_empty(self) -> None:
         for topics in LISTS:
-            self.generations[topics] += not self.in_books(topics)
+            self.generations[topics] += not self.in_matcher(topics)
 
     def teardown(self) -> None:
-        for client in self.in_books():
-            self.books.remove(client.poll)
-        assert self.books.waiting == 0
-        held = reachable(self.books)
+        for client in self.in_matcher():
+            self.matcher.remove(client.poll)
+        assert self.matcher.waiting == 0
+        held = reachable(self.matcher)
         assert [each for each in held if isinstance(each, Poll)] == []
-        in_flight = {each.queue for each in held if isinstance(each, Ask)}
+        in_flight = {each.queue for each in held if isinstance(each, BucketRequest)}
         assert {each for each in held if isinstance(each, WaitQueue)} == in_flight
         self.answer_all()
-        assert [each for each in reachable(self.books) if isinstance(each, WaitQueue | Ask)] == []
+        assert [
+            each for each in reachable(self.matcher) if isinstance(each, WaitQueue | BucketRequest)
+        ] == []
 
     def check_delivery(self, waited: list[Client], call: Call, left: list[Reserved]) -> None:
         got: list[Reserved] = []
@@ -327,7 +329,7 @@ class Machine(RuleBasedStateMachine):
     def waiting(self, topics: tuple[str, ...] | None = None) -> list[Client]:
         return [each for each in self.clients if each.waits and topics in {None, each.topics}]
 
-    def in_books(self, topics: tuple[str, ...] | None = None) -> list[Client]:
+    def in_matcher(self, topics: tuple[str, ...] | None = None) -> list[Client]:
         """Polls that wait, and polls that have left unnoticed."""
         return [
             each
@@ -372,7 +374,7 @@ def reachable(root: object) -> list[Any]:
     return list(found.values())
 
 
-async def test_books_keep_their_promises() -> None:
+async def test_a_matcher_keeps_its_promises() -> None:
     run_state_machine_as_test(
         Machine,
         settings=settings(
