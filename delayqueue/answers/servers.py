@@ -62,10 +62,11 @@ class Stats:
 
 @answer()
 class Access:
-    """What a token allows."""
+    """What a token allows: the paths that its roles may call, and the topics that it may reach there."""
 
     roles: list[str]
     topics: list[str]
+    endpoints: list[str] = field(default_factory=list)  # earlier versions do not tell them
 
 
 @answer()

@@ -4,6 +4,7 @@ import json
 import logging
 from typing import Any, Final
 
+from delayqueue.answers.jobs import Count
 from delayqueue.domain.access import Role
 from delayqueue.errors import Code
 from delayqueue.web.auth import Authenticator
@@ -55,5 +56,5 @@ def _count(data: Any) -> int:
     if isinstance(data, Large):
         data = data.data
     if isinstance(data, list):
-        return sum(one["code"] == Code.OK for one in data)
-    return int(data.get("count", 1)) if isinstance(data, dict) else 1
+        return sum(one.code == Code.OK for one in data)
+    return data.count if isinstance(data, Count) else 1

@@ -136,6 +136,10 @@ class Endpoint:
             others = AS_POST
         return (*self.methods, *others)
 
+    def allows(self, roles: Iterable[Role]) -> bool:
+        """Whether a client with these roles may call it."""
+        return self.roles is None or not {Role.ADMIN, *self.roles}.isdisjoint(roles)
+
 
 def endpoint(  # noqa: PLR0913  # a declaration, in which all but path and roles is named
     path: str,

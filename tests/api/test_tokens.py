@@ -93,6 +93,8 @@ async def test_a_role_may_call_what_the_table_says(clients: Clients, route: Rout
     }
     refused = {role for role, api in roles.items() if await ask(api, route) == 403}
     assert refused == set(roles) - {*(route.endpoint.roles or ()), "admin"}
+    told = {role: (await api.call("/whoami", {})).ok() for role, api in roles.items()}
+    assert {role for role in told if route.path not in told[role]["endpoints"]} == refused
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])
@@ -230,6 +232,13 @@ def test_every_guarded_endpoint_is_in_these_tables() -> None:
 async def test_a_token_learns_what_it_is_good_for(clients: Clients) -> None:
     asked = {"producer": clients.producer, "admin": clients.admin, "ours": clients.ours}
     found = {name: (await api.call("/whoami", {})).ok() for name, api in asked.items()}
+    open_to_all = ["/whoami", "/healthz", "/readyz"]
+    assert found["producer"].pop("endpoints") == [
+        *("/push", "/delete", "/get", "/reschedule", "/cancel"),
+        *open_to_all,
+    ]
+    assert "/kick" in found["admin"].pop("endpoints")
+    assert "/kick" in found["ours"].pop("endpoints")
     assert found == {
         "producer": {"roles": ["produce"], "topics": ["*"]},
         "admin": {"roles": ["admin"], "topics": ["*"]},

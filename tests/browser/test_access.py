@@ -16,6 +16,8 @@ from tests.browser.conftest import ONE_LOOK, bury
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from playwright.sync_api import Route
+
     from tests.browser.conftest import Admin
     from tests.processes import Processes, QueueServer, StoreServer
 
@@ -99,6 +101,28 @@ def test_what_one_may_not_do_is_not_offered(admin: Admin) -> None:
     admin.press("Push")
     page.locator("form p a").click()
     expect(page.locator("main .bar button")).to_have_text(["Reschedule", "Delete"])
+
+
+@ONE_LOOK
+def test_a_server_that_does_not_tell_what_one_may_do_is_left_to_refuse_it(admin: Admin) -> None:
+    def as_before(route: Route) -> None:
+        answer = route.fetch()
+        told = answer.json()
+        if told["data"]:
+            del told["data"]["endpoints"]
+        route.fulfill(response=answer, json=told)
+
+    page = admin.page
+    page.route("**/whoami", as_before)
+    try:
+        sign_in(admin, VIEWER_TOKEN)
+        expect(page.locator("nav a")).to_have_count(7)
+        page.locator("nav a", has_text="Push a job").click()
+        admin.field("Topic").fill("mail")
+        admin.press("Push")
+        expect(page.get_by_role("alert")).to_be_visible()
+    finally:
+        page.unroute("**/whoami")
 
 
 def test_who_may_only_look_sees_all_and_is_offered_nothing(

@@ -327,6 +327,7 @@ async def test_the_servers_and_ones_own_rights_are_told(client: Caller, topic: s
     assert stats.store.memory > 0
     access = await client.whoami()
     assert (access.roles, access.topics) == (["admin", "consume", "produce", "view"], ["*"])
+    assert {"/push", "/whoami"} <= {*access.endpoints}
 
 
 async def test_what_the_server_refuses_is_said_in_its_words(client: Caller) -> None:

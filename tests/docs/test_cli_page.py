@@ -28,6 +28,7 @@ PLACEHOLDERS: Final = {
     "<receipt>": r"[0-9a-f]{12}-[0-9a-f]+-[0-9a-f]{8}",
     "<unix>": r"\d{10}\.\d+",
     "<run>": r"[-0-9T:.]+Z",
+    "<paths>": r"/push, (/[\w.-]+, )+/docs",
 }
 
 

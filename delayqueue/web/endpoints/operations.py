@@ -97,10 +97,17 @@ def _oldest_ms(topics: Iterable[TopicView]) -> int | None:
     return max(ages, default=None)
 
 
-@endpoint("/whoami", ALL, errors=(), answers={"roles": ["consume"], "topics": ["orders.*"]})
+@endpoint(
+    "/whoami",
+    ALL,
+    errors=(),
+    answers=Access(["consume"], ["orders.*"], ["/pop", "/finish", "/release"]),
+)
 async def whoami(api: Api, request: HttpRequest) -> Access:
     """Return the roles of the token that was sent."""
-    return Access(sorted(api.guard.roles(request)), list(api.scope.entries))
+    roles = api.guard.roles(request)
+    allowed = [each.path for each in api.endpoints if each.allows(roles)]
+    return Access(sorted(roles), list(api.scope.entries), allowed)
 
 
 @endpoint("/healthz", OPEN, methods=("GET",), errors=())

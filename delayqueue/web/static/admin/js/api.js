@@ -19,21 +19,15 @@ export const hasToken = () => sessionStorage.getItem(KEY) !== null;
 export const setToken = (token) => sessionStorage.setItem(KEY, token);
 export const dropToken = () => sessionStorage.removeItem(KEY);
 
-// The roles that may call a verb, as its @endpoint says; those that only the admin may call are left out.
-const NEEDS = {
-  push: ["produce"], reschedule: ["produce"], cancel: ["produce"], get: ["produce", "consume", "view"], delete: ["produce", "consume"],
-  touch: ["consume"], release: ["consume"], bury: ["consume"],
-  list: ["view"], find: ["view"], topics: ["view"], stats: ["view"], forecast: ["view"], history: ["view"], buried: ["view"], subscribers: ["view"], schedules: ["view"], "preview-schedule": ["view"],
-};
-let roles = ["admin"];
+let allowed = null; // the paths that the token may call; null = nobody has told, so the server refuses what it may not
 
-/** Load the roles of the token. */
-export async function learnRoles() {
-  ({ roles } = await call("whoami"));
+/** Load what the token may call. */
+export async function learnAccess() {
+  ({ endpoints: allowed = null } = await call("whoami"));
 }
 
 /** Whether the user may call the verb. The page does not show the others. */
-export const may = (verb) => roles.includes("admin") || (NEEDS[verb] || []).some((role) => roles.includes(role));
+export const may = (verb) => allowed === null || allowed.includes(`/${verb}`);
 
 /** Call an endpoint; returns the answer's data. Throws ApiError. */
 export async function call(verb, request = {}) {

@@ -1,6 +1,6 @@
 // The user of the page.
 
-import { call, dropToken, hasToken, learnRoles, may, setToken } from "./api.js";
+import { call, dropToken, hasToken, learnAccess, may, setToken } from "./api.js";
 import { ask } from "./ask.js";
 import { t } from "./i18n.js";
 
@@ -14,10 +14,10 @@ export function environment() {
   return name ? { name, colour } : null;
 }
 
-/** Load the user's roles and the server's name. */
+/** Load what the user may do and the server's name. */
 export async function learn() {
   try {
-    await learnRoles();
+    await learnAccess();
     if (may("stats")) title = (await call("stats")).settings.admin_title || "";
   } catch {
     // the page asks for a token, or says that the server is away
