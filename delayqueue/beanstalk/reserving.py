@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import Final, TypeAlias
 
-from delayqueue.beanstalk.answers import DEADLINE_SOON, TIMED_OUT, Answer, Closing, Pending
+from delayqueue.beanstalk.answers import DEADLINE_SOON, TIMED_OUT, Answer, Call, Closing, Pending
 from delayqueue.beanstalk.server import BeanstalkServer
 from delayqueue.beanstalk.session import MARGIN_S, Session
 from delayqueue.domain.body import raw_body
@@ -16,6 +16,8 @@ from delayqueue.engine.wait_queue import Poll
 FOREVER_S: Final = 2.0**31
 MOST_TUBES: Final = 500  # per poll: about 3 ms of the store's time
 
+Take: TypeAlias = Callable[[], list[Reserved]]  # a name for the same reason as Call
+
 
 def reserve(server: BeanstalkServer, session: Session, timeout_s: float = FOREVER_S) -> Answer:
     """Reserve a job of the watched tubes; waits, but not into the last second of the TTR of a job that it holds."""
@@ -25,7 +27,7 @@ def reserve(server: BeanstalkServer, session: Session, timeout_s: float = FOREVE
     wait_s = 0 if session.has_ended else max(0, min(timeout_s, until_s - now_s))
     session.is_waiting = wait_s > 0
 
-    def read(take: Callable[[], list[Reserved]], call: asyncio.Future[Any]) -> Answer:
+    def read(take: Take, call: Call) -> Answer:
         session.is_waiting = False
         call.result()  # raises if the store has failed
         if jobs := take():
@@ -49,7 +51,7 @@ def reserve_job(server: BeanstalkServer, session: Session, number: int) -> Answe
     """Reserve the job with this number, although it may be delayed or buried."""
     session.is_worker = True
 
-    def read(call: asyncio.Future[Reserved]) -> Answer:
+    def read(call: Call) -> Answer:
         return _reserved(server, session, call.result())
 
     return Pending(server.jobs.reserve(server.id_of(session, number)), read)

@@ -15,6 +15,7 @@ from delayqueue.beanstalk.answers import (
     RELEASED,
     TOUCHED,
     Answer,
+    Call,
     Closing,
     Pending,
     answer_to,
@@ -69,7 +70,7 @@ def delete_held(server: BeanstalkServer, session: Session, held: dict[int, Held]
     jobs = [each.job for each in held.values()]
     call = server.jobs.finish([job.id for job in jobs], [job.receipt for job in jobs])
 
-    def read(call: asyncio.Future[list[int]]) -> Answer:
+    def read(call: Call) -> Answer:
         try:
             codes = call.result()
         except Exception as error:
@@ -183,7 +184,7 @@ def touch(server: BeanstalkServer, session: Session, number: int) -> Answer:
         return NOT_FOUND
     now_s = server.loop.time()
 
-    def read(call: asyncio.Future[int | None]) -> bytes:
+    def read(call: Call) -> bytes:
         try:
             call.result()
         except (NoSuchJob, StaleReceipt):  # its TTR has expired, or somebody has ended it
