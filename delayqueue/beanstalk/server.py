@@ -13,7 +13,7 @@ from delayqueue.beanstalk.commands import NAMES, is_tube
 from delayqueue.beanstalk.ids import Ids, Numbers
 from delayqueue.beanstalk.session import Held, Session
 from delayqueue.beanstalk.tubes import Tubes
-from delayqueue.domain.access import EVERYWHERE, Scope
+from delayqueue.domain.access import EVERYWHERE
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.store.topics import TopicView
 
@@ -45,12 +45,8 @@ class BeanstalkServer:
     def use(self, access: TubeAccess) -> None:
         """Let clients reach what these settings say, from now on."""
         self.access = access
+        self._scope = access.scope
         self.jobs = self.queue.within(access.scope)
-
-    @property
-    def scope(self) -> Scope:
-        """The topics that can be reached."""
-        return self.access.scope
 
     def came(self, session: Session) -> None:
         """Count a connection that begins."""
@@ -71,13 +67,13 @@ class BeanstalkServer:
 
     def allows(self, topic: str) -> bool:
         """Whether clients may reach this topic."""
-        return self.scope is EVERYWHERE or self.scope.allows(topic)
+        return self._scope is EVERYWHERE or self._scope.allows(topic)
 
     def reachable(self, tubes: tuple[str, ...]) -> tuple[str, ...]:
         """The tubes that clients may reach."""
-        if self.scope is EVERYWHERE:
+        if self._scope is EVERYWHERE:
             return tubes
-        return tuple(filter(self.scope.allows, tubes))
+        return tuple(filter(self._scope.allows, tubes))
 
     def id_of(self, session: Session, number: int) -> str:
         """The id of the job that this connection knows by the number."""
