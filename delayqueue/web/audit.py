@@ -20,9 +20,9 @@ TARGETS: Final = ("topic", "tag", "state", "name", "id")
 Target = dict[str, object]
 
 
-def target_of(endpoint: Endpoint, request: HttpRequest, asked: object) -> Target | None:
-    """What a request of the page would change; None = it does not come from the page, or changes nothing."""
-    if HEADER not in request.headers or endpoint.roles is None or Role.VIEW in endpoint.roles:
+def target_of(endpoint: Endpoint, asked: object) -> Target | None:
+    """What a request of the page would change; None = nothing."""
+    if endpoint.roles is None or Role.VIEW in endpoint.roles:
         return None
     target = {name: getattr(asked, name, None) for name in TARGETS}
     many = getattr(asked, "ids", None)
@@ -30,12 +30,8 @@ def target_of(endpoint: Endpoint, request: HttpRequest, asked: object) -> Target
     return named | {"jobs": len(many)} if many and isinstance(asked, Request) else named
 
 
-def note(
-    guard: Authenticator, request: HttpRequest, target: Target | None, code: Code, data: Any
-) -> None:
-    """Log what happened to it, if it is something."""
-    if target is None:
-        return
+def note(guard: Authenticator, request: HttpRequest, target: Target, code: Code, data: Any) -> None:
+    """Log what happened to it."""
     fields = {
         "who": guard.name_of(request),
         "client": request.peer,

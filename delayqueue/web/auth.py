@@ -91,6 +91,7 @@ class Authenticator:
         self._key = secrets.token_bytes(32)
         self._principals: dict[bytes, Principal] = {}
         self._rate = rate
+        self.asks = False  # whether a token is needed at all
         self.revision = 0  # grows whenever tokens take the place of others
         self.use(grants, rate)
 
@@ -98,11 +99,6 @@ class Authenticator:
     def of(cls, config: Config) -> "Authenticator":
         """The authenticator for these settings. Raises StartupError if their file cannot be read."""
         return cls(all_grants(config), config.token_rate)
-
-    @property
-    def asks(self) -> bool:
-        """Whether a token is needed at all."""
-        return bool(self._principals)
 
     def use(self, grants: Iterable[Grant], rate: int) -> None:
         """Let these tokens take the place of the present ones."""
@@ -116,6 +112,7 @@ class Authenticator:
             principals[digest].add(grant)
         self._rate = rate
         self._principals = principals
+        self.asks = bool(principals)
         self.revision += 1
 
     def admit(self, request: HttpRequest, roles: Roles) -> Scope:

@@ -22,19 +22,21 @@ def same_origin(request: HttpRequest) -> None:
 
     Only browsers send these headers; the rule is that of Go's net/http.CrossOriginProtection.
     """
-    if request.method not in SAFE_METHODS and is_cross_origin(request.headers):
+    headers = request.headers
+    if (
+        ("sec-fetch-site" in headers or "origin" in headers)
+        and request.method not in SAFE_METHODS
+        and is_cross_origin(headers)
+    ):
         raise Forbidden(CROSS_ORIGIN)
 
 
 def is_cross_origin(headers: Mapping[str, str]) -> bool:
-    """Whether a browser sent this for a page of another site."""
+    """Whether a browser, which sends one of the two headers, sent this for a page of another site."""
     site = headers.get("sec-fetch-site")
     if site is not None:
         return site not in {"same-origin", "none"}
-    origin = headers.get("origin")
-    if origin is None:
-        return False
-    host = origin.partition("://")[2]  # empty: of no known site, as in "null"
+    host = headers["origin"].partition("://")[2]  # empty: of no known site, as in "null"
     return not host or host != headers.get("host")
 
 
@@ -49,16 +51,16 @@ def loopback_only(request: HttpRequest) -> None:
     """Serve only clients on this host: protected mode."""
     if not is_loopback(request.peer):
         raise Forbidden(PROTECTED)
-    if is_rebound(request.headers):
+    if "origin" in request.headers and is_rebound(request.headers):
         raise Forbidden(CROSS_ORIGIN)
 
 
 def is_rebound(headers: Mapping[str, str]) -> bool:
-    """Whether another site's page reached this machine by pointing its own name at our address (DNS rebinding).
+    """Whether the page of an `origin` reached this machine by pointing its own name at our address (DNS rebinding).
 
     To the browser that is one site; but a browser on this machine needs no such name.
     """
-    if "origin" not in headers or "sec-fetch-site" in headers:
+    if "sec-fetch-site" in headers:
         return False
     try:
         name = urlsplit(f"//{headers.get('host', '')}").hostname

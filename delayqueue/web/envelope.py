@@ -44,7 +44,9 @@ class Responder:
     def ok(self, request: HttpRequest, data: object = None, message: Text = DONE) -> HttpResponse:
         """The answer to a request that succeeded."""
         said = self.say(request, message)
-        headers = _headers(request)
+        headers = JSON
+        if request.warnings or REQUEST_ID_KEY in request.headers:
+            headers = _headers(request)
         if data is not None:
             return answer(envelope(0, said, data), headers=headers)
         body = self._without_data.get(said)

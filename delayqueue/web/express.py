@@ -62,29 +62,24 @@ class Express:
         self._one_is_lost = asyncio.Event()
         self.now_s = self.loop.time()  # as of the last check
         self._date_s = 0
-        self._date = b""
+        self._date = b""  # the header, with the line end before it
         self._next_look = self.loop.call_later(LOOK_S, self._look)
 
     def connection(self) -> "Connection":
         """The protocol of a new connection."""
         return Connection(self)
 
-    def date(self) -> bytes:
-        """The Date header, with the line end before it."""
-        now_s = int(time())
+    def written(self, response: HttpResponse, *, closes: bool) -> bytes:
+        """The bytes of an answer."""
+        body, now_s = response.body, int(time())
         if now_s != self._date_s:
             self._date_s = now_s
             self._date = b"\r\nDate: " + formatdate(now_s, usegmt=True).encode()
-        return self._date
-
-    def written(self, response: HttpResponse, *, closes: bool) -> bytes:
-        """The bytes of an answer."""
-        body = response.body
         is_usual = response.status == HTTPStatus.OK and response.headers is JSON
         return b"%b%d%b%b%b%b" % (
             OK_JSON if is_usual else start_of(response),
             len(body),
-            self.date(),
+            self._date,
             CLOSE if closes else b"",
             END,
             body,
@@ -345,7 +340,8 @@ class Connection(asyncio.Protocol):
             self._close()
         else:
             self._since_s = self._express.now_s
-            self._go_on()
+            if self._buffer or self._has_ended:
+                self._go_on()
         if self._counts:
             self._count()
 

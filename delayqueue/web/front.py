@@ -112,7 +112,7 @@ class Front:
             return
         cycle = Cycle(request)
         try:
-            later = cast("Later[object]", self._run(cycle, self._admit(cycle)))
+            later = cast("Later[object]", self._run(cycle, self._admit(cycle, endpoint)))
         except Exception as error:
             client.pending = task(
                 self._send(cycle, client, *_refusal(self._api.responder, request, error))
@@ -205,17 +205,19 @@ class Front:
         """The answer to something that is no request, or not all of one."""
         return self._api.responder.error(HttpRequest("", "", {}, None), error)
 
-    def _admit(self, cycle: Cycle) -> Api:
-        """Find the endpoint, and the Api with the topics that the client may reach.
+    def _admit(self, cycle: Cycle, endpoint: Endpoint | None = None) -> Api:
+        """Find the endpoint, unless it is known, and the Api with the topics that the client may reach.
 
         Raises NoSuchPath, WrongMethod, Unauthorized, Forbidden or TooMany if it is refused.
         """
         request, guard = cycle.request, self._api.guard
         for check in self._checks:
             check(request)
-        endpoint = cycle.endpoint = self._find(request)
+        endpoint = cycle.endpoint = endpoint or self._find(request)
         cycle.path = endpoint.path
         cycle.admitted_by = guard.revision
+        if not guard.asks:
+            return self._api
         scope = guard.admit(request, endpoint.roles)
         if scope is EVERYWHERE:
             return self._api
@@ -244,17 +246,20 @@ class Front:
         request, endpoint = cycle.request, cycle.endpoint
         if endpoint.takes is None:
             return endpoint.run(api, None, request)
-        raw = (request.body or b"").removeprefix(BYTE_ORDER_MARK)
-        request.body = None  # a waiting poll no longer needs it
-        uncompressed(request, raw)
-        if endpoint.takes_many and is_array(raw):
-            return self._run_many(cycle, api, endpoint.takes, raw)
-        if "GET" in endpoint.methods and not raw.strip():
-            raw = b"{}"
+        raw, request.body = request.body or b"", None  # a waiting poll no longer needs it
+        if not raw.startswith(b"{"):
+            raw = raw.removeprefix(BYTE_ORDER_MARK)
+            if "content-encoding" in request.headers:
+                uncompressed(request, raw)
+            if endpoint.takes_many and is_array(raw):
+                return self._run_many(cycle, api, endpoint.takes, raw)
+            if "GET" in endpoint.methods and not raw.strip():
+                raw = b"{}"
         asked = self._reader.read(endpoint.takes, raw, request)
-        if api.scope is not EVERYWHERE:
+        if api is not self._api:
             api.scope.check(asked.named_topics())
-        cycle.target = audit.target_of(endpoint, request, asked)
+        if audit.HEADER in request.headers:
+            cycle.target = audit.target_of(endpoint, asked)
         return endpoint.run(api, asked, request)
 
     async def _run_many(self, cycle: Cycle, api: Api, model: type[Request], raw: bytes) -> object:
@@ -265,7 +270,8 @@ class Front:
             piece = items[at : at + PIECE]
             read = self._reader.read_items(model, piece) if api.scope is EVERYWHERE else None
             asked += read or [self._read_item(model, api, item, cycle.request) for item in piece]
-        cycle.target = audit.target_of(cycle.endpoint, cycle.request, asked)
+        if audit.HEADER in cycle.request.headers:
+            cycle.target = audit.target_of(cycle.endpoint, asked)
         return await cycle.endpoint.run(api, asked, cycle.request)
 
     def _read_item(

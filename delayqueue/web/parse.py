@@ -63,7 +63,8 @@ class Reader:
 
         Raises BadJson or Invalid, which names the first invalid field, or TooLarge if it has too many members.
         """
-        _check_members(raw, MOST_MEMBERS)
+        if len(raw) >= MOST_MEMBERS:
+            _check_members(raw, MOST_MEMBERS)
         try:
             asked = model.model_validate_json(raw)
         except ValidationError:
@@ -210,7 +211,7 @@ def _members(raw: bytes, *, allow_inf_nan: bool = True) -> object:
 
 def _check_members(raw: bytes, most: int) -> None:
     """Raises TooLarge if there are more. A copy of what is outside of its texts would take several times the memory."""
-    if len(raw) < most or raw.count(b",") < most:
+    if raw.count(b",") < most:
         return
     commas = end = 0  # outside of texts, up to the end of the latest one
     for texts, text in enumerate(TEXT.finditer(raw), start=1):

@@ -73,11 +73,6 @@ class PushRequest(Request):
         """Its topic."""
         return (self.topic,)
 
-    @property
-    def id_is_ours(self) -> bool:
-        """Whether the server generates the id."""
-        return self.id == "*"
-
     def job(self, max_body_bytes: int, new_id: Callable[[], str], trace: str = "") -> Job:
         """The job; `new_id` makes the id for "*", `trace` is the request's traceparent.
 
@@ -123,7 +118,8 @@ def push(
     """Add a job, or an array of jobs."""
     if isinstance(asked, list):
         return _push_many(api, asked, request)
-    job = asked.job(api.max_body_bytes, api.new_id, _trace(request))
+    trace = _trace(request) if "traceparent" in request.headers else ""
+    job = asked.job(api.max_body_bytes, api.new_id, trace)
     job.is_strict = api.strict
     codes = api.jobs.push_many((job,))
     return Later(codes, partial(_pushed, api, asked, job, request))
@@ -134,11 +130,12 @@ def _pushed(
 ) -> NewId | None:
     """The answer to a job."""
     [code] = codes
-    _note_other_topic(api, job, request)
+    if job.other_topic:
+        _note_other_topic(api, job, request)
     if code == Code.JOB_EXISTS:
         raise JobExists(_exists(job))
     raise_for(code)
-    return NewId(job.id) if asked.id_is_ours else None
+    return NewId(job.id) if job.id != asked.id else None
 
 
 async def _push_many(
@@ -160,7 +157,8 @@ async def _push_many(
             text = OF_CODE[Code(code)].default if code else ADDED
             if code == Code.JOB_EXISTS:
                 text = _exists(job)
-            _note_other_topic(api, job, request)
+            if job.other_topic:
+                _note_other_topic(api, job, request)
         else:
             job_id, code, text = _id_of(job.item), job.error.code.value, job.error.text
         message = added if text is ADDED else api.responder.say(request, text)
@@ -187,9 +185,8 @@ def _exists(job: Job) -> Text:
 
 def _note_other_topic(api: Api, job: Job, request: HttpRequest) -> None:
     """Say that a job of another topic has, or had, the id."""
-    if job.other_topic:
-        note(request, OTHER_TOPICS, [job.other_topic])
-        api.queue.metrics.count(REQUEST_WARNINGS, "other_topic")
+    note(request, OTHER_TOPICS, [job.other_topic])
+    api.queue.metrics.count(REQUEST_WARNINGS, "other_topic")
 
 
 def _id_of(item: object) -> object:
