@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -122,3 +123,14 @@ def test_every_module_stands_in_a_room_and_no_room_is_empty() -> None:
 
 def test_at_most_eight_files_stand_beside_the_rooms() -> None:
     assert len(list(PACKAGE.glob("*.py"))) <= 8
+
+
+def test_the_modules_of_the_client_do_not_import_each_other_in_a_circle() -> None:
+    """Not even for their types: what both clients share knows neither."""
+    knows = {
+        path.stem: {
+            name.split(".")[2] for name in imported(path) if name.startswith("delayqueue.client.")
+        }
+        for path in (PACKAGE / "client").glob("[!_]*.py")
+    }
+    assert list(TopologicalSorter(knows).static_order())

@@ -16,7 +16,7 @@ from delayqueue.client.address import (
 from delayqueue.client.calls import Answer, Call, TransportError, conversation
 from delayqueue.client.http import BadResponse, Response
 from delayqueue.client.jobs import seconds
-from delayqueue.client.joining import Joining
+from delayqueue.client.push_batcher import PushBatcher
 from delayqueue.client.verbs import Verbs
 from delayqueue.keepalive import keep_alive
 
@@ -49,7 +49,7 @@ class AsyncClient(Verbs):
         self._retries = retries
         self._tls = self._address.tls()
         self._idle: deque[_Connection] = deque()
-        self._pushes = Joining(self._send)
+        self._pushes = PushBatcher(self._send)
 
     @property
     def url(self) -> str:

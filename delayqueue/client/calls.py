@@ -15,6 +15,7 @@ from typing import (
     Generic,
     NamedTuple,
     ParamSpec,
+    Protocol,
     TypeGuard,
     TypeVar,
     overload,
@@ -24,9 +25,6 @@ from delayqueue.errors import Code, NoSuchJob, QueueError, Text, TooMany, Unavai
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Generator
-
-    from delayqueue.client.aio import AsyncClient
-    from delayqueue.client.blocking import Client
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -169,6 +167,26 @@ def _each_without_gone(data: Any) -> Any:
     return data and [each | {"code": _without_gone(each["code"])} for each in data]
 
 
+class Blocking(Protocol):
+    """What sends a call and returns its result."""
+
+    def send(self, call: Call[T]) -> T:
+        """Send it."""
+        ...
+
+
+class Awaited(Protocol):
+    """What sends a call and returns a coroutine of its result."""
+
+    def send(self, call: Call[T]) -> Coroutine[Any, Any, T]:
+        """Send it."""
+        ...
+
+
+B = TypeVar("B", bound="Blocking")
+A = TypeVar("A", bound="Awaited")
+
+
 class verb(Generic[P, T]):  # noqa: N801  # used as a decorator
     """A method of both clients, written once as a function that builds a Call[T].
 
@@ -182,19 +200,15 @@ class verb(Generic[P, T]):  # noqa: N801  # used as a decorator
 
         @overload
         def __get__(
-            self, client: None, owner: type[Client]
-        ) -> Callable[Concatenate[Client, P], T]: ...
+            self, client: None, owner: type[A]
+        ) -> Callable[Concatenate[A, P], Coroutine[Any, Any, T]]: ...
         @overload
-        def __get__(
-            self, client: None, owner: type[AsyncClient]
-        ) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]]: ...
+        def __get__(self, client: None, owner: type[B]) -> Callable[Concatenate[B, P], T]: ...
         @overload
-        def __get__(self, client: Client, owner: type) -> Callable[P, T]: ...
+        def __get__(self, client: Awaited, owner: type) -> Callable[P, Coroutine[Any, Any, T]]: ...
         @overload
-        def __get__(
-            self, client: AsyncClient, owner: type
-        ) -> Callable[P, Coroutine[Any, Any, T]]: ...
-        def __get__(self, client: Client | AsyncClient | None, owner: type) -> Any: ...
+        def __get__(self, client: Blocking, owner: type) -> Callable[P, T]: ...
+        def __get__(self, client: Blocking | Awaited | None, owner: type) -> Any: ...
 
 
 def give_methods(client: type[Any]) -> None:
@@ -214,14 +228,14 @@ def give_methods(client: type[Any]) -> None:
 
 
 def _blocking(build: Callable[..., Call[T]]) -> Callable[..., T]:
-    def method(client: Client, *args: Any, **kwargs: Any) -> T:
+    def method(client: Blocking, *args: Any, **kwargs: Any) -> T:
         return client.send(build(client, *args, **kwargs))
 
     return _signed(method, build)
 
 
 def _awaited(build: Callable[..., Call[T]]) -> Callable[..., Coroutine[Any, Any, T]]:
-    async def method(client: AsyncClient, *args: Any, **kwargs: Any) -> T:
+    async def method(client: Awaited, *args: Any, **kwargs: Any) -> T:
         return await client.send(build(client, *args, **kwargs))
 
     return _signed(method, build)

@@ -33,7 +33,7 @@ class _Array:
         return len(self.requests) < MAX_BATCH and self.chars + chars <= MAX_CHARS
 
 
-class Joining:
+class PushBatcher:
     """Sends pushes of one turn of the event loop together. `send` makes a call.
 
     No push waits for others: a single one is sent alone, and one that hangs does not delay later ones.
