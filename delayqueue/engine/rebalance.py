@@ -11,10 +11,10 @@ from delayqueue.config.startup import StartupError
 from delayqueue.domain.limit import Limit
 from delayqueue.errors import Invalid, Unavailable
 from delayqueue.store.bucket.bucket_store import BucketStore
-from delayqueue.store.bucket.caller import LayoutChanged
 from delayqueue.store.bucket.layout import AnotherChange
 from delayqueue.store.bucket.limits import FIRST, Limits
 from delayqueue.store.bucket.migration import Migration
+from delayqueue.store.bucket.recovery import LayoutChanged
 from delayqueue.store.bucket.transfers import Transfers
 from delayqueue.store.topics import check_concurrency
 

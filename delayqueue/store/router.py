@@ -8,8 +8,8 @@ from typing import Generic, TypeVar
 from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.errors import Unavailable
 from delayqueue.store.batcher import Batcher
-from delayqueue.store.bucket.caller import LayoutChanged
 from delayqueue.store.bucket.migration import Migration
+from delayqueue.store.bucket.recovery import LayoutChanged
 from delayqueue.store.servers.pipeline import AT_A_TIME
 from delayqueue.store.types import Change
 

@@ -15,9 +15,9 @@ from delayqueue.domain.job import Job, JobView
 from delayqueue.errors import Code, Text, Unavailable
 from delayqueue.store.bucket.announcements import Announcements
 from delayqueue.store.bucket.bucket_store import BucketStore
-from delayqueue.store.bucket.caller import LayoutChanged
 from delayqueue.store.bucket.migration import Migration
 from delayqueue.store.bucket.ranges import Ranges
+from delayqueue.store.bucket.recovery import LayoutChanged
 from delayqueue.store.bucket.registry import Registry
 from delayqueue.store.bucket.results import Results
 from delayqueue.store.bucket.slot_store import SlotStore

@@ -12,8 +12,8 @@ from delayqueue.domain.access import Scope
 from delayqueue.domain.job import State
 from delayqueue.domain.limit import Limit
 from delayqueue.errors import Code, Invalid, Text, Unavailable, WrongState
-from delayqueue.store.bucket.caller import LayoutChanged
 from delayqueue.store.bucket.limits import FIRST, Limits
+from delayqueue.store.bucket.recovery import LayoutChanged
 from delayqueue.store.bucket.tags import Tags
 from delayqueue.store.store import Store
 from delayqueue.store.types import START, Change, Plan, TagPage, TagPlace, TopicCounts

@@ -16,8 +16,8 @@ from delayqueue.engine.rebalance import Rebalance
 from delayqueue.engine.timer import Timer
 from delayqueue.errors import Code, Unavailable
 from delayqueue.metrics import WAITING_POLLS
-from delayqueue.store.bucket.caller import LayoutChanged
 from delayqueue.store.bucket.migration import Migration
+from delayqueue.store.bucket.recovery import LayoutChanged
 from delayqueue.store.bucket.transfers import Transfers
 from delayqueue.store.store import Store
 from delayqueue.store.types import Burial, Demand, Ending, Listing

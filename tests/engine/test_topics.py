@@ -52,7 +52,7 @@ async def test_who_sets_a_topic_in_between_sets_it_everywhere(
     queues = [all_jobs(ours.server()) for _ in "12"]
     await set_topic(queues[1], *PAUSE)
     await set_topic(queues[1], *RESUME)
-    before_call(queues[0]._store.by_bucket.caller, "run", 2, partial(set_topic, queues[1], *other))
+    before_call(queues[0]._store.by_bucket.caller, "call", 2, partial(set_topic, queues[1], *other))
     await set_topic(queues[0], *one)
     assert await settings(ours) == [is_set] * BEFORE
 
@@ -62,7 +62,7 @@ async def test_a_change_that_failed_half_way_is_healed_by_the_next_one(ours: Ins
         raise Unavailable
 
     queue = all_jobs(ours.server())
-    before_call(queue._store.by_bucket.caller, "run", 2, failing)
+    before_call(queue._store.by_bucket.caller, "call", 2, failing)
     with pytest.raises(Unavailable):
         await set_topic(queue, *PAUSE)
     await set_topic(queue, *FOUR)
@@ -94,7 +94,7 @@ async def test_a_job_that_is_buried_again_meanwhile_is_not_kicked_again(ours: In
     job_id = next(f"{n}" for n in range(99) if store.buckets.of(f"{n}") == 0)
     await queue.push(job(job_id))
     await queue.bury(job_id, "", "")
-    before_call(store.by_bucket.caller, "run", 2, partial(queue.bury, job_id, "", ""))
+    before_call(store.by_bucket.caller, "call", 2, partial(queue.bury, job_id, "", ""))
     assert await queue.topics.kick("t", State.BURIED, 9) == 1
     [view] = await queue.get([job_id])
     assert view is not None

@@ -6,23 +6,26 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
 import fakeredis
+import hiredis
 import pytest
 from fakeredis.aioredis import FakeAsyncRedisConnection
 from fakeredis.commands_mixins import server_mixin
 from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
 
-from delayqueue.store.servers import functions
+from delayqueue.store.servers import server
 from delayqueue.store.servers.connect import our_driver
-from delayqueue.store.servers.pipeline import Pipeline, Wait
+from delayqueue.store.servers.pipeline import Call, Pipeline, Wait
+from delayqueue.tasks import Tasks
 from tests.clusters import UNHURRIED, StoreCluster
 from tests.processes import LOOPBACK
 from tests.store.bucket import BUCKET, SCHEDULERS, STORES, USUAL, WHEEL_SLOTS, Bucket
 from tests.store.turning import SLOTS, Clock
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Sequence
+    from collections.abc import AsyncIterator
 
     from redis.asyncio import ConnectionPool
 
@@ -32,12 +35,12 @@ if TYPE_CHECKING:
 NO_PARAMS: Final = SimpleNamespace(params={})
 
 
-def connect(server: StoreServer, database: int | None = None) -> Redis:
+def connect(store: StoreServer, database: int | None = None) -> Redis:
     """A connection to a database, a new one if none is named; like the server's, it sends no command twice."""
     return Redis(
         host=LOOPBACK,
-        port=server.port,
-        db=server.new_database() if database is None else database,
+        port=store.port,
+        db=store.new_database() if database is None else database,
         protocol=2,
         retry=Retry(NoBackoff(), 0),
         driver_info=our_driver(),
@@ -69,20 +72,31 @@ class Unpiped:
 
     def __init__(self, pool: ConnectionPool) -> None:
         self._redis = fakeredis.FakeAsyncRedis(connection_pool=pool)
+        self._calls = Tasks("call of a store in memory")
 
-    def call(self, words: Sequence[Any]) -> Awaitable[Any]:
-        answer: Awaitable[Any] = self._redis.execute_command(*words)  # type: ignore[no-untyped-call]
-        return answer
+    def send(self, call: Call) -> None:
+        self._calls.start(self._answer(call))
+
+    async def _answer(self, call: Call) -> None:
+        reader = hiredis.Reader()
+        reader.feed(call.packed)
+        answer: Any
+        try:
+            answer = await self._redis.execute_command(*reader.gets())  # type: ignore[no-untyped-call]
+        except RedisError as error:
+            answer = error
+        if not call.done():
+            call.settle(answer)
 
 
-def pipeline(pool: ConnectionPool, wait: Wait | None) -> Pipeline | Unpiped:
+def pipeline(pool: ConnectionPool, wait: Wait | None, answer_s: float) -> Pipeline | Unpiped:
     is_fake = issubclass(pool.connection_class, FakeAsyncRedisConnection)
-    return Unpiped(pool) if is_fake else Pipeline(pool, wait)
+    return Unpiped(pool) if is_fake else Pipeline(pool, wait, answer_s)
 
 
 @pytest.fixture(autouse=True)
 def _pipelines_to_fakes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(functions, "Pipeline", pipeline)
+    monkeypatch.setattr(server, "Pipeline", pipeline)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -19,7 +19,7 @@ from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.buckets import Buckets
 from delayqueue.store.servers.connect import HELD, connect
 from delayqueue.store.servers.health import durability_warnings
-from delayqueue.store.servers.shards import Shards
+from delayqueue.store.servers.shards import Shards, drop_idle
 from tests.processes import LOOPBACK, Processes, StoreServer, free_port
 
 SECRET = "s3cret"
@@ -233,7 +233,7 @@ async def test_idle_connections_are_closed_at_once(redis_server: StoreServer) ->
         redis = shards.of("any key")
         await redis.ping()
         with pytest.raises(StopIteration):
-            shards.drop_idle("any key").send(None)
+            drop_idle(redis).send(None)
         [idle] = redis.connection_pool._available_connections
         assert not idle.is_connected
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import pytest
 from redis.exceptions import ResponseError
 
-from delayqueue.errors import Code
-from delayqueue.store.servers.functions import Functions, Terms
-from delayqueue.store.servers.pipeline import Wait
+from delayqueue.config.config import Config
+from delayqueue.errors import Code, Unavailable
+from delayqueue.store.bucket.bucket_store import BucketStore
+from delayqueue.store.servers import pipeline
+from delayqueue.store.servers.durability import Durability
+from delayqueue.store.servers.shards import Shards
 from tests.store.bucket import HOUR_MS, Bucket, job, scripts
 from tests.store.contents import snapshot
 from tests.store.turning import DAY_MS, coarse
@@ -18,24 +23,37 @@ from tests.store.turning import DAY_MS, coarse
 if TYPE_CHECKING:
     from tests.store.turning import Clock
 
-GENERATION: Final = 0
-NO_ARGUMENTS: Final = ()  # a verb that looked at its arguments would fail in another way
+OVER_S: Final = -1.0  # the time that a call has
 
 
-@pytest.mark.parametrize("wait", [None, Wait(0, 1)], ids=["", "waiting for replicas"])
+@pytest.mark.parametrize("durability", ["store", "replica"])
 async def test_a_call_whose_time_is_over_is_refused_and_changes_nothing(
-    bucket: Bucket, wait: Wait | None
+    bucket: Bucket, durability: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(pipeline, "OVERTAKEN_S", 60)  # so that the server is asked, and refuses
     for state in ("delayed", "ready", "reserved", "buried"):
         await bucket.put_in(state, state, topic=state)
     before = await snapshot(bucket.redis)
+    config = Config(durability=durability, redis_replicate="all", redis_replica_timeout_ms=1)
     built = scripts(bucket.wheel_slots)
-    functions, keys = Functions(built), [bucket.keys.tag, bucket.keys.queue_name]
-    late = Terms(GENERATION, asyncio.get_running_loop().time() - 0.001, "me")
+    late = BucketStore(
+        Shards.one(bucket.redis, answer_s=OVER_S),
+        bucket.store.buckets,
+        built,
+        durability=Durability.of(config),
+    )
+    with suppress(ResponseError):  # it has no functions, or has them already
+        await bucket.redis.function_load(built.library.source)
     for verb in built.verbs:
-        with pytest.raises(ResponseError, match=r"LATE \d{13} is the time here"):
-            await functions.call(verb, keys, NO_ARGUMENTS, late, bucket.redis, wait)
+        await bucket.redis.script_load(built.script(verb).source)
+        await refused(late, verb)
     assert (await snapshot(bucket.redis)).values == before.values
+
+
+async def refused(store: BucketStore, verb: str, *args: str) -> None:
+    with pytest.raises(Unavailable) as refusal:
+        await store.run(verb, 0, args)
+    assert re.match(r"LATE \d{13} is the time here", str(refusal.value.__cause__))
 
 
 async def test_calls_on_time_are_done_though_the_clock_is_unknown(bucket: Bucket) -> None:
@@ -57,15 +75,12 @@ async def test_a_step_of_the_clock_refuses_nothing_that_is_on_time(
 
 @coarse
 async def test_after_a_step_back_a_late_call_is_refused_as_before(
-    wheel: Bucket, clock: Clock
+    wheel: Bucket, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    functions, keys = Functions(scripts(wheel.wheel_slots)), [wheel.keys.tag, wheel.keys.queue_name]
-    loop = asyncio.get_running_loop()
     for step_ms in (0, -HOUR_MS):
         clock.pass_ms(step_ms)
-        on_time = Terms(GENERATION, loop.time() + 60, "me")
-        late = Terms(GENERATION, loop.time() - 1, "me")
-        await functions.call("delete", keys, [], on_time, wheel.redis, None)
+        await wheel.delete("me")
         clock.pass_ms(1)
-        with pytest.raises(ResponseError, match="LATE"):
-            await functions.call("delete", keys, [], late, wheel.redis, None)
+        with monkeypatch.context() as late:
+            late.setattr(wheel.store.shards, "answer_s", -1)
+            await refused(wheel.store, "delete", "me")

@@ -15,7 +15,7 @@ from delayqueue.config.values import Address
 from delayqueue.errors import Text, Unavailable
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.buckets import Buckets, Layout
-from delayqueue.store.bucket.caller import LayoutChanged
+from delayqueue.store.bucket.recovery import LayoutChanged
 from delayqueue.store.servers.shards import SLOTS, Shards, Span
 from tests.processes import LOOPBACK
 from tests.waiting import until
@@ -23,7 +23,8 @@ from tests.waiting import until
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-ANSWER_S: Final = 0.3
+LONG_S: Final = 5.0
+ANSWER_S: Final = 0.3  # where a server is silent
 UNKNOWN_YET: Final = Text("布局未知", "its layout is unknown")
 RAISES, FOLLOWS = "touch", "exports"  # verbs whose heads say so of a changed layout
 NO_FUNCTIONS: Final = b"-ERR unknown command 'FCALL', with args beginning with: 'x'\r\n"
@@ -38,7 +39,7 @@ def late() -> bytes:
 
 def done() -> bytes:
     """The answer to a call that is done: nothing to tell."""
-    return b"*3\r\n*0\r\n*0\r\n:%d\r\n" % (time.time() * 1000)
+    return b"*6\r\n:%d\r\n:-1\r\n:0\r\n*0\r\n*0\r\n:0\r\n" % (time.time() * 1000)
 
 
 class Scripted:
@@ -135,10 +136,10 @@ def is_connecting() -> bool:
 
 
 @asynccontextmanager
-async def bed(*answers: bytes) -> AsyncIterator[Bed]:
+async def bed(*answers: bytes, answer_s: float = LONG_S) -> AsyncIterator[Bed]:
     async with Scripted(*answers).listening() as server, Scripted().listening() as other:
         told = Told(server.port)
-        shards = Shards(told, client, client, await told.find(), ANSWER_S)
+        shards = Shards(told, client, client, await told.find(), answer_s)
         told.reads.clear()
         yield Bed(server, other, BucketStore(shards, Buckets("b_%d", "q_%s")), told.reads)
         await until(lambda: not is_connecting())
@@ -218,7 +219,7 @@ async def test_what_has_surely_not_been_done_is_done_again(
 async def test_what_may_have_been_done_or_is_refused_is_not_done_again(
     answer: bytes, ails: str
 ) -> None:
-    async with bed(answer) as (server, _, store, _reads):
+    async with bed(answer, answer_s=LONG_S if answer else ANSWER_S) as (server, _, store, _reads):
         assert await outcome(store) is Unavailable
         assert len(server.calls) == 1
         found = ailment(store)
@@ -260,7 +261,7 @@ async def test_servers_that_send_a_call_in_a_circle_are_given_up() -> None:
 
 
 async def test_after_a_silence_the_next_call_asks_first_where_the_bucket_is() -> None:
-    async with bed(SILENCE) as (server, _, store, reads):
+    async with bed(SILENCE, answer_s=ANSWER_S) as (server, _, store, reads):
         assert await outcome(store) is Unavailable
         assert reads == []
         assert await asyncio.gather(*(outcome(store) for _ in range(9))) == [None] * 9
@@ -295,7 +296,7 @@ async def test_no_call_is_made_before_the_layout_is_known() -> None:
 
 async def test_calls_behind_a_silent_server_fail_within_the_time_of_a_call() -> None:
     """Some are sent, some wait for a connection, most wait for an exchange."""
-    async with bed(*[SILENCE] * 999) as (_, _, store, _reads):
+    async with bed(*[SILENCE] * 999, answer_s=ANSWER_S) as (_, _, store, _reads):
         began_s = time.monotonic()
         found = await asyncio.gather(*(outcome(store) for _ in range(1000)))
         assert found == [Unavailable] * 1000
@@ -313,7 +314,7 @@ async def test_of_many_calls_those_that_were_not_sent_outlive_a_broken_connectio
 
 
 async def test_a_call_that_is_cancelled_while_it_is_done_again_goes_no_further() -> None:
-    async with bed(NOT_FOUND, SILENCE) as (server, _, store, reads):
+    async with bed(NOT_FOUND, SILENCE, answer_s=ANSWER_S) as (server, _, store, reads):
         call = asyncio.ensure_future(store.run(RAISES, 0, []))
         await until(lambda: len(server.calls) == 2)
         call.cancel()

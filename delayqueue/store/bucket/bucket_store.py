@@ -84,8 +84,9 @@ class BucketStore:
         self.durability = durability or Durability()
         self.caller = Caller(shards, buckets, scripts, failpoint, self.metrics, self.durability)
         # for modules that follow or change the layout (migration.py, rebalance.py)
-        self.follow_layout = self.caller.follow_layout
-        self.begin_move, self.end_move = self.caller.begin_move, self.caller.end_move
+        layout = self.caller.layout
+        self.follow_layout = layout.follow
+        self.begin_move, self.end_move = layout.begin_move, layout.end_move
         self._nonces = nonces()
 
     async def push(self, bucket: int, jobs: Sequence[Job], scope: Scope = EVERYWHERE) -> Pushed:
@@ -328,8 +329,8 @@ class BucketStore:
         *,
         follows: bool | None = None,
     ) -> Awaitable[Reply]:
-        """Run a script, also for other modules of this package (registry.py, results.py); see Caller.run."""
-        return self.caller.run(verb, bucket, args, scope, follows=follows)
+        """Run a script, also for other modules of this package (registry.py, results.py); see Caller.call."""
+        return self.caller.call(verb, bucket, args, scope, follows=follows)
 
 
 async def in_pieces(

@@ -17,7 +17,7 @@ from typing import Final
 from delayqueue.errors import Unavailable
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.buckets import Buckets
-from delayqueue.store.bucket.caller import LayoutChanged
+from delayqueue.store.bucket.recovery import LayoutChanged
 from delayqueue.store.bucket.transfers import Transfers
 from delayqueue.store.types import Change
 

@@ -36,11 +36,11 @@ class Link(asyncio.Protocol):
             notEnoughData=INCOMPLETE,
         )
         self._missing = 0  # answers
-        self._answered: Callable[[Any], None]
+        self._answered: Callable[[Sequence[Any]], None]
         self._transport.set_protocol(self)
 
-    def send(self, packed: Sequence[bytes], answered: Callable[[Any], None]) -> None:
-        """Begin an exchange. `answered` is called with each answer, in order, which may be a RedisError."""
+    def send(self, packed: Sequence[bytes], answered: Callable[[Sequence[Any]], None]) -> None:
+        """Begin an exchange. `answered` is called with answers as they come, in order; each may be a RedisError."""
         self._missing, self._answered = len(packed), answered
         if self._transport.is_closing():  # then writing is ignored, or raises RuntimeError (uvloop)
             self.break_off(RedisConnectionError(CLOSED))
@@ -51,8 +51,9 @@ class Link(asyncio.Protocol):
         """Close the connection; the error replaces each missing answer."""
         self.is_sound = False
         hang_up(self._transport)
-        while self._missing:
-            self._answer(error)
+        if missing := self._missing:
+            self._missing = 0
+            self._answered([error] * missing)
 
     def release(self) -> None:
         """Give the connection back to redis-py: no answer is outstanding."""
@@ -60,24 +61,26 @@ class Link(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Pass on the answers that are complete."""
-        self._reader.feed(data)
+        reader, answers = self._reader, list[Any]()
+        broken: RedisConnectionError | None = None
+        reader.feed(data)
         try:
-            while self._missing and (answer := self._reader.gets()) is not INCOMPLETE:
-                self._answer(answer)
+            while len(answers) < self._missing and (answer := reader.gets()) is not INCOMPLETE:
+                answers.append(answer)
+                if isinstance(answer, RedisError) and not isinstance(answer, ResponseError):
+                    # the server refuses everything: it is loading, or wants a password
+                    self.is_sound = False
         except RedisConnectionError as error:
-            self.break_off(error)
-        if not self._missing and self._reader.has_data():  # a part would prefix the next one
-            self.break_off(RedisConnectionError("an answer that nobody asked for"))
+            broken = error
+        self._missing -= len(answers)
+        if not self._missing and reader.has_data():  # a part would prefix the next one
+            broken = RedisConnectionError("an answer that nobody asked for")
+        if answers:
+            self._answered(answers)
+        if broken is not None:
+            self.break_off(broken)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell redis-py, too, which may be closing the connection."""
         self.break_off(RedisConnectionError(CLOSED))
         self._former.connection_lost(exc)
-
-    def _answer(self, answer: Any) -> None:
-        self._missing -= 1
-        if isinstance(answer, RedisError) and not isinstance(answer, ResponseError):
-            self.is_sound = (
-                False  # the server refuses everything: it is loading, or wants a password
-            )
-        self._answered(answer)

@@ -38,9 +38,13 @@ class Fsync:
         self._trusted_until: WeakKeyDictionary[Redis, float] = WeakKeyDictionary()
         self._questions = SingleFlight[None]()
 
+    def is_met(self, redis: Redis) -> bool:
+        """Whether this server is known to sync first."""
+        return self._trusted_until.get(redis, 0.0) >= asyncio.get_running_loop().time()
+
     async def require(self, redis: Redis) -> None:
         """Raises NotDurableError if this server answers first."""
-        if self._trusted_until.get(redis, 0.0) < asyncio.get_running_loop().time():
+        if not self.is_met(redis):
             await self._questions.do(redis, partial(self._ask, redis))
 
     async def _ask(self, redis: Redis) -> None:

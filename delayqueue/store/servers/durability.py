@@ -5,8 +5,7 @@
 - `replica+fsync`: both.
 """
 
-from collections.abc import Awaitable, Callable
-from typing import Any, Self
+from typing import Protocol, Self
 
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
@@ -26,8 +25,18 @@ from delayqueue.store.servers.replication import Replicas, asks_for_replicas, re
 from delayqueue.store.servers.shards import Shards
 
 
+class Requirement(Protocol):
+    """What a server must have before a call is begun."""
+
+    def is_met(self, redis: Redis) -> bool:
+        """Whether the server is known to have it; False = ask require()."""
+
+    async def require(self, redis: Redis) -> None:
+        """Raises RedisError if the server does not have it."""
+
+
 class Durability:
-    """Lets a call be answered once its changes are as durable as configured."""
+    """What calls need so that their changes are as durable as configured when they are answered."""
 
     def __init__(self, fsync: Fsync | None = None, replicas: Replicas | None = None) -> None:
         self._fsync = fsync
@@ -41,25 +50,23 @@ class Durability:
             Replicas(config) if asks_for_replicas(config) else None,
         )
 
-    async def keep(
-        self, verb: Verb, call: Callable[[Redis, Wait | None], Awaitable[Any]], redis: Redis
-    ) -> Any:
-        """Make a verb's call and return its answer.
+    def wait(self, verb: Verb) -> Wait | None:
+        """What a call of the verb waits for."""
+        return self.replicas.wait(verb) if self.replicas else None
 
-        Raises NotDurableError if nothing was begun, NotReplicatedError if too few replicas answered.
-        """
+    def requirements(self, verb: Verb) -> list[Requirement]:
+        """What a server must have before a call of the verb is begun."""
+        needed: list[Requirement] = []
         if self._fsync and "sync" in verb.needs:
-            await self._fsync.require(redis)
-        if not self.replicas:
-            return await call(redis, None)
-        wait = self.replicas.wait(verb)
-        if wait and "replicas" in verb.needs:
-            await self.replicas.require(redis)
-        try:
-            return await call(redis, wait)
-        except NotReplicatedError:
+            needed.append(self._fsync)
+        if self.replicas and "replicas" in verb.needs and self.wait(verb):
+            needed.append(self.replicas)
+        return needed
+
+    def learn(self, error: RedisError, redis: Redis) -> None:
+        """Learn from the error of a call."""
+        if self.replicas and isinstance(error, NotReplicatedError):
             self.replicas.missed(redis)
-            raise
 
 
 async def check_durability(shards: Shards, config: Config) -> None:

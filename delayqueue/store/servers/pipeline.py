@@ -6,6 +6,7 @@ turns of the loop, exceed the cost of a small call. With `wait` the exchange end
 
 import asyncio
 from collections.abc import Callable, Sequence
+from time import monotonic
 from typing import Any, Final, NamedTuple
 
 import hiredis
@@ -26,6 +27,8 @@ MOST_CALLS: Final = 32
 # many jobs with two as with one, at the same processor time, and 128 of them 0.95 times; three give no more.
 AT_A_TIME: Final = 2
 OVERTAKEN_S: Final = 0.1  # after which the next exchange begins on another connection
+EARLY_S: Final = 0.001  # by which a timer may be early
+NO_ANSWER: Final = "no answer"
 
 
 class Wait(NamedTuple):
@@ -39,42 +42,63 @@ class NotReplicatedError(RedisError):
     """Too few replicas acknowledged a call in time; it is done on the master."""
 
 
-class _Call(NamedTuple):
-    packed: bytes
-    answer: asyncio.Future[Any]
+class Call(asyncio.Future[Any]):
+    """A command for the store, and the future of its answer, which may be a RedisError.
+
+    If it is cancelled before it is sent, it is not sent.
+    """
+
+    __slots__ = ("made_s", "packed")
+
+    def __init__(self, packed: bytes = b"") -> None:
+        """Made now. `packed` is the command as it is sent; it may be set later."""
+        super().__init__(loop=asyncio.get_running_loop())
+        self.packed = packed
+        self.made_s = monotonic()
+
+    def settle(self, answer: Any) -> None:
+        """Take the answer, or the error in its place: once each time that it was sent, unless the future is done."""
+        if isinstance(answer, Exception):
+            self.set_exception(answer)
+        else:
+            self.set_result(answer)
 
 
 class Pipeline:
     """A path to one server. It keeps a connection of the pool from its first call on, and another one if that fails.
 
-    If an exchange takes long, because the replicas or one connection are silent, the next one overtakes it.
+    If an exchange takes long, because the replicas or one connection are silent, the next one overtakes it. One timer,
+    which runs while anything is under way, sees to that and to the time that calls have.
     """
 
-    def __init__(self, pool: ConnectionPool, wait: Wait | None = None) -> None:
-        """With `wait`, a call is answered once that many replicas have what the connection wrote."""
+    def __init__(
+        self, pool: ConnectionPool, wait: Wait | None = None, answer_s: float = ANSWER_S
+    ) -> None:
+        """With `wait`, a call is answered once that many replicas have what the connection wrote.
+
+        A call without an answer `answer_s` after it was made, or up to OVERTAKEN_S later, has failed.
+        """
         self._pool = pool
         self._wait = wait
-        self._unsent: list[_Call] = []
+        self._answer_s = answer_s
+        self._unsent: list[Call | None] = []  # None: it was given up
         self._current: _Exchange | None = None  # the one that the next one waits for
+        self._overtaken: set[_Exchange] = set()
         self._will_begin = False
         self._link: Link | None = None  # for the next exchange
+        self._timer: asyncio.TimerHandle | None = None
         self._connecting = Tasks("connection to the store")
 
     @property
     def is_busy(self) -> bool:
-        """Whether a call made now has to wait for an exchange."""
+        """Whether a call sent now has to wait for an exchange."""
         return self._current is not None
 
-    def call(self, words: Sequence[Any]) -> asyncio.Future[Any]:
-        """Send a command with the next exchange. The future has its answer, or a RedisError.
-
-        If it is cancelled before that, the command is not sent. Raises UnicodeEncodeError.
-        """
-        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._unsent.append(_Call(hiredis.pack_command(tuple(words)), answer))
+    def send(self, call: Call) -> None:
+        """Send it with the next exchange."""
+        self._unsent.append(call)
         if self._current is None:
             self._begin_soon()
-        return answer
 
     def _begin_soon(self) -> None:
         """Begin at the end of this turn of the loop: calls made until then go with it."""
@@ -88,7 +112,8 @@ class Pipeline:
         if not calls:
             return
         self._current = exchange = _Exchange(calls, self._wait, self._ended)
-        exchange.limit(OVERTAKEN_S, self._overtake)
+        if self._timer is None:
+            self._look_in(OVERTAKEN_S)
         if self._link is not None and self._link.is_sound:
             exchange.run(self._link)
         else:
@@ -116,16 +141,35 @@ class Pipeline:
             await self._pool.release(connection)
             raise
 
-    def _overtake(self, exchange: "_Exchange") -> None:
-        exchange.limit(ANSWER_S - OVERTAKEN_S, _time_out)
-        self._current = self._link = None
-        self._begin()
+    def _look_in(self, seconds: float) -> None:
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._look)
+
+    def _look(self) -> None:
+        """End what has taken too long, and let the next exchange overtake one that takes long."""
+        self._timer = None
+        now_s = monotonic() + EARLY_S
+        for exchange in [*self._overtaken, *filter(None, [self._current])]:
+            _time_out(exchange.calls, now_s - self._answer_s)
+            if exchange.began_s <= now_s - ANSWER_S:
+                exchange.fail(RedisTimeoutError(NO_ANSWER))
+        _time_out(self._unsent, now_s - self._answer_s)
+        current = self._current
+        if current is not None and current.began_s <= now_s - OVERTAKEN_S:
+            self._overtaken.add(current)
+            self._current = self._link = None
+            self._begin()
+        if self._timer is None and (self._current or self._overtaken):
+            began_s = self._current.began_s if self._current else now_s
+            self._look_in(began_s + OVERTAKEN_S - now_s + EARLY_S)
 
     def _ended(self, exchange: "_Exchange") -> None:
         if exchange is self._current:
             self._current = None
-            self._begin_soon()
-        elif exchange.link is not None:  # the others use another one
+            if self._unsent:
+                self._begin_soon()
+            return
+        self._overtaken.discard(exchange)
+        if exchange.link is not None:  # the others use another one
             self._connecting.start(self._give_back(exchange.link))
 
     async def _give_back(self, link: Link) -> None:
@@ -139,77 +183,63 @@ class _Exchange:
     """Calls that go out together. `ended` is called once all of them have their answers."""
 
     def __init__(
-        self, calls: list[_Call], wait: Wait | None, ended: Callable[["_Exchange"], None]
+        self, calls: list[Call | None], wait: Wait | None, ended: Callable[["_Exchange"], None]
     ) -> None:
+        self.calls = calls  # those whose answer has not come; None: it was given up
+        self.began_s: Final = monotonic()
         self.link: Link | None = None
-        self._calls = calls
         self._wait = wait
         self._ended = ended
-        self._answers: list[Any] = []
-        self._timer: asyncio.TimerHandle | None = None
-
-    def limit(self, seconds: float, act: Callable[["_Exchange"], None]) -> None:
-        """Call `act` unless the exchange has ended by then; replaces an earlier limit."""
-        self._timer = asyncio.get_running_loop().call_later(seconds, act, self)
+        self._held: list[Any] = []  # answers, until WAIT's is there
 
     def run(self, link: Link) -> None:
         """Send the calls that were not cancelled."""
         self.link = link
-        self._calls = [call for call in self._calls if not call.answer.done()]
-        packed = [call.packed for call in self._calls]
+        calls = [call for call in self.calls if call is not None and not call.done()]
+        packed = [call.packed for call in calls]
+        self.calls = [*calls]
         if not packed:
-            self._end()
-        elif self._wait is None:
-            link.send(packed, self._answered)
-        else:
+            self._ended(self)
+            return
+        if self._wait is not None:
             words: Any = "WAIT", *self._wait
-            link.send([*packed, hiredis.pack_command(words)], self._answered_with_wait)
+            packed.append(hiredis.pack_command(words))
+        link.send(packed, self._answered)
 
     def fail(self, error: Exception) -> None:
         """End the exchange: calls without an answer fail with this error."""
         if self.link is not None:
             self.link.break_off(error)
+        else:
+            self._settle([error] * len(self.calls))
+
+    def _answered(self, answers: Sequence[Any]) -> None:
+        if self._wait is None:
+            self._settle(answers)
             return
-        for call in self._calls:
-            _settle(call.answer, error)
-        self._end()
+        self._held += answers
+        if len(self._held) > len(self.calls):
+            *held, reached = self._held
+            error = _replication_error(self._wait, reached)
+            self._settle([a if isinstance(a, RedisError) else error or a for a in held])
 
-    def _answered(self, answer: Any) -> None:
-        _settle(self._calls[len(self._answers)].answer, answer)
-        self._answers.append(answer)
-        if len(self._answers) == len(self._calls):
-            self._end()
-
-    def _answered_with_wait(self, answer: Any) -> None:
-        if len(self._answers) < len(self._calls):
-            self._answers.append(answer)
-            return
-        error = _replication_error(self._wait, answer) if self._wait else None
-        for call, its_answer in zip(self._calls, self._answers, strict=True):
-            _settle(
-                call.answer,
-                its_answer if isinstance(its_answer, RedisError) else error or its_answer,
-            )
-        self._end()
-
-    def _end(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._calls, self._answers = [], []  # an idle link refers to its last exchange
-        self._ended(self)
+    def _settle(self, answers: Sequence[Any]) -> None:
+        calls, self.calls = self.calls[: len(answers)], self.calls[len(answers) :]
+        for call, answer in zip(calls, answers, strict=True):
+            if call is not None and not call.done():
+                call.settle(answer)
+        if not self.calls:
+            self._held = []  # an idle link refers to its last exchange
+            self._ended(self)
 
 
-def _time_out(exchange: _Exchange) -> None:
-    exchange.fail(RedisTimeoutError("no answer"))
-
-
-def _settle(future: asyncio.Future[Any], answer: Any) -> None:
-    if future.done():
-        return
-    if isinstance(answer, Exception):
-        future.set_exception(answer)
-    else:
-        future.set_result(answer)
+def _time_out(calls: list[Call | None], made_before_s: float) -> None:
+    """Give up the calls that were made before that time."""
+    for at, call in enumerate(calls):
+        if call is not None and call.made_s <= made_before_s:
+            calls[at] = None
+            if not call.done():
+                call.settle(RedisTimeoutError(NO_ANSWER))
 
 
 def _replication_error(wait: Wait, reached: Any) -> RedisError | None:

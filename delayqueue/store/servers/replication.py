@@ -64,9 +64,13 @@ class Replicas:
             log.warning("too few replicas answer: pushes get 503 until they follow again")
         self._short.add(redis)
 
+    def is_met(self, redis: Redis) -> bool:
+        """Whether no call to this server has waited in vain."""
+        return redis not in self._short
+
     async def require(self, redis: Redis) -> None:
         """Raises TooFewReplicasError if too few are known to follow: then there is no need to begin."""
-        if redis in self._short:
+        if not self.is_met(redis):
             await self._questions.do(redis, partial(self._ask, redis))
 
     async def _ask(self, redis: Redis) -> None:

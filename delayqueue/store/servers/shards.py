@@ -18,7 +18,8 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from delayqueue.config.values import Address
-from delayqueue.store.servers.pipeline import ANSWER_S
+from delayqueue.store.servers.pipeline import ANSWER_S, NO_ANSWER
+from delayqueue.store.servers.server import Server
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +30,7 @@ LAST_CALLS_S: Final = (
     15.0  # after which no call to a server that no longer holds anything is in flight
 )
 HOPS: Final = 4  # redirections of a call
+GOES_ROUND: Final = "servers send each other the calls for a bucket"
 NOWHERE: Final = Address("", 0)
 
 T = TypeVar("T")
@@ -79,7 +81,9 @@ class Shards:
         self._spans = list(spans)
         self._slots: dict[str, int] = {}
         self._moved: dict[int, Address] = {}  # redirections since the topology was read
-        self._servers: dict[Address, Redis] = {}
+        # By key: the servers that can be called at once. A call whose key is not in it asks reach().
+        self.known: Final[dict[str, Server]] = {}
+        self._servers: dict[Address, Server] = {}
         self._retired: list[tuple[float, Redis]] = []  # since when, the oldest first; to be closed
         self._silent: set[Address] = set()  # servers with a timeout since the topology was read
         self._reading = asyncio.Lock()
@@ -98,12 +102,12 @@ class Shards:
 
     def of(self, key: str) -> Redis:
         """The client of the server that holds the key. Raises ClusterDownError if no server does."""
-        return self._server(self._address(key))
+        return self._server(self._address(key)).redis
 
     def servers(self) -> dict[Address, Redis]:
         """All servers that hold slots."""
         addresses = dict.fromkeys(span.address for span in self._spans)
-        return {address: self._server(address) for address in addresses}
+        return {address: self._server(address).redis for address in addresses}
 
     async def replicas_of(self, master: Redis) -> int | None:
         """How many replicas could take its place, including unavailable ones; None = only the master could tell."""
@@ -118,55 +122,62 @@ class Shards:
         return groups
 
     async def call(self, key: str, send: Callable[[Redis], Awaitable[T]]) -> T:
-        """Send to the server that holds the key, and follow its redirection: then it has done nothing.
-
-        After a timeout, the next call to that server waits until the topology has been read: another server may have
-        taken its place by then, and the call would wait as long for nothing.
-
-        After any other error nothing is ever sent again. While a slot is moving from one server to another (ASK,
-        TRYAGAIN), its calls fail: half of the bucket's keys would be missing.
+        """Send to the server that holds the key, and follow its redirections.
 
         Raises RedisError if the server refuses, its TimeoutError if the answer takes too long.
         """
+        server: Server | None = None
         try:
-            async with asyncio.timeout(self.answer_s) as limit:
-                return await self._call(key, send, limit)
+            async with asyncio.timeout(self.answer_s):
+                for _ in range(HOPS):
+                    server = await self.reach(key)
+                    try:
+                        return await send(server.redis)
+                    except RedisError as error:
+                        await self.learn(error, server)
+                    server = None
+                raise ClusterDownError(GOES_ROUND)
         except TimeoutError:
-            raise RedisTimeoutError("no answer") from None
+            silence = RedisTimeoutError(NO_ANSWER)
+            if server is not None:
+                await self.learn(silence, server)
+            raise silence from None
 
-    async def _call(
-        self, key: str, send: Callable[[Redis], Awaitable[T]], limit: asyncio.Timeout
-    ) -> T:
-        for _ in range(HOPS):
-            address = self._address(key)
-            if address in self._silent:
-                await self._look_for(address)
-                address = self._address(key)
-            try:
-                return await send(self._server(address))
-            except MovedError as moved:
-                self._note(moved, address)
-            except AskError as asked:
-                raise ClusterDownError(
-                    f"slot {asked.slot_id} is on its way to another server"
-                ) from asked
-            except (RedisTimeoutError, asyncio.CancelledError) as error:
-                if limit.expired() or isinstance(error, RedisTimeoutError):
-                    self._suspect(address)  # otherwise the caller no longer wants the answer
-                raise
-            except RedisError:
-                self._doubt.set()
-                raise
-        raise ClusterDownError(f"servers send each other the calls for {key}")
+    async def reach(self, key: str) -> Server:
+        """The server that holds the key. Raises ClusterDownError if no server does.
 
-    async def drop_idle(self, key: str) -> None:
-        """Close the idle connections to the key's server: if one is silently dead, the others are.
-
-        Does not wait for their end. With TLS that can take seconds, and redis-py would then close their successors.
+        After a timeout, the next call to that server waits until the topology has been read: another server may have
+        taken its place by then, and the call would wait as long for nothing.
         """
-        with suppress(RedisError):
-            for connection in self.of(key).connection_pool._available_connections:
-                await connection.disconnect(nowait=True)
+        address = self._address(key)
+        if address in self._silent:
+            await self._look_for(address)
+            address = self._address(key)
+        server = self._server(address)
+        if address not in self._silent:
+            self.known[key] = server
+        return server
+
+    async def learn(self, error: RedisError, server: Server) -> None:
+        """Learn where keys are from the error of a call to this server.
+
+        Returns if the call has not been done and may go to another server. Otherwise raises what its caller sees: after
+        any other error nothing may be sent again. While a slot is moving from one server to another (ASK, TRYAGAIN),
+        its calls fail: half of the bucket's keys would be missing.
+        """
+        if isinstance(error, MovedError):
+            self._note(error, server.address)
+            return
+        if isinstance(error, AskError):
+            raise ClusterDownError(
+                f"slot {error.slot_id} is on its way to another server"
+            ) from error
+        if isinstance(error, RedisTimeoutError):
+            self._suspect(server.address)
+            await drop_idle(server.redis)
+        else:
+            self._doubt.set()
+        raise error
 
     def announce_change(self) -> None:
         """Buckets have another server, or there are other buckets."""
@@ -198,6 +209,7 @@ class Shards:
         self._spans = spans
         self._moved = {}
         if differs:
+            self.known.clear()
             log.info("the store: %s", ", ".join(map(str, self.servers())))
             self.announce_change()
             self._retire(self._servers.keys() - self.servers().keys())
@@ -232,26 +244,29 @@ class Shards:
             raise ClusterDownError(f"no server holds slot {slot}")
         return self._spans[at].address
 
-    def _server(self, address: Address) -> Redis:
-        redis = self._servers.get(address)
-        if redis is None:
-            redis = self._servers[address] = self._dial(address)
-        return redis
+    def _server(self, address: Address) -> Server:
+        server = self._servers.get(address)
+        if server is None:
+            server = Server(address, self._dial(address), self.answer_s)
+            self._servers[address] = server
+        return server
 
     def _suspect(self, address: Address) -> None:
         if self._topology:
             self._silent.add(address)
+            self.known.clear()
             self._doubt.set()
 
     def _note(self, moved: MovedError, asked: Address) -> None:
         """Follow a redirection. An empty host means the server that was asked."""
         self._moved[moved.slot_id] = Address(moved.host or asked.host, moved.port)
+        self.known.clear()
         self._doubt.set()
         self.announce_change()
 
     def _retire(self, addresses: Iterable[Address]) -> None:
         now = asyncio.get_running_loop().time()
-        self._retired += [(now, self._servers.pop(address)) for address in addresses]
+        self._retired += [(now, self._servers.pop(address).redis) for address in addresses]
 
     async def _close_retired(self, after_s: float) -> None:
         """Close the connections to servers retired this long ago; if cancelled here, the next call does the rest."""
@@ -261,3 +276,12 @@ class Shards:
             with suppress(RedisTimeoutError):
                 await self._retired[0][1].aclose()
             del self._retired[0]
+
+
+async def drop_idle(redis: Redis) -> None:
+    """Close the idle connections to a silent server: the next call to use one might wait as long.
+
+    Does not wait for their end. With TLS that can take seconds, and redis-py would then close their successors.
+    """
+    for connection in redis.connection_pool._available_connections:
+        await connection.disconnect(nowait=True)

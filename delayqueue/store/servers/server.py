@@ -1,0 +1,34 @@
+"""One server of the store: the ways to it, and what is known of it."""
+
+from typing import Final
+
+from redis.asyncio import Redis
+
+from delayqueue.config.values import Address
+from delayqueue.store.servers.clock import Clock
+from delayqueue.store.servers.pipeline import AT_A_TIME, Pipeline, Wait
+
+
+class Server:
+    """A server at an address, or at any that `redis` is connected to."""
+
+    def __init__(self, address: Address, redis: Redis, answer_s: float) -> None:
+        """A call that takes longer than `answer_s` has failed."""
+        self.address: Final = address
+        self.redis: Final = redis
+        self.clock: Final = Clock()
+        self.refused_until_s = 0.0  # monotonic: it refuses functions; 0 = it never has
+        self._answer_s = answer_s
+        self._pipelines: dict[Wait | None, list[Pipeline]] = {}
+
+    def pipeline(self, wait: Wait | None) -> Pipeline:
+        """One that is free, else the first."""
+        pipelines = self._pipelines.get(wait)
+        if pipelines is None:
+            pool = self.redis.connection_pool
+            made = [Pipeline(pool, wait, self._answer_s) for _ in range(AT_A_TIME)]
+            pipelines = self._pipelines[wait] = made
+        for pipeline in pipelines:
+            if not pipeline.is_busy:
+                return pipeline
+        return pipelines[0]
