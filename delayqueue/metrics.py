@@ -200,13 +200,15 @@ class Metrics:
         """Add `by` to a counter; `labels` are the values of its labels, in order."""
         self._counters[metric][labels] += by
 
-    def tell(self, event: str, topic: str, number: int, times_ms: Sequence[int] = ()) -> None:
-        """An event of `number` jobs of a topic; the times say how late they were, or how long they took.
+    def count_event(
+        self, event: str, topic: str, number: int, times_ms: Sequence[int] = ()
+    ) -> None:
+        """Count an event of `number` jobs of a topic; the times say how late they were, or how long they took.
 
         The first topics are counted by name, all others as one.
         """
         if self.tally:
-            self.tally.tell(event, topic, number, times_ms)
+            self.tally.count(event, topic, number, times_ms)
         if topic not in self._topics:
             if len(self._topics) < self.most_topics:
                 self._topics.add(topic)

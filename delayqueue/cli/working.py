@@ -64,12 +64,12 @@ def _reload(command: list[str]) -> int:
         Path.cwd(),
         target=shlex.join(command),
         target_type="command",
-        callback=_tell,
+        callback=_report_restart,
         watch_filter=PythonFilter(),
         sigint_timeout=STOP_S,
     )
     return DONE
 
 
-def _tell(_changes: object) -> None:
+def _report_restart(_changes: object) -> None:
     sys.stderr.write("delay-queue: the code has changed, restarting\n")

@@ -45,8 +45,8 @@ class Tally:
         self._topics: dict[str, Counts] = {}
         self._others = Counts()
 
-    def tell(self, event: str, topic: str, number: int, times_ms: Sequence[int]) -> None:
-        """Count an event of `number` jobs of a topic; see Metrics.tell."""
+    def count(self, event: str, topic: str, number: int, times_ms: Sequence[int]) -> None:
+        """Count an event of `number` jobs of a topic; the times in ms say how late or how long they were."""
         if event not in COUNTED and not (event == "deleted" and times_ms):
             return
         counts = self._of(topic)

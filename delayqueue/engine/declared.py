@@ -36,7 +36,7 @@ async def declare(registry: Registry, kind: Kind, entries: Sequence[Entry]) -> N
     for entry, code in zip(entries, codes, strict=True):
         if code != Code.OK:
             raise _taken(kind, entry)
-    _tell(kind, entries, stored)
+    _log_changes(kind, entries, stored)
 
 
 def refuse_taken(kind: Kind, entries: Iterable[Entry], stored: Mapping[str, str]) -> None:
@@ -46,7 +46,7 @@ def refuse_taken(kind: Kind, entries: Iterable[Entry], stored: Mapping[str, str]
             raise _taken(kind, entry)
 
 
-def _tell(kind: Kind, entries: Iterable[Entry], stored: Mapping[str, str]) -> None:
+def _log_changes(kind: Kind, entries: Iterable[Entry], stored: Mapping[str, str]) -> None:
     """Log the declarations that are gone: those of an earlier version of this file, or of another server's file."""
     wanted = {entry.name: entry.definition for entry in entries}
     for name, definition in stored.items():

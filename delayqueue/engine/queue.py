@@ -66,9 +66,9 @@ class DelayQueue:
         return self._store.health()
 
     @property
-    def doubts(self) -> Sequence[Text]:
+    def warnings(self) -> Sequence[Text]:
         """Why a failover could lose an acknowledged job right now, if `durability` should prevent that."""
-        return self._store.doubts
+        return self._store.warnings
 
     @property
     def bucket_count(self) -> int:

@@ -199,9 +199,9 @@ class Store:
     async def health(self) -> Health:
         """The servers' figures; servers that do not answer are left out, unless none does."""
         found = await health(self._shards)
-        doubts = self.doubts
+        warnings = self.warnings
         return found._replace(
-            durable=found.durable and not doubts, warnings=[*found.warnings, *doubts]
+            durable=found.durable and not warnings, warnings=[*found.warnings, *warnings]
         )
 
     @property
@@ -210,9 +210,9 @@ class Store:
         return self._durability.replicas
 
     @property
-    def doubts(self) -> Sequence[Text]:
+    def warnings(self) -> Sequence[Text]:
         """Why a failover could lose an acknowledged job right now, if `durability` should prevent that."""
-        return self.replicas.doubts if self.replicas else ()
+        return self.replicas.warnings if self.replicas else ()
 
     def servers(self) -> Collection[Address]:
         """The addresses of the servers that hold buckets."""

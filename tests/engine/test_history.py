@@ -109,10 +109,10 @@ class Running:
 
 async def test_what_was_counted_is_added_once_also_when_the_server_stops(store: Store) -> None:
     async with Running(store) as running:
-        running.metrics.tell("pushed", "t", 2)
+        running.metrics.count_event("pushed", "t", 2)
         await running.has_flushed()
         assert store.pushed(None) == store.pushed("t") == 2
-        running.metrics.tell("pushed", "t", 3)
+        running.metrics.count_event("pushed", "t", 3)
     assert store.pushed(None) == store.pushed("t") == 5
     assert store.marks == [("started", "this")]
 
@@ -120,10 +120,10 @@ async def test_what_was_counted_is_added_once_also_when_the_server_stops(store: 
 async def test_a_store_that_is_away_loses_counts_and_no_mark(store: Store) -> None:
     async with Running(store) as running:
         store.is_away, running.stale = True, [0]
-        running.metrics.tell("pushed", "t", 2)
+        running.metrics.count_event("pushed", "t", 2)
         await running.has_flushed()
         store.is_away, running.stale = False, []
-        running.metrics.tell("pushed", "t", 3)
+        running.metrics.count_event("pushed", "t", 3)
         await running.has_flushed()
         assert store.pushed("t") == 3
         assert store.marks == [("started", "this"), ("outage", "")]
@@ -137,7 +137,7 @@ async def test_contents_that_nobody_can_read_do_not_end_it(
 ) -> None:
     store.is_broken = True
     async with Running(store) as running:
-        running.metrics.tell("pushed", "t", 1)
+        running.metrics.count_event("pushed", "t", 1)
         await running.has_flushed()
         assert store.pushed("t") == 1
     assert "bug: the history" in caplog.text
@@ -165,7 +165,7 @@ async def test_how_many_jobs_there_are_is_told_of_the_topics_with_the_most(store
 async def test_of_a_great_many_topics_those_with_events_are_looked_at(store: Store) -> None:
     store.many = True
     async with Running(store) as running:
-        running.metrics.tell("pushed", "busy", 1)
+        running.metrics.count_event("pushed", "busy", 1)
         await running.has_flushed()
     looked = [row for rows, _ in store.added for row in rows if row.depth]
     assert looked == [Row("busy", Counts(), (0, 1, 0, 0))]

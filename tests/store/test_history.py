@@ -210,11 +210,11 @@ async def test_what_all_servers_saw_is_marked_once(wheel: Bucket, clock: Clock) 
 def test_a_tally_tells_the_busiest_topics_apart() -> None:
     tally = Tally()
     for topic, number in (("a", 1), ("b", 3), ("c", 2)):
-        tally.tell("pushed", topic, number, ())
-    tally.tell("delivered", "b", 2, (30, 50))
-    tally.tell("taken", "b", 1, ())
-    tally.tell("deleted", "b", 3, (7,))
-    tally.tell("deleted", "d", 3, ())  # they were not reserved
+        tally.count("pushed", topic, number, ())
+    tally.count("delivered", "b", 2, (30, 50))
+    tally.count("taken", "b", 1, ())
+    tally.count("deleted", "b", 3, (7,))
+    tally.count("deleted", "d", 3, ())  # they were not reserved
     topics, others = tally.take(1)
     assert topics == {"b": Counts(3, 3, 2, 0, 2, 80, 50)}
     assert others == Counts(pushed=3)

@@ -308,18 +308,18 @@ async def test_doubts_come_and_go_with_replicas(
         assert store.replicas is not None
         watching = asyncio.create_task(store.replicas.watch(shards))
         await asyncio.sleep(0.2)
-        assert store.doubts == []
+        assert store.warnings == []
         pair.replica.kill()
-        await until(lambda: any("0 replicas follow" in doubt.en for doubt in store.doubts))
+        await until(lambda: any("0 replicas follow" in warning.en for warning in store.warnings))
         assert not (await store.health()).durable
         pair.replica.start()
-        await until(lambda: store.doubts == [], within_s=15)
+        await until(lambda: store.warnings == [], within_s=15)
         assert (await store.health()).durable
         await cancel_all([watching])
     assert "survive a failover again" in caplog.messages[-1]
 
 
-async def test_more_replicas_than_must_have_it_are_a_doubt(
+async def test_more_replicas_than_must_have_it_are_a_warning(
     pair: Pair, processes: Processes
 ) -> None:
     start = processes.valkey if pair.master.name == "valkey" else processes.redis
@@ -336,7 +336,7 @@ async def test_more_replicas_than_must_have_it_are_a_doubt(
         second.close()
 
 
-async def test_replicas_that_keep_less_than_is_asked_for_are_doubts(pair: Pair) -> None:
+async def test_replicas_that_keep_less_than_is_asked_for_are_warnings(pair: Pair) -> None:
     config = config_of(pair.master, durability="replica+fsync")
     ask(pair.master, "CONFIG", "SET", "appendfsync", "always")
     await until_followed(pair)

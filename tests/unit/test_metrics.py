@@ -59,8 +59,8 @@ def shown(
 
 def test_what_was_counted_is_shown_for_each_worker() -> None:
     one, two = Metrics(), Metrics()
-    one.tell("pushed", "t", 2)
-    two.tell("pushed", "t", 1)
+    one.count_event("pushed", "t", 2)
+    two.count_event("pushed", "t", 1)
     two.count(REQUESTS, "/push", 0)
     one.show(WAITING_POLLS, lambda: 7)
     samples = shown({"1": one, "2": two})
@@ -108,7 +108,7 @@ def test_events_of_topics_beyond_the_limit_count_as_other() -> None:
     metrics = Metrics()
     metrics.most_topics = 2
     for topic in ("b", "a", "c", "d", "b"):
-        metrics.tell("pushed", topic, 1)
+        metrics.count_event("pushed", topic, 1)
     events = shown({"1": metrics}).rows("delayqueue_job_events_total")
     assert events == {("pushed", "a", "1"): 1, ("pushed", "b", "1"): 2, ("pushed", "other", "1"): 2}
     assert metrics.events("pushed") == 5
@@ -117,7 +117,7 @@ def test_events_of_topics_beyond_the_limit_count_as_other() -> None:
 def test_the_first_event_that_an_alert_counts_is_an_increase() -> None:
     metrics, name = Metrics(), "delayqueue_job_events_total"
     store = holding(TopicView("t"), TopicView("u"))
-    metrics.tell("buried", "u", 1)
+    metrics.count_event("buried", "u", 1)
     samples = shown({"1": metrics}, store, most=2)
     assert samples.one(name, topic="t", event="buried") == 0
     assert samples.one(name, topic="u", event="buried") == 1
@@ -158,7 +158,7 @@ def test_a_store_that_does_not_answer_is_shown_as_down() -> None:
 
 async def test_workers_tell_each_other_their_figures(tmp_path: Path) -> None:
     metrics = Metrics()
-    metrics.tell("pushed", "t", 5)
+    metrics.count_event("pushed", "t", 5)
     one = Peers(tmp_path, 1, Metrics().snapshot)
     two = Peers(tmp_path, 2, metrics.snapshot)
     async with one.answering(), two.answering():

@@ -28,7 +28,7 @@ def count_events(metrics: Metrics, events: Sequence[Any]) -> None:
     for at in range(0, len(events), 4):
         raw_event, raw_topic, number, times_ms = events[at : at + 4]
         event = raw_event.decode()
-        metrics.tell(event, text(raw_topic), number, times_ms or ())
+        metrics.count_event(event, text(raw_topic), number, times_ms or ())
         for each in times_ms or ():
             metrics.observe(_TIMES[event], each / 1000)
 

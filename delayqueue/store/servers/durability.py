@@ -21,7 +21,7 @@ from delayqueue.store.servers.disk import (
     require_sync,
 )
 from delayqueue.store.servers.pipeline import NotReplicatedError, Wait
-from delayqueue.store.servers.replication import Replicas, asks_for_replicas, replication_doubts
+from delayqueue.store.servers.replication import Replicas, asks_for_replicas, replication_warnings
 from delayqueue.store.servers.shards import Shards
 
 
@@ -96,4 +96,4 @@ async def replica_warnings(shards: Shards, config: Config) -> list[str]:
     """Why an acknowledged job could be lost in a failover, if `durability` should prevent that."""
     if not asks_for_replicas(config):
         return []
-    return [doubt.en for doubt in await replication_doubts(shards, config)]
+    return [warning.en for warning in await replication_warnings(shards, config)]

@@ -52,7 +52,7 @@ class Replicas:
         self._waiting = REPLICATE[: REPLICATE.index(config.redis_replicate) + 1]
         self._short: WeakSet[Redis] = WeakSet()  # masters whose replicas have kept a call waiting
         self._questions = SingleFlight[None]()
-        self.doubts: list[Text] = []  # why such a job could be lost right now
+        self.warnings: list[Text] = []  # why such a job could be lost right now
 
     def wait(self, verb: Verb) -> Wait | None:
         """What a call of the verb waits for."""
@@ -80,16 +80,16 @@ class Replicas:
         self._short.discard(redis)
 
     async def watch(self, shards: Shards) -> None:
-        """Update `doubts`, and log changes, until cancelled: at the start, every 5 s and after a failover."""
+        """Update `warnings`, and log changes, until cancelled: at the start, every 5 s and after a failover."""
         while True:
             changed = shards.changed
-            found = await replication_doubts(shards, self._config)
-            for doubt in found:
-                if doubt not in self.doubts:
-                    log.warning("%s", doubt.en)
-            if self.doubts and not found:
+            found = await replication_warnings(shards, self._config)
+            for warning in found:
+                if warning not in self.warnings:
+                    log.warning("%s", warning.en)
+            if self.warnings and not found:
                 log.info("acknowledged jobs survive a failover again")
-            self.doubts = found
+            self.warnings = found
             with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_S):
                     await changed.wait()
@@ -100,14 +100,14 @@ def asks_for_replicas(config: Config) -> bool:
     return REPLICA in config.durability.split("+")
 
 
-async def replication_doubts(shards: Shards, config: Config) -> list[Text]:
+async def replication_warnings(shards: Shards, config: Config) -> list[Text]:
     """Why a job that `redis.min_replicas` replicas have could be lost in a failover; empty if it could not."""
     servers = shards.servers()
-    doubts: list[Text] = []
+    warnings: list[Text] = []
     for address, redis in servers.items():
         name = f"{address}: " if len(servers) > 1 else ""
         try:
-            found = await _doubts(shards, redis, config)
+            found = await _warnings_of(shards, redis, config)
         except RedisError as error:
             found = [
                 Text(
@@ -115,11 +115,11 @@ async def replication_doubts(shards: Shards, config: Config) -> list[Text]:
                     f"it is unknown which replicas the store has: {error}",
                 )
             ]
-        doubts += [Text(name + doubt.zh, name + doubt.en) for doubt in found]
-    return doubts
+        warnings += [Text(name + warning.zh, name + warning.en) for warning in found]
+    return warnings
 
 
-async def _doubts(shards: Shards, master: Redis, config: Config) -> list[Text]:
+async def _warnings_of(shards: Shards, master: Redis, config: Config) -> list[Text]:
     info: dict[str, Any] = await master.info("replication")
     known = await shards.replicas_of(master)
     following = _following(info)
@@ -149,7 +149,7 @@ def _numbers(following: int, number: int, least: int) -> list[Text]:
             "(SENTINEL RESET, CLUSTER FORGET)",
         ): number > least,
     }
-    return [doubt for doubt, applies in found.items() if applies]
+    return [warning for warning, applies in found.items() if applies]
 
 
 async def _replica_forgets(shards: Shards, address: Address, syncs: bool) -> Text | None:

@@ -125,7 +125,7 @@ async def readyz(api: Api) -> Readiness | None:
     away = [bucket + 1 for bucket in await api.queue.unready_buckets()]
     if len(away) == api.queue.bucket_count:
         raise Unavailable(_why(api.queue.ailment()))
-    if api.queue.doubts:
+    if api.queue.warnings:
         return Readiness(away, durable=False)
     return Readiness(away) if away else None
 
