@@ -308,7 +308,8 @@ class Connection(asyncio.Protocol):
         An answer that must arrive is waited for: a client that leaves while it is sent has not got it, and the
         cancellation says so.
         """
-        self._write(response)
+        if not self._write(response):
+            raise ConnectionResetError
         if self._is_stalled and response.undelivered is not None:
             response.body = b""  # the transport has it
             self._drained = self._express.loop.create_future()
@@ -317,20 +318,20 @@ class Connection(asyncio.Protocol):
         self._answered()
 
     def write(self, response: HttpResponse) -> None:
-        """Write the answer to the present request. Raises ConnectionResetError if the client is gone."""
-        self._write(response)
-        self._answered()
+        """Write the answer to the present request, if the client is still there."""
+        if self._write(response):
+            self._answered()
 
-    def _write(self, response: HttpResponse) -> None:
+    def _write(self, response: HttpResponse) -> bool:
+        """Returns whether the client was there; a transport can find only in writing that it is not."""
         transport = self._transport
         if transport.is_closing():
-            raise ConnectionResetError
+            return False
         if self._express.stopping:
             self._closes = True
         self._answer_bytes = len(response.body)
         transport.write(self._express.written(response, closes=self._closes))
-        if transport.is_closing():  # it has found that the client is gone
-            raise ConnectionResetError
+        return not transport.is_closing()
 
     def _answered(self) -> None:
         """Go on with the next request."""

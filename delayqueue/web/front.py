@@ -159,8 +159,7 @@ class Front:
             del result  # it holds the error, whose traceback holds this frame
             code, response = _refusal(responder, cycle.request, error)
         self._record(cycle, code, response.status, data)
-        with suppress(ConnectionError):
-            client.write(response)
+        client.write(response)
 
     async def _finish(self, cycle: Cycle, client: Peer, data: object) -> None:
         """Answer with the data that a handler has returned."""
@@ -199,7 +198,7 @@ class Front:
         """Count the answer, and log it as far as the settings and the client want that."""
         if cycle.target is not None:
             audit.note(self._api.guard, cycle.request, cycle.target, code, data)
-        self._note(cycle.request, cycle.path, status, code.value, cycle.began_s)
+        self._note(cycle.request, cycle.path, status, int(code), cycle.began_s)
 
     def refusal(self, error: QueueError) -> HttpResponse:
         """The answer to something that is no request, or not all of one."""

@@ -81,4 +81,4 @@ class Client(Peer, Protocol):
     )  # what the answer waits for; if the client leaves, it is cancelled
 
     def write(self, response: HttpResponse) -> None:
-        """Write the answer. Raises ConnectionError if the client is gone."""
+        """Write the answer, if the client is still there."""
