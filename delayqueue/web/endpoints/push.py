@@ -153,15 +153,15 @@ async def _push_many(
     for job in jobs:
         if isinstance(job, Job):
             job_id: object = job.id
-            code = next(codes)
-            text = OF_CODE[Code(code)].default if code else ADDED
-            if code == Code.JOB_EXISTS:
-                text = _exists(job)
+            code, message = next(codes), added
+            if code:
+                text = _exists(job) if code == Code.JOB_EXISTS else OF_CODE[Code(code)].default
+                message = api.responder.say(request, text)
             if job.other_topic:
                 _note_other_topic(api, job, request)
         else:
-            job_id, code, text = _id_of(job.item), job.error.code.value, job.error.text
-        message = added if text is ADDED else api.responder.say(request, text)
+            job_id, code = _id_of(job.item), job.error.code.value
+            message = api.responder.say(request, job.error.text)
         outcomes.append(PushResult(job_id, code, message))
     return outcomes
 
