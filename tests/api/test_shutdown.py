@@ -90,6 +90,27 @@ async def test_an_answer_that_is_being_read_is_sent_to_its_end(
     assert ending_server.wait() == 0
 
 
+@pytest.mark.parametrize("headers", [EXPRESS, AIOHTTP], ids=["express", "aiohttp"])
+async def test_a_push_that_is_under_way_is_answered(
+    processes: Processes, topic: str, headers: Mapping[str, str]
+) -> None:
+    store = processes.redis()
+    server = processes.server(store)
+    async with open_api(server.url, headers=headers) as api:
+        store.freeze()
+        push = asyncio.create_task(api.push(topic=topic, id=topic))
+        await asyncio.sleep(0.5)  # the push has come
+        server.send(signal.SIGTERM)
+        await until(lambda: "stopping" in server.log_tail())
+        await asyncio.sleep(0.5)  # it would have closed the connection
+        assert not push.done()
+        store.thaw()
+        (await push).ok()
+        await until(lambda: server.exit_status() is not None, within_s=EXIT_S)
+    assert server.exit_status() == 0
+    store.close()
+
+
 async def test_the_server_ends_while_redis_is_frozen(processes: Processes, topic: str) -> None:
     store = processes.redis()
     server = processes.server(store)
