@@ -18,7 +18,7 @@ from delayqueue.store.bucket.buckets import Buckets, Layout
 from delayqueue.store.scripts import ZSET, Scripts, read
 from delayqueue.store.servers.functions import remove_old_functions
 from delayqueue.store.servers.shards import Shards
-from delayqueue.store.types import Demand
+from delayqueue.store.types import NO_CHANGE, Demand
 from tests.processes import LOOPBACK
 from tests.store.bucket import WHEEL_SLOTS, Bucket, job, with_functions
 
@@ -110,9 +110,12 @@ def read_leaking(name: str) -> str:
     return """-- requires  _life
 -- layout  raises
 -- waits  never
-arrive('t', 7)
-freed.t, sound_topics.t, sound_sets['{t}'], read_bytes, done_bytes, scope = true, true, true, 10 ^ 9, 10 ^ 9, {}
-error('planted')
+return function()
+  arrive('t', 7)
+  freed.t, sound_topics.t, sound_sets['{t}'], read_bytes, done_bytes, scope = true, true, true, 10 ^ 9, 10 ^ 9, {}
+  due_at(0)
+  error('planted')
+end
 """
 
 
@@ -125,7 +128,7 @@ async def test_a_call_after_one_that_failed_finds_nothing_of_it(bucket: Bucket) 
     await leaking.push(0, [job("a")])
     with pytest.raises(Unavailable):
         await leaking.touch(0, [])
-    assert (await leaking.pause(0, "other", None)).ready == []
+    assert await leaking.pause(0, "other", None) == NO_CHANGE
     assert (await leaking.get(0, ["a"]))[0] is not None
     assert len((await leaking.pop(0, [Demand(("t",), 1)])).jobs[0]) == 1
 

@@ -10,9 +10,10 @@ Each verb is a file, and its head declares:
 -- needs  sync, replicas     do not begin it if `durability` asks for these and they are known to be missing: the
                              server's sync, the replicas that follow it
 
-A script builds itself and all parts again at each call, 66 to 113 closures. The library builds the parts that several
-verbs require at its first call and keeps them; a verb's file, after the parts that no other verb requires, is the body
-of a function.
+A verb's file returns the function that does it, which gets the call's arguments. What stands before that is built once: the
+library builds all parts and verbs at its first call and keeps them, so a local variable there keeps its value from one
+call to the next, and a verb that changes it sets it anew at its beginning. A script is built again at each call, 66 to
+113 closures.
 """
 
 import re
@@ -47,7 +48,7 @@ local verbs = {{}}
 local refusal = begin(KEYS, ARGV)
 if refusal then return refusal end
 {opening}
-return end_call(verbs.{verb}(KEYS, ARGV))
+return end_call(verbs.{verb}(ARGV))
 """
 # The flag of a script: after a first write that takes no memory, the store allows its other writes when it is full.
 OPEN_WHEN_FULL: Final = "redis.pcall('ZREM', TIMERS, '')"
@@ -69,7 +70,7 @@ local function register(verb, flags)
     function_name = '{prefix}' .. verb, flags = flags,
     callback = function(keys, args)
       if not verbs then begin, end_call, verbs = build() end
-      return begin(keys, args) or end_call(verbs[verb](keys, args))
+      return begin(keys, args) or end_call(verbs[verb](args))
     end,
   }})
 end
@@ -184,7 +185,7 @@ class Scripts:
 
     def _function(self, verb: str) -> str:
         own = [part for part in self._required[verb] if part not in self._shared]
-        return f"function verbs.{verb}(KEYS, ARGV)\n{self._texts([*own, verb])}\nend"
+        return f"verbs.{verb} = (function()\n{self._texts([*own, verb])}\nend)()"
 
     @cached_property
     def _shared(self) -> Collection[str]:

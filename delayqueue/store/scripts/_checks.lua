@@ -6,10 +6,17 @@ local UNIT_BYTES = 2048    -- a record counts as another entry for each of these
 local MOST_UNITS = 2048    -- of a list or a page: 4 MiB of jobs, about 15 ms
 local LIST_LIMIT = 1000    -- a ready list with more entries, or more units, is not checked as a whole
 local END_OF_LIST = 10000  -- entries read at either end to find one id: about 1 ms
-local now = now_ms()
-local repairs, left = false, 0          -- set by inspect.lua: whether to repair, how much more to check
-local looked = 0                      -- entries
-local findings, suspects = {}, {}
+
+-- The state of a call.
+local repairs, left     -- whether to repair, how much more to check
+local looked            -- entries
+local findings, suspects
+local listed_topics     -- whose entry in `topics` was checked
+local lists             -- topic -> ids in its ready list
+
+local function begin_checks(with_repairs, limit)
+  repairs, left, looked, findings, suspects, listed_topics, lists = with_repairs, limit, 0, {}, {}, {}, {}
+end
 
 -- name = a topic, or a key without the tag; repair = nil: it must be repaired by hand.
 local function found(kind, name, id, repair)
@@ -47,8 +54,6 @@ end
 local function found_entry(key, id, repair) found('entry', string.sub(key, #tag + 2), id, repair) end
 
 local function exists(hash, id) return call('HEXISTS', hash, id) == 1 end
-
-local listed_topics = {}
 
 local function check_listed(topic)
   if listed_topics[topic] then return end

@@ -5,7 +5,7 @@
 -- "-" = unless it is reserved, "-1700000000000" = unless it is reserved or was not pushed at that time (ms). The event of a job that was handed out has ms since then.
 -- Returns a code for each.
 local function end_jobs(args, state, event)
-  local now, codes = now_ms(), {}
+  local codes = {}
 
   local function refusal(id, job, receipt)
     if receipt == '' then return nil end
@@ -20,8 +20,8 @@ local function end_jobs(args, state, event)
     if not job then return receipt == '' and OK or NOT_FOUND end
     local code = refusal(id, job, receipt)
     if code then return code end
-    local time = held_for(id, now)
-    finish_job(id, job, state, message, now)
+    local time = held_for(id)
+    finish_job(id, job, state, message)
     tell(event, job.topic, 1, time)
     return OK
   end

@@ -3,7 +3,7 @@
 
 -- Calls `fail(at)` for each job of a call, whose arguments begin at `at`: it returns a code, what fail_job says, and
 -- the job. Returns a code for each, and when it is due: ms, -1 = buried, -2 = expired.
-local function fail_each(args, stride, now, fail)
+local function fail_each(args, stride, fail)
   local codes, dues = {}, {}
 
   local function fail_one(at)

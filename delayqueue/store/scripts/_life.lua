@@ -38,7 +38,7 @@ end
 -- The lowest score, or nil.
 local function first_of(key) return tonumber(call('ZRANGE', key, 0, 0, 'WITHSCORES')[2]) end
 
-local function is_paused(settings, now)
+local function is_paused(settings)
   local until_ms = settings.paused_until
   return until_ms ~= nil and (until_ms == 0 or until_ms > now)
 end
@@ -145,7 +145,7 @@ local function holds(id, job, receipt)
 end
 
 -- How many ms the job's present reservation has lasted, nil if it has none.
-local function held_for(id, now)
+local function held_for(id)
   local run = unpack_run(call('HGET', RUNS, id))
   return run.receipt ~= '-' and now - run.started or nil
 end
@@ -177,7 +177,7 @@ end
 
 -- Ends a job in any state. With retain its record is kept in `ended`:
 -- "state ended message_length run_length\n" message run record
-local function finish_job(id, job, state, message, now)
+local function finish_job(id, job, state, message)
   if job.retain > 0 then
     local run = call('HGET', RUNS, id) or ''
     local head = state .. ' ' .. int(now) .. ' ' .. #message .. ' ' .. #run .. '\n'
@@ -248,7 +248,7 @@ local function set_priority(id, job, priority)
   note_priority(id, job)
 end
 
-local function bury_job(id, job, now) call('ZADD', buried_key(job.topic), int(now), id) end
+local function bury_job(id, job) call('ZADD', buried_key(job.topic), int(now), id) end
 
 local function make_ready(id, job)
   add_ready(id, job)
@@ -282,31 +282,31 @@ local function reopen_results(run)
 end
 
 -- Whether a job's reservation began before it was due (reserve.lua), and its time has not come since.
-local function is_early(job, run, now) return job.due > now and job.due > run.started end
+local function is_early(job, run) return job.due > now and job.due > run.started end
 
 -- Notes that a job's reservation has failed, and puts the job where `delay` says, else its schedule, else `fallback`; unless
 -- `delay` says so, not before it is due. `retry`, for a job without a schedule, replaces the fallback; at its end the job
 -- is buried, whatever `delay` says.
 -- Returns 'ready', 'delayed' or 'buried'; 'expired' if its time is over.
 -- keeps: the id is added to its new place before it leaves `reserved`, and holds its receipt until then.
-local function fail_job(id, job, message, now, delay, fallback, retry)
+local function fail_job(id, job, message, delay, fallback, retry)
   local run = unpack_run(call('HGET', RUNS, id))
-  note(run, message, now)
+  note(run, message)
   run.step, run.receipt = run.step + 1, '-'
   if job.expire > 0 and job.expire <= now then
     call('HSET', RUNS, id, pack_run(run))
-    finish_job(id, job, 'expired', message, now)
+    finish_job(id, job, 'expired', message)
     tell('failed', job.topic, 1)
     tell('expired', job.topic, 1)
     return 'expired'
   end
-  local earliest = not delay and is_early(job, run, now) and job.due or now
+  local earliest = not delay and is_early(job, run) and job.due or now
   if not delay and job.retry then delay = job.retry[run.step] or -1 end
   if retry then delay = retry[run.step] and (delay or retry[run.step]) or -1 end
   delay = delay or fallback or 0
   local due, state = math.max(earliest, now + delay), nil
   if delay == -1 then
-    bury_job(id, job, now)
+    bury_job(id, job)
     state = 'buried'
   elseif due > now then
     delay_job(id, job, due)

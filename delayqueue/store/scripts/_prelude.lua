@@ -34,7 +34,7 @@ local function clock_ms()
 end
 
 -- The state of one call: begin() resets all of it.
-local call_ms                   -- the store's time at its beginning
+local now                       -- the store's time at its beginning, in ms
 local scope                     -- the topics that the client may reach, nil = all
 local sender                    -- the server process that calls: it skips its own announcements
 local freed                     -- topic with a reservation that ended -> what that lets happen, at the end of the call
@@ -52,11 +52,11 @@ local events                    -- event, topic, how many jobs, { ms, ... } or f
 -- A " w" behind them says that it waits for replicas: with WAIT, which from Redis 7.2 on waits for what
 -- the connection wrote and not for what it read. So even a call that finds everything done already writes something.
 local function begin(keys, args)
-  call_ms = clock_ms()
+  now = clock_ms()
   local generation, until_ms, waits
   generation, until_ms, sender, waits = string.match(table.remove(args), '^(%d+) (%d+) (%S+) ?(w?)$')
-  if call_ms > tonumber(until_ms) then
-    return redis.error_reply(string.format('LATE %.0f is the time here, and nobody waits for this call any more', call_ms))
+  if now > tonumber(until_ms) then
+    return redis.error_reply(string.format('LATE %.0f is the time here, and nobody waits for this call any more', now))
   end
   if keys[1] ~= tag or keys[2] ~= queue_name then
     tag, queue_name = keys[1], keys[2]
@@ -108,8 +108,8 @@ local PUBLISH = redis.REDIS_VERSION_NUM and 'SPUBLISH' or 'PUBLISH'  -- Redis ha
 -- results: a list, one for each item, or what this verb has to tell; times: a list of ms, one for each item.
 local function end_call(results, times, looked)
   for topic, let_happen in pairs(freed) do pcall(let_happen, topic) end  -- what was done must be reported, whatever fails here
-  local wait = earliest and math.max(0, earliest - call_ms) or -1
-  local answer, topics, at = { call_ms, wait, looked or #results, results, times or false, 0 }, 0, 6
+  local wait = earliest and math.max(0, earliest - now) or -1
+  local answer, topics, at = { now, wait, looked or #results, results, times or false, 0 }, 0, 6
   for topic, count in pairs(arrivals) do
     call(PUBLISH, tag .. ':ready', sender .. ' ' .. count .. ' ' .. topic)
     topics = topics + 1
@@ -124,11 +124,8 @@ end
 -- Lua prints 1.7950e+12, but Redis wants all digits.
 local function int(number) return string.format('%.0f', number) end
 
--- The store's time, the same for all of a call.
-local function now_ms() return call_ms end
-
 -- "+1500" is 1.5 s from now, "=1700000000000" that time itself.
-local function time_of(when, now)
+local function time_of(when)
   local time = tonumber(string.sub(when, 2))
   return string.sub(when, 1, 1) == '+' and now + time or time
 end
@@ -274,7 +271,7 @@ end
 -- A note: "attempt started ended length " message. The oldest go when all are longer than this.
 local NOTES_LIMIT_BYTES = 8192
 
-local function add_note(run, attempt, message, now)
+local function add_note(run, attempt, message)
   local notes = run.notes .. int(attempt) .. ' ' .. int(run.started) .. ' ' .. int(now) .. ' ' .. #message .. ' ' .. message
   while #notes > NOTES_LIMIT_BYTES do
     local length, at = string.match(notes, '^%d+ %d+ %d+ (%d+) ()')
@@ -284,7 +281,7 @@ local function add_note(run, attempt, message, now)
 end
 
 -- The present attempt has failed.
-local function note(run, message, now) add_note(run, run.attempt, message, now) end
+local function note(run, message) add_note(run, run.attempt, message) end
 
 -- A message about a job that is not reserved: attempt 0.
-local function remark(run, message, now) add_note(run, 0, message, now) end
+local function remark(run, message) add_note(run, 0, message) end

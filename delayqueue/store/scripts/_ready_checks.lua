@@ -2,8 +2,6 @@
 -- keeps: the same as _checks.lua.
 -- requires  _checks
 
-local lists = {}
-
 -- Whether the id is in the topic's ready list, nil if that is too long for this call.
 local function is_in_list(topic, id)
   if not lists[topic] then

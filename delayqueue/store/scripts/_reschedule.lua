@@ -16,9 +16,9 @@ do  -- limits the scope of the rest
 
   -- When the job is due then, nil if a job cannot be due at that time.
   -- when: as time_of() takes it; or "~-1500", 1.5 s before its own due time, but not before now; or "", its own
-  function new_due(job, when, now)
+  function new_due(job, when)
     if when == '' then return job.due end
-    if string.sub(when, 1, 1) ~= '~' then return time_of(when, now) end
+    if string.sub(when, 1, 1) ~= '~' then return time_of(when) end
     local due = math.max(now, job.due + tonumber(string.sub(when, 2)))
     -- a job that an import has staged has no time of its own so far
     if job.due <= MOST_DUE_MS and due <= MOST_DUE_MS then return due end
@@ -36,12 +36,12 @@ do  -- limits the scope of the rest
   -- is due then. A job whose due time does not change stays what it is, and so does a ready one that is moved by less than would
   -- delay it.
   -- keeps: a reserved job stays with its holder. The time at which a job expires moves along with its due time.
-  function reschedule(id, when, priority, now)
+  function reschedule(id, when, priority)
     local job = read_job(id)
     if not job then return NOT_FOUND end
     local state = state_of(id, job)
     if state == 'reserved' then return WRONG_STATE end
-    local due = new_due(job, when, now)
+    local due = new_due(job, when)
     if not due then return INVALID end
     check_keys(job)
     if priority ~= '' then

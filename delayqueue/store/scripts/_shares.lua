@@ -13,15 +13,15 @@ local function share_of(limit, number, buckets)
 end
 
 -- At most a whole burst can have been delivered too early, whatever the rate was before.
-local function adjust_rate(topic, share, now)
+local function adjust_rate(topic, share)
   if not share.rate then return call('HDEL', RATES, topic) end
-  set_whole_at(topic, whole_at(topic, share, now))
+  set_whole_at(topic, whole_at(topic, share))
 end
 
 local function set_limit(topic, settings, limit, number, buckets)
   limit.share = share_of(limit, number, buckets)
   settings.limit = (limit.rate or limit.concurrency or limit.buried_retain_ms) and limit or nil
   save_settings(topic, settings)
-  adjust_rate(topic, limit.share, now_ms())
+  adjust_rate(topic, limit.share)
   arrive_all(topic)
 end

@@ -100,7 +100,7 @@ local fallen = {}  -- what delay_due found: slot, round, ids
 
 -- The ids due by `now`, oldest first, at most `limit`. A call goes through less than a turn, so that a slot returns jobs of
 -- one round only and the order of the slots is that of the due times; after a longer downtime it takes a few more calls.
-local function delay_due(topic, now, limit)
+local function delay_due(topic, limit)
   fallen = {}
   if limit < 1 then return {} end
   local slots = call('ZRANGEBYSCORE', wheel_key(topic), '-inf', int(now), 'WITHSCORES', 'LIMIT', 0, limit)

@@ -14,7 +14,7 @@ local function delay_remove(topic, id, _due) return call('ZREM', delay_key(topic
 local function delay_has(topic, ids, _dues) return call('ZMSCORE', delay_key(topic), unpack(ids)) end
 
 -- The ids due by `now`, oldest first, at most `limit`.
-local function delay_due(topic, now, limit)
+local function delay_due(topic, limit)
   return call('ZRANGEBYSCORE', delay_key(topic), '-inf', int(now), 'LIMIT', 0, limit)
 end
 

@@ -7,8 +7,6 @@
 -- ARGV  for each job: id, receipt ("" = in any state), message, priority ("" = keep its own)
 -- returns a code for each
 -- keeps: with a receipt only the reservation that it names is buried.
-local now = now_ms()
-
 local function bury(id, receipt, message, priority)
   local job = read_job(id)
   if not job then return NOT_FOUND end
@@ -19,18 +17,20 @@ local function bury(id, receipt, message, priority)
   if priority ~= '' then call('HLEN', PRIORITIES) end
   if state == 'reserved' or message ~= '' then
     local run = unpack_run(call('HGET', RUNS, id))
-    if state == 'reserved' then note(run, message, now) else remark(run, message, now) end
+    if state == 'reserved' then note(run, message) else remark(run, message) end
     run.receipt = '-'
     call('HSET', RUNS, id, pack_run(run))
   end
   leave(id, job)
   if priority ~= '' then set_priority(id, job, tonumber(priority)) end
-  bury_job(id, job, now)
+  bury_job(id, job)
   if state == 'reserved' then tell('failed', job.topic, 1) end
   tell('buried', job.topic, 1)
   return OK
 end
 
-local codes = {}
-for at = 1, #ARGV, 4 do codes[#codes + 1] = safely(bury, unpack(ARGV, at, at + 3)) end
-return codes
+return function(ARGV)
+  local codes = {}
+  for at = 1, #ARGV, 4 do codes[#codes + 1] = safely(bury, unpack(ARGV, at, at + 3)) end
+  return codes
+end

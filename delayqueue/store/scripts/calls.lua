@@ -7,9 +7,12 @@
 -- returns for each name { "succeeded HOUR" or "failed HOUR" or "ms HOUR", number, ... },
 --         and { the last failure (JSON: at ms, id, message), ... }
 local MOST = 100  -- more than there can be: three fields an hour, five failures
-local found = {}
-for _, name in ipairs(ARGV) do
-  found[#found + 1] = call('HGETALL', calls_key(name))
-  found[#found + 1] = call('LRANGE', failures_key(name), 0, MOST)
+
+return function(ARGV)
+  local found = {}
+  for _, name in ipairs(ARGV) do
+    found[#found + 1] = call('HGETALL', calls_key(name))
+    found[#found + 1] = call('LRANGE', failures_key(name), 0, MOST)
+  end
+  return found
 end
-return found

@@ -6,12 +6,14 @@
 -- KEYS  tag, queue name
 -- ARGV  tag name, topic ("" = every), jobs looked at, about, where to go on (_tag.lua)
 -- returns where to go on; the answer says how many were cancelled
-local name, topic, limit = ARGV[1], ARGV[2], ARGV[3]
-local now = now_ms()
 
-local after, count = each_tagged(name, topic, limit, { unpack(ARGV, 4) }, function(id, job)
-  finish_job(id, job, 'cancelled', '', now)
-  tell('cancelled', job.topic, 1)
-  return OK
-end)
-return after, nil, count
+return function(ARGV)
+  local name, topic, limit = ARGV[1], ARGV[2], ARGV[3]
+
+  local after, count = each_tagged(name, topic, limit, { unpack(ARGV, 4) }, function(id, job)
+    finish_job(id, job, 'cancelled', '')
+    tell('cancelled', job.topic, 1)
+    return OK
+  end)
+  return after, nil, count
+end

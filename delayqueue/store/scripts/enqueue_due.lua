@@ -8,30 +8,32 @@
 -- returns { 1, the first ids that were somebody else's, ... }; { 0 } if another process was faster or the schedule was changed
 -- keeps: an occurrence is pushed once among all processes: the comparison, the pushes and the new time are one script,
 --        which is why the ids belong to the bucket that holds the schedules.
-local name, definition, time, next_time = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
-local topic, ttr, body = ARGV[5], tonumber(ARGV[6]), ARGV[7]
-local now = now_ms()
 
-local taken = {}
+return function(ARGV)
+  local name, definition, time, next_time = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
+  local topic, ttr, body = ARGV[5], tonumber(ARGV[6]), ARGV[7]
 
-local function push(first_id, spare_id, due)
-  local id = first_id
-  if call('HEXISTS', JOBS, id) == 1 then id = spare_id end
-  local job = { ttr = ttr, created = now, expire = 0, retain = 0, topic = topic, options = '', body = body }
-  delay_job(id, job, due)
-  local ended = call('HGET', ENDED, id)
-  if ended then forget_ended(id, ended) end
-  if id ~= first_id then taken[#taken + 1] = first_id end
-  tell('pushed', topic, 1)
+  local taken = {}
+
+  local function push(first_id, spare_id, due)
+    local id = first_id
+    if call('HEXISTS', JOBS, id) == 1 then id = spare_id end
+    local job = { ttr = ttr, created = now, expire = 0, retain = 0, topic = topic, options = '', body = body }
+    delay_job(id, job, due)
+    local ended = call('HGET', ENDED, id)
+    if ended then forget_ended(id, ended) end
+    if id ~= first_id then taken[#taken + 1] = first_id end
+    tell('pushed', topic, 1)
+  end
+
+  if call('HGET', registered_key('schedules'), name) ~= definition then return { 0 } end
+  if tonumber(call('ZSCORE', SCHEDULE_TIMES, name)) ~= time then return { 0 } end
+  for at = 8, #ARGV, 3 do push(ARGV[at], ARGV[at + 1], tonumber(ARGV[at + 2])) end
+  if #ARGV >= 8 then call('HSETNX', TOPICS, topic, '') end
+  if next_time == '' then
+    call('ZREM', SCHEDULE_TIMES, name)
+  else
+    call('ZADD', SCHEDULE_TIMES, next_time, name)
+  end
+  return { 1, unpack(taken) }
 end
-
-if call('HGET', registered_key('schedules'), name) ~= definition then return { 0 } end
-if tonumber(call('ZSCORE', SCHEDULE_TIMES, name)) ~= time then return { 0 } end
-for at = 8, #ARGV, 3 do push(ARGV[at], ARGV[at + 1], tonumber(ARGV[at + 2])) end
-if #ARGV >= 8 then call('HSETNX', TOPICS, topic, '') end
-if next_time == '' then
-  call('ZREM', SCHEDULE_TIMES, name)
-else
-  call('ZADD', SCHEDULE_TIMES, next_time, name)
-end
-return { 1, unpack(taken) }

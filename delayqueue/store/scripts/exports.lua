@@ -4,8 +4,11 @@
 -- layout  follows
 -- KEYS  tag, queue name
 -- returns { number, ... }
-local under_way = {}
-for _, target in ipairs(call('HKEYS', SENT)) do
-  if call('EXISTS', parcel_key(target)) == 1 then under_way[#under_way + 1] = tonumber(target) end
+
+return function(ARGV)
+  local under_way = {}
+  for _, target in ipairs(call('HKEYS', SENT)) do
+    if call('EXISTS', parcel_key(target)) == 1 then under_way[#under_way + 1] = tonumber(target) end
+  end
+  return under_way
 end
-return under_way

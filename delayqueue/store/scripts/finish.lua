@@ -7,4 +7,7 @@
 -- ARGV  for each job: id, receipt ("" = in any state), message
 -- returns a code for each
 -- keeps: with a receipt only the reservation that it names is finished.
-return end_jobs(ARGV, 'finished', 'finished')
+
+return function(ARGV)
+  return end_jobs(ARGV, 'finished', 'finished')
+end

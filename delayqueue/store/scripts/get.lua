@@ -16,9 +16,11 @@ local function get(id)
   return {}
 end
 
-local answers = {}
-for i, id in ipairs(ARGV) do
-  if not may_read(all_bytes_of(id)) then break end
-  answers[i] = get(id)
+return function(ARGV)
+  local answers = {}
+  for i, id in ipairs(ARGV) do
+    if not may_read(all_bytes_of(id)) then break end
+    answers[i] = get(id)
+  end
+  return answers
 end
-return answers

@@ -8,7 +8,6 @@
 -- returns {}
 -- keeps: a parcel is imported once, however often it comes, even if its jobs have moved on since. A job that is here already
 --        stays: a server that lost its last writes may have sent it again.
-local source, number = ARGV[1], tonumber(ARGV[2])
 local STRIDE = 5
 
 local function put_ended(id, time, ended)
@@ -21,41 +20,45 @@ local function put_ended(id, time, ended)
   call('HSETNX', TOPICS, job.topic, '')
 end
 
-local put_in = {
-  delayed = function(id, job)
-    delay_add(job.topic, { job.due, id })
-    wake_at(job.topic, job.due)
-  end,
-  ready = make_ready,
-  reserved = function(id, job, time)
-    call('ZADD', reserved_key(job.topic), time, id)
-    wake_at(job.topic, time)
-  end,
-  buried = function(id, job, time) call('ZADD', buried_key(job.topic), time, id) end,
-}
+return function(ARGV)
+  local source, number = ARGV[1], tonumber(ARGV[2])
 
-local function put(id, place, time, record, run)
-  if call('HEXISTS', JOBS, id) == 1 or call('HEXISTS', ENDED, id) == 1 then return end
-  if place == 'ended' then return put_ended(id, time, record) end
-  call('HSET', JOBS, id, record)
-  if run ~= '' then call('HSET', RUNS, id, run) end
-  if place == 'broken' then return call('ZADD', BROKEN, time, id) end
-  local job = unpack_record(record)
-  if job.priority then note_priority(id, job) end
-  put_in[place](id, job, time)
-  for _, name in ipairs(job.tags or {}) do call('SADD', tag_key(name), id) end
-  if job.expire > 0 then
-    call('ZADD', expire_key(job.topic), int(job.expire), id)
-    wake_at(job.topic, job.expire)
+  local put_in = {
+    delayed = function(id, job)
+      delay_add(job.topic, { job.due, id })
+      wake_at(job.topic, job.due)
+    end,
+    ready = make_ready,
+    reserved = function(id, job, time)
+      call('ZADD', reserved_key(job.topic), time, id)
+      wake_at(job.topic, time)
+    end,
+    buried = function(id, job, time) call('ZADD', buried_key(job.topic), time, id) end,
+  }
+
+  local function put(id, place, time, record, run)
+    if call('HEXISTS', JOBS, id) == 1 or call('HEXISTS', ENDED, id) == 1 then return end
+    if place == 'ended' then return put_ended(id, time, record) end
+    call('HSET', JOBS, id, record)
+    if run ~= '' then call('HSET', RUNS, id, run) end
+    if place == 'broken' then return call('ZADD', BROKEN, time, id) end
+    local job = unpack_record(record)
+    if job.priority then note_priority(id, job) end
+    put_in[place](id, job, time)
+    for _, name in ipairs(job.tags or {}) do call('SADD', tag_key(name), id) end
+    if job.expire > 0 then
+      call('ZADD', expire_key(job.topic), int(job.expire), id)
+      wake_at(job.topic, job.expire)
+    end
+    call('HSETNX', TOPICS, job.topic, '')
   end
-  call('HSETNX', TOPICS, job.topic, '')
-end
 
-if number <= tonumber(call('HGET', TAKEN, source) or 0) then return {} end
-for at = 3, #ARGV, STRIDE do
-  local job = ARGV[at + 1] == 'ended' and job_of_ended(ARGV[at + 3]) or unpack_record(ARGV[at + 3])
-  if job then check_keys(job) end
+  if number <= tonumber(call('HGET', TAKEN, source) or 0) then return {} end
+  for at = 3, #ARGV, STRIDE do
+    local job = ARGV[at + 1] == 'ended' and job_of_ended(ARGV[at + 3]) or unpack_record(ARGV[at + 3])
+    if job then check_keys(job) end
+  end
+  for at = 3, #ARGV, STRIDE do put(unpack(ARGV, at, at + STRIDE - 1)) end
+  call('HSET', TAKEN, source, number)
+  return {}
 end
-for at = 3, #ARGV, STRIDE do put(unpack(ARGV, at, at + STRIDE - 1)) end
-call('HSET', TAKEN, source, number)
-return {}

@@ -10,12 +10,8 @@
 --       `job` that job, which is not in the middle of its ready list.
 -- returns { { name, cursor, ... } left to check, { kind, name, id, "1" if repaired, ... },
 --           { topic, id, ... } jobs that are lost unless they are in their ready list, which is too long to check here }
-repairs, left = ARGV[1] == '1', tonumber(ARGV[2])
 local PAGE, LONGEST_PAGE = 4, 256  -- entries that one command reads; more if Redis stores a key compactly
 local KEYS_PAGE = 100
-local pieces = {}
-
-local function later(name, cursor) pieces[#pieces + 1] = { name, cursor } end
 
 -- The entry of a set or a sorted set that a cursor "=ID" means, as a page.
 local function page_of(command, key, id)
@@ -23,6 +19,29 @@ local function page_of(command, key, id)
   local is_there = score or command == 'SSCAN' and call('SISMEMBER', key, id) == 1
   return { '0', is_there and { id, score or nil } or {} }
 end
+
+local function look_at_list(_, _, topic)
+  check_list(topic)
+  return '0'
+end
+
+local function look_at_nothing() return '0' end
+local PARCEL = { 'list', look_at_nothing }
+local BESIDE_JOBS = {
+  subscriber_calls = { 'hash', look_at_nothing }, subscriber_failures = { 'list', look_at_nothing },
+  history = { 'hash', look_at_nothing },
+}
+local READY_LIST = { 'list', look_at_list }
+
+local function topic_of_list(key)
+  if string.sub(key, 1, #queue_prefix) ~= queue_prefix or #key < #queue_prefix + #queue_suffix then return nil end
+  if string.sub(key, #key - #queue_suffix + 1) ~= queue_suffix then return nil end
+  return string.sub(key, #queue_prefix + 1, #key - #queue_suffix)
+end
+
+local pieces  -- left to check
+
+local function later(name, cursor) pieces[#pieces + 1] = { name, cursor } end
 
 -- Calls look(fields, values) for each page of a hash, a set or a sorted set, from the cursor on; returns the next one. Sets
 -- that Redis stores compactly come as one page: the entries whose jobs are too many bytes are left for later.
@@ -74,13 +93,6 @@ local function look_at_delayed(due_of, mismatch)
   end
 end
 
-local function look_at_list(_, _, topic)
-  check_list(topic)
-  return '0'
-end
-
-local function look_at_nothing() return '0' end
-
 -- Checks each entry: check(key, topic, id, score).
 local function each(command, check)
   return function(key, cursor, topic)
@@ -111,19 +123,7 @@ local OF_TOPIC = {
   ranked = { 'zset', each('ZSCAN', check_ranked) },
   expire = { 'zset', each('ZSCAN', check_expire) }, done = { 'zset', each('ZSCAN', check_done) },
 }
-local PARCEL = { 'list', look_at_nothing }
-local BESIDE_JOBS = {
-  subscriber_calls = { 'hash', look_at_nothing }, subscriber_failures = { 'list', look_at_nothing },
-  history = { 'hash', look_at_nothing },
-}
 local OF_TAG = { 'set', each('SSCAN', check_tagged) }
-local READY_LIST = { 'list', look_at_list }
-
-local function topic_of_list(key)
-  if string.sub(key, 1, #queue_prefix) ~= queue_prefix or #key < #queue_prefix + #queue_suffix then return nil end
-  if string.sub(key, #key - #queue_suffix + 1) ~= queue_suffix then return nil end
-  return string.sub(key, #queue_prefix + 1, #key - #queue_suffix)
-end
 
 -- What a key is: { type, how it is checked }, its topic, its tag; nil if it is not one of ours.
 local function purpose_of(name, key)
@@ -165,16 +165,20 @@ local function look_at_keyspace(cursor)
   for _, key in ipairs(page[2]) do later(string.sub(key, #tag + 2), '0') end
 end
 
-for at = 3, #ARGV, 2 do later(ARGV[at], ARGV[at + 1]) end
-while #pieces > 0 and left > 0 do
-  local name, cursor = unpack(table.remove(pieces))
-  if name == '' then
-    look_at_keyspace(cursor)
-  else
-    cursor = look_at_key(name, cursor)
-    if cursor ~= '0' then later(name, cursor) end
+return function(ARGV)
+  begin_checks(ARGV[1] == '1', tonumber(ARGV[2]))
+  pieces = {}
+  for at = 3, #ARGV, 2 do later(ARGV[at], ARGV[at + 1]) end
+  while #pieces > 0 and left > 0 do
+    local name, cursor = unpack(table.remove(pieces))
+    if name == '' then
+      look_at_keyspace(cursor)
+    else
+      cursor = look_at_key(name, cursor)
+      if cursor ~= '0' then later(name, cursor) end
+    end
   end
+  local rest = {}
+  for _, piece in ipairs(pieces) do rest[#rest + 1], rest[#rest + 2] = piece[1], piece[2] end
+  return { rest, findings, suspects }, nil, looked
 end
-local rest = {}
-for _, piece in ipairs(pieces) do rest[#rest + 1], rest[#rest + 2] = piece[1], piece[2] end
-return { rest, findings, suspects }, nil, looked

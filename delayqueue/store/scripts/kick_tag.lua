@@ -6,8 +6,10 @@
 -- KEYS  tag, queue name
 -- ARGV  state (buried | delayed), tag name, topic ("" = every), jobs looked at, about, where to go on (_tag.lua)
 -- returns where to go on; the answer says how many were kicked
-local state, name, topic, limit = unpack(ARGV)
-local now = now_ms()
 
-local after, count = each_tagged(name, topic, limit, { unpack(ARGV, 5) }, function(id) return kick(id, now, { [state] = true }) end)
-return after, nil, count
+return function(ARGV)
+  local state, name, topic, limit = unpack(ARGV)
+
+  local after, count = each_tagged(name, topic, limit, { unpack(ARGV, 5) }, function(id) return kick(id, { [state] = true }) end)
+  return after, nil, count
+end

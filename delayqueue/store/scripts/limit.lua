@@ -10,38 +10,41 @@
 -- returns { 0, WRONG_STATE if a config file says otherwise, or 1 for a burst without a rate;
 --           the limits in force (JSON) }
 -- keeps: `share` is the part of the whole that this bucket allows.
-local topic, number, buckets, declared = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4] == '1'
 local INVALID = 1
-local named = {}
-for at = 5, #ARGV, 2 do named[ARGV[at]] = ARGV[at + 1] end
 
--- The limits after these changes; nil for a burst without a rate.
-local function merged(limit)
-  limit = declared and {} or limit
-  for _, name in ipairs({ 'rate', 'burst', 'concurrency', 'buried_retain_ms' }) do
-    if named[name] then limit[name] = tonumber(named[name]) end
-  end
-  if not limit.rate then
-    if tonumber(named.burst) then return nil end
-    limit.burst = nil
-  elseif named.rate and not tonumber(named.burst) or not limit.burst then
-    limit.burst = math.ceil(limit.rate / 10)
-  end
-  return limit
-end
+return function(ARGV)
+  local topic, number, buckets, declared = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4] == '1'
+  local named = {}
+  for at = 5, #ARGV, 2 do named[ARGV[at]] = ARGV[at + 1] end
 
-local settings = settings_of(topic)
-local limit = settings.limit or {}
-local code = OK
-if next(named) and limit.declared and not declared then
-  code = WRONG_STATE
-elseif next(named) then
-  local wanted = merged(limit)
-  if wanted then
-    wanted.declared = declared or nil
-    set_limit(topic, settings, wanted, number, buckets)
-  else
-    code = INVALID
+  -- The limits after these changes; nil for a burst without a rate.
+  local function merged(limit)
+    limit = declared and {} or limit
+    for _, name in ipairs({ 'rate', 'burst', 'concurrency', 'buried_retain_ms' }) do
+      if named[name] then limit[name] = tonumber(named[name]) end
+    end
+    if not limit.rate then
+      if tonumber(named.burst) then return nil end
+      limit.burst = nil
+    elseif named.rate and not tonumber(named.burst) or not limit.burst then
+      limit.burst = math.ceil(limit.rate / 10)
+    end
+    return limit
   end
+
+  local settings = settings_of(topic)
+  local limit = settings.limit or {}
+  local code = OK
+  if next(named) and limit.declared and not declared then
+    code = WRONG_STATE
+  elseif next(named) then
+    local wanted = merged(limit)
+    if wanted then
+      wanted.declared = declared or nil
+      set_limit(topic, settings, wanted, number, buckets)
+    else
+      code = INVALID
+    end
+  end
+  return { code, settings.limit and cjson.encode(settings.limit) or '{}' }
 end
-return { code, settings.limit and cjson.encode(settings.limit) or '{}' }

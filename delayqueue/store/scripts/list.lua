@@ -9,47 +9,50 @@
 -- returns { where to go on then, "0" alone if that was all; { { id, state, record, run } or { id, "ended", kept record, "" } },
 --           bytes that it holds then, 1 if it has no room for the next job, else 0 }
 -- keeps: a job that stays is on a page, whatever becomes of others: see scan_tag().
-local topic, name, state, first, last = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
-local limit = tonumber(ARGV[6])
 local MOST_LEFT = 50  -- ids that one scan is to return, about: those that find no room on a page go into its cursor
-local page, is_full = {}, false
-read_bytes = tonumber(ARGV[7])
 
-local function add(id)
-  local ended = nil
-  local job = read_job(id)
-  local found
-  if job then
-    found = { id, state_of(id, job), pack_record(job), call('HGET', RUNS, id) or '' }
-  else
-    ended = call('HGET', ENDED, id)
-    job = ended and job_of_ended(ended)
-    if not job then return end
-    found = { id, 'ended', ended, '' }
-  end
-  local its_state = ended and string.match(ended, '^%a+') or found[2]
-  if topic ~= '' and job.topic ~= topic or state ~= '' and its_state ~= state then return end
-  if job.due < first or job.due > last then return end
-  page[#page + 1] = found
-end
+return function(ARGV)
+  local topic, name, state, first, last = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
+  local limit = tonumber(ARGV[6])
+  local page, is_full = {}, false
+  read_bytes = tonumber(ARGV[7])
 
-local place, ids, at, looked = ARGV[8], { unpack(ARGV, 9) }, 1, 0
-local is_over = #ids > 0 and place == '0'
-while looked < limit do
-  if at <= #ids then
-    local id = ids[at]
-    if call('SISMEMBER', tag_key(name), id) == 1 then
-      is_full = not may_read(all_bytes_of(id))
-      if is_full then break end
-      add(id)
+  local function add(id)
+    local ended = nil
+    local job = read_job(id)
+    local found
+    if job then
+      found = { id, state_of(id, job), pack_record(job), call('HGET', RUNS, id) or '' }
+    else
+      ended = call('HGET', ENDED, id)
+      job = ended and job_of_ended(ended)
+      if not job then return end
+      found = { id, 'ended', ended, '' }
     end
-    at, looked = at + 1, looked + 1
-  elseif is_over then
-    break
-  else
-    place, ids = scan_tag(name, place, math.min(limit - looked, MOST_LEFT))
-    at, is_over = 1, place == '0'
-    if #ids == 0 then looked = looked + 1 end
+    local its_state = ended and string.match(ended, '^%a+') or found[2]
+    if topic ~= '' and job.topic ~= topic or state ~= '' and its_state ~= state then return end
+    if job.due < first or job.due > last then return end
+    page[#page + 1] = found
   end
+
+  local place, ids, at, looked = ARGV[8], { unpack(ARGV, 9) }, 1, 0
+  local is_over = #ids > 0 and place == '0'
+  while looked < limit do
+    if at <= #ids then
+      local id = ids[at]
+      if call('SISMEMBER', tag_key(name), id) == 1 then
+        is_full = not may_read(all_bytes_of(id))
+        if is_full then break end
+        add(id)
+      end
+      at, looked = at + 1, looked + 1
+    elseif is_over then
+      break
+    else
+      place, ids = scan_tag(name, place, math.min(limit - looked, MOST_LEFT))
+      at, is_over = 1, place == '0'
+      if #ids == 0 then looked = looked + 1 end
+    end
+  end
+  return { { place, unpack(ids, at) }, page, read_bytes, is_full and 1 or 0 }
 end
-return { { place, unpack(ids, at) }, page, read_bytes, is_full and 1 or 0 }

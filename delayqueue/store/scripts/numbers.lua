@@ -5,5 +5,8 @@
 -- KEYS  tag, queue name
 -- ARGV  how many
 -- returns { the first of them }; the others follow it
-local count = tonumber(ARGV[1])
-return { call('INCRBY', tag .. ':numbers', int(count)) - count + 1 }
+
+return function(ARGV)
+  local count = tonumber(ARGV[1])
+  return { call('INCRBY', tag .. ':numbers', int(count)) - count + 1 }
+end

@@ -8,13 +8,16 @@
 -- returns { code }
 -- keeps: a pause is stored beside the definition, so that reading a config file again does not end it; it goes with the
 --        subscriber. The revision grows only if something has changed.
-local name, is_paused = ARGV[1], ARGV[2] == '1'
-if call('HEXISTS', registered_key('subscribers'), name) == 0 then return { NOT_FOUND } end
-local changed
-if is_paused then
-  changed = call('HSETNX', PAUSED, name, int(now_ms()))
-else
-  changed = call('HDEL', PAUSED, name)
+
+return function(ARGV)
+  local name, is_paused = ARGV[1], ARGV[2] == '1'
+  if call('HEXISTS', registered_key('subscribers'), name) == 0 then return { NOT_FOUND } end
+  local changed
+  if is_paused then
+    changed = call('HSETNX', PAUSED, name, int(now))
+  else
+    changed = call('HDEL', PAUSED, name)
+  end
+  if changed == 1 then call('HINCRBY', REVISIONS, 'subscribers', 1) end
+  return { OK }
 end
-if changed == 1 then call('HINCRBY', REVISIONS, 'subscribers', 1) end
-return { OK }

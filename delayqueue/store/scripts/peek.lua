@@ -7,30 +7,33 @@
 -- KEYS  tag, queue name
 -- ARGV  topic, state
 -- returns { its id }, or {} if there is none
-local topic, state = ARGV[1], ARGV[2]
 local MOST_GHOSTS = 5000  -- that a call removes: about 5 ms
 local NEVER = 10 ^ 15
 
-local function first_in_list()
-  local dropped, window = 0, 1
-  while dropped < MOST_GHOSTS and not has_done_enough() do
-    local ghosts = drop_ghosts(topic, 0, window)
-    local id = call('LINDEX', queue_key(topic), 0)
-    if not id or ghosts < window then return id end
-    dropped, window = dropped + ghosts, math.min(500, window * 2)
+return function(ARGV)
+  local topic, state = ARGV[1], ARGV[2]
+
+  local function first_in_list()
+    local dropped, window = 0, 1
+    while dropped < MOST_GHOSTS and not has_done_enough() do
+      local ghosts = drop_ghosts(topic, 0, window)
+      local id = call('LINDEX', queue_key(topic), 0)
+      if not id or ghosts < window then return id end
+      dropped, window = dropped + ghosts, math.min(500, window * 2)
+    end
+    return nil
   end
-  return nil
-end
 
-local function first_of_ranked(last)
-  local rank = call('ZRANGEBYSCORE', ranked_key(topic), '-inf', last, 'LIMIT', 0, 1)[1]
-  return rank and id_of_rank(rank)
-end
+  local function first_of_ranked(last)
+    local rank = call('ZRANGEBYSCORE', ranked_key(topic), '-inf', last, 'LIMIT', 0, 1)[1]
+    return rank and id_of_rank(rank)
+  end
 
-local function first()
-  if state == 'ready' then return first_of_ranked(USUAL_PRIORITY) or first_in_list() or first_of_ranked('+inf') end
-  if state == 'delayed' then return delay_page(topic, 0, NEVER, 0, 1)[1] end
-  return call('ZRANGE', buried_key(topic), 0, 0)[1]
-end
+  local function first()
+    if state == 'ready' then return first_of_ranked(USUAL_PRIORITY) or first_in_list() or first_of_ranked('+inf') end
+    if state == 'delayed' then return delay_page(topic, 0, NEVER, 0, 1)[1] end
+    return call('ZRANGE', buried_key(topic), 0, 0)[1]
+  end
 
-return { first() }
+  return { first() }
+end

@@ -11,13 +11,21 @@
 --         before the call reached its limits. The event of a first attempt has ms from due to now
 -- keeps: an id is trusted only if its record exists, belongs to this topic, and is in none of the sets. A client that is told of
 --        a job has its reservation: it is written first.
-local receipt = ARGV[1]
-local now = now_ms()
 local CHUNK = 32          -- records that are read together
 local LIMIT_LOOKS = 2000  -- ids and topics that a call looks at: about 15 ms
-local looks = 0
-local is_full = false  -- the call has reached its limits
-local knows_priorities = has_priorities()
+
+-- The priority of the first ready job of a topic; nil if there is none.
+local function first_priority(topic)
+  local first = tonumber(call('ZRANGE', ranked_key(topic), 0, 0, 'WITHSCORES')[2])
+  if first and first <= USUAL_PRIORITY or call('EXISTS', queue_key(topic)) == 0 then return first end
+  return USUAL_PRIORITY
+end
+
+-- The state of a call.
+local receipt
+local looks             -- ids and topics that it has looked at
+local is_full           -- it has reached its limits
+local knows_priorities
 
 -- Reads the records of the ids and reserves those that are truly ready. Returns the ghosts met.
 local function reserve(topic, ids, found, is_list)
@@ -41,7 +49,7 @@ local function reserve(topic, ids, found, is_list)
       ghosts = ghosts + 1
     elseif job.expire > 0 and job.expire <= now then
       -- the timer has not processed it yet; if a key of the wrong type prevents its end, it is left to the timer
-      if pcall(finish_job, id, job, 'expired', '', now) then
+      if pcall(finish_job, id, job, 'expired', '') then
         ghosts = ghosts + 1
         tell('expired', topic, 1)
       end
@@ -126,21 +134,14 @@ end
 
 local function pop_topic(topic, count, found)
   local settings = settings_of(topic)
-  if is_paused(settings, now) then return end
+  if is_paused(settings) then return end
   local limit = settings.limit
   if not limit then return fill(topic, count, found) end
   local before = #found / 3
-  fill(topic, before + let_through(topic, limit, count - before, now), found)
-  count_through(topic, limit, #found / 3 - before, now)
-  local time = next_through(topic, limit, now)
+  fill(topic, before + let_through(topic, limit, count - before), found)
+  count_through(topic, limit, #found / 3 - before)
+  local time = next_through(topic, limit)
   if time and time > now then wake_at(topic, time) end
-end
-
--- The priority of the first ready job of a topic; nil if there is none.
-local function first_priority(topic)
-  local first = tonumber(call('ZRANGE', ranked_key(topic), 0, 0, 'WITHSCORES')[2])
-  if first and first <= USUAL_PRIORITY or call('EXISTS', queue_key(topic)) == 0 then return first end
-  return USUAL_PRIORITY
 end
 
 -- A broken key is passed over silently: it does not keep other topics from being served, and the timer counts it.
@@ -177,17 +178,20 @@ local function pop_by_priority(topics, count, found)
   end
 end
 
-local answer, at, complete = {}, 2, 0
-while at <= #ARGV do
-  local count, is_by_priority, size = tonumber(ARGV[at]), ARGV[at + 1] == '1', tonumber(ARGV[at + 2])
-  local topics, found = { unpack(ARGV, at + 3, at + 2 + size) }, {}
-  if knows_priorities and is_by_priority then
-    pop_by_priority(topics, count, found)
-  else
-    pop_in_order(topics, count, found)
+return function(ARGV)
+  receipt, looks, is_full, knows_priorities = ARGV[1], 0, false, has_priorities()
+  local answer, at, complete = {}, 2, 0
+  while at <= #ARGV do
+    local count, is_by_priority, size = tonumber(ARGV[at]), ARGV[at + 1] == '1', tonumber(ARGV[at + 2])
+    local topics, found = { unpack(ARGV, at + 3, at + 2 + size) }, {}
+    if knows_priorities and is_by_priority then
+      pop_by_priority(topics, count, found)
+    else
+      pop_in_order(topics, count, found)
+    end
+    answer[#answer + 1] = found
+    if not is_full then complete = complete + 1 end
+    at = at + 3 + size
   end
-  answer[#answer + 1] = found
-  if not is_full then complete = complete + 1 end
-  at = at + 3 + size
+  return answer, nil, complete
 end
-return answer, nil, complete

@@ -8,59 +8,61 @@
 -- returns { 1 if there are more, else 0 }; the answer says how many were dropped
 -- keeps: it comes to an end even if entries without a job of this topic stay where they are. If all states are dropped
 --        and there are no more, the topic had no job at that moment, however they move.
-local topic = ARGV[1]
-local states = ARGV[2] ~= '' and { ARGV[2] } or { 'delayed', 'ready', 'reserved', 'buried', 'ended' }
-local limit = math.max(1, math.floor(tonumber(ARGV[3]) / #states))
-local now = now_ms()
 
--- Also their last members in the sorted set of ready jobs.
-local function ids_of(state)
-  if state == 'delayed' then return delay_first(topic, limit), {} end
-  if state == 'ready' then return ready_ids_at(topic, 0, limit - 1) end
-  local keys = { reserved = reserved_key(topic), buried = buried_key(topic), ended = done_key(topic) }
-  return call('ZRANGE', keys[state], 0, limit - 1), {}
-end
+return function(ARGV)
+  local topic = ARGV[1]
+  local states = ARGV[2] ~= '' and { ARGV[2] } or { 'delayed', 'ready', 'reserved', 'buried', 'ended' }
+  local limit = math.max(1, math.floor(tonumber(ARGV[3]) / #states))
 
-local function drop(id, state)
-  if state == 'ended' then
-    local ended = call('HGET', ENDED, id)
-    if ended then forget_ended(id, ended) end
-    call('ZREM', done_key(topic), id)
-    return ended ~= false
+  -- Also their last members in the sorted set of ready jobs.
+  local function ids_of(state)
+    if state == 'delayed' then return delay_first(topic, limit), {} end
+    if state == 'ready' then return ready_ids_at(topic, 0, limit - 1) end
+    local keys = { reserved = reserved_key(topic), buried = buried_key(topic), ended = done_key(topic) }
+    return call('ZRANGE', keys[state], 0, limit - 1), {}
   end
-  local job = read_job(id)
-  if not job or job.topic ~= topic or state_of(id, job) ~= state then return false end
-  job.retain = 0
-  finish_job(id, job, 'cancelled', '', now)
-  return true
-end
 
--- Returns how many were dropped, and whether there are more.
-local function drop_first(state)
-  local ids, ranks = ids_of(state)
-  local dropped, stuck, looked = 0, 0, 0
-  for i, id in ipairs(ids) do
-    if has_done_enough() then break end
-    looked = looked + 1
-    local done, is_dropped = pcall(drop, id, state)
-    if not done then
-      stuck = stuck + 1  -- a broken key: it stays
-    elseif is_dropped then
-      dropped = dropped + 1
-      tell('purged', topic, 1)
-    elseif i > #ids - #ranks then  -- an older version of the server has ended the job
-      call('ZREM', ranked_key(topic), ranks[i - (#ids - #ranks)])
+  local function drop(id, state)
+    if state == 'ended' then
+      local ended = call('HGET', ENDED, id)
+      if ended then forget_ended(id, ended) end
+      call('ZREM', done_key(topic), id)
+      return ended ~= false
     end
+    local job = read_job(id)
+    if not job or job.topic ~= topic or state_of(id, job) ~= state then return false end
+    job.retain = 0
+    finish_job(id, job, 'cancelled', '')
+    return true
   end
-  if state == 'ready' then drop_ghosts(topic, 0, looked) end
-  local goes_on = dropped > 0 or stuck < looked and (state == 'ready' or state == 'ended')
-  return dropped, #ids == limit and goes_on
-end
 
-local total, has_more = 0, false
-for _, state in ipairs(states) do
-  local dropped, more = drop_first(state)
-  total, has_more = total + dropped, has_more or more
+  -- Returns how many were dropped, and whether there are more.
+  local function drop_first(state)
+    local ids, ranks = ids_of(state)
+    local dropped, stuck, looked = 0, 0, 0
+    for i, id in ipairs(ids) do
+      if has_done_enough() then break end
+      looked = looked + 1
+      local done, is_dropped = pcall(drop, id, state)
+      if not done then
+        stuck = stuck + 1  -- a broken key: it stays
+      elseif is_dropped then
+        dropped = dropped + 1
+        tell('purged', topic, 1)
+      elseif i > #ids - #ranks then  -- an older version of the server has ended the job
+        call('ZREM', ranked_key(topic), ranks[i - (#ids - #ranks)])
+      end
+    end
+    if state == 'ready' then drop_ghosts(topic, 0, looked) end
+    local goes_on = dropped > 0 or stuck < looked and (state == 'ready' or state == 'ended')
+    return dropped, #ids == limit and goes_on
+  end
+
+  local total, has_more = 0, false
+  for _, state in ipairs(states) do
+    local dropped, more = drop_first(state)
+    total, has_more = total + dropped, has_more or more
+  end
+  has_more = has_more or total > 0 and has_done_enough()
+  return { has_more and 1 or 0 }, nil, total
 end
-has_more = has_more or total > 0 and has_done_enough()
-return { has_more and 1 or 0 }, nil, total

@@ -13,12 +13,7 @@
 --        may reach some topics only replaces no job of another. Its id and the time of its push identify a job, so two pushes
 --        of an id never have the same time.
 local STRIDE = 9
-local now = now_ms()
 local AHEAD_MS = 1000  -- a job that is replaced was pushed now, or later: before the clock was put back a little
-
--- The additions of a call are written together: one command per key instead of one per job.
-local records, delayed, ready, wake, tagged = {}, {}, {}, {}, {}
-local ranked, priorities = {}, {}
 
 local function append(lists, name, first, second)
   local list = lists[name]
@@ -30,6 +25,23 @@ local function append(lists, name, first, second)
   list[#list + 1] = second
 end
 
+local function replace(id, old, record)
+  call('HSET', JOBS, id, record)
+  leave(id, old)
+  untag(id, old)
+  call('HDEL', RUNS, id)
+  if old.expire > 0 then call('ZREM', expire_key(old.topic), id) end
+  if old.priority then call('HDEL', PRIORITIES, id) end
+end
+
+-- The additions of a call are written together: one command per key instead of one per job.
+local records, delayed, ready, wake, tagged, ranked, priorities
+local overdue  -- topic -> whether it has due jobs that no tick has moved so far
+
+local function clear()
+  records, delayed, ready, wake, tagged, ranked, priorities = {}, {}, {}, {}, {}, {}, {}
+end
+
 local function soonest(topic, time)
   wake[topic] = math.min(wake[topic] or time, time)
 end
@@ -37,6 +49,7 @@ end
 -- Memory full: Redis refuses the first of these commands, with nothing changed.
 local function write()
   if #records > 0 then call('HSET', JOBS, unpack(records)) end
+  records = {}  -- they can be megabytes
   for topic, entries in pairs(delayed) do delay_add(topic, entries) end
   for topic, ids in pairs(ready) do
     call('RPUSH', queue_key(topic), unpack(ids))
@@ -49,13 +62,9 @@ local function write()
   end
   for topic, time in pairs(wake) do wake_at(topic, time) end
   for name, ids in pairs(tagged) do call('SADD', tag_key(name), unpack(ids)) end
-  records, delayed, ready, wake, tagged = {}, {}, {}, {}, {}
-  ranked, priorities = {}, {}
 end
 
-local overdue = {}
-
--- Whether the topic has due jobs that no tick has moved so far: a job that is due now queues behind them.
+-- Whether a job that is due now has to queue behind others.
 local function is_overdue(topic)
   if overdue[topic] == nil then
     call('HSETNX', TOPICS, topic, '')
@@ -85,15 +94,6 @@ local function place(id, job)
   for _, name in ipairs(job.tags or {}) do append(tagged, name, id) end
 end
 
-local function replace(id, old, record)
-  call('HSET', JOBS, id, record)
-  leave(id, old)
-  untag(id, old)
-  call('HDEL', RUNS, id)
-  if old.expire > 0 then call('ZREM', expire_key(old.topic), id) end
-  if old.priority then call('HDEL', PRIORITIES, id) end
-end
-
 -- Returns a code, and the other topic that had the id.
 local function push(id, job, if_exists, old_record, ended)
   local old = old_record and unpack_record(old_record)
@@ -120,8 +120,8 @@ local function push(id, job, if_exists, old_record, ended)
   return OK, other
 end
 
-local function job_at(at)
-  local due = time_of(ARGV[at + 2], now)
+local function job_at(ARGV, at)
+  local due = time_of(ARGV[at + 2])
   local expire = tonumber(ARGV[at + 4])
   local options = read_options(ARGV[at + 7])
   return {
@@ -131,15 +131,22 @@ local function job_at(at)
   }
 end
 
-local results, seen = {}, {}
-local has_ended = call('EXISTS', ENDED) == 1
-for at = 1, #ARGV, STRIDE do
-  if has_done_enough() then break end
-  local id = ARGV[at]
-  if seen[id] then write() end  -- the id occurs twice in this call: the second one replaces the first
-  seen[id] = true
-  local code, other = push(id, job_at(at), ARGV[at + 6], call('HGET', JOBS, id), has_ended and call('HGET', ENDED, id))
-  results[#results + 1] = other and { code, other } or code
+return function(ARGV)
+  local results, seen = {}, {}
+  overdue = {}
+  clear()
+  local has_ended = call('EXISTS', ENDED) == 1
+  for at = 1, #ARGV, STRIDE do
+    if has_done_enough() then break end
+    local id = ARGV[at]
+    if seen[id] then  -- the second one replaces the first
+      write()
+      clear()
+    end
+    seen[id] = true
+    local code, other = push(id, job_at(ARGV, at), ARGV[at + 6], call('HGET', JOBS, id), has_ended and call('HGET', ENDED, id))
+    results[#results + 1] = other and { code, other } or code
+  end
+  write()
+  return results
 end
-write()
-return results

@@ -5,4 +5,7 @@
 -- KEYS  tag, queue name
 -- ARGV  topic, first place, last place (inclusive; -1 = the end)
 -- returns { id, ... }, ghosts too
-return call('LRANGE', queue_key(ARGV[1]), ARGV[2], ARGV[3])
+
+return function(ARGV)
+  return call('LRANGE', queue_key(ARGV[1]), ARGV[2], ARGV[3])
+end

@@ -14,7 +14,6 @@
 -- the hour, `subscriber_failures:NAME` the last failures. Both expire. If counting fails, it is skipped: only the record matters.
 --
 -- A result: { name, ok, message, attempts, started, ended, due }, times in ms; no due: it is not called again.
-local now = now_ms()
 local HOUR_MS, HOURS = 3600000, 24
 local FAILURES, FAILURES_KEPT_MS, MESSAGE_BYTES = 5, 7 * 24 * HOUR_MS, 400
 
@@ -63,14 +62,16 @@ local function count_call(id, result)
   call('PEXPIRE', failures_key(result.name), FAILURES_KEPT_MS)
 end
 
-local codes = {}
-for at = 1, #ARGV, 8 do
-  local result = {
-    name = ARGV[at + 2], ok = ARGV[at + 3] == '1', message = ARGV[at + 4], attempts = tonumber(ARGV[at + 5]),
-    started = now - tonumber(ARGV[at + 6]), ended = now,
-  }
-  local code = safely(record, ARGV[at], ARGV[at + 1], result, tonumber(ARGV[at + 7]))
-  if code == OK then pcall(count_call, ARGV[at], result) end
-  codes[#codes + 1] = code
+return function(ARGV)
+  local codes = {}
+  for at = 1, #ARGV, 8 do
+    local result = {
+      name = ARGV[at + 2], ok = ARGV[at + 3] == '1', message = ARGV[at + 4], attempts = tonumber(ARGV[at + 5]),
+      started = now - tonumber(ARGV[at + 6]), ended = now,
+    }
+    local code = safely(record, ARGV[at], ARGV[at + 1], result, tonumber(ARGV[at + 7]))
+    if code == OK then pcall(count_call, ARGV[at], result) end
+    codes[#codes + 1] = code
+  end
+  return codes
 end
-return codes

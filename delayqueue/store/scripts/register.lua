@@ -11,49 +11,52 @@
 -- returns a code for each; declare changes nothing if one of them is refused
 -- keeps: what a config file declares and what was registered at run time never replace each other. An entry that is
 --        already registered as given stays untouched.
-local kind, if_exists = ARGV[1], ARGV[2]
-local declared = if_exists == 'declare'
-local entries = registered_key(kind)
-local codes, changed, kept = {}, false, {}
 
-local function code_of(old, definition)
-  if not old or old == definition then return OK end
-  if is_declared(old) ~= declared then return EXISTS end
-  return if_exists == 'fail' and EXISTS or OK
-end
+return function(ARGV)
+  local kind, if_exists = ARGV[1], ARGV[2]
+  local declared = if_exists == 'declare'
+  local entries = registered_key(kind)
+  local codes, changed, kept = {}, false, {}
 
-local function put(name, definition, time)
-  local old = call('HGET', entries, name)
-  if old == definition or old and if_exists == 'keep' then return end
-  call('HSET', entries, name, definition)
-  if time ~= '' then
-    call('ZADD', SCHEDULE_TIMES, time, name)
-  elseif kind == 'schedules' then
-    call('ZREM', SCHEDULE_TIMES, name)  -- of the one that it replaces
+  local function code_of(old, definition)
+    if not old or old == definition then return OK end
+    if is_declared(old) ~= declared then return EXISTS end
+    return if_exists == 'fail' and EXISTS or OK
   end
-  changed = true
-end
 
-local function drop_others()
-  local all = call('HGETALL', entries)
-  for i = 1, #all, 2 do
-    if not kept[all[i]] and is_declared(all[i + 1]) then
-      forget_registered(kind, all[i])
-      changed = true
+  local function put(name, definition, time)
+    local old = call('HGET', entries, name)
+    if old == definition or old and if_exists == 'keep' then return end
+    call('HSET', entries, name, definition)
+    if time ~= '' then
+      call('ZADD', SCHEDULE_TIMES, time, name)
+    elseif kind == 'schedules' then
+      call('ZREM', SCHEDULE_TIMES, name)  -- of the one that it replaces
+    end
+    changed = true
+  end
+
+  local function drop_others()
+    local all = call('HGETALL', entries)
+    for i = 1, #all, 2 do
+      if not kept[all[i]] and is_declared(all[i + 1]) then
+        forget_registered(kind, all[i])
+        changed = true
+      end
     end
   end
-end
 
-local refused = false
-for at = 3, #ARGV, 3 do
-  local code = code_of(call('HGET', entries, ARGV[at]), ARGV[at + 1])
-  codes[#codes + 1], kept[ARGV[at]], refused = code, true, refused or code ~= OK
+  local refused = false
+  for at = 3, #ARGV, 3 do
+    local code = code_of(call('HGET', entries, ARGV[at]), ARGV[at + 1])
+    codes[#codes + 1], kept[ARGV[at]], refused = code, true, refused or code ~= OK
+  end
+  if refused and declared then return codes end
+  for i, code in ipairs(codes) do
+    local at = i * 3
+    if code == OK then put(ARGV[at], ARGV[at + 1], ARGV[at + 2]) end
+  end
+  if declared then drop_others() end
+  if changed then call('HINCRBY', REVISIONS, kind, 1) end
+  return codes
 end
-if refused and declared then return codes end
-for i, code in ipairs(codes) do
-  local at = i * 3
-  if code == OK then put(ARGV[at], ARGV[at + 1], ARGV[at + 2]) end
-end
-if declared then drop_others() end
-if changed then call('HINCRBY', REVISIONS, kind, 1) end
-return codes

@@ -6,20 +6,23 @@
 -- ARGV  kind (subscribers | schedules), revision that is known already ("" = none), name ("" = all)
 -- returns { revision }, if that is not the known one, followed by { name, definition, time ms or -1, ... }
 --         time = the next occurrence of a schedule; since when a subscriber is paused
-local kind, known, name = ARGV[1], ARGV[2], ARGV[3]
-local revision = call('HGET', REVISIONS, kind) or '0'
-if revision == known then return { revision } end
 
-local function read()
-  if name == '' then return call('HGETALL', registered_key(kind)) end
-  local definition = call('HGET', registered_key(kind), name)
-  return definition and { name, definition } or {}
-end
+return function(ARGV)
+  local kind, known, name = ARGV[1], ARGV[2], ARGV[3]
+  local revision = call('HGET', REVISIONS, kind) or '0'
+  if revision == known then return { revision } end
 
-local all, found = read(), {}
-for i = 1, #all, 2 do
-  local time = kind == 'schedules' and call('ZSCORE', SCHEDULE_TIMES, all[i]) or kind == 'subscribers' and call('HGET', PAUSED, all[i])
-  found[#found + 1], found[#found + 2] = all[i], all[i + 1]
-  found[#found + 1] = time and tonumber(time) or -1
+  local function read()
+    if name == '' then return call('HGETALL', registered_key(kind)) end
+    local definition = call('HGET', registered_key(kind), name)
+    return definition and { name, definition } or {}
+  end
+
+  local all, found = read(), {}
+  for i = 1, #all, 2 do
+    local time = kind == 'schedules' and call('ZSCORE', SCHEDULE_TIMES, all[i]) or kind == 'subscribers' and call('HGET', PAUSED, all[i])
+    found[#found + 1], found[#found + 2] = all[i], all[i + 1]
+    found[#found + 1] = time and tonumber(time) or -1
+  end
+  return { revision, found }
 end
-return { revision, found }

@@ -4,4 +4,7 @@
 -- layout  follows
 -- KEYS  tag, queue name
 -- returns { subscribers, schedules }
-return { call('HLEN', registered_key('subscribers')), call('HLEN', registered_key('schedules')) }
+
+return function(ARGV)
+  return { call('HLEN', registered_key('subscribers')), call('HLEN', registered_key('schedules')) }
+end

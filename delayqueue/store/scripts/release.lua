@@ -10,8 +10,6 @@
 --       schedule ("" = none, else ",1000,5000,": the delays in ms)
 -- returns a code for each, and when it is due: ms, -1 = buried, -2 = expired
 -- keeps: only a reserved job is released; with a receipt only that reservation.
-local now = now_ms()
-
 local function delays(schedule)
   if schedule == '' then return nil end
   local found = {}
@@ -19,11 +17,13 @@ local function delays(schedule)
   return found
 end
 
-return fail_each(ARGV, 7, now, function(at)
-  local id, receipt, delay, message, fallback, priority, schedule = unpack(ARGV, at, at + 6)
-  local job, code = held_job(id, receipt)
-  if not job then return code end
-  if priority ~= '' then set_priority(id, job, tonumber(priority)) end
-  local retry = not job.retry and delays(schedule)
-  return OK, fail_job(id, job, message, now, tonumber(delay), tonumber(fallback), retry), job
-end)
+return function(ARGV)
+  return fail_each(ARGV, 7, function(at)
+    local id, receipt, delay, message, fallback, priority, schedule = unpack(ARGV, at, at + 6)
+    local job, code = held_job(id, receipt)
+    if not job then return code end
+    if priority ~= '' then set_priority(id, job, tonumber(priority)) end
+    local retry = not job.retry and delays(schedule)
+    return OK, fail_job(id, job, message, tonumber(delay), tonumber(fallback), retry), job
+  end)
+end

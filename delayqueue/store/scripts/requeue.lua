@@ -11,11 +11,10 @@
 -- returns {}; the answer says how many were processed, from the last one on
 -- keeps: only the reservation that the receipt names is undone.
 local STRIDE = 4
-local now = now_ms()
 
 local function put_back(id, job, run, was_buried)
-  if was_buried then return bury_job(id, job, now) end
-  if is_early(job, run, now) then
+  if was_buried then return bury_job(id, job) end
+  if is_early(job, run) then
     check_keys(job)
     return delay_job(id, job, job.due)
   end
@@ -31,22 +30,24 @@ local function requeue(receipt, id, message, was_buried)
   put_back(id, job, run, was_buried == '1')
   if not counts then run.attempt = run.attempt - 1 end
   run.receipt = '-'
-  if message ~= '' then remark(run, message, now) end
+  if message ~= '' then remark(run, message) end
   if run.attempt == 0 and run.notes == '' then call('HDEL', RUNS, id) else call('HSET', RUNS, id, pack_run(run)) end
   unreserve(id, job.topic)
   tell('returned', job.topic, 1)
   local limit = settings_of(job.topic).limit
-  if limit and not counts then count_through(job.topic, limit, -1, now) end
+  if limit and not counts then count_through(job.topic, limit, -1) end
   if job.expire > 0 then  -- the timer may have skipped it while it was reserved
     call('ZADD', expire_key(job.topic), int(job.expire), id)
     wake_at(job.topic, job.expire)
   end
 end
 
-local looked = 0
-for at = #ARGV - STRIDE + 1, 1, -STRIDE do
-  if has_done_enough() then break end
-  looked = looked + 1
-  pcall(requeue, unpack(ARGV, at, at + STRIDE - 1))
+return function(ARGV)
+  local looked = 0
+  for at = #ARGV - STRIDE + 1, 1, -STRIDE do
+    if has_done_enough() then break end
+    looked = looked + 1
+    pcall(requeue, unpack(ARGV, at, at + STRIDE - 1))
+  end
+  return {}, nil, looked
 end
-return {}, nil, looked

@@ -10,18 +10,20 @@
 --         many were rescheduled
 -- keeps: a job that is already as it should be is not counted, so that one that is met twice counts once. By a distance it would be
 --        moved twice: topics.py leaves out those that were moved.
-local when, priority, name, topic, limit = unpack(ARGV)
-local now = now_ms()
-local is_distance = string.sub(when, 1, 1) == '~'
-local moved = {}
 
-local after, count = each_tagged(name, topic, limit, { unpack(ARGV, 6) }, function(id, job)
-  local has_priority = priority == '' or tonumber(priority) == (job.priority or USUAL_PRIORITY)
-  local is_there = when == '' or new_due(job, when, now) == job.due and state_of(id, job) == 'delayed'
-  if has_priority and is_there then return WRONG_STATE end
-  local code = reschedule(id, when, priority, now)
-  if code == OK and is_distance then moved[#moved + 1] = id end
-  return code
-end)
-local due = (when == '' or is_distance) and -1 or time_of(when, now)
-return { after, due, moved }, nil, count
+return function(ARGV)
+  local when, priority, name, topic, limit = unpack(ARGV)
+  local is_distance = string.sub(when, 1, 1) == '~'
+  local moved = {}
+
+  local after, count = each_tagged(name, topic, limit, { unpack(ARGV, 6) }, function(id, job)
+    local has_priority = priority == '' or tonumber(priority) == (job.priority or USUAL_PRIORITY)
+    local is_there = when == '' or new_due(job, when) == job.due and state_of(id, job) == 'delayed'
+    if has_priority and is_there then return WRONG_STATE end
+    local code = reschedule(id, when, priority)
+    if code == OK and is_distance then moved[#moved + 1] = id end
+    return code
+  end)
+  local due = (when == '' or is_distance) and -1 or time_of(when)
+  return { after, due, moved }, nil, count
+end

@@ -8,8 +8,6 @@
 -- ARGV  id, record, run ("" = none), for each job
 -- returns {}
 -- keeps: a job that was pushed with the same id since stays, and so does its kept record.
-local now = now_ms()
-
 local function restore(id, job, run)
   check_keys(job)
   local ended = call('HGET', ENDED, id)
@@ -31,8 +29,10 @@ local function restore(id, job, run)
   tell('returned', job.topic, 1)
 end
 
-for at = 1, #ARGV, 3 do
-  local id, job = ARGV[at], unpack_record(ARGV[at + 1])
-  if job and call('HEXISTS', JOBS, id) == 0 then pcall(restore, id, job, ARGV[at + 2]) end
+return function(ARGV)
+  for at = 1, #ARGV, 3 do
+    local id, job = ARGV[at], unpack_record(ARGV[at + 1])
+    if job and call('HEXISTS', JOBS, id) == 0 then pcall(restore, id, job, ARGV[at + 2]) end
+  end
+  return {}
 end
-return {}

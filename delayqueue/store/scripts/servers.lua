@@ -5,12 +5,15 @@
 -- KEYS  tag, queue name
 -- ARGV  ms of silence after which one does not count
 -- returns { name, ms when it was last heard, figures (JSON), ... }
-local silence, now = tonumber(ARGV[1]), now_ms()
-local found, entries = {}, call('HGETALL', SERVERS)
-for i = 1, #entries, 2 do
-  local heard, figures = string.match(entries[i + 1], '^(%d+) (.*)$')
-  if heard and math.abs(now - heard) <= silence then
-    found[#found + 1], found[#found + 2], found[#found + 3] = entries[i], tonumber(heard), figures
+
+return function(ARGV)
+  local silence = tonumber(ARGV[1])
+  local found, entries = {}, call('HGETALL', SERVERS)
+  for i = 1, #entries, 2 do
+    local heard, figures = string.match(entries[i + 1], '^(%d+) (.*)$')
+    if heard and math.abs(now - heard) <= silence then
+      found[#found + 1], found[#found + 2], found[#found + 3] = entries[i], tonumber(heard), figures
+    end
   end
+  return found
 end
-return found

@@ -7,16 +7,19 @@
 -- ARGV  the due time that marks a staged job (ms), then for each job: id, due ms ("" = drop it)
 -- returns a code for each: NOT_FOUND if it is no longer staged
 -- keeps: a job that somebody finished, cancelled, kicked or pushed again since then is left as it is.
-local staged_due = tonumber(ARGV[1])
 
-local function settle(id, due)
-  local job = read_job(id)
-  if not job or job.due ~= staged_due or state_of(id, job) ~= 'delayed' then return NOT_FOUND end
-  leave(id, job)
-  if due == '' then forget(id, job) else delay_job(id, job, tonumber(due)) end
-  return OK
+return function(ARGV)
+  local staged_due = tonumber(ARGV[1])
+
+  local function settle(id, due)
+    local job = read_job(id)
+    if not job or job.due ~= staged_due or state_of(id, job) ~= 'delayed' then return NOT_FOUND end
+    leave(id, job)
+    if due == '' then forget(id, job) else delay_job(id, job, tonumber(due)) end
+    return OK
+  end
+
+  local codes = {}
+  for at = 2, #ARGV, 2 do codes[#codes + 1] = safely(settle, ARGV[at], ARGV[at + 1]) end
+  return codes
 end
-
-local codes = {}
-for at = 2, #ARGV, 2 do codes[#codes + 1] = safely(settle, ARGV[at], ARGV[at + 1]) end
-return codes

@@ -7,11 +7,14 @@
 -- ARGV  topic, settings in the first bucket (JSON; "" = this is the first one), this bucket's number (from 0),
 --       number of buckets
 -- returns {}
-local topic, written, number, buckets = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
-local settings = written == '' and settings_of(topic) or cjson.decode(written)
 
-save_settings(topic, settings)
-if settings.limit then set_limit(topic, settings, settings.limit, number, buckets) else call('HDEL', RATES, topic) end
-if (settings.paused_until or 0) > 0 then wake_at(topic, settings.paused_until) end
-if not is_paused(settings, now_ms()) then arrive_all(topic) end
-return {}
+return function(ARGV)
+  local topic, written, number, buckets = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+  local settings = written == '' and settings_of(topic) or cjson.decode(written)
+
+  save_settings(topic, settings)
+  if settings.limit then set_limit(topic, settings, settings.limit, number, buckets) else call('HDEL', RATES, topic) end
+  if (settings.paused_until or 0) > 0 then wake_at(topic, settings.paused_until) end
+  if not is_paused(settings) then arrive_all(topic) end
+  return {}
+end

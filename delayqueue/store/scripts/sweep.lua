@@ -8,71 +8,73 @@
 -- ARGV  cursor of the topics ("0" at first), topics looked at, about, ms that a buried job is kept if its topic's
 --       settings do not say ("" = until somebody ends it)
 -- returns { next cursor, ghosts dropped, topics forgotten, buried jobs ended }
-local cursor, limit, buried_retain = ARGV[1], ARGV[2], tonumber(ARGV[3])
-local now = now_ms()
 local BURIED_LIMIT = 500  -- buried jobs that one call processes: about 5 ms
 local WINDOW = 1000  -- ids read in one call, shared among the ready lists that have ghosts
-local ghosts, forgotten, ended = 0, 0, 0
-local looked = 0  -- buried jobs
 
 local function is_empty(topic)
   local keys = { queue_key(topic), ranked_key(topic), reserved_key(topic), buried_key(topic), expire_key(topic), done_key(topic) }
   return delay_count(topic) == 0 and call('EXISTS', unpack(keys)) == 0
 end
 
-local function has_room() return looked < BURIED_LIMIT and not has_done_enough() end
+return function(ARGV)
+  local cursor, limit, buried_retain = ARGV[1], ARGV[2], tonumber(ARGV[3])
+  local ghosts, forgotten, ended = 0, 0, 0
+  local looked = 0  -- buried jobs
 
--- Ends jobs that were buried long enough. One that cannot be ended does not block the others.
-local function end_buried(topic, retain)
-  local key = buried_key(topic)
-  for _, id in ipairs(call('ZRANGEBYSCORE', key, '-inf', int(now - retain), 'LIMIT', 0, BURIED_LIMIT - looked)) do
-    if not has_room() then return end
-    looked = looked + 1
-    local job = read_job(id)
-    if job and job.topic == topic and pcall(finish_job, id, job, 'expired', '', now) then
-      ended = ended + 1
-      tell('buried_expired', topic, 1)
-    else
-      call('ZADD', key, int(now), id)
+  local function has_room() return looked < BURIED_LIMIT and not has_done_enough() end
+
+  -- Ends jobs that were buried long enough. One that cannot be ended does not block the others.
+  local function end_buried(topic, retain)
+    local key = buried_key(topic)
+    for _, id in ipairs(call('ZRANGEBYSCORE', key, '-inf', int(now - retain), 'LIMIT', 0, BURIED_LIMIT - looked)) do
+      if not has_room() then return end
+      looked = looked + 1
+      local job = read_job(id)
+      if job and job.topic == topic and pcall(finish_job, id, job, 'expired', '') then
+        ended = ended + 1
+        tell('buried_expired', topic, 1)
+      else
+        call('ZADD', key, int(now), id)
+      end
     end
   end
-end
 
-local function forget_if_empty(topic, settings)
-  if settings ~= '' or not is_empty(topic) then return false end
-  call('HDEL', TOPICS, topic)
-  call('HDEL', GHOSTS, topic)
-  redis.pcall('HDEL', REMOVED, topic)
-  call('ZREM', TIMERS, topic)
-  forgotten = forgotten + 1
-  return true
-end
-
-local haunted = {}  -- topic, its settings, ...
-
-local function look_at(topic, settings)
-  local limits = settings ~= '' and settings_of(topic).limit or {}
-  local retain = limits.buried_retain_ms or buried_retain
-  if retain and has_room() then end_buried(topic, retain) end
-  if not forget_if_empty(topic, settings) and call('HEXISTS', GHOSTS, topic) == 1 then
-    haunted[#haunted + 1], haunted[#haunted + 2] = topic, settings
+  local function forget_if_empty(topic, settings)
+    if settings ~= '' or not is_empty(topic) then return false end
+    call('HDEL', TOPICS, topic)
+    call('HDEL', GHOSTS, topic)
+    redis.pcall('HDEL', REMOVED, topic)
+    call('ZREM', TIMERS, topic)
+    forgotten = forgotten + 1
+    return true
   end
-end
 
--- Starts from another place at each call, so that all of a list is seen in time; after its end comes its head.
-local function drop_some(topic, settings, window)
-  if has_done_enough() then return end
-  local length = call('LLEN', queue_key(topic))
-  local place = now % 1000000 * 7919 % math.max(1, length)
-  local rest = math.max(0, math.min(place, place + window - length))
-  ghosts = ghosts + drop_ghosts(topic, place, window)
-  if not has_done_enough() then ghosts = ghosts + drop_ghosts(topic, 0, rest) end
-  forget_if_empty(topic, settings)  -- at once: a later sweep would take it for one of the few that are left
-end
+  local haunted = {}  -- topic, its settings, ...
 
-local page = call('HSCAN', TOPICS, cursor, 'COUNT', limit)  -- a small hash comes whole, whatever the limit
--- pcall: a topic with a broken key does not keep the others from being swept; inspect.lua repairs it
-for i = 1, #page[2], 2 do pcall(look_at, page[2][i], page[2][i + 1]) end
-local window = math.max(1, math.floor(WINDOW / math.max(1, #haunted / 2)))
-for i = 1, #haunted, 2 do pcall(drop_some, haunted[i], haunted[i + 1], window) end
-return { has_room() and page[1] or cursor, ghosts, forgotten, ended }
+  local function look_at(topic, settings)
+    local limits = settings ~= '' and settings_of(topic).limit or {}
+    local retain = limits.buried_retain_ms or buried_retain
+    if retain and has_room() then end_buried(topic, retain) end
+    if not forget_if_empty(topic, settings) and call('HEXISTS', GHOSTS, topic) == 1 then
+      haunted[#haunted + 1], haunted[#haunted + 2] = topic, settings
+    end
+  end
+
+  -- Starts from another place at each call, so that all of a list is seen in time; after its end comes its head.
+  local function drop_some(topic, settings, window)
+    if has_done_enough() then return end
+    local length = call('LLEN', queue_key(topic))
+    local place = now % 1000000 * 7919 % math.max(1, length)
+    local rest = math.max(0, math.min(place, place + window - length))
+    ghosts = ghosts + drop_ghosts(topic, place, window)
+    if not has_done_enough() then ghosts = ghosts + drop_ghosts(topic, 0, rest) end
+    forget_if_empty(topic, settings)  -- at once: a later sweep would take it for one of the few that are left
+  end
+
+  local page = call('HSCAN', TOPICS, cursor, 'COUNT', limit)  -- a small hash comes whole, whatever the limit
+  -- pcall: a topic with a broken key does not keep the others from being swept; inspect.lua repairs it
+  for i = 1, #page[2], 2 do pcall(look_at, page[2][i], page[2][i + 1]) end
+  local window = math.max(1, math.floor(WINDOW / math.max(1, #haunted / 2)))
+  for i = 1, #haunted, 2 do pcall(drop_some, haunted[i], haunted[i + 1], window) end
+  return { has_room() and page[1] or cursor, ghosts, forgotten, ended }
+end

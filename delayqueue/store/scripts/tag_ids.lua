@@ -5,4 +5,7 @@
 -- KEYS  tag, queue name
 -- ARGV  tag name, ids read, about, where to go on (_scan_tag.lua)
 -- returns { where to go on, { id, ... } }
-return { scan_tag(ARGV[1], ARGV[3], ARGV[2]) }
+
+return function(ARGV)
+  return { scan_tag(ARGV[1], ARGV[3], ARGV[2]) }
+end

@@ -9,13 +9,46 @@
 -- returns { redelivered, buried, expired, set aside, { topic and id of the first buried ones, ... } }; the answer says until when
 --         nothing is due. The event of due jobs has ms from due to now of each topic's oldest one
 -- keeps: the work is proportional to what is due; a topic that fails does not delay the others.
-local limit = tonumber(ARGV[1])
 local TOPICS_PER_CALL = 500
 local SET_ASIDE_MS = 60000  -- a job or topic that a broken key blocks is tried again after this
-local now = now_ms()
 local RANKED_BYTES = 2048  -- what a job with a priority counts on top of its own: about 6 us
 local NAMED = 20  -- buried jobs that are named, for the log
-local redelivered, buried, expired, set_aside, named = 0, 0, 0, 0, {}
+
+local function enqueue(topic, ids, ranked)
+  local listed, ranks = {}, {}
+  for _, id in ipairs(ids) do
+    local job = ranked[id]
+    if job then
+      ranks[#ranks + 1], ranks[#ranks + 2] = int(job.priority), rank_of(id, job)
+    else
+      listed[#listed + 1] = id
+    end
+  end
+  if #ranks > 0 then call('ZADD', ranked_key(topic), unpack(ranks)) end
+  if #listed > 0 then call('RPUSH', queue_key(topic), unpack(listed)) end
+end
+
+-- The end of a pause is a due time too. This and the one below return the time at which there is something to do.
+local function end_pause(topic, settings)
+  local until_ms = settings.paused_until
+  if not until_ms or until_ms == 0 then return nil end
+  if until_ms > now then return until_ms end
+  settings.paused_until = nil
+  save_settings(topic, settings)
+  arrive_all(topic)
+  return nil
+end
+
+-- Sets the topic's next timer: the first of its times and of these.
+local function rearm(topic, ...)
+  local first = first_time(topic)
+  for _, time in pairs({ ... }) do first = math.min(first or time, time) end
+  if first then call('ZADD', TIMERS, int(first), topic) else call('ZREM', TIMERS, topic) end
+end
+
+-- The state of a call.
+local redelivered, buried, expired, set_aside, named
+local knows_priorities
 
 -- Processes the ids of a set that are due. Returns how many it processed. One that fails does not block
 -- the others.
@@ -44,7 +77,7 @@ local function move_expired_reservations(topic, share)
   return each_due(reserved_key(topic), share, function(id)
     local job = read_job(id)
     if not job or job.topic ~= topic then return put_aside(reserved_key(topic), id, job) end
-    local state = fail_job(id, job, 'ttr expired', now)
+    local state = fail_job(id, job, 'ttr expired')
     if state == 'buried' then
       buried = buried + 1
       if buried <= NAMED then named[#named + 1], named[#named + 2] = topic, id end
@@ -54,8 +87,6 @@ local function move_expired_reservations(topic, share)
     tell('timed_out', topic, 1)
   end)
 end
-
-local knows_priorities = has_priorities()
 
 -- The ids whose jobs have a priority, with these; a job without one needs no look at its record. And for how many ids, from
 -- the first on, that is known.
@@ -73,24 +104,10 @@ local function ranked_of(topic, ids)
   return jobs, #ids
 end
 
-local function enqueue(topic, ids, ranked)
-  local listed, ranks = {}, {}
-  for _, id in ipairs(ids) do
-    local job = ranked[id]
-    if job then
-      ranks[#ranks + 1], ranks[#ranks + 2] = int(job.priority), rank_of(id, job)
-    else
-      listed[#listed + 1] = id
-    end
-  end
-  if #ranks > 0 then call('ZADD', ranked_key(topic), unpack(ranks)) end
-  if #listed > 0 then call('RPUSH', queue_key(topic), unpack(listed)) end
-end
-
 local function move_due(topic, share)
-  local ids = delay_due(topic, now, share)
+  local ids = delay_due(topic, share)
   local ranked, count = ranked_of(topic, ids)
-  if count < #ids then ids = delay_due(topic, now, count) end
+  if count < #ids then ids = delay_due(topic, count) end
   if #ids > 0 then
     local first = delay_next(topic)
     delay_check(topic)
@@ -107,7 +124,7 @@ local function end_expired(topic, share)
     local job = read_job(id)
     local state = job and state_of(id, job)
     if state == 'delayed' or state == 'ready' then
-      finish_job(id, job, 'expired', '', now)
+      finish_job(id, job, 'expired', '')
       expired = expired + 1
       tell('expired', topic, 1)
     end
@@ -123,30 +140,12 @@ local function sweep_ended(topic, share)
   end)
 end
 
--- The end of a pause is a due time too. This and the one below return the time at which there is something to do.
-local function end_pause(topic, settings)
-  local until_ms = settings.paused_until
-  if not until_ms or until_ms == 0 then return nil end
-  if until_ms > now then return until_ms end
-  settings.paused_until = nil
-  save_settings(topic, settings)
-  arrive_all(topic)
-  return nil
-end
-
 -- Jobs that the topic's rate has held back.
 local function let_on(topic, settings)
   local limit = settings.limit
-  local time = limit and next_through(topic, limit, now)
+  local time = limit and next_through(topic, limit)
   if time and time <= now then arrive_all(topic) end
   return time and time > now and time or nil
-end
-
--- Sets the topic's next timer: the first of its times and of these.
-local function rearm(topic, ...)
-  local first = first_time(topic)
-  for _, time in pairs({ ... }) do first = math.min(first or time, time) end
-  if first then call('ZADD', TIMERS, int(first), topic) else call('ZREM', TIMERS, topic) end
 end
 
 local function tick(topic, share)
@@ -158,14 +157,19 @@ local function tick(topic, share)
   rearm(topic, end_pause(topic, settings), let_on(topic, settings))
 end
 
-local topics = call('ZRANGEBYSCORE', TIMERS, '-inf', int(now), 'LIMIT', 0, TOPICS_PER_CALL)
-local share = math.max(1, math.floor(limit / math.max(1, #topics)))
-for _, topic in ipairs(topics) do
-  if not pcall(tick, topic, share) then
-    call('ZADD', TIMERS, int(now + SET_ASIDE_MS), topic)
-    set_aside = set_aside + 1
+return function(ARGV)
+  local limit = tonumber(ARGV[1])
+  redelivered, buried, expired, set_aside, named = 0, 0, 0, 0, {}
+  knows_priorities = has_priorities()
+  local topics = call('ZRANGEBYSCORE', TIMERS, '-inf', int(now), 'LIMIT', 0, TOPICS_PER_CALL)
+  local share = math.max(1, math.floor(limit / math.max(1, #topics)))
+  for _, topic in ipairs(topics) do
+    if not pcall(tick, topic, share) then
+      call('ZADD', TIMERS, int(now + SET_ASIDE_MS), topic)
+      set_aside = set_aside + 1
+    end
   end
-end
 
-earliest = first_of(TIMERS)  -- of all topics
-return { redelivered, buried, expired, set_aside, named }
+  earliest = first_of(TIMERS)  -- of all topics
+  return { redelivered, buried, expired, set_aside, named }
+end

@@ -9,8 +9,6 @@
 --                          ready ones before the usual priority }, or delayed for one that has nothing else;
 --         only for the first ones if all would be too much work
 local GHOSTS_SKIPPED = 100  -- at the head of a ready list, to find its oldest job
-local now = now_ms()
-local knows_priorities = has_priorities()
 
 local function age_of(id, topic)
   local job = read_job(id)
@@ -38,8 +36,6 @@ local function oldest_of_ranked(topic)
   return oldest
 end
 
-local function oldest_age(topic) return math.max(oldest_in_list(topic), knows_priorities and oldest_of_ranked(topic) or -1) end
-
 -- Jobs whose priority comes before the usual one.
 local function count_urgent(topic) return call('ZCOUNT', ranked_key(topic), '-inf', '(' .. USUAL_PRIORITY) end
 
@@ -50,16 +46,6 @@ local function count_without_ghosts(topic, has)
   return listed - ghosts + (has.ranked and call('ZCARD', ranked_key(topic)) or 0)
 end
 
-local function count(topic, written, has)
-  if not has.other and (not written or written == '') then return delay_count(topic) end
-  local ready, settings = count_without_ghosts(topic, has), read_settings(written)
-  return {
-    delay_count(topic), ready, has.reserved and call('ZCARD', reserved_key(topic)) or 0, has.buried and call('ZCARD', buried_key(topic)) or 0,
-    ready > 0 and oldest_age(topic) or -1, is_paused(settings, now) and settings.paused_until or -1,
-    settings.limit and cjson.encode(settings.limit) or '', has.ranked and count_urgent(topic) or 0,
-  }
-end
-
 -- Whether any of the topics has that key.
 local function any(topics, key_of)
   local keys = {}
@@ -67,19 +53,35 @@ local function any(topics, key_of)
   return call('EXISTS', unpack(keys)) > 0
 end
 
--- With 10,000 topics each command counts, and most topics have delayed jobs only: so one command asks for many of them.
-local answer, TOGETHER = {}, 20
-for first = 1, #ARGV, TOGETHER do
-  local topics = { unpack(ARGV, first, math.min(first + TOGETHER - 1, #ARGV)) }
-  local settings = call('HMGET', TOPICS, unpack(topics))
-  local has = {
-    listed = any(topics, queue_key), ranked = knows_priorities and any(topics, ranked_key), reserved = any(topics, reserved_key),
-    buried = any(topics, buried_key),
-  }
-  has.other = has.listed or has.ranked or has.reserved or has.buried
-  for i, topic in ipairs(topics) do
-    if has_done_enough() then return answer end
-    answer[#answer + 1] = count(topic, settings[i], has)
+return function(ARGV)
+  local knows_priorities = has_priorities()
+
+  local function oldest_age(topic) return math.max(oldest_in_list(topic), knows_priorities and oldest_of_ranked(topic) or -1) end
+
+  local function count(topic, written, has)
+    if not has.other and (not written or written == '') then return delay_count(topic) end
+    local ready, settings = count_without_ghosts(topic, has), read_settings(written)
+    return {
+      delay_count(topic), ready, has.reserved and call('ZCARD', reserved_key(topic)) or 0, has.buried and call('ZCARD', buried_key(topic)) or 0,
+      ready > 0 and oldest_age(topic) or -1, is_paused(settings) and settings.paused_until or -1,
+      settings.limit and cjson.encode(settings.limit) or '', has.ranked and count_urgent(topic) or 0,
+    }
   end
+
+  -- With 10,000 topics each command counts, and most topics have delayed jobs only: so one command asks for many of them.
+  local answer, TOGETHER = {}, 20
+  for first = 1, #ARGV, TOGETHER do
+    local topics = { unpack(ARGV, first, math.min(first + TOGETHER - 1, #ARGV)) }
+    local settings = call('HMGET', TOPICS, unpack(topics))
+    local has = {
+      listed = any(topics, queue_key), ranked = knows_priorities and any(topics, ranked_key), reserved = any(topics, reserved_key),
+      buried = any(topics, buried_key),
+    }
+    has.other = has.listed or has.ranked or has.reserved or has.buried
+    for i, topic in ipairs(topics) do
+      if has_done_enough() then return answer end
+      answer[#answer + 1] = count(topic, settings[i], has)
+    end
+  end
+  return answer
 end
-return answer

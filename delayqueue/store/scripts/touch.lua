@@ -7,9 +7,6 @@
 -- ARGV  for each job: id, receipt ("" = none), ttr ms ("" = the job's own)
 -- returns a code for each, and its deadline in ms, -1 = none
 -- keeps: only a reserved job is touched; with a receipt only that reservation.
-local now = now_ms()
-local codes, deadlines = {}, {}
-
 local function touch(id, receipt, ttr)
   local job, code = held_job(id, receipt)
   if not job then return code, -1 end
@@ -19,8 +16,12 @@ local function touch(id, receipt, ttr)
   return OK, deadline
 end
 
-for at = 1, #ARGV, 3 do
-  local code, deadline = safely(touch, ARGV[at], ARGV[at + 1], ARGV[at + 2])
-  codes[#codes + 1], deadlines[#deadlines + 1] = code, deadline
+return function(ARGV)
+  local codes, deadlines = {}, {}
+
+  for at = 1, #ARGV, 3 do
+    local code, deadline = safely(touch, ARGV[at], ARGV[at + 1], ARGV[at + 2])
+    codes[#codes + 1], deadlines[#deadlines + 1] = code, deadline
+  end
+  return codes, deadlines
 end
-return codes, deadlines

@@ -7,11 +7,14 @@
 -- ARGV  kind (subscribers | schedules), name, definition ("" = any that was registered at run time)
 -- returns { code }: WRONG_STATE if a config file declares it
 -- keeps: with a definition, only that one is removed, whoever declared it.
-local kind, name, definition = ARGV[1], ARGV[2], ARGV[3]
 
-local old = call('HGET', registered_key(kind), name)
-if not old or definition ~= '' and old ~= definition then return { NOT_FOUND } end
-if definition == '' and is_declared(old) then return { WRONG_STATE } end
-forget_registered(kind, name)
-call('HINCRBY', REVISIONS, kind, 1)
-return { OK }
+return function(ARGV)
+  local kind, name, definition = ARGV[1], ARGV[2], ARGV[3]
+
+  local old = call('HGET', registered_key(kind), name)
+  if not old or definition ~= '' and old ~= definition then return { NOT_FOUND } end
+  if definition == '' and is_declared(old) then return { WRONG_STATE } end
+  forget_registered(kind, name)
+  call('HINCRBY', REVISIONS, kind, 1)
+  return { OK }
+end

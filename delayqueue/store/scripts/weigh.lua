@@ -11,9 +11,11 @@ local function is_known(id)
   return ended and not is_hidden_ended(ended)
 end
 
-local weights = {}
-for i, id in ipairs(ARGV) do
-  if has_done_enough() then break end
-  weights[i] = is_known(id) and all_bytes_of(id) or 0
+return function(ARGV)
+  local weights = {}
+  for i, id in ipairs(ARGV) do
+    if has_done_enough() then break end
+    weights[i] = is_known(id) and all_bytes_of(id) or 0
+  end
+  return weights
 end
-return weights
