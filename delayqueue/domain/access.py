@@ -60,7 +60,7 @@ class Scope:
         return EVERYWHERE if "*" in ordered else cls(ordered)
 
     def allows(self, topic: str) -> bool:
-        """Whether the scope covers the topic. The scripts decide in the same way (_prelude.lua)."""
+        """Whether the scope covers the topic. The scripts decide in the same way (_call.lua)."""
         return any(
             topic.startswith(entry[:-1]) if entry.endswith("*") else topic == entry
             for entry in self.entries

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
+from redis.exceptions import ResponseError
 
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.job import IfExists, Job
@@ -156,6 +158,13 @@ class Bucket:
     def key(self, name: str) -> str:
         """The full name of a key, e.g. `delay:t`."""
         return f"{self.keys.tag}:{name}"
+
+    async def spoil(self, *names: str) -> None:
+        """Replace keys by values of another type; the store's functions forget at once which were sound."""
+        for name in names:
+            await self.redis.set(self.key(name), "of another type")
+        with suppress(ResponseError):  # it has no functions
+            await self.redis.function_flush()
 
     async def now_ms(self) -> int:
         """The store's own time."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
 from delayqueue.engine.fsck import examine
-from delayqueue.errors import Code
+from delayqueue.errors import Code, Unavailable
 from delayqueue.store.bucket.limits import Limits
 from delayqueue.store.types import START, Range, TagPage
 from delayqueue.web.serializers import full
@@ -32,12 +33,6 @@ UNREADABLE: Final = (
 )
 
 
-async def spoil(bucket: Bucket, *names: str) -> None:
-    """Replace keys by values of another type."""
-    for name in names:
-        await bucket.redis.set(bucket.key(name), "of another type")
-
-
 async def heal(bucket: Bucket) -> None:
     """Let the inspection set it aside; the bucket must be whole then."""
     assert not (await examine(bucket.store, lambda *_: None, repair=True)).left
@@ -57,7 +52,7 @@ async def test_a_job_that_cannot_be_ended_does_not_let_others_be_handed_out_twic
     good = [f"job-{n}" for n in range(5)]
     late = job("late", expire_ms=SOON_MS, retain_ms=0 if key == "tag:x" else HOUR_MS, tags=("x",))
     await bucket.push(*map(job, good[:3]), late, *map(job, good[3:]))
-    await spoil(bucket, key)
+    await bucket.spoil(key)
     await a_moment()
     assert await bucket.pop_ids() == good
     assert await bucket.pop_ids() == []
@@ -74,7 +69,7 @@ async def test_what_take_has_removed_it_answers_though_another_job_cannot_be_end
 ) -> None:
     await bucket.push(job("a"), job("stays", retain_ms=HOUR_MS), job("b"))
     await bucket.push(job("c", delay_ms=HOUR_MS))
-    await spoil(bucket, key)
+    await bucket.spoil(key)
     taken = await bucket.take(most=10)
     assert [each.id for each in taken] == ["a", "b", "c"]
     await heal(bucket)
@@ -88,7 +83,7 @@ async def test_what_take_has_removed_it_answers_though_the_delayed_jobs_cannot_b
     await bucket.push(job("ready"), job("delayed", delay_ms=HOUR_MS // 2))
     slot = (await bucket.view("delayed")).due_ms // 1000 % bucket.wheel_slots
     await bucket.redis.delete(bucket.key(f"slot:{slot}:t"))
-    await spoil(bucket, f"slot:{slot}:t")
+    await bucket.spoil(f"slot:{slot}:t")
     taken = await bucket.take(most=10)
     assert [each.id for each in taken] == ["ready"]
     await heal(bucket)
@@ -114,7 +109,7 @@ async def test_a_broken_key_is_told_for_the_job_that_needs_it_alone(
     for job_id, topic in (("a", "t"), ("bad", "u"), ("b", "v")):
         await bucket.put_in(state, job_id, topic=topic, retain_ms=HOUR_MS, expire_ms=HOUR_MS)
     await bucket.redis.delete(bucket.key(key))
-    await spoil(bucket, key)
+    await bucket.spoil(key)
     codes = await getattr(bucket, verb)("a", "bad", "b")
     assert codes == [Code.OK, Code.UNAVAILABLE, Code.OK]
     await heal(bucket)
@@ -129,7 +124,7 @@ async def test_a_reservation_that_cannot_end_does_not_keep_others_from_their_tur
     bad = [job(f"bad-{n}", ttr_ms=1, retry_ms=()) for n in range(3)]
     await bucket.push(*bad, job("good", ttr_ms=2), job("delayed", delay_ms=1))
     assert len(await bucket.pop()) == 4
-    await spoil(bucket, "buried:t")
+    await bucket.spoil("buried:t")
     await a_moment()
     ticked = await bucket.store.tick(0, limit=4)
     assert (ticked.redelivered, ticked.buried) == (1, 0)
@@ -147,7 +142,7 @@ async def test_a_job_that_cannot_expire_does_not_keep_others_from_their_turn(
         job("expires", delay_ms=2, expire_ms=1),
         job("delayed", delay_ms=3),
     )
-    await spoil(bucket, "ended")
+    await bucket.spoil("ended")
     await a_moment()
     await a_moment()
     for _ in range(3):
@@ -162,7 +157,7 @@ async def test_the_end_of_a_reservation_is_told_though_the_ready_list_is_broken(
 ) -> None:
     await bucket.put_in("reserved")
     await Limits(bucket.store).limit(0, "t", {"concurrency": 1})
-    await spoil(bucket, "dq_queue_t")
+    await bucket.spoil("dq_queue_t")
     assert await bucket.finish("a") == [Code.OK]
     await heal(bucket)
 
@@ -173,7 +168,7 @@ async def test_a_job_that_cannot_be_ended_does_not_keep_others_from_their_end(
 ) -> None:
     await bucket.push(*(job(i, retain_ms=HOUR_MS, tags=("x",)) for i in ("a", "b")))
     await bucket.push(job("c", topic="u", tags=("x",)))
-    await spoil(bucket, "ghosts" if verb == "purge" else "done:t")
+    await bucket.spoil("ghosts" if verb == "purge" else "done:t")
     if verb == "cancel":
         assert await bucket.store.cancel(0, TagPage("x", "", 10, START)) == (START, 1, ([], None))
         assert await bucket.state("c") is None
@@ -272,7 +267,7 @@ async def test_a_job_that_cannot_get_another_priority_stays_where_it_is(
     bucket: Bucket, state: str
 ) -> None:
     await bucket.put_in(state)
-    await spoil(bucket, "priorities")
+    await bucket.spoil("priorities")
     assert await bucket.bury("a", priority=1) == [Code.UNAVAILABLE]
     assert await bucket.state("a") == state
     await heal(bucket)
@@ -282,10 +277,25 @@ async def test_a_job_that_cannot_get_another_priority_stays_where_it_is(
 async def test_jobs_come_and_go_though_nobody_knows_their_priorities(bucket: Bucket) -> None:
     await bucket.push(job("usual", delay_ms=SOON_MS), job("a", delay_ms=SOON_MS, priority=1))
     await bucket.push(job("ready", priority=2))
-    await spoil(bucket, "priorities")
+    await bucket.spoil("priorities")
     await a_moment()
     await bucket.tick()
     ids = await bucket.pop_ids()
     assert sorted(ids) == ["a", "ready", "usual"]
     assert await bucket.finish(*ids) == [Code.OK] * 3
     await heal(bucket)
+
+
+@pytest.mark.parametrize("key", ["buried:t", "reserved:t", "dq_queue_t"])
+async def test_a_key_that_breaks_while_it_counts_as_sound_loses_no_job(
+    bucket: Bucket, key: str
+) -> None:
+    ids = [f"job-{n}" for n in range(4)]
+    await bucket.push(*map(job, ids))
+    await bucket.redis.delete(bucket.key(key))
+    await bucket.redis.set(bucket.key(key), "of another type")  # no spoil(): it is remembered
+    await bucket.bury(*ids)
+    with suppress(Unavailable):
+        await bucket.push(*(job(f"more-{n}") for n in range(4)))
+    await heal(bucket)
+    assert {job_id for job_id in ids if await bucket.state(job_id)} == {*ids}

@@ -41,7 +41,7 @@ async def libraries(redis: Redis) -> set[str]:
 def read_roomy(name: str) -> str:
     """The text of a script; the shared parts together, and each verb, have more local variables than they need."""
     more = "".join(f"local spare_{n}\n" for n in range(SPARE_LOCALS))
-    is_part_of_another = name.startswith("_") and name != "_prelude"
+    is_part_of_another = name.startswith("_") and name != "_keys"
     return read(name) if is_part_of_another else more + read(name)
 
 
@@ -107,7 +107,7 @@ def read_leaking(name: str) -> str:
     """The text of a script; touch leaves all state of a call behind, and fails."""
     if name != "touch":
         return read(name)
-    return """-- requires  _life
+    return """-- requires  _job
 -- layout  raises
 -- waits  never
 return function()

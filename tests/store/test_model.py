@@ -98,7 +98,7 @@ USES_RECEIPT: Final = st.sampled_from(["none", "right", "right", "old"])
 def read_stepped(name: str) -> str:
     """The text of a script, which reads the test's clock."""
     source = read(name)
-    assert (STORE_CLOCK in source) == (name == "_prelude")
+    assert (STORE_CLOCK in source) == (name == "_call")
     return source.replace(STORE_CLOCK, OUR_CLOCK)
 
 

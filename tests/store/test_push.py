@@ -227,7 +227,7 @@ async def test_a_body_comes_back_byte_for_byte(bucket: Bucket) -> None:
 
 
 async def test_a_tag_whose_key_is_broken_spoils_no_other_job_of_the_batch(bucket: Bucket) -> None:
-    await bucket.redis.set(bucket.key("tag:bad"), "of another type")
+    await bucket.spoil("tag:bad")
     batch = job("a", tags=("good",)), job("b", tags=("good", "bad")), job("c")
     assert await bucket.push(*batch) == [Code.OK, Code.UNAVAILABLE, Code.OK]
     assert await bucket.pop_ids() == ["a", "c"]
@@ -251,8 +251,7 @@ async def test_a_topic_with_a_broken_key_spoils_no_other_job_of_the_batch(
 ) -> None:
     await bucket.push(job("replaced", topic="good", body="old"))
     await bucket.push(job("from bad", topic="bad", delay_ms=HOUR_MS))
-    await bucket.redis.delete(bucket.key(key))
-    await bucket.redis.set(bucket.key(key), "of another type")
+    await bucket.spoil(key)
     codes = await bucket.push(
         job("replaced", topic="good", body="new"),
         job("to bad", topic="bad"),

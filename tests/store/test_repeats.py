@@ -39,7 +39,7 @@ def late() -> bytes:
 
 def done() -> bytes:
     """The answer to a call that is done: nothing to tell."""
-    return b"*6\r\n:%d\r\n:-1\r\n:0\r\n*0\r\n*0\r\n:0\r\n" % (time.time() * 1000)
+    return b"*6\r\n:%d\r\n:-1\r\n:0\r\n:0\r\n:0\r\n:0\r\n" % (time.time() * 1000)
 
 
 class Scripted:

@@ -65,7 +65,7 @@ class BucketStore:
 
     Every method raises Unavailable if Redis does not answer or refuses. The scripts are atomic: a call without an
     answer has made all its changes or none, and makes none once its time is over (clock.py). A verb for many jobs may
-    process only the first ones and answer for these: that limits how long it holds the store (_life.lua).
+    process only the first ones and answer for these: that limits how long it holds the store (_job.lua).
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Every key that the store uses. The scripts build the same names (scripts/_prelude.lua).
+"""Every key that the store uses. The scripts build the same names (scripts/_keys.lua).
 
 All keys of a bucket begin with its tag `T`, which is one Redis Cluster hash tag: `{dq_bucket_1}`.
 
@@ -33,7 +33,7 @@ All keys of a bucket begin with its tag `T`, which is one Redis Cluster hash tag
 |                      |      | unique name of this data, once an import asked for it; generation,                    |
 |                      |      | former_bucket_sizes, moving: for changes of the number of buckets (layout.py)         |
 | T:fence              | zset | "generation" -> that of the layout; scripts from servers with an older one are        |
-|                      |      | refused; "waited" comes and goes with calls that wait for replicas (_prelude.lua)     |
+|                      |      | refused; "waited" comes and goes with calls that wait for replicas (_call.lua)     |
 | T:parcel:BUCKET      | list | number of the parcel, then id, place, ms, record, run of each job that is on its way  |
 |                      |      | to that bucket                                                                        |
 | T:sent               | hash | bucket -> number of the last parcel that was made for it                              |

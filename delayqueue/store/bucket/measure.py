@@ -24,7 +24,7 @@ _TIMES: Final[dict[str, Metric]] = {
 
 
 def count_events(metrics: Metrics, events: Sequence[Any]) -> None:
-    """Count a call's events (tell in _prelude.lua): event, topic, how many jobs, ms of some of them or None, ..."""
+    """Count a call's events (tell in _call.lua): event, topic, how many jobs, ms of some of them or None, ..."""
     for at in range(0, len(events), 4):
         raw_event, raw_topic, number, times_ms = events[at : at + 4]
         event = raw_event.decode()

@@ -1,4 +1,4 @@
-"""The packed values of the hashes: how Python reads what the scripts write (scripts/_prelude.lua).
+"""The packed values of the hashes: how Python reads what the scripts write (scripts/_record.lua).
 
 Numbers are in a header, everything else follows as it is, by length, so it may contain any byte.
 """

@@ -36,7 +36,7 @@ from delayqueue.store.servers.shards import GOES_ROUND, Shards
 from delayqueue.tasks import Tasks
 
 MOST_REPEATS: Final = 8  # servers can send a call in a circle, and functions be flushed under load
-STALE: Final = "STALELAYOUT"  # the start of the scripts' error (_prelude.lua)
+STALE: Final = "STALELAYOUT"  # the start of the scripts' error (_call.lua)
 
 
 class LayoutChanged(Unavailable):

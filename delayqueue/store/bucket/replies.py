@@ -31,13 +31,21 @@ def or_none(number: int) -> int | None:
     return None if number < 0 else number
 
 
-def read_reply(answer: Sequence[Any]) -> Reply:
-    """Parse the answer of any script (end_call in _prelude.lua)."""
+def read_reply(answer: list[Any]) -> Reply:
+    """Parse the answer of any script (end_call in _call.lua)."""
     now_ms, next_due_ms, looked, results, times, topics = answer[:6]
-    end = 6 + 2 * topics
-    ready: Arrivals = [(text(answer[i]), answer[i + 1]) for i in range(6, end, 2)]
-    change = Change(ready, or_none(next_due_ms))
-    return Reply(results, times or (), looked, change, answer[end:], now_ms)
+    times_at = 6 + results
+    ready_at = times_at + times
+    events_at = ready_at + 2 * topics
+    ready: Arrivals = [(text(answer[i]), answer[i + 1]) for i in range(ready_at, events_at, 2)]
+    return Reply(
+        results=answer[6:times_at],
+        times=answer[times_at:ready_at],
+        looked=looked,
+        change=Change(ready, or_none(next_due_ms)),
+        events=answer[events_at:],
+        now_ms=now_ms,
+    )
 
 
 def moved(reply: Reply) -> list[Moved]:

@@ -72,7 +72,7 @@ class VerbCall(Call):
         return self._keys[0]
 
     def begin(self, generation: int, answer_s: float) -> None:
-        """Made now, it may be done for so long under this generation of the layout: `begin` in _prelude.lua."""
+        """Made now, it may be done for so long under this generation of the layout: `begin` in _call.lua."""
         self.generation, self.made_s = generation, monotonic()
         self.until_s = self.made_s + answer_s
 
@@ -82,10 +82,10 @@ class VerbCall(Call):
         self.server, self.asked_s = server, monotonic()
         self.words = terms.functions.words(terms.verb.name, server)
         until_ms = server.clock.at_ms(self.until_s)
-        control = f"{self.generation} {until_ms} {terms.sender}{' w' if terms.wait else ''}"
+        control = f"{self.generation} {terms.sender}{' w' if terms.wait else ''}"
         try:
             self.packed = hiredis.pack_command(
-                (*self.words, len(self._keys), *self._keys, *self._args, control)
+                (*self.words, len(self._keys), *self._keys, *self._args, until_ms, control)
             )
         except UnicodeEncodeError as error:
             self.set_exception(error)

@@ -2,7 +2,7 @@
 
 Each verb is a file, and its head declares:
 
--- requires  _life, _tag     the parts that it is built with; `_index` stands for `_zset` or `_wheel`
+-- requires  _job, _tag     the parts that it is built with; `_index` stands for `_zset` or `_wheel`
 -- flags  allow-oom          of its function: it works while the store's memory is full; `no-writes`: it only reads
 -- layout  follows           called with an outdated number of buckets, it is called again: it means the same for any
                              number; `raises`: the caller chooses the buckets again (LayoutChanged)
@@ -10,10 +10,26 @@ Each verb is a file, and its head declares:
 -- needs  sync, replicas     do not begin it if `durability` asks for these and they are known to be missing: the
                              server's sync, the replicas that follow it
 
-A verb's file returns the function that does it, which gets the call's arguments. What stands before that is built once: the
-library builds all parts and verbs at its first call and keeps them, so a local variable there keeps its value from one
-call to the next, and a verb that changes it sets it anew at its beginning. A script is built again at each call, 66 to
+A verb's file returns the function that does it, which gets the call's arguments. What stands before that is built once:
+the library builds all parts and verbs at its first call and keeps them, so a local variable there keeps its value from
+one call to the next, and a verb that uses it first sets it. A script is built again at each call, 66 to
 113 closures.
+
+What a script must do:
+
+- A job is in exactly one place: a record in `job` (delayed, ready, reserved, buried) or in `ended`.
+- Check, then write: a command that Redis refuses (a key of another type, memory full) stops a script where it is, and
+  nothing is rolled back. `check_keys` raises before anything has changed.
+- What adds comes before what removes, and the record goes last when a job goes: from it inspect.lua finds a job again
+  whose verb was stopped half-way.
+- Write, then say it: what an answer, a count or an event (`tell`) says is done.
+- A verb for many jobs does each by `safely`: an error is that job's UNAVAILABLE, and the call ends when it has done
+  enough. Its results are then those of the first jobs.
+- Every range has a LIMIT.
+- It returns results (one for each item, or what it has to tell), times (ms for each item) and how many items it did;
+  `returns` in its head says what the first two hold. The rest of the answer comes from the state of the call: `arrive`
+  what became ready, `wake_at` what is due, `tell` what happened (_call.lua, _job.lua).
+- Codes are those of errors.py: OK, INVALID, NOT_FOUND, WRONG_STATE, STALE_RECEIPT, EXISTS, UNAVAILABLE.
 """
 
 import re

@@ -1,31 +1,34 @@
 -- Ends jobs, for finish and delete.
--- requires  _life
+-- requires  _job
 
--- Ends jobs: `args` holds for each its id, its receipt and a message. A receipt "" = in any state,
--- "-" = unless it is reserved, "-1700000000000" = unless it is reserved or was not pushed at that time (ms). The event of a job that was handed out has ms since then.
--- Returns a code for each.
-local function end_jobs(args, state, event)
-  local codes = {}
-
-  local function refusal(id, job, receipt)
+local end_jobs
+do
+  local function refusal(id, job, run, receipt)
     if receipt == '' then return nil end
     local created = string.match(receipt, '^%-(%d*)$')
-    if not created then return not holds(id, job, receipt) and STALE_RECEIPT or nil end
+    if not created then return not holds(id, job, run, receipt) and STALE_RECEIPT or nil end
     if created ~= '' and tonumber(created) ~= job.created then return NOT_FOUND end
     return state_of(id, job) == 'reserved' and WRONG_STATE or nil
   end
 
-  local function end_one(id, receipt, message)
+  local function end_one(id, receipt, message, state, event)
     local job = read_job(id)
     if not job then return receipt == '' and OK or NOT_FOUND end
-    local code = refusal(id, job, receipt)
+    local run = run_of(id)
+    local code = refusal(id, job, run, receipt)
     if code then return code end
-    local time = held_for(id)
     finish_job(id, job, state, message)
-    tell(event, job.topic, 1, time)
+    tell(event, job.topic, 1, run.receipt ~= '-' and now - run.started or nil)
     return OK
   end
 
-  for at = 1, #args, 3 do codes[#codes + 1] = safely(end_one, args[at], args[at + 1], args[at + 2]) end
-  return codes
+  -- Ends jobs: `args` holds for each its id, its receipt and a message. A receipt "" = in any state,
+  -- "-" = unless it is reserved, "-1700000000000" = unless it is reserved or was not pushed at that time (ms). The event of a job
+  -- that was handed out has ms since then.
+  -- Returns a code for each.
+  function end_jobs(args, state, event)
+    local codes = {}
+    for at = 1, #args, 3 do codes[#codes + 1] = safely(end_one, args[at], args[at + 1], args[at + 2], state, event) end
+    return codes
+  end
 end

@@ -1,5 +1,5 @@
 -- Fails attempts, for release and postpone.
--- requires  _life
+-- requires  _job
 
 -- Calls `fail(at)` for each job of a call, whose arguments begin at `at`: it returns a code, what fail_job says, and
 -- the job. Returns a code for each, and when it is due: ms, -1 = buried, -2 = expired.

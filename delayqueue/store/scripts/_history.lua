@@ -5,7 +5,7 @@
 --   a  figures of all topics      o  of those that are not named  tTOPIC  of a topic
 -- Figures, each followed by a comma, "" = 0: pushed, delivered, finished, failed, first deliveries, sum of their lateness,
 -- worst of it (ms); and the most jobs seen that were delayed, ready, reserved, buried, "" = not counted.
--- requires  _prelude
+-- requires  _call
 local COUNTS, WORST, FIGURES = 6, 7, 11
 local PACKED = string.rep('(%d*),', FIGURES)
 

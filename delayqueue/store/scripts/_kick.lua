@@ -1,5 +1,5 @@
 -- Makes a job due at once.
--- requires  _life
+-- requires  _job
 
 -- Makes a job due and ready now if it is in one of the wanted states; its retry schedule starts over. body: replaces its own, nil = keep it.
 -- keeps: the time at which a job expires moves along with its due time, so that a dead letter can outlive its first expiry.
@@ -10,7 +10,7 @@ local function kick(id, wanted, body)
   check_keys(job)
   leave(id, job)
   set_due(id, job, now)
-  job.body = body or job.body
+  job.body = body
   call('HSET', JOBS, id, pack_record(job))
   local run = call('HGET', RUNS, id)
   if run then

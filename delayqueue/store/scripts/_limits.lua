@@ -1,7 +1,7 @@
 -- How many jobs the limits of a topic allow: settings_of(topic).limit, which limit.lua writes.
 -- A rate is kept as one time: when the whole burst is available again. Each delivery moves it on by 1/rate; the part of the
 -- burst that is missing until then has been delivered. So nothing has to be refilled, and an idle topic costs nothing.
--- requires  _life
+-- requires  _job
 local TOGETHER_MS = 10  -- polls are woken together for jobs that the rate allows within this time
 
 local function set_whole_at(topic, time) call('HSET', RATES, topic, string.format('%.3f', time)) end

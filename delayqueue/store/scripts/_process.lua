@@ -1,5 +1,5 @@
 -- Which process of the store this is: a cursor of SCAN, and a place in a list, mean nothing to another one.
--- requires  _prelude
+-- requires  _call
 
 local process, signed, own_cursor
 do

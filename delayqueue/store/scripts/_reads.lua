@@ -1,5 +1,5 @@
 -- Limits what a call may read of jobs, so that its answer holds at most READ_LIMIT_BYTES or one job.
--- requires  _prelude
+-- requires  _call
 
 -- Whether the call may still read that many bytes; if so, they count.
 local function may_read(bytes)

@@ -1,7 +1,7 @@
 -- The ready jobs of a topic. Jobs of the usual priority are in a list, in the order in which they became ready. Jobs of any
 -- other priority are in a sorted set, by priority. `priorities` has every such job of the bucket, ready or not: if the key
 -- does not exist, only the lists are read.
--- requires  _prelude
+-- requires  _call
 
 local function ranked_key(topic) return tag .. ':ranked:' .. topic end
 

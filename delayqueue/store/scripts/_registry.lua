@@ -1,5 +1,5 @@
 -- Shared by subscribers and schedules.
--- requires  _prelude
+-- requires  _call
 
 -- Whether a config file declares it; an unreadable one counts as made at run time.
 local function is_declared(definition)

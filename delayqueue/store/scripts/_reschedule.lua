@@ -1,10 +1,8 @@
 -- Gives a job another due time, another priority, or both.
--- requires  _life
+-- requires  _job
 
 local new_due, reschedule
 do  -- limits the scope of the rest
-  local INVALID = 1  -- as OK in _prelude.lua
-
   local function reopen(id)
     local run = call('HGET', RUNS, id)
     if not run then return end

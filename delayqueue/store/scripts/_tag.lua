@@ -1,5 +1,5 @@
 -- The jobs of a tag.
--- requires  _life, _scan_tag
+-- requires  _job, _scan_tag
 
 -- Changes the jobs of a tag, those of one topic or of all (""), by `change(id, job)`, which returns a code. Goes on from
 -- `place`: that of scan_tag() ("0" at first), which returns about `limit` ids, and ids that it returned last and that were not

@@ -6,7 +6,7 @@
 -- the memory, and it keeps milliseconds and order, which a list would not.
 -- The hand of the wheel is not a number that has to be moved on: `wheel` has the slots with jobs by the earliest due time
 -- in each, so its first entry is where the wheel stands, after any downtime and whatever the clock does.
--- requires  _prelude
+-- requires  _call
 
 local TURN_MS = 3600000
 local SLOT_MS = TURN_MS / WHEEL_SLOTS

@@ -1,6 +1,6 @@
 -- The delay index of scheduler = zset: one sorted set a topic, id -> due ms. _wheel.lua has the same functions; those of
--- _zset_ranges.lua and _zset_checks.lua are for the verbs that need them.
--- requires  _prelude
+-- _zset_ranges.lua and _fsck_zset.lua are for the verbs that need them.
+-- requires  _call
 
 -- The sorted set for a job.
 local function delay_key(topic, _due) return tag .. ':delay:' .. topic end

@@ -1,5 +1,5 @@
 -- Reads why jobs of topics were buried, the latest of each topic first. Changes nothing.
--- requires  _life, _marks
+-- requires  _job, _marks
 -- flags  no-writes
 -- layout  follows
 -- KEYS  tag, queue name

@@ -1,5 +1,5 @@
 -- Buries jobs: they are kept until somebody looks at them, and kicks or deletes them.
--- requires  _life
+-- requires  _job
 -- flags  allow-oom
 -- layout  raises
 -- waits  changes
@@ -10,13 +10,13 @@
 local function bury(id, receipt, message, priority)
   local job = read_job(id)
   if not job then return NOT_FOUND end
-  if receipt ~= '' and not holds(id, job, receipt) then return STALE_RECEIPT end
+  if receipt ~= '' and not holds(id, job, run_of(id), receipt) then return STALE_RECEIPT end
   local state = state_of(id, job)
   if state == 'buried' then return WRONG_STATE end
   check_keys(job)
   if priority ~= '' then call('HLEN', PRIORITIES) end
   if state == 'reserved' or message ~= '' then
-    local run = unpack_run(call('HGET', RUNS, id))
+    local run = run_of(id)
     if state == 'reserved' then note(run, message) else remark(run, message) end
     run.receipt = '-'
     call('HSET', RUNS, id, pack_run(run))

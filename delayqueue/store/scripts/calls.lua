@@ -1,5 +1,5 @@
 -- Reads the calls of subscribers that were recorded in this bucket. Changes nothing.
--- requires  _prelude
+-- requires  _call
 -- flags  no-writes
 -- layout  follows
 -- KEYS  tag, queue name

@@ -1,5 +1,5 @@
 -- Drops a parcel (export.lua) that its bucket has imported.
--- requires  _prelude
+-- requires  _call
 -- flags  allow-oom
 -- layout  follows
 -- waits  never

@@ -1,5 +1,5 @@
 -- Pushes the jobs of a schedule's occurrences and sets its next time.
--- requires  _life
+-- requires  _job
 -- layout  raises
 -- waits  never
 -- KEYS  tag, queue name

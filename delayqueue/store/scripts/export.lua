@@ -1,6 +1,6 @@
 -- Takes jobs out of this bucket for another one, where they belong since the number of buckets was changed. They wait in
 -- a parcel until that bucket has them (import.lua); each bucket is sent one parcel at a time.
--- requires  _life
+-- requires  _job
 -- flags  allow-oom
 -- layout  raises
 -- waits  pushes

@@ -1,5 +1,5 @@
 -- The buckets to which parcels of this bucket are on their way.
--- requires  _prelude
+-- requires  _call
 -- flags  no-writes
 -- layout  follows
 -- KEYS  tag, queue name

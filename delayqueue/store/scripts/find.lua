@@ -1,5 +1,5 @@
 -- Searches jobs for a text in their id or their body. Changes nothing.
--- requires  _life, _process
+-- requires  _job, _process
 -- flags  no-writes
 -- layout  follows
 -- KEYS  tag, queue name
@@ -18,7 +18,7 @@ return function(ARGV)
 
   local function add(id, value)
     local job = key == JOBS and unpack_record(value) or key == ENDED and job_of_ended(value)
-    if not job or is_hidden(job.topic) or topic ~= '' and job.topic ~= topic or not has(job.body, body_part) then return end
+    if not job or is_hidden(job.topic) or topic ~= '' and job.topic ~= topic or not has(body_of(job), body_part) then return end
     local state = key == JOBS and state_of(id, job) or string.match(value, '^%a+')
     for _, part in ipairs({ id, job.topic, state, int(job.due) }) do found[#found + 1] = part end
   end

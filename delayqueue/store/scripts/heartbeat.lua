@@ -1,5 +1,5 @@
 -- Notes that a server process is alive, and drops those that have fallen silent. Bucket 1 keeps the list.
--- requires  _prelude
+-- requires  _call
 -- flags  allow-oom
 -- layout  follows
 -- waits  never

@@ -1,5 +1,5 @@
 -- Puts the jobs of a parcel (export.lua) into this bucket, each in its place.
--- requires  _life
+-- requires  _job
 -- layout  follows
 -- waits  pushes
 -- needs  sync, replicas

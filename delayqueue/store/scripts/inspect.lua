@@ -1,6 +1,6 @@
 -- Checks a piece of the bucket for damage, and repairs it if told to: `delay-queue fsck`, and the
 -- timer in its spare time.
--- requires  _index_checks, _ready_checks
+-- requires  _fsck_index, _fsck_ready
 -- flags  allow-oom
 -- layout  follows
 -- waits  never

@@ -10,7 +10,6 @@
 -- returns { 0, WRONG_STATE if a config file says otherwise, or 1 for a burst without a rate;
 --           the limits in force (JSON) }
 -- keeps: `share` is the part of the whole that this bucket allows.
-local INVALID = 1
 
 return function(ARGV)
   local topic, number, buckets, declared = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4] == '1'

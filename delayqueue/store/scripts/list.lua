@@ -1,5 +1,5 @@
 -- Reads a page of the jobs of a tag, in no particular order. Changes nothing.
--- requires  _life, _reads, _scan_tag
+-- requires  _job, _reads, _scan_tag
 -- flags  no-writes
 -- layout  follows
 -- KEYS  tag, queue name

@@ -1,5 +1,5 @@
 -- Gives out numbers that nobody else gets. A store that has lost its last writes may give some out again.
--- requires  _prelude
+-- requires  _call
 -- layout  follows
 -- waits  never
 -- KEYS  tag, queue name

@@ -1,5 +1,5 @@
 -- Pauses or resumes the deliveries of a topic. Pushes and timers go on meanwhile.
--- requires  _life
+-- requires  _job
 -- flags  allow-oom
 -- layout  raises
 -- waits  changes

@@ -1,6 +1,6 @@
 -- Finds the next job of a topic in a state: the next to be handed out, to become due, or to be kicked. Changes
 -- no job; as pop does, it removes the ghosts before the first ready one.
--- requires  _life, _index_ranges
+-- requires  _job, _index_ranges
 -- flags  allow-oom
 -- layout  follows
 -- waits  never

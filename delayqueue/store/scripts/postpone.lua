@@ -8,6 +8,7 @@
 -- ARGV  for each job: id, receipt, message, names of its subscribers (JSON array)
 -- returns a code for each, and when it is due: ms, -1 = buried, -2 = expired
 -- keeps: the pauses of those that failed in this round begin together, now, so that equal schedules stay in step.
+
 -- Lets the pauses of this round begin now. Returns the first due time of the named subscribers, nil if there is none.
 local function first_due(run, names)
   local counts, first, results = {}, nil, results_of(run)
@@ -23,11 +24,9 @@ end
 return function(ARGV)
   return fail_each(ARGV, 4, function(at)
     local id, receipt, message, names = unpack(ARGV, at, at + 3)
-    local job, code = held_job(id, receipt)
-    if not job then return code end
-    local run = unpack_run(call('HGET', RUNS, id))
+    local job, run = held_job(id, receipt)
+    if not job then return run end
     local first = first_due(run, cjson.decode(names))
-    call('HSET', RUNS, id, pack_run(run))
-    return OK, fail_job(id, job, message, first and math.max(0, first - now) or -1), job
+    return OK, fail_job(id, job, run, message, first and math.max(0, first - now) or -1), job
   end)
 end

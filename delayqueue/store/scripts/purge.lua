@@ -1,5 +1,5 @@
 -- Drops jobs of a topic in one state, or of all at once, without a trace.
--- requires  _life, _index_ranges
+-- requires  _job, _index_ranges
 -- flags  allow-oom
 -- layout  follows
 -- waits  changes

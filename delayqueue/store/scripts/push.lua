@@ -1,5 +1,5 @@
 -- Adds jobs, or replaces those whose id already exists.
--- requires  _life
+-- requires  _job
 -- layout  raises
 -- waits  pushes
 -- needs  sync, replicas
@@ -36,7 +36,7 @@ end
 
 -- The additions of a call are written together: one command per key instead of one per job.
 local records, delayed, ready, wake, tagged, ranked, priorities
-local overdue  -- topic -> whether it has due jobs that no tick has moved so far
+local timers  -- topic -> its entry in TIMERS, false = it has none
 
 local function clear()
   records, delayed, ready, wake, tagged, ranked, priorities = {}, {}, {}, {}, {}, {}, {}
@@ -60,18 +60,22 @@ local function write()
     call('ZADD', ranked_key(topic), unpack(ranks))
     arrive(topic, #ranks / 2)
   end
-  for topic, time in pairs(wake) do wake_at(topic, time) end
+  for topic, time in pairs(wake) do
+    local timer = timers[topic]
+    if timer and timer <= time then due_at(time) else wake_at(topic, time) end
+  end
   for name, ids in pairs(tagged) do call('SADD', tag_key(name), unpack(ids)) end
 end
 
--- Whether a job that is due now has to queue behind others.
+-- Whether the topic has due jobs that no tick has moved so far: a job that is due now queues behind them.
 local function is_overdue(topic)
-  if overdue[topic] == nil then
+  local timer = timers[topic]
+  if timer == nil then
     call('HSETNX', TOPICS, topic, '')
-    local timer = tonumber(call('ZSCORE', TIMERS, topic))
-    overdue[topic] = timer ~= nil and timer <= now
+    timer = tonumber(call('ZSCORE', TIMERS, topic)) or false
+    timers[topic] = timer
   end
-  return overdue[topic]
+  return timer and timer <= now
 end
 
 local function place(id, job)
@@ -133,7 +137,7 @@ end
 
 return function(ARGV)
   local results, seen = {}, {}
-  overdue = {}
+  timers = {}
   clear()
   local has_ended = call('EXISTS', ENDED) == 1
   for at = 1, #ARGV, STRIDE do

@@ -1,5 +1,5 @@
 -- Finds jobs of a topic by their due times, in one state. Changes nothing.
--- requires  _life, _index_ranges, _marks, _reads
+-- requires  _job, _index_ranges, _marks, _reads
 -- flags  no-writes
 -- layout  follows
 -- KEYS  tag, queue name

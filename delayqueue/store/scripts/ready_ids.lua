@@ -1,5 +1,5 @@
 -- Reads part of a ready list. Changes nothing.
--- requires  _prelude
+-- requires  _call
 -- flags  no-writes
 -- layout  follows
 -- KEYS  tag, queue name

@@ -1,5 +1,5 @@
 -- Records a subscriber's result for a job that is reserved for it.
--- requires  _life
+-- requires  _job
 -- flags  allow-oom
 -- layout  raises
 -- waits  changes
@@ -28,10 +28,9 @@ local function put(results, result)
 end
 
 local function record(id, receipt, result, delay)
-  local job, code = held_job(id, receipt)
-  if not job then return code end
+  local job, run = held_job(id, receipt)
+  if not job then return run end
   result.due = delay and now + delay
-  local run = unpack_run(call('HGET', RUNS, id))
   local results = results_of(run)
   put(results, result)
   run.results = cjson.encode(results)

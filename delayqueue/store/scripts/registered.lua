@@ -1,5 +1,5 @@
 -- Reads subscribers or schedules, all or one. Changes nothing.
--- requires  _prelude
+-- requires  _call
 -- flags  no-writes
 -- layout  follows
 -- KEYS  tag, queue name

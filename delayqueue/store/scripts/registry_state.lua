@@ -1,5 +1,5 @@
 -- Reads how many subscribers and schedules there are. Changes nothing.
--- requires  _prelude
+-- requires  _call
 -- flags  no-writes
 -- layout  follows
 -- KEYS  tag, queue name

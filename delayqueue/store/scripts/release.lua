@@ -20,10 +20,10 @@ end
 return function(ARGV)
   return fail_each(ARGV, 7, function(at)
     local id, receipt, delay, message, fallback, priority, schedule = unpack(ARGV, at, at + 6)
-    local job, code = held_job(id, receipt)
-    if not job then return code end
+    local job, run = held_job(id, receipt)
+    if not job then return run end
     if priority ~= '' then set_priority(id, job, tonumber(priority)) end
     local retry = not job.retry and delays(schedule)
-    return OK, fail_job(id, job, message, tonumber(delay), tonumber(fallback), retry), job
+    return OK, fail_job(id, job, run, message, tonumber(delay), tonumber(fallback), retry), job
   end)
 end

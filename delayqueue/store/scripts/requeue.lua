@@ -23,9 +23,8 @@ local function put_back(id, job, run, was_buried)
 end
 
 local function requeue(receipt, id, message, was_buried)
-  local job = held_job(id, receipt)
+  local job, run = held_job(id, receipt)
   if not job then return end
-  local run = unpack_run(call('HGET', RUNS, id))
   local counts = run.results ~= ''
   put_back(id, job, run, was_buried == '1')
   if not counts then run.attempt = run.attempt - 1 end

@@ -28,7 +28,7 @@ return function(ARGV)
       tell('expired', job.topic, 1)
       return NOT_FOUND
     end
-    local run = unpack_run(call('HGET', RUNS, id))
+    local run = run_of(id)
     run.attempt, run.receipt, run.started = run.attempt + 1, receipt, now
     call('ZADD', reserved_key(job.topic), int(now + job.ttr), id)
     call('HSET', RUNS, id, pack_run(run))

@@ -1,6 +1,6 @@
 -- Undoes takes whose client was gone before it got the jobs: they are delayed until their due times, or ready with the next
 -- tick.
--- requires  _life
+-- requires  _job
 -- flags  allow-oom
 -- layout  raises
 -- waits  never

@@ -1,5 +1,5 @@
 -- Reads which server processes are alive. Changes nothing.
--- requires  _prelude
+-- requires  _call
 -- flags  no-writes
 -- layout  follows
 -- KEYS  tag, queue name

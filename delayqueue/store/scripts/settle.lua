@@ -1,5 +1,5 @@
 -- Ends the staging of jobs that an import put here (engine/importer.py): each gets its due time, or is dropped.
--- requires  _life
+-- requires  _job
 -- flags  allow-oom
 -- layout  raises
 -- waits  pushes

@@ -1,6 +1,6 @@
 -- Housekeeping in the timer's spare time: removes ghosts from ready lists, forgets topics that stay empty, ends buried
 -- jobs that were kept long enough.
--- requires  _life
+-- requires  _job
 -- flags  allow-oom
 -- layout  follows
 -- waits  never

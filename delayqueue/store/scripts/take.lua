@@ -1,5 +1,5 @@
 -- Hands out delayed and ready jobs and removes them: each to one caller only.
--- requires  _life, _reads
+-- requires  _job, _reads
 -- flags  allow-oom
 -- layout  follows
 -- waits  changes

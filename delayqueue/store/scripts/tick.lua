@@ -9,7 +9,7 @@
 -- returns { redelivered, buried, expired, set aside, { topic and id of the first buried ones, ... } }; the answer says until when
 --         nothing is due. The event of due jobs has ms from due to now of each topic's oldest one
 -- keeps: the work is proportional to what is due; a topic that fails does not delay the others.
-local TOPICS_PER_CALL = 500
+local TOPICS_PER_CALL = '500'
 local SET_ASIDE_MS = 60000  -- a job or topic that a broken key blocks is tried again after this
 local RANKED_BYTES = 2048  -- what a job with a priority counts on top of its own: about 6 us
 local NAMED = 20  -- buried jobs that are named, for the log
@@ -77,7 +77,7 @@ local function move_expired_reservations(topic, share)
   return each_due(reserved_key(topic), share, function(id)
     local job = read_job(id)
     if not job or job.topic ~= topic then return put_aside(reserved_key(topic), id, job) end
-    local state = fail_job(id, job, 'ttr expired')
+    local state = fail_job(id, job, run_of(id), 'ttr expired')
     if state == 'buried' then
       buried = buried + 1
       if buried <= NAMED then named[#named + 1], named[#named + 2] = topic, id end
@@ -161,7 +161,7 @@ return function(ARGV)
   local limit = tonumber(ARGV[1])
   redelivered, buried, expired, set_aside, named = 0, 0, 0, 0, {}
   knows_priorities = has_priorities()
-  local topics = call('ZRANGEBYSCORE', TIMERS, '-inf', int(now), 'LIMIT', 0, TOPICS_PER_CALL)
+  local topics = call('ZRANGEBYSCORE', TIMERS, '-inf', int(now), 'LIMIT', '0', TOPICS_PER_CALL)
   local share = math.max(1, math.floor(limit / math.max(1, #topics)))
   for _, topic in ipairs(topics) do
     if not pcall(tick, topic, share) then

@@ -1,5 +1,5 @@
 -- Counts the jobs of topics. Changes nothing.
--- requires  _life
+-- requires  _job
 -- flags  no-writes
 -- layout  follows
 -- KEYS  tag, queue name

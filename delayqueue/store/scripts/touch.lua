@@ -1,5 +1,5 @@
 -- Extends reservations: the deadline is `ttr` from now.
--- requires  _life
+-- requires  _job
 -- flags  allow-oom
 -- layout  raises
 -- waits  changes

@@ -1,5 +1,5 @@
 -- Reads how large jobs are, including those that have ended and are still kept. Changes nothing.
--- requires  _life, _reads
+-- requires  _job, _reads
 -- flags  no-writes
 -- layout  raises
 -- KEYS  tag, queue name

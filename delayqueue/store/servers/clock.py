@@ -3,7 +3,7 @@
 A call can reach the store when its client has long been told that nobody knows: the system sends its bytes again once
 a broken link has healed, and a frozen store or a proxy passes on what it took in before. Done then, it would undo what
 was acknowledged since. So each call says until when it may be done, in the clock of the server that does it, which
-refuses it after that (`begin` in _prelude.lua).
+refuses it after that (`begin` in _call.lua).
 """
 
 import logging

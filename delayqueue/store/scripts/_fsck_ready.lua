@@ -1,6 +1,6 @@
 -- The rules of the ready jobs, for inspect.lua.
--- keeps: the same as _checks.lua.
--- requires  _checks
+-- keeps: without `repairs` nothing is written.
+-- requires  _fsck
 
 -- Whether the id is in the topic's ready list, nil if that is too long for this call.
 local function is_in_list(topic, id)

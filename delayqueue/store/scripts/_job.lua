@@ -1,5 +1,5 @@
 -- The steps of a job's life that several verbs share.
--- requires  _prelude, _index, _ready
+-- requires  _call, _record, _run, _index, _ready
 
 -- A topic's settings: paused_until (ms; 0 = until resumed), limit (limit.lua). Unreadable settings count as none.
 local function read_settings(written)
@@ -14,25 +14,33 @@ local function save_settings(topic, settings)
   call('HSET', TOPICS, topic, next(settings) and cjson.encode(settings) or '')
 end
 
--- Raises if a key that a job needs has the wrong type: a verb stops here, before anything has changed.
-local function check_keys(job)
-  local topic, delayed_in = job.topic, delay_key(job.topic, job.due)
-  if not sound_topics[topic] then
-    call('HLEN', RUNS)
-    call('HLEN', GHOSTS)
-    count_ready(topic)
-    delay_check(topic)
-    for _, key in ipairs({ reserved_key(topic), buried_key(topic), expire_key(topic), done_key(topic) }) do
-      call('ZCARD', key)
+local check_keys
+do
+  -- Keys that had the right type at sound_since, and count as sound for this time. If one gets another type meanwhile, the first job
+  -- that needs it can be left half-way: inspect.lua puts it back into its place. After that nothing counts as sound.
+  local SOUND_MS = 1000
+  local sound
+
+  -- Raises if a key that a job needs has the wrong type: a verb stops here, before anything has changed.
+  function check_keys(job)
+    local topic = job.topic
+    local reserved, delayed = reserved_key(topic), delay_key(topic, job.due)
+    if math.abs(now - sound_since) > SOUND_MS then sound, sound_since = {}, now end
+    if not sound[reserved] then
+      call('HLEN', RUNS)
+      call('HLEN', GHOSTS)
+      count_ready(topic)
+      delay_check(topic)
+      for _, key in ipairs({ reserved, buried_key(topic), expire_key(topic), done_key(topic) }) do call('ZCARD', key) end
+      sound[reserved] = true
     end
-    sound_topics[topic] = true
+    if not sound[delayed] then
+      call('ZCARD', delayed)
+      sound[delayed] = true
+    end
+    if job.priority then call('HLEN', PRIORITIES) end
+    for _, name in ipairs(job.tags or {}) do call('SCARD', tag_key(name)) end
   end
-  if not sound_sets[delayed_in] then
-    call('ZCARD', delayed_in)
-    sound_sets[delayed_in] = true
-  end
-  if job.priority then call('HLEN', PRIORITIES) end
-  for _, name in ipairs(job.tags or {}) do call('SCARD', tag_key(name)) end
 end
 
 -- The lowest score, or nil.
@@ -139,27 +147,24 @@ local function leave(id, job)
   return leave_waiting(id, job)
 end
 
+local function run_of(id) return unpack_run(call('HGET', RUNS, id)) end
+
 -- Whether the receipt belongs to the job's present reservation.
-local function holds(id, job, receipt)
-  return unpack_run(call('HGET', RUNS, id)).receipt == receipt and call('ZSCORE', reserved_key(job.topic), id) ~= false
+local function holds(id, job, run, receipt)
+  return run.receipt == receipt and call('ZSCORE', reserved_key(job.topic), id) ~= false
 end
 
--- How many ms the job's present reservation has lasted, nil if it has none.
-local function held_for(id)
-  local run = unpack_run(call('HGET', RUNS, id))
-  return run.receipt ~= '-' and now - run.started or nil
-end
-
--- The job that a verb for reserved jobs acts on, or nil and the code that says why not. receipt "" = none was given.
+-- The job that a verb for reserved jobs acts on, and its run; or nil and the code that says why not. receipt "" = none was given.
 local function held_job(id, receipt)
   local job = read_job(id)
   if not job then return nil, NOT_FOUND end
+  local run = run_of(id)
   if receipt ~= '' then
-    if not holds(id, job, receipt) then return nil, STALE_RECEIPT end
+    if not holds(id, job, run, receipt) then return nil, STALE_RECEIPT end
   elseif not call('ZSCORE', reserved_key(job.topic), id) then
     return nil, WRONG_STATE
   end
-  return job
+  return job, run
 end
 
 -- A key of the wrong type holds no jobs of the tag.
@@ -227,7 +232,7 @@ end
 local function set_due(id, job, due)
   if job.expire > 0 then
     local shift = due - job.due
-    if shift > 0 or unpack_run(call('HGET', RUNS, id)).attempt == 0 then job.expire = job.expire + shift end
+    if shift > 0 or run_of(id).attempt == 0 then job.expire = job.expire + shift end
     call('ZADD', expire_key(job.topic), int(job.expire), id)
     wake_at(job.topic, job.expire)
   end
@@ -268,6 +273,7 @@ local function safely(verb, ...)
   if has_done_enough() then return nil end
   local done, code, time = pcall(verb, ...)
   if done then return code, time end
+  sound_since = 0
   return UNAVAILABLE, -1
 end
 
@@ -289,8 +295,7 @@ local function is_early(job, run) return job.due > now and job.due > run.started
 -- is buried, whatever `delay` says.
 -- Returns 'ready', 'delayed' or 'buried'; 'expired' if its time is over.
 -- keeps: the id is added to its new place before it leaves `reserved`, and holds its receipt until then.
-local function fail_job(id, job, message, delay, fallback, retry)
-  local run = unpack_run(call('HGET', RUNS, id))
+local function fail_job(id, job, run, message, delay, fallback, retry)
   note(run, message)
   run.step, run.receipt = run.step + 1, '-'
   if job.expire > 0 and job.expire <= now then

@@ -1,7 +1,7 @@
 -- The rules of a whole bucket, for inspect.lua: each function proves one for a key's entry, says where it is broken, and
 -- repairs it.
 -- keeps: without `repairs` nothing is written. Findings hold at this moment, and are repaired in the same call.
--- requires  _life
+-- requires  _job
 local UNIT_BYTES = 2048    -- a record counts as another entry for each of these
 local MOST_UNITS = 2048    -- of a list or a page: 4 MiB of jobs, about 15 ms
 local LIST_LIMIT = 1000    -- a ready list with more entries, or more units, is not checked as a whole
@@ -102,7 +102,7 @@ do
 
   -- A job is reserved if its run has a receipt; otherwise its place among the delayed jobs counts.
   local function leave_all_but_one(id, job, places)
-    local held = unpack_run(call('HGET', RUNS, id)).receipt ~= '-'
+    local held = run_of(id).receipt ~= '-'
     local kept = places.reserved and held and 'reserved' or places.delayed and 'delayed' or 'buried'
     if kept ~= 'reserved' then call('ZREM', reserved_key(job.topic), id) end
     if kept ~= 'delayed' then delay_remove(job.topic, id, job.due) end

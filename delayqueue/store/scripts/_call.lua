@@ -1,0 +1,142 @@
+-- The beginning and the end of a call, and what it remembers in between.
+-- requires  _keys
+
+-- the API's codes (errors.py)
+local OK, INVALID, NOT_FOUND, WRONG_STATE, STALE_RECEIPT, EXISTS, UNAVAILABLE = 0, 1, 2, 3, 4, 5, 6
+
+local call = redis.call
+
+local function clock_ms()
+  local time = call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+
+local is_whole = false          -- whether the call before came to its end
+local sound_since = 0           -- since when check_keys remembers sound keys, ms
+
+-- The state of one call: begin() resets all of it.
+local now                       -- the store's time at its beginning, in ms
+local scope                     -- the topics that the client may reach, nil = all
+local sender                    -- the server process that calls: it skips its own announcements
+local freed                     -- topic with a reservation that ended -> what that lets happen, at the end of the call
+local arrivals                  -- topic -> jobs that became ready
+local earliest                  -- of the times that the call has set, ms; nil = none
+local read_bytes                -- of jobs that the answer holds
+local done_bytes                -- of jobs that it has processed
+local events                    -- event, topic, how many jobs, { ms, ... } or false, ...
+
+-- Lua prints 1.7950e+12, but Redis wants all digits. '%d' takes a third of the time of '%.0f', which a store of 32 bits needs.
+local ALL_DIGITS = string.format('%d', 2 ^ 40) == '1099511627776' and '%d' or '%.0f'
+local function int(number) return string.format(ALL_DIGITS, number) end
+
+-- "+1500" is 1.5 s from now, "=1700000000000" that time itself.
+local function time_of(when)
+  local time = tonumber(string.sub(when, 2))
+  return string.sub(when, 1, 1) == '+' and now + time or time
+end
+
+-- Whether the client may not reach this topic: for it the jobs do not exist.
+local function is_hidden(topic)
+  if not scope then return false end
+  for _, entry in ipairs(scope) do
+    local start = string.sub(entry, 1, -2)
+    if topic == entry or string.sub(entry, -1) == '*' and string.sub(topic, 1, #start) == start then return false end
+  end
+  return true
+end
+
+-- The answer says when the next thing is due: not later than this.
+local function due_at(time_ms) earliest = math.min(earliest or time_ms, time_ms) end
+
+-- The timer has to look at the topic then.
+local function wake_at(topic, time_ms)
+  call('ZADD', TIMERS, 'LT', int(time_ms), topic)
+  due_at(time_ms)
+end
+
+-- Reports an event of `count` jobs of a topic, for the metrics and the history: after the writes, so that it is true.
+-- ms: a time measured for one of them. One event may take several rows; the last rows are searched for its own.
+local function tell(event, topic, count, ms)
+  local length = #events
+  if length == 0 then  -- the only one of most calls
+    events = { event, topic, count, ms and { ms } or false }
+    return
+  end
+  local at = length + 1
+  for known = length - 3, math.max(1, length - 11), -4 do
+    if events[known] == event and events[known + 1] == topic then at = known end
+  end
+  if at > length then events[at], events[at + 1], events[at + 2], events[at + 3] = event, topic, 0, false end
+  events[at + 2] = events[at + 2] + count
+  if ms then
+    local times = events[at + 3] or {}
+    times[#times + 1] = ms
+    events[at + 3] = times
+  end
+end
+
+-- The first step of every call. Returns the error with which it ends, having changed nothing, or nil.
+-- The last two arguments are for it: a time of the store's clock in ms, and "GENERATION SENDER". After that time the server no longer
+-- waits for the call: done all the same, it could undo what was acknowledged since (clock.py). GENERATION is that of the layout that
+-- the server knows: with an older one it would look for jobs in the wrong bucket. SENDER names the server process.
+-- A " w" behind them says that it waits for replicas: with WAIT, which from Redis 7.2 on waits for what
+-- the connection wrote and not for what it read. So even a call that finds everything done already writes something.
+local begin
+do
+  local control, generation, waits  -- the last argument of the last call, and what it says
+
+  function begin(keys, args)
+    now = clock_ms()
+    local until_ms, written = args[#args - 1], args[#args]
+    args[#args - 1], args[#args] = nil, nil
+    if now > tonumber(until_ms) then
+      return redis.error_reply(string.format('LATE %.0f is the time here, and nobody waits for this call any more', now))
+    end
+    if keys[1] ~= tag or keys[2] ~= queue_name then
+      tag, queue_name = keys[1], keys[2]
+      name_keys()
+    end
+    if written ~= control then
+      control = written
+      generation, sender, waits = string.match(written, '^(%d+) (%S+) ?(w?)$')
+      generation = tonumber(generation)
+    end
+    scope = keys[3] and cjson.decode(string.sub(keys[3], #tag + 1))
+    if not is_whole then sound_since = 0 end
+    is_whole = false
+    freed, arrivals, events, earliest, read_bytes, done_bytes = {}, {}, {}, nil, 0, 0
+    local fence = tag .. ':fence'
+    if tonumber(call('ZSCORE', fence, 'generation') or 0) > generation then
+      return redis.error_reply('STALELAYOUT the jobs are distributed over another number of buckets by now')
+    end
+    if waits == 'w' and call('ZREM', fence, 'waited') == 0 then call('ZADD', fence, 0, 'waited') end
+  end
+end
+
+local PUBLISH = redis.REDIS_VERSION_NUM and 'SPUBLISH' or 'PUBLISH'  -- Redis has both from 7.0 on
+
+-- The last step of every call: announces to other server processes which topics have more ready jobs, and returns the answer,
+-- which replies.py reads, one flat list, since each table in it costs as much as a command: the store's time; ms until the earliest
+-- of the times that were set, -1 = none; how many items are done; how many results, times and topics follow; those; the events.
+-- results: one for each item, or what this verb has to tell; times: ms for each item, nil = it has none. The topics have more
+-- ready jobs, and come with how many.
+local function end_call(results, times, looked)
+  for topic, let_happen in pairs(freed) do pcall(let_happen, topic) end  -- what was done must be reported, whatever fails here
+  local wait = earliest and math.max(0, earliest - now) or -1
+  local at, topics = 6, 0
+  local answer = { now, wait, looked or #results, #results, times and #times or 0, 0 }
+  for i = 1, #results do answer[at + i] = results[i] end
+  at = at + #results
+  for i = 1, times and #times or 0 do answer[at + i] = times[i] end
+  at = at + answer[5]
+  for topic, count in pairs(arrivals) do
+    call(PUBLISH, tag .. ':ready', sender .. ' ' .. count .. ' ' .. topic)
+    topics = topics + 1
+    answer[at + 1], answer[at + 2] = topic, count
+    at = at + 2
+  end
+  answer[6] = topics
+  for i = 1, #events do answer[at + i] = events[i] end
+  is_whole = true
+  return answer
+end

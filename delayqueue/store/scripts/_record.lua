@@ -1,0 +1,106 @@
+-- The record of a job (record.py, the twin): a header of numbers, then topic, options and body untouched, by length.
+--   "0" due created ttr topic_length                                   22 bytes, if the three below are 0
+--   "1" due created ttr topic_length expire retain options_length      41 bytes
+-- Times in ms; expire = absolute, 0 for never; retain = 0 for none. Each number has its fixed width in digits of base 90,
+-- '!' (33) to 'z': memory per job counts more than being readable.
+local read_options, pack_record, unpack_record, body_of
+do  -- limits their scope: Lua allows 200 local variables in a script
+  local TIME, SHORT_TIME, LENGTH = 7, 5, 2
+  local TIME_ZERO, SHORT_TIME_ZERO, LENGTH_ZERO = 17734604157303, 2189457303, 3003  -- "!!!!!!!", "!!!!!", "!!" as digits
+  local PLAIN, FULL = 48, 49  -- "0", "1"
+
+  -- Neither this nor number_at has a loop: they run for each job that is processed.
+  local function pack_number(number, width)
+    local g = number % 90
+    number = (number - g) / 90
+    local f = number % 90
+    number = (number - f) / 90
+    local e = number % 90
+    number = (number - e) / 90
+    local d = number % 90
+    number = (number - d) / 90
+    local c = number % 90
+    number = (number - c) / 90
+    local b = number % 90
+    local a = (number - b) / 90
+    local digits = string.char(a + 33, b + 33, c + 33, d + 33, e + 33, f + 33, g + 33)
+    return width == TIME and digits or string.sub(digits, -width)
+  end
+
+  local function number_at(text, at, width)
+    local a, b, c, d, e, f, g = string.byte(text, at, at + width - 1)
+    if width == LENGTH then return a * 90 + b - LENGTH_ZERO end
+    if width == SHORT_TIME then return (((a * 90 + b) * 90 + c) * 90 + d) * 90 + e - SHORT_TIME_ZERO end
+    return (((((a * 90 + b) * 90 + c) * 90 + d) * 90 + e) * 90 + f) * 90 + g - TIME_ZERO
+  end
+
+  -- pack_number for one field, which often has the same value as in the record before.
+  local function remembering(width)
+    local known, packed
+    return function(number)
+      if number ~= known then known, packed = number, pack_number(number, width) end
+      return packed
+    end
+  end
+
+  local pack_created, pack_ttr, pack_length = remembering(TIME), remembering(SHORT_TIME), remembering(LENGTH)
+
+  -- A job that was read has no copy of its body: most verbs do not touch it, and it can be a megabyte.
+  function body_of(job) return job.body or string.sub(job.record, job.body_at) end
+
+  function pack_record(job)
+    local created = pack_created(job.created)
+    local due = job.due == job.created and created or pack_number(job.due, TIME)
+    local head = due .. created .. pack_ttr(job.ttr) .. pack_length(#job.topic)
+    if job.expire == 0 and job.retain == 0 and job.options == '' then return '0' .. head .. job.topic .. body_of(job) end
+    return '1' .. head .. pack_number(job.expire, TIME) .. pack_number(job.retain, TIME)
+      .. pack_number(#job.options, SHORT_TIME) .. job.topic .. job.options .. body_of(job)
+  end
+
+  local function is_of(kind, value) return value == nil or type(value) == kind end
+
+  -- Whether all of a list have that type; true for an empty list.
+  local function is_list_of(kind, list)
+    if type(list) ~= 'table' then return list == nil end
+    for _, each in ipairs(list) do
+      if type(each) ~= kind then return false end
+    end
+    return true
+  end
+
+  local NO_OPTIONS = {}
+
+  -- The optional fields of a job (record.py, dump_options), nil if they are unreadable.
+  function read_options(text)
+    if text == '' then return NO_OPTIONS end
+    local readable, options = pcall(cjson.decode, text)
+    if not readable or type(options) ~= 'table' then return nil end
+    local is_sound = is_list_of('string', options.tags) and is_list_of('number', options.retry)
+      and is_of('string', options.traceparent) and is_of('number', options.priority)
+    return is_sound and options or nil
+  end
+
+  -- Returns nil if it is not a record. `tags`, `retry` and `priority` come from its options, nil if it has none.
+  function unpack_record(record)
+    local kind, expire, retain, options_length, topic_at = string.byte(record), 0, 0, 0, 23
+    if kind ~= PLAIN and kind ~= FULL or #record < 22 then return nil end
+    if kind == FULL then
+      if #record < 41 then return nil end
+      expire, retain, options_length = number_at(record, 23, TIME), number_at(record, 30, TIME), number_at(record, 37, SHORT_TIME)
+      topic_at = 42
+    end
+    local options_at = topic_at + number_at(record, 21, LENGTH)
+    local body_at = options_at + options_length
+    if options_at < topic_at or body_at < options_at or body_at > #record + 1 then return nil end
+    local packed_options = string.sub(record, options_at, body_at - 1)
+    local options = read_options(packed_options)
+    if not options then return nil end
+    return {
+      due = number_at(record, 2, TIME), created = number_at(record, 9, TIME), ttr = number_at(record, 16, SHORT_TIME),
+      expire = expire, retain = retain,
+      topic = string.sub(record, topic_at, options_at - 1), options = packed_options,
+      record = record, body_at = body_at, tags = options.tags, retry = options.retry,
+      priority = options.priority,
+    }
+  end
+end

@@ -1,0 +1,44 @@
+-- The run of a job that was handed out: "attempt step receipt started\n" and one note for each attempt that failed.
+-- step counts the failures since the job was pushed or kicked: the retry schedule's position.
+-- If subscribers have worked on the job, the head is "attempt step receipt started results_length\n", and the results,
+-- a JSON array (see record.lua), come before the notes.
+-- requires  _call
+
+local unpack_run, pack_run, note, remark
+do  -- limits the scope of the rest
+  local RUN = '^(%d+) (%d+) (%S+) (%d+) ?(%d*)\n()'
+
+  function unpack_run(run)
+    local attempt, step, receipt, started, results_length, at = string.match(run or '', RUN)
+    if not attempt then return { attempt = 0, step = 0, receipt = '-', started = 0, results = '', notes = '' } end
+    local notes_at = at + (tonumber(results_length) or 0)
+    return {
+      attempt = tonumber(attempt), step = tonumber(step), receipt = receipt, started = tonumber(started),
+      results = string.sub(run, at, notes_at - 1), notes = string.sub(run, notes_at),
+    }
+  end
+
+  function pack_run(run)
+    local length = run.results ~= '' and ' ' .. #run.results or ''
+    return int(run.attempt) .. ' ' .. int(run.step) .. ' ' .. run.receipt .. ' ' .. int(run.started) .. length .. '\n'
+      .. run.results .. run.notes
+  end
+
+  -- A note: "attempt started ended length " message. The oldest go when all are longer than this.
+  local NOTES_LIMIT_BYTES = 8192
+
+  local function add_note(run, attempt, message)
+    local notes = run.notes .. int(attempt) .. ' ' .. int(run.started) .. ' ' .. int(now) .. ' ' .. #message .. ' ' .. message
+    while #notes > NOTES_LIMIT_BYTES do
+      local length, at = string.match(notes, '^%d+ %d+ %d+ (%d+) ()')
+      notes = string.sub(notes, at + length)
+    end
+    run.notes = notes
+  end
+
+  -- The present attempt has failed.
+  function note(run, message) add_note(run, run.attempt, message) end
+
+  -- A message about a job that is not reserved: attempt 0.
+  function remark(run, message) add_note(run, 0, message) end
+end
