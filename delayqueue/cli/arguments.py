@@ -3,7 +3,7 @@
 from typing import Final
 
 from delayqueue.cli import asking
-from delayqueue.cli.command import argument
+from delayqueue.cli.subcommand import argument
 from delayqueue.cli.words import body, length, moment, schedule, secret, whole
 from delayqueue.domain.job import IfExists, State
 from delayqueue.domain.schedule import CatchUp

@@ -4,13 +4,13 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from delayqueue.cli.call import CallError, Server
-from delayqueue.cli.command import USAGE
+from delayqueue.cli.call import CallError, RemoteServer
+from delayqueue.cli.subcommand import USAGE
 from delayqueue.cli.words import UNLIMITED
 from delayqueue.domain.job import LIVE_STATES, MAX_BATCH, State
 
 Fields = dict[str, Any]  # of a request, with the names in docs/api.md
-Ask = Callable[[Server, Fields], Any]
+Ask = Callable[[RemoteServer, Fields], Any]
 
 DEFAULT_COUNT: Final = 100
 PEEK_COUNT: Final = 10
@@ -26,7 +26,7 @@ def at(path: str, wait_s: float = 0) -> Ask:
 def one_or_many(path: str) -> Ask:
     """Send a single id as `id`, several as `ids`: only with `id` a receipt is accepted, and an error has a message."""
 
-    def ask(server: Server, fields: Fields) -> Any:
+    def ask(server: RemoteServer, fields: Fields) -> Any:
         ids = fields.pop("ids", [])
         named = {"id": ids[0]} if len(ids) == 1 else {"ids": ids} if ids else {}
         return server.call(path, fields | named)
@@ -34,24 +34,24 @@ def one_or_many(path: str) -> Ask:
     return ask
 
 
-def limit(server: Server, fields: Fields) -> Any:
+def limit(server: RemoteServer, fields: Fields) -> Any:
     """The limits in force."""
     limits = {name: value for name, value in fields.items() if name != "topic"}
     lifted = {name: None for name, value in limits.items() if value == UNLIMITED}
     return server.call("/limit", fields | lifted)
 
 
-def push(server: Server, fields: Fields) -> Any:
+def push(server: RemoteServer, fields: Fields) -> Any:
     """The id, whether given or generated."""
     return server.call("/push", fields) or {"id": fields["id"]}
 
 
-def pop(server: Server, fields: Fields) -> Any:
+def pop(server: RemoteServer, fields: Fields) -> Any:
     """The ready jobs, or the first one to become ready."""
     return server.call("/pop", fields, wait_s=fields["timeout"])
 
 
-def listed(server: Server, fields: Fields) -> list[Fields]:
+def listed(server: RemoteServer, fields: Fields) -> list[Fields]:
     """The first `limit` jobs, over any number of pages or topics."""
     wanted, state = fields.pop("limit", DEFAULT_COUNT), fields.get("state")
     if state not in LIVE_STATES or fields.keys() & {"topic", "tag"}:
@@ -65,12 +65,12 @@ def listed(server: Server, fields: Fields) -> list[Fields]:
     return jobs
 
 
-def find(server: Server, fields: Fields) -> list[Fields]:
+def find(server: RemoteServer, fields: Fields) -> list[Fields]:
     """The first `limit` jobs that are found, in any number of calls."""
     return _pages("/find", server, fields, fields.pop("limit", DEFAULT_COUNT))
 
 
-def _pages(path: str, server: Server, fields: Fields, wanted: int) -> list[Fields]:
+def _pages(path: str, server: RemoteServer, fields: Fields, wanted: int) -> list[Fields]:
     jobs: list[Fields] = []
     cursor = ""
     while True:
@@ -84,7 +84,7 @@ def _pages(path: str, server: Server, fields: Fields, wanted: int) -> list[Field
         cursor = answer["cursor"]
 
 
-def peek(server: Server, fields: Fields) -> list[Fields]:
+def peek(server: RemoteServer, fields: Fields) -> list[Fields]:
     """The jobs that will be delivered next: ready ones, then delayed ones."""
     wanted = fields.pop("count", PEEK_COUNT)
     jobs = listed(server, fields | {"state": "ready", "limit": wanted})
@@ -93,12 +93,12 @@ def peek(server: Server, fields: Fields) -> list[Fields]:
     return jobs
 
 
-def _topics_with(server: Server, state: str) -> list[Fields]:
+def _topics_with(server: RemoteServer, state: str) -> list[Fields]:
     """The topics that have jobs in that state."""
     return [topic for topic in server.call("/topics", {}) if topic[state]]
 
 
-def kick(server: Server, fields: Fields) -> Any:
+def kick(server: RemoteServer, fields: Fields) -> Any:
     """With `all`, as many jobs of each topic as there are at first: jobs that fail again meanwhile are left."""
     if not fields.pop("all", False) or "tag" in fields:  # with a tag, all of them are kicked anyway
         return one_or_many("/kick")(server, fields)
@@ -114,7 +114,7 @@ def kick(server: Server, fields: Fields) -> Any:
     return {"count": kicked}
 
 
-def _kick_topic(server: Server, topic: str, state: str, most: int) -> int:
+def _kick_topic(server: RemoteServer, topic: str, state: str, most: int) -> int:
     left, found = most, True
     while left and found:
         fields = {"topic": topic, "state": state, "count": min(left, MAX_BATCH)}
@@ -123,19 +123,19 @@ def _kick_topic(server: Server, topic: str, state: str, most: int) -> int:
     return most - left
 
 
-def forecast(server: Server, fields: Fields) -> Any:
+def forecast(server: RemoteServer, fields: Fields) -> Any:
     """By default the next day from now."""
     start_s = fields.setdefault("start", time.time())
     return server.call("/forecast", {"end": start_s + FORECAST_S} | fields)
 
 
-def subscribe(server: Server, fields: Fields) -> Any:
+def subscribe(server: RemoteServer, fields: Fields) -> Any:
     """`--url` is the server's address, so the subscriber's URL has another name here."""
     url = fields.pop("webhook")
     return server.call("/subscribe", fields | {"url": url})
 
 
-def stats(server: Server, _fields: Fields) -> Fields:
+def stats(server: RemoteServer, _fields: Fields) -> Fields:
     """The sums over all topics."""
     told = server.call("/stats", {})
     return {name: told[name] for name in SUMS if name in told}  # an older server counts fewer

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from delayqueue.cli.command import REFUSED, UNREACHABLE, USAGE
+from delayqueue.cli.subcommand import REFUSED, UNREACHABLE, USAGE
 from delayqueue.client import Client, QueueError, TransportError, Unavailable
 from delayqueue.client.calls import Call
 
@@ -17,7 +17,7 @@ class CallError(Exception):
         self.status = status
 
 
-class Server:
+class RemoteServer:
     """The server that is called, in a `with` block."""
 
     def __init__(self, url: str, token: str, silence_s: float = SILENCE_S) -> None:
@@ -30,7 +30,7 @@ class Server:
         except ValueError as error:
             raise CallError(USAGE, f"--url {error}") from None
 
-    def __enter__(self) -> "Server":
+    def __enter__(self) -> "RemoteServer":
         return self
 
     def __str__(self) -> str:

@@ -10,7 +10,7 @@ import uvloop
 
 from delayqueue import log
 from delayqueue.beanstalk.access import TubeAccess
-from delayqueue.cli.command import DONE, REFUSED, complain
+from delayqueue.cli.subcommand import DONE, REFUSED, complain
 from delayqueue.config.config import Config
 from delayqueue.config.loading import load
 from delayqueue.config.sections import Declared, Sections

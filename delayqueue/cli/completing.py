@@ -6,8 +6,8 @@ from argparse import Action, ArgumentParser, Namespace
 from typing import Any, Final
 
 from delayqueue.cli.call import CallError
-from delayqueue.cli.command import DONE, USAGE, complain
 from delayqueue.cli.request import server_of
+from delayqueue.cli.subcommand import DONE, USAGE, complain
 from delayqueue.client.calls import STRANGE
 from delayqueue.config.startup import StartupError
 

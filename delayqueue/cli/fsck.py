@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import uvloop
 
-from delayqueue.cli.command import DONE, REFUSED
+from delayqueue.cli.subcommand import DONE, REFUSED
 from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError
 from delayqueue.domain import damage

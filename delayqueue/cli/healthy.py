@@ -6,7 +6,7 @@ from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Final
 
-from delayqueue.cli.command import DONE, REFUSED, UNREACHABLE, complain
+from delayqueue.cli.subcommand import DONE, REFUSED, UNREACHABLE, complain
 from delayqueue.config.config import Config
 
 ANSWER_S: Final = 4.0  # less than a health check of Docker or Kubernetes is usually given

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from textwrap import fill
 from typing import Any, Final
 
-from delayqueue.cli.command import Command
+from delayqueue.cli.subcommand import Subcommand
 from delayqueue.config.config import OPTIONS
 from delayqueue.config.option import PREFIX, Option
 
@@ -36,7 +36,7 @@ exit status:
   130  ended by Ctrl-C"""
 
 
-def verbs_by_family(verbs: Mapping[str, Command]) -> str:
+def verbs_by_family(verbs: Mapping[str, Subcommand]) -> str:
     """The table of verbs, and the exit status."""
     families = [
         "\n".join(
@@ -83,7 +83,7 @@ def no_verb(word: str, verbs: Iterable[str]) -> str:
     return f"there is no verb {word!r}; {_meant(word, verbs) or 'delay-queue help lists them'}"
 
 
-def no_arguments(words: Iterable[str], verb: Command) -> str:
+def no_arguments(words: Iterable[str], verb: Subcommand) -> str:
     """That the verb has no such arguments, and which may be meant."""
     flags = [flag for one in verb.arguments for flag in one.flags if flag.startswith("--")]
     flags += OF_ALL

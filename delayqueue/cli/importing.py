@@ -9,7 +9,7 @@ from typing import Final
 
 import uvloop
 
-from delayqueue.cli.command import DONE, REFUSED, UNREACHABLE, complain
+from delayqueue.cli.subcommand import DONE, REFUSED, UNREACHABLE, complain
 from delayqueue.config import values
 from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError

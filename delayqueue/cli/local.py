@@ -5,8 +5,16 @@ from argparse import ArgumentTypeError, Namespace
 from typing import Final
 
 from delayqueue import log
-from delayqueue.cli.command import CONFIG_FILE, USAGE, Argument, Command, argument, complain, late
 from delayqueue.cli.completing import SHELLS
+from delayqueue.cli.subcommand import (
+    CONFIG_FILE,
+    USAGE,
+    Argument,
+    Subcommand,
+    argument,
+    complain,
+    late,
+)
 from delayqueue.cli.words import length
 from delayqueue.config import values
 from delayqueue.config.config import MOST_BUCKETS
@@ -14,7 +22,7 @@ from delayqueue.config.loading import load
 from delayqueue.config.startup import StartupError
 
 
-def local(name: str, text: str, work: str, *arguments: Argument) -> Command:
+def local(name: str, text: str, work: str, *arguments: Argument) -> Subcommand:
     """A row for a verb with settings: `work` names a function of config and arguments that returns the exit status."""
 
     def run(asked: Namespace) -> int:
@@ -26,7 +34,7 @@ def local(name: str, text: str, work: str, *arguments: Argument) -> Command:
         except StartupError as error:
             return complain(error.lines(config), USAGE)
 
-    return Command(name, text, run, (*arguments, CONFIG_FILE))
+    return Subcommand(name, text, run, (*arguments, CONFIG_FILE))
 
 
 def _number(text: str) -> int:
@@ -75,7 +83,7 @@ WORKER: Final = (
 
 LOCAL: Final = (
     local("serve", "run the server; the default without a verb", "delayqueue.cli.serve:serve"),
-    Command(
+    Subcommand(
         "check",
         "check the settings and the store; start and write nothing",
         late("delayqueue.cli.checking:check"),
@@ -111,8 +119,8 @@ LOCAL: Final = (
             help="the new number; the present number searches for misplaced jobs",
         ),
     ),
-    Command("worker", "run a Worker", late("delayqueue.cli.working:work"), WORKER),
-    Command(
+    Subcommand("worker", "run a Worker", late("delayqueue.cli.working:work"), WORKER),
+    Subcommand(
         "completion",
         "print the shell code that completes verbs, options and topics",
         late("delayqueue.cli.completing:completion"),

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from delayqueue.cli import tables
-from delayqueue.cli.command import DONE, REFUSED
+from delayqueue.cli.subcommand import DONE, REFUSED
 
 
 def readable(data: Any, show: Callable[[Any], str]) -> str:

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Final
 
 from delayqueue import __version__
-from delayqueue.cli.command import USAGE, complain
 from delayqueue.cli.completing import answer_shell
 from delayqueue.cli.helping import HelpSettings, no_arguments, no_verb, verbs_by_family
 from delayqueue.cli.local import LOCAL
 from delayqueue.cli.remote import REMOTE
+from delayqueue.cli.subcommand import USAGE, complain
 
 INTERRUPTED: Final = 130  # the shell's status for a program that Ctrl-C ended
 CLOSED_PIPE: Final = 141  # the shell's status for a program whose reader is gone

@@ -8,7 +8,7 @@ from typing import Final
 
 import uvloop
 
-from delayqueue.cli.command import DONE, UNREACHABLE
+from delayqueue.cli.subcommand import DONE, UNREACHABLE
 from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError
 from delayqueue.engine.rebalance import Rebalance

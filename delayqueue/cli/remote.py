@@ -31,8 +31,8 @@ from delayqueue.cli.arguments import (
     WATCH,
 )
 from delayqueue.cli.asking import at, one_or_many
-from delayqueue.cli.command import argument
 from delayqueue.cli.request import remote
+from delayqueue.cli.subcommand import argument
 from delayqueue.cli.top import Top
 from delayqueue.cli.words import at_once, distance, kept, length, moment, per_second, whole
 from delayqueue.client.subscribers import LONGEST_TRIAL_S

@@ -8,14 +8,14 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from delayqueue.cli import asking, outcome, tables
-from delayqueue.cli.call import SILENCE_S, CallError, Server
-from delayqueue.cli.command import (
+from delayqueue.cli.call import SILENCE_S, CallError, RemoteServer
+from delayqueue.cli.subcommand import (
     CONFIG_FILE,
     REFUSED,
     UNREACHABLE,
     USAGE,
     Argument,
-    Command,
+    Subcommand,
     argument,
     complain,
 )
@@ -59,7 +59,7 @@ def remote(
     *arguments: Argument,
     show: Callable[[Any], str] = tables.facts,
     nothing: str = "",
-) -> Command:
+) -> Subcommand:
     """A row: `ask` gets the arguments as the fields of a request, `show` makes the answer readable.
 
     If the answer is empty, `nothing` is printed and the status is 1. An argument whose dest is `watch` says how often
@@ -70,7 +70,7 @@ def remote(
         given = vars(asked).items()
         fields = {key: value for key, value in given if value is not None and key not in NO_FIELDS}
 
-        def answer(server: Server) -> _Answer:
+        def answer(server: RemoteServer) -> _Answer:
             try:
                 data = ask(server, dict(fields))
                 as_json = asked.json and json.dumps(data, ensure_ascii=False)
@@ -99,10 +99,10 @@ def remote(
 
     types = [one.options.get("type") for one in arguments]
     notes = [LENGTHS] * (not {length, distance}.isdisjoint(types)) + [TIMES] * (moment in types)
-    return Command(name, text, run, (*arguments, *CONNECTION), "\n".join(notes))
+    return Subcommand(name, text, run, (*arguments, *CONNECTION), "\n".join(notes))
 
 
-def server_of(asked: Namespace, silence_s: float = SILENCE_S) -> Server:
+def server_of(asked: Namespace, silence_s: float = SILENCE_S) -> RemoteServer:
     """The server that the arguments, the config file or the environment name.
 
     Raises StartupError if the file is invalid, CallError if there can be no such server.
@@ -112,7 +112,7 @@ def server_of(asked: Namespace, silence_s: float = SILENCE_S) -> Server:
         of_file = load(asked.config, os.environ).own_url if asked.config else ""
         url = of_file or os.environ.get(URL_VARIABLE) or DEFAULT_URL
     token = os.environ.get(TOKEN_VARIABLE, "") if token is None else token
-    return Server(url, token, silence_s)
+    return RemoteServer(url, token, silence_s)
 
 
 def _print(text: str) -> None:

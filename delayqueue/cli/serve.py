@@ -5,7 +5,7 @@ from argparse import Namespace
 
 import uvloop
 
-from delayqueue.cli.command import DONE
+from delayqueue.cli.subcommand import DONE
 from delayqueue.config.config import Config
 from delayqueue.server.serve import serve as serving
 from delayqueue.store.servers.data_dir import place_of

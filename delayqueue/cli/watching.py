@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from delayqueue.cli.call import CallError
-from delayqueue.cli.command import DONE
+from delayqueue.cli.subcommand import DONE
 from delayqueue.cli.tables import clipped
 
 ANOTHER_SCREEN: Final = "\x1b[?1049h\x1b[?25l"  # without a cursor

@@ -9,7 +9,7 @@ from pkgutil import resolve_name
 from typing import Final
 
 from delayqueue import log
-from delayqueue.cli.command import DONE, USAGE, complain
+from delayqueue.cli.subcommand import DONE, USAGE, complain
 from delayqueue.client.address import ServerAddress
 from delayqueue.threads import not_waited_for
 from delayqueue.worker import Worker

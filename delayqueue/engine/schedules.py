@@ -14,7 +14,7 @@ from delayqueue.engine.declared import entry_of
 from delayqueue.engine.subscribers import raise_unregistered, read_all, taken, unknown
 from delayqueue.errors import Code, JobExists, Unavailable
 from delayqueue.store.bucket.registry import Registry
-from delayqueue.store.entries import DueJobs, Entry, Occurrence
+from delayqueue.store.entries import DueJobs, Entry, OccurrenceJob
 
 log = logging.getLogger(__name__)
 
@@ -157,10 +157,10 @@ class Schedules:
             )
         return enqueued.done
 
-    def _occurrence(self, schedule: Schedule, time_ms: int) -> Occurrence:
+    def _occurrence(self, schedule: Schedule, time_ms: int) -> OccurrenceJob:
         plain = schedule.job_id(time_ms)
         spare_id = self._owned(f"{plain}~{secrets.token_hex(8)}")  # nobody can guess it
-        return Occurrence(self._owned(plain), spare_id, time_ms)
+        return OccurrenceJob(self._owned(plain), spare_id, time_ms)
 
     def _owned(self, plain: str) -> str:
         """The id, with a number appended if it would otherwise belong to another bucket."""
@@ -177,7 +177,7 @@ def _read_plannable(definition: str) -> Schedule:
 
 
 def _due_jobs(
-    entry: Entry, schedule: Schedule, next_ms: int | None, jobs: list[Occurrence]
+    entry: Entry, schedule: Schedule, next_ms: int | None, jobs: list[OccurrenceJob]
 ) -> DueJobs:
     return DueJobs(entry, next_ms, schedule.topic, schedule.ttr_ms, schedule.body, jobs)
 

@@ -27,10 +27,10 @@ class DueJobs(NamedTuple):
     topic: str
     ttr_ms: int
     body: str
-    jobs: list["Occurrence"]
+    jobs: list["OccurrenceJob"]
 
 
-class Occurrence(NamedTuple):
+class OccurrenceJob(NamedTuple):
     """The job of an occurrence. It gets the id `spare_id` if the other one belongs to somebody else's job."""
 
     id: str

@@ -54,7 +54,7 @@ def as_json(value: object) -> bytes:
 
 
 def described(hint: Any) -> Any:
-    """The annotation with a TypedDict in place of each answer: its schema says which members are always there."""
+    """The annotation with a TypedDict instead of each answer: its schema says which members are always there."""
     if hint in ANSWERS:
         return _typed_dict(hint)
     if isinstance(hint, type) and issubclass(hint, Enum):

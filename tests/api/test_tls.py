@@ -13,8 +13,8 @@ import aiohttp
 import pytest
 
 from delayqueue.cli import healthy as health_check
-from delayqueue.cli.command import DONE, UNREACHABLE
 from delayqueue.cli.healthy import healthy
+from delayqueue.cli.subcommand import DONE, UNREACHABLE
 from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError
 from delayqueue.config.values import Address

@@ -17,7 +17,7 @@ from tests.processes import environment
 from .markdown import COMMAND_S, examples, looks, read
 
 if TYPE_CHECKING:
-    from delayqueue.cli.command import Command
+    from delayqueue.cli.subcommand import Subcommand
     from tests.processes import QueueServer
 
 PAGE: Final = read("docs/cli.md")
@@ -85,13 +85,13 @@ def pattern(answer: str) -> str:
 
 
 @pytest.mark.parametrize("verb", REMOTE, ids=lambda verb: verb.name)
-def test_every_verb_has_its_row_and_an_example(verb: Command) -> None:
+def test_every_verb_has_its_row_and_an_example(verb: Subcommand) -> None:
     usage = verb.name + "".join(positional(verb))
     assert f"| `{usage}` | {verb.help} |" in PAGE
     assert re.search(rf"^\$ (?:.*\| )?delay-queue {verb.name}\b", PAGE, re.MULTILINE)
 
 
-def positional(verb: Command) -> list[str]:
+def positional(verb: Subcommand) -> list[str]:
     """Its arguments without the options, as a usage line shows them."""
     forms = {None: " {}", "?": " [{}]", "+": " {}...", "*": " [{}...]"}
     return [

@@ -10,7 +10,7 @@ import pytest
 
 from delayqueue.domain.schedule import Schedule
 from delayqueue.engine.schedules import CORRECTION_MS, Schedules
-from delayqueue.store.entries import DueJobs, Enqueued, Entry, Occurrence
+from delayqueue.store.entries import DueJobs, Enqueued, Entry, OccurrenceJob
 from delayqueue.store.store import Store
 from delayqueue.tasks import cancel_all
 from tests.store.bucket import HOUR_MS, a_moment, job
@@ -40,7 +40,7 @@ async def registered(registry: Registry, bucket: Bucket, time_ms: int = 0) -> En
 def firing(entry: Entry, next_ms: int | None, *ids: str) -> DueJobs:
     due_ms = entry.time_ms or 0
     return DueJobs(
-        entry, next_ms, "t", 5000, "body", [Occurrence(one, f"{one}~", due_ms) for one in ids]
+        entry, next_ms, "t", 5000, "body", [OccurrenceJob(one, f"{one}~", due_ms) for one in ids]
     )
 
 

@@ -71,7 +71,7 @@ def parse_record(raw: bytes) -> Record:
 
 
 def _numbers(raw: bytes, at: int, *widths: int) -> list[int]:
-    """The numbers that stand there side by side, each with so many digits of base 90."""
+    """The numbers that stand there side by side, each with its number of digits of base 90."""
     numbers = []
     for width in widths:
         number = 0

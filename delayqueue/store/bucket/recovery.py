@@ -1,4 +1,4 @@
-"""What becomes of a call of a verb that does not go straight: it is attempted again, or fails.
+"""What happens to a call of a verb that does not go straight: it is attempted again, or fails.
 
 An attempt that was surely not done is repeated, within the time that the call has:
 
@@ -6,8 +6,8 @@ An attempt that was surely not done is repeated, within the time that the call h
 - the server does not have the library or the script: once that is loaded;
 - the server refuses functions: as a script;
 - the call came too LATE by the server's clock, which was unknown or has jumped: with the time that the server told;
-- the layout has changed (STALELAYOUT): by the new one, with its time anew, if the call means the same there. Otherwise
-  its caller gets LayoutChanged, and chooses the buckets again.
+- the layout has changed (STALELAYOUT): by the new one, with a new time limit, if the call means the same there.
+  Otherwise its caller gets LayoutChanged, and chooses the buckets again.
 
 After everything else the caller gets Unavailable. A silence, a broken connection, a refused WAIT or too few replicas
 leave open whether it was done. The rest are refusals that a repetition would meet, too.
@@ -86,7 +86,7 @@ class Recovery:
         call.begin(self._layout.buckets.layout.generation, self._shards.answer_s)
 
     async def _ready(self, call: VerbCall, error: Exception | None) -> Server:
-        """The server for the next attempt, ready for it. Raises Unavailable if there is to be none."""
+        """The server for the next attempt, ready for it. Raises Unavailable if no attempt is left."""
         try:
             async with asyncio.timeout(call.until_s - monotonic()):
                 return await self._next_server(call, error)

@@ -141,7 +141,7 @@ local function leave_waiting(id, job)
   return 'ready'
 end
 
--- The same, also for a reserved job.
+-- Removes the id of a job in any state from its index; its record stays. Returns the state.
 local function leave(id, job)
   if unreserve(id, job.topic) then return 'reserved' end
   return leave_waiting(id, job)

@@ -11,7 +11,7 @@ end
 -- The bytes of a job that has not ended; 0 if there is none.
 local function bytes_of(id) return call('HSTRLEN', JOBS, id) + call('HSTRLEN', RUNS, id) end
 
--- The same, or the bytes of a job that has ended and is still kept.
+-- The bytes of a job, also of one that has ended and is still kept; 0 if there is none.
 local function all_bytes_of(id)
   local bytes = bytes_of(id)
   return bytes > 0 and bytes or call('HSTRLEN', ENDED, id)

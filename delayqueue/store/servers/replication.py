@@ -65,7 +65,7 @@ class Replicas:
         self._short.add(redis)
 
     def is_met(self, redis: Redis) -> bool:
-        """Whether no call to this server has waited in vain."""
+        """Whether no call to this server has waited for nothing."""
         return redis not in self._short
 
     async def require(self, redis: Redis) -> None:

@@ -1,4 +1,4 @@
-"""What a command of the command line is, and its exit statuses."""
+"""What a subcommand of the command line is, and its exit statuses."""
 
 import sys
 from argparse import SUPPRESS, ArgumentParser, Namespace
@@ -57,8 +57,8 @@ def late(function: str) -> Callable[..., int]:
     return call
 
 
-class Command(NamedTuple):
-    """A command, such as `push`: `run` returns the exit status."""
+class Subcommand(NamedTuple):
+    """A subcommand, such as `push`: `run` returns the exit status."""
 
     name: str
     help: str
