@@ -1,0 +1,94 @@
+"""Answers: what the server writes, the client reads, whichever of the two is older."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, fields, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from delayqueue.answers.answer import LEFT_OUT
+from delayqueue.client import answers as public
+from delayqueue.client.answers import (
+    Access,
+    JobDetails,
+    Limits,
+    ReservedJob,
+    Schedule,
+    Stats,
+    Subscriber,
+)
+from delayqueue.client.fields import read
+from delayqueue.web.endpoints.jobs import FULL
+from delayqueue.web.endpoints.operations import STATS
+from delayqueue.web.endpoints.reservations import RESERVED
+from delayqueue.web.endpoints.schedules import SCHEDULE
+from delayqueue.web.endpoints.subscribers import SUBSCRIBER
+from delayqueue.web.responses import ANSWERS, as_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+EXAMPLES: Final[Mapping[type[Any], Any]] = {
+    JobDetails: FULL,
+    ReservedJob: RESERVED,
+    Schedule: SCHEDULE,
+    Stats: STATS,
+    Subscriber: SUBSCRIBER,
+}
+
+
+@pytest.mark.parametrize("name", public.__all__)
+def test_an_answer_shows_the_name_that_python_programs_know(name: str) -> None:
+    kind: type[Any] = getattr(public, name)
+    assert kind in ANSWERS
+    names = [each.name for each in fields(kind)]
+    assert repr(kind(**dict.fromkeys(names))).startswith(f"{name}({names[0]}=None")
+
+
+@pytest.mark.parametrize("kind", EXAMPLES)
+def test_what_the_server_writes_is_what_the_client_reads(kind: type[Any]) -> None:
+    sent = EXAMPLES[kind]
+    written = json.loads(as_json(sent))
+    found = read(kind, written | {"new": {"in": "a later version"}})
+    kept = {name: value for name, value in asdict(sent).items() if value is not LEFT_OUT}
+    assert {name: asdict(found)[name] for name in kept} == kept
+    assert found == read(kind, written)
+
+
+def test_a_member_that_is_left_out_is_not_written() -> None:
+    assert "traceparent" not in json.loads(as_json(RESERVED))
+    assert json.loads(as_json(replace(RESERVED, traceparent="00-1")))["traceparent"] == "00-1"
+    assert read(ReservedJob, json.loads(as_json(RESERVED))).traceparent == ""
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "member", "default"),
+    [
+        (Access, {"roles": [], "topics": []}, "endpoints", []),
+        (
+            Limits,
+            {"rate": None, "burst": None, "concurrency": 1, "declared": False},
+            "buried_retain",
+            None,
+        ),
+    ],
+)
+def test_a_member_that_an_older_server_does_not_send_has_its_default(
+    kind: type[Any], data: dict[str, Any], member: str, default: object
+) -> None:
+    assert getattr(read(kind, data), member) == default
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ([], "an object was expected"),
+        ({"roles": "admin", "topics": []}, "roles"),
+        ({"topics": []}, "roles"),
+    ],
+)
+def test_an_answer_of_another_shape_is_none(data: object, said: str) -> None:
+    with pytest.raises(TypeError, match=said):
+        read(Access, data)
