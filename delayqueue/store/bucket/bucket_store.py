@@ -107,15 +107,18 @@ class BucketStore:
                 job.other_topic = text(other_topic)
         return Pushed(codes, reply.change)
 
-    async def pop(self, bucket: int, demands: Sequence[Demand]) -> Popped:
+    def pop(self, bucket: int, demands: Sequence[Demand]) -> Awaitable[Popped]:
         """Reserve ready jobs: for each demand at most as many as it wants, [] if none is ready."""
         nonce = next(self._nonces)
         args: list[Any] = [nonce]
         for demand in demands:
             args += (demand.wanted, int(demand.by_priority), len(demand.topics), *demand.topics)
-        reply = await self.run("pop", bucket, args)
-        jobs = [reserved(found, nonce) for found in reply.results]
-        return Popped(jobs, reply.looked, reply.change)
+
+        def read(reply: Reply) -> Popped:
+            jobs = [reserved(found, nonce) for found in reply.results]
+            return Popped(jobs, reply.looked, reply.change)
+
+        return self.caller.call("pop", bucket, args, read=read)
 
     async def reserve(
         self, bucket: int, ids: Sequence[str], scope: Scope = EVERYWHERE

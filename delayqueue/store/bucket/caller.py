@@ -70,12 +70,13 @@ class Caller:
         scope: Scope = EVERYWHERE,
         *,
         follows: bool | None = None,
-    ) -> asyncio.Future[Reply]:
-        """Call a verb. The future has the script's reply; nothing is awaited while all is well (recovery.py).
+        read: Callable[[Reply], Any] | None = None,
+    ) -> asyncio.Future[Any]:
+        """Call a verb. The future has the script's Reply, or what `read` makes of it.
 
-        Its exception is Unavailable; LayoutChanged if the bucket was chosen by an outdated layout; UnicodeEncodeError
-        if no bytes stand for an argument. `follows`: whether the call means the same under a newer layout; None = as
-        the verb's head says.
+        Nothing is awaited while all is well (recovery.py). The future's exception is Unavailable; LayoutChanged if the
+        bucket was chosen by an outdated layout; UnicodeEncodeError if no bytes stand for an argument. `follows`:
+        whether the call means the same under a newer layout; None = as the verb's head says.
         """
         terms, keys = self._terms[verb], self._buckets[bucket]
         names = [keys.tag, keys.queue_name]
@@ -84,6 +85,7 @@ class Caller:
         if follows is None:
             follows = terms.verb.follows_layout
         call = VerbCall(terms, bucket, names, args, follows, self._ended)
+        call.read = read
         if self._closed:
             call.set_exception(Unavailable())
             return call
@@ -104,7 +106,8 @@ class Caller:
             self._recovery.start(call, answer)
             return
         try:
-            call.set_result(self._read(call, answer))
+            reply = self._read(call, answer)
+            call.set_result(call.read(reply) if call.read else reply)
         except Exception as error:  # an answer that cannot be read
             call.set_exception(error)
 

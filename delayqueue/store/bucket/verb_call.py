@@ -26,7 +26,10 @@ class Terms(NamedTuple):
 
 
 class VerbCall(Call):
-    """The future has the script's Reply. Its exception is Unavailable, LayoutChanged or UnicodeEncodeError."""
+    """The future has the script's Reply, or what `read` makes of it.
+
+    Its exception is Unavailable, LayoutChanged or UnicodeEncodeError.
+    """
 
     __slots__ = (
         "_args",
@@ -36,6 +39,7 @@ class VerbCall(Call):
         "bucket",
         "follows",
         "generation",
+        "read",
         "repeats",
         "server",
         "terms",
@@ -57,6 +61,7 @@ class VerbCall(Call):
         self.terms: Final = terms
         self.bucket: Final = bucket
         self.follows: Final = follows  # it means the same under another layout
+        self.read: Callable[[Any], Any] | None = None  # makes the result of the reply
         self.repeats = 0
         # of the last attempt:
         self.server: Server | None = None
