@@ -66,7 +66,8 @@ class Reader:
         if len(raw) >= MOST_MEMBERS:
             _check_members(raw, MOST_MEMBERS)
         try:
-            asked = model.model_validate_json(raw)
+            # what model_validate_json calls; its own options take a sixth of the time
+            asked: Model = model.__pydantic_validator__.validate_json(raw)
         except ValidationError:
             pass
         else:
