@@ -160,6 +160,8 @@ end
 return function(ARGV)
   local limit = tonumber(ARGV[1])
   redelivered, buried, expired, set_aside, named = 0, 0, 0, 0, {}
+  earliest = first_of(TIMERS)
+  if not earliest or earliest > now then return { 0, 0, 0, 0, {} } end  -- most ticks
   knows_priorities = has_priorities()
   local topics = call('ZRANGEBYSCORE', TIMERS, '-inf', int(now), 'LIMIT', '0', TOPICS_PER_CALL)
   local share = math.max(1, math.floor(limit / math.max(1, #topics)))
