@@ -68,7 +68,7 @@ def fake() -> Redis:
 class Unpiped:
     """Stands in for a Pipeline without a socket: calls to fakeredis go one by one."""
 
-    is_busy = False
+    current = None
 
     def __init__(self, pool: ConnectionPool) -> None:
         self._redis = fakeredis.FakeAsyncRedis(connection_pool=pool)

@@ -102,28 +102,24 @@ class Caller:
         return call
 
     def _ended(self, call: VerbCall, answer: Any) -> None:
+        """An attempt has ended: with an error, or with the script's answer, which tells more than its results."""
         if isinstance(answer, Exception):
             self._recovery.start(call, answer)
             return
         try:
-            reply = self._read(call, answer)
+            reply, verb = read_reply(answer), call.terms.verb.name
+            if call.server is not None:
+                call.server.clock.heard(reply.now_ms, call.asked_s)
+            if self._outages.ailments:
+                self._outages.answered(call.bucket)
+            self._metrics.observe(SCRIPT_SECONDS, monotonic() - call.made_s, verb)
+            count_events(self._metrics, reply.events)
+            count_repairs(self._metrics, verb, reply.results)
+            if self._failpoint:
+                self._failpoint.reach(f"{verb}.after")
             call.set_result(call.read(reply) if call.read else reply)
         except Exception as error:  # an answer that cannot be read
             call.set_exception(error)
-
-    def _read(self, call: VerbCall, answer: Any) -> Reply:
-        """The script's reply. What it tells beside its results is noted."""
-        reply, verb = read_reply(answer), call.terms.verb.name
-        if call.server is not None:
-            call.server.clock.heard(reply.now_ms, call.asked_s)
-        if self._outages.ailments:
-            self._outages.answered(call.bucket)
-        self._metrics.observe(SCRIPT_SECONDS, monotonic() - call.made_s, verb)
-        count_events(self._metrics, reply.events)
-        count_repairs(self._metrics, verb, reply.results)
-        if self._failpoint:
-            self._failpoint.reach(f"{verb}.after")
-        return reply
 
     async def ask(self, verb: str, bucket: int, send: Callable[[Redis], Awaitable[T]]) -> T:
         """Ask the bucket's server with a command of redis-py. Raises Unavailable if it does not answer or refuses."""

@@ -82,22 +82,17 @@ class Pipeline:
         self._wait = wait
         self._answer_s = answer_s
         self._unsent: list[Call | None] = []  # None: it was given up
-        self._current: _Exchange | None = None  # the one that the next one waits for
-        self._overtaken: set[_Exchange] = set()
+        self.current: Exchange | None = None  # the one that the next one waits for
+        self._overtaken: set[Exchange] = set()
         self._will_begin = False
         self._link: Link | None = None  # for the next exchange
         self._timer: asyncio.TimerHandle | None = None
         self._connecting = Tasks("connection to the store")
 
-    @property
-    def is_busy(self) -> bool:
-        """Whether a call sent now has to wait for an exchange."""
-        return self._current is not None
-
     def send(self, call: Call) -> None:
         """Send it with the next exchange."""
         self._unsent.append(call)
-        if self._current is None:
+        if self.current is None:
             self._begin_soon()
 
     def _begin_soon(self) -> None:
@@ -111,7 +106,7 @@ class Pipeline:
         calls, self._unsent = self._unsent[:MOST_CALLS], self._unsent[MOST_CALLS:]
         if not calls:
             return
-        self._current = exchange = _Exchange(calls, self._wait, self._ended)
+        self.current = exchange = Exchange(calls, self._wait, self._ended)
         if self._timer is None:
             self._look_in(OVERTAKEN_S)
         if self._link is not None and self._link.is_sound:
@@ -120,7 +115,7 @@ class Pipeline:
             used, self._link = self._link, None
             self._connecting.start(self._run_on_another(exchange, used))
 
-    async def _run_on_another(self, exchange: "_Exchange", used: Link | None) -> None:
+    async def _run_on_another(self, exchange: "Exchange", used: Link | None) -> None:
         """Run it on another connection than the one in use."""
         try:
             if used is not None:
@@ -129,7 +124,7 @@ class Pipeline:
         except Exception as error:
             exchange.fail(error)
             return
-        if exchange is self._current:
+        if exchange is self.current:
             self._link = link
         exchange.run(link)
 
@@ -148,23 +143,23 @@ class Pipeline:
         """End what has taken too long, and let the next exchange overtake one that takes long."""
         self._timer = None
         now_s = monotonic() + EARLY_S
-        for exchange in [*self._overtaken, *filter(None, [self._current])]:
+        for exchange in [*self._overtaken, *filter(None, [self.current])]:
             _time_out(exchange.calls, now_s - self._answer_s)
             if exchange.began_s <= now_s - ANSWER_S:
                 exchange.fail(RedisTimeoutError(NO_ANSWER))
         _time_out(self._unsent, now_s - self._answer_s)
-        current = self._current
+        current = self.current
         if current is not None and current.began_s <= now_s - OVERTAKEN_S:
             self._overtaken.add(current)
-            self._current = self._link = None
+            self.current = self._link = None
             self._begin()
-        if self._timer is None and (self._current or self._overtaken):
-            began_s = self._current.began_s if self._current else now_s
+        if self._timer is None and (self.current or self._overtaken):
+            began_s = self.current.began_s if self.current else now_s
             self._look_in(began_s + OVERTAKEN_S - now_s + EARLY_S)
 
-    def _ended(self, exchange: "_Exchange") -> None:
-        if exchange is self._current:
-            self._current = None
+    def _ended(self, exchange: "Exchange") -> None:
+        if exchange is self.current:
+            self.current = None
             if self._unsent:
                 self._begin_soon()
             return
@@ -179,11 +174,11 @@ class Pipeline:
         await self._pool.release(link.connection)
 
 
-class _Exchange:
+class Exchange:
     """Calls that go out together. `ended` is called once all of them have their answers."""
 
     def __init__(
-        self, calls: list[Call | None], wait: Wait | None, ended: Callable[["_Exchange"], None]
+        self, calls: list[Call | None], wait: Wait | None, ended: Callable[["Exchange"], None]
     ) -> None:
         self.calls = calls  # those whose answer has not come; None: it was given up
         self.began_s: Final = monotonic()
@@ -195,9 +190,12 @@ class _Exchange:
     def run(self, link: Link) -> None:
         """Send the calls that were not cancelled."""
         self.link = link
-        calls = [call for call in self.calls if call is not None and not call.done()]
-        packed = [call.packed for call in calls]
-        self.calls = [*calls]
+        calls, self.calls = self.calls, []
+        packed: list[bytes] = []
+        for call in calls:
+            if call is not None and not call.done():
+                self.calls.append(call)
+                packed.append(call.packed)
         if not packed:
             self._ended(self)
             return

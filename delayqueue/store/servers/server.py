@@ -29,6 +29,6 @@ class Server:
             made = [Pipeline(pool, wait, self._answer_s) for _ in range(AT_A_TIME)]
             pipelines = self._pipelines[wait] = made
         for pipeline in pipelines:
-            if not pipeline.is_busy:
+            if pipeline.current is None:
                 return pipeline
         return pipelines[0]
