@@ -16,11 +16,13 @@ import uvloop
 from bench.processes import cpu_seconds
 from delayqueue.config.config import Config
 from delayqueue.config.values import Address
+from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.job import Job
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.buckets import Buckets, Layout
 from delayqueue.store.servers.connect import connect
 from delayqueue.store.types import Demand, Ending
+from delayqueue.store.verbs import FINISH, PUSH
 from tests.api_client import open_api
 from tests.clusters import StoreCluster
 from tests.processes import LOOPBACK, Processes
@@ -102,7 +104,7 @@ async def _each(
 
 async def _push(store: BucketStore, bucket: int, part: list[str]) -> None:
     jobs = [Job(TOPIC, job_id, "x" * 40, 60_000, delay_ms=SOON_MS) for job_id in part]
-    await store.push(bucket, jobs)
+    await store.run_verb(PUSH, bucket, jobs, EVERYWHERE)
 
 
 async def _tick(store: BucketStore, bucket: int) -> None:
@@ -115,7 +117,8 @@ async def _pop(store: BucketStore, bucket: int, part: list[str]) -> None:
 
 
 async def _finish(store: BucketStore, bucket: int, part: list[str]) -> None:
-    await store.finish(bucket, [Ending(job_id, "", "") for job_id in part])
+    endings = [Ending(job_id, "", "") for job_id in part]
+    await store.run_verb(FINISH, bucket, endings, EVERYWHERE)
 
 
 async def _cost(cluster: StoreCluster, work: Awaitable[None]) -> float:

@@ -14,11 +14,13 @@ from redis.asyncio import Redis
 
 from bench.processes import free_port, program
 from bench.target import redis_command
+from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.job import Job
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.buckets import Buckets
 from delayqueue.store.scripts import ZSET, Scripts
 from delayqueue.store.servers.shards import Shards
+from delayqueue.store.verbs import PUSH
 
 HOUR_MS: Final = 3_600_000
 BATCH: Final = 500
@@ -77,7 +79,7 @@ async def _fill(redis: Redis, spread: Spread, scripts: Scripts) -> None:
             )
             for number in range(first, first + BATCH)
         ]
-        await store.push(0, jobs)
+        await store.run_verb(PUSH, 0, jobs, EVERYWHERE)
 
 
 async def _used_memory(redis: Redis) -> int:

@@ -12,6 +12,7 @@ from delayqueue.beanstalk.server import BeanstalkServer
 from delayqueue.domain.body import body_of
 from delayqueue.domain.job import MAX_DELAY_S, IfExists, Job
 from delayqueue.errors import Code, Unavailable
+from delayqueue.store.types import Pushed
 
 MAX_TTR_S: Final = 60 * 86_400  # a job's record has no room for a longer one
 # Steps over numbers that are somebody's ids: each is twice as far as the one before, the last one half a billion.
@@ -49,10 +50,10 @@ def put(server: BeanstalkServer, jobs: Sequence[Job]) -> Answer:
 
 
 def _were_put(
-    server: BeanstalkServer, jobs: Sequence[Job], call: asyncio.Future[list[int]]
+    server: BeanstalkServer, jobs: Sequence[Job], call: asyncio.Future[list[Pushed]]
 ) -> Answer:
     try:
-        codes = call.result()
+        codes = [pushed.code for pushed in call.result()]
     except Exception as error:
         return answer_to(error) * len(jobs)
     if Code.JOB_EXISTS in codes:
@@ -91,7 +92,7 @@ async def _put_behind(server: BeanstalkServer, jobs: Sequence[Job], codes: list[
 async def _push(server: BeanstalkServer, jobs: Sequence[Job]) -> list[int]:
     for job in jobs:
         job.id = str(await server.numbers.next())
-    return await server.jobs.push_many(jobs)
+    return [pushed.code for pushed in await server.jobs.push_many(jobs)]
 
 
 def _inserted(server: BeanstalkServer, jobs: Sequence[Job], codes: Sequence[int]) -> bytes:

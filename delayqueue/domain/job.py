@@ -51,8 +51,7 @@ class IfExists(StrEnum):
 class Job:
     """A job as a client pushes it. `due_ms` counts if it is not None, otherwise `delay_ms`.
 
-    With `is_strict`, its push fails if a job of another topic has the id. The push sets `other_topic` to that topic; ""
-    if there is none.
+    With `is_strict`, its push fails if a job of another topic has the id.
     """
 
     topic: str
@@ -71,7 +70,6 @@ class Job:
         USUAL_PRIORITY  # of a topic's ready jobs, the one with the smallest number goes first
     )
     is_strict: bool = False
-    other_topic: str = ""
 
 
 @dataclass(slots=True)

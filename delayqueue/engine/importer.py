@@ -19,6 +19,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from delayqueue.config.startup import StartupError
+from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.job import IfExists, Job
 from delayqueue.errors import Code, Unavailable
 from delayqueue.store.bucket.bucket_store import STAGED_DUE_MS
@@ -28,6 +29,7 @@ from delayqueue.store.original.place import CLOCKS_S, Place, Standing, standing
 from delayqueue.store.original.source import PAGE, AnotherImport, Look, Original, Take
 from delayqueue.store.store import Store
 from delayqueue.store.types import Settlement
+from delayqueue.store.verbs import PUSH, SETTLE
 
 log = logging.getLogger(__name__)
 
@@ -184,8 +186,8 @@ class Importer:
         """Put jobs into the destination, not yet deliverable; returns how to remove them from the original."""
         await self._original.claim([plan.look.id for plan in plans], self._destination)
         jobs = [_staged(plan.job) for plan in plans]
-        pushed = await self._store.push(jobs)
-        codes = {job.id.encode(): code for job, code in zip(jobs, pushed, strict=True)}
+        pushed = await self._store.run(PUSH, jobs, EVERYWHERE)
+        codes = {job.id.encode(): one.code for job, one in zip(jobs, pushed, strict=True)}
         if set(codes.values()) - {Code.OK, Code.JOB_EXISTS}:
             raise Unavailable
         return [
@@ -197,7 +199,9 @@ class Importer:
 
     async def _settle(self, dues_ms: Mapping[bytes, int | None]) -> None:
         """Give staged jobs their due times, and drop those without one: they were not removed from the original."""
-        await self._store.settle([Settlement(text(one), due) for one, due in dues_ms.items()])
+        await self._store.run(
+            SETTLE, [Settlement(text(one), due) for one, due in dues_ms.items()], EVERYWHERE
+        )
 
     def _count(self, take: Take, place: Place | None, *, done: bool) -> None:
         if not done:  # it has changed since it was read

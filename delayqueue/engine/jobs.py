@@ -1,7 +1,10 @@
 """The verbs on jobs that HTTP, beanstalkd's protocol and delivery call."""
 
+import asyncio
 import logging
+from asyncio import Future
 from collections.abc import Coroutine, Iterable, Sequence
+from typing import TypeVar
 
 from delayqueue.domain.access import Scope
 from delayqueue.domain.job import Job, JobView, Reserved
@@ -12,23 +15,43 @@ from delayqueue.engine.waiters import Waiters
 from delayqueue.errors import OF_CODE, Code
 from delayqueue.store.dead_letters import DeadLetters
 from delayqueue.store.listings import Listings
+from delayqueue.store.lookup import read_jobs
 from delayqueue.store.search import Search
 from delayqueue.store.store import Store
 from delayqueue.store.topics import Topics
 from delayqueue.store.types import (
     Burial,
+    Claim,
     Ending,
     Kick,
     Moved,
     Plan,
     Postponement,
+    Pushed,
     Recording,
     Release,
     Reschedule,
+    Reservation,
     Touch,
+)
+from delayqueue.store.verbs import (
+    BURY,
+    DELETE,
+    FINISH,
+    GET,
+    KICK,
+    POSTPONE,
+    PUSH,
+    RECORD,
+    RELEASE,
+    RESCHEDULE,
+    RESERVE,
+    TOUCH,
 )
 
 log = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
 
 
 class Jobs:
@@ -37,9 +60,9 @@ class Jobs:
     Those on topics and tags are in `topics`, those on ranges in `listings` and `taking`. Verbs that name topics do not
     check them: the caller does.
 
-    Verbs for one job raise the error for its code (NoSuchJob, WrongState, StaleReceipt, JobExists); verbs for many jobs
-    return a code for each. All raise Unavailable if the store does not answer; if only some buckets do not, verbs for
-    many give their jobs that code.
+    Verbs that need one call of the store return its Future. Verbs for one job raise the error for its code (NoSuchJob,
+    WrongState, StaleReceipt); push, and verbs for many jobs, return a code for each. All raise Unavailable if the store
+    does not answer; if only some buckets do not, verbs for many give their jobs that code.
     """
 
     def __init__(self, store: Store, waiters: Waiters, taking: TakeService, scope: Scope) -> None:
@@ -52,14 +75,13 @@ class Jobs:
         self.dead_letters = DeadLetters(store.by_bucket)
         self.search = Search(store.by_bucket, scope)
 
-    async def push(self, job: Job) -> None:
-        """Add a job, or replace the one with that id. Raises JobExists if `if_exists` is `fail`."""
-        [code] = await self._store.push((job,), self.scope)
-        raise_for(code)
+    def push(self, job: Job) -> Future[Pushed]:
+        """Add a job, or replace the one with that id. Returns a code: JOB_EXISTS if `if_exists` is `fail`."""
+        return self._store.run_then(PUSH, (job,), self.scope, _only)
 
-    def push_many(self, jobs: Sequence[Job]) -> Coroutine[None, None, list[int]]:
+    def push_many(self, jobs: Sequence[Job]) -> Future[list[Pushed]]:
         """Add many jobs. Returns a code for each."""
-        return self._store.push(jobs, self.scope)
+        return self._store.run(PUSH, jobs, self.scope)
 
     def pop(
         self, topics: tuple[str, ...], count: int, wait_s: float, *, by_priority: bool = False
@@ -89,31 +111,27 @@ class Jobs:
         self._waiters.requeue(jobs, message)
 
     def finish(
-        self,
-        ids: Sequence[str],
-        receipts: Sequence[str],
-        message: str = "",
-    ) -> Coroutine[None, None, list[int]]:
+        self, ids: Sequence[str], receipts: Sequence[str], message: str = ""
+    ) -> Future[list[int]]:
         """End jobs whose work is done. Returns a code for each.
 
         A receipt other than "" limits it to that reservation.
         """
-        return self._store.finish(_endings(ids, receipts, message), self.scope)
+        return self._store.run(FINISH, _endings(ids, receipts, message), self.scope)
 
     def delete(
-        self,
-        ids: Sequence[str],
-        receipts: Sequence[str],
-        message: str = "",
-    ) -> Coroutine[None, None, list[int]]:
+        self, ids: Sequence[str], receipts: Sequence[str], message: str = ""
+    ) -> Future[list[int]]:
         """End jobs that are no longer wanted; receipts and codes as in finish()."""
-        return self._store.delete(_endings(ids, receipts, message), self.scope)
+        return self._store.run(DELETE, _endings(ids, receipts, message), self.scope)
 
-    def get(self, ids: Sequence[str]) -> Coroutine[None, None, list[JobView | None]]:
+    def get(self, ids: Sequence[str]) -> Future[list[JobView | None]]:
         """All about jobs, None for an unknown id; only the first ones if the answer would get too large."""
-        return self._store.get(ids, self.scope)
+        if len(ids) == 1:
+            return self._store.run(GET, ids, self.scope)
+        return asyncio.create_task(read_jobs(self._store, ids, self.scope), name="get")
 
-    async def release(  # noqa: PLR0913  # everything that can be said about a failed attempt
+    def release(  # noqa: PLR0913  # everything that can be said about a failed attempt
         self,
         job_id: str,
         receipt: str,
@@ -123,7 +141,7 @@ class Jobs:
         *,
         priority: int | None = None,
         retry_ms: tuple[int, ...] | None = None,
-    ) -> int | None:
+    ) -> Future[int | None]:
         """Give a reserved job back after a failed attempt. A `priority` replaces the job's own, None = keep it.
 
         The job waits for `delay_ms`; if that is None, as its schedule says; if it has none, as `retry_ms` says, whose
@@ -132,74 +150,73 @@ class Jobs:
         """
         nonce = _nonce(receipt, job_id)
         item = Release(job_id, nonce, delay_ms, message, fallback_ms, priority, retry_ms)
-        [moved] = await self._store.release((item,), self.scope)
-        if moved.buried:
-            log.warning("job %r is buried: it failed with no retries left", job_id)
-        return _time_of(moved)
 
-    async def discard(self, job_id: str, created_ms: int | None = None) -> None:
+        def read(results: Sequence[Moved]) -> int | None:
+            if results[0].buried:
+                log.warning("job %r is buried: it failed with no retries left", job_id)
+            return _time(results)
+
+        return self._store.run_then(RELEASE, (item,), self.scope, read)
+
+    def discard(self, job_id: str, created_ms: int | None = None) -> Future[None]:
         """End a job that is no longer wanted, unless it is reserved (WrongState).
 
         With `created_ms` only the job of that push: raises NoSuchJob if another one has replaced it.
         """
         nonce = HELD_BY_NOBODY if created_ms is None else f"{HELD_BY_NOBODY}{created_ms}"
-        [code] = await self._store.delete([Ending(job_id, nonce, "")], self.scope)
-        raise_for(code)
+        return self._store.run_then(DELETE, (Ending(job_id, nonce, ""),), self.scope, _check)
 
-    async def reserve(self, job_id: str) -> Reserved:
+    def reserve(self, job_id: str) -> Future[Reserved]:
         """Reserve this job, although it may be delayed or buried.
 
         Raises NoSuchJob if it does not exist or has ended, WrongState if it is reserved.
         """
-        [found] = await self._store.reserve((job_id,), self.scope)
-        if found.job is None:
-            raise OF_CODE[Code(found.code)]
-        return found.job
+        return self._store.run_then(
+            RESERVE, (Claim(job_id, next(self._store.nonces)),), self.scope, _reserved
+        )
 
-    async def touch(self, job_id: str, receipt: str, ttr_ms: int | None) -> int | None:
+    def touch(self, job_id: str, receipt: str, ttr_ms: int | None) -> Future[int | None]:
         """Extend a reservation by `ttr_ms` from now, or by the job's own TTR; returns the deadline."""
         item = Touch(job_id, _nonce(receipt, job_id), ttr_ms)
-        [moved] = await self._store.touch((item,), self.scope)
-        return _time_of(moved)
+        return self._store.run_then(TOUCH, (item,), self.scope, _time)
 
-    async def bury(
-        self,
-        job_id: str,
-        receipt: str,
-        message: str,
-        *,
-        priority: int | None = None,
-    ) -> None:
+    def bury(
+        self, job_id: str, receipt: str, message: str, *, priority: int | None = None
+    ) -> Future[None]:
         """Bury a job. A `priority` replaces the job's own, None = keep it."""
         item = Burial(job_id, _nonce(receipt, job_id), message, priority)
-        [code] = await self._store.bury((item,), self.scope)
-        raise_for(code)
-        log.warning("job %r is buried: its worker gave it up", job_id)
 
-    async def record(self, recording: Recording) -> None:
+        def read(results: Sequence[int]) -> None:
+            _check(results)
+            log.warning("job %r is buried: its worker gave it up", job_id)
+
+        return self._store.run_then(BURY, (item,), self.scope, read)
+
+    def record(self, recording: Recording) -> Future[None]:
         """Record a subscriber's result for a job that is reserved for it."""
-        [code] = await self._store.record((recording,))
-        raise_for(code)
+        return self._store.run_then(RECORD, (recording,), self.scope, _check)
 
-    async def postpone(self, postponement: Postponement) -> None:
+    def postpone(self, postponement: Postponement) -> Future[None]:
         """Give a reserved job back until a failed subscriber may be called again, or bury it."""
-        [moved] = await self._store.postpone((postponement,))
-        raise_for(moved.code)
-        if moved.buried:
-            log.warning("job %r is buried: its subscribers failed for good", postponement.id)
 
-    def reschedule(self, ids: Sequence[str], plan: Plan) -> Coroutine[None, None, list[Moved]]:
+        def read(results: Sequence[Moved]) -> None:
+            raise_for(results[0].code)
+            if results[0].buried:
+                log.warning("job %r is buried: its subscribers failed for good", postponement.id)
+
+        return self._store.run_then(POSTPONE, (postponement,), self.scope, read)
+
+    def reschedule(self, ids: Sequence[str], plan: Plan) -> Future[list[Moved]]:
         """Give jobs that are not reserved a new due time, a new priority, or both; an id may occur once only.
 
         Returns a code and the due time for each.
         """
-        return self._store.reschedule([Reschedule(job_id, plan) for job_id in ids], self.scope)
+        items = [Reschedule(job_id, plan) for job_id in ids]
+        return self._store.run(RESCHEDULE, items, self.scope)
 
-    def kick(
-        self, ids: Sequence[str], *, body: str | None = None
-    ) -> Coroutine[None, None, list[int]]:
+    def kick(self, ids: Sequence[str], *, body: str | None = None) -> Future[list[int]]:
         """Make buried or delayed jobs ready now, with another `body` if it is not None. Returns a code for each."""
-        return self._store.kick([Kick(job_id, body) for job_id in ids], self.scope)
+        return self._store.run(KICK, [Kick(job_id, body) for job_id in ids], self.scope)
 
 
 def raise_for(code: int) -> None:
@@ -208,9 +225,24 @@ def raise_for(code: int) -> None:
         raise OF_CODE[Code(code)]
 
 
-def _time_of(moved: Moved) -> int | None:
-    raise_for(moved.code)
-    return moved.time_ms
+def _only(results: Sequence[Result]) -> Result:
+    return results[0]
+
+
+def _check(codes: Sequence[int]) -> None:
+    raise_for(codes[0])
+
+
+def _time(results: Sequence[Moved]) -> int | None:
+    raise_for(results[0].code)
+    return results[0].time_ms
+
+
+def _reserved(results: Sequence[Reservation]) -> Reserved:
+    code, job = results[0]
+    if job is None:
+        raise OF_CODE[Code(code)]
+    return job
 
 
 def _nonce(receipt: str, job_id: str) -> str:

@@ -5,9 +5,12 @@ import logging
 from collections.abc import Sequence
 from contextlib import suppress
 
+from delayqueue.domain.access import EVERYWHERE
 from delayqueue.errors import Unavailable
 from delayqueue.store.store import Store
+from delayqueue.store.takes import Takes
 from delayqueue.store.types import Range, Taken
+from delayqueue.store.verbs import RESTORE
 from delayqueue.tasks import Tasks
 
 log = logging.getLogger(__name__)
@@ -19,6 +22,7 @@ class TakeService:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._restoring = Tasks("restore")
+        self._takes = Takes(store.by_bucket)
 
     async def take(self, topic: str, due: Range, most: int) -> list[Taken]:
         """Remove and return the first jobs of a range, up to `most` and MAX_ANSWER_BYTES; each goes to one caller only.
@@ -26,7 +30,7 @@ class TakeService:
         If the store fails, returns what was taken before; raises Unavailable if that is nothing. A cancelled caller
         takes nothing.
         """
-        work = asyncio.create_task(self._store.take(topic, due, most), name="take")
+        work = asyncio.create_task(self._takes.take(topic, due, most), name="take")
         try:
             return await asyncio.shield(work)
         except asyncio.CancelledError:
@@ -47,7 +51,7 @@ class TakeService:
 
     async def _restore(self, jobs: Sequence[Taken]) -> None:
         try:
-            lost = await self._store.restore(jobs)
+            lost = await self._store.run(RESTORE, jobs, EVERYWHERE)
         except Unavailable:
             lost = [True] * len(jobs)
         if number := sum(lost):

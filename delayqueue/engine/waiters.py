@@ -10,6 +10,7 @@ import logging
 from collections.abc import Iterable
 from itertools import count
 
+from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.job import Reserved
 from delayqueue.domain.receipt import nonce_of
 from delayqueue.engine.bucket_poller import BucketPoller
@@ -19,6 +20,7 @@ from delayqueue.engine.wait_queue import Poll
 from delayqueue.errors import Text, TooMany, Unavailable
 from delayqueue.store.store import Store
 from delayqueue.store.types import Requeue
+from delayqueue.store.verbs import REQUEUE
 from delayqueue.tasks import Tasks
 
 log = logging.getLogger(__name__)
@@ -115,6 +117,7 @@ class Waiters:
         returns = [
             Requeue(job.id, nonce_of(job.receipt, job.id), message, job.was_buried) for job in jobs
         ]
+        returns.reverse()  # each goes before the last one
         if returns:
             self._requeuing.start(self._requeue_all(returns))
 
@@ -140,7 +143,7 @@ class Waiters:
 
     async def _requeue_all(self, returns: list[Requeue]) -> None:
         try:
-            lost = await self._store.requeue(returns)
+            lost = await self._store.run(REQUEUE, returns, EVERYWHERE)
         except Unavailable:
             lost = [True] * len(returns)
         if count := sum(lost):

@@ -1,11 +1,16 @@
 """Batching without a timer: requests that arrive while calls are in flight share the next one."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Generic, TypeVar
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Generic, TypeVar
 
 from delayqueue.errors import Unavailable
-from delayqueue.tasks import Tasks
+from delayqueue.store.bucket.recovery import LayoutChanged
+from delayqueue.store.bucket.replies import Reply
+from delayqueue.store.servers.pipeline import AT_A_TIME
+from delayqueue.store.types import NO_CHANGE, Change
+from delayqueue.store.verbs import Verb
 
 # A call with this many items takes no further request: about 3 ms of the store's time.
 BATCH_LIMIT = 500
@@ -19,93 +24,115 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-class _Request(Generic[Item, Result]):
-    __slots__ = ("future", "items", "results", "since")
+class Request(Generic[Item, Result]):
+    """Items that somebody waits for: `future` gets what `read` makes of their results, or the error that it raises.
+
+    `lost` is the result of items for which the store fails after others were done, None = the request fails.
+    """
+
+    __slots__ = ("future", "is_part", "items", "lost", "read", "results", "since")
 
     def __init__(
         self,
         items: Sequence[Item],
-        future: asyncio.Future[Sequence[Result | Unavailable]],
-        since: float,
+        lost: Result | None,
+        read: Callable[[Sequence[Result]], Any],
+        *,
+        is_part: bool = False,
     ) -> None:
+        loop = asyncio.get_running_loop()
         self.items = items
-        self.future = future
-        self.since = since  # loop time
-        self.results: list[Result | Unavailable] = []
+        self.lost = lost
+        self.read = read
+        self.is_part = is_part  # of one for several buckets
+        self.results: Sequence[Result] = ()
+        self.future: asyncio.Future[Any] = loop.create_future()
+        self.since = loop.time()
 
     @property
     def left(self) -> Sequence[Item]:
         """The items without a result so far."""
         return self.items[len(self.results) :] if self.results else self.items
 
-    def add(self, results: Sequence[Result | Unavailable]) -> bool:
+    def add(self, results: Sequence[Result]) -> bool:
         """Add the results of the next items; returns whether all have one now."""
         if len(results) < len(self.items):
             results = self.results = [*self.results, *results]
-        if len(results) < len(self.items):
-            return False
+            if len(results) < len(self.items):
+                return False
         if not self.future.done():
-            self.future.set_result(results)
+            try:
+                self.future.set_result(self.read(results))
+            except Exception as error:
+                self.future.set_exception(error)
         return True
 
     def fail(self, error: BaseException) -> None:
-        if self.results and isinstance(error, Unavailable):
-            self.add([Unavailable()] * len(self.left))
+        """There are no further results."""
+        if self.results and self.lost is not None and isinstance(error, Unavailable):
+            self.add([self.lost] * len(self.left))
         elif not self.future.done():
             self.future.set_exception(error)
 
 
 class Batcher(Generic[Item, Result]):
-    """Joins concurrent requests into calls, with at most `in_flight` of them at a time.
+    """Joins concurrent requests for a verb in a bucket into calls, with at most AT_A_TIME of them in flight.
 
-    `call` takes items and returns a result for each of the first ones, at least one; the others go with the next call.
-    If it raises, every request in it gets the error; a request that already has some results gets Unavailable for its
-    other items. If an item cannot be encoded as UTF-8, so that nothing was sent, only its own request fails. `bytes_of`
-    an item, if they can be many.
+    If a call fails, every request in it gets the error. If an item cannot be encoded as UTF-8, so that nothing was
+    sent, only its own request fails. Cancelling a request does not stop its call. `notify` is called with each
+    call's change, `reroute` with requests whose items may belong to other buckets by now.
     """
 
     def __init__(
         self,
-        call: Callable[[list[Item]], Awaitable[Sequence[Result | Unavailable]]],
-        name: str,
-        bytes_of: Callable[[Item], int] | None = None,
-        in_flight: int = 1,
+        verb: Verb[Item, Result],
+        bucket: int,
+        call: Callable[[Sequence[Any]], asyncio.Future[Reply]],
+        notify: Callable[[int, Change], None],
+        reroute: Callable[[Sequence[Request[Item, Result]]], None],
     ) -> None:
+        self._verb = verb
+        self._bucket = bucket
         self._call = call
-        self._bytes_of = bytes_of
-        self._waiting: list[_Request[Item, Result]] = []
+        self._notify = notify
+        self._reroute = reroute
+        self._waiting: list[Request[Item, Result]] = []
         self._piece: int | None = None  # items per call, None = all
-        self._free = in_flight  # further calls that may begin
+        self._free = AT_A_TIME  # further calls that may begin
         self._will_begin = False
-        self._tasks = Tasks(name)
+        self._is_closed = False
 
-    def submit(self, items: Sequence[Item]) -> asyncio.Future[Sequence[Result | Unavailable]]:
-        """Send `items` with the next call.
-
-        The future has their results; cancelling it does not stop the call.
-        """
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Sequence[Result | Unavailable]] = loop.create_future()
-        self._waiting.append(_Request(items, future, loop.time()))
+    def submit(self, request: Request[Item, Result]) -> None:
+        """Send its items with the next call."""
+        self._waiting.append(request)
         if self._free and not self._will_begin:
             self._free -= 1
             self._will_begin = True
-            self._tasks.start(self._run())
-        return future
+            asyncio.get_running_loop().call_soon(self._begin)
 
-    async def _run(self) -> None:
+    def close(self) -> None:
+        """Begin no more calls: what waits is routed again."""
+        self._is_closed = True
+        waiting, self._waiting = self._waiting, []
+        self._reroute(waiting)
+
+    def _begin(self) -> None:
         self._will_begin = False
-        try:
-            while self._waiting:
-                await self._send(self._take())
-        finally:
-            self._free += 1
+        self._send_next()
 
-    def _take(self) -> list[_Request[Item, Result]]:
+    def _send_next(self) -> None:
+        if not self._waiting:
+            self._free += 1
+            return
+        requests = self._take()
+        items = [item for request in requests for item in request.left][: self._piece]
+        self._send(requests, items)
+
+    def _take(self) -> list[Request[Item, Result]]:
         size = size_bytes = 0
         for number, request in enumerate(self._waiting):
-            if self._bytes_of is not None:
-                size_bytes += sum(map(self._bytes_of, request.left))
+            if self._verb.bytes_of is not None:
+                size_bytes += sum(map(self._verb.bytes_of, request.left))
             if number and (size >= BATCH_LIMIT or size_bytes > BATCH_BYTES):
                 taken, self._waiting = self._waiting[:number], self._waiting[number:]
                 return taken
@@ -113,37 +140,84 @@ class Batcher(Generic[Item, Result]):
         taken, self._waiting = self._waiting, []
         return taken
 
-    async def _send(self, requests: list[_Request[Item, Result]]) -> None:
-        items = [item for request in requests for item in request.left]
+    def _send(self, requests: list[Request[Item, Result]], items: list[Item]) -> None:
         try:
-            results = await self._call(items[: self._piece])
-        except BaseException as error:
-            if isinstance(error, UnicodeEncodeError) and len(requests) > 1:
-                middle = len(requests) // 2
-                await self._send(requests[:middle])
-                await self._send(requests[middle:])
-                return
-            self._fail(requests, error)
-            if not isinstance(error, Exception):
-                raise
-            return
-        # if a call does not get to all items, the next one is given about as many as one can do
-        self._piece = None if len(results) == len(items) else 2 * len(results)
+            call = self._call(self._verb.pack(items))
+        except Exception as error:
+            self._end(requests, len(items), error)
+        else:
+            call.add_done_callback(partial(self._answered, requests, items))
+
+    def _answered(
+        self,
+        requests: list[Request[Item, Result]],
+        items: list[Item],
+        call: asyncio.Future[Reply],
+    ) -> None:
+        try:
+            outcome: Sequence[Result] | BaseException = self._results(items, call.result())
+        except BaseException as error:  # CancelledError as well: the loop ends
+            outcome = error
+        self._end(requests, len(items), outcome)
+
+    def _results(self, items: Sequence[Item], reply: Reply) -> Sequence[Result]:
+        if reply.change != NO_CHANGE:
+            self._notify(self._bucket, reply.change)
+        return self._verb.read(items, reply)
+
+    def _end(
+        self,
+        requests: list[Request[Item, Result]],
+        size: int,
+        outcome: Sequence[Result] | BaseException,
+    ) -> None:
+        """A call for `size` items of the requests has ended."""
+        if isinstance(outcome, BaseException):
+            self._fail(requests, outcome)
+        else:
+            # if a call does not get to all items, the next one is given about as many as one can do
+            self._piece = None if len(outcome) == size else 2 * len(outcome)
+            self._deal(requests, outcome)
+        self._send_next()
+
+    def _deal(self, requests: list[Request[Item, Result]], results: Sequence[Result]) -> None:
         at, unfinished = 0, []
         for request in requests:
-            size = len(request.left)
+            size = len(request.items) - len(request.results)
             if not request.add(results[at : at + size]):
                 unfinished.append(request)
             at += size
-        self._waiting[:0] = unfinished
+        self._wait_again(unfinished)
 
-    def _fail(self, requests: list[_Request[Item, Result]], error: BaseException) -> None:
+    def _wait_again(self, requests: list[Request[Item, Result]]) -> None:
+        """The requests go on before those that wait."""
+        self._waiting[:0] = requests
+        if self._is_closed:
+            self.close()
+
+    def _fail(self, requests: list[Request[Item, Result]], error: BaseException) -> None:
+        if isinstance(error, LayoutChanged):
+            self._reroute(requests)
+            return
+        if isinstance(error, UnicodeEncodeError):
+            bad = [request for request in requests if not self._can_be_sent(request)] or requests
+            self._wait_again([request for request in requests if request not in bad])
+            requests = bad
         if isinstance(error, Unavailable):
             requests += self._take_impatient()
         for request in requests:
             request.fail(error)
 
-    def _take_impatient(self) -> list[_Request[Item, Result]]:
+    def _can_be_sent(self, request: Request[Item, Result]) -> bool:
+        try:
+            for word in self._verb.pack(request.left):
+                if isinstance(word, str):
+                    word.encode()
+        except UnicodeEncodeError:
+            return False
+        return True
+
+    def _take_impatient(self) -> list[Request[Item, Result]]:
         last = asyncio.get_running_loop().time() - PATIENCE_S
         taken = [request for request in self._waiting if request.since < last]
         self._waiting = [request for request in self._waiting if request.since >= last]

@@ -14,6 +14,7 @@ from delayqueue.store.cursor import BAD, MARK, read_cursor, write_cursor
 from delayqueue.store.due_order import DELAYED, READY, DueOrder, Part, Window
 from delayqueue.store.lookup import fitting
 from delayqueue.store.types import START, Found, Listing, Position, TagPlace
+from delayqueue.store.verbs import GET
 
 T = TypeVar("T")
 
@@ -63,11 +64,11 @@ class Listings:
 
     async def first(self, topic: str, state: State) -> JobView | None:
         """The topic's next job in this state: the next to be handed out, to become due, or to be kicked."""
-        views = []
+        views = list[JobView | None]()
         for bucket in range(self._store.buckets.count):
             reply = await self._store.run("peek", bucket, [topic, state.value])
             if reply.results:
-                views += await self._store.get(bucket, reply.results, self._scope)
+                views += (await self._store.run_verb(GET, bucket, reply.results, self._scope))[0]
         return min(
             (view for view in views if view is not None and view.state is state),
             key=lambda view: (view.priority if state is State.READY else 0, view.due_ms),
@@ -81,7 +82,7 @@ class Listings:
             mine = [job for job in jobs if job.bucket == bucket]
             while mine:
                 ids = [job.position.id for job in mine]
-                found = await self._store.get(bucket, ids, self._scope)
+                found, _ = await self._store.run_verb(GET, bucket, ids, self._scope)
                 views.update(zip(mine, found, strict=False))
                 mine = mine[len(found) :]
         return [view for job in jobs if (view := views[job]) is not None and _is_in(view, what)]

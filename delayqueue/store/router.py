@@ -1,147 +1,189 @@
-"""Routes a verb to the buckets of its jobs: splits, batches, follows the layout, joins."""
+"""Routes the items of a verb to the buckets of their jobs, and follows the layout."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
-from typing import Generic, TypeVar
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final, TypeVar
 
-from delayqueue.domain.access import EVERYWHERE, Scope
-from delayqueue.errors import Unavailable
-from delayqueue.store.batcher import Batcher
+from delayqueue.domain.access import Scope
+from delayqueue.errors import Invalid, Text, Unavailable
+from delayqueue.store.batcher import Batcher, Request
+from delayqueue.store.bucket.bucket_store import BucketStore
+from delayqueue.store.bucket.buckets import Layout
 from delayqueue.store.bucket.migration import Migration
 from delayqueue.store.bucket.recovery import LayoutChanged
-from delayqueue.store.servers.pipeline import AT_A_TIME
+from delayqueue.store.moving import MovingBatcher
 from delayqueue.store.types import Change
+from delayqueue.store.verbs import Verb
+from delayqueue.tasks import Tasks
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-Call = Callable[[int, list[Item], Scope], Awaitable[tuple[Sequence[Result], Change]]]
+T = TypeVar("T")
+
+APART: Final = Text(
+    "这些job在不同的bucket中，不能一起操作",
+    "these jobs are in different buckets, so nothing can be done with them at once",
+)
 
 
-class Router(Generic[Item, Result]):
-    """One verb for jobs of any bucket; an item is a job's id, or has one.
-
-    `call(bucket, items, scope)` returns a result for each of the first items, at least one, and the change that
-    `notify` is called with. `lost` is the result of items whose bucket does not answer while another one does; None =
-    the whole request fails. `bytes_of` as in Batcher.
-    """
+class Router:
+    """Runs verbs for jobs of any bucket. Items of one bucket go straight into its next call."""
 
     def __init__(
-        self,
-        name: str,
-        call: Call[Item, Result],
-        migration: Migration,
-        notify: Callable[[int, Change], None],
-        lost: Result | None = None,
-        bytes_of: Callable[[Item], int] | None = None,
+        self, store: BucketStore, migration: Migration, notify: Callable[[int, Change], None]
     ) -> None:
-        self._name = name
-        self._call = call
+        """`notify(bucket, change)` is called with what became ready or due."""
+        self._store = store
         self._migration = migration
-        self._buckets = migration.buckets
+        self._buckets = store.buckets
         self._notify = notify
-        self._lost = lost
-        self._bytes_of = bytes_of
-        self._batchers: dict[tuple[int, Scope], Batcher[Item, Result]] = {}
+        self._batchers: dict[tuple[Verb[Any, Any], int, Scope], Batcher[Any, Any]] = {}
+        self._tasks = Tasks("routing")
+        self._buckets.on_change(self._use_layout)
 
-    async def run(self, items: Sequence[Item], scope: Scope = EVERYWHERE) -> list[Result]:
-        """The results of the items, in order. Raises Unavailable if the store does not answer."""
-        results: dict[int, Result] = {}
-        while len(results) < len(items):
-            generation = self._buckets.layout.generation
-            if self._buckets.layout.size == 1 and not results:
-                with suppress(LayoutChanged):
-                    return self._each_told(await self._batcher(0, scope).submit(items))
-            else:
+    def run(
+        self, verb: Verb[Item, Result], items: Sequence[Item], scope: Scope
+    ) -> asyncio.Future[list[Result]]:
+        """The results of the items, in order. Jobs of topics out of the scope do not exist.
+
+        Raises Unavailable if the store does not answer; if only some buckets do not, and the verb has a `lost`, that is
+        the result of their items. Cancelling the future does not stop the call.
+        """
+        return self.run_then(verb, items, scope, list)
+
+    def run_then(
+        self,
+        verb: Verb[Item, Result],
+        items: Sequence[Item],
+        scope: Scope,
+        read: Callable[[Sequence[Result]], T],
+    ) -> asyncio.Future[T]:
+        """What `read` makes of the results that run() gives, or the error that it raises."""
+        request = Request(items, verb.lost, read)
+        self._route(verb, scope, request)
+        return request.future
+
+    def _route(
+        self, verb: Verb[Item, Result], scope: Scope, request: Request[Item, Result]
+    ) -> None:
+        items = request.left
+        if self._buckets.layout.size == 1 and items:
+            self._batcher(verb, 0, scope).submit(request)
+            return
+        buckets = {self._buckets.of(one) for item in items for one in verb.ids(item)}
+        if len(buckets) == 1:
+            self._batcher(verb, buckets.pop(), scope).submit(request)
+        else:
+            self._tasks.start(self._split(verb, scope, request))
+
+    def _batcher(
+        self, verb: Verb[Item, Result], bucket: int, scope: Scope
+    ) -> Batcher[Item, Result]:
+        key = verb, bucket, scope
+        batcher = self._batchers.get(key)
+        if batcher is None:
+            layout = self._buckets.layout
+            call = partial(self._store.run, verb.script, bucket, scope=scope)
+            reroute = partial(self._reroute, layout, verb, scope)
+            terms = verb, bucket, call, self._notify, reroute
+            batcher = (
+                MovingBatcher(*terms, self._migration.fetch) if layout.moving else Batcher(*terms)
+            )
+            self._batchers[key] = batcher
+        return batcher
+
+    # a request for several buckets
+
+    async def _split(
+        self, verb: Verb[Item, Result], scope: Scope, request: Request[Item, Result]
+    ) -> None:
+        items, results = request.left, dict[int, Result]()
+        try:
+            while len(results) < len(items):
+                layout = self._buckets.layout
                 left = [place for place in range(len(items)) if place not in results]
-                results |= await self._ask(left, items, scope)
-            if len(results) < len(items):
-                await self._migration.follow(generation)
-        return [results[place] for place in range(len(items))]
+                results |= await self._ask(verb, scope, items, left)
+                if len(results) < len(items):
+                    await self._follow(layout)
+        except Exception as error:
+            request.fail(error)
+        else:
+            request.add([results[place] for place in range(len(items))])
 
     async def _ask(
-        self, left: Sequence[int], items: Sequence[Item], scope: Scope
+        self, verb: Verb[Item, Result], scope: Scope, items: Sequence[Item], left: Sequence[int]
     ) -> dict[int, Result]:
         """The results of the items at these places, except those whose bucket is another one by now."""
         places: dict[int, list[int]] = {}
         for place in left:
-            places.setdefault(self._buckets.of(_id(items[place])), []).append(place)
-        answers = await asyncio.gather(
-            *(
-                self._batcher(bucket, scope).submit([items[place] for place in mine])
-                for bucket, mine in places.items()
-            ),
-            return_exceptions=True,
-        )
+            places.setdefault(self._bucket_of(verb, items[place]), []).append(place)
+        parts = [
+            Request[Item, Result]([items[place] for place in mine], verb.lost, list, is_part=True)
+            for mine in places.values()
+        ]
+        for bucket, part in zip(places, parts, strict=True):
+            self._batcher(verb, bucket, scope).submit(part)
+        answers = await asyncio.gather(*(part.future for part in parts), return_exceptions=True)
+        all_failed = all(isinstance(answer, BaseException) for answer in answers)
         results: dict[int, Result] = {}
         for mine, answer in zip(places.values(), answers, strict=True):
-            if not isinstance(answer, LayoutChanged):
-                results |= zip(mine, self._results(len(mine), answer, answers), strict=True)
-        return results
-
-    def _results(
-        self,
-        count: int,
-        answer: Sequence[Result | Unavailable] | BaseException,
-        answers: Sequence[object],
-    ) -> Sequence[Result]:
-        """The results of a bucket's items; raises if there is none to give."""
-        if not isinstance(answer, BaseException):
-            return self._each_told(answer)
-        all_lost = all(isinstance(each, BaseException) for each in answers)
-        if self._lost is None or all_lost or not isinstance(answer, Unavailable):
-            raise answer
-        return [self._lost] * count
-
-    def _each_told(self, results: Sequence[Result | Unavailable]) -> list[Result]:
-        """The results, with `lost` for items whose former bucket is unavailable; raises if the verb has no `lost`."""
-        told: list[Result] = []
-        for result in results:
-            if not isinstance(result, Unavailable):
-                told.append(result)
-            elif self._lost is None:
-                raise result
+            if isinstance(answer, LayoutChanged):
+                continue
+            if isinstance(answer, Unavailable) and verb.lost is not None and not all_failed:
+                results |= dict.fromkeys(mine, verb.lost)
+            elif isinstance(answer, BaseException):
+                raise answer
             else:
-                told.append(self._lost)
-        return told
-
-    def _batcher(self, bucket: int, scope: Scope) -> Batcher[Item, Result]:
-        batcher = self._batchers.get((bucket, scope))
-        if batcher is None:
-            name = f"{self._name} {bucket}"
-            batcher = self._batchers[bucket, scope] = Batcher(
-                lambda items: self._send(bucket, items, scope), name, self._bytes_of, AT_A_TIME
-            )
-        return batcher
-
-    async def _send(
-        self, bucket: int, items: list[Item], scope: Scope
-    ) -> Sequence[Result | Unavailable]:
-        """Call, if the items belong to the bucket at that moment; nothing is awaited in between."""
-        layout = self._buckets.layout
-        ids = [_id(item) for item in items] if layout.generation else []
-        if any(self._buckets.of(job_id) != bucket for job_id in ids):
-            raise LayoutChanged
-        lost = await self._migration.fetch(bucket, ids) if layout.moving else set[str]()
-        if self._buckets.layout.generation != layout.generation:
-            raise LayoutChanged
-        if not lost:
-            return await self._send_now(bucket, items, scope)
-        found = [item for item in items if _id(item) not in lost]
-        answers = list(await self._send_now(bucket, found, scope)) if found else []
-        answers.reverse()
-        results: list[Result | Unavailable] = []
-        for job_id in ids:
-            if job_id not in lost and not answers:
-                break
-            results.append(Unavailable() if job_id in lost else answers.pop())
+                results |= zip(mine, answer, strict=True)
         return results
 
-    async def _send_now(self, bucket: int, items: list[Item], scope: Scope) -> Sequence[Result]:
-        results, change = await self._call(bucket, items, scope)
-        self._notify(bucket, change)
-        return results
+    def _bucket_of(self, verb: Verb[Item, Result], item: Item) -> int:
+        first, *others = {self._buckets.of(one) for one in verb.ids(item)}
+        if others:
+            raise Invalid(APART)
+        return first
 
+    # a change of the layout
 
-def _id(item: object) -> str:
-    return item if isinstance(item, str) else item.id  # type: ignore[attr-defined]
+    def _use_layout(self) -> None:
+        """The layout is another one: what waits is routed by it."""
+        batchers, self._batchers = self._batchers, {}
+        for batcher in batchers.values():
+            batcher.close()
+
+    def _reroute(
+        self,
+        layout: Layout,
+        verb: Verb[Item, Result],
+        scope: Scope,
+        requests: Sequence[Request[Item, Result]],
+    ) -> None:
+        """Route again what was routed by this layout."""
+        whole = [request for request in requests if not request.is_part]
+        for request in requests:
+            if request.is_part:
+                request.fail(Unavailable() if request.results else LayoutChanged())
+        if whole:
+            self._tasks.start(self._route_again(layout, verb, scope, whole))
+
+    async def _route_again(
+        self,
+        layout: Layout,
+        verb: Verb[Item, Result],
+        scope: Scope,
+        requests: Sequence[Request[Item, Result]],
+    ) -> None:
+        try:
+            await self._follow(layout)
+        except Exception as error:
+            for request in requests:
+                request.fail(error)
+            return
+        for request in requests:
+            self._route(verb, scope, request)
+
+    async def _follow(self, layout: Layout) -> None:
+        """Use another layout than this one. Raises Unavailable if there is none."""
+        if self._buckets.layout is layout:
+            await self._migration.follow(layout.generation)

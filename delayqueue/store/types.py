@@ -24,10 +24,10 @@ NO_CHANGE: Final = Change([])
 
 
 class Pushed(NamedTuple):
-    """The effect of a push on each job."""
+    """The outcome of a push: a code, and the other topic from which a job with that id was taken, "" = none."""
 
-    codes: list[int]
-    change: Change
+    code: int
+    other_topic: str = ""
 
 
 class Ticked(NamedTuple):
@@ -78,6 +78,13 @@ class Burial(NamedTuple):
     nonce: str
     message: str
     priority: int | None = None
+
+
+class Claim(NamedTuple):
+    """A job to reserve by its id. The nonce becomes part of its receipt."""
+
+    id: str
+    nonce: str
 
 
 class Reservation(NamedTuple):

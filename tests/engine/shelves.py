@@ -16,6 +16,7 @@ from delayqueue.errors import Unavailable
 from delayqueue.metrics import Metrics
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.buckets import Buckets, Layout
+from delayqueue.store.bucket.replies import Reply
 from delayqueue.store.servers.durability import Durability
 from delayqueue.store.servers.shards import Shards
 from delayqueue.store.types import Change, Popped, Swept, Ticked
@@ -24,7 +25,7 @@ from tests.waiting import until
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from delayqueue.store.types import Demand, Requeue
+    from delayqueue.store.types import Demand
 
 QUIET = Ticked(Change([]), 0, 0, 0, 0)
 
@@ -69,15 +70,6 @@ class Shelves(BucketStore):
         found = [self._reserve(bucket, demand, nonce) for demand in demands]
         return Popped(found, len(demands), Change([]))
 
-    async def requeue(self, bucket: int, returns: Sequence[Requeue]) -> tuple[int, Change]:
-        await self._serve("requeue", bucket)
-        arrivals: defaultdict[str, int] = defaultdict(int)
-        for job_id, *_ in reversed(returns):
-            topic = self.held.pop(job_id)
-            self.ready[bucket][topic].appendleft(job_id)
-            arrivals[topic] += 1
-        return len(returns), Change(list(arrivals.items()))
-
     async def tick(self, bucket: int, _limit: int = 0) -> Ticked:
         self.tick_times_s.append(asyncio.get_running_loop().time())
         await self._serve("tick", bucket)
@@ -92,18 +84,29 @@ class Shelves(BucketStore):
         self.empty_topics -= forgotten
         return Swept(0, 0, forgotten, 0)
 
-    async def run(
+    def run(
         self,
-        verb: str,
+        script: str,
         bucket: int,
-        _args: Sequence[Any],
-        _scope: Scope = EVERYWHERE,
+        args: Sequence[Any],
+        scope: Scope = EVERYWHERE,  # noqa: ARG002
         *,
         follows: bool | None = None,  # noqa: ARG002
-    ) -> Any:
-        """The scrubber's check, which finds nothing."""
-        await self._serve(verb, bucket)
-        return [], 0, [], [], []
+    ) -> asyncio.Future[Reply]:
+        return asyncio.ensure_future(self._reply(script, bucket, args))
+
+    async def _reply(self, script: str, bucket: int, args: Sequence[Any]) -> Reply:
+        """The answer to a requeue; to the scrubber's check, that it finds nothing."""
+        await self._serve(script, bucket)
+        if script != "requeue":
+            return Reply([[], [], []], (), 0, Change([]), (), 0)
+        ids = args[1::4]
+        arrivals: defaultdict[str, int] = defaultdict(int)
+        for job_id in ids:
+            topic = self.held.pop(job_id)
+            self.ready[bucket][topic].appendleft(job_id)
+            arrivals[topic] += 1
+        return Reply([], (), len(ids), Change(list(arrivals.items())), (), 0)
 
     async def _serve(self, verb: str, bucket: int) -> None:
         self.calls.append((verb, bucket))

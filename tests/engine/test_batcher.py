@@ -1,31 +1,82 @@
-"""Requests that share one call do not share each other's errors."""
+"""Requests that share a call: they share no errors, and no results."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from delayqueue.store.batcher import Batcher
+import pytest
+
+from delayqueue.domain.access import EVERYWHERE
+from delayqueue.errors import Code, Unavailable
+from delayqueue.store import batcher
+from delayqueue.store.batcher import Batcher, Request
+from delayqueue.store.bucket.replies import Reply
+from delayqueue.store.store import Store
+from delayqueue.store.types import NO_CHANGE
+from delayqueue.store.verbs import GET, Verb
 from tests.store.bucket import Bucket, job
 from tests.store.conftest import connect
 
 if TYPE_CHECKING:
-    from delayqueue.domain.job import JobView
+    from collections.abc import Sequence
 
 BAD = b"caf\xe9".decode("utf-8", "surrogateescape")
+MIB: Final = 1 << 20
+
+
+class Answers:
+    """A Batcher whose calls are answered by the test. `calls` has the items of each, and its answer."""
+
+    def __init__(self, verb: Verb[Any, Any]) -> None:
+        self.calls: list[tuple[list[Any], asyncio.Future[Reply]]] = []
+        self.rerouted: list[Request[Any, Any]] = []
+        self._verb = verb
+        self.batcher = Batcher(verb, 0, self._call, lambda *_: None, self.rerouted.extend)
+
+    def _call(self, items: Sequence[Any]) -> asyncio.Future[Reply]:
+        self.calls.append((list(items), asyncio.get_running_loop().create_future()))
+        return self.calls[-1][1]
+
+    def ask(self, *items: Any) -> asyncio.Future[Any]:
+        request = Request(items, self._verb.lost, list)
+        self.batcher.submit(request)
+        return request.future
+
+    def answer(self, number: int, count: int | None = None) -> None:
+        """Let that call do the first `count` of its items: the result of each is the item itself."""
+        items, answered = self.calls[number]
+        answered.set_result(Reply(items[:count], (), 0, NO_CHANGE, (), 0))
+
+    @property
+    def items(self) -> list[list[Any]]:
+        return [items for items, _ in self.calls]
+
+
+def codes(_: Sequence[Any], reply: Reply) -> Sequence[Any]:
+    return reply.results
+
+
+ECHO: Final = Verb[Any, Any]("echo", list, codes, lost=int(Code.UNAVAILABLE))
+SINGLE: Final = Verb[Any, Any]("echo", list, codes)
+WEIGHED: Final = Verb[Any, Any]("echo", list, codes, bytes_of=len)
+
+
+async def turn() -> None:
+    """Let the loop make the calls, and deal out the answers."""
+    for _ in range(3):
+        await asyncio.sleep(0)
 
 
 async def test_what_cannot_be_written_costs_its_own_request_only(valkey_server: Any) -> None:
     async with connect(valkey_server) as redis:
         bucket = Bucket.over(redis)
+        store = Store(bucket.store)
         ids = [f"id-{n}" for n in range(10)]
         await bucket.push(*map(job, ids))
-        batcher: Batcher[str, JobView | None] = Batcher(
-            lambda some: bucket.store.get(0, some), "get"
-        )
         asked = [*ids[:3], BAD, *ids[3:], BAD]
         answers = await asyncio.gather(
-            *(batcher.submit([job_id]) for job_id in asked), return_exceptions=True
+            *(store.run(GET, [job_id], EVERYWHERE) for job_id in asked), return_exceptions=True
         )
     for job_id, answer in zip(asked, answers, strict=True):
         if job_id == BAD:
@@ -37,42 +88,135 @@ async def test_what_cannot_be_written_costs_its_own_request_only(valkey_server: 
 
 async def sizes_of_calls(*requests: list[bytes]) -> list[list[int]]:
     """The bytes of each item, by calls."""
-    calls = list[list[int]]()
-
-    async def call(items: list[bytes]) -> list[None]:
-        calls.append([len(item) for item in items])
-        return [None] * len(items)
-
-    batcher: Batcher[bytes, None] = Batcher(call, "push", len)
-    await asyncio.gather(*map(batcher.submit, requests))
-    return calls
+    answers = Answers(WEIGHED)
+    asked = [answers.ask(*items) for items in requests]
+    await turn()
+    for number in range(len(requests)):
+        if number < len(answers.calls):
+            answers.answer(number)
+            await turn()
+    await asyncio.gather(*asked)
+    return [[len(item) for item in items] for items in answers.items]
 
 
 async def test_requests_go_together_up_to_so_many_bytes() -> None:
-    mib = 1 << 20
-    assert await sizes_of_calls(*[[bytes(mib)]] * 10) == [[mib] * 4, [mib] * 4, [mib] * 2]
-    large = [bytes(mib)] * 7  # one request goes into one call, however large it is
-    assert await sizes_of_calls([b"x"], large, [b"x"]) == [[1], [mib] * 7, [1]]
+    assert await sizes_of_calls(*[[bytes(MIB)]] * 10) == [[MIB] * 4, [MIB] * 4, [MIB] * 2]
+    large = [bytes(MIB)] * 7  # one request goes into one call, however large it is
+    assert await sizes_of_calls([b"x"], large, [b"x"]) == [[1], [MIB] * 7, [1]]
 
 
 async def test_a_request_waits_for_no_call_in_flight_while_another_may_begin() -> None:
-    calls = list[tuple[list[int], asyncio.Future[None]]]()
-
-    async def call(items: list[int]) -> list[int]:
-        calls.append((items, asyncio.get_running_loop().create_future()))
-        await calls[-1][1]
-        return items
-
-    batcher: Batcher[int, int] = Batcher(call, "push", in_flight=2)
+    answers = Answers(ECHO)
     submitted = []
     for pair in ([0, 1], [2, 3], [4, 5]):
-        submitted += [batcher.submit([item]) for item in pair]
-        await asyncio.sleep(0)
-    assert [items for items, _ in calls] == [[0, 1], [2, 3]]
-    calls[1][1].set_result(None)  # they need not end in order
+        submitted += [answers.ask(item) for item in pair]
+        await turn()
+    assert answers.items == [[0, 1], [2, 3]]
+    answers.answer(1)  # they need not end in order
     assert await asyncio.gather(*submitted[2:4]) == [[2], [3]]
-    await asyncio.sleep(0)
-    assert [items for items, _ in calls[2:]] == [[4, 5]]
-    for _, answered in (calls[0], calls[2]):
-        answered.set_result(None)
+    assert answers.items[2:] == [[4, 5]]
+    answers.answer(0)
+    answers.answer(2)
     assert await asyncio.gather(*submitted) == [[item] for item in range(6)]
+
+
+async def test_what_a_call_did_not_get_to_goes_first_with_the_next_one() -> None:
+    answers = Answers(ECHO)
+    first, second = answers.ask(1, 2, 3), answers.ask(4, 5)
+    await turn()
+    third = answers.ask(6)
+    await turn()
+    answers.answer(0, 2)
+    await turn()
+    assert answers.items == [[1, 2, 3, 4, 5], [6], [3, 4, 5]]
+    answers.answer(2, 1)
+    await turn()
+    assert first.result() == [1, 2, 3]
+    assert answers.items[3:] == [[4, 5]]  # twice as many as the last one did
+    answers.answer(3)
+    answers.answer(1)
+    assert [await second, await third] == [[4, 5], [6]]
+
+
+@pytest.mark.parametrize("verb", [ECHO, SINGLE])
+async def test_items_after_those_that_were_done_are_lost_with_a_failing_call(
+    verb: Verb[Any, Any],
+) -> None:
+    answers = Answers(verb)
+    begun = answers.ask(1, 2, 3)
+    await turn()
+    answers.answer(0, 1)
+    await turn()
+    answers.calls[1][1].set_exception(Unavailable())
+    await turn()
+    if verb.lost is None:
+        assert isinstance(begun.exception(), Unavailable)
+    else:
+        assert begun.result() == [1, verb.lost, verb.lost]
+
+
+async def test_who_has_waited_long_behind_a_failing_call_fails_with_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answers = Answers(SINGLE)
+    asked = [answers.ask(0)]
+    await turn()
+    asked.append(answers.ask(1))
+    await turn()
+    waiting = answers.ask(2)
+    monkeypatch.setattr(batcher, "PATIENCE_S", -1)
+    answers.calls[0][1].set_exception(Unavailable())
+    await turn()
+    assert isinstance(asked[0].exception(), Unavailable)
+    assert isinstance(waiting.exception(), Unavailable)
+    answers.answer(1)
+    assert await asked[1] == [1]
+
+
+async def test_who_no_longer_waits_takes_nothing_from_the_others() -> None:
+    answers = Answers(ECHO)
+    gone, other = answers.ask(1, 2), answers.ask(3)
+    await turn()
+    gone.cancel()
+    answers.answer(0, 1)
+    await turn()
+    answers.answer(1)
+    assert await other == [3]
+
+
+async def test_an_answer_that_cannot_be_read_fails_its_requests_and_no_later_ones() -> None:
+    numbers = Verb[Any, int]("echo", list, lambda _, reply: [int(one) for one in reply.results])
+    answers = Answers(numbers)
+    asked = answers.ask("not a number")
+    await turn()
+    answers.answer(0)
+    with pytest.raises(ValueError, match="not a number"):
+        await asked
+    later = answers.ask("2")
+    await turn()
+    answers.answer(1)
+    assert await later == [2]
+
+
+async def test_a_closed_batcher_hands_over_what_waits_and_what_is_left() -> None:
+    answers = Answers(ECHO)
+    begun = answers.ask(1, 2)
+    await turn()
+    in_flight = answers.ask(3)
+    await turn()
+    waiting = answers.ask(4)
+    answers.batcher.close()
+    assert [request.future for request in answers.rerouted] == [waiting]
+    answers.answer(0, 1)
+    await turn()
+    assert [(request.future, request.left) for request in answers.rerouted[1:]] == [(begun, (2,))]
+    answers.answer(1)
+    assert await in_flight == [3]
+
+
+async def test_ten_thousand_items_of_one_request_are_all_answered(valkey_server: Any) -> None:
+    async with connect(valkey_server) as redis:
+        bucket = Bucket.over(redis)
+        ids = [f"{n}" for n in range(10_000)]
+        views = await Store(bucket.store).run(GET, ids, EVERYWHERE)
+    assert views == [None] * 10_000

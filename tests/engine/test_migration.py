@@ -20,7 +20,8 @@ from delayqueue.store.bucket.migration import Migration
 from delayqueue.store.bucket.recovery import LayoutChanged
 from delayqueue.store.bucket.transfers import Transfers
 from delayqueue.store.store import Store
-from delayqueue.store.types import Burial, Demand, Ending, Listing
+from delayqueue.store.types import Burial, Demand, Ending, Listing, Pushed
+from delayqueue.store.verbs import BURY, FINISH, PUSH
 from delayqueue.tasks import cancel_all
 from tests.engine.moving import (
     AFTER,
@@ -46,13 +47,15 @@ async def put_in(store: Store, state: str, job_id: str, **options: Any) -> None:
     """Push a job and bring it into that state, or `ended`."""
     delay_ms = HOUR_MS if state == "delayed" else 0
     retain_ms = HOUR_MS if state == "ended" else 0
-    await store.push([job(job_id, delay_ms=delay_ms, retain_ms=retain_ms, **options)])
+    await store.run(
+        PUSH, [job(job_id, delay_ms=delay_ms, retain_ms=retain_ms, **options)], EVERYWHERE
+    )
     if state == "reserved":
         await store.by_bucket.pop(store.buckets.of(job_id), [Demand(("t",), 1)])
     if state == "buried":
-        await store.bury([Burial(job_id, "", "why")])
+        await store.run(BURY, [Burial(job_id, "", "why")], EVERYWHERE)
     if state == "ended":
-        await store.finish([Ending(job_id, "", "done")])
+        await store.run(FINISH, [Ending(job_id, "", "done")], EVERYWHERE)
 
 
 async def look(queue: Jobs, job_id: str) -> Any:
@@ -160,7 +163,7 @@ async def test_a_server_of_the_old_layout_adds_nothing_to_an_old_bucket(
     server = ours.server()
     await ours.begin()
     with pytest.raises(LayoutChanged):
-        await server.by_bucket.push(0, [job(A)])
+        await server.by_bucket.run_verb(PUSH, 0, [job(A)], EVERYWHERE)
     await all_jobs(server).push(job(A))
     assert server.buckets.layout == ours.mover.buckets.layout
     assert (await ours.finish()).moved == 0
@@ -196,7 +199,7 @@ async def test_what_a_bucket_has_done_is_not_done_again_when_it_becomes_the_only
         return answer
 
     monkeypatch.setattr(server.by_bucket, "run", change_between)
-    assert await queue.push_many([job(first), job(second)]) == [Code.OK] * 2
+    assert await queue.push_many([job(first), job(second)]) == [Pushed(Code.OK)] * 2
     [once] = reserved
     assert await queue.finish([once.id], [once.receipt]) == [Code.OK]
     assert [each.id for each in await queue.pop(("t",), 9, 0)] == [second]

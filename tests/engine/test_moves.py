@@ -20,8 +20,8 @@ from delayqueue.store.bucket.transfers import Transfers
 from delayqueue.store.servers.shards import Shards
 from delayqueue.store.store import Store
 from delayqueue.store.topics import Topics
-from delayqueue.store.types import Change, Demand, Popped, Pushed, Range, Ticked, TopicCounts
-from tests.store.bucket import SCHEDULERS, WHEEL_SLOTS
+from delayqueue.store.types import Change, Demand, Popped, Range, Ticked, TopicCounts
+from tests.store.bucket import SCHEDULERS, WHEEL_SLOTS, VerbStore
 from tests.store.conftest import connect
 from tests.store.invariants import violations
 from tests.store.model import LIVE
@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 
     from redis.asyncio import Redis
 
-    from delayqueue.domain.job import Job
+    from delayqueue.store.verbs import Verb
+
 
 QUIET: Final = Change([])
 SIZES: Final = (1, 2, 3, 5)  # in which the ids of the model have different buckets
@@ -59,22 +60,18 @@ BY_ID: Final = (
 )
 
 
-class Everywhere(BucketStore):
+class Everywhere(VerbStore):
     """A store of many buckets as if they were one: it routes and fetches as a server does."""
 
     def __init__(self, store: BucketStore) -> None:
         self._store = store
         self.whole = Store(store)
         self.migration = self.whole.migration
-        for verb in BY_ID:
-            setattr(self, verb, partial(self._by_id, verb))
 
-    async def _by_id(self, verb: str, _bucket: int, items: Sequence[Any]) -> Any:
-        results = await getattr(self.whole, verb)(items)
-        return results if verb in {"touch", "get"} else (results, QUIET)
-
-    async def push(self, _bucket: int, jobs: Sequence[Job], _scope: Scope = EVERYWHERE) -> Pushed:
-        return Pushed(await self.whole.push(jobs), QUIET)
+    async def run_verb(
+        self, verb: Verb[Any, Any], _bucket: int, items: Sequence[Any], scope: Scope
+    ) -> Any:
+        return await self.whole.run(verb, items, scope), QUIET
 
     async def pop(self, _bucket: int, demands: Sequence[Demand]) -> Popped:
         [(topics, wanted, _)] = demands

@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.job import MAX_ID_BYTES
 from delayqueue.domain.receipt import nonce_of
+from delayqueue.errors import Code
 from delayqueue.store import dead_letters
-from delayqueue.store.types import Burial, Listing, Plan, Requeue
+from delayqueue.store.types import Burial, Listing, Plan, Pushed, Requeue
+from delayqueue.store.verbs import BURY, REQUEUE
 from tests.engine.moving import EVER, all_jobs
 from tests.store.bucket import HOUR_MS, LATER_MS, job
 
@@ -55,7 +58,9 @@ class Crowd:
             if state == "finished":
                 await self.queue.finish(ids, [""] * JOBS)
             elif state == "buried":
-                await self._store.bury([Burial(job_id, "", "no") for job_id in ids])
+                await self._store.run(
+                    BURY, [Burial(job_id, "", "no") for job_id in ids], EVERYWHERE
+                )
             elif state == "reserved":
                 self._held = await self.queue.pop(("t",), JOBS, 0)
             self.staying |= {*ids}
@@ -75,7 +80,7 @@ class Crowd:
             )
             for job_id in ids
         ]
-        assert set(await self.queue.push_many(jobs)) == {0}
+        assert set(await self.queue.push_many(jobs)) == {Pushed(Code.OK)}
         return ids
 
     async def go_on(self, shown: Sequence[str], ends: float) -> None:
@@ -97,11 +102,15 @@ class Crowd:
                 ids = [each.id for each in popped]
             case "requeue":
                 ids = [each.id for each in self._held[-4:]]
-                await self._store.requeue([_return(each) for each in self._held[-4:]])
+                await self._store.run(
+                    REQUEUE, [_return(each) for each in self._held[-4:]], EVERYWHERE
+                )
                 del self._held[-4:]
             case "kick":
                 await queue.kick(ids)
-                await self._store.bury([Burial(job_id, "", "no") for job_id in ids[::2]])
+                await self._store.run(
+                    BURY, [Burial(job_id, "", "no") for job_id in ids[::2]], EVERYWHERE
+                )
             case "plan":
                 plans = (Plan(delay_ms=0), Plan(by_ms=HOUR_MS), Plan(priority=3))
                 await queue.reschedule(ids, self._random.choice(plans))
@@ -208,7 +217,7 @@ async def test_ready_jobs_are_on_pages_though_others_are_put_back_before_them(
     crowd.staying = {*await crowd.push(JOBS)}
 
     async def put_back() -> None:
-        await crowd._store.requeue([_return(each) for each in held])
+        await crowd._store.run(REQUEUE, [_return(each) for each in held], EVERYWHERE)
 
     assert crowd.staying - await seen_if(crowd.queue, turn, put_back) == set()
 

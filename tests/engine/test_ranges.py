@@ -99,7 +99,7 @@ async def test_what_was_taken_before_the_store_fails_is_answered(
 ) -> None:
     monkeypatch.setattr("delayqueue.store.takes.PIECE", 20)
     queue = await with_jobs(ours)
-    repair = failing_from(queue._store._takes._ranges, "take", 3)
+    repair = failing_from(queue.taking._takes._ranges, "take", 3)
     taken = [job.id for job in await queue.taking.take("t", EVER, 100)]
     assert len(taken) == 40
     assert taken == sorted(taken)
@@ -114,14 +114,14 @@ async def test_a_bucket_that_is_away_keeps_nobody_from_the_jobs_of_the_others(
     ours: Installation,
 ) -> None:
     queue = await with_jobs(ours)
-    find = queue._store._takes._ranges.find
+    find = queue.taking._takes._ranges.find
 
     async def find_in_the_second(bucket: int, *args: Any, **named: Any) -> Any:
         if bucket == 0:
             raise Unavailable
         return await find(bucket, *args, **named)
 
-    queue._store._takes._ranges.find = find_in_the_second  # type: ignore[method-assign]  # one is away
+    queue.taking._takes._ranges.find = find_in_the_second  # type: ignore[method-assign]  # one is away
     taken = [job.id for job in await queue.taking.take("t", EVER, 100)]
     assert taken == [name for name in NAMES if source(name) == 1]
     with pytest.raises(Unavailable):
@@ -135,7 +135,7 @@ async def test_who_hangs_up_takes_nothing(ours: Installation, delay_ms: int) -> 
     queue = all_jobs(store)
     await queue.push_many([job(name, delay_ms=delay_ms, **options) for name in NAMES])
     before = await queue.get(NAMES)
-    took = queue._store._takes._ranges.take
+    took = queue.taking._takes._ranges.take
     under_way = asyncio.Event()
 
     async def take(*args: Any) -> Any:
@@ -144,7 +144,7 @@ async def test_who_hangs_up_takes_nothing(ours: Installation, delay_ms: int) -> 
         await asyncio.sleep(0.01)
         return answer
 
-    queue._store._takes._ranges.take = take  # type: ignore[method-assign,assignment]  # slow enough to hang up
+    queue.taking._takes._ranges.take = take  # type: ignore[method-assign,assignment]  # slow enough to hang up
     request = asyncio.create_task(queue.taking.take("t", EVER, 100))
     await under_way.wait()
     request.cancel()

@@ -168,7 +168,7 @@ async def test_what_cannot_be_reached_does_not_keep_the_rest_of_an_array(
     await ours.begin()
     await ours.redis.set("{dq_bucket_1}:sent", "of another type")
     await ours.redis.set("{dq_bucket_1}:parcel:2", "of another type")
-    codes = await queue.push_many([job(name) for name in NAMES])
+    codes = [pushed.code for pushed in await queue.push_many([job(name) for name in NAMES])]
     buckets = {source(name) for name, code in zip(NAMES, codes, strict=True) if code == Code.OK}
     assert 1 in buckets
     assert Code.UNAVAILABLE in codes

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from delayqueue.config.startup import StartupError
+from delayqueue.engine.importer import Importer
 from delayqueue.store.original import pulse, source
 from delayqueue.store.original.place import Place
 from delayqueue.store.original.source import AnotherImport, Original
-from delayqueue.store.store import Store
 from tests.store.bucket import job
 from tests.waiting import until, until_async
 
@@ -293,7 +293,12 @@ class Killed(Exception):
 
 STEPS = [
     (owner, name, when, times)
-    for owner, name in ((Original, "claim"), (Store, "push"), (Original, "take"), (Store, "settle"))
+    for owner, name in (
+        (Original, "claim"),
+        (Importer, "_stage"),
+        (Original, "take"),
+        (Importer, "_settle"),
+    )
     for when in ("before", "after")
     for times in (1, 2)
 ]
@@ -399,7 +404,7 @@ async def test_an_import_into_another_store_does_not_complete_one_that_was_kille
 ) -> None:
     await move.old.push("t", "a", HOUR_S)
     with monkeypatch.context() as patch:
-        patch.setattr(Store, "settle", dying(Store.settle, "before", 1))
+        patch.setattr(Importer, "_settle", dying(Importer._settle, "before", 1))
         with pytest.raises(Killed):
             await move.run()
     with pytest.raises(StartupError, match="finish that import first"):

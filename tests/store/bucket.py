@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import pytest
 from redis.exceptions import ResponseError
 
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.job import IfExists, Job
-from delayqueue.domain.receipt import nonce_of
+from delayqueue.domain.receipt import nonce_of, nonces
 from delayqueue.store.bucket.bucket_store import BucketStore, in_pieces
 from delayqueue.store.bucket.buckets import Buckets
 from delayqueue.store.listings import Listings
@@ -22,6 +23,8 @@ from delayqueue.store.servers.shards import Shards
 from delayqueue.store.takes import Takes
 from delayqueue.store.types import (
     Burial,
+    Change,
+    Claim,
     Demand,
     Ending,
     Kick,
@@ -31,18 +34,38 @@ from delayqueue.store.types import (
     Release,
     Requeue,
     Reschedule,
+    Reservation,
     Touch,
+)
+from delayqueue.store.verbs import (
+    BURY,
+    DELETE,
+    FINISH,
+    GET,
+    KICK,
+    PUSH,
+    RELEASE,
+    REQUEUE,
+    RESCHEDULE,
+    RESERVE,
+    TOUCH,
+    WEIGH,
+    Verb,
 )
 from tests.store.invariants import violations
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator
 
     from redis.asyncio import Redis
 
+    from delayqueue.domain.access import Scope
     from delayqueue.domain.job import JobView, Reserved
     from delayqueue.store.bucket.keys import BucketKeys
     from delayqueue.store.types import Listing, Taken, TopicCounts
+
+Result = TypeVar("Result")
+Outcome = tuple[Sequence[Result], Change]
 
 HOUR_MS: Final = 3_600_000
 SOON_MS: Final = 1  # over after `a_moment`
@@ -81,6 +104,7 @@ in_two_stores: Final = pytest.mark.parametrize(
 )
 with_functions: Final = pytest.mark.parametrize("redis", WITH_FUNCTIONS, indirect=True)
 
+NONCES: Final = nonces()
 STATES: Final = ("delayed", "ready", "reserved", "buried")
 
 # ids and topics that have a meaning somewhere on the way
@@ -133,13 +157,93 @@ async def later() -> None:
     await asyncio.sleep(LATER_MS / 1000 + MOMENT_S)
 
 
+class Pushes(NamedTuple):
+    """The codes of a push, the other topics that it named, and its change."""
+
+    codes: list[int]
+    other_topics: list[str]
+    change: Change
+
+
+class VerbStore(BucketStore):
+    """A BucketStore with a method for each verb on jobs: one call, for the first of the items."""
+
+    async def all_of(self, verb: Verb[Any, Result], items: Sequence[Any]) -> list[Result]:
+        """The results of all items of bucket 0, in as many calls as it takes."""
+
+        async def call(left: Sequence[Any]) -> Sequence[Result]:
+            results, _ = await self.run_verb(verb, 0, left, EVERYWHERE)
+            return results
+
+        return await in_pieces(call, items)
+
+    async def push(self, bucket: int, jobs: Sequence[Job], scope: Scope = EVERYWHERE) -> Pushes:
+        pushed, change = await self.run_verb(PUSH, bucket, jobs, scope)
+        return Pushes([one.code for one in pushed], [one.other_topic for one in pushed], change)
+
+    async def finish(
+        self, bucket: int, endings: Sequence[Ending], scope: Scope = EVERYWHERE
+    ) -> Outcome[int]:
+        return await self.run_verb(FINISH, bucket, endings, scope)
+
+    async def delete(
+        self, bucket: int, endings: Sequence[Ending], scope: Scope = EVERYWHERE
+    ) -> Outcome[int]:
+        return await self.run_verb(DELETE, bucket, endings, scope)
+
+    async def bury(
+        self, bucket: int, burials: Sequence[Burial], scope: Scope = EVERYWHERE
+    ) -> Outcome[int]:
+        return await self.run_verb(BURY, bucket, burials, scope)
+
+    async def reserve(
+        self, bucket: int, ids: Sequence[str], scope: Scope = EVERYWHERE
+    ) -> Outcome[Reservation]:
+        claims = [Claim(job_id, nonce) for job_id, nonce in zip(ids, NONCES, strict=False)]
+        return await self.run_verb(RESERVE, bucket, claims, scope)
+
+    async def requeue(self, bucket: int, returns: Sequence[Requeue]) -> tuple[int, Change]:
+        done, change = await self.run_verb(REQUEUE, bucket, returns[::-1], EVERYWHERE)
+        return len(done), change
+
+    async def release(
+        self, bucket: int, releases: Sequence[Release], scope: Scope = EVERYWHERE
+    ) -> Outcome[Moved]:
+        return await self.run_verb(RELEASE, bucket, releases, scope)
+
+    async def touch(
+        self, bucket: int, touches: Sequence[Touch], scope: Scope = EVERYWHERE
+    ) -> Sequence[Moved]:
+        return (await self.run_verb(TOUCH, bucket, touches, scope))[0]
+
+    async def reschedule(
+        self, bucket: int, reschedules: Sequence[Reschedule], scope: Scope = EVERYWHERE
+    ) -> Outcome[Moved]:
+        return await self.run_verb(RESCHEDULE, bucket, reschedules, scope)
+
+    async def kick(
+        self, bucket: int, kicks: Sequence[Kick], scope: Scope = EVERYWHERE
+    ) -> Outcome[int]:
+        return await self.run_verb(KICK, bucket, kicks, scope)
+
+    async def get(
+        self, bucket: int, ids: Sequence[str], scope: Scope = EVERYWHERE
+    ) -> Sequence[JobView | None]:
+        return (await self.run_verb(GET, bucket, ids, scope))[0]
+
+    async def weigh(
+        self, bucket: int, ids: Sequence[str], scope: Scope = EVERYWHERE
+    ) -> Sequence[int]:
+        return (await self.run_verb(WEIGH, bucket, ids, scope))[0]
+
+
 @dataclass(frozen=True)
 class Bucket:
     """Bucket 0 of a store over one back end."""
 
     redis: Redis
     keys: BucketKeys
-    store: BucketStore
+    store: VerbStore
     wheel_slots: int = 0
 
     @classmethod
@@ -148,7 +252,7 @@ class Bucket:
     ) -> Bucket:
         """With slots, the scheduler is the wheel."""
         buckets = Buckets(bucket_name, "dq_queue_%s")
-        store = BucketStore(Shards.one(redis), buckets, scripts(wheel_slots))
+        store = VerbStore(Shards.one(redis), buckets, scripts(wheel_slots))
         return cls(redis, buckets[0], store, wheel_slots)
 
     async def violations(self) -> list[str]:
@@ -172,10 +276,7 @@ class Bucket:
         return int(seconds) * 1000 + int(microseconds) // 1000
 
     async def push(self, *jobs: Job) -> list[int]:
-        async def push(left: Sequence[Job]) -> list[int]:
-            return (await self.store.push(0, left)).codes
-
-        return await in_pieces(push, jobs)
+        return [pushed.code for pushed in await self.store.all_of(PUSH, jobs)]
 
     async def pop(self, *topics: str, wanted: int = ALL_WANTED) -> list[Reserved]:
         return (await self.store.pop(0, [Demand(topics or ("t",), wanted)])).jobs[0]
@@ -192,28 +293,19 @@ class Bucket:
             Requeue(job.id, nonce_of(job.receipt, job.id), was_buried=job.was_buried)
             for job in jobs
         ]
-        while returns:
-            looked, _ = await self.store.requeue(0, returns)
-            returns = returns[:-looked]
+        await self.store.all_of(REQUEUE, returns[::-1])
 
     async def finish(self, *ids: str, receipt: str = "", message: str = "") -> list[int]:
-        return await self._by_id(self.store.finish, _endings(ids, receipt, message))
+        return await self.store.all_of(FINISH, _endings(ids, receipt, message))
 
     async def delete(self, *ids: str, receipt: str = "", message: str = "") -> list[int]:
-        return await self._by_id(self.store.delete, _endings(ids, receipt, message))
+        return await self.store.all_of(DELETE, _endings(ids, receipt, message))
 
     async def bury(
         self, *ids: str, receipt: str = "", message: str = "", priority: int | None = None
     ) -> list[int]:
         burials = [Burial(job_id, _nonce(receipt, job_id), message, priority) for job_id in ids]
-        return await self._by_id(self.store.bury, burials)
-
-    async def _by_id(self, verb: Any, items: Sequence[Any]) -> list[int]:
-        async def call(left: Sequence[Any]) -> list[int]:
-            codes: list[int] = (await verb(0, left))[0]
-            return codes
-
-        return await in_pieces(call, items)
+        return await self.store.all_of(BURY, burials)
 
     async def release(
         self,
@@ -244,7 +336,7 @@ class Bucket:
         return moved
 
     async def kick(self, *ids: str) -> list[int]:
-        return await self._by_id(self.store.kick, [Kick(job_id) for job_id in ids])
+        return await self.store.all_of(KICK, [Kick(job_id) for job_id in ids])
 
     async def tick(self) -> None:
         """Move all that is due."""

@@ -14,13 +14,13 @@ from delayqueue.config.startup import StartupError
 from delayqueue.config.values import Address
 from delayqueue.domain.job import Job
 from delayqueue.errors import Unavailable
-from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.buckets import Buckets
 from delayqueue.store.servers import disk
 from delayqueue.store.servers.connect import connect
 from delayqueue.store.servers.durability import Durability, check_durability
 from delayqueue.store.types import Demand
 from tests.processes import LOOPBACK
+from tests.store.bucket import VerbStore
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -46,10 +46,10 @@ def config_of(store: StoreServer, asked: str = "fsync") -> Config:
 
 
 @asynccontextmanager
-async def opened(config: Config) -> AsyncIterator[tuple[Shards, BucketStore]]:
+async def opened(config: Config) -> AsyncIterator[tuple[Shards, VerbStore]]:
     async with connect(config, None) as shards:
         buckets = Buckets(config.bucket_name, config.queue_name)
-        yield shards, BucketStore(shards, buckets, durability=Durability.of(config))
+        yield shards, VerbStore(shards, buckets, durability=Durability.of(config))
 
 
 async def test_a_store_that_syncs_before_it_answers_takes_pushes(syncing: StoreServer) -> None:

@@ -8,11 +8,12 @@ import pytest
 
 from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.domain.job import Job
-from delayqueue.errors import Invalid
+from delayqueue.errors import Code, Invalid
 from delayqueue.store.cursor import write_cursor
 from delayqueue.store.search import Search, Wanted
 from delayqueue.store.store import Store
-from delayqueue.store.types import Ending
+from delayqueue.store.types import Ending, Pushed
+from delayqueue.store.verbs import FINISH, PUSH
 
 if TYPE_CHECKING:
     from tests.store.bucket import Bucket
@@ -26,7 +27,7 @@ async def store(bucket: Bucket) -> Store:
         Job(topic="order", id="R-1002", body='{"name": "other"}', ttr_ms=1000, retain_ms=60_000),
         Job(topic="mail", id="排队-1001", body="R-1", ttr_ms=1000, delay_ms=60_000),
     ]
-    assert await store.push(jobs) == [0, 0, 0]
+    assert await store.run(PUSH, jobs, EVERYWHERE) == [Pushed(Code.OK)] * 3
     return store
 
 
@@ -52,7 +53,7 @@ async def test_all_texts_must_be_there(store: Store, wanted: Wanted, found: set[
 
 
 async def test_one_that_has_ended_is_found_with_its_state(store: Store) -> None:
-    assert await store.finish([Ending("R-1002", "", "")]) == [0]
+    assert await store.run(FINISH, [Ending("R-1002", "", "")], EVERYWHERE) == [0]
     (job,) = (await everywhere(store).find(Wanted("R-1002", "", ""), 100, "")).jobs
     assert (job.topic, job.state) == ("order", "finished")
 
@@ -60,7 +61,8 @@ async def test_one_that_has_ended_is_found_with_its_state(store: Store) -> None:
 async def test_a_page_with_all_that_match_has_no_cursor(store: Store) -> None:
     for start in range(0, 3000, 1000):
         ids = [f"m-{n}" for n in range(start, start + 1000)]
-        await store.push([Job(topic="many", id=each, body="", ttr_ms=1000) for each in ids])
+        jobs = [Job(topic="many", id=each, body="", ttr_ms=1000) for each in ids]
+        await store.run(PUSH, jobs, EVERYWHERE)
     for wanted, has_more in (
         (Wanted("R-1001", "", ""), False),
         (Wanted("m-", "", ""), True),
@@ -85,11 +87,13 @@ async def test_other_topics_are_hidden(store: Store) -> None:
 
 async def test_a_call_looks_at_so_many_and_the_cursor_leads_to_the_rest(store: Store) -> None:
     for start in range(0, 12_000, 1000):
-        await store.push(
+        await store.run(
+            PUSH,
             [
                 Job(topic="many", id=f"{n:05}", body="x" * 99, ttr_ms=1000, delay_ms=60_000)
                 for n in range(start, start + 1000)
-            ]
+            ],
+            EVERYWHERE,
         )
     wanted, cursor, calls, looked, found = Wanted("29", "", "many"), "", 0, 0, set()
     while not calls or cursor:

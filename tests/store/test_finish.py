@@ -151,4 +151,4 @@ async def test_what_is_ended_for_nobody_is_the_job_of_that_push(bucket: Bucket) 
 
 async def discard(bucket: Bucket, nonce: str) -> list[int]:
     codes, _ = await bucket.store.delete(0, [Ending("a", nonce, "")])
-    return codes
+    return [*codes]

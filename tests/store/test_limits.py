@@ -9,12 +9,11 @@ import pytest
 from delayqueue.domain.limit import Limit
 from delayqueue.domain.receipt import nonce_of
 from delayqueue.errors import Code
-from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.buckets import Buckets, Layout
 from delayqueue.store.bucket.limits import Limits
 from delayqueue.store.servers.shards import Shards
 from delayqueue.store.types import START, Demand, Ending, TagPage
-from tests.store.bucket import HOUR_MS, Bucket, a_moment, job
+from tests.store.bucket import HOUR_MS, Bucket, VerbStore, a_moment, job
 from tests.store.conftest import fake
 
 if TYPE_CHECKING:
@@ -319,7 +318,7 @@ async def test_what_a_config_file_says_is_changed_there_only(bucket: Bucket) -> 
 @pytest.mark.parametrize("redis", ["redis", "valkey"], indirect=True)
 @pytest.mark.parametrize("buckets", [1, 2, 3, 4])
 async def test_the_shares_of_all_buckets_are_the_whole(redis: Redis, buckets: int) -> None:
-    store = BucketStore(Shards.one(redis), Buckets("dq_bucket_%d", "q_%s", Layout(buckets)))
+    store = VerbStore(Shards.one(redis), Buckets("dq_bucket_%d", "q_%s", Layout(buckets)))
     passed = 0
     for number in range(buckets):
         await Limits(store).limit(number, "t", {"concurrency": 10})
@@ -333,7 +332,7 @@ async def test_the_shares_of_all_buckets_are_the_whole(redis: Redis, buckets: in
 @pytest.mark.parametrize(("burst", "at_once"), [(1, 4), (4, 4), (6, 4), (8, 8)])
 async def test_so_many_go_at_once_over_four_buckets(redis: Redis, burst: int, at_once: int) -> None:
     """Never more than max(burst, bucket_size), and each bucket's share in whole jobs: docs/limits.md."""
-    store = BucketStore(Shards.one(redis), Buckets("dq_bucket_%d", "q_%s", Layout(4)))
+    store = VerbStore(Shards.one(redis), Buckets("dq_bucket_%d", "q_%s", Layout(4)))
     passed = 0
     for number in range(4):
         await Limits(store).limit(number, "t", {"rate": 0.001, "burst": burst})

@@ -27,13 +27,12 @@ from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.job import USUAL_PRIORITY, IfExists, Job
 from delayqueue.domain.receipt import HELD_BY_NOBODY, nonce_of, receipt_for
 from delayqueue.engine.take_service import TakeService
-from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.scripts import Scripts, read
 from delayqueue.store.servers.shards import Shards
 from delayqueue.store.store import Store
 from delayqueue.store.topics import Topics
 from delayqueue.store.types import Ending, Plan, Range, Requeue
-from tests.store.bucket import SCHEDULERS, WHEEL_SLOTS, Bucket
+from tests.store.bucket import SCHEDULERS, WHEEL_SLOTS, Bucket, VerbStore
 from tests.store.conftest import connect
 from tests.store.model import LIVE, Model
 
@@ -117,7 +116,7 @@ class Comparison(RuleBasedStateMachine):
         slots = WHEEL_SLOTS if scheduler == "wheel" else 0
         self._redis = self.do(self._opened(open_redis))
         plain = Bucket.over(self._redis, wheel_slots=slots)
-        store = BucketStore(Shards.one(self._redis), plain.store.buckets, stepped(scheduler, slots))
+        store = VerbStore(Shards.one(self._redis), plain.store.buckets, stepped(scheduler, slots))
         self.bucket = Bucket(self._redis, plain.keys, store, slots)
         whole = Store(store)
         self.topics, self.taking = Topics(whole, EVERYWHERE), TakeService(whole)
@@ -295,7 +294,7 @@ class Comparison(RuleBasedStateMachine):
 
     async def _views_and_counts(self) -> tuple[list[Any], list[TopicCounts]]:
         store = self.bucket.store
-        return await store.get(0, JOB_IDS), await store.topics(0, TOPIC_NAMES)
+        return [*await store.get(0, JOB_IDS)], await store.topics(0, TOPIC_NAMES)
 
     def _compare_views(self, views: list[Any]) -> None:
         for job_id, view in zip(JOB_IDS, views, strict=True):

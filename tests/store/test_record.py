@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from delayqueue.domain.receipt import nonce_of
-from delayqueue.store.bucket.results import Results
 from delayqueue.store.types import Moved, Postponement, Recording
+from delayqueue.store.verbs import POSTPONE, RECORD
 from tests.store.bucket import HOUR_MS, LATER_MS, SOON_MS, a_moment, job, later
 
 if TYPE_CHECKING:
@@ -30,15 +30,14 @@ async def record(
         took_ms=40,
         delay_ms=delay_ms,
     )
-    [code] = await Results(bucket.store).record(0, [recording])
+    [code] = await bucket.store.all_of(RECORD, [recording])
     return code
 
 
 async def postpone(bucket: Bucket, held: Reserved, *names: str) -> Moved:
     nonce = nonce_of(held.receipt, held.id)
-    [moved], _ = await Results(bucket.store).postpone(
-        0, [Postponement(held.id, nonce, "some failed", names)]
-    )
+    postponement = Postponement(held.id, nonce, "some failed", names)
+    [moved] = await bucket.store.all_of(POSTPONE, [postponement])
     return moved
 
 
@@ -169,8 +168,8 @@ async def test_results_that_cannot_be_read_cost_no_other_job_its_own(bucket: Buc
     run = await bucket.redis.hget(bucket.key("run"), "a")
     assert isinstance(run, bytes)
     await bucket.redis.hset(bucket.key("run"), "a", run.replace(b'"one"', b"xonex"))
-    codes = await Results(bucket.store).record(
-        0,
+    codes = await bucket.store.all_of(
+        RECORD,
         [
             Recording(held.id, nonce_of(held.receipt, held.id), "two", True, "said", 1, 40, None)
             for held in (first, second)

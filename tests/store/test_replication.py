@@ -16,7 +16,6 @@ from delayqueue.config.startup import StartupError
 from delayqueue.config.values import Address
 from delayqueue.domain.job import IfExists, Job
 from delayqueue.errors import Unavailable
-from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.buckets import Buckets
 from delayqueue.store.servers import replication
 from delayqueue.store.servers.connect import connect
@@ -27,6 +26,7 @@ from delayqueue.tasks import cancel_all
 from tests.clusters import MASTER_NAME, SAFE, WatchedStore, ask
 from tests.faults.proxy import Proxy
 from tests.processes import LOOPBACK, WITHOUT_FUNCTIONS
+from tests.store.bucket import VerbStore
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -65,10 +65,10 @@ def config_of(server: StoreServer, **settings: Any) -> Config:
 
 
 @asynccontextmanager
-async def opened(config: Config) -> AsyncIterator[tuple[BucketStore, Shards]]:
+async def opened(config: Config) -> AsyncIterator[tuple[VerbStore, Shards]]:
     async with connect(config, None) as shards:
         buckets = Buckets(config.bucket_name, config.queue_name)
-        yield BucketStore(shards, buckets, durability=Durability.of(config)), shards
+        yield VerbStore(shards, buckets, durability=Durability.of(config)), shards
 
 
 async def until_followed(pair: Pair) -> None:
@@ -77,7 +77,7 @@ async def until_followed(pair: Pair) -> None:
 
 
 @asynccontextmanager
-async def followed(pair: Pair, **settings: Any) -> AsyncIterator[BucketStore]:
+async def followed(pair: Pair, **settings: Any) -> AsyncIterator[VerbStore]:
     """The master's store, which its replica follows."""
     await until_followed(pair)
     async with opened(config_of(pair.master, **settings)) as (store, _):
@@ -88,7 +88,7 @@ def job(job_id: str) -> Job:
     return Job("topic", job_id, "body", ttr_ms=60_000)
 
 
-async def push(store: BucketStore, *ids: str) -> None:
+async def push(store: VerbStore, *ids: str) -> None:
     assert set((await store.push(0, [job(each) for each in ids])).codes) == {ADDED}
 
 
@@ -109,7 +109,7 @@ async def missing(config: Config, ids: list[str]) -> list[str]:
 async def test_all_pushes_acknowledged_before_a_kill_are_on_the_replica(pair: Pair) -> None:
     acknowledged: list[str] = []
 
-    async def push_on(store: BucketStore, number: int) -> None:
+    async def push_on(store: VerbStore, number: int) -> None:
         for n in range(1_000_000):
             job_id = f"{number}/{n}"
             await push(store, job_id)

@@ -12,7 +12,8 @@ from delayqueue.errors import Code, Unavailable
 from delayqueue.store.bucket.bucket_store import STAGED_DUE_MS
 from delayqueue.store.store import Store
 from delayqueue.store.topics import Topics
-from delayqueue.store.types import Moved, Plan, Reschedule
+from delayqueue.store.types import Moved, Plan
+from tests.engine.moving import all_jobs
 from tests.store.bucket import HOUR_MS, STATES, in_two_stores, job
 
 if TYPE_CHECKING:
@@ -119,9 +120,7 @@ async def test_large_jobs_are_rescheduled_by_their_ids_some_at_a_time(bucket: Bu
     ids = [f"large-{number}" for number in range(30)]
     for job_id in ids:
         await bucket.push(job(job_id, body=body))
-    moved = await Store(bucket.store).reschedule(
-        [Reschedule(job_id, Plan(by_ms=HOUR_MS)) for job_id in ids]
-    )
+    moved = await all_jobs(Store(bucket.store)).reschedule(ids, Plan(by_ms=HOUR_MS))
     assert [one.code for one in moved] == [Code.OK] * len(ids)
 
 

@@ -15,7 +15,6 @@ from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError
 from delayqueue.config.values import Address
 from delayqueue.errors import Unavailable
-from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.buckets import Buckets, Layout
 from delayqueue.store.servers.connect import connect
 from delayqueue.store.servers.health import durability_warnings
@@ -25,7 +24,7 @@ from delayqueue.tasks import cancel_all
 from tests.certificates import make
 from tests.clusters import MASTER_NAME, SHARDS, ClusterNode, StoreCluster, WatchedStore, ask
 from tests.processes import LOOPBACK, free_port
-from tests.store.bucket import job
+from tests.store.bucket import VerbStore, job
 from tests.waiting import until, until_async
 
 if TYPE_CHECKING:
@@ -53,15 +52,15 @@ def of_sentinels(watched: WatchedStore, **settings: Any) -> Config:
 
 
 @asynccontextmanager
-async def opened(config: Config) -> AsyncIterator[tuple[BucketStore, Shards]]:
+async def opened(config: Config) -> AsyncIterator[tuple[VerbStore, Shards]]:
     """A store on these servers."""
     async with connect(config, None) as shards:
         layout = Layout(config.bucket_size)
-        yield BucketStore(shards, Buckets(config.bucket_name, config.queue_name, layout)), shards
+        yield VerbStore(shards, Buckets(config.bucket_name, config.queue_name, layout)), shards
 
 
 @asynccontextmanager
-async def followed(config: Config) -> AsyncIterator[tuple[BucketStore, Shards]]:
+async def followed(config: Config) -> AsyncIterator[tuple[VerbStore, Shards]]:
     """A store on these servers that follows their topology, as the server does."""
     async with opened(config) as (store, shards):
         watching = asyncio.create_task(shards.watch())
@@ -77,12 +76,12 @@ def mortal_cluster(processes: Processes) -> Iterator[StoreCluster]:
     cluster.close()
 
 
-async def push_to(store: BucketStore, bucket: int, **options: Any) -> None:
+async def push_to(store: VerbStore, bucket: int, **options: Any) -> None:
     [code] = (await store.push(bucket, [job(id_of(store, bucket), **options)])).codes
     assert code == 0
 
 
-def id_of(store: BucketStore, bucket: int) -> str:
+def id_of(store: VerbStore, bucket: int) -> str:
     """An id that belongs to the bucket."""
     return next(f"job-{n}" for n in range(1000) if store.buckets.of(f"job-{n}") == bucket)
 
@@ -230,7 +229,7 @@ async def test_the_topology_is_not_asked_for_behind_servers_that_are_silent(
             assert time.monotonic() - began < 1
 
 
-async def works(store: BucketStore, bucket: int) -> bool:
+async def works(store: VerbStore, bucket: int) -> bool:
     try:
         await store.tick(bucket)
     except Unavailable:

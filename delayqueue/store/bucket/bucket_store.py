@@ -1,22 +1,20 @@
 """The store, one bucket at a time, with a method per script. store.py has the same verbs for jobs of any bucket."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 from delayqueue.config.failpoint import Failpoint
 from delayqueue.domain.access import EVERYWHERE, Scope
-from delayqueue.domain.body import raw_body
-from delayqueue.domain.job import MAX_DUE_S, Job, JobView, State
+from delayqueue.domain.job import MAX_DUE_S, State
 from delayqueue.domain.receipt import nonces
 from delayqueue.errors import Code
 from delayqueue.metrics import Metrics
 from delayqueue.store.bucket.buckets import Buckets
 from delayqueue.store.bucket.caller import Caller
-from delayqueue.store.bucket.record import dump_options, dump_schedule, text
+from delayqueue.store.bucket.record import text
 from delayqueue.store.bucket.replies import (
     Reply,
-    moved,
-    reservation,
     reserved,
     settings_of,
     topic_counts,
@@ -27,29 +25,18 @@ from delayqueue.store.servers.durability import Durability
 from delayqueue.store.servers.shards import Shards
 from delayqueue.store.types import (
     START,
-    Burial,
     Change,
     Demand,
-    Ending,
-    Kick,
     Listing,
-    Moved,
     Popped,
-    Pushed,
-    Release,
-    Requeue,
-    Reschedule,
-    Reservation,
-    Settlement,
     Swept,
     TagListing,
     TagPage,
     TagPlace,
     Ticked,
     TopicCounts,
-    Touch,
-    when,
 )
+from delayqueue.store.verbs import Verb
 
 # The most jobs that one tick moves: 10,000 blocked the store for 13 ms.
 TICK_LIMIT = 2000
@@ -89,24 +76,6 @@ class BucketStore:
         self.begin_move, self.end_move = layout.begin_move, layout.end_move
         self._nonces = nonces()
 
-    async def push(self, bucket: int, jobs: Sequence[Job], scope: Scope = EVERYWHERE) -> Pushed:
-        """Add or replace jobs that all belong to `bucket`."""
-        args: list[Any] = []
-        for job in jobs:
-            args += (job.id, job.topic, when(job.delay_ms, job.due_ms), job.ttr_ms, job.expire_ms)
-            if_exists = f"{job.if_exists.value} strict" if job.is_strict else job.if_exists.value
-            args += (job.retain_ms, if_exists, dump_options(job), raw_body(job.body))
-        reply = await self.run("push", bucket, args, scope)
-        codes: list[int] = []
-        for job, result in zip(jobs, reply.results, strict=False):
-            if isinstance(result, int):
-                codes.append(result)
-            else:
-                code, other_topic = result
-                codes.append(code)
-                job.other_topic = text(other_topic)
-        return Pushed(codes, reply.change)
-
     def pop(self, bucket: int, demands: Sequence[Demand]) -> Awaitable[Popped]:
         """Reserve ready jobs: for each demand at most as many as it wants, [] if none is ready."""
         nonce = next(self._nonces)
@@ -120,76 +89,6 @@ class BucketStore:
 
         return self.caller.call("pop", bucket, args, read=read)
 
-    async def reserve(
-        self, bucket: int, ids: Sequence[str], scope: Scope = EVERYWHERE
-    ) -> tuple[list[Reservation], Change]:
-        """Reserve jobs that are not reserved, in any other state. May return results for the first ids only."""
-        nonce = next(self._nonces)
-        reply = await self.run("reserve", bucket, [nonce, *ids], scope)
-        found = zip(ids, reply.results, strict=False)
-        return [reservation(job_id, nonce, result) for job_id, result in found], reply.change
-
-    async def requeue(self, bucket: int, returns: Sequence[Requeue]) -> tuple[int, Change]:
-        """Undo reservations: to the head of the list, the attempt uncounted. Returns how many, from the last one on."""
-        args: list[Any] = []
-        for job_id, nonce, message, was_buried in returns:
-            args += (nonce, job_id, message, int(was_buried))
-        reply = await self.run("requeue", bucket, args)
-        return reply.looked, reply.change
-
-    async def finish(
-        self, bucket: int, endings: Sequence[Ending], scope: Scope = EVERYWHERE
-    ) -> tuple[list[int], Change]:
-        """End jobs whose work is done. Returns a code for each."""
-        reply = await self.run("finish", bucket, _flat(endings), scope)
-        return reply.results, reply.change
-
-    async def delete(
-        self, bucket: int, endings: Sequence[Ending], scope: Scope = EVERYWHERE
-    ) -> tuple[list[int], Change]:
-        """End jobs that are no longer wanted. Returns a code for each."""
-        reply = await self.run("delete", bucket, _flat(endings), scope)
-        return reply.results, reply.change
-
-    async def bury(
-        self, bucket: int, burials: Sequence[Burial], scope: Scope = EVERYWHERE
-    ) -> tuple[list[int], Change]:
-        """Bury jobs. Returns a code for each."""
-        reply = await self.run("bury", bucket, _flat(burials), scope)
-        return reply.results, reply.change
-
-    async def release(
-        self, bucket: int, releases: Sequence[Release], scope: Scope = EVERYWHERE
-    ) -> tuple[list[Moved], Change]:
-        """Give reserved jobs back. Returns the new due time of each, None if it was buried or has expired."""
-        rows = [(*one[:-1], dump_schedule(one.retry_ms)) for one in releases]
-        reply = await self.run("release", bucket, _flat(rows), scope)
-        return moved(reply), reply.change
-
-    async def touch(
-        self, bucket: int, touches: Sequence[Touch], scope: Scope = EVERYWHERE
-    ) -> list[Moved]:
-        """Extend reservations. Returns the new deadline of each."""
-        return moved(await self.run("touch", bucket, _flat(touches), scope))
-
-    async def reschedule(
-        self, bucket: int, reschedules: Sequence[Reschedule], scope: Scope = EVERYWHERE
-    ) -> tuple[list[Moved], Change]:
-        """Give jobs that are not reserved a new due time, a new priority, or both."""
-        args = [part for one in reschedules for part in (one.id, *one.plan.args)]
-        reply = await self.run("reschedule", bucket, args, scope)
-        return moved(reply), reply.change
-
-    async def kick(
-        self, bucket: int, kicks: Sequence[Kick], scope: Scope = EVERYWHERE
-    ) -> tuple[list[int], Change]:
-        """Make buried or delayed jobs ready now. Returns a code for each."""
-        jobs = [
-            part for one in kicks for part in (one.id, "" if one.body is None else f"={one.body}")
-        ]
-        reply = await self.run("kick", bucket, ["", "", 0, *jobs], scope)
-        return reply.results, reply.change
-
     async def kick_topic(
         self, bucket: int, topic: str, state: State, most: int
     ) -> tuple[int, bool, Change]:
@@ -198,33 +97,12 @@ class BucketStore:
         has_more = len(reply.results) < reply.looked or reply.looked == most
         return reply.results.count(Code.OK), has_more, reply.change
 
-    async def get(
-        self, bucket: int, ids: Sequence[str | bytes], scope: Scope = EVERYWHERE
-    ) -> list[JobView | None]:
-        """All about jobs, None for an unknown id; only the first ones if the answer would get too large."""
-        reply = await self.run("get", bucket, ids, scope)
-        return [
-            view(text(job_id) if isinstance(job_id, bytes) else job_id, *answer) if answer else None
-            for job_id, answer in zip(ids, reply.results, strict=False)
-        ]
-
-    async def weigh(self, bucket: int, ids: Sequence[str], scope: Scope = EVERYWHERE) -> list[int]:
-        """How many bytes get() would read of each job."""
-        return (await self.run("weigh", bucket, ids, scope)).results
-
     async def tick(self, bucket: int, limit: int = TICK_LIMIT) -> Ticked:
         """Move what is due."""
         reply = await self.run("tick", bucket, [limit])
         redelivered, in_all, expired, set_aside, buried = reply.results
         names = [(text(buried[i]), text(buried[i + 1])) for i in range(0, len(buried), 2)]
         return Ticked(reply.change, redelivered, in_all, expired, set_aside, names)
-
-    async def settle(
-        self, bucket: int, settlements: Sequence[Settlement], _scope: Scope = EVERYWHERE
-    ) -> list[int]:
-        """Give staged jobs their due times, or drop them. Returns a code for each."""
-        args = [STAGED_DUE_MS, *_flat(settlements)]
-        return (await self.run("settle", bucket, args)).results
 
     async def sweep(
         self, bucket: int, cursor: int, topics: int, buried_retain_ms: int | None = None
@@ -325,15 +203,22 @@ class BucketStore:
 
     def run(
         self,
-        verb: str,
+        script: str,
         bucket: int,
         args: Sequence[Any],
         scope: Scope = EVERYWHERE,
         *,
         follows: bool | None = None,
-    ) -> Awaitable[Reply]:
-        """Run a script, also for other modules of this package (registry.py, results.py); see Caller.call."""
-        return self.caller.call(verb, bucket, args, scope, follows=follows)
+    ) -> asyncio.Future[Reply]:
+        """Call a script in a bucket; see Caller.call."""
+        return self.caller.call(script, bucket, args, scope, follows=follows)
+
+    async def run_verb(
+        self, verb: Verb[Item, Result], bucket: int, items: Sequence[Item], scope: Scope
+    ) -> tuple[Sequence[Result], Change]:
+        """The results of the first of these items, which all belong to the bucket; and what became ready or due."""
+        reply = await self.run(verb.script, bucket, verb.pack(items), scope)
+        return verb.read(items, reply), reply.change
 
 
 async def in_pieces(
@@ -344,7 +229,3 @@ async def in_pieces(
     while len(results) < len(items):
         results += await call(items[len(results) :])
     return results
-
-
-def _flat(rows: Sequence[tuple[Any, ...]]) -> list[Any]:
-    return ["" if part is None else part for row in rows for part in row]

@@ -43,7 +43,8 @@ class Buckets:
     def __init__(self, bucket_name: str, queue_name: str, layout: Layout = ONE_BUCKET) -> None:
         self._names = bucket_name, queue_name
         self._keys: list[BucketKeys] = []
-        self._listeners: list[Callable[[], None]] = []
+        self._listeners: list[Callable[[], None]] = []  # of new buckets
+        self._followers: list[Callable[[], None]] = []  # of the layout
         self.adopt(layout)
 
     def __getitem__(self, bucket: int) -> BucketKeys:
@@ -87,7 +88,13 @@ class Buckets:
         """Call `listener` whenever there are new buckets."""
         self._listeners.append(listener)
 
+    def on_change(self, follower: Callable[[], None]) -> None:
+        """Call `follower` whenever another layout is used."""
+        self._followers.append(follower)
+
     def adopt(self, layout: Layout) -> None:
         """Use this layout from now on."""
         self.layout = layout
         self.know(layout.count)
+        for follower in self._followers:
+            follower()

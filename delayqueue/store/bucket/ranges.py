@@ -7,7 +7,7 @@ from delayqueue.domain.body import body_of
 from delayqueue.errors import Code
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.record import parse_record, text
-from delayqueue.store.types import Change, Found, Position, Range, Taken, TakeReply
+from delayqueue.store.types import Found, Position, Range, Taken, TakeReply
 
 
 class Piece(NamedTuple):
@@ -61,11 +61,6 @@ class Ranges:
             if not isinstance(result, int)
         ]
         return TakeReply(len(results), results.count(Code.NO_SUCH_JOB), jobs)
-
-    async def restore(self, bucket: int, jobs: Sequence[Taken]) -> Change:
-        """Undo takes; a job that was pushed with the same id since stays."""
-        args = [part for job in jobs for part in (job.raw_id, job.record, job.run)]
-        return (await self._store.run("restore", bucket, args)).change
 
 
 def _taken(raw_id: bytes, raw: bytes, run: bytes) -> Taken:

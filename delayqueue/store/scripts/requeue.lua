@@ -6,9 +6,9 @@
 -- layout  raises
 -- waits  never
 -- KEYS  tag, queue name
--- ARGV  for each job its receipt, its id, a message ("" = none) and "1" if it was buried, else "0"; in the order
---       in which they were reserved
--- returns {}; the answer says how many were processed, from the last one on
+-- ARGV  for each job its receipt, its id, a message ("" = none) and "1" if it was buried, else "0"; the last one that
+--       was reserved comes first
+-- returns {}; the answer says how many were processed
 -- keeps: only the reservation that the receipt names is undone.
 local STRIDE = 4
 
@@ -43,7 +43,7 @@ end
 
 return function(ARGV)
   local looked = 0
-  for at = #ARGV - STRIDE + 1, 1, -STRIDE do
+  for at = 1, #ARGV, STRIDE do
     if has_done_enough() then break end
     looked = looked + 1
     pcall(requeue, unpack(ARGV, at, at + STRIDE - 1))

@@ -6,43 +6,41 @@
 -- waits  all
 -- needs  replicas
 -- KEYS  tag, queue name
--- ARGV  receipt (unique to this call), then ids
+-- ARGV  for each job its id and the receipt that it gets
 -- returns for each of the first ids { OK, record, attempt, 1 if it was buried, else 0 }, or a code
 -- keeps: a client that is told of a job has its reservation.
 
-return function(ARGV)
-  local receipt = ARGV[1]
-
-  local function reserve(id)
-    local job = read_job(id)
-    if not job then return NOT_FOUND end
-    local state = state_of(id, job)
-    if state == 'reserved' then return WRONG_STATE end
-    if state == 'buried' and job.expire > 0 then  -- as if it were kicked: it may have outlived its time
-      set_due(id, job, now)
-      call('HSET', JOBS, id, pack_record(job))
-    end
-    check_keys(job)
-    if state ~= 'buried' and job.expire > 0 and job.expire <= now then  -- the timer has not processed it yet
-      finish_job(id, job, 'expired', '')
-      tell('expired', job.topic, 1)
-      return NOT_FOUND
-    end
-    local run = run_of(id)
-    run.attempt, run.receipt, run.started = run.attempt + 1, receipt, now
-    call('ZADD', reserved_key(job.topic), int(now + job.ttr), id)
-    call('HSET', RUNS, id, pack_run(run))
-    wake_at(job.topic, now + job.ttr)
-    leave_waiting(id, job)
-    local limit = settings_of(job.topic).limit
-    if limit then count_through(job.topic, limit, 1) end
-    tell('delivered', job.topic, 1)
-    return OK, { OK, pack_record(job), run.attempt, state == 'buried' and 1 or 0 }
+local function reserve(id, receipt)
+  local job = read_job(id)
+  if not job then return NOT_FOUND end
+  local state = state_of(id, job)
+  if state == 'reserved' then return WRONG_STATE end
+  if state == 'buried' and job.expire > 0 then  -- as if it were kicked: it may have outlived its time
+    set_due(id, job, now)
+    call('HSET', JOBS, id, pack_record(job))
   end
+  check_keys(job)
+  if state ~= 'buried' and job.expire > 0 and job.expire <= now then  -- the timer has not processed it yet
+    finish_job(id, job, 'expired', '')
+    tell('expired', job.topic, 1)
+    return NOT_FOUND
+  end
+  local run = run_of(id)
+  run.attempt, run.receipt, run.started = run.attempt + 1, receipt, now
+  call('ZADD', reserved_key(job.topic), int(now + job.ttr), id)
+  call('HSET', RUNS, id, pack_run(run))
+  wake_at(job.topic, now + job.ttr)
+  leave_waiting(id, job)
+  local limit = settings_of(job.topic).limit
+  if limit then count_through(job.topic, limit, 1) end
+  tell('delivered', job.topic, 1)
+  return OK, { OK, pack_record(job), run.attempt, state == 'buried' and 1 or 0 }
+end
 
+return function(ARGV)
   local results = {}
-  for at = 2, #ARGV do
-    local code, found = safely(reserve, ARGV[at])
+  for at = 1, #ARGV, 2 do
+    local code, found = safely(reserve, ARGV[at], ARGV[at + 1])
     if not code then break end
     results[#results + 1] = code == OK and found or code
   end

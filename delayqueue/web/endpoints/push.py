@@ -11,6 +11,7 @@ from delayqueue.domain.job import MAX_ID_BYTES, USUAL_PRIORITY, IfExists, Job
 from delayqueue.engine.jobs import raise_for
 from delayqueue.errors import ADDED, OF_CODE, Code, JobExists, QueueError, Text, shown
 from delayqueue.metrics import REQUEST_WARNINGS
+from delayqueue.store.types import Pushed
 from delayqueue.tasks import by_turns
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import BAD, PRODUCERS, Later, Refusal, endpoint
@@ -121,20 +122,18 @@ def push(
     trace = _trace(request) if "traceparent" in request.headers else ""
     job = asked.job(api.max_body_bytes, api.new_id, trace)
     job.is_strict = api.strict
-    codes = api.jobs.push_many((job,))
-    return Later(codes, partial(_pushed, api, asked, job, request))
+    return Later(api.jobs.push(job), partial(_pushed, api, asked, job, request))
 
 
 def _pushed(
-    api: Api, asked: PushRequest, job: Job, request: HttpRequest, codes: list[int]
+    api: Api, asked: PushRequest, job: Job, request: HttpRequest, pushed: Pushed
 ) -> NewId | None:
     """The answer to a job."""
-    [code] = codes
-    if job.other_topic:
-        _note_other_topic(api, job, request)
-    if code == Code.JOB_EXISTS:
-        raise JobExists(_exists(job))
-    raise_for(code)
+    if pushed.other_topic:
+        _note_other_topic(api, pushed, request)
+    if pushed.code == Code.JOB_EXISTS:
+        raise JobExists(_exists(pushed))
+    raise_for(pushed.code)
     return NewId(job.id) if job.id != asked.id else None
 
 
@@ -147,18 +146,19 @@ async def _push_many(
     for job in jobs:
         if isinstance(job, Job):
             job.is_strict = api.strict
-    codes = iter(await api.jobs.push_many([job for job in jobs if isinstance(job, Job)]))
+    pushed = iter(await api.jobs.push_many([job for job in jobs if isinstance(job, Job)]))
     outcomes: list[PushResult] = []
     added = api.responder.say(request, ADDED)
     for job in jobs:
         if isinstance(job, Job):
             job_id: object = job.id
-            code, message = next(codes), added
+            done = next(pushed)
+            code, message = done.code, added
             if code:
-                text = _exists(job) if code == Code.JOB_EXISTS else OF_CODE[Code(code)].default
+                text = _exists(done) if code == Code.JOB_EXISTS else OF_CODE[Code(code)].default
                 message = api.responder.say(request, text)
-            if job.other_topic:
-                _note_other_topic(api, job, request)
+            if done.other_topic:
+                _note_other_topic(api, done, request)
         else:
             job_id, code = _id_of(job.item), job.error.code.value
             message = api.responder.say(request, job.error.text)
@@ -175,17 +175,17 @@ def _job_or_refusal(api: Api, asked: PushRequest | Refusal, trace: str) -> Job |
         return Refusal(asked, error)
 
 
-def _exists(job: Job) -> Text:
+def _exists(pushed: Pushed) -> Text:
     """Why a job was not pushed: where the other one with its id is."""
-    if not job.other_topic:
+    if not pushed.other_topic:
         return JobExists.default
-    topic = shown(job.other_topic)
+    topic = shown(pushed.other_topic)
     return Text(f"主题 {topic} 已有此id的job", f"topic {topic} has a job with this id")
 
 
-def _note_other_topic(api: Api, job: Job, request: HttpRequest) -> None:
+def _note_other_topic(api: Api, pushed: Pushed, request: HttpRequest) -> None:
     """Say that a job of another topic has, or had, the id."""
-    note(request, OTHER_TOPICS, [job.other_topic])
+    note(request, OTHER_TOPICS, [pushed.other_topic])
     api.queue.metrics.count(REQUEST_WARNINGS, "other_topic")
 
 

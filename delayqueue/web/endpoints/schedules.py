@@ -13,6 +13,7 @@ from delayqueue.domain import schedule as rules
 from delayqueue.domain.job import IfExists
 from delayqueue.domain.retry import duration_ms
 from delayqueue.domain.schedule import CatchUp, Schedule
+from delayqueue.engine.jobs import raise_for
 from delayqueue.errors import Invalid, JobExists, NoSuchJob, Text, TooLarge
 from delayqueue.web import serializers
 from delayqueue.web.api import Api
@@ -171,7 +172,7 @@ async def preview_schedule(api: Api, asked: PreviewRequest) -> list[Occurrence]:
 async def run_schedule(api: Api, asked: NameRequest) -> NewId:
     """Push a schedule's job now."""
     job = await api.queue.schedules.job_now(asked.name)
-    await api.jobs.push(job)
+    raise_for((await api.jobs.push(job)).code)
     return NewId(job.id)
 
 

@@ -1,0 +1,189 @@
+"""The verbs on jobs, one row each: `Store.run(PUSH, jobs, scope)`.
+
+A new verb is a row here, its script, and a method of engine/jobs.py.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, Final, Generic, TypeVar
+
+from delayqueue.domain.body import raw_body
+from delayqueue.domain.job import MAX_DUE_S, Job, JobView
+from delayqueue.errors import Code
+from delayqueue.store.bucket.record import dump_options, dump_schedule, text
+from delayqueue.store.bucket.replies import Reply, moved, reservation, view
+from delayqueue.store.types import (
+    Burial,
+    Claim,
+    Ending,
+    Kick,
+    Moved,
+    Postponement,
+    Pushed,
+    Recording,
+    Release,
+    Requeue,
+    Reschedule,
+    Reservation,
+    Settlement,
+    Taken,
+    Touch,
+    when,
+)
+
+# The due time of jobs that an import has not settled yet; no client can ask for it.
+STAGED_DUE_MS: Final = MAX_DUE_S * 1000 + 1
+LOST: Final = int(Code.UNAVAILABLE)
+DONE: Final = Pushed(Code.OK)
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def id_of(item: Any) -> Sequence[str]:
+    """The id of an item that has one."""
+    return (item.id,)
+
+
+def itself(job_id: Any) -> Sequence[str]:
+    """The id of an item that is one."""
+    return (job_id,)
+
+
+@dataclass(frozen=True, eq=False)
+class Verb(Generic[Item, Result]):
+    """How to call a script with items, each of one job or of some jobs of the same bucket, and what it answers."""
+
+    script: str
+    # the script's arguments
+    pack: Callable[[Sequence[Item]], list[Any]]
+    # a result for each of the first items, at least one: those that the script did before it had done enough
+    read: Callable[[Sequence[Item], Reply], Sequence[Result]]
+    # the result of items whose bucket does not answer while others do; None = the whole request fails
+    lost: Result | None = None
+    # of an item, if they can be many
+    bytes_of: Callable[[Item], int] | None = None
+    ids: Callable[[Item], Sequence[str]] = id_of
+
+
+def _flat(rows: Sequence[Sequence[Any]]) -> list[Any]:
+    """The parts of all rows, with "" for None."""
+    return ["" if part is None else part for part in chain.from_iterable(rows)]
+
+
+def _codes(_: Sequence[object], reply: Reply) -> Sequence[int]:
+    return reply.results
+
+
+def _moved(_: Sequence[object], reply: Reply) -> Sequence[Moved]:
+    return moved(reply)
+
+
+def _jobs(jobs: Sequence[Job]) -> list[Any]:
+    args: list[Any] = []
+    for job in jobs:
+        args += (job.id, job.topic, when(job.delay_ms, job.due_ms), job.ttr_ms, job.expire_ms)
+        if_exists = f"{job.if_exists.value} strict" if job.is_strict else job.if_exists.value
+        args += (job.retain_ms, if_exists, dump_options(job), raw_body(job.body))
+    return args
+
+
+def _pushed(_: Sequence[Job], reply: Reply) -> list[Pushed]:
+    return [
+        (DONE if result == Code.OK else Pushed(result))
+        if isinstance(result, int)
+        else Pushed(result[0], text(result[1]))
+        for result in reply.results
+    ]
+
+
+def _releases(releases: Sequence[Release]) -> list[Any]:
+    return _flat([(*one[:-1], dump_schedule(one.retry_ms)) for one in releases])
+
+
+def _reserved(claims: Sequence[Claim], reply: Reply) -> list[Reservation]:
+    return [
+        reservation(claim.id, claim.nonce, result)
+        for claim, result in zip(claims, reply.results, strict=False)
+    ]
+
+
+def _views(ids: Sequence[str | bytes], reply: Reply) -> list[JobView | None]:
+    return [
+        view(text(job_id) if isinstance(job_id, bytes) else job_id, *answer) if answer else None
+        for job_id, answer in zip(ids, reply.results, strict=False)
+    ]
+
+
+# Add or replace jobs.
+PUSH: Final = Verb[Job, Pushed](
+    "push", _jobs, _pushed, Pushed(LOST), bytes_of=lambda job: len(job.body)
+)
+# End jobs whose work is done, or that are no longer wanted.
+FINISH: Final = Verb[Ending, int]("finish", _flat, _codes, LOST)
+DELETE: Final = Verb[Ending, int]("delete", _flat, _codes, LOST)
+BURY: Final = Verb[Burial, int]("bury", _flat, _codes)
+# Reserve jobs that are not reserved, in any other state.
+RESERVE: Final = Verb[Claim, Reservation]("reserve", _flat, _reserved)
+# Give reserved jobs back: the time is the new due time, None if it was buried or has expired.
+RELEASE: Final = Verb[Release, Moved]("release", _releases, _moved)
+# Extend reservations: the time is the new deadline.
+TOUCH: Final = Verb[Touch, Moved]("touch", _flat, _moved)
+# Record subscribers' results for jobs that are reserved for them.
+RECORD: Final = Verb[Recording, int](
+    "record",
+    lambda items: _flat([(*one[:3], int(one.succeeded), *one[4:]) for one in items]),
+    _codes,
+)
+# Give reserved jobs back until a subscriber may be called again: the time is then, None if it was buried.
+POSTPONE: Final = Verb[Postponement, Moved](
+    "postpone",
+    lambda items: _flat([(*one[:3], json.dumps(one.subscribers)) for one in items]),
+    _moved,
+)
+# Give jobs that are not reserved a new due time, a new priority, or both.
+RESCHEDULE: Final = Verb[Reschedule, Moved](
+    "reschedule",
+    lambda items: _flat([(one.id, *one.plan.args) for one in items]),
+    _moved,
+    Moved(LOST, None),
+)
+# Make buried or delayed jobs ready now.
+KICK: Final = Verb[Kick, int](
+    "kick",
+    lambda kicks: [
+        "",
+        "",
+        0,
+        *_flat([(one.id, None if one.body is None else f"={one.body}") for one in kicks]),
+    ],
+    _codes,
+    LOST,
+    bytes_of=lambda kick: len(kick.body or ""),
+)
+# Undo reservations: back to the head of the list, the last one in front of all, or where RESERVE found them; the
+# attempt is not counted. The result is whether it is lost.
+REQUEUE: Final = Verb[Requeue, bool](
+    "requeue",
+    lambda items: _flat([(one.nonce, one.id, one.message, int(one.was_buried)) for one in items]),
+    lambda _, reply: [False] * reply.looked,
+    lost=True,
+)
+# Undo takes; a job that was pushed with the same id since stays. The result is whether it is lost.
+RESTORE: Final = Verb[Taken, bool](
+    "restore",
+    lambda jobs: _flat([(job.raw_id, job.record, job.run) for job in jobs]),
+    lambda jobs, _: [False] * len(jobs),
+    lost=True,
+    bytes_of=lambda job: len(job.record),
+)
+# Give staged jobs their due times, or drop them.
+SETTLE: Final = Verb[Settlement, int](
+    "settle", lambda items: [STAGED_DUE_MS, *_flat(items)], _codes
+)
+# All about jobs, None for an unknown id.
+GET: Final = Verb[str | bytes, JobView | None]("get", list, _views, ids=itself)
+# How many bytes GET would read.
+WEIGH: Final = Verb[str, int]("weigh", list, _codes, ids=itself)
