@@ -42,7 +42,7 @@ class RemoteServer:
     def call(self, path: str, fields: dict[str, Any], wait_s: float = 0) -> Any:
         """POST to an endpoint. Returns the answer's data; raises CallError if it has none for us."""
         try:
-            return self._client.send(Call(path, fields, read=_as_it_is, wait_s=wait_s))
+            return self._client.send(Call(path, fields, read=lambda data: data, wait_s=wait_s))
         except TransportError as error:
             message = f"{error}; start the server, or correct --url"
             raise CallError(UNREACHABLE, message) from None
@@ -50,7 +50,3 @@ class RemoteServer:
             raise CallError(UNREACHABLE, str(error)) from None
         except QueueError as error:
             raise CallError(REFUSED, str(error)) from None
-
-
-def _as_it_is(data: Any) -> Any:
-    return data

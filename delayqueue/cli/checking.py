@@ -1,7 +1,6 @@
 """The verb `check`: everything that a start checks, without a start."""
 
 import os
-import sys
 from argparse import Namespace
 from collections.abc import Callable
 from functools import partial
@@ -10,7 +9,7 @@ import uvloop
 
 from delayqueue import log
 from delayqueue.beanstalk.access import TubeAccess
-from delayqueue.cli.subcommand import DONE, REFUSED, complain
+from delayqueue.cli.subcommand import DONE, REFUSED, complain, say
 from delayqueue.config.config import Config
 from delayqueue.config.loading import load
 from delayqueue.config.sections import Declared, Sections
@@ -51,7 +50,7 @@ def check(asked: Namespace) -> int:
     for look in (*looks, check_addresses):
         wrong += _found(look, config)
     if not wrong:
-        _say("ok: settings")
+        say("ok: settings")
     if understood:
         wrong += _found(_check_store, config)
     return complain(wrong, REFUSED) if wrong else DONE
@@ -79,9 +78,9 @@ def _check_subscriber(declared: Declared, config: Config) -> None:
 
 def _check_store(config: Config) -> None:
     warnings = uvloop.run(_warnings(config))
-    _say(f"ok: store{_place(config)}")
+    say(f"ok: store{_place(config)}")
     for warning in warnings:
-        _say(f"warning: {warning}")
+        say(f"warning: {warning}")
 
 
 def _place(config: Config) -> str:
@@ -119,8 +118,3 @@ async def _check_sections(shards: Shards, config: Config, layout: Layout) -> Non
     refuse_taken("subscribers", subscribers, await registered_in(shards, keys, "subscribers"))
     schedules = map(entry_of, sections.schedules)
     refuse_taken("schedules", schedules, await registered_in(shards, keys, "schedules"))
-
-
-def _say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()  # before the errors

@@ -1,7 +1,6 @@
 """The verb `fsck`: checks the store for damage while servers use it."""
 
 import json
-import sys
 import time
 from argparse import Namespace
 from collections import Counter
@@ -9,7 +8,7 @@ from typing import Any, Final
 
 import uvloop
 
-from delayqueue.cli.subcommand import DONE, REFUSED
+from delayqueue.cli.subcommand import DONE, REFUSED, say
 from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError
 from delayqueue.domain import damage
@@ -30,7 +29,7 @@ def fsck(config: Config, asked: Namespace) -> int:
         report = uvloop.run(_examine(config, listing, repair=asked.repair))
     except Unavailable:
         raise StartupError("the store does not answer, or refuses: try again") from None
-    _write(listing.summary(report, time.monotonic() - started))
+    say(listing.summary(report, time.monotonic() - started))
     return REFUSED if report.left else DONE
 
 
@@ -55,7 +54,7 @@ class _Listing:
         text = damage.sentence(finding.kind, finding.name, finding.id)
         if not self._as_json:
             mended = ": mended" if finding.repaired else ""
-            _write(one_line(f"bucket {bucket + 1}: {finding.kind}: {text}{mended}"))
+            say(one_line(f"bucket {bucket + 1}: {finding.kind}: {text}{mended}"))
         kind, name, job_id, repaired = finding
         shown = {"bucket": bucket + 1, "kind": kind, "name": name, "id": job_id}
         self._findings.append(shown | {"mended": repaired, "text": text})
@@ -82,8 +81,3 @@ class _Listing:
 def _counted(count: Counter[str]) -> str:
     kinds = ", ".join(f"{number} {kind}" for kind, number in sorted(count.items()))
     return f"{count.total()} ({kinds})"
-
-
-def _write(text: str) -> None:
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()

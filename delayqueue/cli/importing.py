@@ -1,7 +1,6 @@
 """The verb `import`."""
 
 import asyncio
-import sys
 import time
 from argparse import Namespace
 from collections import Counter
@@ -9,7 +8,7 @@ from typing import Final
 
 import uvloop
 
-from delayqueue.cli.subcommand import DONE, REFUSED, UNREACHABLE, complain
+from delayqueue.cli.subcommand import DONE, REFUSED, UNREACHABLE, complain, say
 from delayqueue.config import values
 from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError
@@ -44,7 +43,7 @@ async def _import_all(config: Config, asked: Namespace) -> int:
     async with open_old(config, asked.source) as old, join_shards(config) as new:
         await claim_layout(new, config)
         for warning in await durability_warnings(new):
-            _say(f"warning: {warning}")
+            say(f"warning: {warning}")
         prefix = await key_prefix(old, names, asked.key_prefix)
         original = Original(old, names._replace(key_prefix=prefix))
         importer = Importer(original, await _store(new, config), await data_id(new, config))
@@ -85,7 +84,7 @@ async def _report(importer: Importer) -> None:
         if importer.waiting:
             who = "the old server works" if importer.server_runs else "somebody works"
             line += f"; {who} on {importer.waiting.total()}: {_listed(importer.waiting)}"
-        _say(line)
+        say(line)
         imported = total
 
 
@@ -95,15 +94,10 @@ def _listed(counts: Counter[Place]) -> str:
 
 def _end(importer: Importer, elapsed_s: float) -> int:
     imported = importer.imported
-    _say(f"imported {imported.total()} jobs in {elapsed_s:.1f} s: {_listed(imported)}")
+    say(f"imported {imported.total()} jobs in {elapsed_s:.1f} s: {_listed(imported)}")
     if importer.dropped_entries:
-        _say(f"dropped {importer.dropped_entries} entries of jobs that had ended")
+        say(f"dropped {importer.dropped_entries} entries of jobs that had ended")
     if importer.set_aside:
-        _say(f"set aside {importer.set_aside} jobs: see the hash {ASIDE} in the old store")
-    _say("the old store holds no more jobs")
+        say(f"set aside {importer.set_aside} jobs: see the hash {ASIDE} in the old store")
+    say("the old store holds no more jobs")
     return REFUSED if importer.set_aside else DONE
-
-
-def _say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()

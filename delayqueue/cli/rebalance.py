@@ -1,14 +1,13 @@
 """The verb `rebalance`: changes the number of buckets while servers work."""
 
 import asyncio
-import sys
 import time
 from argparse import Namespace
 from typing import Final
 
 import uvloop
 
-from delayqueue.cli.subcommand import DONE, UNREACHABLE
+from delayqueue.cli.subcommand import DONE, UNREACHABLE, complain, say
 from delayqueue.config.config import Config
 from delayqueue.config.startup import StartupError
 from delayqueue.engine.rebalance import Rebalance
@@ -30,8 +29,7 @@ def rebalance(config: Config, asked: Namespace) -> int:
             "somebody else is changing the number of buckets: run it again"
         ) from None
     except Unavailable:
-        sys.stderr.write(f"delay-queue: the store does not answer, or refuses; {SAFE}\n")
-        return UNREACHABLE
+        return complain([f"the store does not answer, or refuses; {SAFE}"], UNREACHABLE)
 
 
 async def _rebalance(config: Config, size: int) -> int:
@@ -41,9 +39,9 @@ async def _rebalance(config: Config, size: int) -> int:
         async with TaskGroup() as group:
             group.create_task(_report(work), "report")
             await work.run()
-    _say(f"moved {work.moved} jobs in {time.monotonic() - began:.1f} s")
+    say(f"moved {work.moved} jobs in {time.monotonic() - began:.1f} s")
     if size != config.bucket_size:
-        _say(f"set bucket_size = {size} in the servers' settings")
+        say(f"set bucket_size = {size} in the servers' settings")
     return DONE
 
 
@@ -53,12 +51,7 @@ async def _report(work: Rebalance) -> None:
         await asyncio.sleep(REPORT_S)
         at = work.progress
         if at.bucket:
-            _say(
+            say(
                 f"bucket {at.bucket} of {at.buckets}: looked at {at.looked} of {at.total} jobs; "
                 f"moved {work.moved} in all"
             )
-
-
-def _say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()

@@ -3,39 +3,68 @@
 from typing import Final
 
 from delayqueue.cli import asking, tables
-from delayqueue.cli.arguments import (
-    AFTER,
-    BEFORE,
-    BODY,
-    COUNT,
-    DELAY,
-    DUE,
-    END,
-    ID,
-    IDS,
-    KICKED,
-    LISTED,
-    LOOKED_AT,
-    LOOKS_S,
-    MESSAGE,
-    NAME,
-    OF_TOPIC,
-    POPPED,
-    PUSHED,
-    RECEIPT,
-    SCHEDULED,
-    START,
-    SUBSCRIBED,
-    TIMES,
-    TOPIC,
-    WATCH,
-)
-from delayqueue.cli.asking import at, one_or_many
+from delayqueue.cli.asking import DEFAULT_COUNT, at, one_or_many
 from delayqueue.cli.request import remote
 from delayqueue.cli.subcommand import argument
 from delayqueue.cli.top import Top
-from delayqueue.cli.words import at_once, distance, kept, length, moment, per_second, whole
+from delayqueue.cli.words import (
+    at_once,
+    body,
+    distance,
+    kept,
+    length,
+    moment,
+    per_second,
+    schedule,
+    secret,
+    whole,
+)
 from delayqueue.client.subscribers import LONGEST_TRIAL_S
+from delayqueue.domain.job import IfExists, State
+from delayqueue.domain.schedule import CatchUp
+from delayqueue.domain.subscriber import OnFailure, Payload
+
+# arguments of several verbs
+LOOKS_S: Final = 2
+TOPIC: Final = argument("topic", metavar="TOPIC", help="the topic")
+ID: Final = argument("id", metavar="ID", help="the job")
+IDS: Final = argument("ids", metavar="ID", nargs="+", help="the jobs")
+COUNT: Final = argument("--count", metavar="N", type=whole, help="most jobs to return")
+DELAY: Final = argument("--delay", metavar="LENGTH", type=length, help="due after this time")
+DUE: Final = argument("--due", metavar="TIME", type=moment, help="due then")
+START: Final = argument("--start", metavar="TIME", type=moment, help="due at this time or later")
+END: Final = argument("--end", metavar="TIME", type=moment, help="due at this time or earlier")
+AFTER: Final = argument("--after", metavar="TIME", type=moment, help="due after this time")
+BEFORE: Final = argument("--before", metavar="TIME", type=moment, help="due before this time")
+MESSAGE: Final = argument("--message", metavar="TEXT", help="kept with the job, for `get`")
+RECEIPT: Final = argument("--receipt", help="act on this reservation only; with one ID")
+WATCH: Final = argument(
+    "--watch",
+    metavar="LENGTH",
+    nargs="?",
+    const=LOOKS_S,
+    type=length,
+    help=f"repeat at this interval, until q or Ctrl-C [{LOOKS_S}s]",
+)
+NAME: Final = argument("name", metavar="NAME", help="its name")
+BODY: Final = argument(
+    "body", metavar="BODY", nargs="?", type=body, help="for the worker; - = read stdin"
+)
+RETRY: Final = argument(
+    "--retry", type=schedule, help="delays after failures: 15s,2m,10m, or alipay, or wechat"
+)
+IF_NAMED: Final = argument(
+    "--if-exists",
+    choices=list(map(str, IfExists)),
+    help="what to do if the name is taken [fail]",
+)
+
+TIMES: Final = (
+    argument("--cron", help="minute, hour, day, month, weekday: '30 9 * * MON-FRI'"),
+    argument("--tz", metavar="ZONE", help="the time zone of --cron, as Asia/Shanghai [UTC]"),
+    argument("--every", metavar="LENGTH", type=length, help="the interval, instead of --cron"),
+)
+OF_TOPIC: Final = argument("topic", metavar="TOPIC", nargs="?", help="the topic; not given = all")
 
 REMOTE: Final = (
     remote("stats", "totals over all topics", asking.stats, WATCH, show=tables.stats),
@@ -57,15 +86,72 @@ REMOTE: Final = (
         "topics",
         "list topics with their counts",
         at("/topics"),
-        *(*LOOKED_AT, WATCH),
+        argument("--match", metavar="TEXT", help="topics with this in their name"),
+        argument("--only", help="buried, late, paused or limited ones"),
+        argument(
+            "--buried", dest="only", action="store_const", const="buried", help="--only buried"
+        ),
+        argument("--sort", help="topic, delayed, ready, reserved, buried or oldest [topic]"),
+        argument("--reverse", action="store_true", default=None, help="in reverse order"),
+        argument("--limit", metavar="N", type=whole, help="most topics to return"),
+        WATCH,
         show=tables.topics,
     ),
-    remote("push", "add a job", asking.push, *PUSHED),
+    remote(
+        "push",
+        "add a job",
+        asking.push,
+        TOPIC,
+        BODY,
+        argument("--id", default="*", help="the job's id; by default the server generates one"),
+        DELAY,
+        DUE,
+        argument(
+            "--ttr",
+            metavar="LENGTH",
+            type=length,
+            default=60,
+            help="how long a worker may take [60s]",
+        ),
+        argument("--tag", dest="tags", action="append", help="for `cancel`; may be repeated"),
+        RETRY,
+        argument(
+            "--if-exists",
+            choices=list(map(str, IfExists)),
+            help="what to do if the id already exists [replace]",
+        ),
+        argument(
+            "--retain",
+            metavar="LENGTH",
+            type=length,
+            help="keep its record this long after its end",
+        ),
+        argument(
+            "--expire",
+            metavar="LENGTH",
+            type=length,
+            help="it expires this long after its due time",
+        ),
+        argument(
+            "--priority",
+            metavar="N",
+            type=whole,
+            help="among ready jobs the smallest goes first [1024]",
+        ),
+    ),
     remote(
         "pop",
         "reserve ready jobs to work on",
         asking.pop,
-        *POPPED,
+        argument("topic", metavar="TOPIC[,TOPIC]", help="the topics, the most important one first"),
+        argument(
+            "--timeout",
+            metavar="LENGTH",
+            type=length,
+            default=0,
+            help="how long to wait [do not wait]",
+        ),
+        COUNT,
         show=tables.found,
         nothing="no job is ready",
     ),
@@ -99,7 +185,25 @@ REMOTE: Final = (
         "list",
         "list jobs by topic, tag or state",
         asking.listed,
-        *(*LISTED, WATCH),
+        argument("topic", metavar="TOPIC", nargs="?", help="the topic; not given = all"),
+        argument("--tag", help="jobs with this tag"),
+        argument(
+            "--state",
+            metavar="STATE",
+            choices=list(map(str, State)),
+            help=f"jobs in this state: {', '.join(State)}; required without topic and tag",
+        ),
+        START,
+        END,
+        AFTER,
+        BEFORE,
+        argument(
+            "--limit",
+            metavar="N",
+            type=whole,
+            help=f"most jobs to return [{DEFAULT_COUNT}]",
+        ),
+        WATCH,
         show=tables.jobs,
     ),
     remote(
@@ -109,9 +213,7 @@ REMOTE: Final = (
         argument("--id", metavar="TEXT", help="a part of the id"),
         argument("--text", help="a part of the body, as pushed"),
         argument("--topic", help="only in this topic"),
-        argument(
-            "--limit", metavar="N", type=whole, help=f"most jobs to return [{asking.DEFAULT_COUNT}]"
-        ),
+        argument("--limit", metavar="N", type=whole, help=f"most jobs to return [{DEFAULT_COUNT}]"),
         show=tables.jobs,
         nothing="no such job",
     ),
@@ -172,7 +274,25 @@ REMOTE: Final = (
     remote(
         "bury", "give up on a job and keep it as a dead letter", at("/bury"), ID, RECEIPT, MESSAGE
     ),
-    remote("kick", "make buried or delayed jobs ready now", asking.kick, *KICKED),
+    remote(
+        "kick",
+        "make buried or delayed jobs ready now",
+        asking.kick,
+        argument("ids", metavar="ID", nargs="*", help="the jobs; these, --topic or --tag"),
+        argument("--topic", help="the first buried jobs of this topic"),
+        argument("--tag", help="all buried jobs of this tag, with --topic those of the topic"),
+        argument(
+            "--state", help="jobs of the topic or tag in this state: buried or delayed [buried]"
+        ),
+        argument("--count", metavar="N", type=whole, help="how many of the topic [1]"),
+        argument("--body", type=body, help="replaces the body of the job; - = read stdin"),
+        argument(
+            "--all",
+            action="store_true",
+            default=None,
+            help="all jobs now in this state; without --topic, in all topics",
+        ),
+    ),
     remote(
         "reschedule",
         "give jobs a new due time or priority",
@@ -229,7 +349,39 @@ REMOTE: Final = (
             "--state", help="only delayed, ready, reserved or buried ones, or kept results: ended"
         ),
     ),
-    remote("subscribe", "call a URL with a topic's jobs", asking.subscribe, *SUBSCRIBED),
+    remote(
+        "subscribe",
+        "call a URL with a topic's jobs",
+        asking.subscribe,
+        NAME,
+        TOPIC,
+        argument("webhook", metavar="URL", help="the URL that jobs are POSTed to"),
+        argument(
+            "--order", metavar="N", type=whole, help="a topic's lowest order is called first [0]"
+        ),
+        argument("--timeout", metavar="LENGTH", type=length, help="how long a call may take [30s]"),
+        RETRY,
+        argument(
+            "--concurrency", metavar="N", type=whole, help="calls at once from each server [10]"
+        ),
+        argument(
+            "--secret",
+            type=secret,
+            help="signs the calls; - = read it from stdin, so that it stays secret",
+        ),
+        argument("--expect", metavar="TEXT", help="what the answer must be; '*TEXT*' = hold"),
+        argument(
+            "--on-failure",
+            choices=list(map(str, OnFailure)),
+            help="what happens to a job after the last failure [bury]",
+        ),
+        argument(
+            "--payload",
+            choices=list(map(str, Payload)),
+            help="what is sent: the job's body, or a JSON object with the results so far [body]",
+        ),
+        IF_NAMED,
+    ),
     remote("unsubscribe", "remove a subscriber", at("/unsubscribe"), NAME),
     remote(
         "subscribers",
@@ -249,7 +401,23 @@ REMOTE: Final = (
         NAME,
         BODY,
     ),
-    remote("schedule", "push jobs on a schedule", at("/schedule"), *SCHEDULED),
+    remote(
+        "schedule",
+        "push jobs on a schedule",
+        at("/schedule"),
+        NAME,
+        TOPIC,
+        BODY,
+        *TIMES,
+        argument("--ttr", metavar="LENGTH", type=length, help="how long a worker may take [60s]"),
+        argument(
+            "--catch-up",
+            choices=list(map(str, CatchUp)),
+            help="what to do about missed times [once]",
+        ),
+        argument("--paused", action="store_const", const=True, help="keep it, and push nothing"),
+        IF_NAMED,
+    ),
     remote("unschedule", "remove a schedule", at("/unschedule"), NAME),
     remote(
         "schedules",

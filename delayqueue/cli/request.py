@@ -2,15 +2,15 @@
 
 import json
 import os
-import sys
 from argparse import Namespace
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from delayqueue.cli import asking, outcome, tables
+from delayqueue.cli import asking, tables
 from delayqueue.cli.call import SILENCE_S, CallError, RemoteServer
 from delayqueue.cli.subcommand import (
     CONFIG_FILE,
+    DONE,
     REFUSED,
     UNREACHABLE,
     USAGE,
@@ -18,6 +18,7 @@ from delayqueue.cli.subcommand import (
     Subcommand,
     argument,
     complain,
+    say,
 )
 from delayqueue.cli.watching import watch
 from delayqueue.cli.words import distance, length, moment
@@ -74,12 +75,12 @@ def remote(
             try:
                 data = ask(server, dict(fields))
                 as_json = asked.json and json.dumps(data, ensure_ascii=False)
-                is_missing = bool(nothing) and outcome.is_empty(data)
+                is_missing = bool(nothing) and _is_empty(data)
                 return _Answer(
                     data,
-                    as_json or outcome.readable(data, show),
+                    as_json or _readable(data, show),
                     is_missing,
-                    REFUSED if is_missing else outcome.status(data),
+                    REFUSED if is_missing else _status(data),
                 )
             except STRANGE as error:
                 raise CallError(UNREACHABLE, f"{server}: {NOT_OURS} ({error!r})") from error
@@ -94,7 +95,7 @@ def remote(
         except StartupError as error:
             return complain(error.lines(None), USAGE)
         if asked.json or said.data or not said.is_missing:
-            _print(said.text)
+            say(said.text)
         return complain([nothing], said.status) if said.is_missing else said.status
 
     types = [one.options.get("type") for one in arguments]
@@ -115,7 +116,29 @@ def server_of(asked: Namespace, silence_s: float = SILENCE_S) -> RemoteServer:
     return RemoteServer(url, token, silence_s)
 
 
-def _print(text: str) -> None:
-    """Write to standard output."""
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()
+def _readable(data: Any, show: Callable[[Any], str]) -> str:
+    """The answer for people."""
+    if data is None:
+        return "ok"
+    each = _each(data)
+    if isinstance(each, list) and any("code" in one for one in each if one):
+        return tables.outcomes(each)
+    return show(data)
+
+
+def _each(data: Any) -> Any:
+    """The outcome of each of many jobs, even if the answer also counts them."""
+    is_counted = isinstance(data, dict) and {"count", "results"} <= data.keys()
+    return data["results"] if is_counted else data
+
+
+def _is_empty(data: Any) -> bool:
+    """Whether there was nothing, or one of many did not exist."""
+    return data in (None, [], {"count": 0}) or (isinstance(data, list) and None in data)
+
+
+def _status(data: Any) -> int:
+    """The exit status; if one of many was refused, the call counts as refused."""
+    each = _each(data)
+    codes = [one.get("code") for one in each] if isinstance(each, list) else []
+    return REFUSED if any(codes) else DONE

@@ -37,6 +37,12 @@ CONFIG_FILE: Final = argument(
 )
 
 
+def say(text: str) -> None:
+    """Print text on standard output, at once: errors may follow."""
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
 def complain(lines: Iterable[str], status: int) -> int:
     """Print on standard error what is wrong, one thing per line. Returns the status."""
     for line in lines:
