@@ -16,6 +16,7 @@ from delayqueue.beanstalk.server import BeanstalkServer
 from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.domain.job import Job
 from delayqueue.errors import Code
+from delayqueue.store.types import Pushed
 from tests.waiting import until_async
 
 from .conftest import at_home
@@ -87,11 +88,12 @@ class OrdersAreIds:
         self.calls["numbers"] += 1
         return await self._counter.fetch(count)
 
-    async def push_many(self, jobs: Sequence[Job]) -> list[int]:
+    async def push_many(self, jobs: Sequence[Job]) -> list[Pushed]:
         self.calls["push"] += 1
         numbers = [int(job.id) for job in jobs]
         self.pushed += [number for number in numbers if number > self._last]
-        return [Code.OK if number > self._last else Code.JOB_EXISTS for number in numbers]
+        codes = (Code.OK if number > self._last else Code.JOB_EXISTS for number in numbers)
+        return [Pushed(code) for code in codes]
 
 
 async def given(answer: Answer) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -211,16 +212,18 @@ async def test_ghosts_among_large_jobs_are_dropped_some_at_a_time(bucket: Bucket
 
 async def test_what_one_call_did_is_told_though_the_next_one_fails(bucket: Bucket) -> None:
     await with_large_jobs(bucket)
-    finish, calls = bucket.store.finish, 0
+    run, calls = bucket.store.run, 0
 
-    async def fail_the_second(*args: Any) -> Any:
+    def fail_the_second(*args: Any, **named: Any) -> Any:
         nonlocal calls
         calls += 1
-        if calls == 2:
-            raise Unavailable
-        return await finish(*args)
+        if calls != 2:
+            return run(*args, **named)
+        failed: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        failed.set_exception(Unavailable())
+        return failed
 
-    bucket.store.finish = fail_the_second  # type: ignore[method-assign,assignment]
+    bucket.store.run = fail_the_second  # type: ignore[method-assign]
     codes = await all_jobs(Store(bucket.store)).finish(IDS, [""] * JOBS)
     assert codes == [Code.OK] * FIT + [Code.UNAVAILABLE] * (JOBS - FIT)
 
