@@ -115,7 +115,7 @@ class Config:
     buried_retain_s: int | None = option(
         "buried_retain",
         "",
-        values.retain_s,
+        values.optional(values.whole(1, 2**31)),
         "seconds that buried jobs are kept, unless their topic says otherwise; empty = until somebody ends them",
         unit="s",
     )
@@ -125,7 +125,7 @@ class Config:
     beanstalk_address: Address | None = option(
         "beanstalk_address",
         "",
-        values.optional_address,
+        values.optional(values.address),
         "HOST:PORT to listen on for beanstalkd clients; empty = do not listen",
     )
     beanstalk_topics: tuple[str, ...] = option(

@@ -2,24 +2,27 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from delayqueue.config import ini
 from delayqueue.config.mistakes import Mistake, Mistakes
+from delayqueue.config.values import whole
 from delayqueue.domain import limit, retry
+from delayqueue.domain.choice import check_choice
 from delayqueue.domain.job import MAX_TOPIC_BYTES, MAX_TTR_S
 from delayqueue.domain.limit import Limit, check_rate
-from delayqueue.domain.schedule import Schedule, check_catch_up, check_cron, check_every, check_tz
+from delayqueue.domain.schedule import CatchUp, Schedule, check_cron, check_every, check_tz
 from delayqueue.domain.subscriber import (
     MAX_CONCURRENCY,
     MAX_ORDER,
+    OnFailure,
+    Payload,
     Subscriber,
     check_expect,
     check_handler,
     check_name,
-    check_on_failure,
-    check_payload,
     check_secret,
     check_timeout,
     check_url,
@@ -142,15 +145,6 @@ def _topic(text: str) -> str:
     return text
 
 
-def _whole(least: int, most: int) -> Parser:
-    def parse(text: str) -> int:
-        if not (re.fullmatch(r"-?[0-9]{1,9}", text) and least <= int(text) <= most):
-            raise ValueError(f"must be a whole number from {least} to {most}")
-        return int(text)
-
-    return parse
-
-
 def _rate(text: str) -> float:
     if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", text):
         raise ValueError("must be a number")
@@ -198,21 +192,21 @@ def _retry_ms(text: str) -> tuple[int, ...]:
 
 SUBSCRIBER_KEYS: Final[dict[str, tuple[str, Parser]]] = {
     "topic": ("topic", _topic),
-    "order": ("order", _whole(-MAX_ORDER, MAX_ORDER)),
+    "order": ("order", whole(-MAX_ORDER, MAX_ORDER)),
     "url": ("url", check_url),
     "handler": ("handler", check_handler),
     "timeout": ("timeout_ms", _timeout_ms),
     "retry": ("retry_ms", _retry_ms),
-    "concurrency": ("concurrency", _whole(1, MAX_CONCURRENCY)),
+    "concurrency": ("concurrency", whole(1, MAX_CONCURRENCY)),
     "secret": ("secret", check_secret),
     "expect": ("expect", check_expect),
-    "on_failure": ("on_failure", check_on_failure),
-    "payload": ("payload", check_payload),
+    "on_failure": ("on_failure", partial(check_choice, OnFailure)),
+    "payload": ("payload", partial(check_choice, Payload)),
 }
 LIMIT_KEYS: Final[dict[str, tuple[str, Parser]]] = {
     "rate": ("rate", _rate),
-    "burst": ("burst", _whole(1, limit.MAX_BURST)),
-    "concurrency": ("concurrency", _whole(1, limit.MAX_CONCURRENCY)),
+    "burst": ("burst", whole(1, limit.MAX_BURST)),
+    "concurrency": ("concurrency", whole(1, limit.MAX_CONCURRENCY)),
     "buried_retain": ("buried_retain_ms", _retain_ms),
 }
 SCHEDULE_KEYS: Final[dict[str, tuple[str, Parser]]] = {
@@ -222,7 +216,7 @@ SCHEDULE_KEYS: Final[dict[str, tuple[str, Parser]]] = {
     "tz": ("tz", check_tz),
     "body": ("body", str),
     "ttr": ("ttr_ms", _ttr_ms),
-    "catch_up": ("catch_up", check_catch_up),
+    "catch_up": ("catch_up", partial(check_choice, CatchUp)),
 }
 # For each kind of section: what follows the kind in its name, its keys, and what is made of their values.
 KINDS: Final[

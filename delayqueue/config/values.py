@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from delayqueue.domain.access import TOPICS, Grant, parse_grant
@@ -18,6 +18,8 @@ REDIS_PORT: Final = 6379
 SENTINEL_PORT: Final = 26379
 MAX_TITLE_CHARS: Final = 64
 COLOURS: Final = ("red", "orange", "green", "blue", "purple")
+
+T = TypeVar("T")
 
 
 class Address(NamedTuple):
@@ -31,12 +33,18 @@ class Address(NamedTuple):
 
 
 def whole(least: int, most: int) -> Callable[[str], int]:
+    number = r"-?[0-9]{1,18}" if least < 0 else r"[0-9]{1,18}"
+
     def parse(text: str) -> int:
-        if not (re.fullmatch(r"[0-9]{1,18}", text) and least <= int(text) <= most):
+        if not (re.fullmatch(number, text) and least <= int(text) <= most):
             raise ValueError(f"must be a whole number from {least} to {most}")
         return int(text)
 
     return parse
+
+
+def optional(parse: Callable[[str], T]) -> Callable[[str], T | None]:
+    return lambda text: parse(text) if text else None
 
 
 def choice(*names: str) -> Callable[[str], str]:
@@ -112,10 +120,6 @@ def queue_name(text: str) -> str:
     return text
 
 
-def retain_s(text: str) -> int | None:
-    return whole(1, 2**31)(text) if text else None
-
-
 def yes_no(text: str) -> bool:
     words = {"yes": True, "true": True, "on": True, "1": True}
     words |= {"no": False, "false": False, "off": False, "0": False}
@@ -155,10 +159,6 @@ def _is_host(name: str) -> bool:
     except UnicodeError:
         return False
     return "\0" not in name
-
-
-def optional_address(text: str) -> Address | None:
-    return address(text) if text else None
 
 
 def redis_host(text: str) -> Address | None:
@@ -222,8 +222,7 @@ def path(text: str) -> Path:
         raise ValueError("must be a path; there is no such user to take the place of ~") from None
 
 
-def file(text: str) -> Path | None:
-    return path(text) if text else None
+file: Final = optional(path)
 
 
 def grants(text: str) -> tuple[Grant, ...]:

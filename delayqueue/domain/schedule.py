@@ -11,7 +11,6 @@ from enum import StrEnum
 from typing import Self
 from zoneinfo import ZoneInfo
 
-from delayqueue.domain.choice import check_choice
 from delayqueue.errors import BadValue
 
 MIN_EVERY_S = 1
@@ -183,8 +182,3 @@ def check_every(every_ms: int) -> int:
             f"must be {MIN_EVERY_S} to {MAX_EVERY_S} seconds",
         )
     return every_ms
-
-
-def check_catch_up(text: str) -> CatchUp:
-    """Check what to do about missed occurrences."""
-    return check_choice(CatchUp, text)

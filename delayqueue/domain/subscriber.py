@@ -13,7 +13,6 @@ from typing import Final, NamedTuple, Self
 from urllib.parse import urlsplit
 
 from delayqueue.domain import retry
-from delayqueue.domain.choice import check_choice
 from delayqueue.errors import BadValue
 
 MAX_NAME_BYTES = 128
@@ -114,16 +113,6 @@ def check_expect(text: str) -> str:
             f"must have 1 to {MAX_EXPECT_CHARS} characters, as success or *success*",
         )
     return text
-
-
-def check_on_failure(text: str) -> OnFailure:
-    """Check what happens to the job after a subscriber has failed for good."""
-    return check_choice(OnFailure, text)
-
-
-def check_payload(text: str) -> Payload:
-    """Check what a webhook is sent."""
-    return check_choice(Payload, text)
 
 
 def check_name(text: str) -> str:

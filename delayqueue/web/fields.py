@@ -6,6 +6,8 @@ a number is not an id. Invalid values raise BadValue; parse.py adds the field's 
 
 import re
 from collections.abc import Callable
+from enum import StrEnum
+from functools import partial
 from typing import Annotated, Any, Final
 
 from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler, StringConstraints
@@ -17,6 +19,7 @@ from pydantic_core.core_schema import (
     str_schema,
 )
 
+from delayqueue.domain.choice import check_choice
 from delayqueue.domain.job import (
     MAX_BATCH,
     MAX_DELAY_S,
@@ -130,18 +133,24 @@ class Bounds(SchemaExtra):
         return Refused(f"{NAME} {self._must.zh}", f"{NAME} {written}: {self._must.en}")
 
 
-def check_id(text: str) -> str:
-    """Check an id; returns it without outer white space."""
-    if not text:
-        raise Refused(f"job {NAME}不能为空", f"{NAME}: must not be empty")
-    return text if len(text) <= FEW_CHARS else _check_size(text, MAX_ID_BYTES)
+def _check_name(limit_bytes: int, empty_zh: str = f"{NAME} 不能为空") -> Callable[[str], str]:
+    """The check of a text without outer white space: it is not empty, and not longer."""
+
+    def check(text: str) -> str:
+        if not text:
+            raise Refused(empty_zh, f"{NAME}: must not be empty")
+        if len(text) > FEW_CHARS and (size := len(text.encode())) > limit_bytes:
+            raise Refused(
+                f"{NAME} 最长{limit_bytes}字节", f"{NAME}: {size} bytes, at most {limit_bytes}"
+            )
+        return text
+
+    return check
 
 
-def check_topic(text: str) -> str:
-    """Check a topic; returns it without outer white space."""
-    if not text:
-        raise Refused(f"{NAME} 不能为空", f"{NAME}: must not be empty")
-    return text if len(text) <= FEW_CHARS else _check_size(text, MAX_TOPIC_BYTES)
+check_id: Final = _check_name(MAX_ID_BYTES, f"job {NAME}不能为空")
+check_topic: Final = _check_name(MAX_TOPIC_BYTES)
+check_tag: Final = _check_name(MAX_TAG_BYTES)
 
 
 def check_pushed_topic(text: str) -> str:
@@ -168,13 +177,6 @@ def check_pop_topics(text: str) -> tuple[str, ...]:
             f"{NAME}: {len(topics)} topics, at most {MAX_POP_TOPICS} in a pop",
         )
     return topics
-
-
-def check_tag(text: str) -> str:
-    """Check a tag; returns it without outer white space."""
-    if not text:
-        raise Refused(f"{NAME} 不能为空", f"{NAME}: must not be empty")
-    return text if len(text) <= FEW_CHARS else _check_size(text, MAX_TAG_BYTES)
 
 
 def check_tags(tags: tuple[str, ...]) -> tuple[str, ...]:
@@ -212,6 +214,11 @@ def is_traceparent(text: str) -> bool:
     return TRACEPARENT.fullmatch(text) is not None
 
 
+def choice(kind: type[StrEnum]) -> Validate:
+    """The rule for a text that is the value of a member."""
+    return Validate(partial(check_choice, kind), TEXT, enum=list(kind))
+
+
 def one_of(*words: str) -> Validate:
     """The rule for a text that is one of these; its value is that one."""
     by_name = {str(word): word for word in words}
@@ -236,14 +243,6 @@ def check_body(body: str, limit_bytes: int) -> None:
         )
 
 
-def _check_size(text: str, limit_bytes: int) -> str:
-    if (size := len(text.encode())) > limit_bytes:
-        raise Refused(
-            f"{NAME} 最长{limit_bytes}字节", f"{NAME}: {size} bytes, at most {limit_bytes}"
-        )
-    return text
-
-
 def ms(seconds: float) -> int:
     """Seconds as milliseconds."""
     return round(seconds * 1000)
@@ -254,12 +253,17 @@ def ms_or_none(seconds: float | None) -> int | None:
     return None if seconds is None else ms(seconds)
 
 
+def exclusive(one: str, other: str) -> Invalid:
+    """The error of a request that has two fields of which one makes the other meaningless."""
+    return Invalid(Text(f"{one} 和 {other} 只能有一个", f"{one} and {other} exclude each other"))
+
+
 def when_ms(delay_s: float | None, due_s: float | None) -> tuple[int, int | None]:
     """Delay and due time in ms; the due time counts if it is not None. Raises Invalid if both are given."""
     if due_s is None:
         return round(delay_s * 1000) if delay_s else 0, None
     if delay_s:
-        raise Invalid(Text("delay 和 due 只能有一个", "delay and due exclude each other"))
+        raise exclusive("delay", "due")
     return 0, ms(due_s)
 
 

@@ -23,6 +23,7 @@ from delayqueue.web.fields import (
     Tag,
     Topic,
     Validate,
+    exclusive,
 )
 
 Name = Annotated[
@@ -119,7 +120,7 @@ class IdRequest(Request):
                 raise Invalid(Text("job id不能为空", "id: must not be empty"))
             return [self.id]
         if self.id is not None:
-            raise Invalid(Text("id 和 ids 只能有一个", "id and ids exclude each other"))
+            raise exclusive("id", "ids")
         return self.ids
 
 
@@ -158,7 +159,7 @@ class TagRequest(IdRequest):
     def by_tag(self) -> bool:
         """Whether a tag was given instead of ids."""
         if self.tag is not None and self._has_id:
-            raise Invalid(Text("tag 和 id 只能有一个", "tag and id exclude each other"))
+            raise exclusive("tag", "id")
         return self.tag is not None
 
     @property

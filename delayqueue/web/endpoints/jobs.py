@@ -34,6 +34,7 @@ from delayqueue.web.fields import (
     Priority,
     Tag,
     check_body,
+    exclusive,
     ms_or_none,
     one_of,
     when_ms,
@@ -148,7 +149,7 @@ class KickRequest(TagRequest):
                 )
             return False
         if self._has_id:
-            raise Invalid(Text("topic 和 id 只能有一个", "topic and id exclude each other"))
+            raise exclusive("topic", "id")
         return True
 
 

@@ -20,6 +20,7 @@ from delayqueue.web.fields import (
     JobState,
     SomeSeconds,
     Tag,
+    exclusive,
     ms,
 )
 from delayqueue.web.requests import AnyTopicRequest, Request, TopicRequest
@@ -55,9 +56,9 @@ class RangeRequest(Request):
     def due(self) -> Range:
         """The range in ms."""
         if self.start is not None and self.after is not None:
-            raise Invalid(Text("start 和 after 只能有一个", "start and after exclude each other"))
+            raise exclusive("start", "after")
         if self.end is not None and self.before is not None:
-            raise Invalid(Text("end 和 before 只能有一个", "end and before exclude each other"))
+            raise exclusive("end", "before")
         first = ms(self.start or 0) if self.after is None else ms(self.after) + 1
         end = MAX_DUE_S if self.end is None else self.end
         last = ms(end) if self.before is None else ms(self.before) - 1

@@ -19,7 +19,6 @@ from delayqueue.web import serializers
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import ADMINS, BAD, OF_JOB, VIEWERS, Large, endpoint
 from delayqueue.web.fields import (
-    TEXT,
     Body,
     IfExistsWord,
     Number,
@@ -27,6 +26,7 @@ from delayqueue.web.fields import (
     Ttr,
     Validate,
     check_body,
+    choice,
     ms,
 )
 from delayqueue.web.requests import AnyTopicRequest, NameRequest, Request
@@ -68,7 +68,7 @@ TimeZone = Annotated[
 ]
 CatchUpWord = Annotated[
     CatchUp,
-    Validate(rules.check_catch_up, TEXT, enum=list(CatchUp)),
+    choice(CatchUp),
     Field(description="What to do about missed occurrences; `once` by default."),
 ]
 

@@ -15,7 +15,6 @@ from delayqueue.web import serializers
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import ADMINS, BAD, OF_JOB, VIEWERS, Large, endpoint
 from delayqueue.web.fields import (
-    TEXT,
     Body,
     Bounds,
     IfExistsWord,
@@ -23,6 +22,7 @@ from delayqueue.web.fields import (
     PushedTopic,
     Validate,
     check_body,
+    choice,
 )
 from delayqueue.web.requests import AnyTopicRequest, NameRequest, RetryRequest
 
@@ -83,14 +83,14 @@ Expect = Annotated[
 ]
 OnFailureWord = Annotated[
     OnFailure,
-    Validate(rules.check_on_failure, TEXT, enum=list(OnFailure)),
+    choice(OnFailure),
     Field(
         description="What happens to the job once the subscriber has failed for good: it is buried or finished."
     ),
 ]
 PayloadWord = Annotated[
     Payload,
-    Validate(rules.check_payload, TEXT, enum=list(Payload)),
+    choice(Payload),
     Field(
         description="What is sent: the job's body, or a JSON object with the job and the results so far."
     ),
