@@ -119,27 +119,26 @@ class Authenticator:
         """The topics that this client may reach. Raises Unauthorized, Forbidden or TooMany if it is refused."""
         if roles is None or not self._principals:
             return EVERYWHERE
-        principal = self._find(token_of(request.headers.get("authorization", "")))
+        principal = self._find(token_of(request))
         principal.limiter.check()
         return principal.scope(roles)
 
     def check_again(self, request: HttpRequest, roles: Roles, topics: Iterable[str]) -> None:
         """Raises Unauthorized or Forbidden if a client that was admitted may no longer reach these topics."""
         if roles is not None and self._principals:
-            token = token_of(request.headers.get("authorization", ""))
-            self._find(token).scope(roles).check(topics)
+            self._find(token_of(request)).scope(roles).check(topics)
 
     def roles(self, request: HttpRequest) -> frozenset[Role]:
         """The roles of this client; all if no tokens are set. Raises Unauthorized if it has none."""
         if not self._principals:
             return frozenset(Role)
-        return self._find(token_of(request.headers.get("authorization", ""))).roles
+        return self._find(token_of(request)).roles
 
     def name_of(self, request: HttpRequest) -> str:
         """How the log tells clients apart: the token's roles, and too little of its SHA-256 to guess it."""
         if not self._principals:
             return "anybody"
-        token = token_of(request.headers.get("authorization", ""))
+        token = token_of(request)
         try:
             roles = "+".join(sorted(self._find(token).roles))
         except Unauthorized:  # the token is gone by now
@@ -157,9 +156,9 @@ class Authenticator:
         return blake2b(token.encode("utf-8", "surrogateescape"), key=self._key).digest()
 
 
-def token_of(header: str) -> str:
-    """The token in an Authorization header; "" if there is none."""
-    scheme, _, value = header.partition(" ")
+def token_of(request: HttpRequest) -> str:
+    """The token in a request's Authorization header; "" if there is none."""
+    scheme, _, value = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
         return value.strip()
     if scheme.lower() != "basic":

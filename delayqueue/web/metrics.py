@@ -47,9 +47,8 @@ class Figures(Collector):
 
     def collect(self) -> Iterator[Family]:
         """One family per name."""
-        yield _gauge(
-            "delayqueue_build_info", "Version of the server.", ["version"], {(__version__,): 1}
-        )
+        version: dict[tuple[str, ...], float] = {(__version__,): 1}
+        yield _gauge("delayqueue_build_info", "Version of the server.", version, "version")
         for metric in COUNTERS:
             family = CounterMetricFamily(metric.name, metric.help, labels=_labels(metric))
             yield self._simple(family, metric)
@@ -60,27 +59,13 @@ class Figures(Collector):
             )
         for metric in HISTOGRAMS:
             yield self._histogram(metric)
-        yield _gauge(
-            "delayqueue_store_up",
-            "Whether the store answers.",
-            [],
-            {(): int(self._store is not None)},
-        )
-        if self._store is not None:
-            yield from _of_health(self._store.health)
-            yield from _of_topics(self._store.topics, self._max_topics)
-            yield _gauge(
-                "delayqueue_subscribers",
-                "Registered subscribers.",
-                [],
-                {(): self._store.subscribers},
-            )
-            yield _gauge(
-                "delayqueue_schedules",
-                "Registered schedules.",
-                [],
-                {(): self._store.schedules},
-            )
+        store = self._store
+        yield _gauge("delayqueue_store_up", "Whether the store answers.", store is not None)
+        if store is not None:
+            yield from _of_health(store.health)
+            yield from _of_topics(store.topics, self._max_topics)
+            yield _gauge("delayqueue_subscribers", "Registered subscribers.", store.subscribers)
+            yield _gauge("delayqueue_schedules", "Registered schedules.", store.schedules)
 
     def _simple(
         self, family: CounterMetricFamily | GaugeMetricFamily, metric: Metric
@@ -125,10 +110,11 @@ def _labels(metric: Metric) -> list[str]:
 
 
 def _gauge(
-    name: str, help_text: str, labels: Sequence[str], values: dict[tuple[str, ...], float]
+    name: str, help_text: str, values: dict[tuple[str, ...], float] | float, *labels: str
 ) -> GaugeMetricFamily:
+    """A gauge with a value for each combination of labels, or one without labels."""
     family = GaugeMetricFamily(name, help_text, labels=labels)
-    for each, value in values.items():
+    for each, value in values.items() if isinstance(values, dict) else [((), values)]:
         family.add_metric(each, value)
     return family
 
@@ -137,20 +123,17 @@ def _of_health(health: Health) -> Iterator[Family]:
     yield _gauge(
         "delayqueue_store_memory_bytes",
         "Memory that the store uses.",
-        [],
-        {(): health.memory_bytes},
+        health.memory_bytes,
     )
     yield _gauge(
         "delayqueue_store_memory_limit_bytes",
         "The store's maxmemory, 0 = none.",
-        [],
-        {(): health.memory_limit_bytes},
+        health.memory_limit_bytes,
     )
     yield _gauge(
         "delayqueue_store_durable",
         "Whether the store writes an append-only file, its last write succeeded, and replicas follow as configured.",
-        [],
-        {(): int(health.durable)},
+        health.durable,
     )
 
 
@@ -168,15 +151,15 @@ def _of_topics(topics: Sequence[TopicView], most: int) -> Iterator[Family]:
             paused[name,] = int(is_paused)
         if view.oldest_age_ms is not None and (place < most or not is_paused):
             ages[name,] = max(ages.get((name,), 0), view.oldest_age_ms / 1000)
-    yield _gauge("delayqueue_topics", "Number of topics.", [], {(): len(topics)})
-    yield _gauge("delayqueue_topic_jobs", "Jobs of a topic in a state.", ["topic", "state"], jobs)
+    yield _gauge("delayqueue_topics", "Number of topics.", len(topics))
+    yield _gauge("delayqueue_topic_jobs", "Jobs of a topic in a state.", jobs, "topic", "state")
     yield _gauge(
         "delayqueue_topic_oldest_ready_seconds",
         "How long the oldest ready job of a topic has been due.",
-        ["topic"],
         ages,
+        "topic",
     )
-    yield _gauge("delayqueue_topic_paused", "Whether the topic is paused.", ["topic"], paused)
+    yield _gauge("delayqueue_topic_paused", "Whether the topic is paused.", paused, "topic")
 
 
 def process_figures() -> Snapshot:

@@ -7,8 +7,6 @@ from html import escape
 from importlib import resources
 from typing import Any, Final
 
-from pydantic_core import to_json
-
 from delayqueue.web.http import HttpResponse
 from delayqueue.web.openapi import Json
 
@@ -25,11 +23,6 @@ PAGE_HEADERS: Final = {
     "Referrer-Policy": "no-referrer",
     "Content-Type": "text/html; charset=utf-8",
 }
-
-
-def answer_json(document: Json) -> HttpResponse:
-    """The document for programs."""
-    return HttpResponse(to_json(document))
 
 
 def answer_page(document: Json) -> HttpResponse:

@@ -1,5 +1,7 @@
 """Jobs as clients see them: the fields in the original's order, then ours; times in seconds."""
 
+from dataclasses import asdict
+
 from delayqueue.answers.answer import LEFT_OUT
 from delayqueue.answers.jobs import (
     FailedAttempt,
@@ -144,18 +146,7 @@ def schedule(planned: Planned) -> ScheduleState:
 
 def server(view: ServerView) -> ServerState:
     """A server process in /stats' answer."""
-    return ServerState(
-        name=view.name,
-        version=view.version,
-        started=view.started,
-        seen=view.seen,
-        pushed=view.pushed,
-        delivered=view.delivered,
-        finished=view.finished,
-        waiting=view.waiting,
-        lateness_p50=view.lateness_p50,
-        lateness_p99=view.lateness_p99,
-    )
+    return ServerState(**asdict(view))
 
 
 def taken(job: Taken) -> TakenJob:

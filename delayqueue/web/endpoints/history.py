@@ -63,16 +63,9 @@ async def history(api: Api, asked: HistoryRequest) -> Large[History]:
         History(
             start=found.start_ms / 1000,
             step=RINGS[span].step_ms / 1000,
-            pushed=columns["pushed"],
-            delivered=columns["delivered"],
-            finished=columns["finished"],
-            failed=columns["failed"],
             lateness_mean=[_mean_s(slot) for slot in found.slots],
             lateness_worst=[_worst_s(slot) for slot in found.slots],
-            delayed=columns["delayed"],
-            ready=columns["ready"],
-            reserved=columns["reserved"],
-            buried=columns["buried"],
+            **columns,
             marks=[_mark(mark, found.now_ms, api.scope is EVERYWHERE) for mark in found.marks],
         )
     )
