@@ -16,7 +16,6 @@ from collections.abc import (
     MutableSequence,
 )
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -77,7 +76,8 @@ async def serve(config: Config) -> None:
     Raises StartupError if the server cannot start; every other error is a bug.
     """
     signals = _signals()
-    _claim(config)  # before anything is started that would have to be stopped again
+    # before anything is started that would have to be stopped again
+    check_addresses(config, may_be_taken=False)
     async with AsyncExitStack() as stack:
         async with left_when(signals.stop):  # an embedded store may load for minutes
             shards, socket_path = await stack.enter_async_context(open_shards(config, waits=True))
@@ -235,31 +235,27 @@ async def _pulse(queue: DelayQueue, pulses: MutableSequence[float], number: int)
         await asyncio.sleep(PULSE_S if age_s is not None else START_S)
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
+def _work(
+    config: Config,
+    socket_path: str | None,
+    folder: Path,
+    pulses: MutableSequence[float],
+    number: int,
+    line: Connection,
+) -> None:
     """The work of one of several processes on the port."""
+    set_up(config.log_level, config.log_format)
 
-    config: Config
-    socket_path: str | None
-    folder: Path
-    pulses: MutableSequence[float]
-    number: int
-    line: Connection
-
-    def __call__(self) -> None:
-        set_up(self.config.log_level, self.config.log_format)
-        with not_waited_for():
-            uvloop.run(self._serve())
-
-    async def _serve(self) -> None:
+    async def work() -> None:
         signals = _signals()
         let_supervisor_reload()
-        config, path = self.config, self.socket_path
-        async with connect(config, path, waits=True) as shards:
-            is_first = self.number == 1
-            prepare = partial(prepare_store, shards, config, path, is_first=is_first)
-            place = _Place(prepare, self.number, self.folder, Participant(self.line))
-            await _serve_here(config, shards, signals, self.pulses, place)
+        async with connect(config, socket_path, waits=True) as shards:
+            prepare = partial(prepare_store, shards, config, socket_path, is_first=number == 1)
+            place = _Place(prepare, number, folder, Participant(line))
+            await _serve_here(config, shards, signals, pulses, place)
+
+    with not_waited_for():
+        uvloop.run(work())
 
 
 @contextmanager
@@ -269,10 +265,10 @@ def _prepared(
     folder: Path,
     pulses: MutableSequence[float],
     number: int,
-) -> Iterator[_Work]:
+) -> Iterator[Callable[[], None]]:
     """The work of process `number`, which reloads with the others until the block ends."""
     with coordinator.line(number) as line:
-        yield _Work(coordinator.config, socket_path, folder, pulses, number, line)
+        yield partial(_work, coordinator.config, socket_path, folder, pulses, number, line)
 
 
 def _name(config: Config, number: int) -> str:
@@ -289,22 +285,17 @@ def _signals() -> Signals:
     return signals
 
 
-def check_addresses(config: Config) -> None:
-    """Raises StartupError if an address is impossible. An address in use is no error: this server may be running."""
+def check_addresses(config: Config, *, may_be_taken: bool = True) -> None:
+    """Raises StartupError if an address is impossible.
+
+    Or in use, unless it `may_be_taken`, as it is while this server runs.
+    """
     for key, address in _addresses(config).items():
         try:
             claim(address)
         except OSError as error:
-            if error.errno != errno.EADDRINUSE:
-                raise unusable(address, error, key) from None
-
-
-def _claim(config: Config) -> None:
-    for key, address in _addresses(config).items():
-        try:
-            claim(address)
-        except OSError as error:
-            raise unusable(address, error, key) from error
+            if error.errno != errno.EADDRINUSE or not may_be_taken:
+                raise unusable(address, error, key) from error
 
 
 def _addresses(config: Config) -> dict[str, Address]:

@@ -60,14 +60,12 @@ async def open_shards(
 async def join_shards(config: Config) -> AsyncIterator[Shards]:
     """The store's connections, also next to a running server: its embedded store is shared."""
     socket_path = await running_in(place_of(config.data_dir)) if config.embedded else None
-    async with connect(config, socket_path) if socket_path else _alone(config) as shards:
-        yield shards
-
-
-@asynccontextmanager
-async def _alone(config: Config) -> AsyncIterator[Shards]:
-    async with open_shards(config) as (shards, _):
-        yield shards
+    if socket_path:
+        async with connect(config, socket_path) as shards:
+            yield shards
+    else:
+        async with open_shards(config) as (shards, _):
+            yield shards
 
 
 async def open_store(shards: Shards, config: Config) -> Store:
