@@ -3,35 +3,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from delayqueue.client.answers import (
-    Access,
-    Attempt,
-    Attention,
-    Calls,
-    DeadLetterGroup,
-    DeadLetters,
-    FailedCall,
-    Findings,
-    Forecast,
-    FoundJob,
-    History,
-    HistoryMark,
-    JobDetails,
-    Limits,
-    Occurrence,
-    Outcome,
-    Page,
-    ReservedJob,
-    Result,
-    Schedule,
-    ServerStats,
-    Stats,
-    StoreStats,
-    Subscriber,
-    TakenJob,
-    TopicCounts,
-    Trial,
-)
+from delayqueue.client import answers
+from delayqueue.client.answers import *  # noqa: F403  # all that it names
 from delayqueue.client.blocking import Client
 from delayqueue.client.calls import TransportError
 from delayqueue.client.jobs import Job
@@ -54,50 +27,24 @@ if TYPE_CHECKING:
     from delayqueue.client.aio import AsyncClient
 
 __all__ = [
-    "Access",
     "AsyncClient",
-    "Attempt",
-    "Attention",
-    "Calls",
     "Client",
-    "DeadLetterGroup",
-    "DeadLetters",
-    "FailedCall",
-    "Findings",
     "Forbidden",
-    "Forecast",
-    "FoundJob",
-    "History",
-    "HistoryMark",
     "Invalid",
     "Job",
-    "JobDetails",
     "JobExists",
-    "Limits",
     "NoSuchJob",
-    "Occurrence",
-    "Outcome",
-    "Page",
     "Payload",
     "QueueError",
-    "ReservedJob",
-    "Result",
-    "Schedule",
-    "ServerStats",
     "StaleReceipt",
-    "Stats",
-    "StoreStats",
-    "Subscriber",
-    "TakenJob",
     "TooLarge",
     "TooMany",
-    "TopicCounts",
     "TransportError",
-    "Trial",
     "Unauthorized",
     "Unavailable",
     "WrongState",
 ]
+__all__ += answers.__all__
 
 
 def __getattr__(name: str) -> object:
