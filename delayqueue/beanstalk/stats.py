@@ -107,20 +107,10 @@ def tube_stats(server: BeanstalkServer, topic: TopicView) -> bytes:
     )
 
 
-def _jobs(topics: Iterable[TopicView]) -> dict[str, int]:
-    urgent = ready = reserved = delayed = buried = 0
-    for topic in topics:
-        urgent += topic.urgent
-        ready += topic.ready
-        reserved += topic.reserved
-        delayed += topic.delayed
-        buried += topic.buried
+def _jobs(topics: Sequence[TopicView]) -> dict[str, int]:
     return {
-        "current-jobs-urgent": urgent,
-        "current-jobs-ready": ready,
-        "current-jobs-reserved": reserved,
-        "current-jobs-delayed": delayed,
-        "current-jobs-buried": buried,
+        f"current-jobs-{kind}": sum(getattr(topic, kind) for topic in topics)
+        for kind in ("urgent", "ready", "reserved", "delayed", "buried")
     }
 
 

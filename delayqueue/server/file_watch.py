@@ -38,7 +38,7 @@ async def watch(watched: Callable[[], Iterable[Watched]], changing: asyncio.Lock
     while True:
         async with changing:
             for each in watched():
-                files, stamps = each.files, _stamps(each.files)
+                files, stamps = each.files, tuple(map(_stamp, each.files))
                 if files not in in_force:
                     in_force[files] = stamps
                     await _reload(
@@ -63,10 +63,6 @@ async def _reload(watched: Watched, level: int = logging.INFO) -> None:
     else:
         use()
         log.log(level, "reloaded: %s", names)
-
-
-def _stamps(files: tuple[Path, ...]) -> tuple[Stamp, ...]:
-    return tuple(map(_stamp, files))
 
 
 def _stamp(file: Path) -> Stamp:

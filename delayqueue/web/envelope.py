@@ -5,7 +5,7 @@ from dataclasses import is_dataclass
 from http import HTTPStatus
 
 from delayqueue.answers.answer import members_of
-from delayqueue.errors import DONE, QueueError, Text
+from delayqueue.errors import QueueError, Text
 from delayqueue.tasks import by_turns
 from delayqueue.web import warnings
 from delayqueue.web.access_log import REQUEST_ID, REQUEST_ID_KEY, request_id
@@ -41,7 +41,7 @@ class Responder:
         english = first == "en" or (self._english and first != "zh")
         return message.en if english else message.zh
 
-    def ok(self, request: HttpRequest, data: object = None, message: Text = DONE) -> HttpResponse:
+    def ok(self, request: HttpRequest, data: object, message: Text) -> HttpResponse:
         """The answer to a request that succeeded."""
         said = self.say(request, message)
         headers = JSON
@@ -54,9 +54,7 @@ class Responder:
             body = self._without_data[said] = as_json(envelope(0, said))
         return HttpResponse(body, headers)
 
-    async def ok_by_turns(
-        self, request: HttpRequest, data: object, message: Text = DONE
-    ) -> HttpResponse:
+    async def ok_by_turns(self, request: HttpRequest, data: object, message: Text) -> HttpResponse:
         """The answer of success with data that can be megabytes: others get their turn while it is written."""
         written: list[bytes] = []
         await _write(envelope(0, self.say(request, message), data), written)
