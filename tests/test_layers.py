@@ -24,7 +24,10 @@ ROOMS: Final = {
     "servers": ("store.servers",),  # Redis servers: their topology, and calls to them
     "scripts": ("store.scripts",),
     "types": ("store.types", "store.entries"),  # what the store takes and returns
-    "bucket": ("store.bucket",),  # the store, one bucket at a time
+    "bucket": (
+        "store.bucket",
+        "store.verbs",
+    ),  # the store, one bucket at a time, a row for each verb
     "store": ("store",),  # the store, for jobs of any bucket
     "original": ("store.original",),  # what the original keeps, to import it
     "engine": ("engine",),

@@ -11,7 +11,7 @@ OPTIONAL: Final[Mapping[str, bool]] = {"nullable": True}
 NEVER_NULL: Final[Mapping[str, bool]] = {
     "nullable": False
 }  # optional, too: None stands for its absence
-LEFT_OUT: Final[Any] = ...  # in place of a value: the server does not send this member
+LEFT_OUT: Final[Any] = ...  # instead of a value: the server does not send this member
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
