@@ -36,7 +36,7 @@ from delayqueue.store.types import (
 # The due time of jobs that an import has not settled yet; no client can ask for it.
 STAGED_DUE_MS: Final = MAX_DUE_S * 1000 + 1
 LOST: Final = int(Code.UNAVAILABLE)
-DONE: Final = Pushed(Code.OK)
+DONE: Final = Pushed(int(Code.OK))
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -84,13 +84,15 @@ def _moved(_: Sequence[object], reply: Reply) -> Sequence[Moved]:
 def _jobs(jobs: Sequence[Job]) -> list[Any]:
     args: list[Any] = []
     for job in jobs:
+        if_exists = f"{job.if_exists} strict" if job.is_strict else job.if_exists
         args += (job.id, job.topic, when(job.delay_ms, job.due_ms), job.ttr_ms, job.expire_ms)
-        if_exists = f"{job.if_exists.value} strict" if job.is_strict else job.if_exists.value
         args += (job.retain_ms, if_exists, dump_options(job), raw_body(job.body))
     return args
 
 
 def _pushed(_: Sequence[Job], reply: Reply) -> list[Pushed]:
+    if not any(reply.results):
+        return [DONE] * len(reply.results)
     return [
         (DONE if result == Code.OK else Pushed(result))
         if isinstance(result, int)
