@@ -2,12 +2,12 @@
 
 import sys
 from argparse import Action, ArgumentParser
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from difflib import get_close_matches
 from textwrap import fill
 from typing import Any, Final
 
-from delayqueue.cli.subcommand import Subcommand
+from delayqueue.cli.subcommand import Families, Subcommand
 from delayqueue.config.config import OPTIONS
 from delayqueue.config.option import PREFIX, Option
 
@@ -15,17 +15,6 @@ COLUMNS: Final = 80
 VERB_COLUMNS: Final = 21
 OF_ALL: Final = ("--help", "--help-settings", "--version")
 SETTING_COLUMNS: Final = 24
-FAMILIES: Final[Mapping[str, str]] = {
-    "on this machine": "serve check healthy worker import fsck rebalance completion",
-    "a running server over HTTP (--url)": "stats top topics history forecast whoami",
-    "jobs": "push pop finish release touch bury delete cancel take kick reschedule",
-    "looking for jobs": "get peek list find buried",
-    "topics": "pause resume limit purge",
-    "subscribers": (
-        "subscribe unsubscribe subscribers pause-subscriber resume-subscriber try-subscriber"
-    ),
-    "schedules": "schedule unschedule schedules preview-schedule run-schedule",
-}
 STATUSES: Final = """\
 exit status:
   0    done
@@ -36,16 +25,14 @@ exit status:
   130  ended by Ctrl-C"""
 
 
-def verbs_by_family(verbs: Mapping[str, Subcommand]) -> str:
+def table_of(families: Families) -> str:
     """The table of verbs, and the exit status."""
-    families = [
-        "\n".join(
-            [f"{family}:", *(_row(name, verbs[name].help, VERB_COLUMNS) for name in names.split())]
-        )
-        for family, names in FAMILIES.items()
+    tables = [
+        "\n".join([f"{family}:", *(_row(verb.name, verb.help, VERB_COLUMNS) for verb in verbs)])
+        for family, verbs in families.items()
     ]
     more = "delay-queue help VERB tells more about a verb."
-    return "\n\n".join([*families, STATUSES, more])
+    return "\n\n".join([*tables, STATUSES, more])
 
 
 class HelpSettings(Action):

@@ -94,6 +94,7 @@ LOCAL: Final = (
         "ask the server of these settings for /healthz: a health check",
         "delayqueue.cli.healthy:healthy",
     ),
+    Subcommand("worker", "run a Worker", late("delayqueue.cli.working:work"), WORKER),
     local(
         "import",
         "import the jobs of ouqiang/delay-queue or php-cpm/delay-queue",
@@ -119,7 +120,6 @@ LOCAL: Final = (
             help="the new number; the present number searches for misplaced jobs",
         ),
     ),
-    Subcommand("worker", "run a Worker", late("delayqueue.cli.working:work"), WORKER),
     Subcommand(
         "completion",
         "print the shell code that completes verbs, options and topics",

@@ -9,10 +9,10 @@ from typing import Final
 
 from delayqueue import __version__
 from delayqueue.cli.completing import answer_shell
-from delayqueue.cli.helping import HelpSettings, no_arguments, no_verb, verbs_by_family
+from delayqueue.cli.helping import HelpSettings, no_arguments, no_verb, table_of
 from delayqueue.cli.local import LOCAL
 from delayqueue.cli.remote import REMOTE
-from delayqueue.cli.subcommand import USAGE, complain
+from delayqueue.cli.subcommand import USAGE, Families, complain
 
 INTERRUPTED: Final = 130  # the shell's status for a program that Ctrl-C ended
 CLOSED_PIPE: Final = 141  # the shell's status for a program whose reader is gone
@@ -30,7 +30,8 @@ NO_SERVER: Final = (
     "or [server] with a Redis or Valkey of yours"
 )
 
-VERBS: Final = {verb.name: verb for verb in (*LOCAL, *REMOTE)}
+FAMILIES: Final[Families] = {"on this machine": LOCAL, **REMOTE}
+VERBS: Final = {verb.name: verb for verbs in FAMILIES.values() for verb in verbs}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -83,7 +84,7 @@ def _parser() -> ArgumentParser:
         prog="delay-queue",
         usage="%(prog)s [-c FILE] [VERB ...]",
         description="A delay queue server that speaks HTTP and keeps its jobs in Redis or Valkey.",
-        epilog=verbs_by_family(VERBS),
+        epilog=table_of(FAMILIES),
         formatter_class=RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )

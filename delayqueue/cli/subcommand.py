@@ -2,7 +2,7 @@
 
 import sys
 from argparse import SUPPRESS, ArgumentParser, Namespace
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Final, NamedTuple
@@ -71,3 +71,6 @@ class Subcommand(NamedTuple):
     run: Callable[[Namespace], int]
     arguments: tuple[Argument, ...] = ()
     details: str = ""  # printed by `delay-queue NAME --help` in addition to the arguments
+
+
+Families = Mapping[str, tuple[Subcommand, ...]]  # in the order in which --help shows them

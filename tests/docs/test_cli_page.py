@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -84,7 +85,7 @@ def pattern(answer: str) -> str:
     return "".join(of_word(word) for word in re.split(r"(<\w+>|\s+)", answer) if word)
 
 
-@pytest.mark.parametrize("verb", REMOTE, ids=lambda verb: verb.name)
+@pytest.mark.parametrize("verb", [*chain(*REMOTE.values())], ids=lambda verb: verb.name)
 def test_every_verb_has_its_row_and_an_example(verb: Subcommand) -> None:
     usage = verb.name + "".join(positional(verb))
     assert f"| `{usage}` | {verb.help} |" in PAGE
