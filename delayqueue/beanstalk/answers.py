@@ -1,12 +1,13 @@
 """What a command's answer is, and how it is given later. No IO."""
 
-import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, Final, NamedTuple, TypeAlias
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
 
 from delayqueue.beanstalk.commands import OUT_OF_MEMORY
 from delayqueue.errors import QueueError, TooMany, Unavailable
+from delayqueue.net.later import Later
 
 log = logging.getLogger(__name__)
 
@@ -28,27 +29,6 @@ class Closing(Exception):
     """The connection ends without an answer: its client quits, or the server is stopping."""
 
 
-# A call under way. Functions that are made for each command take it by this name: an annotation asyncio.Future[Any]
-# would be built at each command, at ten times the cost of the function.
-Call: TypeAlias = asyncio.Future[Any]
-
-
-class Pending(NamedTuple):
-    """An answer that depends on a call.
-
-    Once the call has ended, `read` makes the answer of it, or raises. `stop` ends the call early if nobody waits for it
-    any more; None = it takes little time.
-    """
-
-    call: Awaitable[Any]
-    read: Callable[[Call], "Answer"]
-    stop: Callable[[], object] | None = None
-
-
-# What a command comes to. A coroutine runs as a task.
-Answer: TypeAlias = bytes | Pending | Coroutine[Any, Any, bytes]
-
-
 def answer_to(error: Exception) -> bytes:
     """The answer to an error, which is logged if it is a bug."""
     if isinstance(error, (Unavailable, TooMany)):
@@ -57,3 +37,14 @@ def answer_to(error: Exception) -> bytes:
         return NOT_FOUND
     log.error("command failed", exc_info=error)
     return INTERNAL_ERROR
+
+
+@dataclass(slots=True, eq=False)
+class Pending(Later["Answer"]):
+    """An answer that comes later. `failed` makes it of an error of the call, or of `read`."""
+
+    failed: Callable[[Exception], bytes] = answer_to
+
+
+# What a command comes to. A coroutine runs as a task.
+Answer: TypeAlias = bytes | Pending | Coroutine[Any, Any, bytes]

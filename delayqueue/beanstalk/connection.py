@@ -38,11 +38,11 @@ class Connection(asyncio.Protocol):
         "_is_busy",
         "_is_full",
         "_is_stalled",
+        "_leave",
         "_limits",
         "_parser",
         "_putting_bytes",
         "_server",
-        "_stop",
         "_transport",
         "session",
     )
@@ -63,7 +63,7 @@ class Connection(asyncio.Protocol):
         self._is_busy = False  # a command is under way
         self._is_full = False  # so much has arrived that reading is paused
         self._is_stalled = False  # so much is unsent that no command is started
-        self._stop: Callable[[], object] | None = None  # ends the wait of the command under way
+        self._leave: Callable[[], object] | None = None  # ends the wait of the command under way
         self.session = Session(server.tubes)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -158,8 +158,8 @@ class Connection(asyncio.Protocol):
         self._limits.unanswered.holds(self, held_bytes)
 
     def _stop_waiting(self) -> None:
-        if self._stop is not None:
-            self._stop()
+        if self._leave is not None:
+            self._leave()
 
     def _answered(self, answer: bytes) -> None:
         """Send the answer of a command that was under way."""
@@ -261,26 +261,30 @@ class Connection(asyncio.Protocol):
         """Answer once the call has ended; until then, further commands wait."""
         if not isinstance(answer, Pending):
             task = self._server.loop.create_task(answer, name="beanstalk command")
-            answer = Pending(task, asyncio.Future.result)
-        self._is_busy, self._stop = True, answer.stop
-        call = asyncio.ensure_future(answer.call)
-        self._server.calls.add(call)
-        call.add_done_callback(partial(self._ended, answer.read))
+            answer = Pending(task, bytes)
+        self._is_busy, self._leave = True, answer.leave
+        self._server.calls.add(answer.call)
+        answer.call.add_done_callback(partial(self._ended, answer.read, answer.failed))
 
     def _ended(
-        self, read: Callable[[asyncio.Future[Any]], Answer], call: asyncio.Future[Any]
+        self,
+        read: Callable[[Any], Answer],
+        failed: Callable[[Exception], bytes],
+        call: asyncio.Future[Any],
     ) -> None:
+        """Answer with what a call has returned or raised (`Pending`)."""
         self._server.calls.discard(call)
-        self._stop = None
+        self._leave, self.session.is_waiting = None, False
         try:
-            answer = read(call)
+            answer = read(call.result())
         except Closing:
             self.close()
             return
         except asyncio.CancelledError:  # its wait was stopped
             answer = TIMED_OUT
         except Exception as error:
-            answer = answer_to(error)
+            del call  # it holds the error, whose traceback holds this frame
+            answer = failed(error)
         if isinstance(answer, bytes):
             self._answered(answer)
         else:

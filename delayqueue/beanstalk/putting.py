@@ -1,6 +1,5 @@
 """Puts jobs under numbers of their own."""
 
-import asyncio
 from collections.abc import Sequence
 from functools import partial
 from typing import Final
@@ -46,16 +45,15 @@ def put(server: BeanstalkServer, jobs: Sequence[Job]) -> Answer:
         return _put_slowly(server, jobs)
     for job, number in zip(jobs, numbers, strict=True):
         job.id = str(number)
-    return Pending(server.jobs.push_many(jobs), partial(_were_put, server, jobs))
+    return Pending(
+        server.jobs.push_many(jobs),
+        partial(_were_put, server, jobs),
+        failed=lambda error: answer_to(error) * len(jobs),
+    )
 
 
-def _were_put(
-    server: BeanstalkServer, jobs: Sequence[Job], call: asyncio.Future[list[Pushed]]
-) -> Answer:
-    try:
-        codes = [pushed.code for pushed in call.result()]
-    except Exception as error:
-        return answer_to(error) * len(jobs)
+def _were_put(server: BeanstalkServer, jobs: Sequence[Job], pushed: list[Pushed]) -> Answer:
+    codes = [each.code for each in pushed]
     if Code.JOB_EXISTS in codes:
         return _put_behind(server, jobs, codes)
     return _inserted(server, jobs, codes)

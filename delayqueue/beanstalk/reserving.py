@@ -1,11 +1,10 @@
 """Reserves jobs for a connection: of its watched tubes, or by number."""
 
 import asyncio
-from collections.abc import Callable
 from functools import partial
-from typing import Final, TypeAlias
+from typing import Final
 
-from delayqueue.beanstalk.answers import DEADLINE_SOON, TIMED_OUT, Answer, Call, Closing, Pending
+from delayqueue.beanstalk.answers import DEADLINE_SOON, TIMED_OUT, Answer, Closing, Pending
 from delayqueue.beanstalk.server import BeanstalkServer
 from delayqueue.beanstalk.session import MARGIN_S, Session
 from delayqueue.domain.body import raw_body
@@ -16,8 +15,6 @@ from delayqueue.engine.wait_queue import Poll
 FOREVER_S: Final = 2.0**31
 MOST_TUBES: Final = 500  # per poll: about 3 ms of the store's time
 
-Take: TypeAlias = Callable[[], list[Reserved]]  # a name for the same reason as Call
-
 
 def reserve(server: BeanstalkServer, session: Session, timeout_s: float = FOREVER_S) -> Answer:
     """Reserve a job of the watched tubes; waits, but not into the last second of the TTR of a job that it holds."""
@@ -27,10 +24,8 @@ def reserve(server: BeanstalkServer, session: Session, timeout_s: float = FOREVE
     wait_s = 0 if session.has_ended else max(0, min(timeout_s, until_s - now_s))
     session.is_waiting = wait_s > 0
 
-    def read(take: Take, call: Call) -> Answer:
-        session.is_waiting = False
-        call.result()  # raises if the store has failed
-        if jobs := take():
+    def read(jobs: list[Reserved]) -> Answer:
+        if jobs:
             return _reserved(server, session, jobs[0])
         if server.loop.time() >= until_s:
             return DEADLINE_SOON
@@ -41,20 +36,17 @@ def reserve(server: BeanstalkServer, session: Session, timeout_s: float = FOREVE
     tubes = server.reachable(session.watched)
     if len(tubes) > MOST_TUBES:
         task = server.loop.create_task(pop_of_many(server.jobs, tubes, wait_s), name="many tubes")
-        return Pending(task, partial(read, task.result), task.cancel if wait_s else None)
+        return Pending(task, read, task.cancel if wait_s else None)
     poll = server.jobs.poll(tubes, 1, wait_s, by_priority=True)
-    stop = partial(server.jobs.leave, poll) if wait_s else None
-    return Pending(poll.future, partial(read, poll.take), stop)
+    leave = partial(server.jobs.leave, poll) if wait_s else None
+    return Pending(poll.future, lambda _: read(poll.take()), leave)
 
 
 def reserve_job(server: BeanstalkServer, session: Session, number: int) -> Answer:
     """Reserve the job with this number, although it may be delayed or buried."""
     session.is_worker = True
-
-    def read(call: Call) -> Answer:
-        return _reserved(server, session, call.result())
-
-    return Pending(server.jobs.reserve(server.id_of(session, number)), read)
+    call = server.jobs.reserve(server.id_of(session, number))
+    return Pending(call, partial(_reserved, server, session))
 
 
 def _reserved(server: BeanstalkServer, session: Session, job: Reserved) -> Answer:

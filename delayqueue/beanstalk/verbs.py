@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from delayqueue.beanstalk.answers import (
     BURIED,
@@ -15,7 +15,6 @@ from delayqueue.beanstalk.answers import (
     RELEASED,
     TOUCHED,
     Answer,
-    Call,
     Closing,
     Pending,
     answer_to,
@@ -70,20 +69,22 @@ def delete_held(server: BeanstalkServer, session: Session, held: dict[int, Held]
     jobs = [each.job for each in held.values()]
     call = server.jobs.finish([job.id for job in jobs], [job.receipt for job in jobs])
 
-    def read(call: Call) -> Answer:
-        try:
-            codes = call.result()
-        except Exception as error:
-            for number, each in held.items():
-                server.keep(session, number, each)
-            return answer_to(error) * len(held)
-        if any(codes):
-            return _delete_others(server, session, held, codes)
-        for job in jobs:
-            server.tubes.count(job.topic).deletes += 1
-        return DELETED * len(held)
+    def failed(error: Exception) -> bytes:
+        for number, each in held.items():
+            server.keep(session, number, each)
+        return answer_to(error) * len(held)
 
-    return Pending(call, read)
+    return Pending(call, partial(_ended, server, session, held), failed=failed)
+
+
+def _ended(
+    server: BeanstalkServer, session: Session, held: dict[int, Held], codes: Sequence[int]
+) -> Answer:
+    if any(codes):
+        return _delete_others(server, session, held, codes)
+    for each in held.values():
+        server.tubes.count(each.job.topic).deletes += 1
+    return DELETED * len(held)
 
 
 async def _delete_others(
@@ -143,7 +144,7 @@ def release(
         return NOT_FOUND
     job, delay_ms = held.job, min(delay_s, MAX_DELAY_S) * 1000
     call = server.jobs.release(job.id, job.receipt, delay_ms, RELEASED_BY, priority=priority)
-    return Pending(call, partial(_given_up, server, session, number, held, RELEASED))
+    return _given_up(server, session, number, held, call, RELEASED)
 
 
 def bury(server: BeanstalkServer, session: Session, number: int, priority: int) -> Answer:
@@ -152,7 +153,7 @@ def bury(server: BeanstalkServer, session: Session, number: int, priority: int) 
         return NOT_FOUND
     job = held.job
     call = server.jobs.bury(job.id, job.receipt, BURIED_BY, priority=priority)
-    return Pending(call, partial(_given_up, server, session, number, held, BURIED))
+    return _given_up(server, session, number, held, call, BURIED)
 
 
 def _given_up(
@@ -160,22 +161,27 @@ def _given_up(
     session: Session,
     number: int,
     held: Held,
+    call: asyncio.Future[Any],
     answer: bytes,
-    call: asyncio.Future[object],
-) -> bytes:
+) -> Answer:
     """The answer to a command that gives up a job.
 
     If the store has not carried that out, the connection keeps the job; if the reservation is over, it may delete it.
     """
-    try:
-        call.result()
-    except Unavailable:
-        server.keep(session, number, held)
-        raise
-    except (NoSuchJob, StaleReceipt):
+
+    def failed(error: Exception) -> bytes:
+        if isinstance(error, Unavailable):
+            server.keep(session, number, held)
+        return _lost(session, number, held, error)
+
+    return Pending(call, lambda _: answer, failed=failed)
+
+
+def _lost(session: Session, number: int, held: Held, error: Exception) -> bytes:
+    """The answer to an error; if it says that a job's reservation is over, the connection may delete the job."""
+    if isinstance(error, (NoSuchJob, StaleReceipt)):
         session.lose(number, held)
-        raise
-    return answer
+    return answer_to(error)
 
 
 def touch(server: BeanstalkServer, session: Session, number: int) -> Answer:
@@ -184,16 +190,12 @@ def touch(server: BeanstalkServer, session: Session, number: int) -> Answer:
         return NOT_FOUND
     now_s = server.loop.time()
 
-    def read(call: Call) -> bytes:
-        try:
-            call.result()
-        except (NoSuchJob, StaleReceipt):  # its TTR has expired, or somebody has ended it
-            session.lose(number, held)
-            raise
+    def read(_: object) -> bytes:
         session.touched(held, now_s + held.job.ttr_ms / 1000)
         return TOUCHED
 
-    return Pending(server.jobs.touch(held.job.id, held.job.receipt, None), read)
+    call = server.jobs.touch(held.job.id, held.job.receipt, None)
+    return Pending(call, read, failed=partial(_lost, session, number, held))
 
 
 async def kick(server: BeanstalkServer, session: Session, most: int) -> bytes:

@@ -1,7 +1,7 @@
 """An endpoint, declared once: what the server, /openapi.json and the tests know about it is read from its handler."""
 
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from inspect import iscoroutinefunction, signature
 from types import ModuleType, UnionType
@@ -31,6 +31,7 @@ from delayqueue.errors import (
     Unavailable,
     WrongState,
 )
+from delayqueue.net.later import Later
 from delayqueue.web.auth import Roles
 from delayqueue.web.http import HttpRequest, HttpResponse
 from delayqueue.web.requests import Request
@@ -84,18 +85,6 @@ class Returnable(Generic[Data]):
 
     data: Data
     undelivered: Callable[[], None] | None
-
-
-@dataclass(slots=True)
-class Later(Generic[Data]):
-    """Data that comes with the result of a verb of the store; `data` makes it of that, or raises the client's error."""
-
-    result: Awaitable[Any]
-    data: Callable[[Any], Data]
-
-    def __await__(self) -> Generator[Any, None, Data]:
-        """The data."""
-        return self.data((yield from self.result.__await__()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -155,7 +144,7 @@ def endpoint(  # noqa: PLR0913  # a declaration, in which all but path and roles
 
     Its parameters are `api`, and if it needs them, `asked`: its request model, and `request`: the HttpRequest. It
     returns the envelope's `data`, possibly in a Large or a Returnable, or an HttpResponse; its annotation says which.
-    A handler that only needs one verb of the store is no coroutine and returns a Later, so that it needs no task.
+    A handler that only needs one call is no coroutine and returns the data as a Later, so that it needs no task.
     The first line of its docstring says what it does.
     """
 

@@ -219,6 +219,8 @@ class Connection(asyncio.Protocol):
             self._go_on()
         elif self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
+            self._drained = None
+            self._answered()
 
     def look(self, now_s: float) -> None:
         """End what takes too long."""
@@ -303,35 +305,31 @@ class Connection(asyncio.Protocol):
             self._count()
 
     async def send(self, response: HttpResponse) -> None:
+        """Write the answer to the present request, and wait as write() says."""
+        if (sending := self.write(response)) is not None:
+            await sending
+
+    def write(self, response: HttpResponse) -> asyncio.Future[None] | None:
         """Write the answer to the present request. Raises ConnectionResetError if the client is gone.
 
-        An answer that must arrive is waited for: a client that leaves while it is sent has not got it, and the
-        cancellation says so.
+        Returns what ends once all of it is sent, if it must arrive and that takes time: a client that leaves meanwhile
+        has not got it, and the cancellation of `pending` says so.
         """
-        if not self._write(response):
-            raise ConnectionResetError
-        if self._is_stalled and response.undelivered is not None:
-            response.body = b""  # the transport has it
-            self._drained = self._express.loop.create_future()
-            await self._drained
-            self._drained = None
-        self._answered()
-
-    def write(self, response: HttpResponse) -> None:
-        """Write the answer to the present request, if the client is still there."""
-        if self._write(response):
-            self._answered()
-
-    def _write(self, response: HttpResponse) -> bool:
-        """Returns whether the client was there; a transport can find only in writing that it is not."""
         transport = self._transport
         if transport.is_closing():
-            return False
+            raise ConnectionResetError
         if self._express.stopping:
             self._closes = True
         self._answer_bytes = len(response.body)
         transport.write(self._express.written(response, closes=self._closes))
-        return not transport.is_closing()
+        if transport.is_closing():  # it can find only in writing that the client is gone
+            raise ConnectionResetError
+        if self._is_stalled and response.must_arrive:
+            response.body = b""  # the transport has it
+            self._drained = self._express.loop.create_future()
+            return self._drained
+        self._answered()
+        return None
 
     def _answered(self) -> None:
         """Go on with the next request."""

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
@@ -19,6 +18,7 @@ from delayqueue.errors import (
     Unavailable,
     WrongMethod,
 )
+from delayqueue.net.later import Later
 from delayqueue.tasks import by_turns
 from delayqueue.web import audit
 from delayqueue.web.access_log import OTHER_PATHS, AccessLog, Note, new_request_id, request_id
@@ -26,7 +26,7 @@ from delayqueue.web.admin import pages
 from delayqueue.web.api import Api
 from delayqueue.web.auth import Authenticator
 from delayqueue.web.checks import loopback_only, same_origin, uncompressed
-from delayqueue.web.endpoint import Endpoint, Large, Later, Refusal, Returnable
+from delayqueue.web.endpoint import Endpoint, Large, Refusal, Returnable
 from delayqueue.web.envelope import Responder
 from delayqueue.web.http import Client, HttpRequest, HttpResponse, Peer, without_slashes
 from delayqueue.web.parse import Reader, is_array, parse_array
@@ -71,6 +71,18 @@ class Cycle:
     endpoint: Endpoint = field(init=False)
     admitted_by: int = 0  # the guard's revision
     target: audit.Target | None = None
+    undelivered: Callable[[], None] | None = None  # takes back what the answer gives away
+
+    def take_back(self) -> None:
+        """The answer does not arrive."""
+        undelivered, self.undelivered = self.undelivered, None
+        if undelivered is not None:
+            undelivered()
+
+    def ended(self, task: asyncio.Future[None]) -> None:
+        """The task that was to answer has ended, possibly before it ran."""
+        if task.cancelled():
+            self.take_back()
 
 
 class Front:
@@ -104,7 +116,7 @@ class Front:
     def begin(self, request: HttpRequest, client: Client) -> None:
         """Begin to answer a request whose body is here; `client.pending` becomes what its answer waits for.
 
-        A request that needs one verb of the store is answered in a callback of that (`Later`), any other has a task.
+        A request that needs one call is answered in a callback of that (`Later`), any other has a task.
         """
         endpoint = self._endpoints.get(request.path, NO_METHODS).get(request.method)
         if endpoint is None or endpoint.has_task or not (request.body or b"").startswith(b"{"):
@@ -118,8 +130,8 @@ class Front:
                 self._send(cycle, client, *_refusal(self._api.responder, request, error))
             )
         else:
-            client.pending = asyncio.ensure_future(later.result)
-            client.pending.add_done_callback(partial(self._settle, cycle, client, later.data))
+            client.pending = later.call
+            later.call.add_done_callback(partial(self._settle, cycle, client, later))
 
     async def handle(self, request: HttpRequest, client: Peer) -> None:
         """Answer a request. If the answer cannot be sent, what it gave away is taken back (`Returnable`)."""
@@ -139,60 +151,90 @@ class Front:
         await self._send(cycle, client, *answer)
 
     def _settle(
-        self,
-        cycle: Cycle,
-        client: Client,
-        data_of: Callable[[Any], object],
-        result: asyncio.Future[Any],
+        self, cycle: Cycle, client: Client, later: Later[object], call: asyncio.Future[Any]
     ) -> None:
-        """Answer with what a verb of the store has returned or raised."""
-        if result.cancelled():  # the client is gone
+        """Answer with what a call has returned or raised."""
+        if call.cancelled():  # the client is gone
+            if later.leave is not None:
+                later.leave()
             return
-        responder, code, data = self._api.responder, Code.OK, None
+        code, data = Code.OK, None
         try:
-            data = data_of(result.result())
-            if type(data) is Large:
+            data = later.read(call.result())
+            content = self._content(cycle, data)
+            if type(content) is Large:
                 client.pending = task(self._finish(cycle, client, data))
+                client.pending.add_done_callback(cycle.ended)  # it may be cancelled before it runs
                 return
-            response = responder.ok(cycle.request, data, cycle.endpoint.done)
+            response = self._api.responder.ok(cycle.request, content, cycle.endpoint.done)
         except Exception as error:
-            del result  # it holds the error, whose traceback holds this frame
-            code, response = _refusal(responder, cycle.request, error)
-        self._record(cycle, code, response.status, data)
-        client.write(response)
+            del call, later  # they hold the error, whose traceback holds this frame
+            code, response = self._refuse(cycle, error)
+        self._write(cycle, client, code, response, data)
 
     async def _finish(self, cycle: Cycle, client: Peer, data: object) -> None:
-        """Answer with the data that a handler has returned."""
+        """Answer with the data that a handler has returned; others get their turn while large data is written."""
         code = Code.OK
         try:
-            response = await self._response(cycle, data)
+            content = self._content(cycle, data)
+            if isinstance(content, HttpResponse):
+                response = content
+            elif isinstance(content, Large):
+                response = await self._api.responder.ok_by_turns(
+                    cycle.request, content.data, cycle.endpoint.done
+                )
+            else:
+                response = self._api.responder.ok(cycle.request, content, cycle.endpoint.done)
         except Exception as error:
-            code, response = _refusal(self._api.responder, cycle.request, error)
+            code, response = self._refuse(cycle, error)
+        except asyncio.CancelledError:  # the client is gone
+            cycle.take_back()
+            raise
         await self._send(cycle, client, code, response, data)
 
     async def _send(
-        self,
-        cycle: Cycle,
-        client: Peer,
-        code: Code,
-        response: HttpResponse,
-        data: object = None,
+        self, cycle: Cycle, client: Peer, code: Code, response: HttpResponse, data: object = None
     ) -> None:
-        """Send an answer. One that must arrive is undone if it does not, and recorded afterwards."""
-        if response.undelivered is None:
-            self._record(cycle, code, response.status, data)
-            with suppress(ConnectionError):
-                await client.send(response)
-            return
-        status = response.status
+        """Send an answer. One that must arrive is taken back if it does not, and recorded afterwards."""
+        response.must_arrive, status = cycle.undelivered is not None, response.status
+        if not response.must_arrive:
+            self._record(cycle, code, status, data)
         try:
             await client.send(response)
         except BaseException as error:
-            response.undelivered()
+            cycle.take_back()
             if not isinstance(error, ConnectionError):
                 raise
             status = CLIENT_GONE
-        self._record(cycle, code, status, data)
+        if response.must_arrive:
+            self._record(cycle, code, status, data)
+
+    def _write(
+        self, cycle: Cycle, client: Client, code: Code, response: HttpResponse, data: object
+    ) -> None:
+        """Send an answer as _send() does, without a task."""
+        response.must_arrive, status = cycle.undelivered is not None, response.status
+        if not response.must_arrive:
+            self._record(cycle, code, status, data)
+        try:
+            sending = client.write(response)
+        except ConnectionError:
+            cycle.take_back()
+            status, sending = CLIENT_GONE, None
+        if sending is not None:
+            client.pending = sending
+            sending.add_done_callback(partial(self._sent, cycle, code, status, data))
+        elif response.must_arrive:
+            self._record(cycle, code, status, data)
+
+    def _sent(
+        self, cycle: Cycle, code: Code, status: int, data: object, sending: asyncio.Future[None]
+    ) -> None:
+        """All of an answer that must arrive is sent, or its client is gone."""
+        if sending.cancelled():
+            cycle.take_back()
+        else:
+            self._record(cycle, code, status, data)
 
     def _record(self, cycle: Cycle, code: Code, status: int, data: object) -> None:
         """Count the answer, and log it as far as the settings and the client want that."""
@@ -284,30 +326,23 @@ class Front:
             return Refusal(item, error)
         return asked
 
-    async def _response(self, cycle: Cycle, data: object) -> HttpResponse:
-        """The answer with this data.
+    def _content(self, cycle: Cycle, data: object) -> object:
+        """The data without the Returnable around it.
 
-        Raises Unauthorized or Forbidden if the client may no longer have the jobs in it: they are put back.
+        Raises Unauthorized or Forbidden if the client may no longer have the jobs in it.
         """
-        request, endpoint = cycle.request, cycle.endpoint
-        match data:
-            case HttpResponse():
-                return data
-            case Returnable():
-                try:
-                    guard = self._api.guard
-                    if guard.revision != cycle.admitted_by:
-                        guard.check_again(request, endpoint.roles, _topics(data.data))
-                    response = await self._response(cycle, data.data)
-                except BaseException:  # also if the client leaves while others have their turn
-                    if data.undelivered is not None:
-                        data.undelivered()
-                    raise
-                response.undelivered = data.undelivered
-                return response
-            case Large():
-                return await self._api.responder.ok_by_turns(request, data.data, endpoint.done)
-        return self._api.responder.ok(request, data, endpoint.done)
+        if not isinstance(data, Returnable):
+            return data
+        cycle.undelivered = data.undelivered
+        guard = self._api.guard
+        if guard.revision != cycle.admitted_by:
+            guard.check_again(cycle.request, cycle.endpoint.roles, _topics(data.data))
+        return data.data
+
+    def _refuse(self, cycle: Cycle, error: Exception) -> tuple[Code, HttpResponse]:
+        """The answer to an exception, and its code; what the request was to get is taken back."""
+        cycle.take_back()
+        return _refusal(self._api.responder, cycle.request, error)
 
 
 def _topics(jobs: Any) -> set[str]:

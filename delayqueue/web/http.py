@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
 Warnings = dict[str, dict[str, None]]  # by header, the names in it, each once
@@ -49,21 +49,20 @@ class HttpRequest:
 
 
 class HttpResponse:
-    """One answer. `undelivered` is called if the client is gone before it is written."""
+    """One answer. `must_arrive`: its sender waits until all of it is sent."""
 
-    __slots__ = ("body", "headers", "status", "undelivered")
+    __slots__ = ("body", "headers", "must_arrive", "status")
 
     def __init__(
         self,
         body: bytes = b"",
         headers: Mapping[str, str] = JSON,
         status: int = 200,
-        undelivered: Callable[[], None] | None = None,
     ) -> None:
         self.body = body
         self.headers = headers
         self.status = status
-        self.undelivered = undelivered
+        self.must_arrive = False
 
 
 class Peer(Protocol):
@@ -76,9 +75,11 @@ class Peer(Protocol):
 class Client(Peer, Protocol):
     """A receiver that need not wait to write."""
 
-    pending: (
-        asyncio.Future[Any] | None
-    )  # what the answer waits for; if the client leaves, it is cancelled
+    # what the answer waits for; if the client leaves, it is cancelled
+    pending: asyncio.Future[Any] | None
 
-    def write(self, response: HttpResponse) -> None:
-        """Write the answer, if the client is still there."""
+    def write(self, response: HttpResponse) -> asyncio.Future[None] | None:
+        """Write the answer. Raises ConnectionError if the client is gone.
+
+        Returns what ends once all of it is sent, if it must arrive and the client reads it slowly.
+        """

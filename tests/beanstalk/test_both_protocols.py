@@ -99,9 +99,7 @@ class OrdersAreIds:
 async def given(answer: Answer) -> bytes:
     """The answer, however it is given."""
     while isinstance(answer, Pending):
-        call = asyncio.ensure_future(answer.call)
-        await asyncio.wait([call])
-        answer = answer.read(call)
+        answer = answer.read(await answer.call)
     return answer if isinstance(answer, bytes) else await answer
 
 

@@ -9,14 +9,15 @@ from typing import Any
 from delayqueue.config.config import Config
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.metrics import Metrics
+from delayqueue.net.later import Later
 from delayqueue.web.api import Api
 from delayqueue.web.auth import Authenticator
-from delayqueue.web.endpoint import OPEN, Endpoint, Later, endpoint
+from delayqueue.web.endpoint import OPEN, Endpoint, Returnable, endpoint
 from delayqueue.web.envelope import Responder
 from delayqueue.web.front import Front, build_front
 from delayqueue.web.http import HttpRequest, HttpResponse
 
-Handler = Callable[[HttpRequest], Awaitable[HttpResponse]]
+Handler = Callable[[HttpRequest], Awaitable[HttpResponse | Returnable[HttpResponse]]]
 
 
 @dataclass
@@ -53,22 +54,32 @@ def front_of(*endpoints: Endpoint, **settings: Any) -> Front:
 
 
 class Verb:
-    """A verb of the store that returns when the test wants it; it answers /push."""
+    """A call that returns when the test wants it; it answers /push. `lends`: its data must arrive.
 
-    def __init__(self) -> None:
+    `left` counts the clients that left while it was under way, `returned` has the data that did not arrive.
+    """
+
+    def __init__(self, *, lends: bool = False) -> None:
         self.calls: list[asyncio.Future[Any]] = []
+        self.left = 0
+        self.returned: list[object] = []
+        self._lends = lends
 
     def front(self) -> Front:
         def run(api: Api, request: HttpRequest) -> Later[object]:  # it needs no queue
             if request.headers.get("is") == "a defect":
                 raise KeyError("a secret")
             self.calls.append(asyncio.get_running_loop().create_future())
-            return Later(self.calls[-1], self.data)
+            return Later(self.calls[-1], self._data, self._leave)
 
         return front_of(endpoint("/push", OPEN)(run))
 
-    @staticmethod
-    def data(result: object) -> object:
+    def _data(self, result: object) -> object:
         if result == "a defect":
             raise KeyError("a secret")
+        if self._lends:
+            return Returnable(result, lambda: self.returned.append(result))
         return result
+
+    def _leave(self) -> None:
+        self.left += 1

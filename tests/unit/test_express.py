@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 import uvloop
 
+from delayqueue import tasks
 from delayqueue.web.app import build_server
+from delayqueue.web.endpoint import Large, Returnable
 from delayqueue.web.express import Express
 from delayqueue.web.front import Front
 from delayqueue.web.head import Head, read_head
@@ -85,9 +87,9 @@ async def test_a_client_that_is_found_gone_as_it_is_answered_has_got_nothing() -
     """The reset has arrived, and the loop has not seen it yet."""
     undelivered: list[str] = []
 
-    async def handler(_: HttpRequest) -> HttpResponse:
+    async def handler(_: HttpRequest) -> Returnable[HttpResponse]:
         reset(client)
-        return HttpResponse(b"for nobody", undelivered=lambda: undelivered.append("told"))
+        return Returnable(HttpResponse(b"for nobody"), lambda: undelivered.append("told"))
 
     async with lane(handler) as (_, port):
         client = socket.create_connection((LOOPBACK, port))
@@ -179,6 +181,7 @@ async def test_a_client_that_leaves_while_its_verb_is_under_way_is_no_error(
         await until(lambda: not express.connections)
         await until(verb.calls[0].done)
         assert verb.calls[0].cancelled()
+        assert verb.left == 1
     assert [record for record in caplog.records if record.levelno > logging.INFO] == []
 
 
@@ -275,3 +278,124 @@ async def test_a_lane_that_has_waited_long_enough_gives_up_its_verbs() -> None:
         assert verb.calls[0].cancelled()
         await until(lambda: not express.connections)
         client.close()
+
+
+@asynccontextmanager
+async def called(verb: Verb) -> AsyncIterator[tuple[Express, socket.socket]]:
+    """The lane and a client that reads nothing by itself, and whose call is under way."""
+    async with lane(verb.front()) as (express, port):
+        with socket.socket() as client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            client.connect((LOOPBACK, port))
+            client.sendall(post("/push", b"{}"))
+            await until(lambda: bool(verb.calls))
+            yield express, client
+
+
+# More than the buffers of both sides, at once or by turns.
+LONG: Final = [
+    pytest.param("x" * (16 << 20), id="at once"),
+    pytest.param(Large(["x" * (1 << 20)] * 16), id="by turns"),
+]
+
+
+async def test_what_must_arrive_is_given_back_if_its_client_left_as_it_came() -> None:
+    """The result and the reset have arrived in one turn of the loop."""
+    verb = Verb(lends=True)
+    async with called(verb) as (express, client):
+        verb.calls[0].set_result("a job")
+        reset(client)
+        await until(lambda: not express.connections)
+        await until(lambda: bool(verb.returned))
+        for _ in range(10):
+            await asyncio.sleep(0)
+    assert (verb.returned, verb.left) == (["a job"], 0)
+
+
+@pytest.mark.parametrize("turns", range(6))
+@pytest.mark.parametrize("data", ["a job", Large(["a job"] * 100)], ids=["at once", "by turns"])
+async def test_what_must_arrive_is_given_back_once_if_its_connection_ends_in_any_turn(
+    data: object, turns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also before a task has begun to write large data. Data that was written may be in the client's hands."""
+    monkeypatch.setattr(tasks, "TURN_S", 0)
+    verb = Verb(lends=True)
+    async with called(verb) as (express, client):
+        verb.calls[0].set_result(data)
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        [connection] = express.connections
+        connection.connection_lost(None)
+        connection.abort()
+        client.setblocking(False)
+        for _ in range(10):
+            await asyncio.sleep(0.01)
+        arrived = b""
+        with suppress(ConnectionError, BlockingIOError):
+            arrived = client.recv(1 << 16)
+        assert len(verb.returned) == (0 if arrived else 1)
+
+
+@pytest.mark.parametrize("data", LONG)
+async def test_what_must_arrive_is_given_back_if_its_client_leaves_while_it_is_sent(
+    data: object,
+) -> None:
+    verb = Verb(lends=True)
+    async with called(verb) as (express, client):
+        verb.calls[0].set_result(data)
+        [connection] = express.connections
+        await until(lambda: connection._is_stalled)
+        await asyncio.sleep(0.05)
+        assert verb.returned == []
+        reset(client)
+        await until(lambda: bool(verb.returned))
+        await until(lambda: not express.connections)
+        await asyncio.sleep(0.01)
+    assert (verb.returned, verb.left) == ([data], 0)
+
+
+@pytest.mark.parametrize("data", LONG)
+async def test_what_must_arrive_is_given_back_if_the_lane_closes_before_all_is_sent(
+    data: object,
+) -> None:
+    verb = Verb(lends=True)
+    async with called(verb) as (express, _):
+        verb.calls[0].set_result(data)
+        [connection] = express.connections
+        await until(lambda: connection._is_stalled)
+        await express.close(0.05)
+        assert verb.returned == [data]
+
+
+@pytest.mark.parametrize("data", LONG)
+async def test_what_has_arrived_slowly_is_not_given_back_and_the_next_request_is_answered(
+    data: object,
+) -> None:
+    verb = Verb(lends=True)
+    async with called(verb) as (express, client):
+        client.sendall(post("/push", b"{}"))
+        verb.calls[0].set_result(data)
+        [connection] = express.connections
+        await until(lambda: connection._is_stalled)
+        await asyncio.sleep(0.05)
+        assert len(verb.calls) == 1
+        client.setblocking(False)
+        reader, writer = await asyncio.open_connection(sock=client, limit=64 << 20)
+        assert len((await read_answer(reader))[1]["data"]) >= 16
+        await until(lambda: len(verb.calls) == 2)
+        verb.calls[1].set_result("another job")
+        assert (await read_answer(reader))[1]["data"] == "another job"
+        reset(client)
+        await until(lambda: not express.connections)
+        writer.close()
+    assert (verb.returned, verb.left) == ([], 0)
+
+
+async def test_what_cannot_be_answered_is_given_back() -> None:
+    verb = Verb(lends=True)
+    async with called(verb) as (_, client):
+        verb.calls[0].set_result(defect := object())  # no JSON
+        client.setblocking(False)
+        loop = asyncio.get_running_loop()
+        assert (await loop.sock_recv(client, 100)).startswith(b"HTTP/1.1 503")
+    assert verb.returned == [defect]

@@ -13,6 +13,7 @@ from aiohttp import ClientConnectionError, ClientSession
 from delayqueue import tasks
 from delayqueue.answers.jobs import TakenJob
 from delayqueue.domain.job import Reserved
+from delayqueue.engine.wait_queue import Poll
 from delayqueue.errors import QueueError, TooLarge
 from delayqueue.web.api import Api
 from delayqueue.web.app import build_server
@@ -33,7 +34,7 @@ LIST: Final = [{"id": n, "body": "\x01排"} for n in range(100)]
 def front(handler: Handler) -> Front:
     """A front with one endpoint at two paths."""
 
-    async def run(api: Api, request: HttpRequest) -> HttpResponse:  # it needs none
+    async def run(api: Api, request: HttpRequest) -> object:  # it needs none
         return await handler(request)
 
     return front_of(*(endpoint(path, OPEN)(run) for path in ("/pop", "/push")))
@@ -59,11 +60,11 @@ async def test_a_client_that_is_gone_is_no_error_of_ours_and_the_answer_is_told(
     """Over a real connection, because aiohttp logs what a handler raises."""
     undelivered: list[str] = []
 
-    async def handler(_: HttpRequest) -> HttpResponse:
+    async def handler(_: HttpRequest) -> Returnable[HttpResponse]:
         [connection] = server.connections
         assert connection.transport is not None
         connection.transport.abort()
-        return HttpResponse(b"for nobody", undelivered=lambda: undelivered.append("told"))
+        return Returnable(HttpResponse(b"for nobody"), lambda: undelivered.append("told"))
 
     server = build_server(Server(front(handler)), 1 << 20, limits())
     listener = await asyncio.get_running_loop().create_server(server, LOOPBACK, 0)
@@ -172,10 +173,9 @@ async def test_a_long_answer_lets_others_have_their_turn(
 async def test_jobs_of_many_bytes_are_popped_by_turns(body: str, kind: type) -> None:
     """Small arrays are not: most polls for several jobs get small ones, and writing by turns takes longer."""
 
-    async def one_job(*_: object) -> list[Reserved]:
-        return [Reserved("t", "1001", body + "y", 1, "receipt", 0, 5000, None)]
-
-    jobs = SimpleNamespace(pop=one_job, requeue=list)
+    poll = Poll(1, 10, 0)
+    poll.answer([Reserved("t", "1001", body + "y", 1, "receipt", 0, 5000, None)])
+    jobs = SimpleNamespace(poll=lambda *_: poll, requeue=list)
     asked = PopRequest.model_validate({"topic": "t", "count": 10})
     popped: Any = await pop.run(SimpleNamespace(jobs=jobs, longest_wait_s=1), asked, request(""))
     assert isinstance(popped.data, kind)

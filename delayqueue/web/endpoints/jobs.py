@@ -21,10 +21,11 @@ from delayqueue.answers.jobs import (
 from delayqueue.domain.job import MAX_DUE_S, JobView, State
 from delayqueue.engine.jobs import raise_for
 from delayqueue.errors import Code, Invalid, Text
+from delayqueue.net.later import Later
 from delayqueue.store.types import Plan
 from delayqueue.web import serializers
 from delayqueue.web.api import Api
-from delayqueue.web.endpoint import ADMINS, HOLDERS, OF_JOB, PRODUCERS, Large, Later, endpoint
+from delayqueue.web.endpoint import ADMINS, HOLDERS, OF_JOB, PRODUCERS, Large, endpoint
 from delayqueue.web.fields import (
     Body,
     Delay,

@@ -11,9 +11,10 @@ from delayqueue.domain.job import MAX_ID_BYTES, Job
 from delayqueue.engine.jobs import raise_for
 from delayqueue.errors import ADDED, OF_CODE, Code, JobExists, QueueError, Text, shown
 from delayqueue.metrics import REQUEST_WARNINGS
+from delayqueue.net.later import Later
 from delayqueue.store.types import Pushed
 from delayqueue.web.api import Api
-from delayqueue.web.endpoint import BAD, PRODUCERS, Later, Refusal, endpoint
+from delayqueue.web.endpoint import BAD, PRODUCERS, Refusal, endpoint
 from delayqueue.web.fields import (
     Body,
     Delay,

@@ -8,8 +8,10 @@ from pydantic import Field
 
 from delayqueue.answers.answer import LEFT_OUT
 from delayqueue.answers.jobs import Deadline, Due, ReservedJob, Result
-from delayqueue.engine.jobs import raise_for
+from delayqueue.domain.job import Reserved
+from delayqueue.engine.jobs import Jobs, raise_for
 from delayqueue.errors import Invalid, NoSuchJob, StaleReceipt, Text
+from delayqueue.net.later import Later
 from delayqueue.web import serializers
 from delayqueue.web.api import Api
 from delayqueue.web.endpoint import (
@@ -18,7 +20,6 @@ from delayqueue.web.endpoint import (
     CONSUMERS,
     OF_RESERVED,
     Large,
-    Later,
     Returnable,
     endpoint,
 )
@@ -145,23 +146,31 @@ class ReleaseRequest(BuryRequest):
     )
 
 
+Popped = Returnable[ReservedJob | list[ReservedJob] | Large[list[ReservedJob]] | None]
+
+
 @endpoint("/pop", CONSUMERS, asks={"topic": "urgent,order", "timeout": 10}, answers=RESERVED)
-async def pop(
-    api: Api, asked: PopRequest
-) -> Returnable[ReservedJob | list[ReservedJob] | Large[list[ReservedJob]] | None]:
+def pop(api: Api, asked: PopRequest) -> Later[Popped]:
     """Reserve ready jobs, waiting for the first.
 
     If the client is gone before it has the answer, they are put back at once.
     """
-    many = asked.count is not None
-    reserving = api.jobs.pop(asked.topic, asked.count or 1, asked.wait_s(api.longest_wait_s))
-    del asked  # thousands of polls wait here, so they hold nothing that is no longer needed
-    jobs = await reserving
-    data = [serializers.reserved(job) for job in jobs]
-    requeue = partial(api.jobs.requeue, jobs) if jobs else None
+    many, jobs = asked.count is not None, api.jobs
+    poll = jobs.poll(asked.topic, asked.count or 1, asked.wait_s(api.longest_wait_s))
+    return Later(
+        poll.future, lambda _: _popped(jobs, poll.take(), many=many), lambda: jobs.leave(poll)
+    )
+
+
+def _popped(jobs: Jobs, popped: list[Reserved], *, many: bool) -> Popped:
+    """The answer to a poll, and what puts its jobs back."""
+    if not popped:
+        return Returnable([] if many else None, None)
+    data = [serializers.reserved(job) for job in popped]
+    requeue = partial(jobs.requeue, popped)
     if not many:
-        return Returnable(data[0] if data else None, requeue)
-    is_large = sum(len(job.body) for job in jobs) > AT_ONCE_CHARS
+        return Returnable(data[0], requeue)
+    is_large = sum(len(job.body) for job in popped) > AT_ONCE_CHARS
     return Returnable(Large(data) if is_large else data, requeue)
 
 
