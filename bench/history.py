@@ -11,13 +11,12 @@ from typing import Any, Final
 from redis import Redis
 
 from bench.processes import free_port, program
-from bench.target import redis_command
+from bench.target import SCRIPT_TERMS, redis_command
 from delayqueue.domain.slots import MOST_TOPICS, RINGS
 from delayqueue.store.scripts import ZSET
 
 TAG: Final = "{bench}"
 KEYS: Final = (TAG, f"{TAG}:ready_%s")
-TERMS: Final = "0 9999999999999"  # the generation of the layout; until when
 FLUSHES: Final = 200
 FIGURES: Final = "123456,123456,123456,1234,123456,12345678,12345,123456,12345,123,12345,"
 RING_ARGS: Final = [part for ring in RINGS.values() for part in ring]
@@ -57,7 +56,7 @@ def _rows() -> list[tuple[str, str]]:
 
 
 def _call(redis: Any, verb: str, args: list[Any]) -> None:
-    redis.fcall(ZSET.function(verb), len(KEYS), *KEYS, *args, TERMS)
+    redis.fcall(ZSET.function(verb), len(KEYS), *KEYS, *args, *SCRIPT_TERMS)
 
 
 def _us(redis: Any) -> int:

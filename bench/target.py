@@ -19,6 +19,8 @@ OURS, ORIGINAL = "ours", "original"
 DELAY_QUEUE = (str(Path(sys.executable).with_name("delay-queue")),)
 REPLICATES_S = 20.0
 SCRIPT_CALLS = {"cmdstat_fcall", "cmdstat_fcall_ro", "cmdstat_evalsha", "cmdstat_evalsha_ro"}
+# the last arguments of a script that is called without a server: until when, the generation of the layout and who calls
+SCRIPT_TERMS = (9_999_999_999_999, "0 bench")
 SLOW_ENTRIES = 1000
 # the ready list of a topic, by protocol (protocol.lua)
 READY_LISTS = {

@@ -14,15 +14,14 @@ from typing import Any, Final
 from redis import Redis
 
 from bench.processes import free_port, program
-from bench.target import redis_command
+from bench.target import SCRIPT_TERMS, redis_command
 from delayqueue.store.scripts import ZSET
 
 KEYS: Final = ("{bench}", "{bench}:ready_%s")
 PAUSE_S: Final = 0.01
-TERMS: Final = "0 9999999999999"  # the generation of the layout; until when
 CALLS: Final[dict[str, Sequence[Any]]] = {
-    "pop": ("receipt", 1, 0, 1, "none", TERMS),  # finds nothing
-    "push": ("me", "id", "t", "+86400000", 60_000, 0, 0, "replace", "", "b" * 40, TERMS),
+    "pop": ("receipt", 1, 0, 1, "none", *SCRIPT_TERMS),  # finds nothing
+    "push": ("id", "t", "+86400000", 60_000, 0, 0, "replace", "", "b" * 40, *SCRIPT_TERMS),
 }
 
 

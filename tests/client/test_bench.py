@@ -52,6 +52,21 @@ def test_our_worker_is_measured_where_no_peer_is_installed(tmp_path: Path) -> No
     assert all(len(rounds) == 1 and rounds[0] > 0 for rounds in figures.values())
 
 
+@pytest.mark.parametrize("bench", [("wrappings", "--calls", "10"), ("history",)])
+def test_scripts_are_measured_without_a_server(bench: tuple[str, ...]) -> None:
+    name, *args = bench
+    ended = subprocess.run(
+        [sys.executable, "-m", f"bench.{name}", *args],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert len(ended.stdout.splitlines()) > len(args)
+
+
 def test_a_single_push_is_measured_in_every_way() -> None:
     ended = subprocess.run(
         [sys.executable, "-m", "bench.single", "--pushes", "200", "--rounds", "1"],
