@@ -9,10 +9,10 @@ import pytest
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.job import MAX_DUE_S
 from delayqueue.errors import Code, Unavailable
-from delayqueue.store.bucket.bucket_store import STAGED_DUE_MS
 from delayqueue.store.store import Store
 from delayqueue.store.topics import Topics
 from delayqueue.store.types import Moved, Plan
+from delayqueue.store.verbs import STAGED_DUE_MS
 from tests.engine.moving import all_jobs
 from tests.store.bucket import HOUR_MS, STATES, in_two_stores, job
 

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from delayqueue.config.failpoint import Failpoint
 from delayqueue.domain.access import EVERYWHERE, Scope
-from delayqueue.domain.job import MAX_DUE_S, State
+from delayqueue.domain.job import State
 from delayqueue.domain.receipt import nonces
 from delayqueue.errors import Code
 from delayqueue.metrics import Metrics
@@ -40,8 +40,6 @@ from delayqueue.store.verbs import Verb
 
 # The most jobs that one tick moves: 10,000 blocked the store for 13 ms.
 TICK_LIMIT = 2000
-# The due time of jobs that an import has not settled yet; no client can ask for it.
-STAGED_DUE_MS = MAX_DUE_S * 1000 + 1
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
