@@ -264,9 +264,12 @@ class Bucket:
         return f"{self.keys.tag}:{name}"
 
     async def spoil(self, *names: str) -> None:
-        """Replace keys by values of another type; the store's functions forget at once which were sound."""
+        """Replace keys by values of another type."""
         for name in names:
             await self.redis.set(self.key(name), "of another type")
+
+    async def let_forget(self) -> None:
+        """What the store's functions remember from one call to the next, they forget."""
         with suppress(ResponseError):  # it has no functions
             await self.redis.function_flush()
 

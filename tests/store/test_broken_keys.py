@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
 from delayqueue.engine.fsck import examine
-from delayqueue.errors import Code, Unavailable
+from delayqueue.errors import Code
 from delayqueue.store.bucket.limits import Limits
 from delayqueue.store.types import START, Range, TagPage
 from delayqueue.web.serializers import full
@@ -284,18 +283,3 @@ async def test_jobs_come_and_go_though_nobody_knows_their_priorities(bucket: Buc
     assert sorted(ids) == ["a", "ready", "usual"]
     assert await bucket.finish(*ids) == [Code.OK] * 3
     await heal(bucket)
-
-
-@pytest.mark.parametrize("key", ["buried:t", "reserved:t", "dq_queue_t"])
-async def test_a_key_that_breaks_while_it_counts_as_sound_loses_no_job(
-    bucket: Bucket, key: str
-) -> None:
-    ids = [f"job-{n}" for n in range(4)]
-    await bucket.push(*map(job, ids))
-    await bucket.redis.delete(bucket.key(key))
-    await bucket.redis.set(bucket.key(key), "of another type")  # no spoil(): it is remembered
-    await bucket.bury(*ids)
-    with suppress(Unavailable):
-        await bucket.push(*(job(f"more-{n}") for n in range(4)))
-    await heal(bucket)
-    assert {job_id for job_id in ids if await bucket.state(job_id)} == {*ids}

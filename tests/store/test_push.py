@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -252,6 +252,7 @@ async def test_a_topic_with_a_broken_key_spoils_no_other_job_of_the_batch(
     await bucket.push(job("replaced", topic="good", body="old"))
     await bucket.push(job("from bad", topic="bad", delay_ms=HOUR_MS))
     await bucket.spoil(key)
+    await bucket.let_forget()
     codes = await bucket.push(
         job("replaced", topic="good", body="new"),
         job("to bad", topic="bad"),
@@ -261,6 +262,45 @@ async def test_a_topic_with_a_broken_key_spoils_no_other_job_of_the_batch(
     assert codes == [Code.OK, Code.UNAVAILABLE, Code.UNAVAILABLE, Code.OK]
     assert [job.body for job in await bucket.pop("good")] == ["new", "body"]
     assert await bucket.state("to bad") is None
+
+
+@pytest.mark.usefixtures("poison")
+@pytest.mark.parametrize(
+    ("scheduler", "key", "options"),
+    [
+        *product(SCHEDULERS, ["dq_queue_bad"], [{}]),
+        *product(SCHEDULERS, ["ranked:bad", "priorities"], [{"priority": 1}]),
+        *product(SCHEDULERS, ["expire:bad"], [{"expire_ms": HOUR_MS}]),
+        *product(SCHEDULERS, ["tag:bad"], [{"tags": ("bad",)}]),
+        ("zset", "delay:bad", {"delay_ms": HOUR_MS}),
+        *product(["wheel"], ["wheel:bad", "rounds:bad"], [{"delay_ms": HOUR_MS}]),
+    ],
+)
+async def test_a_key_that_breaks_after_a_push_spoils_no_other_job_of_the_next(
+    bucket: Bucket, key: str, options: dict[str, Any]
+) -> None:
+    bad = job("to bad", topic="bad", **options)
+    await bucket.push(bad)
+    await bucket.delete("to bad")
+    await bucket.redis.delete(bucket.key("dq_queue_bad"), bucket.key("ghosts"))
+    await bucket.spoil(key)
+    codes = await bucket.push(job("a", topic="good"), bad, job("b", topic="good"))
+    assert codes == [Code.OK, Code.UNAVAILABLE, Code.OK]
+    assert await bucket.pop_ids("good") == ["a", "b"]
+    assert await bucket.state("to bad") is None
+
+
+@pytest.mark.usefixtures("poison")
+async def test_a_kept_record_that_cannot_go_spoils_no_other_job_of_the_batch(
+    bucket: Bucket,
+) -> None:
+    await bucket.push(job("ended", topic="bad", retain_ms=HOUR_MS), job("replaced", body="old"))
+    await bucket.finish("ended")
+    await bucket.spoil("done:bad")
+    codes = await bucket.push(job("replaced", body="new"), job("ended"), job("b"))
+    assert codes == [Code.OK, Code.UNAVAILABLE, Code.OK]
+    assert [popped.body for popped in await bucket.pop()] == ["new", "body"]
+    assert await bucket.state("ended") == "finished"
 
 
 @coarse

@@ -245,6 +245,7 @@ async def test_a_broken_key_of_a_wheel_holds_up_no_other_topic(
     for topic in ("bad", "good"):
         await wheel.push(job(topic, topic=topic, delay_ms=1000))
     await wheel.spoil(key.format(slot=(START_MS + 1000) // 1000 % 3600))
+    await wheel.let_forget()
     refused = job("refused", topic="bad", delay_ms=1000)
     assert await wheel.push(refused, job("also", topic="good", delay_ms=1000)) == [
         Code.UNAVAILABLE,

@@ -11,15 +11,13 @@ local function clock_ms()
   return time[1] * 1000 + math.floor(time[2] / 1000)
 end
 
-local is_whole = false          -- whether the call before came to its end
-local sound_since = 0           -- since when check_keys remembers sound keys, ms
-
 -- The state of one call: begin() resets all of it.
 local now                       -- the store's time at its beginning, in ms
 local scope                     -- the topics that the client may reach, nil = all
 local sender                    -- the server process that calls: it skips its own announcements
 local freed                     -- topic with a reservation that ended -> what that lets happen, at the end of the call
 local arrivals                  -- topic -> jobs that became ready
+local sound                     -- keys that check_keys has found to have the right type
 local earliest                  -- of the times that the call has set, ms; nil = none
 local read_bytes                -- of jobs that the answer holds
 local done_bytes                -- of jobs that it has processed
@@ -102,9 +100,7 @@ do
       generation = tonumber(generation)
     end
     scope = keys[3] and cjson.decode(string.sub(keys[3], #tag + 1))
-    if not is_whole then sound_since = 0 end
-    is_whole = false
-    freed, arrivals, events, earliest, read_bytes, done_bytes = {}, {}, {}, nil, 0, 0
+    freed, arrivals, sound, events, earliest, read_bytes, done_bytes = {}, {}, {}, {}, nil, 0, 0
     local fence = tag .. ':fence'
     if tonumber(call('ZSCORE', fence, 'generation') or 0) > generation then
       return redis.error_reply('STALELAYOUT the jobs are distributed over another number of buckets by now')
@@ -137,6 +133,5 @@ local function end_call(results, times, looked)
   end
   answer[6] = topics
   for i = 1, #events do answer[at + i] = events[i] end
-  is_whole = true
   return answer
 end

@@ -14,33 +14,29 @@ local function save_settings(topic, settings)
   call('HSET', TOPICS, topic, next(settings) and cjson.encode(settings) or '')
 end
 
-local check_keys
-do
-  -- Keys that had the right type at sound_since, and count as sound for this time. If one gets another type meanwhile, the first job
-  -- that needs it can be left half-way: inspect.lua puts it back into its place. After that nothing counts as sound.
-  local SOUND_MS = 1000
-  local sound
+-- Raises if the keys of a job's tags and priority have the wrong type.
+local function check_labels(job)
+  if job.priority then call('HLEN', PRIORITIES) end
+  for _, name in ipairs(job.tags or {}) do call('SCARD', tag_key(name)) end
+end
 
-  -- Raises if a key that a job needs has the wrong type: a verb stops here, before anything has changed.
-  function check_keys(job)
-    local topic = job.topic
-    local reserved, delayed = reserved_key(topic), delay_key(topic, job.due)
-    if math.abs(now - sound_since) > SOUND_MS then sound, sound_since = {}, now end
-    if not sound[reserved] then
-      call('HLEN', RUNS)
-      call('HLEN', GHOSTS)
-      count_ready(topic)
-      delay_check(topic)
-      for _, key in ipairs({ reserved, buried_key(topic), expire_key(topic), done_key(topic) }) do call('ZCARD', key) end
-      sound[reserved] = true
-    end
-    if not sound[delayed] then
-      call('ZCARD', delayed)
-      sound[delayed] = true
-    end
-    if job.priority then call('HLEN', PRIORITIES) end
-    for _, name in ipairs(job.tags or {}) do call('SCARD', tag_key(name)) end
+-- Raises if a key that a job needs has the wrong type: a verb stops here, before anything has changed.
+local function check_keys(job)
+  local topic = job.topic
+  local reserved, delayed = reserved_key(topic), delay_key(topic, job.due)
+  if not sound[reserved] then
+    call('HLEN', RUNS)
+    call('HLEN', GHOSTS)
+    count_ready(topic)
+    delay_check(topic)
+    for _, key in ipairs({ reserved, buried_key(topic), expire_key(topic), done_key(topic) }) do call('ZCARD', key) end
+    sound[reserved] = true
   end
+  if not sound[delayed] then
+    call('ZCARD', delayed)
+    sound[delayed] = true
+  end
+  check_labels(job)
 end
 
 -- The lowest score, or nil.
@@ -273,7 +269,6 @@ local function safely(verb, ...)
   if has_done_enough() then return nil end
   local done, code, time = pcall(verb, ...)
   if done then return code, time end
-  sound_since = 0
   return UNAVAILABLE, -1
 end
 

@@ -78,8 +78,35 @@ local function is_overdue(topic)
   return timer and timer <= now
 end
 
+local function must_wait(job) return is_overdue(job.topic) or job.due > now end
+
+-- Raises if a key that a new job needs has the wrong type. For a second after all keys of a topic were found sound, only those are
+-- asked that the job is written to: the others matter to those who look for it later.
+local KNOWN_MS = 1000
+local known, known_since = {}, 0  -- the topics' ready lists; ms
+
+local function check_new(job)
+  local topic = job.topic
+  local queue = queue_key(topic)
+  if math.abs(now - known_since) > KNOWN_MS then known, known_since = {}, now end
+  if not known[queue] then
+    check_keys(job)
+    known[queue] = true
+    return
+  end
+  local waits = must_wait(job)
+  local place = waits and delay_key(topic, job.due) or job.priority and ranked_key(topic) or queue
+  if not sound[place] then
+    if waits then delay_check(topic) end
+    call(place == queue and 'LLEN' or 'ZCARD', place)
+    sound[place] = true
+  end
+  if job.expire > 0 then call('ZCARD', expire_key(topic)) end
+  check_labels(job)
+end
+
 local function place(id, job)
-  if is_overdue(job.topic) or job.due > now then
+  if must_wait(job) then
     append(delayed, job.topic, job.due, id)
     soonest(job.topic, job.due)
   elseif job.priority then
@@ -112,7 +139,7 @@ local function push(id, job, if_exists, old_record, ended)
     if word == 'keep' then return OK, other end
   end
   -- before anything is written: a command that fails half-way would leave the jobs of other topics in no index
-  if not pcall(check_keys, job) or old and not pcall(check_keys, old) then return UNAVAILABLE, other end
+  if not pcall(former and check_keys or check_new, job) or former and not pcall(check_keys, former) then return UNAVAILABLE, other end
   if former and former.created >= now and former.created < now + AHEAD_MS then job.created = former.created + 1 end
   local record = pack_record(job)
   if old then replace(id, old, record) end
