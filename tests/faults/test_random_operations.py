@@ -24,7 +24,7 @@ SELDOM: Final = pytest.mark.seldom()  # the judge that finds these also finds an
 # a script, words in it and their replacement, and words of the finding
 FAULTS: Final = {
     "a job that ends keeps its place": (
-        "_life.lua",
+        "_job.lua",
         "  leave(id, job)\n  forget(id, job)",
         "  forget(id, job)",
         "without a job of that topic|ghosts",
@@ -36,15 +36,15 @@ FAULTS: Final = {
         "could be|must not answer so",
     ),
     "a stale receipt is as good as the right one": (
-        "_life.lua",
-        "return unpack_run(call('HGET', RUNS, id)).receipt == receipt and",
+        "_job.lua",
+        "return run.receipt == receipt and",
         "return",
         "must not answer so",
     ),
     "a push that must keep the job replaces it": (
         "push.lua",
-        "if_exists == 'keep' then",
-        "if_exists == 'never' then",
+        "word == 'keep' then",
+        "word == 'never' then",
         "could be|must not answer so",
     ),
     "a kick does not begin the schedule anew": (
