@@ -16,6 +16,8 @@ from delayqueue.errors import Text, Unavailable
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.buckets import Buckets, Layout
 from delayqueue.store.bucket.recovery import LayoutChanged
+from delayqueue.store.servers.disk import Fsync
+from delayqueue.store.servers.durability import Durability
 from delayqueue.store.servers.shards import SLOTS, Shards, Span
 from tests.processes import LOOPBACK
 from tests.waiting import until
@@ -47,6 +49,7 @@ class Scripted:
 
     def __init__(self, *answers: bytes) -> None:
         self.answers = list(answers)
+        self.silent_on: bytes | None = None  # this command
         self.heard: list[list[bytes]] = []
         self._writers = set[asyncio.StreamWriter]()
         self.port = 0
@@ -90,6 +93,8 @@ class Scripted:
         if words[0] == b"CLIENT":  # SETINFO of redis-py
             return b"+OK\r\n"
         self.heard.append(words)
+        if words[0] == self.silent_on:
+            return SILENCE
         if words[0] in {b"FCALL", b"EVALSHA"}:
             return self.answers.pop(0) if self.answers else done()
         return HASHES.get(words[0], b"+OK\r\n")
@@ -136,12 +141,15 @@ def is_connecting() -> bool:
 
 
 @asynccontextmanager
-async def bed(*answers: bytes, answer_s: float = LONG_S) -> AsyncIterator[Bed]:
+async def bed(
+    *answers: bytes, answer_s: float = LONG_S, durability: Durability | None = None
+) -> AsyncIterator[Bed]:
     async with Scripted(*answers).listening() as server, Scripted().listening() as other:
         told = Told(server.port)
         shards = Shards(told, client, client, await told.find(), answer_s)
         told.reads.clear()
-        yield Bed(server, other, BucketStore(shards, Buckets("b_%d", "q_%s")), told.reads)
+        store = BucketStore(shards, Buckets("b_%d", "q_%s"), durability=durability)
+        yield Bed(server, other, store, told.reads)
         await until(lambda: not is_connecting())
         await shards.aclose()
 
@@ -266,6 +274,26 @@ async def test_after_a_silence_the_next_call_asks_first_where_the_bucket_is() ->
         assert reads == []
         assert await asyncio.gather(*(outcome(store) for _ in range(9))) == [None] * 9
         assert reads == [server.port], "once"
+
+
+@pytest.mark.parametrize(
+    ("answers", "silent_on"),
+    [((), b"CONFIG"), ((NOT_FOUND,), b"FUNCTION")],
+    ids=["how durable it is", "the library"],
+)
+async def test_a_silence_on_what_a_call_needs_is_one_of_the_server(
+    answers: tuple[bytes, ...], silent_on: bytes
+) -> None:
+    fsync = Durability(Fsync())
+    async with bed(*answers, answer_s=ANSWER_S, durability=fsync) as (server, _, store, reads):
+        server.silent_on = silent_on
+        verb = "push" if silent_on == b"CONFIG" else RAISES
+        assert await outcome(store, verb) is Unavailable
+        assert store.caller.away() == {0}
+        assert reads == []
+        server.silent_on = None
+        assert await outcome(store) is None
+        assert reads == [server.port], "the next call asks first where the bucket is"
 
 
 async def test_a_stale_layout_is_for_the_caller_of_a_verb_that_names_ids() -> None:

@@ -88,33 +88,42 @@ class Recovery:
     async def _ready(self, call: VerbCall, error: Exception | None) -> Server:
         """The server for the next attempt, ready for it. Raises Unavailable if no attempt is left."""
         try:
-            async with asyncio.timeout(call.until_s - monotonic()):
-                return await self._next_server(call, error)
-        except TimeoutError:
-            failure: RedisError = RedisTimeoutError(NO_ANSWER)
-        except RedisError as raised:
-            failure = raised
-        if not call.done():
-            self._outages.failed(call.bucket, call.terms.verb.name, failure, call.made_s)
-        raise Unavailable from failure
+            return await self._next_server(call, error)
+        except RedisError as failure:
+            if not call.done():
+                self._outages.failed(call.bucket, call.terms.verb.name, failure, call.made_s)
+            raise Unavailable from failure
 
     async def _next_server(self, call: VerbCall, error: Exception | None) -> Server:
-        server = call.server
-        while True:
-            try:
-                if error is not None and server is not None:
-                    await self._mend(call, error, server)
-                server = await self._shards.reach(call.tag)
-                for requirement in call.terms.requirements:
-                    await requirement.require(server.redis)
-            except RedisError as failure:
-                if server is None:
-                    raise
-                self._durability.learn(failure, server.redis)
-                await self._shards.learn(failure, server)
-                error = None  # and the call goes to where it is sent
-            else:
-                return server
+        try:
+            async with asyncio.timeout(call.until_s - monotonic()):
+                while True:
+                    try:
+                        return await self._prepare(call, error)
+                    except RedisError as failure:
+                        if call.server is None:
+                            raise
+                        self._durability.learn(failure, call.server.redis)
+                        await self._shards.learn(failure, call.server)
+                        error = None  # and the call goes to where it is sent
+        except TimeoutError:
+            silence = RedisTimeoutError(NO_ANSWER)
+            if call.server is not None:
+                await self._shards.learn(silence, call.server)
+            raise silence from None
+
+    async def _prepare(self, call: VerbCall, error: Exception | None) -> Server:
+        """Find the server for the next attempt, and give it what the call needs.
+
+        Raises RedisError: that of `call.server`; None = it is not known which one to ask.
+        """
+        if error is not None and call.server is not None:
+            await self._mend(call, error, call.server)
+        call.server = None
+        call.server = server = await self._shards.reach(call.tag)
+        for requirement in call.terms.requirements:
+            await requirement.require(server.redis)
+        return server
 
     async def _mend(self, call: VerbCall, error: Exception, server: Server) -> None:
         """See to it that the next attempt does not fail as the last one did. Raises the error if it would."""
