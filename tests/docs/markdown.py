@@ -59,6 +59,7 @@ PLACEHOLDERS: Final[dict[str, Callable[[object], bool]]] = {
     "<receipt>": _is_text(r"[0-9a-f]{12}-[0-9a-f]+-[0-9a-f]{8}"),
     "<id>": _is_text(r"[0-9a-f]{32}"),
     "<cursor>": _is_text(r"[\w=-]+"),
+    "<paths>": lambda value: isinstance(value, list) and "/push" in value,
 }
 UNQUOTED: Final = re.compile(r'(?<!")<\w+>(?!")')
 
