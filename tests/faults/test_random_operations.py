@@ -31,8 +31,8 @@ FAULTS: Final = {
     ),
     "a job is ready before it is due": (
         "push.lua",
-        "job.due > now then",
-        "job.due > now + 400 then",
+        "job.due > now end",
+        "job.due > now + 400 end",
         "could be|must not answer so",
     ),
     "a stale receipt is as good as the right one": (

@@ -1,4 +1,4 @@
-"""Messages between server processes: topics with jobs that became ready (sent by `announce` in the scripts)."""
+"""Messages between server processes: topics with jobs that became ready (sent by `end_call` in _call.lua)."""
 
 import asyncio
 import logging
