@@ -12,8 +12,8 @@ Each verb is a file, and its head declares:
 
 A verb's file returns the function that does it, which gets the call's arguments. What stands before that is built once:
 the library builds all parts and verbs at its first call and keeps them, so a local variable there keeps its value from
-one call to the next, and a verb that uses it first sets it. A script is built again at each call, 66 to
-113 closures.
+one call to the next, whatever the bucket, and also if the call failed: a verb that uses it first sets it, unless it is
+to be remembered (push.lua: `known`). A script is built again at each call.
 
 What a script must do:
 
