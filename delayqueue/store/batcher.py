@@ -30,7 +30,7 @@ class Request(Generic[Item, Result]):
     `lost` is the result of items for which the store fails after others were done, None = the request fails.
     """
 
-    __slots__ = ("future", "is_part", "items", "lost", "read", "results", "since")
+    __slots__ = ("future", "is_part", "left", "lost", "read", "results", "since")
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class Request(Generic[Item, Result]):
         is_part: bool = False,
     ) -> None:
         loop = asyncio.get_running_loop()
-        self.items = items
+        self.left = items  # those without a result so far
         self.lost = lost
         self.read = read
         self.is_part = is_part  # of one for several buckets
@@ -49,17 +49,14 @@ class Request(Generic[Item, Result]):
         self.future: asyncio.Future[Any] = loop.create_future()
         self.since = loop.time()
 
-    @property
-    def left(self) -> Sequence[Item]:
-        """The items without a result so far."""
-        return self.items[len(self.results) :] if self.results else self.items
-
     def add(self, results: Sequence[Result]) -> bool:
         """Add the results of the next items; returns whether all have one now."""
-        if len(results) < len(self.items):
-            results = self.results = [*self.results, *results]
-            if len(results) < len(self.items):
-                return False
+        self.left = self.left[len(results) :]
+        if self.results:
+            results = [*self.results, *results]
+        if self.left:
+            self.results = results
+            return False
         if not self.future.done():
             try:
                 self.future.set_result(self.read(results))
@@ -136,7 +133,7 @@ class Batcher(Generic[Item, Result]):
             if number and (size >= BATCH_LIMIT or size_bytes > BATCH_BYTES):
                 taken, self._waiting = self._waiting[:number], self._waiting[number:]
                 return taken
-            size += len(request.items)
+            size += len(request.left)
         taken, self._waiting = self._waiting, []
         return taken
 
@@ -183,11 +180,12 @@ class Batcher(Generic[Item, Result]):
     def _deal(self, requests: list[Request[Item, Result]], results: Sequence[Result]) -> None:
         at, unfinished = 0, []
         for request in requests:
-            size = len(request.items) - len(request.results)
+            size = len(request.left)
             if not request.add(results[at : at + size]):
                 unfinished.append(request)
             at += size
-        self._wait_again(unfinished)
+        if unfinished:
+            self._wait_again(unfinished)
 
     def _wait_again(self, requests: list[Request[Item, Result]]) -> None:
         """The requests go on before those that wait."""

@@ -198,7 +198,10 @@ async def test_what_a_bucket_has_done_is_not_done_again_when_it_becomes_the_only
             is_pushed.set()
         return answer
 
-    monkeypatch.setattr(server.by_bucket, "run", change_between)
+    def call(*args: Any, **named: Any) -> asyncio.Future[Any]:
+        return asyncio.ensure_future(change_between(*args, **named))
+
+    monkeypatch.setattr(server.by_bucket, "run", call)
     assert await queue.push_many([job(first), job(second)]) == [Pushed(Code.OK)] * 2
     [once] = reserved
     assert await queue.finish([once.id], [once.receipt]) == [Code.OK]
