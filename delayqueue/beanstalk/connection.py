@@ -234,7 +234,7 @@ class Connection(asyncio.Protocol):
         while len(jobs) < MOST_AT_ONCE and (command := self._one_more(PUT)) is not None:
             jobs.append(job_to_put(tube, *command.args))
         self._server.counts[PUT] += len(jobs) - 1
-        self._putting_bytes = sum(len(job.body) for job in jobs)
+        self._putting_bytes = sum([len(job.body) for job in jobs])
         return put(self._server, jobs)
 
     def _delete(self, number: int, held: Held) -> Answer:

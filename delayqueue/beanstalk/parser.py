@@ -90,6 +90,9 @@ class Parser:
             return self._rest_of_body(self._put)
         if self._skip_bytes:
             return self._skipped()
+        if self._at == len(self._data):  # as mostly: a client waits for its answer
+            self._data, self._at = b"", 0
+            return None
         line = self._line()
         if line is None:
             return None

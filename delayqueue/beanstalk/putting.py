@@ -94,10 +94,11 @@ async def _push(server: BeanstalkServer, jobs: Sequence[Job]) -> list[int]:
 
 
 def _inserted(server: BeanstalkServer, jobs: Sequence[Job], codes: Sequence[int]) -> bytes:
-    done = codes.count(Code.OK)
+    lines = [
+        OUT_OF_MEMORY if code else b"INSERTED %b\r\n" % job.id.encode()
+        for job, code in zip(jobs, codes, strict=True)
+    ]
+    done = len(lines) - lines.count(OUT_OF_MEMORY)
     server.puts += done
     server.tubes.count(jobs[0].topic).puts += done
-    return b"".join(
-        b"INSERTED %b\r\n" % job.id.encode() if code == Code.OK else OUT_OF_MEMORY
-        for job, code in zip(jobs, codes, strict=True)
-    )
+    return b"".join(lines)

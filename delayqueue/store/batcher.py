@@ -121,21 +121,22 @@ class Batcher(Generic[Item, Result]):
         if not self._waiting:
             self._free += 1
             return
-        requests = self._take()
-        items = [item for request in requests for item in request.left][: self._piece]
-        self._send(requests, items)
+        requests, items = self._take()
+        self._send(requests, items[: self._piece])
 
-    def _take(self) -> list[Request[Item, Result]]:
-        size = size_bytes = 0
+    def _take(self) -> tuple[list[Request[Item, Result]], list[Item]]:
+        """The requests of the next call, and their items."""
+        items: list[Item] = []
+        size_bytes, bytes_of = 0, self._verb.bytes_of
         for number, request in enumerate(self._waiting):
-            if self._verb.bytes_of is not None:
-                size_bytes += sum(map(self._verb.bytes_of, request.left))
-            if number and (size >= BATCH_LIMIT or size_bytes > BATCH_BYTES):
+            if bytes_of is not None:
+                size_bytes += sum(map(bytes_of, request.left))
+            if number and (len(items) >= BATCH_LIMIT or size_bytes > BATCH_BYTES):
                 taken, self._waiting = self._waiting[:number], self._waiting[number:]
-                return taken
-            size += len(request.left)
+                return taken, items
+            items += request.left
         taken, self._waiting = self._waiting, []
-        return taken
+        return taken, items
 
     def _send(self, requests: list[Request[Item, Result]], items: list[Item]) -> None:
         try:
