@@ -81,7 +81,7 @@ end
 local function must_wait(job) return is_overdue(job.topic) or job.due > now end
 
 -- Raises if a key that a new job needs has the wrong type. For a second after all keys of a topic were found sound, only those are
--- asked that the job is written to: the others matter to those who look for it later.
+-- asked that the job is written to: the others matter when it is looked for later.
 local KNOWN_MS = 1000
 local known, known_since = {}, 0  -- the topics' ready lists; ms
 
