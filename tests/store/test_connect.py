@@ -2,12 +2,14 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
-from redis.asyncio import Redis
+import uvloop
+from redis.asyncio import Connection, Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
@@ -55,6 +57,28 @@ async def refusal(config: Config) -> str:
     assert "\n" not in message
     assert SECRET not in message
     return message
+
+
+@pytest.mark.parametrize("run", [asyncio.run, uvloop.run])
+@pytest.mark.parametrize("is_replica", [False, True])
+def test_a_connection_that_the_store_closes_while_it_logs_in_is_an_error_of_the_store(
+    run: Callable[[Coroutine[Any, Any, None]], None], is_replica: bool, redis_server: StoreServer
+) -> None:
+    """uvloop raises RuntimeError, which would end the server."""
+
+    async def lose_it() -> None:
+        async with connect(at(redis_server), None) as shards:
+            address = Address(LOOPBACK, redis_server.port)
+            redis = shards.ask(address) if is_replica else shards.of("any key")
+            connection: Connection = redis.connection_pool.make_connection()  # type: ignore[no-untyped-call]
+            await connection.connect()  # type: ignore[no-untyped-call]
+            assert connection._writer is not None
+            connection._writer.transport.abort()  # as the loop does when the store resets it
+            await asyncio.sleep(0.01)
+            with pytest.raises(RedisConnectionError):
+                await connection.send_command("PING")
+
+    run(lose_it())
 
 
 async def test_the_right_password_opens_the_right_database(guarded: StoreServer) -> None:

@@ -27,6 +27,7 @@ from delayqueue.config.files import check_readable
 from delayqueue.config.startup import StartupError, StoreUnwell
 from delayqueue.config.values import Address
 from delayqueue.store.servers.ailments import ailment
+from delayqueue.store.servers.connection import checked
 from delayqueue.store.servers.pipeline import ANSWER_S, AT_A_TIME
 from delayqueue.store.servers.replication import asks_for_replicas
 from delayqueue.store.servers.shards import Shards
@@ -125,13 +126,17 @@ def _single(options: dict[str, Any], address: Address) -> Redis:
         "driver_info": our_driver(),
     }
     limits = {"socket_timeout": ASK_S, "socket_connect_timeout": ASK_S}
+    kind = {"connection_class": checked(options["connection_class"])}
     retry = Retry(NoBackoff(), 0)
-    return Redis.from_pool(ConnectionPool(protocol=2, retry=retry, **options | place | limits))
+    return Redis.from_pool(
+        ConnectionPool(protocol=2, retry=retry, **options | place | limits | kind)
+    )
 
 
 def _redis(config: Config, target: dict[str, Any]) -> Redis:
     silence_s = _silence_s(config)
     options: dict[str, Any] = target | {
+        "connection_class": checked(target["connection_class"]),
         "decode_responses": False,
         "protocol": 2,  # as fast as 3 (measured), and every server and proxy understands it
         "retry": Retry(NoBackoff(), 0),

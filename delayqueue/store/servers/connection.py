@@ -5,7 +5,8 @@ takes a task, timeouts and a dozen coroutines for each exchange: three times the
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from typing import Any, Final
 
 import hiredis
@@ -17,6 +18,24 @@ from delayqueue.net.hangup import hang_up
 
 CLOSED: Final = "Connection closed by server."
 INCOMPLETE: Final = object()
+
+
+class _Checked(AbstractConnection):
+    __slots__ = ()
+
+    async def _send_packed_command(self, command: Iterable[bytes]) -> None:
+        if self._writer is None or self._writer.transport.is_closing():
+            raise ConnectionResetError(CLOSED)
+        await super()._send_packed_command(command)
+
+
+@cache
+def checked(kind: type[AbstractConnection]) -> type[AbstractConnection]:
+    """This connection of redis-py, for uvloop: one that the store closes fails with redis-py's ConnectionError.
+
+    Without this, uvloop raises RuntimeError if it is closed between two commands, as it can be at each login.
+    """
+    return type(kind.__name__, (_Checked, kind), {})
 
 
 class Link(asyncio.Protocol):
