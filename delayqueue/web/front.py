@@ -161,7 +161,7 @@ class Front:
         code, data = Code.OK, None
         try:
             data = later.read(call.result())
-            content = self._content(cycle, data)
+            content = self._lend(cycle, data) if isinstance(data, Returnable) else data
             if type(content) is Large:
                 client.pending = task(self._finish(cycle, client, data))
                 client.pending.add_done_callback(cycle.ended)  # it may be cancelled before it runs
@@ -176,7 +176,7 @@ class Front:
         """Answer with the data that a handler has returned; others get their turn while large data is written."""
         code = Code.OK
         try:
-            content = self._content(cycle, data)
+            content = self._lend(cycle, data) if isinstance(data, Returnable) else data
             if isinstance(content, HttpResponse):
                 response = content
             elif isinstance(content, Large):
@@ -326,13 +326,11 @@ class Front:
             return Refusal(item, error)
         return asked
 
-    def _content(self, cycle: Cycle, data: object) -> object:
-        """The data without the Returnable around it.
+    def _lend(self, cycle: Cycle, data: Returnable[object]) -> object:
+        """The data that must arrive.
 
         Raises Unauthorized or Forbidden if the client may no longer have the jobs in it.
         """
-        if not isinstance(data, Returnable):
-            return data
         cycle.undelivered = data.undelivered
         guard = self._api.guard
         if guard.revision != cycle.admitted_by:

@@ -8,11 +8,13 @@ import logging
 import socket
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
+from unittest.mock import Mock
 
 import pytest
 import uvloop
 
 from delayqueue import tasks
+from delayqueue.errors import Unauthorized
 from delayqueue.web.app import build_server
 from delayqueue.web.endpoint import Large, Returnable
 from delayqueue.web.express import Express
@@ -399,3 +401,18 @@ async def test_what_cannot_be_answered_is_given_back() -> None:
         loop = asyncio.get_running_loop()
         assert (await loop.sock_recv(client, 100)).startswith(b"HTTP/1.1 503")
     assert verb.returned == [defect]
+
+
+async def test_what_a_client_may_no_longer_have_is_given_back() -> None:
+    """Its token was taken away while the call was under way."""
+    verb = Verb(lends=True)
+    async with called(verb) as (express, client):
+        guard = express.server.front._api.guard
+        guard.revision += 1
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(guard, "check_again", Mock(side_effect=Unauthorized))
+            verb.calls[0].set_result(Large([]))
+            client.setblocking(False)
+            loop = asyncio.get_running_loop()
+            assert (await loop.sock_recv(client, 100)).startswith(b"HTTP/1.1 401")
+    assert verb.returned == [Large([])]

@@ -146,11 +146,11 @@ class ReleaseRequest(BuryRequest):
     )
 
 
-Popped = Returnable[ReservedJob | list[ReservedJob] | Large[list[ReservedJob]] | None]
+PopAnswer = Returnable[ReservedJob | list[ReservedJob] | Large[list[ReservedJob]] | None]
 
 
 @endpoint("/pop", CONSUMERS, asks={"topic": "urgent,order", "timeout": 10}, answers=RESERVED)
-def pop(api: Api, asked: PopRequest) -> Later[Popped]:
+def pop(api: Api, asked: PopRequest) -> Later[PopAnswer]:
     """Reserve ready jobs, waiting for the first.
 
     If the client is gone before it has the answer, they are put back at once.
@@ -162,7 +162,7 @@ def pop(api: Api, asked: PopRequest) -> Later[Popped]:
     )
 
 
-def _popped(jobs: Jobs, popped: list[Reserved], *, many: bool) -> Popped:
+def _popped(jobs: Jobs, popped: list[Reserved], *, many: bool) -> PopAnswer:
     """The answer to a poll, and what puts its jobs back."""
     if not popped:
         return Returnable([] if many else None, None)
