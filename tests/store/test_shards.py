@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
 import time
 from contextlib import ExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
+from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TryAgainError
 
 from delayqueue.config.config import Config
@@ -213,6 +215,36 @@ def master_port(node: ClusterNode, slot: int) -> int:
         if first <= slot <= last:
             return int(port)
     return 0
+
+
+def no_client(address: Address) -> Redis:
+    raise AssertionError(address)
+
+
+async def test_a_server_that_fails_as_another_one_answers_is_no_news(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    alive, dead = (Address(LOOPBACK, port) for port in (1, 2))
+    both_asked, asked = asyncio.Event(), set[Address]()
+
+    async def answer(_: Cluster, address: Address) -> list[Span]:
+        asked.add(address)
+        if len(asked) == 2:
+            both_asked.set()
+        await both_asked.wait()
+        if address == dead:
+            raise RedisConnectionError("nobody is there")
+        return []
+
+    monkeypatch.setattr(Cluster, "_ask", answer)
+    told: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+    for _ in range(9):  # in either order
+        both_asked.clear()
+        asked.clear()
+        assert await Cluster((alive, dead), no_client).find() == []
+        gc.collect()
+    assert told == []
 
 
 async def test_the_topology_is_not_asked_for_behind_servers_that_are_silent(

@@ -96,7 +96,9 @@ class Cluster:
             while addresses or asked:
                 if addresses:
                     address = addresses.pop()
-                    asked.add(asyncio.create_task(self._ask(address), name=f"ask {address}"))
+                    task = asyncio.create_task(self._ask(address), name=f"ask {address}")
+                    task.add_done_callback(_note)
+                    asked.add(task)
                 answered, asked = await asyncio.wait(
                     asked,
                     timeout=MOMENT_S if addresses else None,
@@ -130,6 +132,12 @@ class Cluster:
 async def _asked(redis: Redis, *words: str) -> Any:
     """The raw answer: redis-py parses these only for its own Sentinel and Cluster clients."""
     return await redis.execute_command(*words)  # type: ignore[no-untyped-call]  # redis-py has no types here
+
+
+def _note(task: asyncio.Task[Any]) -> None:
+    """Read its error, which nobody else does once another server has answered: asyncio would log that."""
+    if not task.cancelled():
+        task.exception()
 
 
 def _place(server: Sequence[Any], asked: Address) -> Address:
