@@ -14,7 +14,6 @@ from delayqueue.beanstalk.server import BeanstalkServer
 from delayqueue.beanstalk.session import Held, Session
 from delayqueue.beanstalk.verbs import VERBS, delete_held
 from delayqueue.net.group import Group
-from delayqueue.net.later import Leave
 from delayqueue.net.limits import ClientLimits
 from delayqueue.net.loopback import is_loopback
 from delayqueue.net.unanswered import SMALL_BYTES
@@ -64,7 +63,7 @@ class Connection(asyncio.Protocol):
         self._is_busy = False  # a command is under way
         self._is_full = False  # so much has arrived that reading is paused
         self._is_stalled = False  # so much is unsent that no command is started
-        self._leave: Leave | None = None  # ends the wait of the command under way
+        self._leave: Callable[[], object] | None = None  # ends the wait of the command under way
         self.session = Session(server.tubes)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from delayqueue.beanstalk.answers import DEADLINE_SOON, TIMED_OUT, Answer, Closing, Pending
 from delayqueue.beanstalk.server import BeanstalkServer
@@ -11,7 +11,6 @@ from delayqueue.domain.body import raw_body
 from delayqueue.domain.job import Reserved
 from delayqueue.engine.jobs import Jobs
 from delayqueue.engine.wait_queue import Poll
-from delayqueue.net.later import Leave
 
 FOREVER_S: Final = 2.0**31
 MOST_TUBES: Final = 500  # per poll: about 3 ms of the store's time
@@ -25,16 +24,6 @@ def reserve(server: BeanstalkServer, session: Session, timeout_s: float = FOREVE
     wait_s = 0 if session.has_ended else max(0, min(timeout_s, until_s - now_s))
     session.is_waiting = wait_s > 0
 
-    call: asyncio.Future[Any]
-    leave: Leave
-    tubes = server.reachable(session.watched)
-    if len(tubes) > MOST_TUBES:
-        task = server.loop.create_task(pop_of_many(server.jobs, tubes, wait_s), name="many tubes")
-        call, take, leave = task, task.result, task.cancel
-    else:
-        poll = server.jobs.poll(tubes, 1, wait_s, by_priority=True)
-        call, take, leave = poll.future, poll.take, partial(server.jobs.leave, poll)
-
     def read(_: object) -> Answer:
         if jobs := take():
             return _reserved(server, session, jobs[0])
@@ -44,7 +33,14 @@ def reserve(server: BeanstalkServer, session: Session, timeout_s: float = FOREVE
             raise Closing
         return TIMED_OUT
 
-    return Pending(call, read, leave if wait_s else None)
+    tubes = server.reachable(session.watched)
+    if len(tubes) > MOST_TUBES:
+        task = server.loop.create_task(pop_of_many(server.jobs, tubes, wait_s), name="many tubes")
+        take = task.result
+        return Pending(task, read, task.cancel if wait_s else None)
+    poll = server.jobs.poll(tubes, 1, wait_s, by_priority=True)
+    take = poll.take
+    return Pending(poll.future, read, partial(server.jobs.leave, poll) if wait_s else None)
 
 
 def reserve_job(server: BeanstalkServer, session: Session, number: int) -> Answer:

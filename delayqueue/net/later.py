@@ -3,10 +3,9 @@
 import asyncio
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeVar
 
 Data = TypeVar("Data")
-Leave: TypeAlias = Callable[[], object]
 
 
 @dataclass(slots=True, eq=False)
@@ -19,7 +18,7 @@ class Later(Generic[Data]):
 
     call: asyncio.Future[Any]
     read: Callable[[Any], Data]
-    leave: Leave | None = None
+    leave: Callable[[], object] | None = None
 
     def __await__(self) -> Generator[Any, None, Data]:
         """The answer, for a task whose cancellation means that the client is gone."""
