@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from inspect import iscoroutinefunction
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
@@ -108,11 +110,16 @@ def before_call(place: Any, name: str, number: int, do: Callable[[], Awaitable[A
     """Do something else just before that call of a method."""
     method, calls = getattr(place, name), 0
 
-    async def call(*args: Any, **named: Any) -> Any:
+    async def late(*args: Any, **named: Any) -> Any:
+        await do()
+        return await method(*args, **named)
+
+    def call(*args: Any, **named: Any) -> Any:
         nonlocal calls
         calls += 1
         if calls == number:
-            await do()
-        return await method(*args, **named)
+            work = late(*args, **named)
+            return work if iscoroutinefunction(method) else asyncio.ensure_future(work)
+        return method(*args, **named)
 
     setattr(place, name, call)
