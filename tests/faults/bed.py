@@ -8,6 +8,7 @@ import random
 import resource
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -138,7 +139,9 @@ class Bed:
 async def restart(process: Process) -> None:
     """Start a process while the load continues, and so does a proxy on the way to its store."""
     process.launch()
-    await until_async(partial(asyncio.to_thread, process.is_ready), within_s=START_S)
+    with ThreadPoolExecutor(1) as new:  # older threads may be in another network
+        look = partial(asyncio.get_running_loop().run_in_executor, new, process.is_ready)
+        await until_async(look, within_s=START_S)
 
 
 @asynccontextmanager

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.faults.bed import Bed, CannotRun
+from tests.faults.bed import Bed, CannotRun, restart
 from tests.faults.matrix import BEGIN, CHINESE, END, table, write, write_chinese
 from tests.faults.network import DIRECTIONS, Network
 from tests.faults.proxy import Proxy
@@ -212,3 +212,16 @@ def test_what_is_cut_off_is_not_reached_until_it_is_healed(processes: Processes)
             assert reaches(third)
             assert store.is_ready()
             network.heal()
+
+
+async def test_a_process_is_found_ready_in_each_network_in_turn(processes: Processes) -> None:
+    for _ in range(2):
+        with ExitStack() as stack:
+            try:
+                network = stack.enter_context(Network.opened())
+            except CannotRun as reason:
+                pytest.skip(str(reason))
+            store = processes.redis("--protected-mode", "no", host=next(iter(network)))
+            stack.callback(store.close)
+            store.kill()
+            await restart(store)
