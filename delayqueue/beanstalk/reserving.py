@@ -22,7 +22,6 @@ def reserve(server: BeanstalkServer, session: Session, timeout_s: float = FOREVE
     now_s = server.loop.time()
     until_s = session.deadline(now_s) - MARGIN_S
     wait_s = 0 if session.has_ended else max(0, min(timeout_s, until_s - now_s))
-    session.is_waiting = wait_s > 0
 
     def read(_: object) -> Answer:
         if jobs := take():
@@ -36,10 +35,10 @@ def reserve(server: BeanstalkServer, session: Session, timeout_s: float = FOREVE
     tubes = server.reachable(session.watched)
     if len(tubes) > MOST_TUBES:
         task = server.loop.create_task(pop_of_many(server.jobs, tubes, wait_s), name="many tubes")
-        take = task.result
+        take, session.is_waiting = task.result, wait_s > 0
         return Pending(task, read, task.cancel if wait_s else None)
     poll = server.jobs.poll(tubes, 1, wait_s, by_priority=True)
-    take = poll.take
+    take, session.is_waiting = poll.take, wait_s > 0
     return Pending(poll.future, read, partial(server.jobs.leave, poll) if wait_s else None)
 
 

@@ -1,13 +1,17 @@
-"""A connection that watches more tubes than one poll can take."""
+"""Reserving a job, also for a connection that watches more tubes than one poll can take."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, cast
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+from unittest.mock import Mock
 
 import pytest
 
-from delayqueue.beanstalk.reserving import MOST_TUBES, pop_of_many
+from delayqueue.beanstalk.reserving import MOST_TUBES, pop_of_many, reserve
+from delayqueue.beanstalk.session import Session
+from delayqueue.beanstalk.tubes import Tubes
 from delayqueue.engine.waiters import Waiters
 from delayqueue.errors import TooMany, Unavailable
 from delayqueue.store.store import Store
@@ -93,3 +97,14 @@ async def test_a_store_that_fails_ends_the_wait(shelves: Shelves, waiters: Waite
     with pytest.raises(Unavailable):
         await popping(waiters)
     assert waiters.waiting == 0
+
+
+async def test_a_client_whose_reserve_is_refused_does_not_wait() -> None:
+    """There are as many polls as may be: `current-waiting` does not count it."""
+    jobs = SimpleNamespace(poll=Mock(side_effect=TooMany))
+    loop = asyncio.get_running_loop()
+    server: Any = SimpleNamespace(loop=loop, reachable=lambda tubes: tubes, jobs=jobs)
+    session = Session(Tubes())
+    with pytest.raises(TooMany):
+        reserve(server, session)
+    assert not session.is_waiting
