@@ -145,6 +145,13 @@ BUCKETS_AWAY: Final = Metric(
     "delayqueue_buckets_away",
     "Buckets whose store does not answer or takes nothing in; /readyz names them.",
 )
+# what the times of an event mean
+TIMES: Final = {
+    "due": READY_LATENESS,
+    "delivered": DELIVERY_LATENESS,
+    "finished": HANDLING,
+    "deleted": HANDLING,
+}
 COUNTERS: Final = (
     REQUESTS,
     REQUEST_WARNINGS,
@@ -209,6 +216,8 @@ class Metrics:
         """
         if self.tally:
             self.tally.count(event, topic, number, times_ms)
+        for time_ms in times_ms:
+            self.observe(TIMES[event], time_ms / 1000)
         if topic not in self._topics:
             if len(self._topics) < self.most_topics:
                 self._topics.add(topic)

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -47,8 +46,7 @@ def parse_grant(text: str) -> Grant:
     return Grant(Role(parts[1]), parts[2], parts[3] or "*")
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(NamedTuple):
     """The topics that a client may reach: each entry is a topic, or a prefix of topics and "*"."""
 
     entries: tuple[str, ...]

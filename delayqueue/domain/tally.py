@@ -49,7 +49,12 @@ class Tally:
         """Count an event of `number` jobs of a topic; the times in ms say how late or how long they were."""
         if event not in COUNTED and not (event == "deleted" and times_ms):
             return
-        counts = self._of(topic)
+        counts = self._topics.get(topic)
+        if counts is None:
+            if len(self._topics) < MOST_TOPICS:
+                counts = self._topics[topic] = Counts()
+            else:
+                counts = self._others
         for name in COUNTED.get(event, ()):
             setattr(counts, name, getattr(counts, name) + number)
         if event == "deleted":  # by the client that held it, when done, as with beanstalkd
@@ -67,14 +72,6 @@ class Tally:
         for topic in ordered[most:]:
             others.add(topics[topic])
         return {topic: topics[topic] for topic in ordered[:most]}, others
-
-    def _of(self, topic: str) -> Counts:
-        counts = self._topics.get(topic)
-        if counts is None:
-            if len(self._topics) >= MOST_TOPICS:
-                return self._others
-            counts = self._topics[topic] = Counts()
-        return counts
 
 
 def _events(counts: Counts) -> int:

@@ -4,7 +4,8 @@ import asyncio
 import logging
 from asyncio import Future
 from collections.abc import Coroutine, Iterable, Sequence
-from typing import TypeVar
+from operator import itemgetter
+from typing import Final
 
 from delayqueue.domain.access import Scope
 from delayqueue.domain.job import Job, JobView, Reserved
@@ -51,7 +52,7 @@ from delayqueue.store.verbs import (
 
 log = logging.getLogger(__name__)
 
-Result = TypeVar("Result")
+ONLY: Final = itemgetter(0)  # of the results of one item
 
 
 class Jobs:
@@ -77,7 +78,7 @@ class Jobs:
 
     def push(self, job: Job) -> Future[Pushed]:
         """Add a job, or replace the one with that id. Returns a code: JOB_EXISTS if `if_exists` is `fail`."""
-        return self._store.run_then(PUSH, (job,), self.scope, _only)
+        return self._store.run_then(PUSH, (job,), self.scope, ONLY)
 
     def push_many(self, jobs: Sequence[Job]) -> Future[list[Pushed]]:
         """Add many jobs. Returns a code for each."""
@@ -223,10 +224,6 @@ def raise_for(code: int) -> None:
     """Raise the error that a script's code stands for."""
     if code != Code.OK:
         raise OF_CODE[Code(code)]
-
-
-def _only(results: Sequence[Result]) -> Result:
-    return results[0]
 
 
 def _check(codes: Sequence[int]) -> None:

@@ -15,7 +15,7 @@ from delayqueue.errors import Text
 from delayqueue.metrics import BUCKETS_AWAY, WAITING_POLLS
 from delayqueue.store.store import Store
 from delayqueue.store.topics import Topics
-from delayqueue.store.types import Change, Health
+from delayqueue.store.types import Health
 
 
 class DelayQueue:
@@ -47,7 +47,7 @@ class DelayQueue:
         self.history = HistoryRecorder(store, topics, self.metrics, name, self.stale_buckets)
         self._keeps_history = keeps_history
         store.buckets.on_growth(self._waiters.grow)
-        store.on_change(self._wake)
+        store.on_ready(self._waiters.wake)
 
     def within(self, scope: Scope) -> Jobs:
         """The verbs on jobs, for a client that may reach the topics of a scope."""
@@ -116,8 +116,3 @@ class DelayQueue:
     async def _listen(self) -> None:
         """Wake polls by other processes' messages; ask for what may have been missed."""
         await self._store.listen(self._waiters.wake, self._waiters.resync)
-
-    def _wake(self, bucket: int, change: Change) -> None:
-        """Let waiting polls have what has become ready."""
-        for topic, arrived in change.ready:
-            self._waiters.wake(bucket, topic, arrived)

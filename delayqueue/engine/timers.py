@@ -8,7 +8,6 @@ from delayqueue.engine.scrubber import Scrubber
 from delayqueue.engine.timer import INTERVAL_S, Timer
 from delayqueue.metrics import TICK_AGE
 from delayqueue.store.store import Store
-from delayqueue.store.types import Change
 from delayqueue.tasks import TaskGroup
 
 READY_TICKS: Final = 5  # a timer that has missed this many intervals is not ready
@@ -27,7 +26,7 @@ class Timers:
         self._grown = asyncio.Event()  # set when timers are added
         self._grow()
         store.buckets.on_growth(self._grow)
-        store.on_change(self._arm)
+        store.on_due(self._arm)
         store.metrics.show(TICK_AGE, self._tick_age_s)
 
     async def run(self) -> None:
@@ -77,9 +76,9 @@ class Timers:
             self._timers.append(Timer(bucket, store, notify, self._resync, care, retain_ms))
         self._grown.set()
 
-    def _arm(self, bucket: int, change: Change) -> None:
-        if change.next_due_ms is not None:
-            self._timers[bucket].arm(change.next_due_ms)
+    def _arm(self, bucket: int, in_ms: int) -> None:
+        if in_ms < INTERVAL_S * 1000:  # else the timer ticks before that anyway
+            self._timers[bucket].arm(in_ms)
 
 
 def stale_before() -> float:

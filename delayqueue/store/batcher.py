@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
+from time import monotonic
 from typing import Any, Generic, TypeVar
 
 from delayqueue.errors import Unavailable
@@ -24,13 +25,13 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-class Request(Generic[Item, Result]):
-    """Items that somebody waits for: `future` gets what `read` makes of their results, or the error that it raises.
+class Request(asyncio.Future[Any], Generic[Item, Result]):
+    """Items of one request, and the future of what `read` makes of their results, or of the error that it raises.
 
     `lost` is the result of items for which the store fails after others were done, None = the request fails.
     """
 
-    __slots__ = ("future", "is_part", "left", "lost", "read", "results", "since")
+    __slots__ = ("is_part", "left", "lost", "read", "results", "since")
 
     def __init__(
         self,
@@ -40,14 +41,13 @@ class Request(Generic[Item, Result]):
         *,
         is_part: bool = False,
     ) -> None:
-        loop = asyncio.get_running_loop()
+        super().__init__()
         self.left = items  # those without a result so far
         self.lost = lost
         self.read = read
         self.is_part = is_part  # of one for several buckets
         self.results: Sequence[Result] = ()
-        self.future: asyncio.Future[Any] = loop.create_future()
-        self.since = loop.time()
+        self.since = monotonic()
 
     def add(self, results: Sequence[Result]) -> bool:
         """Add the results of the next items; returns whether all have one now."""
@@ -57,19 +57,19 @@ class Request(Generic[Item, Result]):
         if self.left:
             self.results = results
             return False
-        if not self.future.done():
+        if not self.done():
             try:
-                self.future.set_result(self.read(results))
+                self.set_result(self.read(results))
             except Exception as error:
-                self.future.set_exception(error)
+                self.set_exception(error)
         return True
 
     def fail(self, error: BaseException) -> None:
         """There are no further results."""
         if self.results and self.lost is not None and isinstance(error, Unavailable):
             self.add([self.lost] * len(self.left))
-        elif not self.future.done():
-            self.future.set_exception(error)
+        elif not self.done():
+            self.set_exception(error)
 
 
 class Batcher(Generic[Item, Result]):
@@ -100,12 +100,10 @@ class Batcher(Generic[Item, Result]):
         self._is_closed = False
 
     def submit(self, request: Request[Item, Result]) -> None:
-        """Send its items with the next call."""
+        """Send its items with the next call: after this turn of the loop if one may begin, else after one in flight."""
         self._waiting.append(request)
         if self._free and not self._will_begin:
-            self._free -= 1
-            self._will_begin = True
-            asyncio.get_running_loop().call_soon(self._begin)
+            self._begin_soon()
 
     def close(self) -> None:
         """Begin no more calls: what waits is routed again."""
@@ -113,24 +111,29 @@ class Batcher(Generic[Item, Result]):
         waiting, self._waiting = self._waiting, []
         self._reroute(waiting)
 
+    def _begin_soon(self) -> None:
+        """Requests of this turn of the loop go with the same call."""
+        if not self._will_begin:
+            self._will_begin = True
+            asyncio.get_running_loop().call_soon(self._begin)
+
     def _begin(self) -> None:
         self._will_begin = False
-        self._send_next()
-
-    def _send_next(self) -> None:
-        if not self._waiting:
-            self._free += 1
+        if not (self._free and self._waiting):
             return
+        self._free -= 1
         requests, items = self._take()
         self._send(requests, items[: self._piece])
 
     def _take(self) -> tuple[list[Request[Item, Result]], list[Item]]:
         """The requests of the next call, and their items."""
         items: list[Item] = []
-        size_bytes, bytes_of = 0, self._verb.bytes_of
+        size_bytes = 0
+        large_part = self._verb.large_part
         for number, request in enumerate(self._waiting):
-            if bytes_of is not None:
-                size_bytes += sum(map(bytes_of, request.left))
+            if large_part is not None:
+                for item in request.left:
+                    size_bytes += len(large_part(item))
             if number and (len(items) >= BATCH_LIMIT or size_bytes > BATCH_BYTES):
                 taken, self._waiting = self._waiting[:number], self._waiting[number:]
                 return taken, items
@@ -138,7 +141,7 @@ class Batcher(Generic[Item, Result]):
         taken, self._waiting = self._waiting, []
         return taken, items
 
-    def _send(self, requests: list[Request[Item, Result]], items: list[Item]) -> None:
+    def _send(self, requests: list[Request[Item, Result]], items: Sequence[Item]) -> None:
         try:
             call = self._call(self._verb.pack(items))
         except Exception as error:
@@ -149,7 +152,7 @@ class Batcher(Generic[Item, Result]):
     def _answered(
         self,
         requests: list[Request[Item, Result]],
-        items: list[Item],
+        items: Sequence[Item],
         call: asyncio.Future[Reply],
     ) -> None:
         try:
@@ -170,23 +173,22 @@ class Batcher(Generic[Item, Result]):
         outcome: Sequence[Result] | BaseException,
     ) -> None:
         """A call for `size` items of the requests has ended."""
+        self._free += 1
         if isinstance(outcome, BaseException):
             self._fail(requests, outcome)
         else:
             # if a call does not get to all items, the next one is given about as many as one can do
             self._piece = None if len(outcome) == size else 2 * len(outcome)
-            self._deal(requests, outcome)
-        self._send_next()
-
-    def _deal(self, requests: list[Request[Item, Result]], results: Sequence[Result]) -> None:
-        at, unfinished = 0, []
-        for request in requests:
-            size = len(request.left)
-            if not request.add(results[at : at + size]):
-                unfinished.append(request)
-            at += size
-        if unfinished:
-            self._wait_again(unfinished)
+            at, unfinished = 0, []
+            for request in requests:
+                upto = at + len(request.left)
+                if not request.add(outcome[at:upto]):
+                    unfinished.append(request)
+                at = upto
+            if unfinished:
+                self._wait_again(unfinished)
+        if self._waiting:
+            self._begin_soon()
 
     def _wait_again(self, requests: list[Request[Item, Result]]) -> None:
         """The requests go on before those that wait."""
@@ -217,7 +219,7 @@ class Batcher(Generic[Item, Result]):
         return True
 
     def _take_impatient(self) -> list[Request[Item, Result]]:
-        last = asyncio.get_running_loop().time() - PATIENCE_S
+        last = monotonic() - PATIENCE_S
         taken = [request for request in self._waiting if request.since < last]
         self._waiting = [request for request in self._waiting if request.since >= last]
         return taken

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from delayqueue.errors import Unavailable
 from delayqueue.store.batcher import Batcher, Request
+from delayqueue.store.bucket.recovery import LayoutChanged
 from delayqueue.store.bucket.replies import Reply
 from delayqueue.store.types import Change
 from delayqueue.store.verbs import Verb
@@ -35,11 +36,11 @@ class MovingBatcher(Batcher[Item, Result]):
         self._fetch = fetch
         self._tasks = Tasks(f"{verb.script} of jobs that move")
 
-    def _send(self, requests: list[Request[Item, Result]], items: list[Item]) -> None:
+    def _send(self, requests: list[Request[Item, Result]], items: Sequence[Item]) -> None:
         self._tasks.start(self._fetch_and_send(requests, items))
 
     async def _fetch_and_send(
-        self, requests: list[Request[Item, Result]], items: list[Item]
+        self, requests: list[Request[Item, Result]], items: Sequence[Item]
     ) -> None:
         verb = self._verb
         try:
@@ -47,8 +48,7 @@ class MovingBatcher(Batcher[Item, Result]):
                 self._bucket, [one for item in items for one in verb.ids(item)]
             )
             if self._is_closed:
-                self._reroute(requests)
-                self._send_next()
+                self._end(requests, len(items), LayoutChanged())
                 return
             missing = [not away.isdisjoint(verb.ids(item)) for item in items]
             if not any(missing):
@@ -56,7 +56,8 @@ class MovingBatcher(Batcher[Item, Result]):
                 return
             if verb.lost is None:
                 self._end_those_with(away, requests)
-                self._send_next()
+                self._free += 1
+                self._begin_soon()
                 return
             outcome: Sequence[Result] | BaseException = await self._of_others(
                 items, missing, verb.lost

@@ -50,7 +50,9 @@ class Router:
         Raises Unavailable if the store does not answer; if only some buckets do not, and the verb has a `lost`, that is
         the result of their items. Cancelling the future does not stop the call.
         """
-        return self.run_then(verb, items, scope, list)
+        request = Request(items, verb.lost, list)
+        self._route(verb, scope, request)
+        return request
 
     def run_then(
         self,
@@ -62,35 +64,30 @@ class Router:
         """What `read` makes of the results that run() gives, or the error that it raises."""
         request = Request(items, verb.lost, read)
         self._route(verb, scope, request)
-        return request.future
+        return request
 
     def _route(
         self, verb: Verb[Item, Result], scope: Scope, request: Request[Item, Result]
     ) -> None:
+        """Submit it to the batcher of its bucket; if it is for several, split it."""
         items = request.left
-        if self._buckets.layout.size == 1 and items:
-            self._batcher(verb, 0, scope).submit(request)
-            return
-        buckets = {self._buckets.of(one) for item in items for one in verb.ids(item)}
-        if len(buckets) == 1:
-            self._batcher(verb, buckets.pop(), scope).submit(request)
-        else:
-            self._tasks.start(self._split(verb, scope, request))
+        bucket = 0
+        if self._buckets.layout.size > 1 or not items:
+            buckets = {self._buckets.of(one) for item in items for one in verb.ids(item)}
+            if len(buckets) != 1:
+                self._tasks.start(self._split(verb, scope, request))
+                return
+            bucket = buckets.pop()
+        batcher = self._batchers.get((verb, bucket, scope)) or self._add(verb, bucket, scope)
+        batcher.submit(request)
 
-    def _batcher(
-        self, verb: Verb[Item, Result], bucket: int, scope: Scope
-    ) -> Batcher[Item, Result]:
-        key = verb, bucket, scope
-        batcher = self._batchers.get(key)
-        if batcher is None:
-            layout = self._buckets.layout
-            call = partial(self._store.run, verb.script, bucket, scope=scope)
-            reroute = partial(self._reroute, layout, verb, scope)
-            terms = verb, bucket, call, self._notify, reroute
-            batcher = (
-                MovingBatcher(*terms, self._migration.fetch) if layout.moving else Batcher(*terms)
-            )
-            self._batchers[key] = batcher
+    def _add(self, verb: Verb[Item, Result], bucket: int, scope: Scope) -> Batcher[Item, Result]:
+        layout = self._buckets.layout
+        call = partial(self._store.caller.call, verb.script, bucket, scope=scope)
+        reroute = partial(self._reroute, layout, verb, scope)
+        terms = verb, bucket, call, self._notify, reroute
+        batcher = MovingBatcher(*terms, self._migration.fetch) if layout.moving else Batcher(*terms)
+        self._batchers[verb, bucket, scope] = batcher
         return batcher
 
     # a request for several buckets
@@ -122,9 +119,9 @@ class Router:
             Request[Item, Result]([items[place] for place in mine], verb.lost, list, is_part=True)
             for mine in places.values()
         ]
-        for bucket, part in zip(places, parts, strict=True):
-            self._batcher(verb, bucket, scope).submit(part)
-        answers = await asyncio.gather(*(part.future for part in parts), return_exceptions=True)
+        for part in parts:
+            self._route(verb, scope, part)
+        answers = await asyncio.gather(*parts, return_exceptions=True)
         all_failed = all(isinstance(answer, BaseException) for answer in answers)
         results: dict[int, Result] = {}
         for mine, answer in zip(places.values(), answers, strict=True):

@@ -21,10 +21,7 @@ from delayqueue.store.looking import Looking
 from delayqueue.store.router import Router
 from delayqueue.store.servers.health import health
 from delayqueue.store.servers.replication import Replicas
-from delayqueue.store.types import (
-    Change,
-    Health,
-)
+from delayqueue.store.types import Change, Health
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +34,8 @@ class Store:
         self.buckets = by_bucket.buckets
         self.metrics = by_bucket.metrics
         self._shards, self._durability = by_bucket.shards, by_bucket.durability
-        self._listeners: list[Callable[[int, Change], None]] = []
+        self._on_ready: list[Callable[[int, str, int], None]] = []
+        self._on_due: list[Callable[[int, int], None]] = []
         self.migration = Migration(by_bucket, self.notify)
         router = Router(by_bucket, self.migration, self.notify)
         self.run, self.run_then = router.run, router.run_then
@@ -47,14 +45,22 @@ class Store:
         self.registry = Registry(by_bucket, self.migration, self.notify)
         self.slots = SlotStore(by_bucket)
 
-    def on_change(self, listener: Callable[[int, Change], None]) -> None:
-        """Call `listener(bucket, change)` whenever a call has made jobs ready, or due earlier."""
-        self._listeners.append(listener)
+    def on_ready(self, listener: Callable[[int, str, int], None]) -> None:
+        """Call `listener(bucket, topic, count)` whenever a call has made jobs ready."""
+        self._on_ready.append(listener)
+
+    def on_due(self, listener: Callable[[int, int], None]) -> None:
+        """Call `listener(bucket, in_ms)` whenever a call has set times: the earliest of them comes in that many ms."""
+        self._on_due.append(listener)
 
     def notify(self, bucket: int, change: Change) -> None:
-        """Tell the listeners."""
-        for listener in self._listeners:
-            listener(bucket, change)
+        """Tell the listeners what a call has changed."""
+        if change.next_due_ms is not None:
+            for due in self._on_due:
+                due(bucket, change.next_due_ms)
+        for topic, count in change.ready:
+            for ready in self._on_ready:
+                ready(bucket, topic, count)
 
     async def health(self) -> Health:
         """The servers' figures; servers that do not answer are left out, unless none does."""

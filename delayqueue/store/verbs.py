@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from operator import attrgetter
 from typing import Any, Final, Generic, TypeVar
 
 from delayqueue.domain.body import raw_body
@@ -63,8 +64,8 @@ class Verb(Generic[Item, Result]):
     read: Callable[[Sequence[Item], Reply], Sequence[Result]]
     # the result of items whose bucket does not answer while others do; None = the whole request fails
     lost: Result | None = None
-    # of an item, if they can be many
-    bytes_of: Callable[[Item], int] | None = None
+    # of an item, if it can have many bytes
+    large_part: Callable[[Item], str | bytes] | None = None
     ids: Callable[[Item], Sequence[str]] = id_of
 
 
@@ -84,14 +85,16 @@ def _moved(_: Sequence[object], reply: Reply) -> Sequence[Moved]:
 def _jobs(jobs: Sequence[Job]) -> list[Any]:
     args: list[Any] = []
     for job in jobs:
+        body = job.body if job.body.isascii() else raw_body(job.body)
         if_exists = f"{job.if_exists} strict" if job.is_strict else job.if_exists
-        args += (job.id, job.topic, when(job.delay_ms, job.due_ms), job.ttr_ms, job.expire_ms)
-        args += (job.retain_ms, if_exists, dump_options(job), raw_body(job.body))
+        due = when(job.delay_ms, job.due_ms)
+        args += (job.id, job.topic, due, job.ttr_ms, job.expire_ms, job.retain_ms, if_exists)
+        args += (dump_options(job), body)
     return args
 
 
 def _pushed(_: Sequence[Job], reply: Reply) -> list[Pushed]:
-    if not any(reply.results):
+    if not any(reply.results):  # all are OK
         return [DONE] * len(reply.results)
     return [
         (DONE if result == Code.OK else Pushed(result))
@@ -120,9 +123,7 @@ def _views(ids: Sequence[str | bytes], reply: Reply) -> list[JobView | None]:
 
 
 # Add or replace jobs.
-PUSH: Final = Verb[Job, Pushed](
-    "push", _jobs, _pushed, Pushed(LOST), bytes_of=lambda job: len(job.body)
-)
+PUSH: Final = Verb[Job, Pushed]("push", _jobs, _pushed, Pushed(LOST), large_part=attrgetter("body"))
 # End jobs whose work is done, or that are no longer wanted.
 FINISH: Final = Verb[Ending, int]("finish", _flat, _codes, LOST)
 DELETE: Final = Verb[Ending, int]("delete", _flat, _codes, LOST)
@@ -163,7 +164,7 @@ KICK: Final = Verb[Kick, int](
     ],
     _codes,
     LOST,
-    bytes_of=lambda kick: len(kick.body or ""),
+    large_part=lambda kick: kick.body or "",
 )
 # Undo reservations: back to the head of the list, the last one in front of all, or where RESERVE found them; the
 # attempt is not counted. The result is whether it is lost.
@@ -179,7 +180,7 @@ RESTORE: Final = Verb[Taken, bool](
     lambda jobs: _flat([(job.raw_id, job.record, job.run) for job in jobs]),
     lambda jobs, _: [False] * len(jobs),
     lost=True,
-    bytes_of=lambda job: len(job.record),
+    large_part=attrgetter("record"),
 )
 # Give staged jobs their due times, or drop them.
 SETTLE: Final = Verb[Settlement, int](

@@ -16,7 +16,9 @@ from delayqueue.errors import Unavailable
 from delayqueue.metrics import Metrics
 from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.buckets import Buckets, Layout
+from delayqueue.store.bucket.caller import Caller
 from delayqueue.store.bucket.replies import Reply
+from delayqueue.store.scripts import ZSET
 from delayqueue.store.servers.durability import Durability
 from delayqueue.store.servers.shards import Shards
 from delayqueue.store.types import Change, Popped, Swept, Ticked
@@ -53,6 +55,8 @@ class Shelves(BucketStore):
         self.empty_topics = 0  # what sweeps can forget
         self.tick_times_s: list[float] = []  # loop times
         self._numbers = count(1)
+        self.caller = Caller(self.shards, self.buckets, ZSET, None, self.metrics, self.durability)
+        self.caller.call = self.run  # type: ignore[method-assign, assignment]
 
     def put(self, topic: str, *ids: str) -> None:
         """Make jobs ready, without telling anybody."""

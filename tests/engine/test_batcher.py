@@ -41,7 +41,7 @@ class Answers:
     def ask(self, *items: Any) -> asyncio.Future[Any]:
         request = Request(items, self._verb.lost, list)
         self.batcher.submit(request)
-        return request.future
+        return request
 
     def answer(self, number: int, count: int | None = None) -> None:
         """Let that call do the first `count` of its items: the result of each is the item itself."""
@@ -59,7 +59,7 @@ def codes(_: Sequence[Any], reply: Reply) -> Sequence[Any]:
 
 ECHO: Final = Verb[Any, Any]("echo", list, codes, lost=int(Code.UNAVAILABLE))
 SINGLE: Final = Verb[Any, Any]("echo", list, codes)
-WEIGHED: Final = Verb[Any, Any]("echo", list, codes, bytes_of=len)
+WEIGHED: Final = Verb[Any, Any]("echo", list, codes, large_part=bytes)
 
 
 async def turn() -> None:
@@ -206,10 +206,10 @@ async def test_a_closed_batcher_hands_over_what_waits_and_what_is_left() -> None
     await turn()
     waiting = answers.ask(4)
     answers.batcher.close()
-    assert [request.future for request in answers.rerouted] == [waiting]
+    assert answers.rerouted == [waiting]
     answers.answer(0, 1)
     await turn()
-    assert [(request.future, request.left) for request in answers.rerouted[1:]] == [(begun, (2,))]
+    assert [(request, request.left) for request in answers.rerouted[1:]] == [(begun, (2,))]
     answers.answer(1)
     assert await in_flight == [3]
 

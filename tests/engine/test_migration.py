@@ -186,7 +186,7 @@ async def test_what_a_bucket_has_done_is_not_done_again_when_it_becomes_the_only
     queue = all_jobs(server := ours.server())
     is_pushed = asyncio.Event()
     reserved: list[Reserved] = []
-    run = server.by_bucket.run
+    run = server.by_bucket.caller.call
 
     async def change_between(verb: str, bucket: int, *what: Any, **named: Any) -> Any:
         if (verb, bucket) == ("push", 1) and not is_pushed.is_set():
@@ -201,7 +201,7 @@ async def test_what_a_bucket_has_done_is_not_done_again_when_it_becomes_the_only
     def call(*args: Any, **named: Any) -> asyncio.Future[Any]:
         return asyncio.ensure_future(change_between(*args, **named))
 
-    monkeypatch.setattr(server.by_bucket, "run", call)
+    monkeypatch.setattr(server.by_bucket.caller, "call", call)
     assert await queue.push_many([job(first), job(second)]) == [Pushed(Code.OK)] * 2
     [once] = reserved
     assert await queue.finish([once.id], [once.receipt]) == [Code.OK]

@@ -20,7 +20,6 @@ from tests.waiting import until
 
 if TYPE_CHECKING:
     from delayqueue.domain.job import Reserved
-    from delayqueue.store.types import Change
 
 LONG_S = 30.0
 
@@ -30,12 +29,7 @@ def waiters_on(shelves: Shelves) -> Waiters:
     store = Store(shelves)
     waiters = Waiters(store)
 
-    def hear(bucket: int, change: Change) -> None:
-        assert change.next_due_ms is None  # no topic is limited here
-        for topic, arrived in change.ready:
-            waiters.wake(bucket, topic, arrived)
-
-    store.on_change(hear)
+    store.on_ready(waiters.wake)
     return waiters
 
 

@@ -253,7 +253,7 @@ class Bucket:
         """With slots, the scheduler is the wheel."""
         buckets = Buckets(bucket_name, "dq_queue_%s")
         store = VerbStore(Shards.one(redis), buckets, scripts(wheel_slots))
-        return cls(redis, buckets[0], store, wheel_slots)
+        return cls(redis, buckets.keys[0], store, wheel_slots)
 
     async def violations(self) -> list[str]:
         """What is not whole in it."""

@@ -52,7 +52,8 @@ async def redis(store: StoreServer) -> AsyncIterator[Redis]:
 
 
 def made(way: Pipeline, words: Sequence[Any]) -> Call:
-    call = Call(hiredis.pack_command(tuple(words)))
+    call = Call()
+    call.packed, call.made_s = hiredis.pack_command(tuple(words)), time.monotonic()
     way.send(call)
     return call
 

@@ -245,7 +245,7 @@ async def test_a_server_without_the_library_for_ever_is_given_up() -> None:
 
 async def test_a_call_follows_its_bucket_and_is_done_once() -> None:
     async with bed() as (server, other, store, _reads):
-        slot = store.shards._slots.setdefault(store.buckets[0].tag, 1)
+        slot = store.shards._slots.setdefault(store.buckets.keys[0].tag, 1)
         server.answers = [b"-MOVED %d %s:%d\r\n" % (slot, LOOPBACK.encode(), other.port)]
         changed = store.shards.changed
         assert await outcome(store) is None
@@ -256,7 +256,7 @@ async def test_a_call_follows_its_bucket_and_is_done_once() -> None:
 
 async def test_servers_that_send_a_call_in_a_circle_are_given_up() -> None:
     async with bed() as (server, other, store, _reads):
-        slot = store.shards._slots.setdefault(store.buckets[0].tag, 1)
+        slot = store.shards._slots.setdefault(store.buckets.keys[0].tag, 1)
         server.answers, other.answers = (
             [b"-MOVED %d %s:%d\r\n" % (slot, LOOPBACK.encode(), target.port)] * 99
             for target in (other, server)

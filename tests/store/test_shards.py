@@ -202,7 +202,7 @@ async def test_a_call_that_nobody_wants_any_more_says_nothing_of_its_server(
             await asyncio.Event().wait()
 
         monkeypatch.setattr(Cluster, "find", counted)
-        call = asyncio.create_task(shards.call(store.buckets[0].tag, unanswered))
+        call = asyncio.create_task(shards.call(store.buckets.keys[0].tag, unanswered))
         await sent.wait()
         await cancel_all([call])
         assert await works(store, 0)

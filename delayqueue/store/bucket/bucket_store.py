@@ -159,18 +159,18 @@ class BucketStore:
 
     async def topic_names(self, bucket: int) -> list[str]:
         """All topics that the bucket knows."""
-        key = self.buckets[bucket].topics
+        key = self.buckets.keys[bucket].topics
         names: Any = await self.caller.ask("topics", bucket, lambda redis: redis.hkeys(key))
         return [text(name) for name in names]
 
     async def topic_count(self, bucket: int) -> int:
         """The number of topics that the bucket knows."""
-        key = self.buckets[bucket].topics
+        key = self.buckets.keys[bucket].topics
         return int(await self.caller.ask("topics", bucket, lambda redis: redis.hlen(key)))
 
     async def topic_settings(self, bucket: int) -> dict[str, Any]:
         """The settings of topics, as parsed from JSON; only topics with readable settings."""
-        key = self.buckets[bucket].topics
+        key = self.buckets.keys[bucket].topics
         found: Any = await self.caller.ask("topics", bucket, lambda redis: redis.hgetall(key))
         return {
             text(name): each for name, written in found.items() if (each := settings_of(written))
@@ -178,7 +178,7 @@ class BucketStore:
 
     async def settings_of(self, bucket: int, topic: str) -> str:
         """The settings of one topic (JSON)."""
-        key = self.buckets[bucket].topics
+        key = self.buckets.keys[bucket].topics
         written: Any = await self.caller.ask("topics", bucket, lambda redis: redis.hget(key, topic))
         return text(written or b"{}")
 

@@ -42,28 +42,21 @@ class Buckets:
 
     def __init__(self, bucket_name: str, queue_name: str, layout: Layout = ONE_BUCKET) -> None:
         self._names = bucket_name, queue_name
-        self._keys: list[BucketKeys] = []
+        # of all buckets that this process knows: those that hold jobs, or did since it started
+        self.keys: Final[list[BucketKeys]] = []
         self._listeners: list[Callable[[], None]] = []  # of new buckets
         self._followers: list[Callable[[], None]] = []  # of the layout
         self.adopt(layout)
-
-    def __getitem__(self, bucket: int) -> BucketKeys:
-        return self._keys[bucket]
 
     @property
     def count(self) -> int:
         """How many hold jobs."""
         return self.layout.count
 
-    @property
-    def keys(self) -> list[BucketKeys]:
-        """The keys of all buckets that this process knows: those that hold jobs, or did since it started."""
-        return self._keys
-
     def know(self, count: int) -> None:
         """There are `count` buckets, whether they hold jobs or not."""
-        missing = range(len(self._keys), count)
-        self._keys += [BucketKeys.of(number + 1, *self._names) for number in missing]
+        missing = range(len(self.keys), count)
+        self.keys.extend(BucketKeys.of(number + 1, *self._names) for number in missing)
         if missing:
             for listener in self._listeners:
                 listener()

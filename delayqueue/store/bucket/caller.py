@@ -13,13 +13,13 @@ from redis.exceptions import RedisError
 from delayqueue.config.failpoint import Failpoint
 from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.errors import Text, Unavailable
-from delayqueue.metrics import SCRIPT_SECONDS, Metrics
+from delayqueue.metrics import Metrics
 from delayqueue.store.bucket.buckets import Buckets
 from delayqueue.store.bucket.following import LayoutFollower
-from delayqueue.store.bucket.measure import count_events, count_repairs
 from delayqueue.store.bucket.outages import Outages
 from delayqueue.store.bucket.recovery import Recovery
-from delayqueue.store.bucket.replies import Reply, read_reply
+from delayqueue.store.bucket.repairs import REPAIRS_OF
+from delayqueue.store.bucket.replies import Reply
 from delayqueue.store.bucket.verb_call import Terms, VerbCall
 from delayqueue.store.scripts import Scripts
 from delayqueue.store.servers.durability import Durability
@@ -44,22 +44,27 @@ class Caller:
         self._shards = shards
         self._buckets = buckets
         self._failpoint = failpoint
-        self._metrics = metrics
         self.sender: Final = secrets.token_hex(6)
         functions = Functions(scripts)
-        self._terms = {
-            name: Terms(
-                verb,
-                functions,
-                self.sender,
-                durability.wait(verb),
-                durability.requirements(verb),
-            )
-            for name, verb in scripts.verbs.items()
-        }
         self.layout: Final = LayoutFollower(shards, buckets)
         self._outages = Outages(metrics)
         self._recovery = Recovery(shards, functions, durability, self._outages, self.layout)
+        self._terms = {
+            name: Terms(
+                verb=verb,
+                functions=functions,
+                function=functions.function(name),
+                sender=self.sender,
+                wait=durability.wait(verb),
+                requirements=durability.requirements(verb),
+                recover=self._recovery.start,
+                metrics=metrics,
+                count_repairs=REPAIRS_OF.get(name),
+                outages=self._outages,
+                failpoint=failpoint,
+            )
+            for name, verb in scripts.verbs.items()
+        }
         self._closed: Text | None = None  # why nothing can be called yet
 
     def call(
@@ -78,20 +83,25 @@ class Caller:
         bucket was chosen by an outdated layout; UnicodeEncodeError if no bytes stand for an argument. `follows`:
         whether the call means the same under a newer layout; None = as the verb's head says.
         """
-        terms, keys = self._terms[verb], self._buckets[bucket]
+        terms, keys = self._terms[verb], self._buckets.keys[bucket]
         names = [keys.tag, keys.queue_name]
         if scope is not EVERYWHERE:
             names.append(keys.tag + json.dumps(scope.entries, ensure_ascii=False))
-        if follows is None:
-            follows = terms.verb.follows_layout
-        call = VerbCall(terms, bucket, names, args, follows, self._ended)
-        call.read = read
+        call = VerbCall(
+            terms,
+            bucket,
+            names,
+            args,
+            read,
+            follows=terms.verb.follows_layout if follows is None else follows,
+            generation=self._buckets.layout.generation,
+            answer_s=self._shards.answer_s,
+        )
         if self._closed:
             call.set_exception(Unavailable())
             return call
         if self._failpoint:
             self._failpoint.reach(f"{verb}.before")
-        call.begin(self._buckets.layout.generation, self._shards.answer_s)
         server = self._shards.known.get(keys.tag)
         if server is None or (
             terms.requirements and not all(one.is_met(server.redis) for one in terms.requirements)
@@ -101,33 +111,13 @@ class Caller:
             call.attempt(server)
         return call
 
-    def _ended(self, call: VerbCall, answer: Any) -> None:
-        """An attempt has ended: with an error, or with the script's answer, which tells more than its results."""
-        if isinstance(answer, Exception):
-            self._recovery.start(call, answer)
-            return
-        try:
-            reply, verb = read_reply(answer), call.terms.verb.name
-            if call.server is not None:
-                call.server.clock.heard(reply.now_ms, call.asked_s)
-            if self._outages.ailments:
-                self._outages.answered(call.bucket)
-            self._metrics.observe(SCRIPT_SECONDS, monotonic() - call.made_s, verb)
-            count_events(self._metrics, reply.events)
-            count_repairs(self._metrics, verb, reply.results)
-            if self._failpoint:
-                self._failpoint.reach(f"{verb}.after")
-            call.set_result(call.read(reply) if call.read else reply)
-        except Exception as error:  # an answer that cannot be read
-            call.set_exception(error)
-
     async def ask(self, verb: str, bucket: int, send: Callable[[Redis], Awaitable[T]]) -> T:
         """Ask the bucket's server with a command of redis-py. Raises Unavailable if it does not answer or refuses."""
         if self._closed:
             raise Unavailable
         began_s = monotonic()
         try:
-            answer = await self._shards.call(self._buckets[bucket].tag, send)
+            answer = await self._shards.call(self._buckets.keys[bucket].tag, send)
         except RedisError as error:
             self._outages.failed(bucket, verb, error, began_s)
             raise Unavailable from error

@@ -197,12 +197,12 @@ async def _change(
     shards: Shards, buckets: Buckets, expected: Layout, fields: Mapping[str, str]
 ) -> bool:
     """Write these fields if the layout is the expected one; returns whether it was."""
-    key = buckets[0].layout
+    key = buckets.keys[0].layout
     return await shards.call(key, partial(_compare_and_set, key, expected, fields))
 
 
 async def _read_layout(shards: Shards, buckets: Buckets) -> Layout:
-    key = buckets[0].layout
+    key = buckets.keys[0].layout
     return _parse(await shards.call(key, partial(_read, key)), buckets.layout.size)
 
 

@@ -83,7 +83,7 @@ class Recovery:
         if not call.follows:
             raise LayoutChanged from error
         await self._layout.follow(call.generation)
-        call.begin(self._layout.buckets.layout.generation, self._shards.answer_s)
+        call.renew(self._layout.buckets.layout.generation, self._shards.answer_s)
 
     async def _ready(self, call: VerbCall, error: Exception | None) -> Server:
         """The server for the next attempt, ready for it. Raises Unavailable if no attempt is left."""

@@ -15,6 +15,15 @@ from delayqueue.store.types import Arrivals, Change, Moved, Reservation, TopicCo
 BURIED = -1  # instead of the time of a job that is delivered again
 
 
+class Event(NamedTuple):
+    """What happened to jobs of a topic: one of metrics.EVENTS, and how late some of them were, or how long it took."""
+
+    event: str
+    topic: str
+    number: int
+    times_ms: Sequence[int]
+
+
 class Reply(NamedTuple):
     """A script's answer. The script's head says what `results` and `times` hold."""
 
@@ -22,7 +31,7 @@ class Reply(NamedTuple):
     times: Sequence[int]  # ms, for each item; () if the verb has none
     looked: int  # how many items are done
     change: Change
-    events: Sequence[Any]  # event, topic, how many jobs, ms of some of them or None, ...
+    events: Sequence[Event]
     now_ms: int  # the store's time
 
 
@@ -37,13 +46,19 @@ def read_reply(answer: list[Any]) -> Reply:
     times_at = 6 + results
     ready_at = times_at + times
     events_at = ready_at + 2 * topics
-    ready: Arrivals = [(text(answer[i]), answer[i + 1]) for i in range(ready_at, events_at, 2)]
+    ready: Arrivals = []
+    if topics:
+        ready = [(text(answer[i]), answer[i + 1]) for i in range(ready_at, events_at, 2)]
+    events = []
+    for at in range(events_at, len(answer), 4):
+        event, topic, number, times_ms = answer[at : at + 4]
+        events.append(Event(event.decode(), text(topic), number, times_ms or ()))
     return Reply(
         results=answer[6:times_at],
         times=answer[times_at:ready_at],
         looked=looked,
-        change=Change(ready, or_none(next_due_ms)),
-        events=answer[events_at:],
+        change=Change(ready, None if next_due_ms < 0 else next_due_ms),
+        events=events,
         now_ms=now_ms,
     )
 

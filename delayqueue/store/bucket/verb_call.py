@@ -1,11 +1,16 @@
-"""A call of a verb in a bucket: the words that are sent, and what is known of it until it is answered."""
+"""A call of a verb in a bucket: the words that are sent, and what is made of the answer."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from time import monotonic
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import hiredis
 
+from delayqueue.config.failpoint import Failpoint
+from delayqueue.metrics import SCRIPT_SECONDS, Metrics
+from delayqueue.store.bucket.outages import Outages
+from delayqueue.store.bucket.replies import read_reply
 from delayqueue.store.scripts import Verb
 from delayqueue.store.servers.durability import Requirement
 from delayqueue.store.servers.functions import Functions
@@ -13,16 +18,21 @@ from delayqueue.store.servers.pipeline import Call, Wait
 from delayqueue.store.servers.server import Server
 
 
-class Terms(NamedTuple):
-    """How a verb is called: as its head and the settings say."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What all calls of a verb share: how it is called, as its head and the settings say, and who hears of it."""
 
     verb: Verb
     functions: Functions
-    sender: (
-        str  # names this process; it is told what others announce, not what it has announced itself
-    )
+    function: tuple[str, str]  # the words that call it as a function
+    sender: str  # names this process, which does not hear its own announcements
     wait: Wait | None
     requirements: Sequence[Requirement]
+    recover: Callable[["VerbCall", Exception], None]  # sees to a call whose attempt failed
+    metrics: Metrics
+    count_repairs: Callable[[Metrics, Sequence[Any]], None] | None
+    outages: Outages
+    failpoint: Failpoint | None
 
 
 class VerbCall(Call):
@@ -33,13 +43,12 @@ class VerbCall(Call):
 
     __slots__ = (
         "_args",
-        "_ended",
         "_keys",
+        "_read",
         "asked_s",
         "bucket",
         "follows",
         "generation",
-        "read",
         "repeats",
         "server",
         "terms",
@@ -47,45 +56,51 @@ class VerbCall(Call):
         "words",
     )
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # everything that is known of a call
         self,
         terms: Terms,
         bucket: int,
         keys: Sequence[str],
         args: Sequence[Any],
+        read: Callable[[Any], Any] | None,
+        *,
         follows: bool,
-        ended: Callable[["VerbCall", Any], None],
+        generation: int,
+        answer_s: float,
     ) -> None:
-        """`ended` is called with the raw answer, or the error, of each attempt."""
+        """Made now, it may be done for `answer_s` under this generation of the layout: `begin` in _call.lua."""
         super().__init__()
         self.terms: Final = terms
         self.bucket: Final = bucket
         self.follows: Final = follows  # it means the same under another layout
-        self.read: Callable[[Any], Any] | None = None  # makes the result of the reply
+        self.generation = generation
+        self.made_s = monotonic()
+        self.until_s = self.made_s + answer_s
         self.repeats = 0
-        # of the last attempt:
-        self.server: Server | None = None
-        self.words = "", ""  # the first two
-        self.asked_s = 0.0  # monotonic
+        self.server: Server | None = None  # of the last attempt
         self._keys = keys
         self._args = args
-        self._ended = ended
+        self._read = read
 
     @property
     def tag(self) -> str:
         """The bucket's."""
         return self._keys[0]
 
-    def begin(self, generation: int, answer_s: float) -> None:
-        """Made now, it may be done for so long under this generation of the layout: `begin` in _call.lua."""
+    def renew(self, generation: int, answer_s: float) -> None:
+        """It may be done for so long from now on, under another layout."""
         self.generation, self.made_s = generation, monotonic()
         self.until_s = self.made_s + answer_s
 
     def attempt(self, server: Server) -> None:
         """Send it to this server."""
         terms = self.terms
-        self.server, self.asked_s = server, monotonic()
-        self.words = terms.functions.words(terms.verb.name, server)
+        self.server = server
+        self.asked_s = now_s = monotonic()
+        if server.refused_until_s <= now_s:
+            self.words = terms.function
+        else:
+            self.words = terms.functions.script(terms.verb.name)
         until_ms = server.clock.at_ms(self.until_s)
         control = f"{self.generation} {terms.sender}{' w' if terms.wait else ''}"
         try:
@@ -98,5 +113,24 @@ class VerbCall(Call):
             server.pipeline(terms.wait).send(self)
 
     def settle(self, answer: Any) -> None:
-        """Take the answer or the error of an attempt."""
-        self._ended(self, answer)
+        """Take an attempt's error, or the script's answer, which tells more than its results."""
+        terms = self.terms
+        if isinstance(answer, Exception):
+            terms.recover(self, answer)
+            return
+        try:
+            reply, metrics = read_reply(answer), terms.metrics
+            if self.server is not None:
+                self.server.clock.heard(reply.now_ms, self.asked_s)
+            if terms.outages.ailments:
+                terms.outages.answered(self.bucket)
+            metrics.observe(SCRIPT_SECONDS, monotonic() - self.made_s, terms.verb.name)
+            for event in reply.events:
+                metrics.count_event(*event)
+            if terms.count_repairs:
+                terms.count_repairs(metrics, reply.results)
+            if terms.failpoint:
+                terms.failpoint.reach(f"{terms.verb.name}.after")
+            self.set_result(self._read(reply) if self._read else reply)
+        except Exception as error:  # an answer that cannot be read
+            self.set_exception(error)

@@ -43,14 +43,15 @@ class Functions:
 
     def __init__(self, scripts: Scripts) -> None:
         self._scripts = scripts
-        self._calls = {verb: (FCALL, scripts.function(verb)) for verb in scripts.verbs}
         self._built: dict[str, Script] = {}
         self._loads = SingleFlight[object]()
 
-    def words(self, verb: str, server: Server) -> tuple[str, str]:
-        """The words with which a call of the verb begins."""
-        if server.refused_until_s <= monotonic():
-            return self._calls[verb]
+    def function(self, verb: str) -> tuple[str, str]:
+        """The words with which a call of the verb's function begins."""
+        return FCALL, self._scripts.function(verb)
+
+    def script(self, verb: str) -> tuple[str, str]:
+        """The words with which a call of the verb's script begins, for a server that refuses functions."""
         return EVALSHA, self._script(verb).sha
 
     async def supply(

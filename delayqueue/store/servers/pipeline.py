@@ -6,6 +6,7 @@ turns of the loop, exceed the cost of a small call. With `wait` the exchange end
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from time import monotonic
 from typing import Any, Final, NamedTuple
 
@@ -45,16 +46,14 @@ class NotReplicatedError(RedisError):
 class Call(asyncio.Future[Any]):
     """A command for the store, and the future of its answer, which may be a RedisError.
 
-    If it is cancelled before it is sent, it is not sent.
+    `packed` is the command as it is sent, `made_s` when it was made, in monotonic seconds; both are set before it is
+    sent. If it is cancelled before that, it is not sent.
     """
 
     __slots__ = ("made_s", "packed")
 
-    def __init__(self, packed: bytes = b"") -> None:
-        """Made now. `packed` is the command as it is sent; it may be set later."""
-        super().__init__(loop=asyncio.get_running_loop())
-        self.packed = packed
-        self.made_s = monotonic()
+    made_s: float
+    packed: bytes
 
     def settle(self, answer: Any) -> None:
         """Take the answer, or the error in its place: once each time that it was sent, unless the future is done."""
@@ -92,7 +91,7 @@ class Pipeline:
     def send(self, call: Call) -> None:
         """Send it with the next exchange."""
         self._unsent.append(call)
-        if self.current is None:
+        if self.current is None and not self._will_begin:
             self._begin_soon()
 
     def _begin_soon(self) -> None:
@@ -108,7 +107,7 @@ class Pipeline:
             return
         self.current = exchange = Exchange(calls, self._wait, self._ended)
         if self._timer is None:
-            self._look_in(OVERTAKEN_S)
+            self._timer = asyncio.get_running_loop().call_later(OVERTAKEN_S, self._look)
         if self._link is not None and self._link.is_sound:
             exchange.run(self._link)
         else:
@@ -136,9 +135,6 @@ class Pipeline:
             await self._pool.release(connection)
             raise
 
-    def _look_in(self, seconds: float) -> None:
-        self._timer = asyncio.get_running_loop().call_later(seconds, self._look)
-
     def _look(self) -> None:
         """End what has taken too long, and let the next exchange overtake one that takes long."""
         self._timer = None
@@ -155,7 +151,8 @@ class Pipeline:
             self._begin()
         if self._timer is None and (self.current or self._overtaken):
             began_s = self.current.began_s if self.current else now_s
-            self._look_in(began_s + OVERTAKEN_S - now_s + EARLY_S)
+            wait_s = began_s + OVERTAKEN_S - now_s + EARLY_S
+            self._timer = asyncio.get_running_loop().call_later(wait_s, self._look)
 
     def _ended(self, exchange: "Exchange") -> None:
         if exchange is self.current:
@@ -199,10 +196,12 @@ class Exchange:
         if not packed:
             self._ended(self)
             return
-        if self._wait is not None:
+        if self._wait is None:
+            link.send(packed, self._settle)
+        else:
             words: Any = "WAIT", *self._wait
             packed.append(hiredis.pack_command(words))
-        link.send(packed, self._answered)
+            link.send(packed, partial(self._hold, self._wait))
 
     def fail(self, error: Exception) -> None:
         """End the exchange: calls without an answer fail with this error."""
@@ -211,14 +210,11 @@ class Exchange:
         else:
             self._settle([error] * len(self.calls))
 
-    def _answered(self, answers: Sequence[Any]) -> None:
-        if self._wait is None:
-            self._settle(answers)
-            return
+    def _hold(self, wait: Wait, answers: Sequence[Any]) -> None:
         self._held += answers
         if len(self._held) > len(self.calls):
             *held, reached = self._held
-            error = _replication_error(self._wait, reached)
+            error = _replication_error(wait, reached)
             self._settle([a if isinstance(a, RedisError) else error or a for a in held])
 
     def _settle(self, answers: Sequence[Any]) -> None:

@@ -1,0 +1,32 @@
+"""Counts the damage that verbs mend, from what their scripts answer. A script's head describes its answer."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from delayqueue.metrics import REPAIRS, Metrics
+
+
+def _tick(metrics: Metrics, results: Sequence[Any]) -> None:
+    if results[3]:
+        metrics.count(REPAIRS, "set_aside", by=results[3])
+
+
+def _sweep(metrics: Metrics, results: Sequence[Any]) -> None:
+    if results[1]:
+        metrics.count(REPAIRS, "ghosts", by=results[1])
+
+
+def _inspect(metrics: Metrics, results: Sequence[Any]) -> None:
+    findings = results[1]
+    mended = zip(findings[::4], findings[3::4], strict=True)
+    for kind, number in Counter(kind for kind, is_mended in mended if is_mended == b"1").items():
+        metrics.count(REPAIRS, kind.decode(), by=number)
+
+
+# by verb: what counts the damage that a call with these results has mended
+REPAIRS_OF: Final[Mapping[str, Callable[[Metrics, Sequence[Any]], None]]] = {
+    "tick": _tick,
+    "sweep": _sweep,
+    "inspect": _inspect,
+}
