@@ -1,0 +1,85 @@
+"""Items of several jobs, and requests that meet a change of the number of buckets."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from delayqueue.domain.access import EVERYWHERE
+from delayqueue.engine.rebalance import Rebalance
+from delayqueue.errors import Code, Invalid
+from delayqueue.store.types import Ending, Pushed
+from delayqueue.store.verbs import FINISH, GET, PUSH, Verb
+from tests.engine.moving import A, B, source
+from tests.store.bucket import HOUR_MS, job
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from delayqueue.store.bucket.replies import Reply
+    from tests.engine.moving import Installation
+
+NAMES: Final = [f"job-{n:03}" for n in range(60)]
+
+
+def _weights(pairs: Sequence[Any], reply: Reply) -> list[tuple[int, int]]:
+    return [(reply.results[2 * at], reply.results[2 * at + 1]) for at in range(len(pairs))]
+
+
+# a verb whose items name two jobs
+WEIGH_TWO: Final = Verb[tuple[str, str], tuple[int, int]](
+    "weigh", lambda pairs: list(chain.from_iterable(pairs)), _weights, ids=lambda pair: pair
+)
+
+
+async def test_all_jobs_of_an_item_are_fetched_before_it_is_called(ours: Installation) -> None:
+    store = ours.server()
+    await store.run(PUSH, [job(A), job(B)], EVERYWHERE)
+    await ours.begin()
+    [(one, other)] = await store.run(WEIGH_TWO, [(A, B)], EVERYWHERE)
+    assert one == other > 0
+    await ours.finish()
+
+
+async def test_an_item_whose_jobs_are_in_different_buckets_is_refused(ours: Installation) -> None:
+    apart = next(name for name in NAMES if source(name) != source(A))
+    store = ours.server()
+    with pytest.raises(Invalid):
+        await store.run(WEIGH_TWO, [(A, apart)], EVERYWHERE)
+
+
+async def test_no_request_is_lost_while_the_number_of_buckets_changes_again_and_again(
+    ours: Installation,
+) -> None:
+    """Requests wait, are under way and come, for one bucket and for several, at each change of the layout."""
+    store = ours.server()
+    pushed = await store.run(PUSH, [job(name, delay_ms=HOUR_MS) for name in NAMES], EVERYWHERE)
+    assert pushed == [Pushed(Code.OK)] * len(NAMES)
+    answers = list[asyncio.Future[Any]]()
+
+    async def ask() -> None:
+        for turn in range(120):
+            some = NAMES[turn % 7 :: 7] if turn % 3 else [NAMES[turn % len(NAMES)]]
+            answers.append(store.run(GET, some, EVERYWHERE))
+            if turn % 5 == 0:
+                answers[-1].cancel()
+            await asyncio.sleep(0.005)
+
+    asking = asyncio.create_task(ask())
+    await asyncio.sleep(0.05)
+    await ours.begin(3)
+    await ours.finish()
+    for size in (1, 2):
+        await Rebalance(ours.mover, size).begin()
+        await asyncio.sleep(0.05)
+        await ours.finish()
+    await asking
+    found = await asyncio.gather(*answers, return_exceptions=True)
+    views = [one for answer in found if isinstance(answer, list) for one in answer]
+    assert len([one for one in found if isinstance(one, list)]) == 120 - 120 // 5
+    assert all(views)
+    codes = await store.run(FINISH, [Ending(name, "", "") for name in NAMES], EVERYWHERE)
+    assert codes == [Code.OK] * len(NAMES)
