@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from delayqueue.domain.access import EVERYWHERE, Scope
+from delayqueue.domain.access import Scope
 from delayqueue.domain.job import JobView, Reserved
 from delayqueue.domain.limit import Limit
 from delayqueue.errors import Text
@@ -273,8 +273,8 @@ class TagPage(NamedTuple):
     tag: str
     topic: str
     limit: int
-    place: TagPlace = START
-    scope: Scope = EVERYWHERE
+    place: TagPlace
+    scope: Scope
 
     @property
     def args(self) -> list[Any]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from delayqueue.domain.access import EVERYWHERE
 from delayqueue.engine.fsck import examine
 from delayqueue.errors import Code
 from delayqueue.store.bucket.limits import Limits
@@ -169,7 +170,11 @@ async def test_a_job_that_cannot_be_ended_does_not_keep_others_from_their_end(
     await bucket.push(job("c", topic="u", tags=("x",)))
     await bucket.spoil("ghosts" if verb == "purge" else "done:t")
     if verb == "cancel":
-        assert await bucket.store.cancel(0, TagPage("x", "", 10, START)) == (START, 1, ([], None))
+        assert await bucket.store.cancel(0, TagPage("x", "", 10, START, EVERYWHERE)) == (
+            START,
+            1,
+            ([], None),
+        )
         assert await bucket.state("c") is None
     else:
         dropped, more, _ = await bucket.store.purge(0, "t", "delayed", 10)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.slots import RINGS, Row
 from delayqueue.domain.tally import Counts
 from delayqueue.errors import Code, Unavailable
@@ -49,11 +50,11 @@ async def test_a_full_topic_that_is_held_can_be_let_go_and_drained(bucket: Bucke
 async def test_the_history_is_dropped_as_a_whole_while_the_memory_is_full(bucket: Bucket) -> None:
     slots = SlotStore(bucket.store)
     await slots.add([Row(None, Counts(pushed=1))])
-    kept = await slots.read(RINGS["3h"], "")
+    kept = await slots.read(RINGS["3h"], "", EVERYWHERE)
     async with full(bucket):
         with pytest.raises(Unavailable):
             await slots.add([Row(None, Counts(pushed=2)), Row("t", Counts(pushed=2))])
-        assert (await slots.read(RINGS["3h"], "")).slots == kept.slots
+        assert (await slots.read(RINGS["3h"], "", EVERYWHERE)).slots == kept.slots
 
 
 async def test_a_topic_can_be_held_while_the_memory_is_full(bucket: Bucket) -> None:

@@ -35,7 +35,7 @@ async def last_of(
 
 async def pushed_by_slot(bucket: Bucket, span: str, topic: str = "") -> dict[int, int]:
     """The pushed jobs by the start of their slot in ms, for slots with data."""
-    found = await SlotStore(bucket.store).read(RINGS[span], topic)
+    found = await SlotStore(bucket.store).read(RINGS[span], topic, EVERYWHERE)
     steps = enumerate(found.slots)
     return {
         found.start_ms + i * RINGS[span].step_ms: slot.counts.pushed for i, slot in steps if slot
@@ -174,13 +174,13 @@ async def test_what_stands_in_its_keys_and_is_not_its_own_is_replaced(
             await bucket.redis.rpush(key, "x")
         else:
             await bucket.redis.hset(key, "x", "y")
-    found = await slots.read(RINGS["3h"], "")
+    found = await slots.read(RINGS["3h"], "", EVERYWHERE)
     assert found.marks == []
     await slots.add([pushed(None, 3)], [Mark("started", 0, 0, "here")])
     slot = await last_of(bucket)
     assert slot is not None
     assert slot.counts.pushed == 3
-    assert len((await slots.read(RINGS["3h"], "")).marks) == 1
+    assert len((await slots.read(RINGS["3h"], "", EVERYWHERE)).marks) == 1
 
 
 @coarse
@@ -193,7 +193,7 @@ async def test_what_all_servers_saw_is_marked_once(wheel: Bucket, clock: Clock) 
     await slots.add([], [Mark("failover", 11_000, 0, "")])
     clock.pass_ms(MINUTE_MS)
     await slots.add([], [Mark("outage", 9_000, 4_000, "")])
-    found = await slots.read(RINGS["3h"], "")
+    found = await slots.read(RINGS["3h"], "", EVERYWHERE)
     assert [(mark.kind, mark.server) for mark in found.marks] == [
         ("outage", ""),
         ("failover", ""),
@@ -203,8 +203,8 @@ async def test_what_all_servers_saw_is_marked_once(wheel: Bucket, clock: Clock) 
     ]
     assert found.marks[-1].ago_ms == MINUTE_MS + 4_000 + 9_000
     clock.pass_ms(4 * 60 * MINUTE_MS)
-    assert (await slots.read(RINGS["3h"], "")).marks == []
-    assert len((await slots.read(RINGS["2d"], "")).marks) == 5
+    assert (await slots.read(RINGS["3h"], "", EVERYWHERE)).marks == []
+    assert len((await slots.read(RINGS["2d"], "", EVERYWHERE)).marks) == 5
 
 
 def test_a_tally_tells_the_busiest_topics_apart() -> None:

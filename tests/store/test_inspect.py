@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from delayqueue.domain import damage
+from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.slots import Mark, Row
 from delayqueue.domain.tally import Counts
 from delayqueue.engine.fsck import Pass, Report, examine
@@ -414,7 +415,7 @@ async def once(bucket: Bucket, chance: random.Random, verb: str) -> None:
             await bucket.store.tick(0)
             await bucket.store.sweep(0, 0, 20)
         case "cancel":
-            await bucket.store.cancel(0, TagPage(f"tag-{topic}", "", 20, START))
+            await bucket.store.cancel(0, TagPage(f"tag-{topic}", "", 20, START, EVERYWHERE))
         case "bury":
             await bucket.bury(*ids, message=chance.choice(("", "no such account")))
         case _:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from delayqueue.domain.access import EVERYWHERE
 from delayqueue.domain.limit import Limit
 from delayqueue.domain.receipt import nonce_of
 from delayqueue.errors import Code
@@ -190,7 +191,8 @@ async def test_a_delivery_that_is_undone_does_not_count(turned: Bucket, clock: C
         pytest.param(lambda bucket: bucket.release("000", delay_ms=HOUR_MS), id="release"),
         pytest.param(lambda bucket: bucket.push(job("000", delay_ms=HOUR_MS)), id="push"),
         pytest.param(
-            lambda bucket: bucket.store.cancel(0, TagPage("tag", "", MANY, START)), id="cancel"
+            lambda bucket: bucket.store.cancel(0, TagPage("tag", "", MANY, START, EVERYWHERE)),
+            id="cancel",
         ),
         pytest.param(lambda bucket: bucket.store.purge(0, "t", "reserved", 1), id="purge"),
     ],

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from delayqueue.domain.access import Scope
+from delayqueue.domain.access import EVERYWHERE, Scope
 from delayqueue.domain.job import MAX_TAGS, State
 from delayqueue.engine.fsck import examine
 from delayqueue.errors import Code, Unavailable
@@ -98,7 +98,9 @@ async def test_the_jobs_of_a_tag_are_changed_so_many_bytes_at_a_time(
     position: TagPlace | None = None
     counts = list[int]()
     while position != START:
-        position, count, *_ = await change(0, TagPage("large", "", 100, position or START))
+        position, count, *_ = await change(
+            0, TagPage("large", "", 100, position or START, EVERYWHERE)
+        )
         counts.append(count)
     assert max(counts) <= FIT
     assert sum(counts) == JOBS
@@ -168,12 +170,14 @@ async def test_what_a_call_did_not_come_to_of_a_tag_is_left_alone_if_it_has_the_
     bucket: Bucket,
 ) -> None:
     await with_large_jobs(bucket)
-    position, count, _ = await bucket.store.cancel(0, TagPage("large", "", 100, START))
+    position, count, _ = await bucket.store.cancel(0, TagPage("large", "", 100, START, EVERYWHERE))
     assert (count, len(position)) == (FIT, 1 + JOBS - FIT)
     kept = position[1].decode()
     await bucket.push(job(kept))
     while position != START:
-        position, more, _ = await bucket.store.cancel(0, TagPage("large", "", 100, position))
+        position, more, _ = await bucket.store.cancel(
+            0, TagPage("large", "", 100, position, EVERYWHERE)
+        )
         count += more
     assert count == JOBS - 1
     assert await bucket.state(kept) == "ready"
@@ -212,7 +216,7 @@ async def test_ghosts_among_large_jobs_are_dropped_some_at_a_time(bucket: Bucket
 
 async def test_what_one_call_did_is_told_though_the_next_one_fails(bucket: Bucket) -> None:
     await with_large_jobs(bucket)
-    run, calls = bucket.store.run, 0
+    run, calls = bucket.store.caller.call, 0
 
     def fail_the_second(*args: Any, **named: Any) -> Any:
         nonlocal calls
@@ -223,7 +227,7 @@ async def test_what_one_call_did_is_told_though_the_next_one_fails(bucket: Bucke
         failed.set_exception(Unavailable())
         return failed
 
-    bucket.store.run = fail_the_second  # type: ignore[method-assign]
+    bucket.store.caller.call = fail_the_second  # type: ignore[method-assign]
     codes = await all_jobs(Store(bucket.store)).finish(IDS, [""] * JOBS)
     assert codes == [Code.OK] * FIT + [Code.UNAVAILABLE] * (JOBS - FIT)
 

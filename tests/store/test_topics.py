@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from delayqueue.domain.access import EVERYWHERE
 from delayqueue.errors import Code
 from delayqueue.store.types import START, TagPage, TopicCounts
 from tests.store.bucket import HOUR_MS, STATES, a_moment, job
@@ -18,9 +19,11 @@ LIMIT = 50
 
 async def cancel(bucket: Bucket, tag: str, topic: str = "") -> int:
     """Cancel all jobs of a tag. Returns how many ended."""
-    position, ended, _ = await bucket.store.cancel(0, TagPage(tag, topic, LIMIT, START))
+    position, ended, _ = await bucket.store.cancel(0, TagPage(tag, topic, LIMIT, START, EVERYWHERE))
     while position != START:
-        position, more, _ = await bucket.store.cancel(0, TagPage(tag, topic, LIMIT, position))
+        position, more, _ = await bucket.store.cancel(
+            0, TagPage(tag, topic, LIMIT, position, EVERYWHERE)
+        )
         ended += more
     return ended
 

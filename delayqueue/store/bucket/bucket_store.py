@@ -24,7 +24,6 @@ from delayqueue.store.scripts import ZSET, Scripts
 from delayqueue.store.servers.durability import Durability
 from delayqueue.store.servers.shards import Shards
 from delayqueue.store.types import (
-    START,
     Change,
     Demand,
     Listing,
@@ -135,9 +134,9 @@ class BucketStore:
         bucket: int,
         what: Listing,
         limit: int,
-        place: TagPlace = START,
-        held_bytes: int = 0,
-        scope: Scope = EVERYWHERE,
+        place: TagPlace,
+        held_bytes: int,
+        scope: Scope,
     ) -> TagListing:
         """A page of the jobs of a tag, for an answer that already holds `held_bytes`."""
         args = [what.topic, what.tag, what.state, *what.due, limit, held_bytes, *place]

@@ -36,7 +36,7 @@ class SlotStore:
             args += (_field(row.topic), _packed(row))
         return (await self._store.run("add_history", BUCKET, args)).results == [1]
 
-    async def read(self, ring: Ring, topic: str, scope: Scope = EVERYWHERE) -> Slots:
+    async def read(self, ring: Ring, topic: str, scope: Scope) -> Slots:
         """All slots of a ring, of a topic or of all topics (""); the last one is the current one."""
         piece = PIECE if topic or scope is EVERYWHERE else SCOPED_PIECE
         last: int | str = ""
