@@ -20,7 +20,7 @@ from delayqueue.store.servers.server import Server
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What all calls of a verb share: how it is called, as its head and the settings say, and who hears of it."""
+    """What all calls of a verb share: how it is called, as its head and the settings say, and who makes it."""
 
     verb: Verb
     functions: Functions
