@@ -1,6 +1,7 @@
 """Calls while jobs move between buckets: each first brings the jobs that it names to its bucket."""
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
@@ -81,12 +82,12 @@ class MovingBatcher(Batcher[Item, Result]):
     ) -> list[Result]:
         """The results of the first items; `lost` for those that are missing."""
         here = [item for item, is_missing in zip(items, missing, strict=True) if not is_missing]
-        found: Sequence[Result] = ()
+        found = deque[Result]()
         if here:
-            found = self._results(here, await self._call(self._verb.pack(here)))
-        following, results = iter(found), list[Result]()
+            found += self._results(here, await self._call(self._verb.pack(here)))
+        results: list[Result] = []
         for is_missing in missing:
-            if not is_missing and len(results) - sum(missing[: len(results)]) == len(found):
+            if not is_missing and not found:
                 break
-            results.append(lost if is_missing else next(following))
+            results.append(lost if is_missing else found.popleft())
         return results
