@@ -43,7 +43,6 @@ class Caller:
     ) -> None:
         self._shards = shards
         self._buckets = buckets
-        self._failpoint = failpoint
         self.sender: Final = secrets.token_hex(6)
         functions = Functions(scripts)
         self.layout: Final = LayoutFollower(shards, buckets)
@@ -100,8 +99,8 @@ class Caller:
         if self._closed:
             call.set_exception(Unavailable())
             return call
-        if self._failpoint:
-            self._failpoint.reach(f"{verb}.before")
+        if terms.failpoint:
+            terms.failpoint.reach(f"{verb}.before")
         server = self._shards.known.get(keys.tag)
         if server is None or (
             terms.requirements and not all(one.is_met(server.redis) for one in terms.requirements)
