@@ -9,6 +9,8 @@ use Illuminate\Bus\Queueable;
 use Illuminate\Contracts\Queue\ShouldQueue;
 use Illuminate\Queue\InteractsWithQueue;
 
+const LATER_S = 5; // the worker has started by then, even on a busy machine
+
 class Task implements ShouldQueue
 {
     use InteractsWithQueue, Queueable;
@@ -45,7 +47,7 @@ $laravel = new Laravel(
 $queue = $laravel->queue();
 if ($command === 'dispatch') {
     foreach (array_slice($argv, 5) as $task) {
-        $task === 'later' ? $queue->later(1, new Task($task)) : $queue->push(new Task($task));
+        $task === 'later' ? $queue->later(LATER_S, new Task($task)) : $queue->push(new Task($task));
     }
     echo "size {$queue->size()}\n";
 } elseif ($command === 'kick') {

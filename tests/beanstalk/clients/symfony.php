@@ -7,6 +7,8 @@ require __DIR__ . '/../symfony.php';
 
 use Symfony\Component\Messenger\Stamp\DelayStamp;
 
+const LATER_MS = 5000; // the worker has started by then, even on a busy machine
+
 class Task
 {
     public function __construct(public string $name)
@@ -39,7 +41,7 @@ $symfony = new Symfony(
 );
 if ($command === 'dispatch') {
     foreach (array_slice($argv, 5) as $name) {
-        $symfony->bus->dispatch(new Task($name), $name === 'later' ? [new DelayStamp(1000)] : []);
+        $symfony->bus->dispatch(new Task($name), $name === 'later' ? [new DelayStamp(LATER_MS)] : []);
     }
 } elseif ($command === 'count') {
     foreach (['async', 'failed'] as $name) {

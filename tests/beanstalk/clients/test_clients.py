@@ -62,14 +62,14 @@ Processing Task
 buries, attempt 1
 Processed Task
 Processing Task
-later, attempt 1
-Processed Task
-Processing Task
 fails, attempt 2
 fails failed: no such order
 Failed Task
 Processing Task
 releases, attempt 2
+Processed Task
+Processing Task
+later, attempt 1
 Processed Task
 kicked 1
 Processing Task
@@ -90,8 +90,8 @@ async 2
 failed 0
 done
 fails
-later
 fails
+later
 async 0
 failed 1
 kills
