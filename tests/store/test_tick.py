@@ -75,6 +75,19 @@ async def test_more_topics_than_one_tick_looks_at_are_all_served(bucket: Bucket)
         assert (await bucket.counts(f"topic-{number}")).ready == 1
 
 
+async def test_many_topics_delay_neither_the_first_nor_the_last_that_is_due(bucket: Bucket) -> None:
+    now_ms = await bucket.now_ms()
+    topics = [f"topic-{n}" for n in range(200)]
+    await bucket.push(*(job(topic, topic=topic, delay_ms=HOUR_MS) for topic in topics))
+    for number, topic in enumerate(topics):
+        await bucket.reschedule(topic, due_ms=now_ms - 1000 + number)
+    ticked = await bucket.store.tick(0)
+    ready = [topic for topic, _ in ticked.change.ready]
+    assert {topics[0], topics[-1]} <= {*ready}
+    assert len(ready) < len(topics)
+    assert ticked.change.next_due_ms == 0
+
+
 async def test_a_job_whose_ttr_is_over_comes_again(bucket: Bucket) -> None:
     await bucket.push(job("a", ttr_ms=1))
     first = await bucket.pop_one()
