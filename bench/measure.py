@@ -29,6 +29,7 @@ class Scale:
     idle_seconds: int = 30
     page_jobs: int = 1_000_000
     page_dead: int = 10_000
+    hook_seconds: int = 10
 
     def quick(self) -> "Scale":
         """Figures in a minute or two; they are rough."""
@@ -48,6 +49,7 @@ class Scale:
             idle_seconds=5,
             page_jobs=20_000,
             page_dead=1_000,
+            hook_seconds=4,
         )
 
 

@@ -63,6 +63,11 @@ class StoreView:
         longest_us = max((entry["duration"] for entry in entries), default=0)
         return sum(each["usec"] for each in outer.values()) / 1000, longest_us / 1000
 
+    def script_calls(self) -> int:
+        """How many scripts were called so far."""
+        found: Any = self._redis.info("commandstats")
+        return sum(each["calls"] for name, each in found.items() if name in SCRIPT_CALLS)
+
     def flush(self) -> None:
         """Remove all data of this database."""
         self._redis.flushdb()
@@ -159,7 +164,10 @@ class Own:
                 stack.enter_context(program(command, following, own))
             wait_until(lambda: store.followed_by() >= self.replicas, "replicas", REPLICATES_S)
             beanstalk_port = free_port()
-            options = {"beanstalk_address": f"127.0.0.1:{beanstalk_port}"} | self.options
+            options = {
+                "beanstalk_address": f"127.0.0.1:{beanstalk_port}",
+                "webhook_allow": "127.0.0.1/32",
+            } | self.options
             stack.enter_context(own_server(folder, port, store_port, options))
             yield Server(port, OURS, store, beanstalk_port)
 
