@@ -31,7 +31,7 @@ class TopicConsumer:
         caller: SubscriberCaller,
         topic: str,
         *,
-        refresh: Callable[[], Awaitable[None]],
+        refresh: Callable[[str], Awaitable[None]],
         spawn: Spawn,
     ) -> None:
         self._queue = queue

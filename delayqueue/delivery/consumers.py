@@ -42,9 +42,10 @@ class TopicConsumers:
                     await self.refresh()
                 await self._tasks.failed(REFRESH_S)
 
-    async def refresh(self) -> None:
-        """Read the present subscribers. Raises Unavailable if the store does not answer."""
-        await self._refreshes.do_anew(None, self._refresh)
+    async def refresh(self, revision: str = "") -> None:
+        """Read the subscribers, unless those of this revision are known. Raises Unavailable if the store is away."""
+        if not revision or revision != self._revision:
+            await self._refreshes.do_anew(None, self._refresh)
 
     async def _refresh(self) -> None:
         self._revision, subscribers = await self._queue.subscribers.changes(self._revision)

@@ -32,8 +32,9 @@ T = TypeVar("T")
 class Delivery:
     """Calls the subscribers that have not succeeded so far, one after the other, and records each result at once.
 
-    So a crash repeats at most the call that was in flight. `subscribers` returns the topic's present ones, in order;
-    `refresh` makes sure that they are up to date, and raises Unavailable if the store does not answer.
+    The last one is recorded in the call that ends the job. So a crash repeats at most the call that was in flight.
+    `subscribers` returns the topic's present ones, in order; `refresh` makes sure that they are at least of a revision,
+    "" = up to date, and raises Unavailable if the store does not answer.
     """
 
     def __init__(  # noqa: PLR0913  # what delivery shares, and the job
@@ -44,7 +45,7 @@ class Delivery:
         job: Reserved,
         *,
         subscribers: Callable[[], Sequence[Subscriber]],
-        refresh: Callable[[], Awaitable[None]],
+        refresh: Callable[[str], Awaitable[None]],
         stopping: asyncio.Event,
     ) -> None:
         self._queue = queue
@@ -55,6 +56,8 @@ class Delivery:
         self._subscribers = subscribers
         self._refresh = refresh
         self._stopping = stopping
+        self._earlier: dict[str, CallResult] = {}  # of earlier deliveries
+        self._began_ms = 0  # this delivery, if there were any
         self._results: dict[str, Earlier] = {}  # in calling order
         self._again: set[str] = set()  # failed, and will be called again
 
@@ -73,27 +76,32 @@ class Delivery:
             log.exception("bug: job %r is delivered again after its TTR", self._job.id)
 
     async def _work(self) -> None:
-        await self._surely(self._refresh)  # a subscriber older than the job must be called with it
+        # a subscriber older than the reservation must be called
+        await self._surely(lambda: self._refresh(self._job.revision))
         names = [one.name for one in self._subscribers()]
-        results, now_ms = await self._so_far()
+        self._earlier, self._began_ms = await self._so_far()
+        last: Recording | None = None  # not recorded yet: it may end the job
         for name in names:
-            result = results.get(name)
-            subscriber = self._present(name)
-            if subscriber is None or not _is_open(result, now_ms):
-                if result is not None:
+            if last is not None and self._due(name):
+                await self._record(last)
+                last = None
+            subscriber = self._due(name)
+            if subscriber is None:
+                if (result := self._earlier.get(name)) is not None:
                     self._note(name, result.succeeded, result.message, result.due_ms)
                 continue
             if self._stopping.is_set():
                 self._jobs.requeue([self._job])
                 return
-            if not await self._call(subscriber, result.attempts if result else 0):
+            last, was_called = await self._call(subscriber)
+            if not was_called:
                 await asyncio.sleep(UNCALLED_S)
                 self._jobs.requeue([self._job])
                 return
-        await self._end()
+        await self._end(last)
 
     async def _so_far(self) -> tuple[dict[str, CallResult], int]:
-        """The results of earlier deliveries, and when this one began."""
+        """The results of earlier deliveries, and when this one began; 0 if it is the first."""
         if self._job.attempt == 1:
             return {}, 0
         [view] = await self._surely(lambda: self._jobs.get([self._job.id]))
@@ -101,21 +109,23 @@ class Delivery:
             raise NoSuchJob
         return {result.subscriber: result for result in view.results}, view.started_ms or 0
 
-    async def _call(self, subscriber: Subscriber, attempts_before: int) -> bool:
-        """Call a subscriber and record its result; False if it could not be called."""
+    async def _call(self, subscriber: Subscriber) -> tuple[Recording | None, bool]:
+        """Call a subscriber. Returns what to record, None if it wants no more calls, and whether it could be called."""
         loop = asyncio.get_running_loop()
         started_at = loop.time()
         event = Event.of(self._job, dict(self._results))
         outcome = self._kept(subscriber, await self._caller.call(subscriber, event))
         if not outcome.called:
-            return False
+            return None, False
         word = "succeeded" if outcome.succeeded else "failed"
         self._queue.metrics.count(SUBSCRIBER_CALLS, subscriber.name, word)
         if outcome.gone:
             log.warning("%s is unsubscribed: its URL answered 410", subscriber.name)
             await self._surely(lambda: self._queue.subscribers.drop(subscriber))
-            await self._surely(self._refresh)
-            return True
+            await self._surely(lambda: self._refresh(""))
+            return None, True
+        before = self._earlier.get(subscriber.name)
+        attempts_before = before.attempts if before else 0
         recording = Recording(
             id=self._job.id,
             nonce=self._nonce,
@@ -128,9 +138,11 @@ class Delivery:
         )
         if not outcome.succeeded:
             self._log_failure(recording, outcome)
-        await self._surely(lambda: self._jobs.record(recording))
         self._note(subscriber.name, outcome.succeeded, recording.message, recording.delay_ms)
-        return True
+        return recording, True
+
+    async def _record(self, recording: Recording) -> None:
+        await self._surely(lambda: self._jobs.record(recording))
 
     def _kept(self, subscriber: Subscriber, outcome: CallOutcome) -> CallOutcome:
         """The outcome with as much of its message as is kept: all of a result that a later subscriber gets.
@@ -175,15 +187,21 @@ class Delivery:
             return None
         return max(schedule[attempts_before], outcome.retry_after_ms)
 
-    async def _end(self) -> None:
+    async def _end(self, last: Recording | None) -> None:
+        """End this delivery. `last` is recorded, in the same call if the job is finished with it."""
         subscribers = [one for one in self._subscribers() if one.name in self._results]
         failed = [one for one in subscribers if not self._results[one.name].succeeded]
         message = clean(
             "; ".join(f"{one.name}: {self._results[one.name].message}" for one in failed)
         )
+        is_over = bool(subscribers) and all(self._is_over(one) for one in failed)
+        if last is not None:
+            await self._record(last._replace(ending=message) if is_over else last)
+            if is_over:
+                return
         if not subscribers:  # all were unsubscribed meanwhile: the job waits for new ones
             self._jobs.requeue([self._job])
-        elif all(self._is_over(one) for one in failed):
+        elif is_over:
             ends = [self._job.id], [self._job.receipt]
             await self._surely(lambda: self._jobs.finish(*ends, message))
         else:
@@ -201,8 +219,10 @@ class Delivery:
         if not succeeded and again_ms is not None:
             self._again.add(name)
 
-    def _present(self, name: str) -> Subscriber | None:
-        """The subscriber as it is now: it may have been replaced or removed meanwhile."""
+    def _due(self, name: str) -> Subscriber | None:
+        """The subscriber if it must be called in this delivery, as it is now: it may be replaced or removed by now."""
+        if not _is_open(self._earlier.get(name), self._began_ms):
+            return None
         return next((one for one in self._subscribers() if one.name == name), None)
 
     async def _surely(self, call: Callable[[], Awaitable[T]]) -> T:

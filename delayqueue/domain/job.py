@@ -77,7 +77,8 @@ class Reserved:
     """A job as a consumer gets it.
 
     `receipt` identifies this reservation, the id with `created_ms` the job: a push of the same id makes another one.
-    `retry_ms` is its own schedule, if it has one; `was_buried`: it was, until this reservation.
+    `retry_ms` is its own schedule, if it has one; `was_buried`: it was, until this reservation. `revision`: of the
+    subscribers at that time, "" = unknown.
     """
 
     topic: str
@@ -91,6 +92,7 @@ class Reserved:
     traceparent: str = ""
     created_ms: int = 0
     was_buried: bool = False
+    revision: str = ""
 
 
 @dataclass(slots=True)

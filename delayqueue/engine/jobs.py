@@ -194,7 +194,7 @@ class Jobs:
         return self._store.run_then(BURY, (item,), self.scope, read)
 
     def record(self, recording: Recording) -> Future[None]:
-        """Record a subscriber's result for a job that is reserved for it."""
+        """Record a subscriber's result for a job that is reserved for it, and end the job if it is the last one."""
         return self._store.run_then(RECORD, (recording,), self.scope, _check)
 
     def postpone(self, postponement: Postponement) -> Future[None]:

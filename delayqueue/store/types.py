@@ -116,7 +116,10 @@ class Release(NamedTuple):
 
 
 class Recording(NamedTuple):
-    """A subscriber's result for a job that is reserved for it. `delay_ms`: when to call it again, None = never."""
+    """A subscriber's result for a job that is reserved for it. `delay_ms`: when to call it again, None = never.
+
+    `ending`: the message with which the job is finished at once, None = it goes on.
+    """
 
     id: str
     nonce: str
@@ -126,6 +129,7 @@ class Recording(NamedTuple):
     attempts: int
     took_ms: int
     delay_ms: int | None
+    ending: str | None = None
 
 
 class Postponement(NamedTuple):

@@ -108,6 +108,20 @@ def _releases(releases: Sequence[Release]) -> list[Any]:
     return _flat([(*one[:-1], dump_schedule(one.retry_ms)) for one in releases])
 
 
+def _recordings(recordings: Sequence[Recording]) -> list[Any]:
+    return _flat(
+        [
+            (
+                *one[:3],
+                int(one.succeeded),
+                *one[4:8],
+                None if one.ending is None else f"={one.ending}",
+            )
+            for one in recordings
+        ]
+    )
+
+
 def _reserved(claims: Sequence[Claim], reply: Reply) -> list[Reservation]:
     return [
         reservation(claim.id, claim.nonce, result)
@@ -134,12 +148,8 @@ RESERVE: Final = Verb[Claim, Reservation]("reserve", _flat, _reserved)
 RELEASE: Final = Verb[Release, Moved]("release", _releases, _moved)
 # Extend reservations: the time is the new deadline.
 TOUCH: Final = Verb[Touch, Moved]("touch", _flat, _moved)
-# Record subscribers' results for jobs that are reserved for them.
-RECORD: Final = Verb[Recording, int](
-    "record",
-    lambda items: _flat([(*one[:3], int(one.succeeded), *one[4:]) for one in items]),
-    _codes,
-)
+# Record subscribers' results for jobs that are reserved for them, and end jobs with the last one.
+RECORD: Final = Verb[Recording, int]("record", _recordings, _codes)
 # Give reserved jobs back until a subscriber may be called again: the time is then, None if it was buried.
 POSTPONE: Final = Verb[Postponement, Moved](
     "postpone",

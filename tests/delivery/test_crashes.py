@@ -6,6 +6,9 @@ import asyncio
 import time
 from typing import TYPE_CHECKING
 
+import pytest
+
+from delayqueue.config.failpoint import EXIT_STATUS
 from tests.api_client import open_api
 from tests.waiting import until
 
@@ -18,8 +21,8 @@ if TYPE_CHECKING:
     from .receiver import Receiver
 
 
-def server_on(processes: Processes, store: StoreServer) -> QueueServer:
-    return processes.server(store, webhook_allow="127.0.0.1/32")
+def server_on(processes: Processes, store: StoreServer, **settings: object) -> QueueServer:
+    return processes.server(store, webhook_allow="127.0.0.1/32", **settings)
 
 
 async def subscribe_three(shop: Shop) -> None:
@@ -44,6 +47,36 @@ async def test_a_kill_repeats_the_call_under_way_and_no_other(
         job = await Shop(api, receiver, topic).becomes("finished")
     assert receiver.paths == ["one", "two", "two", "three"]
     assert (job["attempt"], [result[1] for result in results(job).values()]) == (2, [1, 1, 1])
+
+
+@pytest.mark.parametrize(
+    ("failpoint", "calls"),
+    [
+        pytest.param("record.before", 2, id="the result is not recorded: the call comes again"),
+        pytest.param("record.after", 1, id="the last result has ended the job"),
+    ],
+)
+async def test_a_crash_at_the_record_of_the_last_result(
+    processes: Processes,
+    redis_server: StoreServer,
+    receiver: Receiver,
+    topic: str,
+    failpoint: str,
+    calls: int,
+) -> None:
+    database = redis_server.new_database()
+    doomed = server_on(processes, redis_server, redis__db=database, failpoint=failpoint)
+    async with open_api(doomed.url) as api:
+        shop = Shop(api, receiver, topic)
+        await shop.subscribe("one")
+        await shop.push(ttr=1)
+        await until(lambda: doomed.exit_status() is not None)
+    assert doomed.exit_status() == EXIT_STATUS
+    successor = server_on(processes, redis_server, redis__db=database)
+    async with open_api(successor.url) as api:
+        job = await Shop(api, receiver, topic).becomes("finished")
+    assert receiver.paths == ["one"] * calls
+    assert (job["attempt"], results(job)) == (calls, {"one": ("succeeded", 1, "200")})
 
 
 async def test_a_stop_waits_for_the_call_under_way_and_gives_the_rest_back(

@@ -17,9 +17,15 @@ NAMES = ("one", "two")
 
 
 async def record(
-    bucket: Bucket, held: Reserved, name: str, *, delay_ms: int | None = None, attempts: int = 1
+    bucket: Bucket,
+    held: Reserved,
+    name: str,
+    *,
+    delay_ms: int | None = None,
+    attempts: int = 1,
+    ending: str | None = None,
 ) -> int:
-    """Record a success, or, with a delay, a failure."""
+    """Record a success, or, with a delay, a failure; with an ending, the job is finished."""
     recording = Recording(
         id=held.id,
         nonce=nonce_of(held.receipt, held.id),
@@ -29,6 +35,7 @@ async def record(
         attempts=attempts,
         took_ms=40,
         delay_ms=delay_ms,
+        ending=ending,
     )
     [code] = await bucket.store.all_of(RECORD, [recording])
     return code
@@ -68,6 +75,46 @@ async def test_results_go_with_the_job_to_its_end(bucket: Bucket) -> None:
     await bucket.finish("a", receipt=held.receipt)
     assert await bucket.state("a") == "finished"
     assert list(await results(bucket)) == ['näme "排队"\n']
+
+
+async def test_the_last_result_ends_the_job(bucket: Bucket) -> None:
+    held = await reserved(bucket, retain_ms=HOUR_MS, tags=("x",))
+    await record(bucket, held, "one")
+    assert await record(bucket, held, "two", ending="one of them failed") == 0
+    view = await bucket.view("a")
+    assert (view.state, view.message, view.attempt) == ("finished", "one of them failed", 1)
+    assert [(result.subscriber, result.attempts) for result in view.results] == [
+        ("one", 1),
+        ("two", 1),
+    ]
+    assert await record(bucket, held, "two", ending="again") == 2
+    assert (await bucket.view("a")).message == "one of them failed"
+
+
+async def test_a_job_that_is_not_retained_is_gone_with_its_last_result(bucket: Bucket) -> None:
+    held = await reserved(bucket)
+    assert await record(bucket, held, "one", ending="") == 0
+    assert await bucket.state("a") is None
+
+
+async def test_only_the_holder_ends_a_job_with_a_result(bucket: Bucket) -> None:
+    held = await reserved(bucket, ttr_ms=SOON_MS)
+    await a_moment()
+    await bucket.tick()
+    assert await record(bucket, held, "one", ending="") == 4
+    newer = await bucket.pop_one()
+    assert await record(bucket, held, "one", ending="") == 4
+    assert await results(bucket) == {}
+    assert await record(bucket, newer, "one", ending="") == 0
+
+
+async def test_a_result_is_kept_where_a_broken_key_prevents_the_end(bucket: Bucket) -> None:
+    held = await reserved(bucket, retain_ms=HOUR_MS)
+    await bucket.spoil("done:t")
+    assert await record(bucket, held, "one", ending="") == 0
+    assert await bucket.state("a") == "reserved"
+    assert list(await results(bucket)) == ["one"]
+    await bucket.redis.delete(bucket.key("done:t"))
 
 
 async def test_a_job_that_is_pushed_again_begins_without_results(bucket: Bucket) -> None:

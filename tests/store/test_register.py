@@ -11,6 +11,7 @@ from delayqueue.domain.subscriber import Subscriber
 from delayqueue.engine.subscribers import Subscribers
 from delayqueue.store.entries import Entry
 from delayqueue.store.store import Store
+from tests.store.bucket import job
 
 if TYPE_CHECKING:
     from delayqueue.store.bucket.registry import Registry
@@ -83,6 +84,25 @@ async def test_the_revision_changes_with_the_contents_only(registry: Registry) -
     assert await registry.registered("subscribers", second) == (second, None)
     await registry.unregister("subscribers", "one")
     assert (await registry.registered("subscribers", second)).entries == []
+
+
+async def test_a_reservation_tells_the_revision_at_its_time(
+    registry: Registry, bucket: Bucket
+) -> None:
+    async def told() -> str:
+        await bucket.push(job("a"))
+        return (await bucket.pop_one()).revision
+
+    assert await told() == ""
+    await registry.register("subscribers", entry("one"), "fail")
+    first = await told()
+    assert first == (await registry.registered("subscribers")).revision
+    await registry.register("schedules", entry("two"), "fail")
+    assert await told() == first
+    await registry.pause_subscriber("one", is_paused=True)
+    assert await told() == (await registry.registered("subscribers")).revision != first
+    await bucket.spoil("revisions")
+    assert await told() == ""
 
 
 async def test_what_a_file_declares_replaces_what_it_declared_before(registry: Registry) -> None:

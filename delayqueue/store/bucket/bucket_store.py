@@ -81,7 +81,8 @@ class BucketStore:
             args += (demand.wanted, int(demand.by_priority), len(demand.topics), *demand.topics)
 
         def read(reply: Reply) -> Popped:
-            jobs = [reserved(found, nonce) for found in reply.results]
+            *found, revision = reply.results
+            jobs = [reserved(each, nonce, text(revision)) for each in found]
             return Popped(jobs, reply.looked, reply.change)
 
         return self.caller.call("pop", bucket, args, read=read)

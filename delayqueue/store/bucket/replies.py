@@ -71,13 +71,15 @@ def moved(reply: Reply) -> list[Moved]:
     ]
 
 
-def reserved(found: Sequence[Any], nonce: str) -> list[Reserved]:
-    """The jobs that `pop` reserved with this nonce, given as id, record, attempt, ..."""
+def reserved(found: Sequence[Any], nonce: str, revision: str) -> list[Reserved]:
+    """The jobs that `pop` reserved with this nonce, at this revision, given as id, record, attempt, ..."""
     jobs = []
     for at in range(0, len(found), 3):
         raw_id, record, attempt = found[at : at + 3]
         job_id = text(raw_id)
-        jobs.append(reserved_job(job_id, record, attempt, receipt_for(nonce, job_id)))
+        job = reserved_job(job_id, record, attempt, receipt_for(nonce, job_id))
+        job.revision = revision
+        jobs.append(job)
     return jobs
 
 

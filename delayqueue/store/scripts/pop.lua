@@ -7,8 +7,9 @@
 -- KEYS  tag, queue name
 -- ARGV  receipt (unique to this call), then for each request: count, 1 = the most urgent jobs of all topics or 0 = the
 --       first topics' jobs, number of topics, topics in the order to search
--- returns for each request { id, record, attempt, ... }; the answer says how many of the requests, from the first on, were done
---         before the call reached its limits. The event of a first attempt has ms from due to now
+-- returns for each request { id, record, attempt, ... }, and at last the revision of the subscribers, "" if another bucket holds
+--         them; the answer says how many of the requests, from the first on, were done before the call reached its limits. The
+--         event of a first attempt has ms from due to now
 -- keeps: an id is trusted only if its record exists, belongs to this topic, and is in none of the sets. A client that is told of
 --        a job has its reservation: it is written first.
 local CHUNK = 32          -- records that are read together
@@ -193,5 +194,7 @@ return function(ARGV)
     if not is_full then complete = complete + 1 end
     at = at + 3 + size
   end
+  local revision = redis.pcall('HGET', REVISIONS, 'subscribers')  -- jobs are reserved: a broken key must not prevent the answer
+  answer[#answer + 1] = type(revision) == 'string' and revision or ''
   return answer, nil, complete
 end

@@ -1,14 +1,15 @@
--- Records a subscriber's result for a job that is reserved for it.
+-- Records a subscriber's result for a job that is reserved for it, and ends the job with the last one.
 -- requires  _job
 -- flags  allow-oom
 -- layout  raises
 -- waits  changes
 -- KEYS  tag, queue name
 -- ARGV  for each record: id, receipt, subscriber, "1" if it succeeded, else "0", message, attempts, ms that it took,
---       ms until it may be called again ("" = never)
+--       ms until it may be called again ("" = never), "=" and a message if the job is finished with it, else ""
 -- returns a code for each
 -- keeps: only the holder of the reservation records; the results are in the job's run and stay there until its end.
---        A record that is sent again changes nothing but its times.
+--        A record that is sent again changes nothing but its times. Where a broken key prevents the end, the result is
+--        kept all the same: the job comes again after its TTR, and only its end is tried again.
 --
 -- Calls are also counted per subscriber: `subscriber_calls:NAME` has those of a day by
 -- the hour, `subscriber_failures:NAME` the last failures. Both expire. If counting fails, it is skipped: only the record matters.
@@ -27,7 +28,12 @@ local function put(results, result)
   results[#results + 1] = result
 end
 
-local function record(id, receipt, result, delay)
+local function finish(id, job, run, message)
+  finish_job(id, job, 'finished', message)
+  tell('finished', job.topic, 1, now - run.started)
+end
+
+local function record(id, receipt, result, delay, ending)
   local job, run = held_job(id, receipt)
   if not job then return run end
   result.due = delay and now + delay
@@ -35,6 +41,7 @@ local function record(id, receipt, result, delay)
   put(results, result)
   run.results = cjson.encode(results)
   call('HSET', RUNS, id, pack_run(run))
+  if ending ~= '' then pcall(finish, id, job, run, string.sub(ending, 2)) end
   return OK
 end
 
@@ -63,12 +70,12 @@ end
 
 return function(ARGV)
   local codes = {}
-  for at = 1, #ARGV, 8 do
+  for at = 1, #ARGV, 9 do
     local result = {
       name = ARGV[at + 2], ok = ARGV[at + 3] == '1', message = ARGV[at + 4], attempts = tonumber(ARGV[at + 5]),
       started = now - tonumber(ARGV[at + 6]), ended = now,
     }
-    local code = safely(record, ARGV[at], ARGV[at + 1], result, tonumber(ARGV[at + 7]))
+    local code = safely(record, ARGV[at], ARGV[at + 1], result, tonumber(ARGV[at + 7]), ARGV[at + 8])
     if code == OK then pcall(count_call, ARGV[at], result) end
     codes[#codes + 1] = code
   end
