@@ -30,6 +30,7 @@ class Scale:
     page_jobs: int = 1_000_000
     page_dead: int = 10_000
     hook_seconds: int = 10
+    cliff: float = 1.0
 
     def quick(self) -> "Scale":
         """Figures in a minute or two; they are rough."""
@@ -50,6 +51,7 @@ class Scale:
             page_jobs=20_000,
             page_dead=1_000,
             hook_seconds=4,
+            cliff=0.1,
         )
 
 

@@ -21,7 +21,8 @@ REPLICATES_S = 20.0
 SCRIPT_CALLS = {"cmdstat_fcall", "cmdstat_fcall_ro", "cmdstat_evalsha", "cmdstat_evalsha_ro"}
 # the last arguments of a script that is called without a server: until when, the generation of the layout and who calls
 SCRIPT_TERMS = (9_999_999_999_999, "0 bench")
-SLOW_ENTRIES = 1000
+SLOW_ENTRIES = 10_000
+OUR_TIMERS = "{dq_bucket_1}:timers"
 # the ready list of a topic, by protocol (protocol.lua)
 READY_LISTS = {
     OURS: "{{dq_bucket_1}}:dq_queue_{topic}",
@@ -49,9 +50,14 @@ class StoreView:
         """How many replicas have all that was written."""
         return self._redis.wait(100, 1)
 
-    def forget(self) -> None:
-        """Reset the counts and times of calls."""
-        self._redis.config_set("slowlog-log-slower-than", 0)
+    def due_topics(self, now: float) -> int:
+        """How many topics of ours have something due."""
+        return self._redis.zcount(OUR_TIMERS, "-inf", int(now * 1000))
+
+    def forget(self, slower_than_us: int = 0) -> None:
+        """Reset the counts and times of calls; from now on, look at those that take longer than this."""
+        self._redis.config_set("slowlog-log-slower-than", slower_than_us)
+        self._redis.config_set("slowlog-max-len", SLOW_ENTRIES)
         self._redis.config_resetstat()
         self._redis.slowlog_reset()
 

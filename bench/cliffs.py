@@ -1,0 +1,214 @@
+"""What a load on some topics does to the jobs of others: scenes, each beside a probe on a topic of its own."""
+
+import os
+import signal
+import time
+import urllib.request
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from bench.measure import Figure, Measure, Outcome, Scale
+from bench.probe import Probe, percentile
+from bench.processes import BenchError, wait_until
+from bench.target import Server
+from delayqueue.client import Client, Job, ReservedJob
+from delayqueue.client.calls import Call
+
+BATCH: Final = 1_000  # jobs of a request
+SETTLES_S: Final = 0.5  # the probe, before the load and after it
+ENDS_S: Final = 120.0  # a scene, at most
+LOOK_S: Final = 0.002
+STALL_S: Final = 0.5
+PUSHES_S: Final = 8_000  # jobs a second that a machine takes in arrays: what shall be due at once must be in before
+POPPED: Final = (
+    10 * BATCH
+)  # jobs that are taken at the start of each second, whose TTRs are over at the same time
+DAY_S: Final = 86_400
+TAG: Final = "cliff"
+TOPIC: Final = "cliff"
+LARGE_BYTES: Final = 1_000_000
+LARGE: Final = 20  # jobs
+SLOW_US: Final = 300  # calls of the store that take longer are looked at
+
+Figures = dict[str, Figure]
+
+
+def cliffs(server: Server, scale: Scale) -> Outcome:
+    """Each scene in turn, on an empty store; `scale.cliff` is the share of the jobs that it takes."""
+    figures: Figures = {}
+    with Client(server.url, timeout=ENDS_S) as queue:
+        for scene in SCENES:
+            figures |= scene(server, queue, scale.cliff)
+            server.seen().flush()
+    return Outcome(figures)
+
+
+def _beside(
+    server: Server, name: str, act: Callable[[], object], due: float | None = None
+) -> Figures:
+    """Do that beside a probe. What the store does by itself begins at `due`."""
+    if due:
+        time.sleep(max(0.0, due - 2 * SETTLES_S - time.time()))
+    probe, store = Probe(server.url), server.seen()
+    with probe.beside():
+        time.sleep(SETTLES_S)
+        store.forget(SLOW_US)
+        began_at = due or time.time()
+        act()
+        took_s = time.time() - began_at
+        _, longest_ms = store.busy_ms()
+        time.sleep(SETTLES_S)
+    return {
+        f"{name}: took": Figure(took_s, "s"),
+        f"{name}: longest call of the store": Figure(longest_ms, "ms"),
+        f"{name}: others' push p99": Figure(percentile(probe.pushes, 99, began_at), "ms"),
+        f"{name}: others late p99": Figure(percentile(probe.arrivals, 99, began_at), "ms"),
+        f"{name}: others late max": Figure(percentile(probe.arrivals, 100, began_at), "ms"),
+    }
+
+
+def _push(queue: Client, count: int, job: Callable[[int], Job]) -> None:
+    for start in range(0, count, BATCH):
+        batch = [job(number) for number in range(start, min(start + BATCH, count))]
+        for result in queue.push_many(batch):
+            if result.code:
+                raise BenchError(f"a push was refused: {result.message}")
+
+
+def _due_together(server: Server, queue: Client, jobs: int, topics: int) -> Figures:
+    """Jobs that are due at once, in so many topics."""
+    due = time.time() + SETTLES_S + 1 + jobs / PUSHES_S
+    _push(queue, jobs, lambda number: Job(topic=f"{TOPIC}-{number % topics}", due=due))
+    return _beside(
+        server,
+        f"{jobs:,} due in {topics:,} topics",
+        lambda: wait_until(lambda: not server.seen().due_topics(due), "all ready", ENDS_S, LOOK_S),
+    )
+
+
+def _many_topics(server: Server, queue: Client, share: float) -> Figures:
+    jobs, topics = int(10_000 * share), int(100_000 * share)
+    figures: Figures = {}
+    for count, spread in (jobs, jobs), (10 * jobs, jobs), (10 * jobs, topics):
+        figures |= _due_together(server, queue, count, spread)
+        server.seen().flush()
+    return figures
+
+
+def _stalled_store(server: Server, _: Client, __: float) -> Figures:
+    """What is due in the half second after the store stood still."""
+    store, probe = server.seen().info("process_id"), Probe(server.url)
+    with probe.beside():
+        time.sleep(SETTLES_S)
+        os.kill(store, signal.SIGSTOP)
+        time.sleep(STALL_S)
+        os.kill(store, signal.SIGCONT)
+        back_at = time.time()
+        time.sleep(SETTLES_S)
+    late = percentile(probe.arrivals, 100, back_at)
+    return {f"after a stall of {STALL_S} s: others late max": Figure(late, "ms")}
+
+
+def _expired_reservations(server: Server, queue: Client, share: float) -> Figures:
+    """Jobs whose TTR is over at once: those that are taken a second later have a TTR that is a second shorter."""
+    jobs = int(100_000 * share)
+    seconds = jobs // POPPED
+    longest_s = seconds + 2
+    _push(queue, jobs, lambda number: Job(topic=TOPIC, ttr=longest_s - number // POPPED))
+    began_at = time.time()
+    for number in range(jobs // BATCH):
+        time.sleep(max(0.0, began_at + number * BATCH // POPPED - time.time()))
+        queue.pop_many(TOPIC, count=BATCH, wait=0)
+    return _beside(
+        server,
+        f"{jobs:,} TTRs over",
+        lambda: wait_until(lambda: server.ready(TOPIC) >= jobs, "all again", ENDS_S, LOOK_S),
+        began_at + longest_s,
+    )
+
+
+def _expired_jobs(server: Server, queue: Client, share: float) -> Figures:
+    jobs = int(200_000 * share)
+    end = time.time() + SETTLES_S + 1 + jobs / PUSHES_S
+    _push(queue, jobs, lambda _: Job(topic=TOPIC, delay=DAY_S, expire=end - time.time()))
+    return _beside(
+        server,
+        f"{jobs:,} expire",
+        lambda: wait_until(
+            lambda: not server.seen().due_topics(end), "all expired", ENDS_S, LOOK_S
+        ),
+        end,
+    )
+
+
+def _bulk_verbs(server: Server, queue: Client, share: float) -> Figures:
+    jobs = int(500_000 * share)
+
+    def fill() -> None:
+        _push(queue, jobs, lambda _: Job(topic=TOPIC, delay=DAY_S, tags=(TAG,)))
+
+    fill()
+    of_tag = f"of a tag of {jobs:,}"
+    figures = {
+        **_beside(server, f"/cancel {of_tag}, no job", lambda: queue.cancel(TAG, topic="none")),
+        **_beside(server, f"/reschedule {of_tag}", lambda: queue.reschedule_tag(TAG, by=60)),
+        **_beside(server, f"/kick {of_tag}", lambda: queue.kick_tag(TAG)),
+        **_beside(server, f"/purge of {jobs:,}", lambda: queue.purge(TOPIC)),
+    }
+    fill()
+    return figures | _beside(server, f"/cancel {of_tag}", lambda: queue.cancel(TAG))
+
+
+def _counted_topics(server: Server, queue: Client, share: float) -> Figures:
+    """What counts all topics, for each who asks."""
+    topics = int(100_000 * share)
+    _push(queue, topics, lambda number: Job(topic=f"{TOPIC}-{number}", delay=DAY_S))
+    asks: dict[str, Callable[[], object]] = {
+        "/stats": partial(queue.send, Call("/stats", {}, read=type)),
+        "/topics": partial(queue.send, Call("/topics", {}, read=type)),
+        "/metrics": lambda: urllib.request.urlopen(f"{server.url}/metrics").read(),
+    }
+    figures: Figures = {}
+    for path, ask in asks.items():
+        figures |= _beside(server, f"{path} of {topics:,} topics", ask)
+    return figures
+
+
+def _large_bodies(server: Server, queue: Client, _: float) -> Figures:
+    store, body, figures = server.seen(), '"\n' * (LARGE_BYTES // 2), {}
+    jobs = [Job(topic=TOPIC, body=body) for _ in range(LARGE)]
+    taken: list[ReservedJob] = []
+    acts: dict[str, Callable[[Job], object]] = {
+        "push": lambda job: queue.push_many([job]),
+        "pop": lambda _: taken.extend(queue.pop_many(TOPIC, count=1, wait=0)),
+        "finish": lambda _: queue.finish(taken.pop()),
+    }
+    for name, act in acts.items():
+        store.forget()
+        for job in jobs:
+            act(job)
+        total_ms, _ = store.busy_ms()
+        figures[f"{name} of 1 MB: store"] = Figure(total_ms / LARGE, "ms")
+    return figures
+
+
+SCENES: Final = (
+    _many_topics,
+    _stalled_store,
+    _expired_reservations,
+    _expired_jobs,
+    _bulk_verbs,
+    _counted_topics,
+    _large_bodies,
+)
+
+MEASURES: Final = (
+    Measure(
+        "cliffs",
+        "what many topics, TTRs, bulk verbs and a stall do to others' jobs: five minutes",
+        cliffs,
+        repeated=False,
+        by_default=False,
+    ),
+)

@@ -1,0 +1,80 @@
+"""A probe: jobs on a topic of its own, which show what a load on other topics does to everybody else."""
+
+import asyncio
+import contextlib
+import random
+import threading
+import time
+from collections.abc import Iterator
+from typing import Final
+
+from bench.measure import new_topic
+from delayqueue import AsyncClient
+from delayqueue.client.calls import TransportError
+from delayqueue.errors import QueueError
+
+EVERY_S: Final = 0.01
+SOONEST_S, LATEST_S = 0.005, 0.08  # from a push to its due time
+CONSUMERS: Final = 4
+POLL_S: Final = 1
+ENDS_S: Final = 30.0  # for the last jobs to arrive
+ANSWER_S: Final = 60.0
+
+Times = list[tuple[float, float]]  # when, and how many ms
+
+
+class Probe:
+    """Pushes a job each 10 ms, due 5 to 80 ms later, and takes each as it comes. It runs in a thread, beside the load.
+
+    `pushes`: when each began, and how long it took. `arrivals`: when each was due, and how late it came.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.pushes: Times = []
+        self.arrivals: Times = []
+        self._url = url
+        self._topic = new_topic()
+        self._is_over = threading.Event()
+
+    @contextlib.contextmanager
+    def beside(self) -> Iterator[None]:
+        """Probe until the end of the block, and until the last job has arrived."""
+        thread = threading.Thread(target=lambda: asyncio.run(self._run()))
+        thread.start()
+        try:
+            yield
+        finally:
+            self._is_over.set()
+            thread.join()
+
+    async def _run(self) -> None:
+        async with AsyncClient(self._url, timeout=ANSWER_S) as queue, asyncio.TaskGroup() as tasks:
+            for _ in range(CONSUMERS):
+                tasks.create_task(self._take(queue))
+            while not self._is_over.is_set():
+                tasks.create_task(self._push(queue))
+                await asyncio.sleep(EVERY_S)
+
+    async def _push(self, queue: AsyncClient) -> None:
+        began_at = time.time()
+        due = began_at + random.uniform(SOONEST_S, LATEST_S)
+        await queue.push(self._topic, str(due), due=due)
+        self.pushes.append((began_at, 1000 * (time.time() - began_at)))
+
+    async def _take(self, queue: AsyncClient) -> None:
+        end = None
+        while end is None or (len(self.arrivals) < len(self.pushes) and time.monotonic() < end):
+            with contextlib.suppress(QueueError, TransportError):
+                job = await queue.pop(self._topic, wait=POLL_S)
+                if job:
+                    due = float(job.body)
+                    self.arrivals.append((due, 1000 * (time.time() - due)))
+                    await queue.finish(job)
+            if end is None and self._is_over.is_set():
+                end = time.monotonic() + ENDS_S
+
+
+def percentile(times: Times, percent: int, since: float = 0.0) -> float:
+    """That percentile of those that began at `since` or later, ms; 100 is the longest one."""
+    found = sorted(ms for at, ms in times if at >= since)
+    return found[min(len(found) - 1, len(found) * percent // 100)]
