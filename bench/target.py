@@ -61,6 +61,10 @@ class StoreView:
         self._redis.config_resetstat()
         self._redis.slowlog_reset()
 
+    def hold_rewrites(self) -> None:
+        """Let the append-only file grow: a rewrite stops the store for a moment, whatever calls it."""
+        self._redis.config_set("auto-aof-rewrite-percentage", 0)
+
     def busy_ms(self) -> tuple[float, float]:
         """Time spent on all calls since then, and on the longest one; ms."""
         found: Any = self._redis.info("commandstats")

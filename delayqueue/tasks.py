@@ -1,4 +1,4 @@
-"""Helpers for tasks: ending them, taking turns, sharing results."""
+"""Helpers for tasks: ending them, taking turns, leaving gaps, sharing results."""
 
 import asyncio
 import math
@@ -9,6 +9,7 @@ from time import monotonic
 from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 AGAIN_S = 0.2
+GAP_S = 0.001  # between two calls of a request that changes many jobs
 TURN_S = 0.01  # after which a busy task lets others go on
 
 Item = TypeVar("Item")
@@ -111,6 +112,13 @@ def is_cancelled() -> bool:
 def is_cancellation(error: BaseException) -> bool:
     """Whether the error is a cancellation of the running task; code that it calls can raise one of its own making."""
     return isinstance(error, asyncio.CancelledError) and is_cancelled()
+
+
+async def paced() -> AsyncIterator[None]:
+    """Turns without end, with a pause of GAP_S between two: the store serves others meanwhile."""
+    while True:
+        yield
+        await asyncio.sleep(GAP_S)
 
 
 async def by_turns(items: Iterable[Item]) -> AsyncIterator[Item]:

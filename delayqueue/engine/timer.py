@@ -18,6 +18,7 @@ MOST_REST_S = (
     0.01  # after a tick: one that took longer has waited, as a tick moves a limited number of jobs
 )
 RETRY_S = 0.2  # before the next try after the store has failed
+SWEEP_AGAIN_S = 0.1  # after a sweep that had more to do
 SWEEP_TOPICS = (
     20  # that housekeeping checks each second; twice as many each time while it finds empty ones
 )
@@ -51,7 +52,7 @@ class Timer:
         self._wake = asyncio.Event()
         self._next_at = 0.0  # loop time of the next tick
         self._rested_at = 0.0  # loop time before which it does not tick: see _tick
-        self._sweep_at = 0.0  # loop time of the next sweep
+        self._care_at, self._sweep_at = 0.0, 0.0  # loop times of the next ones
         self._sweep_cursor = 0
         self._sweep_topics = SWEEP_TOPICS
         self.last_tick_at: float | None = None  # loop time of the last successful tick
@@ -76,8 +77,13 @@ class Timer:
                 continue
             try:
                 is_behind = await self._tick()
+                if loop.time() >= self._care_at:
+                    self._care_at = loop.time() + INTERVAL_S
+                    self._resync(self._bucket)
+                    if not is_behind:
+                        await self._care()
                 if loop.time() >= self._sweep_at:
-                    await self._keep_house(is_behind=is_behind)
+                    await self._sweep()
             except Unavailable:
                 self.arm(round(RETRY_S * 1000))
             self.last_try_at = loop.time()
@@ -109,11 +115,8 @@ class Timer:
             )
         return ticked.change.next_due_ms == 0
 
-    async def _keep_house(self, *, is_behind: bool) -> None:
+    async def _sweep(self) -> None:
         self._sweep_at = asyncio.get_running_loop().time() + INTERVAL_S
-        self._resync(self._bucket)
-        if not is_behind:
-            await self._care()
         swept = await self._store.sweep(
             self._bucket, self._sweep_cursor, self._sweep_topics, self._buried_retain_ms
         )
@@ -122,3 +125,6 @@ class Timer:
             self._sweep_topics = min(self._sweep_topics * 2, MOST_SWEEP_TOPICS)
         else:
             self._sweep_topics = max(self._sweep_topics // 2, SWEEP_TOPICS)
+        if swept.is_cut_short:
+            self._sweep_at -= INTERVAL_S - SWEEP_AGAIN_S
+            self.arm(round(SWEEP_AGAIN_S * 1000))

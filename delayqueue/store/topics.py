@@ -17,7 +17,7 @@ from delayqueue.store.bucket.recovery import LayoutChanged
 from delayqueue.store.bucket.tags import Tags
 from delayqueue.store.store import Store
 from delayqueue.store.types import START, Change, Plan, TagPage, TagPlace, TopicCounts
-from delayqueue.tasks import by_turns
+from delayqueue.tasks import by_turns, paced
 
 log = logging.getLogger(__name__)
 
@@ -101,7 +101,7 @@ class Topics:
             while has_more and count and kicked < most:  # a call may process only some of them
                 try:
                     count, has_more, change = await self._store.kick_topic(
-                        bucket, topic, state, most - kicked
+                        bucket, topic, state, min(most - kicked, PIECE)
                     )
                 except LayoutChanged:
                     raise
@@ -150,15 +150,17 @@ class Topics:
         moved: set[bytes] = set()
 
         async def of(bucket: int) -> AsyncIterator[int]:
-            place = None
-            while place != START:
-                page = TagPage(tag, topic, PIECE, place or START, self._scope)
-                place, ids = await self._tags.ids(bucket, page)
-                left = [*START, *(job_id for job_id in dict.fromkeys(ids) if job_id not in moved)]
-                while len(left) > 1:
+            page = TagPage(tag, topic, PIECE, START, self._scope)
+            left: list[bytes] = []
+            async for _ in paced():
+                if not left:
+                    place, ids = await self._tags.ids(bucket, page)
+                    page = page._replace(place=place)
+                    left = [job_id for job_id in dict.fromkeys(ids) if job_id not in moved]
+                if left:
                     try:
-                        left, count, changed, done = await self._tags.reschedule(
-                            bucket, page._replace(place=left), plan
+                        [_, *left], count, changed, done = await self._tags.reschedule(
+                            bucket, page._replace(place=[*START, *left]), plan
                         )
                     except Unavailable:  # they may have been moved
                         moved.update(left)
@@ -166,6 +168,8 @@ class Topics:
                     moved.update(done.moved)
                     self._notify(bucket, changed)
                     yield count
+                if not left and page.place == START:
+                    return
 
         return await self._all_of(of, MOVED_IN_PART)
 
@@ -175,12 +179,14 @@ class Topics:
         """Change the jobs of a tag, in pieces. Returns how many were changed."""
 
         async def of(bucket: int) -> AsyncIterator[int]:
-            place = None
-            while place != START:
-                page = TagPage(tag, topic, PIECE, place or START, self._scope)
+            place = START
+            async for _ in paced():
+                page = TagPage(tag, topic, PIECE, place, self._scope)
                 place, count, changed = await change(bucket, page)
                 self._notify(bucket, changed)
                 yield count
+                if place == START:
+                    return
 
         return await self._all_of(of)
 
@@ -191,11 +197,12 @@ class Topics:
         """
 
         async def of(bucket: int) -> AsyncIterator[int]:
-            more = True
-            while more:
-                count, more, change = await self._store.purge(bucket, topic, state, PIECE)
+            async for _ in paced():
+                count, has_more, change = await self._store.purge(bucket, topic, state, PIECE)
                 self._notify(bucket, change)
                 yield count
+                if not has_more:
+                    return
 
         return await self._all_of(of)
 

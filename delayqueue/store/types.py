@@ -318,12 +318,13 @@ class Health(NamedTuple):
 
 
 class Swept(NamedTuple):
-    """The effect of housekeeping."""
+    """The effect of housekeeping; `is_cut_short`: there was more to do than one call may do."""
 
     cursor: int
     ghosts: int
     forgotten: int
     ended: int  # buried jobs
+    is_cut_short: bool
 
 
 class Piece(NamedTuple):

@@ -53,6 +53,7 @@ class Shelves(BucketStore):
         self.next_ticks: deque[Ticked] = deque()  # what the next ticks answer, then QUIET
         self.swept_topics: list[int] = []  # how many topics each sweep was told to check
         self.empty_topics = 0  # what sweeps can forget
+        self.cut_short_sweeps = 0  # of the next ones
         self.tick_times_s: list[float] = []  # loop times
         self._numbers = count(1)
         self.caller = Caller(self.shards, self.buckets, ZSET, None, self.metrics, self.durability)
@@ -86,7 +87,8 @@ class Shelves(BucketStore):
         self.swept_topics.append(topics)
         forgotten = min(topics, self.empty_topics)
         self.empty_topics -= forgotten
-        return Swept(0, 0, forgotten, 0)
+        self.cut_short_sweeps -= 1
+        return Swept(0, 0, forgotten, 0, is_cut_short=self.cut_short_sweeps >= 0)
 
     def run(
         self,

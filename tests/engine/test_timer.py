@@ -70,6 +70,18 @@ async def test_housekeeping_follows_the_backlog_of_empty_topics(
     assert len(store.swept_topics) < 90  # seconds
 
 
+async def test_a_sweep_that_had_more_to_do_is_followed_soon(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("delayqueue.engine.timer.INTERVAL_S", 600.0)
+    store = Shelves()
+    store.cut_short_sweeps = 3
+    timer = Timer(0, store, lambda _bucket, _notify: None, lambda _bucket: None, no_care)
+    async with running(timer):
+        await until(lambda: store.cut_short_sweeps < 0)
+    assert len(store.swept_topics) == 4
+
+
 async def test_while_jobs_fall_due_all_the_time_ticks_take_half_of_it() -> None:
     """Each tick has a fixed cost for the store: with one each millisecond nothing else would be done."""
 

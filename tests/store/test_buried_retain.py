@@ -10,7 +10,7 @@ from tests.store.bucket import HOUR_MS, a_moment, job
 if TYPE_CHECKING:
     from tests.store.bucket import Bucket
 
-MANY = 1200
+MANY = 500
 
 
 async def sweep(bucket: Bucket, retain_ms: int | None) -> int:
@@ -69,12 +69,13 @@ async def test_one_sweep_ends_a_bounded_number_and_the_next_goes_on(bucket: Buck
     await bucket.push(*map(job, ids))
     await bucket.bury(*ids)
     await a_moment()
-    cursor, ended = 0, []
-    for _ in range(3):
+    cursor, ended = 0, list[int]()
+    while sum(ended) < MANY:
         swept = await bucket.store.sweep(0, cursor, 10, 1)
+        assert swept.is_cut_short == (sum(ended) + swept.ended < MANY)
         cursor = swept.cursor
         ended.append(swept.ended)
-    assert ended == [500, 500, 200]
+    assert 1 < max(ended) < 200
 
 
 async def test_large_bodies_count_for_more(bucket: Bucket) -> None:
@@ -83,7 +84,7 @@ async def test_large_bodies_count_for_more(bucket: Bucket) -> None:
         await bucket.push(job(job_id, body="x" * 1_000_000))
     await bucket.bury(*ids)
     await a_moment()
-    assert [await sweep(bucket, 1) for _ in range(3)] == [5, 5, 0]
+    assert [await sweep(bucket, 1) for _ in range(3)] == [2, 2, 2]
 
 
 async def test_what_cannot_be_ended_does_not_stand_in_the_way(bucket: Bucket) -> None:

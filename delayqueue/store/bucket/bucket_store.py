@@ -111,7 +111,8 @@ class BucketStore:
         """
         retain = "" if buried_retain_ms is None else buried_retain_ms
         reply = await self.run("sweep", bucket, [cursor, topics, retain])
-        return Swept(*map(int, reply.results))
+        cursor, ghosts, forgotten, ended, is_cut_short = map(int, reply.results)
+        return Swept(cursor, ghosts, forgotten, ended, is_cut_short == 1)
 
     async def cancel(self, bucket: int, page: TagPage) -> tuple[TagPlace, int, Change]:
         """End jobs of a tag, as the methods of Tags do."""

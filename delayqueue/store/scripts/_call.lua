@@ -20,7 +20,7 @@ local arrivals                  -- topic -> jobs that became ready
 local sound                     -- keys that check_keys has found to have the right type
 local earliest                  -- of the times that the call has set, ms; nil = none
 local read_bytes                -- of jobs that the answer holds
-local done_bytes                -- of jobs that it has processed
+local done_us                   -- of the store's time that its jobs have taken, about
 local events                    -- event, topic, how many jobs, { ms, ... } or false, ...
 
 -- Lua prints 1.7950e+12, but Redis wants all digits. '%d' takes a third of the time of '%.0f', which a store of 32 bits needs.
@@ -100,7 +100,7 @@ do
       generation = tonumber(generation)
     end
     scope = keys[3] and cjson.decode(string.sub(keys[3], #tag + 1))
-    freed, arrivals, sound, events, earliest, read_bytes, done_bytes = {}, {}, {}, {}, nil, 0, 0
+    freed, arrivals, sound, events, earliest, read_bytes, done_us = {}, {}, {}, {}, nil, 0, 0
     local fence = tag .. ':fence'
     if tonumber(call('ZSCORE', fence, 'generation') or 0) > generation then
       return redis.error_reply('STALELAYOUT the jobs are distributed over another number of buckets by now')

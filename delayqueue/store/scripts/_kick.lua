@@ -3,8 +3,7 @@
 
 -- Makes a job due and ready now if it is in one of the wanted states; its retry schedule starts over. body: replaces its own, nil = keep it.
 -- keeps: the time at which a job expires moves along with its due time, so that a dead letter can outlive its first expiry.
-local function kick(id, wanted, body)
-  local job = read_job(id)
+local function kick(id, job, wanted, body)
   if not job then return NOT_FOUND end
   if not wanted[state_of(id, job)] then return WRONG_STATE end
   check_keys(job)

@@ -30,14 +30,11 @@ do  -- limits the scope of the rest
     if state == 'ready' then add_ready(id, job) end
   end
 
-  -- Gives a delayed, ready or buried job a new due time (see new_due), and a new priority ("" = its own). Returns a code, and when it
+  -- Gives a job in this state, delayed, ready or buried, a new due time (see new_due), and a new priority ("" = its own). Returns a code, and when it
   -- is due then. A job whose due time does not change stays what it is, and so does a ready one that is moved by less than would
   -- delay it.
   -- keeps: a reserved job stays with its holder. The time at which a job expires moves along with its due time.
-  function reschedule(id, when, priority)
-    local job = read_job(id)
-    if not job then return NOT_FOUND end
-    local state = state_of(id, job)
+  function reschedule(id, job, state, when, priority)
     if state == 'reserved' then return WRONG_STATE end
     local due = new_due(job, when)
     if not due then return INVALID end
@@ -52,7 +49,7 @@ do  -- limits the scope of the rest
       return OK, job.due
     end
     call('ZCARD', delay_key(job.topic, due))
-    leave(id, job)
+    leave_waiting(id, job)
     if priority ~= '' then set_priority(id, job, priority) end
     set_due(id, job, due)
     delay_job(id, job, due)

@@ -5,6 +5,7 @@
 -- `place`: that of scan_tag() ("0" at first), which returns about `limit` ids, and ids that it returned last and that were not
 -- processed. Returns { the same for the next call, "0" alone if all is done }, and how many were changed.
 local function each_tagged(name, topic, limit, place, change)
+  if topic ~= '' and call('HEXISTS', TOPICS, topic) == 0 then return { '0' }, 0 end  -- it has no job here
   local cursor, ids, count = place[1], { unpack(place, 2) }, 0
   if #ids == 0 then cursor, ids = scan_tag(name, cursor, limit) end
   for i, id in ipairs(ids) do

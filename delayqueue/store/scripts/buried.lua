@@ -28,7 +28,7 @@ return function(ARGV)
       local id, buried_ms = entries[at], entries[at + 1]
       if has_done_enough() then return { mark, found }, nil, number - 1 end
       local run = call('HGET', RUNS, id) or ''
-      count_work(#run)
+      count_work(#run / 768)
       found[#found + 1], found[#found + 2], found[#found + 3], found[#found + 4] = number, id, buried_ms, run
       mark = marks.of(id, buried_ms)
     end

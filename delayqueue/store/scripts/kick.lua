@@ -24,6 +24,7 @@ return function(ARGV)
   if topic ~= '' then ids = first_ids() end
   local states = topic == '' and { buried = true, delayed = true } or { [wanted] = true }
   local codes = {}
-  for i, id in ipairs(ids) do codes[i] = safely(kick, id, states, bodies[i]) end
+  local function kick_one(i, id) return kick(id, read_job(id), states, bodies[i]) end
+  for i, id in ipairs(ids) do codes[i] = safely(kick_one, i, id) end
   return codes, nil, #ids
 end

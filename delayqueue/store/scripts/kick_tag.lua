@@ -10,6 +10,7 @@
 return function(ARGV)
   local state, name, topic, limit = unpack(ARGV)
 
-  local after, count = each_tagged(name, topic, limit, { unpack(ARGV, 5) }, function(id) return kick(id, { [state] = true }) end)
+  local states = { [state] = true }
+  local after, count = each_tagged(name, topic, limit, { unpack(ARGV, 5) }, function(id, job) return kick(id, job, states) end)
   return after, nil, count
 end

@@ -128,8 +128,9 @@ end
 -- Returns a code, and the other topic that had the id.
 local function push(id, job, if_exists, old_record, ended)
   local old = old_record and unpack_record(old_record)
-  count_work(0, job)
-  if old then count_work(#old_record, old) end
+  count_job(#job.body, job)
+  count_work(4)
+  if old then count_job(#old_record, old) end
   if old and is_hidden(old.topic) or ended and is_hidden_ended(ended) then return EXISTS end
   local former = old or ended and job_of_ended(ended)
   local other = former and former.topic ~= job.topic and former.topic or nil

@@ -17,10 +17,11 @@ return function(ARGV)
   local moved = {}
 
   local after, count = each_tagged(name, topic, limit, { unpack(ARGV, 6) }, function(id, job)
+    local state = state_of(id, job)
     local has_priority = priority == '' or tonumber(priority) == (job.priority or USUAL_PRIORITY)
-    local is_there = when == '' or new_due(job, when) == job.due and state_of(id, job) == 'delayed'
+    local is_there = when == '' or new_due(job, when) == job.due and state == 'delayed'
     if has_priority and is_there then return WRONG_STATE end
-    local code = reschedule(id, when, priority)
+    local code = reschedule(id, job, state, when, priority)
     if code == OK and is_distance then moved[#moved + 1] = id end
     return code
   end)

@@ -7,8 +7,8 @@
 -- KEYS  tag, queue name
 -- ARGV  cursor of the topics ("0" at first), topics looked at, about, ms that a buried job is kept if its topic's
 --       settings do not say ("" = until somebody ends it)
--- returns { next cursor, ghosts dropped, topics forgotten, buried jobs ended }
-local BURIED_LIMIT = 500  -- buried jobs that one call processes: about 5 ms
+-- returns { next cursor, ghosts dropped, topics forgotten, buried jobs ended, 1 if it stopped because it had done enough }
+local READ_TOGETHER = 200  -- ids of buried jobs: more than a call processes
 local WINDOW = 1000  -- ids read in one call, shared among the ready lists that have ghosts
 
 local function is_empty(topic)
@@ -19,16 +19,12 @@ end
 return function(ARGV)
   local cursor, limit, buried_retain = ARGV[1], ARGV[2], tonumber(ARGV[3])
   local ghosts, forgotten, ended = 0, 0, 0
-  local looked = 0  -- buried jobs
-
-  local function has_room() return looked < BURIED_LIMIT and not has_done_enough() end
 
   -- Ends jobs that were buried long enough. One that cannot be ended does not block the others.
   local function end_buried(topic, retain)
     local key = buried_key(topic)
-    for _, id in ipairs(call('ZRANGEBYSCORE', key, '-inf', int(now - retain), 'LIMIT', 0, BURIED_LIMIT - looked)) do
-      if not has_room() then return end
-      looked = looked + 1
+    for _, id in ipairs(call('ZRANGEBYSCORE', key, '-inf', int(now - retain), 'LIMIT', 0, READ_TOGETHER)) do
+      if has_done_enough() then return end
       local job = read_job(id)
       if job and job.topic == topic and pcall(finish_job, id, job, 'expired', '') then
         ended = ended + 1
@@ -54,7 +50,7 @@ return function(ARGV)
   local function look_at(topic, settings)
     local limits = settings ~= '' and settings_of(topic).limit or {}
     local retain = limits.buried_retain_ms or buried_retain
-    if retain and has_room() then end_buried(topic, retain) end
+    if retain and not has_done_enough() then end_buried(topic, retain) end
     if not forget_if_empty(topic, settings) and call('HEXISTS', GHOSTS, topic) == 1 then
       haunted[#haunted + 1], haunted[#haunted + 2] = topic, settings
     end
@@ -76,5 +72,6 @@ return function(ARGV)
   for i = 1, #page[2], 2 do pcall(look_at, page[2][i], page[2][i + 1]) end
   local window = math.max(1, math.floor(WINDOW / math.max(1, #haunted / 2)))
   for i = 1, #haunted, 2 do pcall(drop_some, haunted[i], haunted[i + 1], window) end
-  return { has_room() and page[1] or cursor, ghosts, forgotten, ended }
+  local is_cut_short = has_done_enough()
+  return { is_cut_short and cursor or page[1], ghosts, forgotten, ended, is_cut_short and 1 or 0 }
 end

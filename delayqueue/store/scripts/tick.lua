@@ -12,7 +12,7 @@
 --        together: each call serves those that are due longest and those that have just become due.
 local TOPICS_PER_CALL = 80  -- about 2 ms of the store's time
 local SET_ASIDE_MS = 60000  -- a job or topic that a broken key blocks is tried again after this
-local RANKED_BYTES = 2048  -- what a job with a priority counts on top of its own: about 6 us
+local RANKED_US = 6  -- what a job with a priority takes more
 local NAMED = 20  -- buried jobs that are named, for the log
 
 local function enqueue(topic, ids, ranked)
@@ -99,7 +99,7 @@ local function ranked_of(topic, ids)
     if priority and has_done_enough() then return jobs, i - 1 end
     local job = priority and read_job(ids[i])
     if job and job.topic == topic and job.priority then
-      count_work(RANKED_BYTES)
+      count_work(RANKED_US)
       jobs[ids[i]] = job
     end
   end
