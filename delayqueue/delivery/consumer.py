@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from delayqueue.delivery.caller import SubscriberCaller
 from delayqueue.delivery.delivery import Delivery
@@ -12,7 +12,9 @@ from delayqueue.engine.jobs import Jobs
 from delayqueue.engine.queue import DelayQueue
 from delayqueue.errors import TooMany, Unavailable
 
-POLL_S = 60.0
+if TYPE_CHECKING:
+    from delayqueue.engine.wait_queue import StandingPoll
+
 RETRY_S = 0.2  # before the next try if the store has failed, or too many polls are waiting
 
 Spawn = Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]]
@@ -43,6 +45,7 @@ class TopicConsumer:
         self._subscribers: Sequence[Subscriber] = ()
         self._deliveries: set[asyncio.Task[None]] = set()
         self._reserving: asyncio.Task[None] | None = None
+        self._poll: StandingPoll | None = None  # wants as many jobs as there is room for
         self._room = asyncio.Event()
         self._stopping = asyncio.Event()
 
@@ -79,14 +82,21 @@ class TopicConsumer:
                 await self._room.wait()
                 continue
             try:
-                await self._begin_some(room)
+                await self._consume(room)
             except (Unavailable, TooMany):
                 await asyncio.sleep(RETRY_S)
 
-    async def _begin_some(self, room: int) -> None:
-        """Begin the next jobs. They are not kept here: a batch can be 80 MB, and the next one may be long in coming."""
-        for job in await self._jobs.pop((self._topic,), room, POLL_S):
-            self._begin(job)
+    async def _consume(self, room: int) -> None:
+        """Begin jobs as they become ready, endlessly; there is room for so many more."""
+        poll = self._poll = self._jobs.consume((self._topic,), room)
+        try:
+            while True:
+                await poll.future
+                for job in poll.take():
+                    self._begin(job)
+        finally:
+            self._poll = None
+            self._jobs.leave(poll)
 
     def _begin(self, job: Reserved) -> None:
         work = Delivery(
@@ -105,3 +115,5 @@ class TopicConsumer:
     def _end(self, task: asyncio.Task[None]) -> None:
         self._deliveries.discard(task)
         self._room.set()
+        if self._poll is not None:
+            self._jobs.widen(self._poll)

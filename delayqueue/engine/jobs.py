@@ -11,7 +11,7 @@ from delayqueue.domain.access import Scope
 from delayqueue.domain.job import Job, JobView, Reserved
 from delayqueue.domain.receipt import HELD_BY_NOBODY, nonce_of
 from delayqueue.engine.take_service import TakeService
-from delayqueue.engine.wait_queue import Poll
+from delayqueue.engine.wait_queue import Poll, StandingPoll
 from delayqueue.engine.waiters import Waiters
 from delayqueue.errors import OF_CODE, Code
 from delayqueue.store.dead_letters import DeadLetters
@@ -98,6 +98,14 @@ class Jobs:
     ) -> Poll:
         """Begin to wait as pop() does. Whoever calls it takes the poll's answer, or leaves."""
         return self._waiters.poll(topics, count, wait_s, by_priority=by_priority)
+
+    def consume(self, topics: tuple[str, ...], room: int) -> StandingPoll:
+        """Begin to take jobs as they become ready, up to `room`. Whoever calls it takes them, and leaves at the end."""
+        return self._waiters.consume(topics, room)
+
+    def widen(self, poll: StandingPoll) -> None:
+        """Make room for one job more."""
+        self._waiters.widen(poll)
 
     def leave(self, poll: Poll) -> None:
         """End a poll whose client is gone: what was reserved for it is put back."""

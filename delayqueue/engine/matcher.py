@@ -10,7 +10,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from delayqueue.domain.job import Reserved
-from delayqueue.engine.wait_queue import Poll, WaitQueue
+from delayqueue.engine.wait_queue import Poll, StandingPoll, WaitQueue
 from delayqueue.store.types import Demand
 
 JOBS_PER_DEMAND = 1000
@@ -85,6 +85,12 @@ class Matcher:
         self.waiting -= 1
         if not queue.wanted:
             self._close(queue)
+
+    def widen(self, poll: StandingPoll) -> None:
+        """The poll, which is waiting, takes one job more."""
+        if poll.queue is not None:
+            poll.queue.widen(poll)
+            self._offer(poll.queue)
 
     def hurry(self, poll: Poll) -> None:
         """End the poll's wait: it is answered as soon as every bucket was asked once."""
@@ -246,10 +252,13 @@ class Matcher:
         at = 0
         while at < len(jobs) and queue.wanted:
             poll = next(iter(queue.polls))
-            self.remove(poll)
-            if not poll.future.done():
-                poll.answer(jobs[at : at + poll.wanted])
-                at += poll.wanted
+            some = [] if poll.is_gone else jobs[at : at + poll.wanted]
+            if some and isinstance(poll, StandingPoll) and len(some) < poll.wanted:
+                queue.move_back(poll, len(some), self._last_number)
+            else:
+                self.remove(poll)
+            poll.answer(some)
+            at += len(some)
         return jobs[at:]
 
     def _answer(self, polls: Iterable[Poll]) -> None:

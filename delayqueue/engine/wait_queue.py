@@ -1,6 +1,7 @@
 """One waiting poll, and the queue of polls for the same topics. No IO."""
 
 import asyncio
+import math
 from bisect import bisect_left, bisect_right, insort
 from collections import OrderedDict
 from operator import attrgetter
@@ -27,6 +28,11 @@ class Poll:
         self.future: asyncio.Future[None] = loop.create_future()  # done = answered or gone
         self._jobs: list[Reserved] | None = None
 
+    @property
+    def is_gone(self) -> bool:
+        """Whether nobody waits for its answer."""
+        return self.future.done()
+
     def answer(self, jobs: list[Reserved]) -> None:
         """Answer the poll, unless it is answered or gone."""
         if not self.future.done():
@@ -43,6 +49,37 @@ class Poll:
         """The jobs in its answer. It keeps none: an answered poll can live until its deadline, and a job be large."""
         jobs, self._jobs = self._jobs, None
         return jobs or []
+
+
+class StandingPoll(Poll):
+    """A poll that goes on after an answer: it is given jobs as they become ready, while it wants more.
+
+    Its future is done whenever there is something to take; take() puts a new one in its place.
+    """
+
+    __slots__ = ("topics",)
+
+    def __init__(self, number: int, wanted: int, topics: tuple[str, ...]) -> None:
+        super().__init__(number, wanted, math.inf)
+        self.topics = topics
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether nobody takes its jobs any more."""
+        return self.future.cancelled()
+
+    def answer(self, jobs: list[Reserved]) -> None:
+        """Give it jobs; it wants so many fewer."""
+        self.wanted -= len(jobs)
+        self._jobs = [*(self._jobs or ()), *jobs]
+        if not self.future.done():
+            self.future.set_result(None)
+
+    def take(self) -> list[Reserved]:
+        """The jobs that came since the last time."""
+        if self.future.done():
+            self.future = asyncio.get_running_loop().create_future()
+        return super().take()
 
 
 class WaitQueue:
@@ -108,6 +145,25 @@ class WaitQueue:
             if self.impatient[at : at + 1] == [poll]:
                 del self.impatient[at]
 
+    def move_back(self, poll: Poll, given: int, number: int) -> None:
+        """A poll that was given some jobs goes on behind the others, numbered as the last poll of all queues.
+
+        Buckets that had nothing more for any poll here have told since then what they have.
+        """
+        told_all = self.last_number
+        self.dry_up_to = [max(number, dry) if dry >= told_all else dry for dry in self.dry_up_to]
+        self.wanted -= given
+        self.polls.move_to_end(poll)
+        poll.number = number
+
+    def widen(self, poll: Poll) -> None:
+        """The poll takes one job more. A bucket that had nothing more for it will tell if that changes."""
+        self.wanted += 1
+        poll.wanted += 1
+        for bucket, dry in enumerate(self.dry_up_to):
+            if dry < poll.number:
+                self.credits[bucket] += 1
+
     def hurry(self, poll: Poll) -> bool:
         """Let the poll wait only for its first answer of each bucket; returns whether it has had them all."""
         marks = zip(self.dry_up_to, self.failed_up_to, strict=True)
@@ -120,7 +176,7 @@ class WaitQueue:
 
     def note_dry(self, bucket: int, number: int) -> list[Poll]:
         """The bucket has no more for the polls up to that number; returns those that do not wait any longer."""
-        self.dry_up_to[bucket] = number
+        self.dry_up_to[bucket] = max(number, self.dry_up_to[bucket])
         if not self.impatient:
             return []
         end = bisect_right(self.impatient, min(self.dry_up_to), key=_number)

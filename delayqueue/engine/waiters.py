@@ -16,7 +16,7 @@ from delayqueue.domain.receipt import nonce_of
 from delayqueue.engine.bucket_poller import BucketPoller
 from delayqueue.engine.deadlines import Deadlines
 from delayqueue.engine.matcher import Matcher
-from delayqueue.engine.wait_queue import Poll
+from delayqueue.engine.wait_queue import Poll, StandingPoll
 from delayqueue.errors import Text, TooMany, Unavailable
 from delayqueue.store.store import Store
 from delayqueue.store.types import Requeue
@@ -88,15 +88,36 @@ class Waiters:
         later failures are waited out, unless `wait_s` is 0. Raises TooMany if as many polls are waiting as may.
         """
         poll = Poll(next(self._numbers), wanted, wait_s, max(0, LOOK_S - wait_s))
+        self._add(topics, poll, by_priority=by_priority)
+        if poll.queue is not None and poll.patient:
+            self._deadlines.add(poll, self._matcher.waiting)
+        return poll
+
+    def consume(self, topics: tuple[str, ...], wanted: int) -> StandingPoll:
+        """Begin to take jobs as they become ready, up to `wanted` and one more for each widen(), until leave().
+
+        Its future raises what that of a long poll raises; nothing comes after that. Raises TooMany as poll() does.
+        """
+        poll = StandingPoll(next(self._numbers), wanted, topics)
+        self._add(topics, poll)
+        return poll
+
+    def widen(self, poll: StandingPoll) -> None:
+        """Let the poll take one job more."""
+        if poll.queue is not None:
+            self._matcher.widen(poll)
+        elif not self._closing:
+            poll.number = next(self._numbers)
+            poll.wanted += 1
+            self._matcher.add(poll.topics, poll)
+
+    def _add(self, topics: tuple[str, ...], poll: Poll, *, by_priority: bool = False) -> None:
         if self._closing:
             poll.answer([])
-            return poll
+            return
         if poll.patient and 0 < self._max_polls <= self._matcher.waiting:
             raise TooMany(TOO_MANY_POLLS, retry_after_s=RETRY_AFTER_S)
         self._matcher.add(topics, poll, by_priority=by_priority)
-        if poll.patient:
-            self._deadlines.add(poll, self._matcher.waiting)
-        return poll
 
     def leave(self, poll: Poll) -> None:
         """The client no longer waits: what was reserved for it is put back."""

@@ -10,7 +10,7 @@ import pytest
 
 from delayqueue.domain.job import Reserved
 from delayqueue.engine.matcher import Matcher
-from delayqueue.engine.wait_queue import Poll
+from delayqueue.engine.wait_queue import Poll, StandingPoll
 from delayqueue.errors import Unavailable
 
 if TYPE_CHECKING:
@@ -56,6 +56,16 @@ class Histories:
         self.polls[name] = poll
         self.matcher.add(tuple(topics.split(",")), poll)
 
+    def stand(self, name: str, topics: str, wanted: str) -> None:
+        poll = StandingPoll(len(self.polls) + 1, int(wanted), tuple(topics.split(",")))
+        self.polls[name] = poll
+        self.matcher.add(poll.topics, poll)
+
+    def widen(self, name: str) -> None:
+        poll = self.polls[name]
+        assert isinstance(poll, StandingPoll)
+        self.matcher.widen(poll)
+
     def ask(self, bucket: str, expected: str) -> None:
         """BucketRequest as a poller does: a sleeping one does not."""
         demands = self.matcher.next(int(bucket)) if int(bucket) in self.awake else []
@@ -88,6 +98,8 @@ class Histories:
 
     STEPS: Final[dict[str, Callable[..., Any]]] = {
         r"(\w) pops ([\w,]+)(?: (\d+))?( at once)?": pop,
+        r"(\w) consumes ([\w,]+) (\d+)": stand,
+        r"(\w) takes one more": widen,
         r"ask (\d) -> (.+)": ask,
         r"(\d) brings (.+?)( and has more)?": bring,
         r"(\d) fails": lambda self, bucket: self.matcher.failed(int(bucket)),
@@ -124,6 +136,21 @@ class Histories:
         (1, "A pops t; B pops u; A leaves; A is removed; C pops t; ask 0 -> u:1 t:1"),
         (1, "A pops t,u; ask 0 -> t,u:1; 0 brings -; A waits; 0 has 1 u; ask 0 -> t,u:1"),
         (1, "A pops t; A leaves; A is removed; ask 0 -> nothing"),
+        # a standing poll: once a bucket had nothing more, it is asked only for what it reports
+        (1, ("A consumes t 3; ask 0 -> t:3; 0 brings a; A gets a; ask 0 -> nothing; 0 has 1 t; "
+            "ask 0 -> t:1; 0 brings b; A gets b; ask 0 -> nothing; A takes one more; "
+            "ask 0 -> nothing; 0 has 3 t; ask 0 -> t:2; 0 brings c d; A gets c d; 0 wait")),
+        (1, ("A consumes t 2; ask 0 -> t:2; 0 brings -; B pops u; ask 0 -> u:1; 0 brings -; "
+            "0 has 1 t; ask 0 -> t:1; C pops v; 0 brings a; ask 0 -> v:1; 0 brings -; 0 has 1 t; "
+            "A takes one more; ask 0 -> t:1; 0 brings b; A gets a b; ask 0 -> nothing")),
+        # what it wants more is asked for together, while more may be there
+        (1, ("A consumes t 1; A takes one more; A takes one more; ask 0 -> t:3; 0 brings a b c; "
+            "A gets a b c; 0 wait")),
+        # it goes on behind the others
+        (1, ("A consumes t 3; B pops t; ask 0 -> t:4; 0 brings a; A gets a; B waits; 0 has 1 t; "
+            "ask 0 -> t:1; 0 brings b; B gets b; 0 has 1 t; ask 0 -> t:1; 0 brings c; A gets c; "
+            "1 wait")),
+        (1, "A consumes t 3; ask 0 -> t:3; A leaves; 0 brings a; nobody takes a; 0 wait"),
         # no more is asked for than is wanted, from each bucket in turn
         (2, ("A pops t; ask 0 -> t:1; ask 1 -> nothing; 0 brings -; ask 1 -> t:1; 1 brings a; "
             "A gets a")),

@@ -26,7 +26,7 @@ from hypothesis.stateful import (
 
 from delayqueue.domain.job import Reserved
 from delayqueue.engine.matcher import BucketRequest, Matcher
-from delayqueue.engine.wait_queue import Poll, WaitQueue
+from delayqueue.engine.wait_queue import Poll, StandingPoll, WaitQueue
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,8 +52,13 @@ class Client:
     taken: list[Reserved] = field(default_factory=list)
 
     @property
+    def stands(self) -> bool:
+        """It goes on after an answer."""
+        return isinstance(self.poll, StandingPoll)
+
+    @property
     def waits(self) -> bool:
-        return not self.poll.future.done()
+        return not self.poll.future.done() and self.poll.wanted > 0
 
     @property
     def outcome(self) -> list[Reserved] | BaseException | None:
@@ -117,6 +122,25 @@ class Machine(RuleBasedStateMachine):
         self.clients.append(Client(poll, topics, patient))
         self.matcher.add(topics, poll)
 
+    @rule(topics=st.sampled_from(LISTS), wanted=st.integers(1, 3))
+    def consume(self, topics: tuple[str, ...], wanted: int) -> None:
+        poll = StandingPoll(next(self.numbers), wanted, topics)
+        self.clients.append(Client(poll, topics, patient=True))
+        self.matcher.add(topics, poll)
+
+    @rule(place=PLACES)
+    @precondition(lambda self: self.standing())
+    def widen(self, place: int) -> None:
+        standing = self.standing()
+        poll = standing[place % len(standing)].poll
+        assert isinstance(poll, StandingPoll)
+        if poll.queue is not None:
+            self.matcher.widen(poll)
+        else:
+            poll.number = next(self.numbers)
+            poll.wanted += 1
+            self.matcher.add(poll.topics, poll)
+
     @rule(place=PLACES, topic=st.sampled_from(TOPICS), jobs=st.integers(1, 3), told=st.booleans())
     def arrive(self, place: int, topic: str, jobs: int, told: bool) -> None:
         bucket = place % len(self.calls)
@@ -158,7 +182,7 @@ class Machine(RuleBasedStateMachine):
             polls_want = sum(each.poll.wanted for each in self.in_matcher(topics))
             assert 0 < wanted <= polls_want - before[topics], "no more is asked for than is wanted"
         counted = [] if bucket in self.slow else [self.generations[each.topics] for each in demands]
-        self.calls[bucket] = Call(demands, len(self.clients), counted)
+        self.calls[bucket] = Call(demands, self.last_number(), counted)
 
     @rule(place=PLACES)
     @precondition(lambda self: self.flying())
@@ -219,7 +243,7 @@ class Machine(RuleBasedStateMachine):
             if client.waits:
                 asked_for = client.topics in asked and client.poll.number <= call.last_number
                 assert client.patient or not asked_for, "who would not wait hears it"
-            else:
+            elif not client.stands:
                 assert isinstance(client.outcome, BaseException)
                 everywhere = not client.answered and len(client.failed) == len(self.calls)
                 assert everywhere or not client.patient, "who can wait outlasts failures"
@@ -229,6 +253,8 @@ class Machine(RuleBasedStateMachine):
     def end(self, place: int, how: str) -> None:
         waiting = self.waiting()
         client = waiting[place % len(waiting)]
+        if client.stands and not how.startswith("leave"):
+            return  # it has no deadline
         if how == "hurry":
             self.matcher.hurry(client.poll)
             if client.waits:
@@ -300,6 +326,9 @@ class Machine(RuleBasedStateMachine):
     def check_delivery(self, waited: list[Client], call: Call, left: list[Reserved]) -> None:
         got: list[Reserved] = []
         for client in waited:
+            if client.stands:
+                got += self.take_standing(client)
+                continue
             if client.waits:
                 continue
             jobs = client.outcome
@@ -309,7 +338,7 @@ class Machine(RuleBasedStateMachine):
                 assert len(jobs) <= client.poll.wanted
                 assert all(job.topic in client.topics for job in jobs)
                 numbers = [each.poll.number for each in self.waiting(client.topics)]
-                assert all(number > client.poll.number for number in numbers), (
+                assert all(number >= client.poll.number for number in numbers), (
                     "first come, first served"
                 )
             else:
@@ -317,6 +346,15 @@ class Machine(RuleBasedStateMachine):
                 assert len(client.answered) == len(self.calls), "every bucket was asked"
         brought = [job.id for jobs in call.found or () for job in jobs]
         assert sorted(brought) == sorted(job.id for job in [*got, *left]), "each job has one taker"
+
+    def take_standing(self, client: Client) -> list[Reserved]:
+        """What a standing poll was given; then it is behind all others, or wants nothing more."""
+        jobs = client.poll.take()
+        assert client.poll.wanted >= 0
+        assert all(job.topic in client.topics for job in jobs)
+        if jobs and client.poll.wanted:
+            assert client.poll.number == self.last_number(), "it is behind all others"
+        return jobs
 
     def take(self, bucket: int, demand: Demand) -> list[Reserved]:
         found: list[Reserved] = []
@@ -327,15 +365,24 @@ class Machine(RuleBasedStateMachine):
         return found
 
     def waiting(self, topics: tuple[str, ...] | None = None) -> list[Client]:
-        return [each for each in self.clients if each.waits and topics in {None, each.topics}]
+        found = [each for each in self.clients if each.waits and topics in {None, each.topics}]
+        return sorted(found, key=lambda each: each.poll.number)
+
+    def standing(self) -> list[Client]:
+        """Standing polls that have not left."""
+        return [each for each in self.clients if each.stands and not each.poll.future.done()]
+
+    def last_number(self) -> int:
+        return max((each.poll.number for each in self.clients), default=0)
 
     def in_matcher(self, topics: tuple[str, ...] | None = None) -> list[Client]:
-        """Polls that wait, and polls that have left unnoticed."""
-        return [
+        """Polls that wait, and polls that have left unnoticed, in the order of their numbers."""
+        found = [
             each
             for each in self.clients
             if each.poll.queue is not None and topics in {None, each.topics}
         ]
+        return sorted(found, key=lambda each: each.poll.number)
 
     def asked_for(self, topics: tuple[str, ...]) -> int:
         """Jobs that calls in flight may bring to polls that wait for these topics."""

@@ -21,31 +21,42 @@ from delayqueue.tasks import cancel_all
 from tests.waiting import until
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from delayqueue.domain.access import Scope
 
 ONE = Subscriber(name="s", topic="t", url="http://127.0.0.1/")
 
 
 class Queue:
-    """A queue with one subscriber; its pop behaves as a test says."""
+    """A queue with one subscriber; what comes for its consumer is as a test says."""
 
     def within(self, _: Scope) -> Self:
         return self
 
     def __init__(self) -> None:
         self.subscribers = self
-        self.pops = 0
+        self.waits = 0
 
     async def changes(self, _: str) -> tuple[str, list[Subscribed]]:
         return "1", [Subscribed(ONE, None)]
 
-    async def pop(self, *_: Any) -> list[Reserved]:
-        self.pops += 1
-        await self.wait()
-        return []
+    def consume(self, *_: Any) -> Self:
+        return self
+
+    @property
+    def future(self) -> Coroutine[Any, Any, None]:
+        self.waits += 1
+        return self.wait()
 
     async def wait(self) -> None:
         raise NotImplementedError
+
+    def take(self) -> list[Reserved]:
+        return []
+
+    def leave(self, _: Self) -> None:
+        pass
 
 
 def consumers_of(queue: Queue) -> TopicConsumers:
@@ -67,7 +78,7 @@ async def test_a_cancellation_that_gets_lost_is_repeated() -> None:
 
     queue = Deaf()
     running = asyncio.create_task(consumers_of(queue).run())
-    await until(lambda: queue.pops == 1)
+    await until(lambda: queue.waits == 1)
     running.cancel()
     await asyncio.wait([running], timeout=10)
     is_over = running.done()
@@ -93,10 +104,11 @@ async def test_a_batch_is_not_kept_while_the_next_one_is_waited_for() -> None:
     class Once(Queue):
         batch: weakref.ref[Batch]
 
-        async def pop(self, *_: Any) -> list[Reserved]:
-            self.pops += 1
-            if self.pops > 1:
+        async def wait(self) -> None:
+            if self.waits > 1:
                 await asyncio.sleep(3600)
+
+        def take(self) -> list[Reserved]:
             batch = Batch([Reserved("t", "j", "", 1, receipt_for("n", "j"), 0, 60_000, None)])
             self.batch = weakref.ref(batch)
             return batch
@@ -108,12 +120,12 @@ async def test_a_batch_is_not_kept_while_the_next_one_is_waited_for() -> None:
         queue,
         caller,
         "t",
-        refresh=lambda: asyncio.sleep(3600),
+        refresh=lambda _: asyncio.sleep(3600),
         spawn=lambda work, name: asyncio.create_task(work, name=name),
     )
     consumer.subscribe([ONE])
     try:
-        await until(lambda: queue.pops == 2)
+        await until(lambda: queue.waits == 2)
         gc.collect()
         assert queue.batch() is None
     finally:

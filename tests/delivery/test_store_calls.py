@@ -1,0 +1,58 @@
+"""How many calls of the store a delivery takes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from tests.api_client import open_api
+from tests.figures import scrape
+from tests.waiting import until, until_async
+
+from .conftest import SEEN_S, Shop
+
+if TYPE_CHECKING:
+    from tests.api_client import Api
+    from tests.processes import Processes, StoreServer
+
+    from .receiver import Receiver
+
+JOBS = 100
+
+
+async def calls(api: Api) -> Counter[str]:
+    rows = (await scrape(api)).rows("delayqueue_script_seconds_count")
+    counts: Counter[str] = Counter()
+    for (script, *_), count in rows.items():
+        counts[script] += int(count)
+    return counts
+
+
+async def test_a_job_of_one_subscriber_takes_a_pop_and_a_record(
+    processes: Processes, redis_server: StoreServer, receiver: Receiver, topic: str
+) -> None:
+    """Few others come by the clock: it reads the subscribers each half second, and looks for jobs each second."""
+    server = processes.server(redis_server, webhook_allow="127.0.0.1/32")
+    async with open_api(server.url) as api:
+        shop = Shop(api, receiver, topic)
+        await shop.subscribe("one", concurrency=5)
+        await until_async(lambda: is_served(api), within_s=10 * SEEN_S)
+        before = await calls(api)
+        for number in range(1, JOBS + 1):
+            await shop.push(f"job-{number}", retain=0)
+            await until(lambda number=number: len(receiver.calls) == number)  # type: ignore[misc]
+        await until_async(lambda: has_recorded(api, before), within_s=10)
+        took = await calls(api) - before
+    assert took["record"] == JOBS
+    assert took["finish"] == 0
+    assert JOBS <= took["pop"] < 1.5 * JOBS
+    assert took["registered"] < 0.5 * JOBS
+
+
+async def is_served(api: Api) -> bool:
+    """Whether the server waits for the subscriber's jobs."""
+    return (await scrape(api)).sum("delayqueue_waiting_polls") == 1
+
+
+async def has_recorded(api: Api, before: Counter[str]) -> bool:
+    return (await calls(api) - before)["record"] >= JOBS
