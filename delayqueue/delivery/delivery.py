@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TypeVar
 
 from delayqueue.delivery.caller import SubscriberCaller
+from delayqueue.delivery.lease import RETRY_S, Lease
 from delayqueue.delivery.outcome import CallOutcome, Earlier, Event
 from delayqueue.domain.job import CallResult, Reserved
 from delayqueue.domain.message import clean
@@ -17,13 +18,10 @@ from delayqueue.engine.queue import DelayQueue
 from delayqueue.errors import NoSuchJob, StaleReceipt, Unavailable
 from delayqueue.metrics import SUBSCRIBER_CALLS
 from delayqueue.store.types import Postponement, Recording
-from delayqueue.tasks import TaskGroup
 
 log = logging.getLogger(__name__)
 
-RETRY_S = 0.2  # before the next try if the store has failed
 UNCALLED_S = 1.0  # before a job goes back whose subscriber could not be called
-TOUCHES_PER_TTR = 3
 LOG_CHARS = 200  # of a message
 
 T = TypeVar("T")
@@ -64,8 +62,7 @@ class Delivery:
     async def run(self) -> None:
         """Work on the job until it is finished, postponed or given back. If cancelled, gives it back."""
         try:
-            async with TaskGroup() as group:
-                group.create_task(self._keep(), f"lease of {self._job.topic}")
+            async with Lease(self._jobs, self._job):
                 await self._work()
         except (StaleReceipt, NoSuchJob):
             log.info("job %r was taken away from its subscribers", self._job.id)
@@ -231,14 +228,6 @@ class Delivery:
             with suppress(Unavailable):
                 return await call()
             await asyncio.sleep(RETRY_S)
-
-    async def _keep(self) -> None:
-        """Extend the reservation until cancelled, or until it is lost."""
-        job = self._job
-        with suppress(StaleReceipt, NoSuchJob):
-            while True:
-                await asyncio.sleep(job.ttr_ms / 1000 / TOUCHES_PER_TTR)
-                await self._surely(lambda: self._jobs.touch(job.id, job.receipt, None))
 
 
 def _is_open(result: CallResult | None, now_ms: int) -> bool:

@@ -188,6 +188,8 @@ def _outcome(
 
 def _retry_after_ms(value: str) -> int:
     """Seconds, or a date as in HTTP; 0 if it is neither."""
+    if not value:
+        return 0
     if value.isascii() and value.isdigit():
         wait_s = float(value[:12])
     else:

@@ -21,8 +21,17 @@ if TYPE_CHECKING:
     from .receiver import Receiver
 
 
-def server_on(processes: Processes, store: StoreServer, **settings: object) -> QueueServer:
-    return processes.server(store, webhook_allow="127.0.0.1/32", **settings)
+def server_on(
+    processes: Processes, store: StoreServer, database: object = None, failpoint: str = ""
+) -> QueueServer:
+    more = {"failpoint": failpoint} if failpoint else {}
+    return processes.server(
+        store,
+        None,
+        webhook_allow="127.0.0.1/32",
+        redis__db=database or store.new_database(),
+        **more,
+    )
 
 
 async def subscribe_three(shop: Shop) -> None:
@@ -65,14 +74,14 @@ async def test_a_crash_at_the_record_of_the_last_result(
     calls: int,
 ) -> None:
     database = redis_server.new_database()
-    doomed = server_on(processes, redis_server, redis__db=database, failpoint=failpoint)
+    doomed = server_on(processes, redis_server, database, failpoint)
     async with open_api(doomed.url) as api:
         shop = Shop(api, receiver, topic)
         await shop.subscribe("one")
         await shop.push(ttr=1)
         await until(lambda: doomed.exit_status() is not None)
     assert doomed.exit_status() == EXIT_STATUS
-    successor = server_on(processes, redis_server, redis__db=database)
+    successor = server_on(processes, redis_server, database)
     async with open_api(successor.url) as api:
         job = await Shop(api, receiver, topic).becomes("finished")
     assert receiver.paths == ["one"] * calls

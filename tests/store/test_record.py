@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from delayqueue.domain.receipt import nonce_of
 from delayqueue.store.types import Moved, Postponement, Recording
 from delayqueue.store.verbs import POSTPONE, RECORD
@@ -108,13 +110,18 @@ async def test_only_the_holder_ends_a_job_with_a_result(bucket: Bucket) -> None:
     assert await record(bucket, newer, "one", ending="") == 0
 
 
-async def test_a_result_is_kept_where_a_broken_key_prevents_the_end(bucket: Bucket) -> None:
-    held = await reserved(bucket, retain_ms=HOUR_MS)
-    await bucket.spoil("done:t")
+@pytest.mark.parametrize(
+    ("poison", "options"),
+    [("done:t", {"retain_ms": HOUR_MS}), ("expire:t", {"expire_ms": HOUR_MS})],
+    ids=["retained", "not retained"],
+)
+async def test_a_result_is_kept_where_a_broken_key_prevents_the_end(
+    bucket: Bucket, poison: str, options: dict[str, Any]
+) -> None:
+    held = await reserved(bucket, **options)
+    await bucket.spoil(poison)
     assert await record(bucket, held, "one", ending="") == 0
-    assert await bucket.state("a") == "reserved"
     assert list(await results(bucket)) == ["one"]
-    await bucket.redis.delete(bucket.key("done:t"))
 
 
 async def test_a_job_that_is_pushed_again_begins_without_results(bucket: Bucket) -> None:

@@ -36,12 +36,14 @@ end
 local function record(id, receipt, result, delay, ending)
   local job, run = held_job(id, receipt)
   if not job then return run end
+  local message = ending ~= '' and string.sub(ending, 2)
+  if message and job.retain == 0 and pcall(finish, id, job, run, message) then return OK end  -- the results go with the job
   result.due = delay and now + delay
   local results = results_of(run)
   put(results, result)
   run.results = cjson.encode(results)
   call('HSET', RUNS, id, pack_run(run))
-  if ending ~= '' then pcall(finish, id, job, run, string.sub(ending, 2)) end
+  if message and job.retain > 0 then pcall(finish, id, job, run, message) end
   return OK
 end
 
@@ -58,9 +60,9 @@ local function count_call(id, result)
     for _, field in ipairs(call('HKEYS', key)) do
       if tonumber(string.match(field, '%d+$')) <= hour - HOURS then call('HDEL', key, field) end
     end
+    call('PEXPIRE', key, (HOURS + 1) * HOUR_MS)
   end
   call('HINCRBY', key, outcome .. ' ' .. hour, 1)
-  call('PEXPIRE', key, HOURS * HOUR_MS)
   if result.ok then return end
   local failure = { at = now, id = id, message = beginning(result.message, MESSAGE_BYTES) }
   call('LPUSH', failures_key(result.name), cjson.encode(failure))
