@@ -87,7 +87,7 @@ class TopicConsumer:
                 await asyncio.sleep(RETRY_S)
 
     async def _consume(self, room: int) -> None:
-        """Begin jobs as they become ready, endlessly; there is room for so many more."""
+        """Begin jobs as they become ready, endlessly; there is room for that many more."""
         poll = self._poll = self._jobs.consume((self._topic,), room)
         try:
             while True:

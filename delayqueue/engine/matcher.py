@@ -252,7 +252,7 @@ class Matcher:
         at = 0
         while at < len(jobs) and queue.wanted:
             poll = next(iter(queue.polls))
-            some = [] if poll.is_gone else jobs[at : at + poll.wanted]
+            some = [] if poll.future.cancelled() else jobs[at : at + poll.wanted]
             if some and isinstance(poll, StandingPoll) and len(some) < poll.wanted:
                 queue.move_back(poll, len(some), self._last_number)
             else:

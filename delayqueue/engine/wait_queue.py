@@ -28,11 +28,6 @@ class Poll:
         self.future: asyncio.Future[None] = loop.create_future()  # done = answered or gone
         self._jobs: list[Reserved] | None = None
 
-    @property
-    def is_gone(self) -> bool:
-        """Whether nobody waits for its answer."""
-        return self.future.done()
-
     def answer(self, jobs: list[Reserved]) -> None:
         """Answer the poll, unless it is answered or gone."""
         if not self.future.done():
@@ -63,13 +58,8 @@ class StandingPoll(Poll):
         super().__init__(number, wanted, math.inf)
         self.topics = topics
 
-    @property
-    def is_gone(self) -> bool:
-        """Whether nobody takes its jobs any more."""
-        return self.future.cancelled()
-
     def answer(self, jobs: list[Reserved]) -> None:
-        """Give it jobs; it wants so many fewer."""
+        """Give it jobs; it wants that many fewer."""
         self.wanted -= len(jobs)
         self._jobs = [*(self._jobs or ()), *jobs]
         if not self.future.done():

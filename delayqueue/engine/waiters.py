@@ -88,8 +88,13 @@ class Waiters:
         later failures are waited out, unless `wait_s` is 0. Raises TooMany if as many polls are waiting as may.
         """
         poll = Poll(next(self._numbers), wanted, wait_s, max(0, LOOK_S - wait_s))
-        self._add(topics, poll, by_priority=by_priority)
-        if poll.queue is not None and poll.patient:
+        if self._closing:
+            poll.answer([])
+            return poll
+        if poll.patient and 0 < self._max_polls <= self._matcher.waiting:
+            raise TooMany(TOO_MANY_POLLS, retry_after_s=RETRY_AFTER_S)
+        self._matcher.add(topics, poll, by_priority=by_priority)
+        if poll.patient:
             self._deadlines.add(poll, self._matcher.waiting)
         return poll
 
@@ -98,8 +103,11 @@ class Waiters:
 
         Its future raises what that of a long poll raises; nothing comes after that. Raises TooMany as poll() does.
         """
+        if 0 < self._max_polls <= self._matcher.waiting:
+            raise TooMany(TOO_MANY_POLLS, retry_after_s=RETRY_AFTER_S)
         poll = StandingPoll(next(self._numbers), wanted, topics)
-        self._add(topics, poll)
+        if not self._closing:
+            self._matcher.add(topics, poll)
         return poll
 
     def widen(self, poll: StandingPoll) -> None:
@@ -110,14 +118,6 @@ class Waiters:
             poll.number = next(self._numbers)
             poll.wanted += 1
             self._matcher.add(poll.topics, poll)
-
-    def _add(self, topics: tuple[str, ...], poll: Poll, *, by_priority: bool = False) -> None:
-        if self._closing:
-            poll.answer([])
-            return
-        if poll.patient and 0 < self._max_polls <= self._matcher.waiting:
-            raise TooMany(TOO_MANY_POLLS, retry_after_s=RETRY_AFTER_S)
-        self._matcher.add(topics, poll, by_priority=by_priority)
 
     def leave(self, poll: Poll) -> None:
         """The client no longer waits: what was reserved for it is put back."""

@@ -81,8 +81,9 @@ class BucketStore:
             args += (demand.wanted, int(demand.by_priority), len(demand.topics), *demand.topics)
 
         def read(reply: Reply) -> Popped:
-            *found, revision = reply.results
-            jobs = [reserved(each, nonce, text(revision)) for each in found]
+            *found, written = reply.results
+            revision: str = written.decode()
+            jobs = [reserved(each, nonce, revision) for each in found]
             return Popped(jobs, reply.looked, reply.change)
 
         return self.caller.call("pop", bucket, args, read=read)

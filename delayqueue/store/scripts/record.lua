@@ -9,7 +9,7 @@
 -- returns a code for each
 -- keeps: only the holder of the reservation records; the results are in the job's run and stay there until its end.
 --        A record that is sent again changes nothing but its times. Where a broken key prevents the end, the result is
---        kept all the same: the job comes again after its TTR, and only its end is tried again.
+--        kept all the same: the job is delivered again after its TTR, and only its end is tried again.
 --
 -- Calls are also counted per subscriber: `subscriber_calls:NAME` has those of a day by
 -- the hour, `subscriber_failures:NAME` the last failures. Both expire. If counting fails, it is skipped: only the record matters.
