@@ -8,7 +8,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from bench import beanstalk, cliffs, footprint, hooks, page, rates, timing
+from bench import beanstalk, cliffs, footprint, hooks, lists, page, rates, timing
 from bench.chart import Labels, line_chart
 from bench.measure import Measure, Scale
 from bench.processes import BenchError, raise_file_limit
@@ -25,6 +25,7 @@ MEASURES = {
         *page.MEASURES,
         *hooks.MEASURES,
         *cliffs.MEASURES,
+        *lists.MEASURES,
     )
 }
 # by the name of their curves

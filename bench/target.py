@@ -78,6 +78,11 @@ class StoreView:
         found: Any = self._redis.info("commandstats")
         return sum(each["calls"] for name, each in found.items() if name in SCRIPT_CALLS)
 
+    def commands(self) -> int:
+        """How many commands it has run so far, those of scripts included."""
+        found: Any = self._redis.info("commandstats")
+        return sum(each["calls"] for each in found.values())
+
     def flush(self) -> None:
         """Remove all data of this database."""
         self._redis.flushdb()

@@ -1,44 +1,119 @@
 """Matches waiting polls with jobs: what they want, what each bucket may have for them, and what it is asked. No IO.
 
-A *credit* is a job that a bucket may have for a queue of polls: because a script reported one, or because the bucket
-has not been asked yet. A bucket is asked for no more jobs than it has credits, and all buckets together for no more
-than the polls of the queue want.
+A poll's first question to a bucket is for all of its topics. After that, a bucket is asked only for what may have come
+since then. A *credit* is a job of a topic that a script has reported there; it goes to the poll that has waited longest
+for the topic. As a report can get lost, all topics become *suspects* from time to time: one poll asks for each. All
+buckets together are asked for no more jobs than the polls of a queue want.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from heapq import merge
 from itertools import islice
+from math import ceil
+from operator import attrgetter
 from typing import NamedTuple
 
 from delayqueue.domain.job import Reserved
-from delayqueue.engine.wait_queue import Poll, StandingPoll, WaitQueue
+from delayqueue.engine.wait_queue import Poll, StandingPoll, TopicWaiters, WaitQueue
 from delayqueue.store.types import Demand
 
 JOBS_PER_DEMAND = 1000
 DEMANDS_PER_CALL = 200
-RESYNC_QUEUES = 500  # queues of polls that one resync asks for
+TOPICS_PER_CALL = 1000  # with credits
+RESYNC_QUEUES = 500  # with twice as many queues, a resync is for half of the topics
+
+_first_number, _demand = attrgetter("first_number"), attrgetter("demand")
+
+
+class Loan(NamedTuple):
+    """What a request may use up."""
+
+    topics: tuple[str, ...]  # to ask for, in the queue's order
+    credits: dict[str, int]  # by topic
+    suspects: list[str]  # those of the topics
+
+
+NO_LOAN = Loan((), {}, [])
 
 
 class BucketRequest(NamedTuple):
     """What a call asks of its bucket for one queue."""
 
     queue: WaitQueue
-    wanted: int
-    spare: int  # credits beyond `wanted`
+    demand: Demand
+    unasked: int  # jobs of first questions, which are for all topics; 0 = it has none
+    loan: Loan
     last_number: int  # the last poll that had arrived by then
 
 
 class BucketState:
     """What the matcher knows about one bucket."""
 
-    __slots__ = ("counted", "pending", "requests", "resync_at", "slow", "wake")
+    __slots__ = (
+        "counted",
+        "credits",
+        "pending",
+        "reported",
+        "requests",
+        "resync_at",
+        "slow",
+        "suspects",
+        "wake",
+    )
 
     def __init__(self, wake: Callable[[], None]) -> None:
         self.wake = wake
-        self.pending: dict[WaitQueue, None] = {}  # queues to ask it for in the next call
+        self.pending: dict[WaitQueue, None] = {}  # queues with first questions for the next call
+        self.credits: dict[
+            str, int
+        ] = {}  # by topic, without those on loan; 0 = it is only a suspect
+        self.reported: dict[str, int] = {}  # what comes to the credits with the next call
+        self.suspects: set[str] = set()  # those of the topics of these two
         self.requests: list[BucketRequest] = []  # of the call in flight
         self.counted = False  # whether those requests count towards what is asked for
         self.slow = False  # its last call took long or failed: do not count on the next one
         self.resync_at = 0
+
+    def suspect(self, topics: Iterable[str]) -> None:
+        """The bucket may have any number of jobs of these topics."""
+        for topic in topics:
+            self.reported.setdefault(topic, 0)
+            self.suspects.add(topic)
+
+    def lend(self, queue: WaitQueue, most: int) -> Loan:
+        """At most that many credits, of the first of the queue's topics that have any, and all of its suspects."""
+        topics, lent, suspects = list[str](), dict[str, int](), list[str]()
+        for topic in queue.topics:
+            if topic not in self.credits:
+                continue
+            credit = self.credits.pop(topic)
+            lent[topic] = taken = min(credit, most)
+            most -= taken
+            if credit > taken:
+                self.credits[topic] = credit - taken
+            if topic in self.suspects:
+                self.suspects.remove(topic)
+                suspects.append(topic)
+            elif not (taken or queue.by_priority):
+                continue
+            topics.append(topic)
+        return Loan(tuple(topics), lent, suspects)
+
+    def settle(self, request: BucketRequest, jobs: Iterable[Reserved], *, is_dry: bool) -> None:
+        """Keep what the request, which has brought these jobs, has left of its loan; is_dry: there are no more jobs."""
+        if is_dry:
+            for topic in request.demand.topics:
+                self.credits.pop(topic, None)
+            return
+        lent = request.loan.credits
+        for job in jobs:
+            if job.topic in lent:
+                lent[job.topic] -= 1
+        for topic, credit in lent.items():
+            if credit > 0:
+                self.credits[topic] = self.credits.get(topic, 0) + credit
+        if request.loan.suspects:
+            self.suspect(request.loan.suspects)
 
 
 class Matcher:
@@ -52,14 +127,14 @@ class Matcher:
         self.waiting = 0  # number of waiting polls
         self._last_number = 0
         self._queues: dict[tuple[tuple[str, ...], bool], WaitQueue] = {}
-        self._by_topic: dict[str, dict[WaitQueue, None]] = {}
+        self._by_topic: dict[str, TopicWaiters] = {}
         self._buckets: list[BucketState] = []
 
     def grow(self, wake: Callable[[], None]) -> None:
         """Add a bucket; `wake` is called when it should be asked, unless a call is in flight."""
         self._buckets.append(BucketState(wake))
         for queue in self._queues.values():
-            queue.credits.append(queue.wanted)
+            queue.unasked.append(queue.wanted)
             queue.dry_up_to.append(0)
             queue.failed_up_to.append(0)
             self._offer(queue)
@@ -71,10 +146,19 @@ class Matcher:
         self.waiting += 1
         queue = self._queues.get((topics, by_priority))
         if queue is None:
-            queue = self._open(topics, by_priority=by_priority)
-        queue.add(poll)
+            queue = WaitQueue(topics, len(self._buckets), by_priority=by_priority)
+            queue.add(poll)
+            self._queues[topics, by_priority] = queue
+            for topic in topics:
+                if waiters := self._by_topic.get(topic):
+                    waiters.open(queue)
+                else:
+                    self._by_topic[topic] = TopicWaiters(queue)
+        else:
+            queue.add(poll)
         for bucket in range(len(self._buckets)):
-            self._credit(queue, bucket, poll.wanted)
+            queue.unasked[bucket] += poll.wanted
+        self._offer(queue)
 
     def remove(self, poll: Poll) -> None:
         """Remove a poll that is gone or answered; does nothing if it is not waiting."""
@@ -83,8 +167,17 @@ class Matcher:
             return
         queue.remove(poll)
         self.waiting -= 1
-        if not queue.wanted:
-            self._close(queue)
+        if queue.wanted:
+            return
+        del self._queues[queue.topics, queue.by_priority]
+        for topic in queue.topics:
+            waiters = self._by_topic[topic]
+            if waiters.queues == 1:
+                del self._by_topic[topic]
+            else:
+                waiters.close()
+        for state in self._buckets:
+            state.pending.pop(queue, None)
 
     def widen(self, poll: StandingPoll) -> None:
         """The poll, which is waiting, takes one job more."""
@@ -103,43 +196,46 @@ class Matcher:
 
     def notify(self, bucket: int, topic: str, arrived: int) -> None:
         """The bucket has `arrived` more ready jobs of the topic."""
-        for queue in self._by_topic.get(topic, ()):
-            self._credit(queue, bucket, arrived)
+        if topic in self._by_topic:
+            state = self._buckets[bucket]
+            state.reported[topic] = state.reported.get(topic, 0) + arrived
+            state.wake()
 
     def resync(self, bucket: int) -> None:
-        """Ask the bucket for some of the queues, in turn, although nothing was reported."""
-        state = self._buckets[bucket]
-        queues = list(
-            islice(self._queues.values(), state.resync_at, state.resync_at + RESYNC_QUEUES)
-        )
-        state.resync_at = state.resync_at + RESYNC_QUEUES if len(queues) == RESYNC_QUEUES else 0
-        for queue in queues:
-            self._credit(queue, bucket, queue.wanted)
+        """Ask the bucket for some of the topics, in turn, although nothing was reported."""
+        state, topics = self._buckets[bucket], len(self._by_topic)
+        if topics:
+            end = state.resync_at + ceil(topics / ceil(len(self._queues) / RESYNC_QUEUES))
+            state.suspect(islice(self._by_topic, state.resync_at, end))
+            state.resync_at = end if end < topics else 0
+            state.wake()
 
     def next(self, bucket: int) -> list[Demand]:
         """What the next call should ask of the bucket, the longest wait first; [] = nothing."""
         state = self._buckets[bucket]
-        if not state.pending:
-            return []
-        queues, state.pending = list(state.pending), {}
-        if len(queues) > 1:
-            queues.sort(key=lambda queue: queue.first_number)
+        pending, state.pending = state.pending, {}
+        reported, state.reported = state.reported, {}
+        for topic, arrived in reported.items():
+            state.credits[topic] = state.credits.get(topic, 0) + arrived
+        sources: list[Iterable[WaitQueue]] = [sorted(pending, key=_first_number)]
+        for topic in list(islice(state.credits, TOPICS_PER_CALL)):
+            if waiters := self._by_topic.get(topic):
+                sources.append(waiters.takers(topic, state.credits))
+            else:
+                del state.credits[topic]
+                state.suspects.discard(topic)
         state.counted = not state.slow
-        demands: list[Demand] = []
-        for queue in queues:
-            most = queue.wanted - queue.asked
-            if most <= 0:
-                continue
-            if len(demands) == DEMANDS_PER_CALL:
-                state.pending[queue] = None
-                continue
-            credit, queue.credits[bucket] = queue.credits[bucket], 0
-            wanted = min(credit, most, JOBS_PER_DEMAND)
-            if state.counted:
-                queue.asked += wanted
-            state.requests.append(BucketRequest(queue, wanted, credit - wanted, self._last_number))
-            demands.append(Demand(queue.topics, wanted, queue.by_priority))
-        return demands
+        seen = set[WaitQueue]()
+        for queue in merge(*sources, key=_first_number):
+            if queue not in seen:
+                seen.add(queue)
+                self._request(bucket, queue)
+            if not (pending or state.credits):
+                break
+            if len(state.requests) == DEMANDS_PER_CALL:
+                state.pending = {each: None for each in pending if each.unasked[bucket]}
+                break
+        return list(map(_demand, state.requests))
 
     def delivered(
         self, bucket: int, found: Sequence[list[Reserved]], complete: int
@@ -148,20 +244,25 @@ class Matcher:
 
         After the first `complete` demands the bucket may have more, although it brought less than was wanted.
         """
-        self._buckets[bucket].slow = False
-        requests = self._end_call(bucket)
+        state = self._buckets[bucket]
+        state.slow = False
+        requests, state.requests = state.requests, []
         left: list[Reserved] = []
         for place, (request, jobs) in enumerate(zip(requests, found, strict=True)):
             queue = request.queue
+            is_dry = len(jobs) < request.demand.wanted and place < complete
+            if state.counted:
+                queue.asked -= request.demand.wanted
+            if request.loan.topics or state.credits:
+                state.settle(request, jobs, is_dry=is_dry)
             if jobs:
                 left += self._hand_out(queue, jobs)
-            if not queue.wanted:  # nobody waits there any more
-                continue
-            if len(jobs) < request.wanted and place < complete:
-                self._answer(queue.note_dry(bucket, request.last_number))
-            else:
-                self._keep_credits(request, bucket, len(jobs))
-            self._offer(queue)
+            if queue.wanted:
+                if not is_dry:
+                    queue.note_rest(bucket, request.unasked - len(jobs))
+                elif over := queue.note_dry(bucket, request.last_number):
+                    self._answer(over)
+                self._offer(queue)
         return left
 
     def failed(self, bucket: int) -> None:
@@ -171,21 +272,22 @@ class Matcher:
         """
         state = self._buckets[bucket]
         state.slow = True
-        requests = self._end_call(bucket)
+        self._discount(state)
+        requests, state.requests = state.requests, []
         for queue in [*(request.queue for request in requests), *state.pending]:
             for poll in queue.note_failure(bucket, self._last_number):
                 self.remove(poll)
                 poll.fail()
         for request in requests:
-            request.queue.credits[bucket] += request.wanted + request.spare
+            state.settle(request, (), is_dry=False)
+            request.queue.unasked[bucket] += request.unasked
             self._offer(request.queue)
 
     def slow(self, bucket: int) -> None:
         """The call takes long: other buckets may be asked for the same jobs; any excess is put back."""
         state = self._buckets[bucket]
         state.slow = True
-        if state.counted:
-            self._discount(state)
+        self._discount(state)
         for request in state.requests:
             self._offer(request.queue)
 
@@ -194,58 +296,38 @@ class Matcher:
         for queue in list(self._queues.values()):
             self._answer(list(queue.polls))
 
-    def _open(self, topics: tuple[str, ...], *, by_priority: bool) -> WaitQueue:
-        queue = WaitQueue(topics, len(self._buckets), by_priority=by_priority)
-        self._queues[topics, by_priority] = queue
-        for topic in topics:
-            self._by_topic.setdefault(topic, {})[queue] = None
-        return queue
-
-    def _close(self, queue: WaitQueue) -> None:
-        del self._queues[queue.topics, queue.by_priority]
-        for topic in queue.topics:
-            queues = self._by_topic[topic]
-            del queues[queue]
-            if not queues:
-                del self._by_topic[topic]
-        for state in self._buckets:
-            state.pending.pop(queue, None)
-
-    def _credit(self, queue: WaitQueue, bucket: int, count: int) -> None:
-        """Give the queue `count` more credits at the bucket."""
-        queue.credits[bucket] += count
-        state = self._buckets[bucket]
-        if queue not in state.pending and queue.wanted > queue.asked:
-            state.pending[queue] = None
-            state.wake()
-
     def _offer(self, queue: WaitQueue) -> None:
-        """Ask all buckets that may have something, if the polls want more than is asked for."""
+        """Wake all buckets that may have something for it, if its polls want more than is asked for."""
         if queue.wanted > queue.asked:
-            for bucket, credit in enumerate(queue.credits):
-                if credit:
-                    self._credit(queue, bucket, 0)
+            for bucket, state in enumerate(self._buckets):
+                if queue.unasked[bucket]:
+                    state.pending[queue] = None
+                    state.wake()
+                elif state.credits or state.reported:
+                    state.wake()
 
-    def _end_call(self, bucket: int) -> list[BucketRequest]:
-        """What the call had asked for; it no longer counts as asked."""
+    def _request(self, bucket: int, queue: WaitQueue) -> None:
+        """Let the next call ask for the queue's first questions, and for what was reported."""
         state = self._buckets[bucket]
-        if state.counted:
-            self._discount(state)
-        requests, state.requests = state.requests, []
-        return requests
+        most = min(queue.wanted - queue.asked, JOBS_PER_DEMAND)
+        if most <= 0:
+            return
+        unasked, queue.unasked[bucket] = queue.unasked[bucket], 0
+        loan = state.lend(queue, max(most - unasked, 0)) if state.credits else NO_LOAN
+        wanted = most if loan.suspects else min(most, unasked + sum(loan.credits.values()))
+        if wanted:
+            if state.counted:
+                queue.asked += wanted
+            topics = queue.topics if unasked else loan.topics
+            demand = Demand(topics, wanted, queue.by_priority)
+            state.requests.append(BucketRequest(queue, demand, unasked, loan, self._last_number))
 
     def _discount(self, state: BucketState) -> None:
-        state.counted = False
-        for request in state.requests:
-            request.queue.asked -= request.wanted
-
-    def _keep_credits(self, request: BucketRequest, bucket: int, brought: int) -> None:
-        """Keep the credits beyond what the bucket brought."""
-        queue = request.queue
-        credit = queue.credits[bucket] + request.wanted - brought + request.spare
-        if queue.wanted and queue.last_number > queue.dry_up_to[bucket]:
-            credit = max(credit, 1)  # older polls took the jobs that younger ones had credits for
-        queue.credits[bucket] = credit
+        """What the call asks for no longer counts as asked."""
+        if state.counted:
+            state.counted = False
+            for request in state.requests:
+                request.queue.asked -= request.demand.wanted
 
     def _hand_out(self, queue: WaitQueue, jobs: list[Reserved]) -> list[Reserved]:
         """Give jobs to waiting polls; returns the jobs that no poll is left to take."""

@@ -1,15 +1,17 @@
-"""One waiting poll, and the queue of polls for the same topics. No IO."""
+"""One waiting poll, the queue of polls for the same topics, and the queues that wait for a topic. No IO."""
 
 import asyncio
 import math
 from bisect import bisect_left, bisect_right, insort
 from collections import OrderedDict
-from operator import attrgetter
+from collections.abc import Container, Iterator
+from operator import attrgetter, itemgetter
 
 from delayqueue.domain.job import Reserved
 from delayqueue.errors import Unavailable
 
 _number = attrgetter("number")
+_entry_number = itemgetter(0)
 
 
 class Poll:
@@ -82,13 +84,14 @@ class WaitQueue:
     __slots__ = (
         "asked",
         "by_priority",
-        "credits",
         "dry_up_to",
         "failed_up_to",
+        "first_number",
         "impatient",
         "polls",
         "told_up_to",
         "topics",
+        "unasked",
         "wanted",
     )
 
@@ -98,19 +101,15 @@ class WaitQueue:
         self.polls: OrderedDict[Poll, None] = (
             OrderedDict()
         )  # a dict is slow to find its first key again and again
+        self.first_number = 0  # of the poll that has waited longest; 0 = the queue is empty
         self.impatient: list[Poll] = []  # those that are not patient, by number
         self.wanted = 0  # jobs that the polls would take
         self.asked = 0  # jobs that calls in flight may bring
         self.told_up_to = 0  # the last poll that could have heard that all buckets failed
         # For each bucket:
-        self.credits = [0] * buckets  # jobs that it may have for this queue
+        self.unasked = [0] * buckets  # jobs for polls that it was not asked for yet
         self.dry_up_to = [0] * buckets  # the last poll that it had nothing for
         self.failed_up_to = [0] * buckets  # the last poll for which it failed
-
-    @property
-    def first_number(self) -> int:
-        """The number of the poll that has waited longest; the queue is not empty."""
-        return next(iter(self.polls)).number
 
     @property
     def last_number(self) -> int:
@@ -120,6 +119,8 @@ class WaitQueue:
     def add(self, poll: Poll) -> None:
         """Add a poll, numbered higher than any before."""
         poll.queue = self
+        if not self.polls:
+            self.first_number = poll.number
         self.polls[poll] = None
         self.wanted += poll.wanted
         if not poll.patient:
@@ -129,6 +130,8 @@ class WaitQueue:
         """Remove a poll that is answered or gone."""
         poll.queue = None
         del self.polls[poll]
+        if poll.number == self.first_number:
+            self.first_number = next(iter(self.polls)).number if self.polls else 0
         self.wanted -= poll.wanted
         if not poll.patient:
             at = bisect_left(self.impatient, poll.number, key=_number)
@@ -145,6 +148,7 @@ class WaitQueue:
         self.wanted -= given
         self.polls.move_to_end(poll)
         poll.number = number
+        self.first_number = next(iter(self.polls)).number
 
     def widen(self, poll: Poll) -> None:
         """The poll takes one job more. A bucket that had nothing more for it will tell if that changes."""
@@ -152,7 +156,7 @@ class WaitQueue:
         poll.wanted += 1
         for bucket, dry in enumerate(self.dry_up_to):
             if dry < poll.number:
-                self.credits[bucket] += 1
+                self.unasked[bucket] += 1
 
     def hurry(self, poll: Poll) -> bool:
         """Let the poll wait only for its first answer of each bucket; returns whether it has had them all."""
@@ -174,6 +178,13 @@ class WaitQueue:
         del self.impatient[:end]
         return over
 
+    def note_rest(self, bucket: int, unasked: int) -> None:
+        """First questions did not bring that many of the jobs that they asked the bucket for, and it may have them."""
+        unasked = self.unasked[bucket] + max(unasked, 0)
+        if self.last_number > self.dry_up_to[bucket]:  # older polls took what it brought
+            unasked = max(unasked, 1)
+        self.unasked[bucket] = unasked
+
     def note_failure(self, bucket: int, number: int) -> list[Poll]:
         """The bucket's store failed polls up to that number; returns those that must be told.
 
@@ -191,3 +202,42 @@ class WaitQueue:
                 if poll.number <= failed_up_to:
                     told.append(poll)
         return told
+
+
+class TopicWaiters:
+    """The open wait queues of a topic, of which there is at least one. Only the matcher changes it (matcher.py).
+
+    They are in the order of their first polls. A queue whose first poll is gone, or that is closed, stays in its old
+    place until it is met: so a poll that leaves costs the same however many topics and queues there are.
+    """
+
+    __slots__ = ("_entries", "queues")
+
+    def __init__(self, queue: WaitQueue) -> None:
+        self.queues = 1  # how many they are
+        self._entries = [(queue.first_number, queue)]  # by the number of what was the first poll
+
+    def open(self, queue: WaitQueue) -> None:
+        """Add a queue, whose only poll is the youngest of all."""
+        self._entries.append((queue.first_number, queue))
+        self.queues += 1
+
+    def close(self) -> None:
+        """One of the queues has no polls any more, and is not the last."""
+        self.queues -= 1
+        if len(self._entries) > 2 * self.queues:
+            self._entries = [entry for entry in self._entries if entry[1].polls]
+
+    def takers(self, topic: str, credited: Container[str]) -> Iterator[WaitQueue]:
+        """The queues that want more than is asked for, the longest wait first, while this topic is credited."""
+        entries, at = self._entries, 0
+        while topic in credited and at < len(entries):
+            number, queue = entries[at]
+            if number == queue.first_number:
+                if queue.wanted > queue.asked:
+                    yield queue
+                at += 1
+            else:
+                del entries[at]
+                if queue.polls:
+                    insort(entries, (queue.first_number, queue), key=_entry_number)

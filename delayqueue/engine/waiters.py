@@ -40,6 +40,7 @@ class Waiters:
         self._store = store
         self._max_polls = max_polls
         self._matcher = Matcher()
+        self.wake, self.resync = self._matcher.notify, self._matcher.resync
         self._pollers: list[BucketPoller] = []
         self._deadlines = Deadlines(self._expire)
         self._numbers = count(1)
@@ -124,14 +125,6 @@ class Waiters:
         self._matcher.remove(poll)
         poll.future.cancel()
         self.requeue(poll.take())
-
-    def wake(self, bucket: int, topic: str, arrived: int) -> None:
-        """`bucket` has `arrived` more ready jobs of `topic`."""
-        self._matcher.notify(bucket, topic, arrived)
-
-    def resync(self, bucket: int) -> None:
-        """Ask the bucket for some of what polls want, in turn, although nothing was reported: messages can get lost."""
-        self._matcher.resync(bucket)
 
     def requeue(self, jobs: Iterable[Reserved], message: str = "") -> None:
         """Undo reservations whose client is gone, in the background; a message is kept with the jobs."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import sys
+from itertools import combinations, count, islice
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 from delayqueue.domain.job import Reserved
 from delayqueue.engine.matcher import Matcher
-from delayqueue.engine.wait_queue import Poll, StandingPoll
+from delayqueue.engine.wait_queue import Poll, StandingPoll, WaitQueue
 from delayqueue.errors import Unavailable
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ class Histories:
     def __init__(self, buckets: int) -> None:
         self.matcher = Matcher()
         self.polls: dict[str, Poll] = {}
+        self.numbers = count(1)
         self.awake: set[int] = set()
         self.buckets = 0
         for _ in range(buckets):
@@ -51,13 +54,20 @@ class Histories:
                 return
         raise AssertionError(step)
 
-    def pop(self, name: str, topics: str, wanted: str | None, at_once: str | None) -> None:
-        poll = Poll(len(self.polls) + 1, int(wanted or 1), 0 if at_once else LONG_S)
+    def pop(
+        self,
+        name: str,
+        topics: str,
+        wanted: str | None,
+        by_priority: str | None,
+        at_once: str | None,
+    ) -> None:
+        poll = Poll(next(self.numbers), int(wanted or 1), 0 if at_once else LONG_S)
         self.polls[name] = poll
-        self.matcher.add(tuple(topics.split(",")), poll)
+        self.matcher.add(tuple(topics.split(",")), poll, by_priority=bool(by_priority))
 
     def stand(self, name: str, topics: str, wanted: str) -> None:
-        poll = StandingPoll(len(self.polls) + 1, int(wanted), tuple(topics.split(",")))
+        poll = StandingPoll(next(self.numbers), int(wanted), tuple(topics.split(",")))
         self.polls[name] = poll
         self.matcher.add(poll.topics, poll)
 
@@ -97,7 +107,7 @@ class Histories:
         assert (ids(self.left) or "nothing") == expected
 
     STEPS: Final[dict[str, Callable[..., Any]]] = {
-        r"(\w) pops ([\w,]+)(?: (\d+))?( at once)?": pop,
+        r"(\w) pops ([\w,]+)(?: (\d+))?( by priority)?( at once)?": pop,
         r"(\w) consumes ([\w,]+) (\d+)": stand,
         r"(\w) takes one more": widen,
         r"ask (\d) -> (.+)": ask,
@@ -134,7 +144,34 @@ class Histories:
         (1, "A pops u; B pops t; C pops u; ask 0 -> u:2 t:1"),  # the poll that has waited longest first
         (1, "A pops t; B pops u; C pops t; A leaves; A is removed; ask 0 -> u:1 t:1"),
         (1, "A pops t; B pops u; A leaves; A is removed; C pops t; ask 0 -> u:1 t:1"),
-        (1, "A pops t,u; ask 0 -> t,u:1; 0 brings -; A waits; 0 has 1 u; ask 0 -> t,u:1"),
+        (1, "A pops t,u; ask 0 -> t,u:1; 0 brings -; A waits; 0 has 1 u; ask 0 -> u:1"),
+        (1, ("A pops t,u; ask 0 -> t,u:1; 0 brings -; 0 has 1 u; 0 has 1 t; ask 0 -> t:1; "
+            "0 brings a; A gets a")),  # the order of its list
+        (1, ("A pops t,u by priority; ask 0 -> t,u:1; 0 brings -; 0 has 1 u; 0 has 1 t; "
+            "ask 0 -> t,u:1")),
+        # polls with different lists: those who wait longest ask, for what was reported
+        (1, ("A pops t,u; B pops u,t; C pops u; ask 0 -> t,u:1 u,t:1 u:1; 0 brings - | - | -; "
+            "0 has 1 u; ask 0 -> u:1; 0 brings a; A gets a; 0 has 2 u; ask 0 -> u:1 u:1; "
+            "0 brings b | c; B gets b; C gets c")),
+        (1, ("A pops u,t; B pops t; C pops t,u; ask 0 -> u,t:1 t:1 t,u:1; 0 brings - | - | -; "
+            "0 has 1 t; 0 has 1 u; ask 0 -> u:1 t:1; 0 brings a | b; A gets a; B gets b; C waits")),
+        (1, ("A pops t,u; B pops t; ask 0 -> t,u:1 t:1; 0 brings - | -; A leaves; A is removed; "
+            "A pops u,t; ask 0 -> u,t:1; 0 brings -; 0 has 1 t; ask 0 -> t:1; 0 brings b; B gets b")),
+        (1, ("A pops t; B pops t,u; C pops t; ask 0 -> t:2 t,u:1; 0 brings - | -; A leaves; "
+            "A is removed; 0 has 1 t; ask 0 -> t:1; 0 brings b; B gets b")),
+        (1, ("A pops t; B pops t,u; C pops t; D pops u,t; ask 0 -> t:2 t,u:1 u,t:1; "
+            "0 brings - | - | -; A leaves; A is removed; 0 has 2 t; ask 0 -> t:1 t:1; "
+            "0 brings b | c; B gets b; C gets c; D waits")),
+        # what was not needed, and what a failed call asked for, is for the next one who waits
+        (1, ("A pops t; B pops t,u; ask 0 -> t:1 t,u:1; 0 brings - | -; 0 has 1 t; ask 0 -> t:1; "
+            "A leaves; A is removed; 0 fails; ask 0 -> t:1; 0 brings b; B gets b")),
+        (1, ("A pops t; B pops t,u; ask 0 -> t:1 t,u:1; 0 brings - | -; A leaves; 0 has 2 t; "
+            "ask 0 -> t:1 t:1; 0 brings a | b; nobody takes a; B gets b")),
+        (2, ("A pops t; B pops t,u; ask 0 -> t:1 t,u:1; 0 brings - | -; ask 1 -> t:1 t,u:1; "
+            "1 brings - | -; 0 has 1 t; ask 0 -> t:1; 1 has 2 t; ask 1 -> t:1; 1 brings b; "
+            "B gets b; 0 brings -; ask 1 -> t:1; 1 brings a; A gets a")),
+        (1, ("A pops t; B pops t,u; ask 0 -> t:1 t,u:1; 0 brings - | -; 0 has 5 t; "
+            "ask 0 -> t:1 t:1; 0 brings a | -; A gets a; B waits; ask 0 -> nothing")),
         (1, "A pops t; A leaves; A is removed; ask 0 -> nothing"),
         # a standing poll: once a bucket had nothing more, it is asked only for what it reports
         (1, ("A consumes t 3; ask 0 -> t:3; 0 brings a; A gets a; ask 0 -> nothing; 0 has 1 t; "
@@ -151,6 +188,9 @@ class Histories:
             "ask 0 -> t:1; 0 brings b; B gets b; 0 has 1 t; ask 0 -> t:1; 0 brings c; A gets c; "
             "1 wait")),
         (1, "A consumes t 3; ask 0 -> t:3; A leaves; 0 brings a; nobody takes a; 0 wait"),
+        (1, ("A consumes t,u 3; B pops u,t; ask 0 -> t,u:3 u,t:1; 0 brings a | -; A gets a; "
+            "0 has 1 t; ask 0 -> t:1; 0 brings b; B gets b; 0 has 1 u; ask 0 -> u:1; 0 brings c; "
+            "A gets c")),
         # no more is asked for than is wanted, from each bucket in turn
         (2, ("A pops t; ask 0 -> t:1; ask 1 -> nothing; 0 brings -; ask 1 -> t:1; 1 brings a; "
             "A gets a")),
@@ -224,6 +264,14 @@ class Histories:
         (1, ("A pops t 3; B pops t; ask 0 -> t:4; 0 brings a b; A gets a b; B waits; "
             "ask 0 -> nothing")),
         (1, "A pops t; ask 0 -> t:1; 0 brings -; resync 0; ask 0 -> t:1; 0 brings a; A gets a"),
+        (1, ("A pops t; ask 0 -> t:1; 0 brings -; resync 0; ask 0 -> t:1; 0 brings -; resync 0; "
+            "ask 0 -> t:1")),
+        (1, ("A pops t 2; ask 0 -> t:2; 0 brings -; resync 0; ask 0 -> t:2; 0 brings -; 0 has 1 t; "
+            "ask 0 -> t:1")),
+        (1, ("A pops t,u; B pops u,v; C pops v,t; ask 0 -> t,u:1 u,v:1 v,t:1; 0 brings - | - | -; "
+            "resync 0; ask 0 -> t,u:1 v:1; 0 brings - | -; ask 0 -> nothing")),
+        (1, ("A pops t,u; B pops t; ask 0 -> t,u:1 t:1; 0 brings - | -; resync 0; ask 0 -> t,u:1; "
+            "0 brings a; A gets a; ask 0 -> t:1; 0 brings b; B gets b")),
         (1, ("A pops t; ask 0 -> t:1; 0 brings -; a bucket more; ask 1 -> t:1; 1 brings a; "
             "A gets a")),
         (1, ("A pops t; B pops u; ask 0 -> t:1 u:1; close; A gets nothing; B gets nothing; "
@@ -292,3 +340,82 @@ async def test_no_event_costs_more_when_more_polls_wait(buckets: str) -> None:
     few, many = costs(10, buckets), costs(2000, buckets)
     assert min(few.values()) > 0
     assert many == few
+
+
+async def test_a_call_for_many_topics_is_followed_by_calls_for_the_others() -> None:
+    matcher, topics = Histories(1).matcher, [f"topic-{number}" for number in range(1100)]
+    for number, topic in enumerate(topics):
+        matcher.add((topic,), Poll(number + 1, 1, LONG_S))
+    for happens in (None, matcher.notify):
+        if happens:
+            for topic in topics:
+                happens(0, topic, 1)
+        asked: list[str] = []
+        while demands := matcher.next(0):
+            asked += [demand.topics[0] for demand in demands]
+            matcher.delivered(0, [[] for _ in demands], len(demands))
+        assert sorted(asked) == sorted(topics)
+
+
+def lists(count: int) -> list[tuple[str, ...]]:
+    """Different lists of 17 of 20 topics."""
+    topics = [f"topic-{number}" for number in range(20)]
+    lacking = islice(combinations(topics, 3), count)
+    return [tuple(topic for topic in topics if topic not in lack) for lack in lacking]
+
+
+def waiting_for_lists(count: int) -> Histories:
+    """A poll waits for each of that many lists, and all buckets have said that they have nothing."""
+    histories = Histories(3)
+    for number, each in enumerate(lists(count)):
+        histories.matcher.add(each, Poll(number + 1, 1, LONG_S))
+    for bucket in range(3):
+        while demands := histories.matcher.next(bucket):
+            histories.matcher.delivered(bucket, [[] for _ in demands], len(demands))
+    return histories
+
+
+async def test_no_job_costs_more_when_polls_wait_for_more_lists() -> None:
+    costs: list[list[int]] = []
+    for number in (10, 500):
+        matcher = waiting_for_lists(number).matcher
+        events: list[Callable[[], object]] = [
+            lambda: matcher.notify(1, "topic-19", 1),  # noqa: B023
+            lambda: matcher.next(1),  # noqa: B023
+            lambda: matcher.delivered(1, [[job("a", "topic-19")]], 1),  # noqa: B023
+            lambda: matcher.next(1),  # noqa: B023
+        ]
+        costs.append([lines_run(act) for act in events])
+    assert costs[0] == costs[1]
+    assert min(costs[0]) > 0
+
+
+async def test_a_job_or_a_resync_asks_for_each_topic_once_for_all_lists() -> None:
+    matcher = waiting_for_lists(500).matcher
+    matcher.notify(1, "topic-19", 1)
+    (demand,) = matcher.next(1)
+    assert demand == (("topic-19",), 1, False)
+    matcher.delivered(1, [[]], 1)
+    matcher.resync(1)
+    demands = matcher.next(1)
+    asked = [topic for demand in demands for topic in demand.topics]
+    assert sorted(asked) == sorted(f"topic-{number}" for number in range(20))
+    matcher.delivered(1, [[] for _ in demands], len(demands))
+    assert matcher.next(1) == []
+
+
+async def test_polls_that_came_and_went_leave_nothing_behind() -> None:
+    matcher, topics = Histories(1).matcher, tuple(f"topic-{number}" for number in range(20))
+    matcher.add(topics, Poll(1, 1, LONG_S))
+    gc.collect()
+    before = sum(isinstance(each, WaitQueue) for each in gc.get_objects())
+    newest = Poll(2, 1, LONG_S)
+    matcher.add(topics[1:], newest)
+    for number in range(3, 1000):  # one of them waits at any time
+        poll, newest = newest, Poll(number, 1, LONG_S)
+        matcher.add(topics[number % 2 + 1 :], newest)
+        matcher.remove(poll)
+    matcher.next(0)
+    gc.collect()
+    after = sum(isinstance(each, WaitQueue) for each in gc.get_objects())
+    assert after - before < 10

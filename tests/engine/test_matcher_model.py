@@ -35,8 +35,10 @@ if TYPE_CHECKING:
 
 LONG: Final = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 MOST_BUCKETS: Final = 4
-TOPICS: Final = ("t", "u")
-LISTS: Final[tuple[tuple[str, ...], ...]] = (("t",), ("u",), ("t", "u"), ("u", "t"))
+TOPICS: Final = ("t", "u", "v")
+LISTS: Final[tuple[tuple[str, ...], ...]] = (
+    ("t",), ("u",), ("t", "u"), ("u", "t"), ("v", "t"), ("t", "u", "v"),
+)  # fmt: skip
 PLACES: Final = st.integers(0, 1000)  # picks one of those there are
 
 
@@ -75,6 +77,7 @@ class Call:
     """A call in flight. `found` None = the store has not served it yet."""
 
     demands: Sequence[Demand]
+    lists: Sequence[tuple[str, ...]]  # the whole lists of those polls for which the demands are
     last_number: int
     counted: list[int]  # generations of the demands' queues; [] = nothing relies on it
     found: list[list[Reserved]] | None = None
@@ -96,6 +99,8 @@ class Machine(RuleBasedStateMachine):
         self.messages: list[tuple[int, str]] = []  # of jobs that the matcher does not know of
         self.lossy = False  # messages may be lost
         self.lost = False  # one was
+        self.demands = 0  # how many there were
+        self.reasons = 0  # for which there may have been one
         self.generations: Counter[tuple[str, ...]] = Counter()  # how often no poll was left
 
     @initialize(buckets=st.integers(1, 3), lossy=st.booleans())
@@ -110,6 +115,7 @@ class Machine(RuleBasedStateMachine):
         bucket = len(self.calls)
         self.calls.append(None)
         self.ready.append({topic: deque() for topic in TOPICS})
+        self.reasons += len(LISTS)
         self.matcher.grow(lambda: self.awake.add(bucket))
 
     @rule(
@@ -120,10 +126,12 @@ class Machine(RuleBasedStateMachine):
     def pop(self, topics: tuple[str, ...], wanted: int, patient: bool) -> None:
         poll = Poll(next(self.numbers), wanted, 30 if patient else 0)
         self.clients.append(Client(poll, topics, patient))
+        self.reasons += len(self.calls)
         self.matcher.add(topics, poll)
 
     @rule(topics=st.sampled_from(LISTS), wanted=st.integers(1, 3))
     def consume(self, topics: tuple[str, ...], wanted: int) -> None:
+        self.reasons += len(self.calls)
         poll = StandingPoll(next(self.numbers), wanted, topics)
         self.clients.append(Client(poll, topics, patient=True))
         self.matcher.add(topics, poll)
@@ -134,6 +142,7 @@ class Machine(RuleBasedStateMachine):
         standing = self.standing()
         poll = standing[place % len(standing)].poll
         assert isinstance(poll, StandingPoll)
+        self.reasons += len(self.calls)
         if poll.queue is not None:
             self.matcher.widen(poll)
         else:
@@ -146,7 +155,7 @@ class Machine(RuleBasedStateMachine):
         bucket = place % len(self.calls)
         self.ready[bucket][topic].extend(str(next(self.job_ids)) for _ in range(jobs))
         if told:
-            self.matcher.notify(bucket, topic, jobs)
+            self.tell(bucket, topic, jobs)
         else:
             self.messages += [(bucket, topic)] * jobs
 
@@ -157,10 +166,11 @@ class Machine(RuleBasedStateMachine):
         if lost and self.lossy:
             self.lost = True
         else:
-            self.matcher.notify(*message, 1)
+            self.tell(*message, 1)
 
     @rule(place=PLACES)
     def resync(self, place: int) -> None:
+        self.reasons += len(TOPICS)
         self.matcher.resync(place % len(self.calls))
 
     @rule(place=PLACES)
@@ -173,16 +183,21 @@ class Machine(RuleBasedStateMachine):
         if not demands:
             self.awake.discard(bucket)
             return
-        assert [*dict.fromkeys(each.topics for each in demands)] == [
-            each.topics for each in demands
-        ]
-        firsts = [self.in_matcher(each.topics)[0].poll.number for each in demands]
+        lists = [each.queue.topics for each in self.matcher._buckets[bucket].requests]
+        assert len({*lists}) == len(lists)
+        firsts = [self.in_matcher(topics)[0].poll.number for topics in lists]
         assert firsts == sorted(firsts), "who waits longest is asked for first"
-        for topics, wanted, _ in demands:
+        for topics, demand in zip(lists, demands, strict=True):
+            assert demand.topics == tuple(each for each in topics if each in demand.topics)
             polls_want = sum(each.poll.wanted for each in self.in_matcher(topics))
-            assert 0 < wanted <= polls_want - before[topics], "no more is asked for than is wanted"
-        counted = [] if bucket in self.slow else [self.generations[each.topics] for each in demands]
-        self.calls[bucket] = Call(demands, self.last_number(), counted)
+            most = polls_want - before[topics]
+            assert 0 < demand.wanted <= most, "no more is asked for than is wanted"
+            if topics != demand.topics:
+                self.check_that_none_was_passed_over(topics, demand, before, lists)
+        self.demands += len(demands)
+        assert self.demands <= self.reasons, "nothing is asked for without a reason"
+        counted = [] if bucket in self.slow else [self.generations[topics] for topics in lists]
+        self.calls[bucket] = Call(demands, lists, self.last_number(), counted)
 
     @rule(place=PLACES)
     @precondition(lambda self: self.flying())
@@ -219,6 +234,9 @@ class Machine(RuleBasedStateMachine):
                 is_dry = len(jobs) < demand.wanted and at < call.complete
                 if client.topics == demand.topics and was_asked_for and is_dry:
                     client.answered.add(bucket)
+        for at, (demand, jobs) in enumerate(zip(call.demands, call.found, strict=True)):
+            if len(jobs) == demand.wanted or at >= call.complete:
+                self.reasons += len(demand.topics)
         left = self.matcher.delivered(bucket, call.found, call.complete)
         self.check_delivery(waited, call, left)
         for job in left:
@@ -236,8 +254,9 @@ class Machine(RuleBasedStateMachine):
             self.ready[bucket][job.topic].append(job.id)
             self.messages.append((bucket, job.topic))
         waited = self.waiting()
+        self.reasons += sum(len(demand.topics) for demand in call.demands)
         self.matcher.failed(bucket)
-        asked = {demand.topics for demand in call.demands}
+        asked = {*call.lists}
         for client in waited:
             client.failed.add(bucket)
             if client.waits:
@@ -282,12 +301,12 @@ class Machine(RuleBasedStateMachine):
         self.answer_all()
         assert all(client.patient for client in self.waiting()), "who would not wait is answered"
         while self.messages:
-            self.matcher.notify(*self.messages.pop(), 1)
+            self.tell(*self.messages.pop(), 1)
             self.answer_all()
         if self.lost:
             self.lost = False
             for bucket in range(len(self.calls)):
-                self.matcher.resync(bucket)
+                self.resync(bucket)
             self.answer_all()
         for client in self.waiting():
             for ready in self.ready:
@@ -306,6 +325,17 @@ class Machine(RuleBasedStateMachine):
         assert all(client.poll.queue is not None for client in self.waiting())
 
     @invariant()
+    def forgets_no_reason_to_ask(self) -> None:
+        """A sleeping bucket has nothing for polls that want more than is asked for."""
+        for bucket, state in enumerate(self.matcher._buckets):
+            if bucket not in self.awake and self.calls[bucket] is None:
+                may_have = state.credits.keys() | state.reported
+                for queue in {client.poll.queue for client in self.in_matcher()}:
+                    if queue and queue.wanted > queue.asked:
+                        assert not queue.unasked[bucket]
+                        assert may_have.isdisjoint(queue.topics)
+
+    @invariant()
     def note_what_is_empty(self) -> None:
         for topics in LISTS:
             self.generations[topics] += not self.in_matcher(topics)
@@ -322,6 +352,23 @@ class Machine(RuleBasedStateMachine):
         assert [
             each for each in reachable(self.matcher) if isinstance(each, WaitQueue | BucketRequest)
         ] == []
+
+    def tell(self, bucket: int, topic: str, arrived: int) -> None:
+        self.reasons += arrived
+        self.matcher.notify(bucket, topic, arrived)
+
+    def check_that_none_was_passed_over(
+        self,
+        topics: tuple[str, ...],
+        demand: Demand,
+        before: dict[tuple[str, ...], int],
+        asked: Sequence[tuple[str, ...]],
+    ) -> None:
+        first = self.in_matcher(topics)[0].poll.number
+        for client in self.in_matcher():
+            if client.poll.number < first and not {*client.topics}.isdisjoint(demand.topics):
+                wanted = sum(each.poll.wanted for each in self.in_matcher(client.topics))
+                assert client.topics in asked or wanted <= before[client.topics]
 
     def check_delivery(self, waited: list[Client], call: Call, left: list[Reserved]) -> None:
         got: list[Reserved] = []
@@ -390,8 +437,10 @@ class Machine(RuleBasedStateMachine):
             demand.wanted
             for call in self.calls
             if call is not None
-            for demand, generation in zip(call.demands, call.counted, strict=False)
-            if demand.topics == topics and generation == self.generations[topics]
+            for demand, asking, generation in zip(
+                call.demands, call.lists, call.counted, strict=False
+            )
+            if asking == topics and generation == self.generations[topics]
         )
 
     def idle(self) -> list[int]:
