@@ -180,6 +180,9 @@ class Histories:
         (1, ("A consumes t 2; ask 0 -> t:2; 0 brings -; B pops u; ask 0 -> u:1; 0 brings -; "
             "0 has 1 t; ask 0 -> t:1; C pops v; 0 brings a; ask 0 -> v:1; 0 brings -; 0 has 1 t; "
             "A takes one more; ask 0 -> t:1; 0 brings b; A gets a b; ask 0 -> nothing")),
+        (1, ("A consumes t 3; ask 0 -> t:3; 0 brings -; B pops u; ask 0 -> u:1; 0 brings -; "
+            "0 has 2 t; ask 0 -> t:2; C pops v; 0 brings a; A gets a; ask 0 -> v:1; 0 brings -; "
+            "A takes one more; ask 0 -> nothing")),
         # what it wants more is asked for together, while more may be there
         (1, ("A consumes t 1; A takes one more; A takes one more; ask 0 -> t:3; 0 brings a b c; "
             "A gets a b c; 0 wait")),
