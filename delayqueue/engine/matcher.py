@@ -64,9 +64,7 @@ class BucketState:
     def __init__(self, wake: Callable[[], None]) -> None:
         self.wake = wake
         self.pending: dict[WaitQueue, None] = {}  # queues with first questions for the next call
-        self.credits: dict[
-            str, int
-        ] = {}  # by topic, without those on loan; 0 = it is only a suspect
+        self.credits: dict[str, int] = {}  # by topic, without loans; 0 = it is only a suspect
         self.reported: dict[str, int] = {}  # what comes to the credits with the next call
         self.suspects: set[str] = set()  # those of the topics of these two
         self.requests: list[BucketRequest] = []  # of the call in flight

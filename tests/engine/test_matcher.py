@@ -162,6 +162,10 @@ class Histories:
         (1, ("A pops t; B pops t,u; C pops t; D pops u,t; ask 0 -> t:2 t,u:1 u,t:1; "
             "0 brings - | - | -; A leaves; A is removed; 0 has 2 t; ask 0 -> t:1 t:1; "
             "0 brings b | c; B gets b; C gets c; D waits")),
+        (1, ("A pops t; B pops t,u; ask 0 -> t:1 t,u:1; 0 brings - | -; 0 has 1 t; 0 has 1 t; "
+            "ask 0 -> t:1 t:1")),
+        (1, ("A pops t; ask 0 -> t:1; 0 brings -; 0 has 1 t; ask 0 -> t:1; 0 has 1 t; 0 brings -; "
+            "ask 0 -> t:1; 0 brings a; A gets a")),
         # what was not needed, and what a failed call asked for, is for the next one who waits
         (1, ("A pops t; B pops t,u; ask 0 -> t:1 t,u:1; 0 brings - | -; 0 has 1 t; ask 0 -> t:1; "
             "A leaves; A is removed; 0 fails; ask 0 -> t:1; 0 brings b; B gets b")),
