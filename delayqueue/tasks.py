@@ -10,7 +10,7 @@ from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 AGAIN_S = 0.2
 GAP_S = 0.001  # between two calls of a request that changes many jobs
-TURN_S = 0.01  # after which a busy task lets others go on
+TURN_S = 0.002  # after which a busy task lets others go on
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -15,7 +15,7 @@ from delayqueue.beanstalk.session import Held, Session
 from delayqueue.beanstalk.tubes import Tubes
 from delayqueue.domain.access import EVERYWHERE
 from delayqueue.engine.queue import DelayQueue
-from delayqueue.store.topics import TopicView
+from delayqueue.store.census import TopicView
 
 log = logging.getLogger(__name__)
 
@@ -89,7 +89,7 @@ class BeanstalkServer:
 
     async def topics(self) -> list[TopicView]:
         """The topics that clients may reach."""
-        return await self.jobs.topics.all(self.allows)
+        return await self.jobs.census.all(self.allows)
 
     def all_tubes(self, topics: Iterable[TopicView]) -> set[str]:
         """The tubes that exist: those that connections refer to, and topics that are not empty."""

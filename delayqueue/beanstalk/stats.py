@@ -10,7 +10,7 @@ from typing import Final
 from delayqueue import __version__
 from delayqueue.beanstalk.server import LOST, BeanstalkServer
 from delayqueue.domain.job import Attempt, JobView, State
-from delayqueue.store.topics import TopicView
+from delayqueue.store.census import TopicView
 
 # The messages of jobs that a connection puts back, and of the timer. They tell apart what is counted for a job.
 RELEASED: Final = "released"

@@ -31,7 +31,7 @@ from delayqueue.domain.job import LIVE_STATES, MAX_DELAY_S, JobView, State
 from delayqueue.engine.jobs import raise_for
 from delayqueue.errors import Code, NoSuchJob, StaleReceipt, Unavailable, WrongState
 from delayqueue.metrics import REFUSED
-from delayqueue.store.topics import TopicView
+from delayqueue.store.census import TopicView
 
 
 def use(server: BeanstalkServer, session: Session, name: str) -> bytes:
@@ -278,7 +278,7 @@ async def end(_: BeanstalkServer, __: Session) -> bytes:
 async def _existing(server: BeanstalkServer, name: str) -> TopicView:
     """Raises NoSuchJob, which becomes NOT_FOUND, unless the tube exists and clients may reach it."""
     if server.allows(name):
-        [topic] = await server.jobs.topics.of([name])
+        [topic] = await server.jobs.census.of([name])
         if name in server.all_tubes([topic]):
             return topic
     raise NoSuchJob

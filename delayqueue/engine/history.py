@@ -21,8 +21,8 @@ from delayqueue.domain.slots import (
 from delayqueue.domain.tally import Counts, Tally
 from delayqueue.errors import Unavailable
 from delayqueue.metrics import Metrics
+from delayqueue.store.census import TopicView
 from delayqueue.store.store import Store
-from delayqueue.store.topics import Topics, TopicView
 
 log = logging.getLogger(__name__)
 
@@ -53,13 +53,11 @@ class HistoryRecorder:
     def __init__(
         self,
         store: Store,
-        topics: Topics,
         metrics: Metrics,
         name: str,
         stale: Callable[[], Collection[int]],
     ) -> None:
         self._store = store
-        self._topics = topics
         self._metrics = metrics
         self._name = name
         self._stale = stale
@@ -115,11 +113,11 @@ class HistoryRecorder:
 
     async def _look(self, named: Iterable[str]) -> list[Row]:
         """Count the jobs in the store: rows for all, for the topics with the most, and for the others."""
-        topics, store = self._topics, self._store.by_bucket
+        census, store = self._store.census, self._store.by_bucket
         counts = [await store.topic_count(bucket) for bucket in range(store.buckets.count)]
         if sum(counts) > ALL_TOPICS:
-            return [Row(view.topic, NO_COUNTS, _depth(view)) for view in await topics.of(named)]
-        views = [view for view in await topics.all() if sum(_depth(view))]
+            return [Row(view.topic, NO_COUNTS, _depth(view)) for view in await census.of(named)]
+        views = [view for view in await census.all() if sum(_depth(view))]
         views.sort(key=lambda view: -sum(_depth(view)))
         return [
             Row(None, NO_COUNTS, _sum(views)),

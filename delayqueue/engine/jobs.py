@@ -58,8 +58,8 @@ ONLY: Final = itemgetter(0)  # of the results of one item
 class Jobs:
     """The verbs on the jobs of a scope: jobs of other topics do not exist here. DelayQueue.within() makes it.
 
-    Those on topics and tags are in `topics`, those on ranges in `listings` and `taking`. Verbs that name topics do not
-    check them: the caller does.
+    Those on topics and tags are in `topics`, the counts of all topics, of any scope, in `census`, those on ranges in
+    `listings` and `taking`. Verbs that name topics do not check them: the caller does.
 
     Verbs that need one call of the store return its Future. Verbs for one job raise the error for its code (NoSuchJob,
     WrongState, StaleReceipt); push, and verbs for many jobs, return a code for each. All raise Unavailable if the store
@@ -71,6 +71,7 @@ class Jobs:
         self._waiters = waiters
         self.scope = scope
         self.taking = taking
+        self.census = store.census
         self.topics = Topics(store, scope)
         self.listings = Listings(store.by_bucket, scope)
         self.dead_letters = DeadLetters(store.by_bucket)

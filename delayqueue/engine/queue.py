@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Coroutine, Sequence
 
-from delayqueue.domain.access import EVERYWHERE, Scope
+from delayqueue.domain.access import Scope
 from delayqueue.engine.heartbeat import Heartbeat, ServerView
 from delayqueue.engine.history import HistoryRecorder
 from delayqueue.engine.jobs import Jobs
@@ -14,7 +14,6 @@ from delayqueue.engine.waiters import Waiters
 from delayqueue.errors import Text
 from delayqueue.metrics import BUCKETS_AWAY, WAITING_POLLS
 from delayqueue.store.store import Store
-from delayqueue.store.topics import Topics
 from delayqueue.store.types import Health
 
 
@@ -43,8 +42,7 @@ class DelayQueue:
         self.schedules = Schedules(store.registry)
         self.timers = Timers(store, self._waiters.resync, buried_retain_ms)
         self._heartbeat = Heartbeat(store.by_bucket, self.metrics, name)
-        topics = Topics(store, EVERYWHERE)
-        self.history = HistoryRecorder(store, topics, self.metrics, name, self.stale_buckets)
+        self.history = HistoryRecorder(store, self.metrics, name, self.stale_buckets)
         self._keeps_history = keeps_history
         store.buckets.on_growth(self._waiters.grow)
         store.on_ready(self._waiters.wake)

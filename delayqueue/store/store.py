@@ -17,6 +17,7 @@ from delayqueue.store.bucket.bucket_store import BucketStore
 from delayqueue.store.bucket.migration import Migration
 from delayqueue.store.bucket.registry import Registry
 from delayqueue.store.bucket.slot_store import SlotStore
+from delayqueue.store.census import Census
 from delayqueue.store.looking import Looking
 from delayqueue.store.router import Router
 from delayqueue.store.servers.health import health
@@ -44,6 +45,7 @@ class Store:
         self.looking = Looking(by_bucket)
         self.registry = Registry(by_bucket, self.migration, self.notify)
         self.slots = SlotStore(by_bucket)
+        self.census = Census(by_bucket)
 
     def on_ready(self, listener: Callable[[int, str, int], None]) -> None:
         """Call `listener(bucket, topic, count)` whenever a call has made jobs ready."""

@@ -1,9 +1,8 @@
 """The verbs on topics and tags. They go through all buckets, a bounded piece at a time."""
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar, cast
 
@@ -15,9 +14,10 @@ from delayqueue.errors import Code, Invalid, Text, Unavailable, WrongState
 from delayqueue.store.bucket.limits import FIRST, Limits
 from delayqueue.store.bucket.recovery import LayoutChanged
 from delayqueue.store.bucket.tags import Tags
+from delayqueue.store.census import pieces
 from delayqueue.store.store import Store
-from delayqueue.store.types import START, Change, Plan, TagPage, TagPlace, TopicCounts
-from delayqueue.tasks import by_turns, paced
+from delayqueue.store.types import START, Change, Plan, TagPage, TagPlace
+from delayqueue.tasks import paced
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +28,6 @@ Paged = tuple[
 ]  # the next place, START = done; how many; what became ready or due
 
 PIECE = 500  # jobs that one script call ends or drops: about 3 ms of the store's time
-TOPICS_PER_CALL = 100  # about 3 ms of the store's time
 DECLARED = Text(
     "该topic的限制在配置文件中，请在文件中修改",
     "the topic's limits come from a config file; change them there and restart the servers",
@@ -44,38 +43,6 @@ MOVED_IN_PART = Text(
 )
 
 
-@dataclass(slots=True)
-class TopicView:
-    """One topic over all buckets. `paused_until_ms`: 0 = until resumed, None = not paused."""
-
-    topic: str
-    delayed: int = 0
-    ready: int = 0
-    reserved: int = 0
-    buried: int = 0
-    oldest_age_ms: int | None = None
-    paused_until_ms: int | None = None
-    limit: Limit | None = None
-    urgent: int = 0  # ready jobs that go before the usual priority
-
-    @property
-    def holds_something(self) -> bool:
-        """Whether it has jobs that have not ended, or is paused."""
-        jobs = self.delayed + self.ready + self.reserved + self.buried
-        return jobs > 0 or self.paused_until_ms is not None
-
-    def add(self, counts: TopicCounts) -> None:
-        """Add one bucket's counts."""
-        self.delayed += counts.delayed
-        self.ready += counts.ready
-        self.urgent += counts.urgent
-        self.reserved += counts.reserved
-        self.buried += counts.buried
-        self.oldest_age_ms = _of_known(max, self.oldest_age_ms, counts.oldest_age_ms)
-        self.paused_until_ms = _of_known(min, self.paused_until_ms, counts.paused_until_ms)
-        self.limit = self.limit or counts.limit
-
-
 class Topics:
     """Verbs that concern many jobs; those on tags find the jobs of a scope only."""
 
@@ -85,6 +52,7 @@ class Topics:
         self._limits = Limits(self._store)
         self._tags = Tags(self._store)
         self._moving = store.moving_by
+        self._census = store.census
         self._notify = store.notify
         self._scope = scope
 
@@ -308,33 +276,12 @@ class Topics:
     ) -> list[int]:
         """How many delayed jobs of the topics, or of all ([]), fall due in each step."""
         totals = [0] * steps
+        names = topics or await self._census.names()
         for bucket in self._buckets:
-            names = topics or await self._store.topic_names(bucket)
-            for piece in _pieces(names, max(1, 50_000 // steps)):
+            for piece in pieces(names, max(1, 50_000 // steps)):
                 counts = await self._store.forecast(bucket, piece, start_ms, step_ms, steps)
                 totals = [a + b for a, b in zip(totals, counts, strict=True)]
         return totals
-
-    async def all(
-        self, wanted: Callable[[str], bool] = lambda _: True, limit: int | None = None
-    ) -> list[TopicView]:
-        """Topics with exact counts, by name: the first `limit` whose name is wanted."""
-        return await self.of((await self.names(wanted))[:limit])
-
-    async def names(self, wanted: Callable[[str], bool]) -> list[str]:
-        """The wanted names of all topics, sorted."""
-        known = {name for bucket in self._buckets for name in await self._store.topic_names(bucket)}
-        return sorted([name async for name in by_turns(known) if wanted(name)])
-
-    async def of(self, names: Iterable[str]) -> list[TopicView]:
-        """These topics with exact counts; all 0 for a topic that does not exist."""
-        views = [TopicView(name) async for name in by_turns(names)]
-        for bucket in self._buckets:
-            for piece in _pieces(views, TOPICS_PER_CALL):
-                found = await self._store.topics(bucket, [view.topic for view in piece])
-                for view, counts in zip(piece, found, strict=True):
-                    view.add(counts)
-        return views
 
     @property
     def _buckets(self) -> range:
@@ -377,11 +324,3 @@ def check_concurrency(concurrency: float | None, buckets: int) -> None:
                 f"concurrency: must be at least {buckets}, one for each bucket (bucket_size)",
             )
         )
-
-
-def _of_known(choose: Callable[..., int], one: int | None, other: int | None) -> int | None:
-    return choose((number for number in (one, other) if number is not None), default=None)
-
-
-def _pieces(items: Sequence[Item], size: int) -> list[Sequence[Item]]:
-    return [items[i : i + size] for i in range(0, len(items), size)]

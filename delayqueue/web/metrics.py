@@ -1,8 +1,9 @@
 """The answer of /metrics: the figures of all workers and of the store, for Prometheus."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -19,17 +20,36 @@ from prometheus_client.registry import Collector
 from delayqueue import __version__
 from delayqueue.domain.job import LIVE_STATES
 from delayqueue.metrics import COUNTERS, GAUGES, HISTOGRAMS, JOB_EVENTS, OTHER, Metric, Snapshot
-from delayqueue.store.topics import TopicView
+from delayqueue.store.census import TopicView
 from delayqueue.store.types import Health
+from delayqueue.tasks import by_turns
 
 # shown as 0 for each named topic, so that the first one is an increase: alerts count those
 FROM_THE_START: Final = ("buried", "delivered", "timed_out")
 
 
+@dataclass(frozen=True, slots=True)
+class TopicFigures:
+    """The first topics by name, and all others together, so that there are never too many."""
+
+    named: Sequence[TopicView]
+    others: TopicView | None
+    count: int
+
+    @classmethod
+    async def of(cls, topics: Sequence[TopicView], most: int) -> Self:
+        """Of these topics; `most` are named. A paused one of the others is not late."""
+        others = TopicView(OTHER)
+        async for view in by_turns(topics[most:]):
+            is_paused = view.paused_until_ms is not None
+            others.add(replace(view, oldest_age_ms=None) if is_paused else view)
+        return cls(topics[:most], others if len(topics) > most else None, len(topics))
+
+
 class StoreFigures(NamedTuple):
     """The store's figures; the same from every server."""
 
-    topics: Sequence[TopicView]
+    topics: TopicFigures
     health: Health
     subscribers: int
     schedules: int
@@ -38,12 +58,9 @@ class StoreFigures(NamedTuple):
 class Figures(Collector):
     """All figures. `store` is None if the store does not answer."""
 
-    def __init__(
-        self, workers: dict[str, Snapshot], store: StoreFigures | None, max_topics: int
-    ) -> None:
+    def __init__(self, workers: dict[str, Snapshot], store: StoreFigures | None) -> None:
         self._workers = workers
         self._store = store
-        self._max_topics = max_topics
 
     def collect(self) -> Iterator[Family]:
         """One family per name."""
@@ -63,7 +80,7 @@ class Figures(Collector):
         yield _gauge("delayqueue_store_up", "Whether the store answers.", store is not None)
         if store is not None:
             yield from _of_health(store.health)
-            yield from _of_topics(store.topics, self._max_topics)
+            yield from _of_topics(store.topics)
             yield _gauge("delayqueue_subscribers", "Registered subscribers.", store.subscribers)
             yield _gauge("delayqueue_schedules", "Registered schedules.", store.schedules)
 
@@ -82,7 +99,7 @@ class Figures(Collector):
     def _unseen(self, rows: Sequence[Sequence[Any]]) -> Iterator[tuple[str, str]]:
         """Counters to show as 0, because they have not happened to a topic so far."""
         seen = {tuple(labels) for labels, _ in rows}
-        for view in self._store.topics[: self._max_topics] if self._store else ():
+        for view in self._store.topics.named if self._store else ():
             for event in FROM_THE_START:
                 if (event, view.topic) not in seen:
                     yield event, view.topic
@@ -137,21 +154,18 @@ def _of_health(health: Health) -> Iterator[Family]:
     )
 
 
-def _of_topics(topics: Sequence[TopicView], most: int) -> Iterator[Family]:
-    """The first topics by name and all others together, so that there are never more than `most`."""
-    jobs: dict[tuple[str, ...], float] = {}
-    ages: dict[tuple[str, ...], float] = {}
-    paused: dict[tuple[str, ...], float] = {}
-    for place, view in enumerate(topics):
-        name = view.topic if place < most else OTHER
-        for state in LIVE_STATES:
-            jobs[name, state] = jobs.get((name, state), 0) + getattr(view, state)
-        is_paused = view.paused_until_ms is not None
-        if place < most:
-            paused[name,] = int(is_paused)
-        if view.oldest_age_ms is not None and (place < most or not is_paused):
-            ages[name,] = max(ages.get((name,), 0), view.oldest_age_ms / 1000)
-    yield _gauge("delayqueue_topics", "Number of topics.", len(topics))
+def _of_topics(topics: TopicFigures) -> Iterator[Family]:
+    views = [*topics.named, topics.others] if topics.others else topics.named
+    jobs: dict[tuple[str, ...], float] = {
+        (view.topic, state): getattr(view, state) for view in views for state in LIVE_STATES
+    }
+    ages: dict[tuple[str, ...], float] = {
+        (view.topic,): view.oldest_age_ms / 1000 for view in views if view.oldest_age_ms is not None
+    }
+    paused: dict[tuple[str, ...], float] = {
+        (view.topic,): int(view.paused_until_ms is not None) for view in topics.named
+    }
+    yield _gauge("delayqueue_topics", "Number of topics.", topics.count)
     yield _gauge("delayqueue_topic_jobs", "Jobs of a topic in a state.", jobs, "topic", "state")
     yield _gauge(
         "delayqueue_topic_oldest_ready_seconds",

@@ -21,8 +21,8 @@ from delayqueue.domain.limit import Limit
 from delayqueue.engine.heartbeat import ServerView
 from delayqueue.engine.schedules import Planned
 from delayqueue.engine.subscribers import Subscribed
+from delayqueue.store.census import TopicView
 from delayqueue.store.subscriber_calls import SubscriberCalls
-from delayqueue.store.topics import TopicView
 from delayqueue.store.types import Taken
 
 

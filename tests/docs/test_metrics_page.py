@@ -11,9 +11,9 @@ from typing import Any, Final
 import pytest
 
 from delayqueue.metrics import COUNTERS, EVENTS, GAUGES, HISTOGRAMS, REPAIRED, Metrics
-from delayqueue.store.topics import TopicView
+from delayqueue.store.census import TopicView
 from delayqueue.store.types import Health
-from delayqueue.web.metrics import Figures, StoreFigures, process_figures
+from delayqueue.web.metrics import Figures, StoreFigures, TopicFigures, process_figures
 from tests.processes import REPOSITORY
 
 from .markdown import read
@@ -34,8 +34,10 @@ def shown() -> dict[str, set[str]]:
         metrics.observe(histogram, 1, *histogram.labels)
     for gauge in GAUGES:
         metrics.show(gauge, lambda: 1)
-    store = StoreFigures([TopicView("t", oldest_age_ms=1)], Health(1, 1, durable=True), 1, 1)
-    families = Figures({"1": metrics.snapshot() | process_figures()}, store, 1).collect()
+    store = StoreFigures(
+        TopicFigures([TopicView("t", oldest_age_ms=1)], None, 1), Health(1, 1, durable=True), 1, 1
+    )
+    families = Figures({"1": metrics.snapshot() | process_figures()}, store).collect()
     suffixes = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_sum", "_count")}
     return {
         family.name + suffix: {label for sample in family.samples for label in sample.labels}

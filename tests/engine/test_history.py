@@ -14,7 +14,7 @@ from delayqueue.engine import history
 from delayqueue.engine.history import HistoryRecorder
 from delayqueue.errors import Unavailable
 from delayqueue.metrics import Metrics
-from delayqueue.store.topics import TopicView
+from delayqueue.store.census import TopicView
 from tests.waiting import until_async
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class Store:
     """The parts of a store that the history uses; `added` holds the rows and marks of each accepted call."""
 
     def __init__(self) -> None:
-        self.slots = self.by_bucket = self
+        self.slots = self.census = self.by_bucket = self
         self.buckets = SimpleNamespace(count=1)
         self.is_away = False
         self.is_broken = False
@@ -86,7 +86,7 @@ class Running:
         self.store: Store = store
         self.metrics = Metrics()
         self.stale: list[int] = []
-        self.history = HistoryRecorder(store, store, self.metrics, "this", lambda: self.stale)
+        self.history = HistoryRecorder(store, self.metrics, "this", lambda: self.stale)
 
     async def __aenter__(self) -> Running:
         self.task = asyncio.create_task(self.history.run())

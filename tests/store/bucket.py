@@ -380,6 +380,10 @@ class Bucket:
         [counts] = await self.store.topics(0, [topic])
         return counts
 
+    async def topic_names(self) -> list[str]:
+        """All topics that it knows."""
+        return [name async for page in self.store.topic_names(0) for name in page]
+
     async def put_in(self, state: str, job_id: str = "a", **options: Any) -> None:
         """Push a job and bring it into that state."""
         if state == "delayed":

@@ -121,7 +121,7 @@ async def test_a_schedule_can_come_to_its_end(bucket: Bucket, registry: Registry
 async def test_an_occurrence_may_push_nothing(bucket: Bucket, registry: Registry) -> None:
     entry = await registered(registry, bucket)
     assert (await registry.enqueue_due(firing(entry, (entry.time_ms or 0) + HOUR_MS))).done
-    assert await bucket.store.topic_names(0) == []
+    assert await bucket.topic_names() == []
 
 
 async def test_a_job_of_the_same_id_is_left_alone_and_the_occurrence_has_another(
@@ -210,7 +210,7 @@ async def test_a_zone_that_this_server_does_not_know_is_left_to_the_others(
     clock.pass_ms(HOUR_MS)
 
     async def is_pushed() -> bool:
-        return await wheel.store.topic_names(0) == ["t"]
+        return await wheel.topic_names() == ["t"]
 
     await until_async(is_pushed)
     assert not task.done()
@@ -238,4 +238,4 @@ async def test_a_server_that_starts_corrects_times_that_came_of_other_rules_of_a
 
     await until_async(is_corrected)
     await cancel_all([task])
-    assert await wheel.store.topic_names(0) == []
+    assert await wheel.topic_names() == []

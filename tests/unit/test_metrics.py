@@ -16,16 +16,17 @@ from delayqueue.metrics import (
     Metrics,
 )
 from delayqueue.server.peers import Peers
-from delayqueue.store.topics import TopicView
+from delayqueue.store.census import TopicView
 from delayqueue.store.types import Health
-from delayqueue.web.metrics import Figures, StoreFigures, exposition, process_figures
+from delayqueue.web.metrics import Figures, StoreFigures, TopicFigures, exposition, process_figures
 from tests.figures import Samples, samples_of
 
 HEALTH = Health(0, 0, durable=True)
 
 
-def holding(*topics: TopicView, health: Health = HEALTH) -> StoreFigures:
-    return StoreFigures(topics, health, subscribers=2, schedules=3)
+def holding(*topics: TopicView, most: int = 9, health: Health = HEALTH) -> StoreFigures:
+    figures = asyncio.run(TopicFigures.of(topics, most))
+    return StoreFigures(figures, health, subscribers=2, schedules=3)
 
 
 NOBODY = holding()
@@ -49,12 +50,10 @@ def test_a_value_falls_into_one_bucket(seconds: float, place: int) -> None:
     assert histogram.counts == [int(place == n) for n in range(3)]
 
 
-def shown(
-    workers: dict[str, Metrics], store: StoreFigures | None = NOBODY, most: int = 9
-) -> Samples:
+def shown(workers: dict[str, Metrics], store: StoreFigures | None = NOBODY) -> Samples:
     """What Prometheus reads, after the figures went through JSON, as between workers."""
     figures = {name: json.loads(json.dumps(each.snapshot())) for name, each in workers.items()}
-    return samples_of(exposition(Figures(figures, store, most), "")[0].decode())
+    return samples_of(exposition(Figures(figures, store), "")[0].decode())
 
 
 def test_what_was_counted_is_shown_for_each_worker() -> None:
@@ -92,7 +91,7 @@ def test_topics_beyond_the_limit_count_as_other() -> None:
         TopicView(name, delayed=1, ready=2, oldest_age_ms=age_ms)
         for name, age_ms in (("a", 100), ("b", None), ("c", 5000), ("d", 4000), ("other", 1))
     ]
-    samples = shown({}, holding(*topics, health=Health(5, 9, durable=False)), most=2)
+    samples = shown({}, holding(*topics, health=Health(5, 9, durable=False), most=2))
     delayed = {
         topic: n
         for (state, topic), n in samples.rows("delayqueue_topic_jobs").items()
@@ -116,12 +115,12 @@ def test_events_of_topics_beyond_the_limit_count_as_other() -> None:
 
 def test_the_first_event_that_an_alert_counts_is_an_increase() -> None:
     metrics, name = Metrics(), "delayqueue_job_events_total"
-    store = holding(TopicView("t"), TopicView("u"))
+    topics = TopicView("t"), TopicView("u")
     metrics.count_event("buried", "u", 1)
-    samples = shown({"1": metrics}, store, most=2)
+    samples = shown({"1": metrics}, holding(*topics, most=2))
     assert samples.one(name, topic="t", event="buried") == 0
     assert samples.one(name, topic="u", event="buried") == 1
-    assert len(shown({"1": metrics}, store, most=0).rows(name)) == 1
+    assert len(shown({"1": metrics}, holding(*topics, most=0)).rows(name)) == 1
 
 
 def test_a_topic_that_is_paused_is_shown_and_makes_others_no_older() -> None:
@@ -129,15 +128,15 @@ def test_a_topic_that_is_paused_is_shown_and_makes_others_no_older() -> None:
         TopicView(name, ready=1, oldest_age_ms=age_ms, paused_until_ms=until_ms)
         for name, age_ms, until_ms in (("a", 9000, 0), ("b", 2000, None), ("c", 7000, 5))
     ]
-    samples = shown({}, holding(*topics), most=1)
+    samples = shown({}, holding(*topics, most=1))
     assert samples.rows("delayqueue_topic_paused") == {("a",): 1}
     assert samples.rows("delayqueue_topic_oldest_ready_seconds") == {("a",): 9, ("other",): 2}
-    assert shown({}, holding(*topics), most=2).one("delayqueue_topic_paused", topic="b") == 0
+    assert shown({}, holding(*topics, most=2)).one("delayqueue_topic_paused", topic="b") == 0
 
 
 def test_each_worker_shows_what_its_process_uses() -> None:
     figures = json.loads(json.dumps(process_figures()))
-    families = Figures({"1": figures, "2": figures}, NOBODY, 1)
+    families = Figures({"1": figures, "2": figures}, NOBODY)
     samples = samples_of(exposition(families, "")[0].decode())
     for name in ("cpu_seconds_total", "resident_memory_bytes", "open_fds"):
         rows = samples.rows(f"process_{name}")
@@ -208,11 +207,11 @@ async def test_a_server_of_one_process_has_only_its_own_figures() -> None:
 
 
 def test_the_text_is_what_prometheus_reads() -> None:
-    text, content_type = exposition(Figures({}, NOBODY, 1), "")
+    text, content_type = exposition(Figures({}, NOBODY), "")
     assert list(text_string_to_metric_families(text.decode()))
     assert content_type.startswith("text/plain; version=0.0.4")
     openmetrics, its_type = exposition(
-        Figures({}, NOBODY, 1), "application/openmetrics-text; version=1.0.0"
+        Figures({}, NOBODY), "application/openmetrics-text; version=1.0.0"
     )
     assert openmetrics.endswith(b"# EOF\n")
     assert its_type.startswith("application/openmetrics-text")

@@ -3,7 +3,7 @@
 import pytest
 
 from delayqueue.domain.limit import Limit
-from delayqueue.store.topics import TopicView
+from delayqueue.store.census import TopicView
 from delayqueue.web.endpoints.topics import LATE_MS, troubles
 
 UNTIL_RESUMED = 0

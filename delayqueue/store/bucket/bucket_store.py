@@ -1,8 +1,11 @@
 """The store, one bucket at a time, with a method per script. store.py has the same verbs for jobs of any bucket."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, TypeVar
+
+from redis.asyncio import Redis
 
 from delayqueue.config.failpoint import Failpoint
 from delayqueue.domain.access import EVERYWHERE, Scope
@@ -39,6 +42,7 @@ from delayqueue.store.verbs import Verb
 
 # The most jobs that one tick moves: 10,000 blocked the store for 13 ms.
 TICK_LIMIT = 2000
+NAMES_PER_CALL = 1000
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -159,11 +163,21 @@ class BucketStore:
             totals = [total + count for total, count in zip(totals, counts, strict=True)]
         return totals
 
-    async def topic_names(self, bucket: int) -> list[str]:
-        """All topics that the bucket knows."""
+    async def topic_names(self, bucket: int) -> AsyncIterator[list[str]]:
+        """All topics that the bucket knows, some at a time; one can come twice."""
+        key, cursor = self.buckets.keys[bucket].topics, 0
+        while True:
+            page: Any = await self.caller.ask("topics", bucket, partial(_scan, key, cursor))
+            cursor, names = page
+            yield [text(name) for name in names]
+            if not cursor:
+                return
+
+    async def known_topics(self, bucket: int, names: Sequence[str]) -> list[str]:
+        """Those of these topics that the bucket knows."""
         key = self.buckets.keys[bucket].topics
-        names: Any = await self.caller.ask("topics", bucket, lambda redis: redis.hkeys(key))
-        return [text(name) for name in names]
+        found: Any = await self.caller.ask("topics", bucket, lambda redis: redis.hmget(key, names))
+        return [name for name, settings in zip(names, found, strict=True) if settings is not None]
 
     async def topic_count(self, bucket: int) -> int:
         """The number of topics that the bucket knows."""
@@ -229,3 +243,7 @@ async def in_pieces(
     while len(results) < len(items):
         results += await call(items[len(results) :])
     return results
+
+
+def _scan(key: str, cursor: int, redis: Redis) -> Awaitable[Any]:
+    return redis.hscan(key, cursor, count=NAMES_PER_CALL)

@@ -10,7 +10,7 @@ from delayqueue.answers.topics import LimitState, TopicState
 from delayqueue.domain import limit as rules
 from delayqueue.domain.job import LIVE_STATES
 from delayqueue.errors import WrongState
-from delayqueue.store.topics import TopicView
+from delayqueue.store.census import TopicView
 from delayqueue.tasks import by_turns
 from delayqueue.web import serializers
 from delayqueue.web.api import Api
@@ -180,16 +180,17 @@ async def purge(api: Api, asked: PurgeRequest) -> Count:
 @endpoint("/topics", VIEWERS, methods=("POST", "GET"), asks={"match": "order"}, answers=[TOPIC])
 async def topics(api: Api, asked: TopicsRequest) -> Large[list[TopicState]]:
     """Return topics with their exact counts."""
-    names = None if asked.topics is None else frozenset(asked.topics)
     part, start = asked.match or "", asked.offset or 0
     end = None if asked.limit is None else start + asked.limit
     by_name = not (asked.only or asked.reverse) and asked.sort in {None, "topic"}
-    found = await api.jobs.topics.all(
-        lambda topic: (
-            (names is None or topic in names) and part in topic and api.scope.allows(topic)
-        ),
-        end if by_name else None,  # otherwise the counts of all decide
-    )
+
+    def is_wanted(topic: str) -> bool:
+        return part in topic and api.scope.allows(topic)
+
+    if asked.topics is not None:
+        found = await api.jobs.census.known(list(filter(is_wanted, asked.topics)))
+    else:  # unless they come by name, the counts of all decide
+        found = await api.jobs.census.all(is_wanted, end if by_name else None)
     if asked.only:
         found = [view async for view in by_turns(found) if FILTERS[asked.only](view)]
     found.sort(key=SORTS[asked.sort or "topic"], reverse=asked.reverse or False)

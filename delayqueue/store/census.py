@@ -1,0 +1,138 @@
+"""All topics and their counts: found once for all who ask, where there are so many that it takes long."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from heapq import merge
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from delayqueue.domain.limit import Limit
+from delayqueue.store.bucket.bucket_store import BucketStore
+from delayqueue.tasks import SingleFlight, by_turns
+
+if TYPE_CHECKING:
+    from delayqueue.store.types import TopicCounts
+
+Item = TypeVar("Item")
+
+MANY: Final = 5_000  # topics: to count them takes the store about 0.1 s
+KEPT_S: Final = 5.0  # the names and counts of so many topics are answered again, as they were
+TOPICS_PER_CALL: Final = 100  # about 3 ms of the store's time
+
+
+@dataclass(slots=True)
+class TopicView:
+    """One topic over all buckets. `paused_until_ms`: 0 = until resumed, None = not paused."""
+
+    topic: str
+    delayed: int = 0
+    ready: int = 0
+    reserved: int = 0
+    buried: int = 0
+    oldest_age_ms: int | None = None
+    paused_until_ms: int | None = None
+    limit: Limit | None = None
+    urgent: int = 0  # ready jobs that go before the usual priority
+
+    @property
+    def holds_something(self) -> bool:
+        """Whether it has jobs that have not ended, or is paused."""
+        jobs = self.delayed + self.ready + self.reserved + self.buried
+        return jobs > 0 or self.paused_until_ms is not None
+
+    def add(self, counts: "TopicCounts | TopicView") -> None:
+        """Add one bucket's counts, or those of another topic."""
+        self.delayed += counts.delayed
+        self.ready += counts.ready
+        self.urgent += counts.urgent
+        self.reserved += counts.reserved
+        self.buried += counts.buried
+        self.oldest_age_ms = _of_known(max, self.oldest_age_ms, counts.oldest_age_ms)
+        self.paused_until_ms = _of_known(min, self.paused_until_ms, counts.paused_until_ms)
+        self.limit = self.limit or counts.limit
+
+
+class Census:
+    """Finds topics in all buckets and counts their jobs, exactly.
+
+    Of more than MANY topics names and counts are up to KEPT_S old, unless they are asked for by name. The views belong
+    to all who ask: nobody may change them. All methods raise Unavailable if the store does not answer.
+    """
+
+    def __init__(self, store: BucketStore) -> None:
+        self._store = store
+        self._flights = SingleFlight[Any]()
+        self._kept: dict[Callable[[], object], Any] = {}
+        self._has_many = False
+
+    async def all(
+        self, wanted: Callable[[str], bool] = lambda _: True, limit: int | None = None
+    ) -> list[TopicView]:
+        """Topics, by name: the first `limit` whose name is wanted."""
+        names = (await self.names(wanted))[:limit]
+        if len(names) <= MANY:
+            return await self.of(names)
+        views = await self._once(self._all)
+        return [view async for view in by_turns(views) if wanted(view.topic)][:limit]
+
+    async def names(self, wanted: Callable[[str], bool] = lambda _: True) -> list[str]:
+        """The wanted names of all topics, sorted."""
+        return [name async for name in by_turns(await self._once(self._names)) if wanted(name)]
+
+    async def known(self, names: Sequence[str]) -> list[TopicView]:
+        """Those of these topics that exist."""
+        found = set[str]()
+        for bucket in self._buckets:
+            for piece in pieces(names, TOPICS_PER_CALL):
+                found.update(await self._store.known_topics(bucket, piece))
+        return await self.of(sorted(found))
+
+    async def of(self, names: Iterable[str]) -> list[TopicView]:
+        """These topics; all 0 for a topic that does not exist."""
+        views = [TopicView(name) async for name in by_turns(names)]
+        for bucket in self._buckets:
+            for piece in pieces(views, TOPICS_PER_CALL):
+                found = await self._store.topics(bucket, [view.topic for view in piece])
+                for view, counts in zip(piece, found, strict=True):
+                    view.add(counts)
+        return views
+
+    @property
+    def _buckets(self) -> range:
+        return range(self._store.buckets.count)
+
+    async def _all(self) -> Sequence[TopicView]:
+        return await self.of(await self._once(self._names))
+
+    async def _names(self) -> Sequence[str]:
+        pages = [
+            sorted(page)
+            for bucket in self._buckets
+            async for page in self._store.topic_names(bucket)
+        ]
+        names = list[str]()
+        async for name in by_turns(merge(*pages)):
+            if not names or names[-1] != name:
+                names.append(name)
+        return names
+
+    async def _once(self, find: Callable[[], Awaitable[Sequence[Item]]]) -> Sequence[Item]:
+        """What it finds; of many, what it found last, and one search for all who ask meanwhile."""
+        found: Sequence[Item] | None = self._kept.get(find)
+        if found is not None:
+            return found
+        found = await (self._flights.do(find, find) if self._has_many else find())
+        self._has_many = len(found) > MANY
+        if self._has_many:
+            self._kept[find] = found
+            asyncio.get_running_loop().call_later(KEPT_S, self._kept.pop, find, None)
+        return found
+
+
+def pieces(items: Sequence[Item], size: int) -> Iterable[Sequence[Item]]:
+    """The items, `size` at a time."""
+    return (items[start : start + size] for start in range(0, len(items), size))
+
+
+def _of_known(choose: Callable[..., int], one: int | None, other: int | None) -> int | None:
+    return choose((number for number in (one, other) if number is not None), default=None)
