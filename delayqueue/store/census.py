@@ -1,4 +1,4 @@
-"""All topics and their counts: found once for all who ask, where there are so many that it takes long."""
+"""All topics and their counts: found once for all who ask, where there are that many that it takes long."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 
 MANY: Final = 5_000  # topics: to count them takes the store about 0.1 s
-KEPT_S: Final = 5.0  # the names and counts of so many topics are answered again, as they were
+KEPT_S: Final = 5.0  # the names and counts of that many topics are answered again, as they were
 TOPICS_PER_CALL: Final = 100  # about 3 ms of the store's time
 
 
